@@ -1,0 +1,54 @@
+/* trainer.h: one node's training: model, optimizer, schedule and share, as one step function.
+ *
+ * Both drivers train through this and nothing else. The flat parameter vector x and the optimizer's
+ * vectors belong to the caller, who may change x between two steps (that is what averaging does).
+ * Thread rule: a trainer belongs to one thread; many trainers may share one data set.
+ */
+#ifndef PARLEY_TRAIN_TRAINER_H
+#define PARLEY_TRAIN_TRAINER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/dataset.h"
+
+struct trainer; /* opaque */
+
+struct trainer_options {
+    const char *model;     /* "softmax", "mlp:256,128" */
+    const char *optimizer; /* "sgd", "momentum" */
+    const char *schedule;  /* "constant", "cosine" */
+    double rate;           /* learning rate, per batch */
+    double momentum;       /* in [0, 1) */
+    uint32_t batch;        /* samples a step, at least 1 */
+    uint64_t seed;         /* of the initial model (equal on all nodes) */
+};
+
+/* `set` is borrowed and must outlive the trainer.
+ * PARLEY_EUSAGE with a message in why[why_size] for a bad option; PARLEY_ENOMEM. */
+int trainer_new(struct trainer **trainer, const struct trainer_options *options,
+                const struct dataset *set, char *why, size_t why_size);
+
+/* Number of floats in x, and how many optimizer vectors of that same length there are (0 to 2). */
+size_t trainer_parameters(const struct trainer *trainer);
+uint32_t trainer_state_vectors(const struct trainer *trainer);
+
+/* The initial model, a pure function of (model, seed); zeroes the optimizer's vectors. */
+void trainer_start(const struct trainer *trainer, float *x, float *const *state);
+
+/* Which samples this node trains on; copied. sampler_seed differs from node to node.
+ * PARLEY_EDATA if count is 0. */
+int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
+                  uint64_t sampler_seed);
+
+/* One local step on the next batch. progress in [0, 1] is the cluster's, for the schedule.
+ * Returns the batch's mean loss (before the step). Allocates nothing. */
+double trainer_step(struct trainer *trainer, float *x, float *const *state, double progress);
+
+/* Accuracy in [0, 1] and mean loss of x on `set`. */
+void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
+                      double *accuracy, double *loss);
+
+void trainer_free(struct trainer *trainer);
+
+#endif
