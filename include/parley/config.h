@@ -1,0 +1,121 @@
+/* parley/config.h: what a node is told before it starts, and every limit in one table.
+ *
+ * Fill with parley_config_defaults(), change what you need, check with parley_config_check().
+ * All strings and arrays are copied by parley_node_new(); durations are microseconds.
+ * Thread rule: plain data.
+ */
+#ifndef PARLEY_CONFIG_H
+#define PARLEY_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parley/error.h"
+
+/* Limits that are part of the wire format or bound memory. Sizes with their zero byte. */
+enum {
+    PARLEY_NAME_SIZE = 32,         /* a node's or cluster's name */
+    PARLEY_ADDRESS_SIZE = 72,      /* "host:port" or "[v6]:port" */
+    PARLEY_VECTORS_MAX = 3,        /* parameters and up to two optimizer vectors */
+    PARLEY_SEEDS_MAX = 256,        /* addresses dialled for the whole run */
+    PARLEY_SETTINGS_MAX = 16,      /* name and value pairs that must match across the cluster */
+    PARLEY_CONTROL_BYTES_MAX = 64 * 1024,  /* payload of a control frame */
+    PARLEY_CHUNK_BYTES_MAX = 256 * 1024,   /* floats of one tensor frame, in bytes */
+    PARLEY_MEMBERS_MAX = 16384,    /* upper bound of members_max */
+    PARLEY_CONNECTIONS_MAX = 1024, /* upper bound of connections_max */
+    PARLEY_SKETCH_BUCKETS = 256,   /* doubles in one sketch */
+    PARLEY_DIGEST_BYTES = 32       /* SHA-256 */
+};
+
+enum parley_topology {
+    PARLEY_TOPOLOGY_COMPLETE,
+    PARLEY_TOPOLOGY_RING,
+    PARLEY_TOPOLOGY_TORUS,
+    PARLEY_TOPOLOGY_EXPONENTIAL
+};
+
+enum parley_strategy {
+    PARLEY_STRATEGY_GOSSIP, /* asynchronous pairwise averaging */
+    PARLEY_STRATEGY_NONE    /* no averaging while training; the end still agrees on one model */
+};
+
+enum parley_quorum {
+    PARLEY_QUORUM_LIVE,    /* the live view decides */
+    PARLEY_QUORUM_MAJORITY /* more than half of `nodes` decide */
+};
+
+/* A setting that every node of a cluster must share; compared as text in HELLO. */
+struct parley_setting {
+    const char *name;
+    const char *value;
+};
+
+struct parley_config {
+    /* Who and where. */
+    const char *cluster; /* clusters of another name are refused */
+    const char *name;    /* unique among live nodes */
+    const char *address; /* where peers reach this node, "host:port" */
+    uint64_t boot;       /* identity of this start of this node: random, never 0, never reused */
+    uint64_t run;        /* identity of the run, equal on all nodes */
+    uint64_t seed;       /* of the core's own draws (peer choice, jitter) */
+    const char *const *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
+    uint32_t seeds_count;
+    uint32_t min_peers;  /* other nodes alive before training starts */
+
+    /* What is averaged. */
+    uint64_t parameters;   /* floats in the parameter vector, at least 1 */
+    uint32_t vectors;      /* 1 + optimizer vectors that a joiner takes along, 1 to 3 */
+    uint64_t model_digest; /* of names, shapes, dtype */
+    const struct parley_setting *settings; /* [settings_count] that must match */
+    uint32_t settings_count;
+
+    /* Training budget: the first that is reached raises STOP; 0 is none. */
+    uint32_t batch;          /* samples a local step */
+    uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
+    uint64_t steps_budget;   /* of each node: STOP when all live nodes have made theirs */
+    uint64_t time_budget_us; /* from the start of training */
+
+    /* Averaging. */
+    enum parley_strategy strategy;
+    enum parley_topology topology;
+    uint32_t mix_every;      /* local steps between exchanges that this node starts, at least 1 */
+    uint32_t age_steps_max;  /* an undecided exchange older than this in local steps is aborted */
+
+    /* The end. */
+    double tolerance;           /* relative drift at which nodes propose */
+    uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so */
+    enum parley_quorum quorum;
+    uint32_t nodes;             /* fixed size, for majority only */
+
+    /* Membership (SWIM, Das, Gupta, Motivala 2002; Lifeguard, Dadgar, Phillips, Currey 2018). */
+    uint64_t probe_interval_us;   /* one member is probed each interval; scaled by local health */
+    uint64_t probe_timeout_us;    /* then indirect probes go out */
+    uint32_t indirect_probes;     /* peers asked to probe for us */
+    double suspicion_factor;      /* suspicion lasts factor * max(1, log10(n)) * probe_interval */
+    uint64_t broken_suspicion_us; /* the same once the connection broke and a new dial is refused */
+    uint64_t join_timeout_us;     /* UINT64_MAX is for ever */
+    uint64_t leave_timeout_us;
+    uint64_t redial_min_us, redial_max_us; /* back-off of seeds */
+
+    /* Timers of an exchange. */
+    uint64_t progress_timeout_us; /* no byte and no keep-alive for this long aborts */
+    uint64_t keepalive_us;
+
+    /* Limits. */
+    uint32_t members_max;     /* names ever seen */
+    uint32_t connections_max; /* the pool; beyond it the least recently used is closed with BYE */
+    uint32_t pending_max;     /* connections before HELLO */
+    uint64_t hello_timeout_us;
+    uint32_t queue_bytes_max; /* unsent control bytes of one connection */
+};
+
+void parley_config_defaults(struct parley_config *config);
+
+/* PARLEY_EUSAGE with a line in why[size] that names the setting, its value and the valid range. */
+PARLEY_CHECK int parley_config_check(const struct parley_config *config, char *why, size_t size);
+
+/* How many buffers of `parameters` floats the driver must provide (6 for up to 2 vectors). */
+uint32_t parley_config_buffers(const struct parley_config *config);
+
+#endif

@@ -1,0 +1,326 @@
+/* parley/node.h: the node as a pure state machine: one event in, updates out.
+ *
+ * The node owns no socket, clock, thread, file or float. A driver tells it what happened
+ * (struct parley_event) and carries out what it asks for (struct parley_update), in order. Two
+ * drivers exist: peers/ (libuv, TCP, threads) and sim/ (virtual time). The happy path:
+ *
+ *     parley_node_new(&node, &config);
+ *     for (;;) {
+ *         event = what happened next, or TICK once now >= parley_node_deadline(node);
+ *         parley_node_step(node, &event, updates);
+ *         carry out updates->list[0 .. updates->count);
+ *     }
+ *
+ * Big vectors are named by buffer id. The driver owns parley_config_buffers() buffers of
+ * config.parameters floats each, ids 0, 1, ..., and the vectors being trained: vector 0 is the
+ * parameters x, 1 and up are the optimizer's. Only the trainer touches those, and only between two
+ * local steps: at a *boundary*. An idle trainer is always at a boundary.
+ *
+ * Thread rule: a node belongs to one thread. Nothing here blocks; a step allocates nothing.
+ */
+#ifndef PARLEY_NODE_H
+#define PARLEY_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parley/config.h"
+
+struct parley_node;
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+enum parley_event_type {
+    PARLEY_EVENT_START,     /* the driver listens; once, first */
+    PARLEY_EVENT_TICK,      /* parley_node_deadline() has passed */
+    PARLEY_EVENT_INCOMING,  /* a peer connected; conn is even, chosen by the driver, never reused */
+    PARLEY_EVENT_CONNECTED, /* the dial of conn succeeded */
+    PARLEY_EVENT_CLOSED,    /* conn is gone, or its dial failed; also after UPDATE_CLOSE; once each */
+    PARLEY_EVENT_RECEIVED,  /* bytes came in */
+    PARLEY_EVENT_SENT,      /* bytes given with UPDATE_SEND have left the driver's queue */
+    PARLEY_EVENT_STEPPED,   /* local steps were made; may be coalesced */
+    PARLEY_EVENT_DONE,      /* an operation (a field `op`) has ended; exactly once each */
+    PARLEY_EVENT_SEEDS,     /* the peer list was read again */
+    PARLEY_EVENT_STOP,      /* somebody wants the run to end with an agreement */
+    PARLEY_EVENT_LEAVE      /* this node is to leave alone */
+};
+
+enum parley_closed {
+    PARLEY_CLOSED_LOCAL,    /* the core asked for it */
+    PARLEY_CLOSED_EOF,
+    PARLEY_CLOSED_RESET,
+    PARLEY_CLOSED_REFUSED,  /* the dial was refused: nobody listens there */
+    PARLEY_CLOSED_UNREACHED /* the dial failed otherwise: timed out, no route, unknown host */
+};
+
+enum parley_stop {
+    PARLEY_STOP_NONE,
+    PARLEY_STOP_BUDGET,
+    PARLEY_STOP_TARGET,
+    PARLEY_STOP_DEADLINE,
+    PARLEY_STOP_OPERATOR
+};
+
+struct parley_event {
+    enum parley_event_type type;
+    uint64_t now_us; /* monotonic; never less than in the event before */
+    union {
+        struct {
+            uint32_t conn;
+            const char *address; /* of the remote end, for messages; borrowed */
+        } incoming;
+        struct {
+            uint32_t conn;
+        } connected;
+        struct {
+            uint32_t conn;
+            enum parley_closed reason;
+            const char *text; /* the system's words, or ""; borrowed */
+        } closed;
+        struct {
+            uint32_t conn;
+            const uint8_t *bytes; /* borrowed for the call, and until STOREs of it are carried out */
+            size_t size;          /* see parley_updates.consumed */
+        } received;
+        struct {
+            uint32_t conn;
+            size_t bytes;
+        } sent;
+        struct {
+            uint64_t version; /* local steps made by this node since it started, all told */
+            uint64_t samples; /* samples those steps used, all told */
+            double loss;      /* mean loss of the newest steps; may be non-finite */
+        } stepped;
+        struct {
+            uint32_t op;
+            bool ok;           /* false: it could not be carried out (connection gone, disk full) */
+            uint64_t version;  /* TAKE, ADD, SET: the trainer's version at that boundary */
+            bool finite;       /* TAKE, DIFF: every float involved is finite */
+            double norm_sq;    /* DIFF: ||theirs - ours||^2 */
+            double own_norm_sq; /* DIFF: ||ours||^2 */
+            double mass;       /* DIFF: <r, theirs - ours>, r the run's vector of +-1, in float64 */
+            const double *sketch;  /* SKETCH: [PARLEY_SKETCH_BUCKETS]; borrowed */
+            const uint8_t *digest; /* HASH, WRITE: [PARLEY_DIGEST_BYTES]; borrowed */
+        } done;
+        struct {
+            const char *const *seeds; /* borrowed */
+            uint32_t count;
+        } seeds;
+        struct {
+            enum parley_stop cause;
+        } stop;
+    };
+};
+
+/* ---- Updates --------------------------------------------------------------------------------- */
+
+enum parley_update_type {
+    /* Connections. Writes of one connection leave in the order given. */
+    PARLEY_UPDATE_DIAL,       /* connect to address; conn is odd, chosen by the core, never reused */
+    PARLEY_UPDATE_CLOSE,      /* flush what was sent, then close; events of conn but CLOSED end */
+    PARLEY_UPDATE_SEND,       /* bytes are valid until the next step: copy or write them */
+    PARLEY_UPDATE_SEND_CHUNK, /* head, then floats of a buffer, which stays unchanged until DONE;
+                                 seal the head first: wire_chunk_seal() in src/core/wire.h */
+    /* Training. */
+    PARLEY_UPDATE_TRAIN, /* make `steps` more local steps; adds to what is left of earlier ones */
+    PARLEY_UPDATE_HALT,  /* forget the steps that are left; the one under way completes */
+    /* Vectors. TAKE, ADD and SET happen in the order given, at the trainer's next boundary; the
+       others in the order given on any thread but never before earlier ones on the same buffer. */
+    PARLEY_UPDATE_STORE,  /* bytes (borrowed from RECEIVED) into buffer at offset: at once */
+    PARLEY_UPDATE_TAKE,   /* buffers[v] = vector v, for v < vectors, all at one boundary */
+    PARLEY_UPDATE_SET,    /* vector v = buffers[v], for v < vectors, all at one boundary */
+    PARLEY_UPDATE_ADD,    /* x += factor * buffer */
+    PARLEY_UPDATE_DIFF,   /* buffer (theirs) -= other (ours), in place; measures */
+    PARLEY_UPDATE_SKETCH, /* CountSketch of buffer */
+    PARLEY_UPDATE_HASH,   /* SHA-256 over run id, shapes and floats of buffer */
+    PARLEY_UPDATE_WRITE,  /* write buffer durably beside the final name, read back, hash */
+    PARLEY_UPDATE_PUBLISH, /* what was written becomes the final model file, atomically */
+    /* Telling. */
+    PARLEY_UPDATE_PHASE,   /* the node's phase changed: parley_node_view() has it */
+    PARLEY_UPDATE_MEMBER,  /* a member's state changed */
+    PARLEY_UPDATE_LOG,     /* a line for people */
+    PARLEY_UPDATE_FINISHED /* the node has ended: close everything; no event after this */
+};
+
+enum parley_log {
+    PARLEY_LOG_ERROR,
+    PARLEY_LOG_WARN,
+    PARLEY_LOG_INFO,
+    PARLEY_LOG_DEBUG /* one line a state change */
+};
+
+enum parley_member_state {
+    PARLEY_MEMBER_ALIVE,
+    PARLEY_MEMBER_SUSPECT,
+    PARLEY_MEMBER_DEAD,
+    PARLEY_MEMBER_LEFT
+};
+
+enum parley_phase {
+    PARLEY_PHASE_JOINING,
+    PARLEY_PHASE_TRAIN,
+    PARLEY_PHASE_STOP, /* training has ended here; open exchanges end */
+    PARLEY_PHASE_SETTLE,
+    PARLEY_PHASE_PROPOSED,
+    PARLEY_PHASE_HELD,
+    PARLEY_PHASE_LOCKED,
+    PARLEY_PHASE_DONE,
+    PARLEY_PHASE_LATE,
+    PARLEY_PHASE_LEFT
+};
+
+struct parley_update {
+    enum parley_update_type type;
+    union {
+        struct {
+            uint32_t conn;
+            const char *address; /* valid until the next step */
+        } dial;
+        struct {
+            uint32_t conn;
+        } close;
+        struct {
+            uint32_t conn;
+            const uint8_t *bytes;
+            size_t size;
+        } send;
+        struct {
+            uint32_t op;
+            uint32_t conn;
+            uint8_t *head; /* [head_size], unsealed; valid until the next step: copy it */
+            size_t head_size;
+            uint32_t buffer;
+            uint64_t offset; /* in bytes from the buffer's start */
+            size_t size;     /* bytes, a multiple of 4, at most PARLEY_CHUNK_BYTES_MAX */
+        } chunk;
+        struct {
+            uint64_t steps;
+            double progress; /* of the cluster's budget, in [0, 1]: for the schedule */
+        } train;
+        struct {
+            uint32_t buffer;
+            uint64_t offset; /* in bytes */
+            const uint8_t *bytes;
+            size_t size;
+        } store;
+        struct { /* TAKE, SET, ADD, DIFF, SKETCH, HASH, WRITE, PUBLISH */
+            uint32_t op;
+            uint32_t buffer;  /* ADD, DIFF, SKETCH, HASH, WRITE, PUBLISH */
+            uint32_t other;   /* DIFF */
+            float factor;     /* ADD */
+            uint32_t vectors; /* TAKE, SET */
+            uint32_t buffers[PARLEY_VECTORS_MAX];
+        } vector;
+        struct {
+            enum parley_phase phase;
+        } phase;
+        struct {
+            const char *name;
+            uint64_t boot;
+            enum parley_member_state state;
+            const char *reason; /* a short clause; valid until the next step */
+        } member;
+        struct {
+            enum parley_log level;
+            const char *text; /* valid until the next step */
+        } log;
+        struct {
+            int error; /* PARLEY_OK or PARLEY_E...; its text was logged before */
+        } finished;
+    };
+};
+
+/* One step's answer. Made once by the driver and used again for every step of every node. */
+struct parley_updates {
+    struct parley_update *list; /* [count] */
+    uint32_t count;
+    /* RECEIVED: how many of the bytes were taken. Carry out the updates, then offer the rest again:
+       at once if anything was consumed and something is left, else together with what comes next.
+       At most 64 KiB + 64 bytes are ever left waiting for more. */
+    size_t consumed;
+    /* The node's own scratch memory for bytes and texts. */
+    uint8_t *arena;
+    size_t arena_used;
+};
+
+PARLEY_CHECK int parley_updates_init(struct parley_updates *updates); /* PARLEY_ENOMEM */
+void parley_updates_close(struct parley_updates *updates);
+
+/* ---- The node -------------------------------------------------------------------------------- */
+
+/* PARLEY_EUSAGE for a config that parley_config_check() refuses, PARLEY_ENOMEM. */
+PARLEY_CHECK int parley_node_new(struct parley_node **node, const struct parley_config *config);
+
+void parley_node_step(struct parley_node *node, const struct parley_event *event,
+                      struct parley_updates *updates);
+
+/* When the node next wants a TICK, in the time of its events; UINT64_MAX: never. */
+uint64_t parley_node_deadline(const struct parley_node *node);
+
+void parley_node_free(struct parley_node *node);
+
+/* ---- Looking at it --------------------------------------------------------------------------- */
+
+/* Names as in the JSON lines: "alive", "train", ... Static memory. */
+const char *parley_member_state_name(enum parley_member_state state);
+const char *parley_phase_name(enum parley_phase phase);
+const char *parley_stop_name(enum parley_stop cause);
+
+struct parley_ledger {
+    uint64_t started;   /* offers made as initiator that were accepted */
+    uint64_t committed; /* decisions made as initiator */
+    uint64_t applied;   /* deltas added to x, in both roles */
+    uint64_t aborted;   /* ended before the decision, in both roles */
+    uint64_t in_doubt;  /* now: READY sent, decision unknown, connection gone */
+    uint64_t dropped;   /* in doubt, then given up */
+    uint64_t busy;      /* offers answered BUSY */
+    uint64_t joins;     /* models taken from a peer */
+    double mass;        /* sum of <r, factor * d> over what was applied */
+    double mass_abs;    /* sum of the absolute values */
+    double mass_dropped; /* sum of absolute values of what was given up */
+};
+
+struct parley_view {
+    enum parley_phase phase;
+    enum parley_stop stop;    /* why training ended */
+    uint32_t live;            /* alive or suspect members, this node included */
+    uint32_t known;           /* names ever seen alive that have not left of their own will */
+    uint64_t version;         /* local steps of this node */
+    uint64_t samples_cluster; /* samples of all nodes ever seen */
+    double progress;          /* of the budget, in [0, 1] */
+    double drift;             /* relative consensus distance; negative: not known yet */
+    uint64_t drift_us;        /* when it was measured */
+    struct parley_ledger ledger;
+    /* From PROPOSED on. */
+    uint32_t generation;
+    uint32_t held;            /* members that hold the agreed digest, this node included */
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    double drift_before;      /* at the proposal */
+    uint32_t candidate;       /* DONE: the buffer that holds the agreed model */
+    bool in_memory_only;      /* the model file could not be written */
+};
+
+void parley_node_view(const struct parley_node *node, struct parley_view *view);
+
+struct parley_member {
+    const char *name;    /* valid until the next step */
+    const char *address;
+    uint64_t boot;
+    enum parley_member_state state;
+    enum parley_phase phase;
+    uint64_t version, samples; /* as last heard */
+    double distance;  /* own distance to the sampled mean; negative: not known */
+    /* This node's ledger with that member: what was applied of exchanges with it. */
+    uint64_t applied;
+    double mass, mass_abs;
+};
+
+uint32_t parley_node_members(const struct parley_node *node); /* how many records, self first */
+void parley_node_member(const struct parley_node *node, uint32_t index,
+                        struct parley_member *member);
+
+/* Asserts every invariant of the node's state; for the simulator and the tests. */
+void parley_node_check(const struct parley_node *node);
+
+#endif

@@ -1,0 +1,88 @@
+/* wire.h: frames. A fixed header outside msgpack, then either one msgpack map (control frames) or
+ * raw little-endian floats (CHUNK). Nothing here allocates; every length is checked.
+ *
+ *   header   'P' 'y' version type length:u32le                                   8 bytes
+ *   control  header, msgpack map of `length` bytes (at most PARLEY_CONTROL_BYTES_MAX)
+ *   chunk    header, kind:u16 vector:u16 sequence:u32 offset:u64 xxh3:u64, floats; length counts
+ *            all after the header. Offset in bytes; the sum is over the floats.
+ */
+#ifndef PARLEY_CORE_WIRE_H
+#define PARLEY_CORE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WIRE_VERSION = 1,
+    WIRE_HEADER_BYTES = 8,
+    WIRE_CHUNK_BYTES = 24,                                      /* between header and floats */
+    WIRE_CHUNK_HEAD_BYTES = WIRE_HEADER_BYTES + WIRE_CHUNK_BYTES
+};
+
+enum wire_type {
+    WIRE_HELLO = 1,
+    WIRE_REJECT,
+    WIRE_BYE,
+    WIRE_PING,
+    WIRE_ACK,
+    WIRE_PING_FOR, /* please probe a third member */
+    WIRE_MEMBERS,
+    WIRE_SKETCHES,
+    WIRE_OFFER,
+    WIRE_ACCEPT,
+    WIRE_BUSY,
+    WIRE_REFUSE,
+    WIRE_READY,
+    WIRE_COMMIT,
+    WIRE_APPLIED,
+    WIRE_ABORT,
+    WIRE_KEEPALIVE,
+    WIRE_ASK,     /* what became of an exchange? */
+    WIRE_OUTCOME,
+    WIRE_FETCH,   /* please stream your state, or the model of this digest */
+    WIRE_FETCHED, /* the answer: coming, or no */
+    WIRE_STATUS,  /* asked before HELLO by `parley status` */
+    WIRE_REPORT,  /* its answer */
+    WIRE_CHUNK,
+    WIRE_TYPES
+};
+
+enum wire_stream {
+    WIRE_STREAM_OFFER,  /* the initiator's snapshot */
+    WIRE_STREAM_ACCEPT, /* the responder's */
+    WIRE_STREAM_FETCH,
+    WIRE_STREAMS
+};
+
+const char *wire_type_name(enum wire_type type);
+
+struct wire_header {
+    uint8_t type;
+    uint32_t size; /* bytes after the header */
+};
+
+/* bytes: at least WIRE_HEADER_BYTES. 0, PARLEY_EMISMATCH (another protocol version) or
+ * PARLEY_EMALFORMED (no magic, unknown type, a length over the type's limit). */
+int wire_header_read(const uint8_t *bytes, struct wire_header *header);
+void wire_header_write(uint8_t *bytes, enum wire_type type, uint32_t size);
+
+struct wire_chunk {
+    uint16_t kind;   /* enum wire_stream */
+    uint16_t vector; /* FETCH: which of the vectors */
+    uint32_t sequence;
+    uint64_t offset; /* bytes */
+    uint64_t sum;
+};
+
+void wire_chunk_read(const uint8_t *bytes, struct wire_chunk *chunk);
+/* head: [WIRE_CHUNK_HEAD_BYTES]; the sum is left 0 until it is sealed. */
+void wire_chunk_write(uint8_t *head, const struct wire_chunk *chunk, uint32_t size);
+/* Puts the sum of the floats into the head: drivers call it just before the bytes leave. */
+void wire_chunk_seal(uint8_t *head, const void *floats, size_t size);
+
+/* True if `bytes` is exactly one well-formed msgpack map: declared counts fit the bytes left, depth
+ * at most 4, at most 4,096 objects. Runs before anything else looks at it; allocates nothing. */
+bool wire_validate(const uint8_t *bytes, size_t size);
+
+#endif
