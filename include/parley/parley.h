@@ -1,0 +1,146 @@
+/* parley/parley.h: a real node inside your own program.
+ *
+ * The happy path, on the thread that trains (the *trainer*):
+ *
+ *     parley_options_defaults(&options);
+ *     options.config.parameters = n;             and a name, seeds, a budget ...
+ *     options.vectors[0] = x;                    n floats, equal on all nodes at the start
+ *     parley_open(&p, &options, why, sizeof why);
+ *     while ((code = parley_boundary(p, &step, &turn)) == PARLEY_GO)
+ *         step = one local step on x;
+ *     parley_result(p, &result);                 x holds the agreed model if result.agreed
+ *     parley_close(p);
+ *
+ * parley_open() starts a thread that talks to the peers and one that computes on snapshots. They
+ * never touch x: whatever averaging does to it happens inside parley_boundary(), on your thread,
+ * between two of your steps.
+ *
+ * What can go wrong: a bad setting or address and a port in use are refused by parley_open(), with
+ * a line that says so. Later errors end the run: parley_boundary() returns them, and a line about
+ * each has gone to on_update before.
+ *
+ * Thread rule: parley_boundary() and parley_result() belong to the trainer; parley_close() comes
+ * last. parley_stop(), _leave(), _seeds(), _live() and _stats() may be called from any thread until
+ * parley_close(), but not from a signal handler. Callbacks run on the loop's thread: be quick
+ * there, a callback that blocks stops the node from answering its peers.
+ */
+#ifndef PARLEY_PARLEY_H
+#define PARLEY_PARLEY_H
+
+#include "parley/config.h"
+#include "parley/error.h"
+#include "parley/node.h"
+
+struct parley;
+
+/* A named part of the parameter vector; the parts follow one another without gaps. */
+struct parley_tensor {
+    const char *name;  /* at most 31 bytes */
+    uint32_t rank;     /* 1 to 4 */
+    uint32_t shape[4]; /* outermost first */
+};
+
+struct parley_options {
+    /* Filled by parley_options_defaults(). Set at least `parameters`. Left 0 or NULL, these are
+     * chosen at the start: boot and seed (drawn), name ("node-" and the boot id), address (where it
+     * listens; needed when it listens on all addresses; a port 0 in it becomes the real one). */
+    struct parley_config config;
+    const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */
+
+    /* The caller's, until parley_close(): [config.vectors], each of config.parameters floats. */
+    float *vectors[PARLEY_VECTORS_MAX];
+
+    /* The final model, as safetensors; NULL: none is written. Its record stands beside it, with
+     * ".agreement.json" added to the name. */
+    const char *out;
+    const struct parley_tensor *tensors; /* NULL: one tensor named "vector" */
+    uint32_t tensors_count;
+    const struct parley_setting
+        *metadata; /* for the model file, in this order; equal on all nodes */
+    uint32_t metadata_count;
+
+    /* Called on the loop's thread. PHASE, MEMBER, LOG and FINISHED updates only; what an update
+     * points at is valid during the call. LOG may come from parley_open() itself as well. */
+    void (*on_update)(void *context, struct parley *p, const struct parley_update *update);
+    void (*on_timer)(void *context, struct parley *p); /* every timer_us, until FINISHED */
+    uint64_t timer_us;                                 /* 0: no timer; a whole number of ms */
+    void *context;
+};
+
+/* Config by parley_config_defaults(), listening on a free port of the loopback. */
+void parley_options_defaults(struct parley_options *options);
+
+/* Listens, starts the threads, joins by the seeds. Options are copied; vectors are borrowed.
+ * On errors *p is NULL and why[size] holds a line: PARLEY_EUSAGE, PARLEY_ENETWORK (the address
+ * can't be listened on), PARLEY_ENOMEM, PARLEY_EFAIL (threads, descriptors). */
+PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *options, char *why,
+                             size_t size);
+
+/* What was done since the last boundary. */
+struct parley_step {
+    uint64_t steps;   /* 1, or 0 if no step was made */
+    uint64_t samples; /* that it used */
+    double loss;      /* their mean loss; may be non-finite */
+};
+
+struct parley_turn {
+    bool started;    /* true once: the first step comes; parley_live() tells whose the data is */
+    double progress; /* of the cluster's budget, in [0, 1]: for the learning-rate schedule */
+};
+
+enum { PARLEY_END, PARLEY_GO };
+
+/* The gap between two local steps. Carries out what averaging wants done to x, then returns
+ * PARLEY_GO as soon as one more local step is wanted. Blocks, and goes on applying, while none is.
+ * At the end returns PARLEY_END or a negative PARLEY_E...; from then on it returns the same at
+ * once. `step` may be NULL: no step was made. */
+PARLEY_CHECK int parley_boundary(struct parley *p, const struct parley_step *step,
+                                 struct parley_turn *turn);
+
+/* Ask for the end, with an agreement; the cause travels to all nodes. */
+void parley_stop(struct parley *p, enum parley_stop cause);
+
+/* Leave alone: hand the work over by averaging, say goodbye, end. Nothing is agreed then. */
+void parley_leave(struct parley *p);
+
+/* The peer list was read again: these are dialled from now on. Copied. PARLEY_ENOMEM. */
+PARLEY_CHECK int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count);
+
+/* Names of the members that live (this node included), sorted, as of now: at most max of them go to
+ * names[max]. Returns how many there are. */
+uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t max);
+
+struct parley_stats {
+    uint64_t bytes_sent, bytes_received;
+    uint32_t connections; /* open now */
+    uint64_t turn_max_us; /* the longest turn of the loop, waiting apart */
+    uint64_t gap_max_us;  /* the longest parley_boundary() between two local steps */
+    uint64_t train_us;    /* from the first local step to the last */
+};
+
+void parley_stats(struct parley *p, struct parley_stats *stats);
+
+/* Where the node listens, with the real port. Valid until parley_close(). */
+const char *parley_listens(const struct parley *p);
+
+/* Its config as it stands, with what was chosen at the start. Valid until parley_close(). */
+const struct parley_config *parley_config_of(const struct parley *p);
+
+/* The node itself, to look at (parley_node_view(), parley_node_member()): in callbacks only. */
+const struct parley_node *parley_node_of(const struct parley *p);
+
+struct parley_result {
+    int error;   /* as parley_boundary() returned it */
+    bool agreed; /* vectors[0] holds the model whose digest is view.digest, as all live nodes do */
+    struct parley_view view; /* as the node ended */
+    struct parley_stats stats;
+};
+
+/* After parley_boundary() has returned something else than PARLEY_GO. */
+void parley_result(struct parley *p, struct parley_result *result);
+
+/* Ends the run without an agreement if it has not ended, sends what is still to be sent (for at
+ * most two seconds), joins the threads. NULL does nothing. */
+void parley_close(struct parley *p);
+
+#endif

@@ -1,0 +1,39 @@
+/* address.h: "host:port" and "[v6]:port" as text, and as the system's addresses.
+ *
+ * Thread rule: pure, but for address_resolve(), which blocks on DNS.
+ */
+#ifndef PARLEY_PEERS_ADDRESS_H
+#define PARLEY_PEERS_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <uv.h>
+
+#include "parley/config.h"
+
+struct address {
+    char host[PARLEY_ADDRESS_SIZE]; /* without brackets */
+    char port[6];
+};
+
+/* PARLEY_EUSAGE: no port, an empty host, a port over 65535, a text that is too long. */
+int address_split(struct address *address, const char *text);
+
+/* "host:port", with brackets where the host has a colon. PARLEY_EUSAGE: it doesn't fit. */
+int address_join(char text[PARLEY_ADDRESS_SIZE], const char *host, unsigned port);
+
+/* The numeric form of a socket's address; "?" if there is none. */
+void address_print(char text[PARLEY_ADDRESS_SIZE], const struct sockaddr *from);
+unsigned address_port(const struct sockaddr *from);
+
+/* True for 0.0.0.0 and [::]: an address to listen on that no peer could dial. */
+bool address_is_any(const struct sockaddr *from);
+
+/* True, and *to is filled, if the host is numeric: no DNS is needed. */
+bool address_numeric(struct sockaddr_storage *to, const struct address *from);
+
+/* The first address of the name. 0 or a libuv error. */
+int address_resolve(uv_loop_t *loop, struct sockaddr_storage *to, const struct address *from);
+
+#endif

@@ -1,0 +1,86 @@
+/* carry.c: carries out what the core asks for.
+ *
+ * The happy path: each update goes to the part that does it: connections, handoff, vectors, or the
+ * caller's callback. Operations on vectors are queued, then started as far as their order allows.
+ * Nothing here blocks or calls the core's step.
+ */
+#include "agreement.h"
+#include "conn.h"
+#include "live.h"
+#include "loop.h"
+
+void carry_ops(struct loop *loop)
+{
+    struct op *op;
+    while (!loop->finished && (op = ops_next(&loop->ops)) != NULL) {
+        if (op_is_trainers(op))
+            mailbox_put(&loop->handoff->box, op);
+        else
+            worker_put(loop->worker, op);
+    }
+}
+
+static void carry_vector(struct loop *loop, const struct parley_update *update)
+{
+    struct op *op = ops_add(&loop->ops, update);
+    if (update->type == PARLEY_UPDATE_PUBLISH) op->text = agreement_text(loop);
+}
+
+static void carry(struct loop *loop, const struct parley_update *update)
+{
+    switch (update->type) {
+    case PARLEY_UPDATE_DIAL:
+        conn_dial(loop, update->dial.conn, update->dial.address);
+        break;
+    case PARLEY_UPDATE_CLOSE:
+        conn_close(loop, update->close.conn);
+        break;
+    case PARLEY_UPDATE_SEND:
+        conn_send(loop, update->send.conn, update->send.bytes, update->send.size);
+        break;
+    case PARLEY_UPDATE_SEND_CHUNK:
+        conn_send_chunk(loop, update);
+        break;
+    case PARLEY_UPDATE_TRAIN:
+        live_refresh(loop); /* who trains learns first whose the data is */
+        handoff_grant(loop->handoff, update->train.steps, update->train.progress);
+        break;
+    case PARLEY_UPDATE_HALT:
+        handoff_halt(loop->handoff);
+        break;
+    case PARLEY_UPDATE_STORE:
+        vectors_store(loop->vectors, update->store.buffer, update->store.offset,
+                      update->store.bytes, update->store.size);
+        break;
+    case PARLEY_UPDATE_TAKE:
+    case PARLEY_UPDATE_SET:
+    case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_DIFF:
+    case PARLEY_UPDATE_SKETCH:
+    case PARLEY_UPDATE_HASH:
+    case PARLEY_UPDATE_WRITE:
+    case PARLEY_UPDATE_PUBLISH:
+        carry_vector(loop, update);
+        break;
+    case PARLEY_UPDATE_MEMBER:
+    case PARLEY_UPDATE_PHASE:
+        loop->live_stale = true;
+        loop_show(loop, update);
+        break;
+    case PARLEY_UPDATE_LOG:
+        loop_show(loop, update);
+        break;
+    case PARLEY_UPDATE_FINISHED:
+        loop_show(loop, update); /* the result is there before the trainer is woken */
+        loop_finish(loop, update->finished.error);
+        break;
+    }
+}
+
+void carry_updates(struct loop *loop, const struct parley_updates *updates)
+{
+    for (uint32_t i = 0; i < updates->count && !loop->finished; i++)
+        carry(loop, &updates->list[i]);
+    live_refresh(loop);
+    carry_ops(loop);
+}

@@ -1,0 +1,72 @@
+/* complete.c: see complete.h. */
+#include "complete.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "core/rng.h"
+#include "loop.h"
+
+static int complete_address(struct complete *complete, const struct loop *loop, char *why,
+                            size_t size)
+{
+    const char *wanted = complete->config.address;
+    struct address split, listens;
+    complete->config.address = complete->address;
+    if (!wanted && loop->listens_any) {
+        snprintf(why, size, "address: peers can't reach %s; say what they can reach",
+                 loop->listens);
+        return PARLEY_EUSAGE;
+    }
+    if (!wanted) {
+        strcpy(complete->address, loop->listens);
+        return PARLEY_OK;
+    }
+    if (address_split(&split, wanted) || address_split(&listens, loop->listens)) {
+        snprintf(why, size, "address: \"%s\" is no HOST:PORT", wanted);
+        return PARLEY_EUSAGE;
+    }
+    int port = atoi(split.port);
+    return address_join(complete->address, split.host,
+                        (unsigned)(port ? port : atoi(listens.port)));
+}
+
+int complete_config(struct complete *complete, const struct parley_options *options,
+                    const struct loop *loop, char *why, size_t size)
+{
+    uint64_t drawn[2] = {0, 0};
+    complete->config = options->config;
+    struct parley_config *config = &complete->config;
+    int code = uv_random(NULL, NULL, drawn, sizeof drawn, 0, NULL);
+    if (code) {
+        snprintf(why, size, "can't draw random bytes: %s", uv_strerror(code));
+        return PARLEY_EFAIL;
+    }
+    if (!config->boot) config->boot = drawn[0] ? drawn[0] : 1;
+    if (!config->seed) config->seed = drawn[1];
+    if (!config->model_digest) config->model_digest = rng_mix(config->parameters);
+    if (!config->name) {
+        snprintf(complete->name, sizeof complete->name, "node-%016" PRIx64, config->boot);
+        config->name = complete->name;
+    }
+    return complete_address(complete, loop, why, size);
+}
+
+char **complete_texts(const char *const *texts, uint32_t count)
+{
+    size_t bytes = 1;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += strlen(texts[i]) + 1;
+    char **copy = malloc((count + 1) * sizeof *copy + bytes);
+    if (!copy) return NULL;
+    char *to = (char *)(copy + count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        copy[i] = to;
+        to += sprintf(to, "%s", texts[i]) + 1;
+    }
+    copy[count] = NULL;
+    return copy;
+}

@@ -1,0 +1,23 @@
+/* complete.h: fills in what a program's options leave open: who the node is, where it is reached.
+ */
+#ifndef PARLEY_PEERS_COMPLETE_H
+#define PARLEY_PEERS_COMPLETE_H
+
+#include "parley/parley.h"
+
+struct loop;
+
+struct complete {
+    struct parley_config config; /* its strings are the caller's or those below */
+    char name[PARLEY_NAME_SIZE];
+    char address[PARLEY_ADDRESS_SIZE];
+};
+
+/* The loop listens already. PARLEY_EUSAGE with a line; PARLEY_EFAIL: no random bytes to be had. */
+int complete_config(struct complete *complete, const struct parley_options *options,
+                    const struct loop *loop, char *why, size_t size);
+
+/* The strings in one allocation, given back by free(). NULL: no memory. */
+char **complete_texts(const char *const *texts, uint32_t count);
+
+#endif

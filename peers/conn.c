@@ -1,0 +1,317 @@
+/* conn.c: see conn.h. Dialling stands in dial.c. */
+#include "conn.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "core/wire.h"
+
+/* A write under way: a control frame (its bytes follow) or a chunk (its head follows). */
+struct write {
+    uv_write_t request;
+    bool chunk;
+    uint32_t op;
+    size_t size;
+    uint8_t bytes[];
+};
+
+static struct conn **bucket_of(struct loop *loop, uint32_t id)
+{
+    return &loop->conns[(id / 2) % LOOP_BUCKETS];
+}
+
+struct conn *conn_find(struct loop *loop, uint32_t id)
+{
+    struct conn *conn = *bucket_of(loop, id);
+    while (conn && conn->id != id)
+        conn = conn->next;
+    return conn;
+}
+
+struct conn *conn_new(struct loop *loop, uint32_t id)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    if (!conn) return NULL;
+    if (uv_tcp_init(&loop->uv, &conn->tcp)) {
+        free(conn);
+        return NULL;
+    }
+    conn->loop = loop;
+    conn->id = id;
+    conn->tcp.data = conn;
+    struct conn **bucket = bucket_of(loop, id);
+    conn->next = *bucket;
+    *bucket = conn;
+    loop->conns_count++;
+    atomic_store(&loop->connections, loop->conns_count);
+    return conn;
+}
+
+static void forget(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+    struct conn **at = bucket_of(loop, conn->id);
+    while (*at != conn)
+        at = &(*at)->next;
+    *at = conn->next;
+    loop->conns_count--;
+    atomic_store(&loop->connections, loop->conns_count);
+    struct parley_event event = {
+        .type = PARLEY_EVENT_CLOSED,
+        .closed = {conn->id, conn->reason, conn->code ? uv_strerror(conn->code) : ""}};
+    if (conn->tell_closed) loop_tell(loop, &event);
+    if (conn->found) uv_freeaddrinfo(conn->found);
+    free(conn->input);
+    free(conn);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    conn->gone = true;
+    if (!conn->resolving) forget(conn);
+}
+
+void conn_release(struct conn *conn)
+{
+    if (conn->gone) forget(conn);
+}
+
+void conn_end(struct conn *conn, enum parley_closed reason, int code)
+{
+    if (conn->state == CONN_ENDED) return;
+    if (conn->retrying) {
+        conn->close_wanted = true;
+        return;
+    }
+    if (conn->state == CONN_SHUT) {
+        conn->loop->conns_shut--;
+        reason = PARLEY_CLOSED_LOCAL; /* the core had asked for it */
+        code = 0;
+    }
+    conn->state = CONN_ENDED;
+    conn->reason = reason;
+    conn->code = code;
+    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct conn *conn = handle->data;
+    struct loop *loop = conn->loop;
+    *buffer = uv_buf_init(NULL, 0); /* libuv then reports ENOBUFS and asks again in the next turn */
+    if (loop->turn_read_bytes > 0 && loop_turn_us(loop) > LOOP_READ_BUDGET_US) return;
+    if (!conn->input) conn->input = malloc(CONN_INPUT_BYTES);
+    if (!conn->input) {
+        conn_end(conn, PARLEY_CLOSED_RESET, UV_ENOMEM);
+        return;
+    }
+    buffer->base = (char *)conn->input + conn->used;
+    buffer->len = CONN_INPUT_BYTES - conn->used;
+}
+
+/* Offers what has come in until the core takes no more. */
+static void offer(struct conn *conn)
+{
+    size_t start = 0;
+    while (start < conn->used && conn->state == CONN_OPEN) {
+        struct parley_event event = {
+            .type = PARLEY_EVENT_RECEIVED,
+            .received = {conn->id, conn->input + start, conn->used - start}};
+        size_t consumed = loop_tell(conn->loop, &event);
+        assert(consumed <= conn->used - start);
+        start += consumed;
+        if (!consumed) break;
+    }
+    if (conn->state != CONN_OPEN) start = conn->used;
+    conn->used -= start;
+    assert(conn->used <= CONN_LEFT_BYTES);
+    if (start > 0) memmove(conn->input, conn->input + start, conn->used);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
+{
+    struct conn *conn = stream->data;
+    if (conn->state == CONN_ENDED || size == 0 || size == UV_ENOBUFS) return;
+    if (size < 0) {
+        conn_end(conn, size == UV_EOF ? PARLEY_CLOSED_EOF : PARLEY_CLOSED_RESET,
+                 size == UV_EOF ? 0 : (int)size);
+        return;
+    }
+    conn->loop->turn_read_bytes += (size_t)size;
+    atomic_fetch_add_explicit(&conn->loop->bytes_received, (uint64_t)size, memory_order_relaxed);
+    if (conn->state != CONN_OPEN) return; /* being shut: thrown away */
+    conn->used += (size_t)size;
+    offer(conn);
+}
+
+void conn_opened(struct conn *conn)
+{
+    conn->state = CONN_OPEN;
+    uv_tcp_nodelay(&conn->tcp, 1);
+    uv_os_fd_t fd;
+    int bytes = CONN_NOTSENT_BYTES;
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+    int code = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    if (code) conn_end(conn, PARLEY_CLOSED_RESET, code);
+}
+
+/* ---- Accepting ------------------------------------------------------------------------------- */
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct loop *loop = listener->data;
+    uint64_t now_us = loop_now_us();
+    /* Without descriptors libuv accepts with one kept in reserve and closes at once. */
+    struct conn *conn = status ? NULL : conn_new(loop, loop->conn_next);
+    if (!conn) {
+        if (now_us - loop->accept_logged_us < 10 * 1000000) return;
+        loop->accept_logged_us = now_us;
+        loop_log(loop, PARLEY_LOG_WARN, "a connection could not be accepted: %s",
+                 uv_strerror(status ? status : UV_ENOMEM));
+        return;
+    }
+    loop->conn_next += 2;
+    struct sockaddr_storage from = {0};
+    int size = sizeof from;
+    int code = uv_accept(listener, (uv_stream_t *)&conn->tcp);
+    if (!code) code = uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size);
+    if (code || loop->conn_next == 0) {
+        conn_end(conn, PARLEY_CLOSED_RESET, code); /* gone already: the core never hears of it */
+        return;
+    }
+    conn->tell_closed = true;
+    conn_opened(conn);
+    char address[PARLEY_ADDRESS_SIZE];
+    address_print(address, (struct sockaddr *)&from);
+    struct parley_event event = {.type = PARLEY_EVENT_INCOMING, .incoming = {conn->id, address}};
+    loop_tell(loop, &event);
+}
+
+int conn_listen(struct loop *loop)
+{
+    loop->conn_next = 2;
+    loop->listener.data = loop;
+    return uv_listen((uv_stream_t *)&loop->listener, 128, on_connection);
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct write *write = (struct write *)request;
+    struct conn *conn = request->handle->data;
+    struct loop *loop = conn->loop;
+    if (status == 0)
+        atomic_fetch_add_explicit(&loop->bytes_sent, write->size, memory_order_relaxed);
+    if (status < 0 && status != UV_ECANCELED) conn_end(conn, PARLEY_CLOSED_RESET, status);
+    struct parley_event event;
+    bool tell = write->chunk;
+    if (write->chunk) {
+        event = (struct parley_event){.type = PARLEY_EVENT_DONE,
+                                      .done = {.op = write->op, .ok = status == 0}};
+    } else if (status == 0 && conn->state == CONN_OPEN) {
+        event = (struct parley_event){.type = PARLEY_EVENT_SENT, .sent = {conn->id, write->size}};
+        tell = true;
+    }
+    free(write);
+    if (tell) loop_tell(loop, &event);
+}
+
+void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size)
+{
+    struct conn *conn = conn_find(loop, id);
+    if (!conn || conn->state != CONN_OPEN) return;
+    struct write *write = malloc(sizeof *write + size);
+    int code = UV_ENOMEM;
+    if (write) {
+        write->chunk = false;
+        write->size = size;
+        memcpy(write->bytes, bytes, size);
+        uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)size);
+        code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+    }
+    if (!code) return;
+    free(write);
+    conn_end(conn, PARLEY_CLOSED_RESET, code);
+}
+
+void conn_send_chunk(struct loop *loop, const struct parley_update *update)
+{
+    struct conn *conn = conn_find(loop, update->chunk.conn);
+    struct write *write = NULL;
+    if (conn && conn->state == CONN_OPEN) write = malloc(sizeof *write + update->chunk.head_size);
+    int code = UV_ENOMEM;
+    if (write) {
+        uint8_t *floats = (uint8_t *)vectors_buffer(loop->vectors, update->chunk.buffer);
+        floats += update->chunk.offset;
+        wire_chunk_seal(update->chunk.head, floats, update->chunk.size);
+        write->chunk = true;
+        write->op = update->chunk.op;
+        write->size = update->chunk.head_size + update->chunk.size;
+        memcpy(write->bytes, update->chunk.head, update->chunk.head_size);
+        uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
+                               uv_buf_init((char *)floats, (unsigned)update->chunk.size)};
+        code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
+    }
+    if (!code) return;
+    free(write);
+    if (conn) conn_end(conn, PARLEY_CLOSED_RESET, code);
+    struct parley_event event = {.type = PARLEY_EVENT_DONE, .done = {.op = update->chunk.op}};
+    loop_tell_later(loop, &event);
+}
+
+/* ---- Closing --------------------------------------------------------------------------------- */
+
+static void on_shut(uv_shutdown_t *request, int status)
+{
+    struct conn *conn = request->handle->data;
+    if (status < 0) conn_end(conn, PARLEY_CLOSED_LOCAL, 0); /* else the peer's FIN ends it */
+}
+
+static void shut(struct conn *conn)
+{
+    if (conn->state != CONN_OPEN) {
+        if (conn->state != CONN_SHUT) conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+        return;
+    }
+    if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shut)) {
+        conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+        return;
+    }
+    conn->state = CONN_SHUT;
+    conn->linger_until_us = loop_now_us() + CONN_LINGER_MS * 1000;
+    conn->loop->conns_shut++;
+}
+
+void conn_close(struct loop *loop, uint32_t id)
+{
+    struct conn *conn = conn_find(loop, id);
+    if (conn) shut(conn);
+}
+
+void conn_sweep(struct loop *loop, uint64_t now_us)
+{
+    for (uint32_t b = 0; loop->conns_shut > 0 && b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next)
+            if (conn->state == CONN_SHUT && now_us >= conn->linger_until_us)
+                conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+}
+
+void conn_close_all(struct loop *loop, bool flush)
+{
+    for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
+            if (flush)
+                shut(conn);
+            else
+                conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+        }
+}

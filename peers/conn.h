@@ -1,0 +1,77 @@
+/* conn.h: TCP connections: dialling, accepting, reading, writing, closing.
+ *
+ *     dial:  [names are looked up] -> connecting -> open -> shut (flushing) -> gone
+ *     accept:                                       open -> ...
+ *
+ * Reading: bytes go to a buffer of the connection and are offered to the core, which says how many
+ * it took. A turn of the loop reads for a few milliseconds, then leaves the rest to the kernel.
+ * Writing: control frames are copied; chunks leave from the vectors' own memory. Little unsent data
+ * is kept in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck behind a model.
+ * Closing by the core: what is queued is written, then FIN, then bytes are read and thrown away
+ * until the peer closes too, two seconds at most: closing at once would make the kernel send RST
+ * and the peer lose the last frames.
+ *
+ * Every connection ends with one CLOSED event, from libuv's close callback, after the DONE of all
+ * its chunks. Its memory is freed there, too.
+ * Thread rule: the loop's.
+ */
+#ifndef PARLEY_PEERS_CONN_H
+#define PARLEY_PEERS_CONN_H
+
+#include "loop.h"
+
+enum {
+    CONN_LEFT_BYTES = 64 * 1024 + 64, /* the core never leaves more */
+    CONN_READ_BYTES = 128 * 1024,     /* room for new ones */
+    CONN_INPUT_BYTES = CONN_LEFT_BYTES + CONN_READ_BYTES,
+    CONN_NOTSENT_BYTES = 256 * 1024,
+    CONN_LINGER_MS = 2000
+};
+
+enum conn_state { CONN_DIALLING, CONN_OPEN, CONN_SHUT, CONN_ENDED };
+
+struct conn {
+    uv_tcp_t tcp;      /* its data is the conn */
+    struct conn *next; /* in its bucket */
+    struct loop *loop;
+    uint32_t id;
+    enum conn_state state;
+    bool tell_closed; /* the core knows of it */
+
+    uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */
+    size_t used;
+
+    uv_getaddrinfo_t lookup;
+    uv_connect_t connect;
+    struct addrinfo *found, *try; /* all addresses of the name; the one being tried */
+    bool resolving, gone;         /* the lookup is under way; the handle is closed */
+    bool retrying, close_wanted;  /* the handle is being made anew; then close it */
+
+    uv_shutdown_t shutdown;
+    uint64_t linger_until_us;
+    enum parley_closed reason;
+    int code; /* libuv's, or 0 */
+};
+
+/* For conn.c and dial.c. */
+struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
+struct conn *conn_find(struct loop *loop, uint32_t id);
+void conn_opened(struct conn *conn);
+void conn_end(struct conn *conn, enum parley_closed reason, int code);
+void conn_release(struct conn *conn); /* its lookup has ended: frees it if its handle is closed */
+
+/* Starts listening on the loop's bound listener: 0 or a libuv error. */
+int conn_listen(struct loop *loop);
+
+void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
+void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size);
+void conn_send_chunk(struct loop *loop, const struct parley_update *update);
+void conn_close(struct loop *loop, uint32_t id);
+
+/* Those that linger too long are cut off. */
+void conn_sweep(struct loop *loop, uint64_t now_us);
+
+/* Closes all: flushing, or at once. */
+void conn_close_all(struct loop *loop, bool flush);
+
+#endif

@@ -1,0 +1,106 @@
+/* dial.c: connecting to "host:port".
+ *
+ * The happy path: a numeric host is connected to at once; a name is looked up on libuv's own
+ * threads (nothing else runs there) and its addresses are tried one after another.
+ *
+ * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
+ * UNREACHED with the system's words. Nothing here waits longer than the kernel does; the core
+ * closes what takes too long.
+ */
+#include "conn.h"
+
+#include <string.h>
+
+#include "address.h"
+
+static void connect_to(struct conn *conn, const struct sockaddr *address);
+
+/* The handle of a failed try can't be used again: its close callback makes the next one. */
+static void on_retry(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    uv_tcp_init(&conn->loop->uv, &conn->tcp);
+    conn->tcp.data = conn;
+    conn->retrying = false;
+    if (conn->close_wanted)
+        conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+    else
+        connect_to(conn, conn->try->ai_addr);
+}
+
+static void failed(struct conn *conn, int code)
+{
+    if (conn->state != CONN_DIALLING) return;
+    if (conn->try) conn->try = conn->try->ai_next;
+    if (conn->try) {
+        conn->retrying = true;
+        uv_close((uv_handle_t *)&conn->tcp, on_retry);
+        return;
+    }
+    bool refused = code == UV_ECONNREFUSED;
+    conn_end(conn, refused ? PARLEY_CLOSED_REFUSED : PARLEY_CLOSED_UNREACHED, code);
+}
+
+static void on_connect(uv_connect_t *request, int status)
+{
+    struct conn *conn = request->handle->data;
+    if (conn->state != CONN_DIALLING) return;
+    if (status) {
+        failed(conn, status);
+        return;
+    }
+    conn_opened(conn);
+    if (conn->state != CONN_OPEN) return;
+    struct parley_event event = {.type = PARLEY_EVENT_CONNECTED, .connected = {conn->id}};
+    loop_tell(conn->loop, &event);
+}
+
+static void connect_to(struct conn *conn, const struct sockaddr *address)
+{
+    int code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connect);
+    if (code) failed(conn, code);
+}
+
+static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+    struct conn *conn = request->data;
+    conn->resolving = false;
+    conn->found = found;
+    if (conn->state != CONN_DIALLING) {
+        conn_release(conn);
+        return;
+    }
+    if (status || !found) {
+        failed(conn, status ? status : UV_EAI_NONAME);
+        return;
+    }
+    conn->try = found;
+    connect_to(conn, found->ai_addr);
+}
+
+void conn_dial(struct loop *loop, uint32_t id, const char *text)
+{
+    struct address address;
+    struct sockaddr_storage to;
+    struct conn *conn = conn_new(loop, id);
+    if (!conn) {
+        struct parley_event event = {
+            .type = PARLEY_EVENT_CLOSED,
+            .closed = {id, PARLEY_CLOSED_UNREACHED, uv_strerror(UV_ENOMEM)}};
+        loop_tell_later(loop, &event);
+        return;
+    }
+    conn->tell_closed = true;
+    if (address_split(&address, text)) {
+        failed(conn, UV_EINVAL);
+    } else if (address_numeric(&to, &address)) {
+        connect_to(conn, (struct sockaddr *)&to);
+    } else {
+        struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+        conn->lookup.data = conn;
+        int code =
+            uv_getaddrinfo(&loop->uv, &conn->lookup, on_lookup, address.host, address.port, &hints);
+        conn->resolving = code == 0;
+        if (code) failed(conn, code);
+    }
+}

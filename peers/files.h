@@ -1,0 +1,37 @@
+/* files.h: the final model on disk: nothing stands under its name before the cluster agreed.
+ *
+ *     files_write    OUT.<digest>-<boot>.part: written, fsynced, read back from disk, hashed
+ *     files_publish  the agreement's record, then the model: renamed into place, directory fsynced
+ *
+ * Two nodes may share one OUT: their parts have names of their own, and the models are equal bytes.
+ * Failure modes: done.ok is false, op->why names file and cause, and the half-written part is
+ * removed. Without an OUT both succeed, and only the hash is made.
+ * Thread rule: the worker's, between init and close.
+ */
+#ifndef PARLEY_PEERS_FILES_H
+#define PARLEY_PEERS_FILES_H
+
+#include "op.h"
+#include "parley/parley.h"
+#include "vectors.h"
+
+struct files {
+    char *out;  /* NULL: none */
+    char *part; /* what was written and not yet published; NULL: nothing */
+    uint64_t boot;
+    struct vectors *vectors;
+    struct parley_setting *metadata; /* [metadata_count] */
+    uint32_t metadata_count;
+};
+
+/* Copies the names and the metadata. PARLEY_ENOMEM. May be closed after any outcome. */
+int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
+               uint64_t boot);
+
+/* Removes a part that was not published. */
+void files_close(struct files *files);
+
+void files_write(struct files *files, struct op *op);
+void files_publish(struct files *files, struct op *op);
+
+#endif

@@ -1,0 +1,125 @@
+/* handoff.c: see handoff.h. */
+#include "handoff.h"
+
+#include <string.h>
+
+int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers)
+{
+    memset(handoff, 0, sizeof *handoff);
+    handoff->vectors = vectors;
+    handoff->answers = answers;
+    return mailbox_init(&handoff->box, NULL);
+}
+
+void handoff_close(struct handoff *handoff)
+{
+    mailbox_close(&handoff->box);
+}
+
+static void tell(struct handoff *handoff)
+{
+    atomic_store_explicit(&handoff->box.news, true, memory_order_release);
+    uv_cond_signal(&handoff->box.arrived);
+    uv_mutex_unlock(&handoff->box.lock);
+}
+
+void handoff_grant(struct handoff *handoff, uint64_t steps, double progress)
+{
+    uv_mutex_lock(&handoff->box.lock);
+    handoff->granted += steps;
+    handoff->progress = progress;
+    tell(handoff);
+}
+
+void handoff_halt(struct handoff *handoff)
+{
+    uv_mutex_lock(&handoff->box.lock);
+    handoff->granted = 0;
+    handoff->halted = true;
+    tell(handoff);
+}
+
+void handoff_end(struct handoff *handoff, int error)
+{
+    uv_mutex_lock(&handoff->box.lock);
+    handoff->ended = true;
+    handoff->error = error;
+    tell(handoff);
+}
+
+/* Everything that is new; ops are carried out after the lock is given back. */
+static void look(struct handoff *handoff, bool wait)
+{
+    struct mailbox *box = &handoff->box;
+    uv_mutex_lock(&box->lock);
+    while (wait && !atomic_load_explicit(&box->news, memory_order_relaxed))
+        uv_cond_wait(&box->arrived, &box->lock);
+    struct op *op = box->first;
+    box->first = NULL;
+    box->last = &box->first;
+    if (handoff->halted) handoff->credit = 0;
+    handoff->halted = false;
+    handoff->credit += handoff->granted;
+    handoff->granted = 0;
+    handoff->progress_seen = handoff->progress;
+    handoff->over = handoff->ended;
+    atomic_store_explicit(&box->news, false, memory_order_relaxed);
+    uv_mutex_unlock(&box->lock);
+
+    while (op) {
+        struct op *next = op->next;
+        vectors_carry(handoff->vectors, op);
+        op->done.done.version = atomic_load_explicit(&handoff->version, memory_order_relaxed);
+        mailbox_put(handoff->answers, op);
+        op = next;
+    }
+}
+
+static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
+{
+    uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
+    handoff->credit -= more < handoff->credit ? more : handoff->credit;
+    atomic_store(&handoff->train_us, now_us - handoff->first_us);
+    atomic_store(&handoff->loss, step->loss);
+    atomic_fetch_add(&handoff->samples, step->samples);
+    /* Last, as the loop reads it first: a version never comes with older samples. */
+    atomic_fetch_add(&handoff->version, step->steps);
+    uv_async_send(handoff->answers->wake);
+}
+
+static void note_gap(struct handoff *handoff, bool between_steps)
+{
+    uint64_t now_us = uv_hrtime() / 1000;
+    uint64_t gap_us = now_us - handoff->step_end_us;
+    if (!handoff->started) handoff->first_us = now_us;
+    if (between_steps && gap_us > atomic_load(&handoff->gap_max_us))
+        atomic_store(&handoff->gap_max_us, gap_us);
+}
+
+int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
+                     struct parley_turn *turn)
+{
+    bool stepped = step && step->steps > 0;
+    handoff->step_end_us = uv_hrtime() / 1000;
+    if (handoff->going && !stepped) handoff->credit++; /* allowed, not made: still to be made */
+    if (stepped) report(handoff, step, handoff->step_end_us);
+    handoff->going = false;
+
+    bool wait = false;
+    while (!handoff->over) {
+        if (wait || atomic_load_explicit(&handoff->box.news, memory_order_acquire))
+            look(handoff, wait);
+        if (handoff->over) break;
+        if (handoff->credit > 0) {
+            handoff->credit--;
+            handoff->going = true;
+            note_gap(handoff, stepped);
+            *turn = (struct parley_turn){.started = !handoff->started,
+                                         .progress = handoff->progress_seen};
+            handoff->started = true;
+            return PARLEY_GO;
+        }
+        wait = true;
+    }
+    return handoff->error;
+}

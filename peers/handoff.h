@@ -1,0 +1,55 @@
+/* handoff.h: between the loop and the trainer: operations and training credit one way, steps and
+ * results the other.
+ *
+ * The happy path: the loop grants steps and puts ops; the trainer's boundary carries the ops out in
+ * order, then goes on while it has credit, else waits. The end wakes it for good.
+ *
+ * A grant is never seen before an op that was put earlier: credit is only looked at after the
+ * mailbox was emptied, under one lock.
+ * Thread rule: each function says whose it is.
+ */
+#ifndef PARLEY_PEERS_HANDOFF_H
+#define PARLEY_PEERS_HANDOFF_H
+
+#include "mailbox.h"
+#include "parley/parley.h"
+#include "vectors.h"
+
+struct handoff {
+    struct mailbox box; /* to the trainer; its lock guards the next five */
+    uint64_t granted;   /* steps not yet seen by the trainer */
+    bool halted;        /* forget what is left; before `granted` */
+    double progress;
+    bool ended;
+    int error; /* the end's: what the boundary returns */
+
+    struct mailbox *answers; /* to the loop */
+
+    /* The trainer's own. */
+    struct vectors *vectors;
+    uint64_t credit;
+    double progress_seen;
+    bool started;         /* a step was ever allowed */
+    bool going;           /* one is allowed and not yet reported */
+    bool over;            /* the end was seen */
+    uint64_t step_end_us; /* when the boundary was entered */
+    uint64_t first_us;
+
+    /* Written by the trainer, read by anyone. */
+    _Atomic uint64_t version, samples, gap_max_us, train_us;
+    _Atomic double loss;
+};
+
+int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers);
+void handoff_close(struct handoff *handoff);
+
+/* The loop's. */
+void handoff_grant(struct handoff *handoff, uint64_t steps, double progress);
+void handoff_halt(struct handoff *handoff);
+void handoff_end(struct handoff *handoff, int error);
+
+/* The trainer's: PARLEY_GO, PARLEY_END or an error, as parley_boundary() says. */
+int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
+                     struct parley_turn *turn);
+
+#endif

@@ -1,0 +1,130 @@
+/* loop.h: the thread that talks: a libuv loop around the core's node.
+ *
+ * The happy path: loop_init listens; loop_start runs the thread, which tells the node START; from
+ * then on whatever libuv, the trainer and the worker report becomes an event, and the updates that
+ * come back are carried out (carry.c) before anything else happens.
+ *
+ * One turn: timers, then poll (connections: conn.c; answers and commands of other threads), then,
+ * in the check phase, TICK. As reading comes before ticking, a process that wakes from SIGSTOP has
+ * heard its peers before it judges them; after a late wake-up it goes on reading until nothing is
+ * left. FINISHED closes the listener and all connections (flushing them); the thread itself lives
+ * on until loop_close(), so that others may still wake it.
+ *
+ * Failure modes: the world's errors end a connection, never the loop. Events never nest: what
+ * fails while updates are carried out is told in the next step.
+ * Thread rule: everything belongs to the loop's thread, except where said.
+ */
+#ifndef PARLEY_PEERS_LOOP_H
+#define PARLEY_PEERS_LOOP_H
+
+#include <stdatomic.h>
+
+#include <uv.h>
+
+#include "handoff.h"
+#include "mailbox.h"
+#include "op.h"
+#include "parley/parley.h"
+#include "vectors.h"
+#include "worker.h"
+
+enum {
+    LOOP_BUCKETS = 256,        /* of connections by number */
+    LOOP_LATER_MAX = 256,      /* events that arise from one step's updates */
+    LOOP_READ_BUDGET_US = 4000 /* a turn stops reading after this long */
+};
+
+/* What other threads ask for; guarded by the answers' lock. */
+struct commands {
+    enum parley_stop stop;
+    bool leave, close;
+    char **seeds; /* [seeds_count]; NULL: not read again */
+    uint32_t seeds_count;
+};
+
+struct loop {
+    uv_loop_t uv;
+    uv_tcp_t listener;
+    uv_async_t async;
+    uv_timer_t timer, hook;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_thread_t thread;
+    struct parley *parley;
+
+    struct parley_node *node;
+    struct parley_updates updates;
+    bool running, stepping, finished, closing;
+    struct parley_event later[LOOP_LATER_MAX];
+    uint32_t later_count;
+
+    struct conn *conns[LOOP_BUCKETS];
+    uint32_t conns_count, conns_shut; /* all; those that are being flushed */
+    uint32_t conn_next;               /* number of the next incoming one, even */
+
+    struct mailbox answers; /* ops from trainer and worker */
+    struct commands commands;
+    struct ops ops;
+    struct vectors *vectors;
+    struct handoff *handoff;
+    struct worker *worker;
+    uint64_t version_told; /* of STEPPED */
+
+    uv_mutex_t live_lock; /* guards the next three: names of the live members, sorted */
+    char (*live)[PARLEY_NAME_SIZE];
+    uint32_t live_count, live_room;
+    bool live_stale;
+
+    uint64_t turn_us, idle_us; /* when the turn began; time spent waiting, at that point */
+    size_t turn_read_bytes;
+    uint64_t drain_since_us; /* a late TICK waits for reading since then; 0: none does */
+    uint64_t accept_logged_us;
+    _Atomic uint64_t bytes_sent, bytes_received, turn_max_us;
+    _Atomic uint32_t connections;
+    char listens[PARLEY_ADDRESS_SIZE];
+    bool listens_any; /* on all of the machine's addresses */
+};
+
+/* Binds and listens: nothing runs yet. PARLEY_EUSAGE, PARLEY_ENETWORK, PARLEY_EFAIL with a line in
+ * why[size]; the loop is closed again then. */
+int loop_init(struct loop *loop, struct parley *parley, const char *listen, char *why, size_t size);
+
+/* PARLEY_EFAIL. The node, updates and the other parts are set by then. hook_us: between calls of
+ * loop_hook(); 0: none. */
+int loop_start(struct loop *loop, uint64_t hook_us);
+
+/* Any thread: after a command was set under the answers' lock. */
+void loop_wake(struct loop *loop);
+
+/* Ends the thread and closes everything. Nobody may put answers any more. */
+void loop_close(struct loop *loop);
+
+/* Tells the node and carries out what it answers. Returns updates.consumed. */
+size_t loop_tell(struct loop *loop, struct parley_event *event);
+
+/* For what fails while updates are carried out: told right after them. Texts must be static. */
+void loop_tell_later(struct loop *loop, const struct parley_event *event);
+
+uint64_t loop_now_us(void);
+
+/* How long this turn has lasted, waiting apart. */
+uint64_t loop_turn_us(struct loop *loop);
+
+/* A line for people, through the caller's on_update. */
+void loop_log(struct loop *loop, enum parley_log level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* carry.c: carries out one step's updates, in order. */
+void carry_updates(struct loop *loop, const struct parley_updates *updates);
+
+/* carry.c: starts the ops that may start. */
+void carry_ops(struct loop *loop);
+
+/* The node has ended: closes the listener and, flushing, all connections; wakes the trainer. */
+void loop_finish(struct loop *loop, int error);
+
+/* parley.c: the caller's callbacks. */
+void loop_show(struct loop *loop, const struct parley_update *update);
+void loop_hook(struct loop *loop);
+
+#endif

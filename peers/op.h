@@ -1,0 +1,56 @@
+/* op.h: an operation on vectors, from the core's update to its DONE event.
+ *
+ * An op is one piece of memory that travels: the loop fills it from an update, hands it to the
+ * trainer (TAKE, SET, ADD) or to the worker (the others), and gets it back with its result in
+ * `done`. Only who has it in hand may touch it; mailboxes pass it on.
+ *
+ * The table keeps the core's order: an op starts when no earlier unfinished one names any of its
+ * buffers, and never before an earlier one of the same thread.
+ */
+#ifndef PARLEY_PEERS_OP_H
+#define PARLEY_PEERS_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "parley/node.h"
+
+/* The core has at most a few operations a buffer under way; more is a bug of ours. */
+enum { OPS_MAX = 64 };
+
+enum op_state { OP_WAITING, OP_STARTED };
+
+struct op {
+    struct op *next; /* in the mailbox or free list it is in */
+    struct parley_update update;
+    struct parley_event done; /* sketch and digest point into this op */
+    enum op_state state;
+    uint64_t buffers; /* a bit each */
+    double sketch[PARLEY_SKETCH_BUCKETS];
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    char why[256]; /* not ok: a line that says why, or "" */
+    char *text;    /* PUBLISH: the agreement record; freed when the op is removed */
+};
+
+struct ops {
+    struct op pool[OPS_MAX];
+    struct op *unused;
+    struct op *order[OPS_MAX]; /* [count] unfinished, oldest first */
+    uint32_t count;
+};
+
+void ops_init(struct ops *ops);
+
+/* A waiting op for the update, the youngest of all. */
+struct op *ops_add(struct ops *ops, const struct parley_update *update);
+
+/* The next op that may start, now marked started; NULL: none. */
+struct op *ops_next(struct ops *ops);
+
+/* The op has ended and its event was told: its memory is used again. */
+void ops_remove(struct ops *ops, struct op *op);
+
+/* True for those that the trainer carries out at a boundary. */
+bool op_is_trainers(const struct op *op);
+
+#endif

@@ -1,0 +1,218 @@
+/* parley.c: the public API over the loop, the handoff and the worker (see parley/parley.h).
+ *
+ * The happy path of parley_open: options are completed (complete.c), the loop listens, the vectors
+ * and the node are made, the threads start. Closing goes the same way back.
+ */
+#include "parley/parley.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "complete.h"
+#include "files.h"
+#include "handoff.h"
+#include "live.h"
+#include "loop.h"
+#include "worker.h"
+
+struct parley {
+    struct loop loop;
+    struct vectors vectors;
+    struct handoff handoff;
+    struct worker worker;
+    struct files files;
+    struct complete complete; /* the config as it stands, with the texts that were chosen */
+    struct parley_options options;
+    struct parley_view view; /* at FINISHED; given to the trainer by handoff_end() */
+    bool over;               /* the trainer's: the end was seen */
+    int error;
+};
+
+void parley_options_defaults(struct parley_options *options)
+{
+    memset(options, 0, sizeof *options);
+    parley_config_defaults(&options->config);
+    options->listen = "127.0.0.1:0";
+}
+
+void loop_show(struct loop *loop, const struct parley_update *update)
+{
+    struct parley *p = loop->parley;
+    if (update->type == PARLEY_UPDATE_FINISHED) parley_node_view(loop->node, &p->view);
+    if (p->options.on_update) p->options.on_update(p->options.context, p, update);
+}
+
+void loop_hook(struct loop *loop)
+{
+    struct parley *p = loop->parley;
+    if (p->options.on_timer) p->options.on_timer(p->options.context, p);
+}
+
+/* Makes what needs no thread. On errors everything is released again. */
+static int make(struct parley *p, char *why, size_t size)
+{
+    struct parley_config *config = &p->complete.config;
+    int code = parley_config_check(config, why, size);
+    if (code) return code;
+    code = vectors_init(&p->vectors, &p->options, config, why, size);
+    if (!code) code = files_init(&p->files, &p->vectors, &p->options, config->boot);
+    if (!code) code = live_init(&p->loop, config->members_max);
+    if (code) goto out_vectors;
+    code = parley_updates_init(&p->loop.updates);
+    if (code) goto out_live;
+    code = handoff_init(&p->handoff, &p->vectors, &p->loop.answers);
+    if (code) goto out_updates;
+    code = parley_node_new(&p->loop.node, config);
+    if (!code) return PARLEY_OK;
+    handoff_close(&p->handoff);
+out_updates:
+    parley_updates_close(&p->loop.updates);
+out_live:
+    live_close(&p->loop);
+out_vectors:
+    files_close(&p->files);
+    vectors_close(&p->vectors);
+    return code;
+}
+
+static void unmake(struct parley *p)
+{
+    parley_node_free(p->loop.node);
+    handoff_close(&p->handoff);
+    parley_updates_close(&p->loop.updates);
+    live_close(&p->loop);
+    files_close(&p->files);
+    vectors_close(&p->vectors);
+}
+
+/* The first thread to start is the worker, so the first to close after the loop can't exist. */
+static int start(struct parley *p)
+{
+    p->loop.vectors = &p->vectors;
+    p->loop.handoff = &p->handoff;
+    p->loop.worker = &p->worker;
+    p->loop.live_stale = true;
+    int code = worker_init(&p->worker, &p->vectors, &p->files, &p->loop.answers);
+    if (code) return code;
+    code = loop_start(&p->loop, p->options.on_timer ? p->options.timer_us : 0);
+    if (code) worker_close(&p->worker);
+    return code;
+}
+
+int parley_open(struct parley **out, const struct parley_options *options, char *why, size_t size)
+{
+    *out = NULL;
+    if (size > 0) why[0] = 0;
+    struct parley *p = calloc(1, sizeof *p);
+    if (!p) return PARLEY_ENOMEM;
+    p->options = *options;
+    int code = loop_init(&p->loop, p, options->listen, why, size);
+    if (code) goto out;
+    code = complete_config(&p->complete, options, &p->loop, why, size);
+    if (!code) code = make(p, why, size);
+    if (code) goto out_loop;
+    code = start(p);
+    if (!code) {
+        *out = p;
+        return PARLEY_OK;
+    }
+    unmake(p);
+out_loop:
+    loop_close(&p->loop);
+out:
+    if (size > 0 && !why[0]) snprintf(why, size, "%s", parley_error_text(code));
+    free(p);
+    return code;
+}
+
+int parley_boundary(struct parley *p, const struct parley_step *step, struct parley_turn *turn)
+{
+    if (p->over) return p->error;
+    int code = handoff_boundary(&p->handoff, step, turn);
+    if (code == PARLEY_GO) return code;
+    p->over = true;
+    p->error = code;
+    if (p->view.phase == PARLEY_PHASE_DONE)
+        memcpy(p->vectors.trained[0], vectors_buffer(&p->vectors, p->view.candidate),
+               p->vectors.count * sizeof(float));
+    return code;
+}
+
+void parley_stop(struct parley *p, enum parley_stop cause)
+{
+    uv_mutex_lock(&p->loop.answers.lock);
+    p->loop.commands.stop = cause;
+    uv_mutex_unlock(&p->loop.answers.lock);
+    loop_wake(&p->loop);
+}
+
+void parley_leave(struct parley *p)
+{
+    uv_mutex_lock(&p->loop.answers.lock);
+    p->loop.commands.leave = true;
+    uv_mutex_unlock(&p->loop.answers.lock);
+    loop_wake(&p->loop);
+}
+
+int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count)
+{
+    char **copy = complete_texts(seeds, count);
+    if (!copy) return PARLEY_ENOMEM;
+    uv_mutex_lock(&p->loop.answers.lock);
+    char **before = p->loop.commands.seeds;
+    p->loop.commands.seeds = copy;
+    p->loop.commands.seeds_count = count;
+    uv_mutex_unlock(&p->loop.answers.lock);
+    free(before);
+    loop_wake(&p->loop);
+    return PARLEY_OK;
+}
+
+uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t max)
+{
+    return live_copy(&p->loop, names, max);
+}
+
+void parley_stats(struct parley *p, struct parley_stats *stats)
+{
+    stats->bytes_sent = atomic_load(&p->loop.bytes_sent);
+    stats->bytes_received = atomic_load(&p->loop.bytes_received);
+    stats->connections = atomic_load(&p->loop.connections);
+    stats->turn_max_us = atomic_load(&p->loop.turn_max_us);
+    stats->gap_max_us = atomic_load(&p->handoff.gap_max_us);
+    stats->train_us = atomic_load(&p->handoff.train_us);
+}
+
+const char *parley_listens(const struct parley *p)
+{
+    return p->loop.listens;
+}
+
+const struct parley_config *parley_config_of(const struct parley *p)
+{
+    return &p->complete.config;
+}
+
+const struct parley_node *parley_node_of(const struct parley *p)
+{
+    return p->loop.node;
+}
+
+void parley_result(struct parley *p, struct parley_result *result)
+{
+    memset(result, 0, sizeof *result);
+    result->error = p->error;
+    result->view = p->view;
+    result->agreed = p->over && p->view.phase == PARLEY_PHASE_DONE;
+    parley_stats(p, &result->stats);
+}
+
+void parley_close(struct parley *p)
+{
+    if (!p) return;
+    worker_close(&p->worker);
+    loop_close(&p->loop);
+    unmake(p);
+    free(p);
+}

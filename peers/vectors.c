@@ -1,0 +1,163 @@
+/* vectors.c: see vectors.h. */
+#include "vectors.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/digest.h"
+#include "kernels/mix.h"
+#include "kernels/sketch.h"
+
+/* Floats in a cache line: buffers start on one, so that no two threads share any. */
+enum { LINE = 16 };
+
+static int add_tensor(struct vectors *vectors, const struct parley_tensor *from, size_t *offset)
+{
+    struct tensor *to = &vectors->tensors[vectors->tensors_count];
+    if (!from->name || strlen(from->name) >= sizeof to->name) return PARLEY_EUSAGE;
+    if (from->rank < 1 || from->rank > 4) return PARLEY_EUSAGE;
+    strcpy(to->name, from->name);
+    to->rank = from->rank;
+    to->offset = *offset;
+    to->count = 1;
+    for (uint32_t i = 0; i < from->rank; i++) {
+        to->shape[i] = from->shape[i];
+        if (!from->shape[i] || to->count > vectors->count / from->shape[i]) return PARLEY_EUSAGE;
+        to->count *= from->shape[i];
+    }
+    *offset += to->count;
+    if (*offset > vectors->count) return PARLEY_EUSAGE;
+    vectors->tensors_count++;
+    return PARLEY_OK;
+}
+
+static int add_tensors(struct vectors *vectors, const struct parley_options *options, char *why,
+                       size_t size)
+{
+    uint32_t count = options->tensors ? options->tensors_count : 1;
+    vectors->tensors = calloc(count ? count : 1, sizeof *vectors->tensors);
+    if (!vectors->tensors) return PARLEY_ENOMEM;
+    if (!options->tensors && vectors->count > UINT32_MAX) {
+        snprintf(why, size, "parameters: %zu floats need a table of tensors", vectors->count);
+        return PARLEY_EUSAGE;
+    }
+    struct parley_tensor whole = {"vector", 1, {(uint32_t)vectors->count, 0, 0, 0}};
+    size_t offset = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!add_tensor(vectors, options->tensors ? &options->tensors[i] : &whole, &offset))
+            continue;
+        snprintf(why, size, "tensors: number %u has a bad name or shape", i);
+        return PARLEY_EUSAGE;
+    }
+    if (offset == vectors->count) return PARLEY_OK;
+    snprintf(why, size, "tensors: they hold %zu floats, the vector %zu", offset, vectors->count);
+    return PARLEY_EUSAGE;
+}
+
+int vectors_init(struct vectors *vectors, const struct parley_options *options,
+                 const struct parley_config *config, char *why, size_t size)
+{
+    memset(vectors, 0, sizeof *vectors);
+    vectors->count = config->parameters;
+    vectors->run = config->run;
+    for (uint32_t v = 0; v < config->vectors; v++) {
+        vectors->trained[v] = options->vectors[v];
+        if (options->vectors[v]) continue;
+        snprintf(why, size, "vectors[%u] is missing", v);
+        return PARLEY_EUSAGE;
+    }
+    int code = add_tensors(vectors, options, why, size);
+    if (code) return code;
+    vectors->buffers = parley_config_buffers(config);
+    vectors->stride = (vectors->count + LINE - 1) / LINE * LINE;
+    if (vectors->stride > SIZE_MAX / sizeof(float) / vectors->buffers) return PARLEY_ENOMEM;
+    size_t bytes = vectors->stride * vectors->buffers * sizeof(float);
+    vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
+    return vectors->block ? PARLEY_OK : PARLEY_ENOMEM;
+}
+
+void vectors_close(struct vectors *vectors)
+{
+    free(vectors->block);
+    free(vectors->tensors);
+}
+
+float *vectors_buffer(const struct vectors *vectors, uint32_t buffer)
+{
+    assert(buffer < vectors->buffers);
+    return vectors->block + vectors->stride * buffer;
+}
+
+void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
+                   size_t size)
+{
+    size_t whole = vectors->count * sizeof(float);
+    assert(offset <= whole && size <= whole - offset);
+    memcpy((uint8_t *)vectors_buffer(vectors, buffer) + offset, bytes, size);
+}
+
+static void take(struct vectors *vectors, struct op *op)
+{
+    op->done.done.finite = true;
+    for (uint32_t v = 0; v < op->update.vector.vectors; v++) {
+        float *to = vectors_buffer(vectors, op->update.vector.buffers[v]);
+        memcpy(to, vectors->trained[v], vectors->count * sizeof *to);
+        op->done.done.finite = op->done.done.finite && mix_finite(to, vectors->count);
+    }
+}
+
+static void diff(struct vectors *vectors, struct op *op)
+{
+    struct mix_diff_result result;
+    mix_diff(vectors_buffer(vectors, op->update.vector.buffer),
+             vectors_buffer(vectors, op->update.vector.other), vectors->count, vectors->run,
+             &result);
+    op->done.done.finite = result.finite;
+    op->done.done.norm_sq = result.norm_sq;
+    op->done.done.own_norm_sq = result.ours_norm_sq;
+    op->done.done.mass = result.mass;
+}
+
+static void sketch(struct vectors *vectors, struct op *op)
+{
+    struct sketch made;
+    sketch_of(&made, vectors_buffer(vectors, op->update.vector.buffer), vectors->count,
+              vectors->run);
+    memcpy(op->sketch, made.bucket, sizeof op->sketch);
+    op->done.done.sketch = op->sketch;
+}
+
+void vectors_carry(struct vectors *vectors, struct op *op)
+{
+    op->done.done.ok = true;
+    switch (op->update.type) {
+    case PARLEY_UPDATE_TAKE:
+        take(vectors, op);
+        break;
+    case PARLEY_UPDATE_SET:
+        for (uint32_t v = 0; v < op->update.vector.vectors; v++)
+            memcpy(vectors->trained[v], vectors_buffer(vectors, op->update.vector.buffers[v]),
+                   vectors->count * sizeof(float));
+        break;
+    case PARLEY_UPDATE_ADD:
+        mix_add(vectors->trained[0], vectors_buffer(vectors, op->update.vector.buffer),
+                op->update.vector.factor, vectors->count);
+        break;
+    case PARLEY_UPDATE_DIFF:
+        diff(vectors, op);
+        break;
+    case PARLEY_UPDATE_SKETCH:
+        sketch(vectors, op);
+        break;
+    case PARLEY_UPDATE_HASH:
+        op->done.done.ok =
+            !digest_model(vectors_buffer(vectors, op->update.vector.buffer), vectors->count,
+                          vectors->tensors, vectors->tensors_count, vectors->run, op->digest);
+        op->done.done.digest = op->digest;
+        break;
+    default:
+        assert(!"no operation on vectors");
+    }
+}

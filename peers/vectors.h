@@ -1,0 +1,43 @@
+/* vectors.h: the floats: the vectors being trained, the pool of buffers, and what is done to them.
+ *
+ * The happy path: vectors_init, vectors_carry for each op, vectors_close.
+ * Thread rule: TAKE, SET and ADD on the trainer; the rest on any thread. The ops table (op.h) sees
+ * to it that no two ops touch one buffer at a time; chunks are stored by the loop.
+ */
+#ifndef PARLEY_PEERS_VECTORS_H
+#define PARLEY_PEERS_VECTORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "op.h"
+#include "parley/parley.h"
+#include "train/model.h"
+
+struct vectors {
+    size_t count;                       /* floats in each vector and buffer */
+    float *trained[PARLEY_VECTORS_MAX]; /* borrowed; [0] is x */
+    float *block;                       /* all buffers */
+    size_t stride;                      /* floats from one buffer to the next */
+    uint32_t buffers;
+    uint64_t run;           /* seeds sketches and masses */
+    struct tensor *tensors; /* [tensors_count] */
+    uint32_t tensors_count;
+};
+
+/* Copies the tensors. PARLEY_ENOMEM; PARLEY_EUSAGE with a line if the tensors don't fill the vector
+ * or a vector is missing. `vectors` may be closed after any outcome. */
+int vectors_init(struct vectors *vectors, const struct parley_options *options,
+                 const struct parley_config *config, char *why, size_t size);
+void vectors_close(struct vectors *vectors);
+
+float *vectors_buffer(const struct vectors *vectors, uint32_t buffer); /* [count] */
+
+/* A chunk that came in; offset and size were checked by the core. */
+void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
+                   size_t size);
+
+/* TAKE, SET, ADD, DIFF, SKETCH or HASH; the result goes to op->done. */
+void vectors_carry(struct vectors *vectors, struct op *op);
+
+#endif

@@ -1,0 +1,131 @@
+/* handoff.c: a loop (here main) and a trainer hand each other operations and credit.
+ *
+ *   - the trainer makes exactly the steps it was granted, and none after HALT but the one under way
+ *   - SET, ADD, TAKE are carried out in order: a snapshot holds every delta put before it
+ *   - a grant is never used before an operation that was put earlier
+ *   - the end wakes a trainer that waits, with the end's code
+ *
+ * Plain main(), so that it runs under ThreadSanitizer.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "handoff.h"
+
+enum { FLOATS = 300, BUFFERS = 3, ROUNDS = 2000, STRIDE = 304 };
+
+static float x[FLOATS], block[BUFFERS * STRIDE];
+static struct vectors vectors = {
+    .count = FLOATS, .trained = {x}, .block = block, .stride = STRIDE, .buffers = BUFFERS};
+static struct handoff handoff;
+static struct mailbox answers;
+static int failures, end_code;
+static float least_x; /* what a step must at least find in x; guarded by the handoff's order */
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "broken: %s\n", what);
+    failures++;
+}
+
+static void train(void *argument)
+{
+    struct parley_step step = {0};
+    struct parley_turn turn;
+    (void)argument;
+    while ((end_code = handoff_boundary(&handoff, &step, &turn)) == PARLEY_GO) {
+        check(x[0] >= least_x && x[0] == x[FLOATS - 1],
+              "a step sees what was set before its grant");
+        step = (struct parley_step){.steps = 1, .samples = 2, .loss = x[0]};
+    }
+}
+
+static void on_wake(uv_async_t *async)
+{
+    (void)async;
+    uv_stop(async->loop);
+}
+
+/* The next answered op; runs the loop until there is one. */
+static struct op *answer(uv_loop_t *loop)
+{
+    static struct op *list;
+    while (!list) {
+        list = mailbox_take(&answers);
+        if (!list) uv_run(loop, UV_RUN_DEFAULT);
+    }
+    struct op *op = list;
+    list = op->next;
+    return op;
+}
+
+static void put(struct op *op, enum parley_update_type type, uint32_t buffer)
+{
+    memset(op, 0, sizeof *op);
+    op->update.type = type;
+    op->update.vector.buffer = buffer;
+    op->update.vector.vectors = 1;
+    op->update.vector.buffers[0] = buffer;
+    op->update.vector.factor = 0.5f;
+    mailbox_put(&handoff.box, op);
+}
+
+static void wait_for_steps(uv_loop_t *loop, uint64_t version)
+{
+    while (atomic_load(&handoff.version) < version)
+        uv_run(loop, UV_RUN_DEFAULT);
+}
+
+int main(void)
+{
+    uv_loop_t loop;
+    uv_async_t async;
+    uv_thread_t thread;
+    static struct op ops[3];
+    uint64_t granted = 0;
+    if (uv_loop_init(&loop) || uv_async_init(&loop, &async, on_wake) ||
+        mailbox_init(&answers, &async) || handoff_init(&handoff, &vectors, &answers))
+        return 1;
+    uv_thread_create(&thread, train, NULL);
+
+    for (int round = 1; round <= ROUNDS; round++) {
+        /* The trainer has no credit here: nobody else looks at buffers or least_x. */
+        least_x = (float)round + 1;
+        for (int i = 0; i < FLOATS; i++) {
+            block[i] = (float)round; /* set to this, */
+            block[STRIDE + i] = 2;   /* then half of this is added */
+        }
+        put(&ops[0], PARLEY_UPDATE_SET, 0);
+        put(&ops[1], PARLEY_UPDATE_ADD, 1);
+        put(&ops[2], PARLEY_UPDATE_TAKE, 2);
+        handoff_grant(&handoff, 3, 0.5);
+        granted += 3;
+        for (int i = 0; i < 3; i++)
+            check(answer(&loop) == &ops[i], "answers come in order");
+        check(block[2 * STRIDE] == (float)round + 1, "a snapshot holds what was added before it");
+        check(ops[2].done.done.finite && ops[2].done.done.ok, "a snapshot is finite");
+        wait_for_steps(&loop, granted);
+        check(atomic_load(&handoff.version) == granted, "no step beyond those granted");
+    }
+    handoff_grant(&handoff, UINT64_MAX / 2, 0.5);
+    wait_for_steps(&loop, granted + 5);
+    handoff_halt(&handoff);
+    put(&ops[0], PARLEY_UPDATE_TAKE, 2); /* when it is answered, the trainer has seen the halt */
+    check(answer(&loop) == &ops[0], "an idle trainer goes on applying");
+    uint64_t version = ops[0].done.done.version;
+    put(&ops[0], PARLEY_UPDATE_TAKE, 2);
+    answer(&loop);
+    check(ops[0].done.done.version == version, "no step after a halt was seen");
+    check(atomic_load(&handoff.samples) == 2 * version, "samples are counted with the steps");
+
+    handoff_end(&handoff, PARLEY_ENO_AGREEMENT);
+    uv_thread_join(&thread);
+    check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
+    handoff_close(&handoff);
+    mailbox_close(&answers);
+    uv_close((uv_handle_t *)&async, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    check(uv_loop_close(&loop) == 0, "nothing is left open");
+    return failures ? 1 : 0;
+}
