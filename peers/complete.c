@@ -15,13 +15,14 @@ static int complete_address(struct complete *complete, const struct loop *loop, 
 {
     const char *wanted = complete->config.address;
     struct address split, listens;
+    bool open = !wanted || !wanted[0];
     complete->config.address = complete->address;
-    if (!wanted && loop->listens_any) {
+    if (open && loop->listens_any) {
         snprintf(why, size, "address: peers can't reach %s; say what they can reach",
                  loop->listens);
         return PARLEY_EUSAGE;
     }
-    if (!wanted) {
+    if (open) {
         strcpy(complete->address, loop->listens);
         return PARLEY_OK;
     }
@@ -48,7 +49,7 @@ int complete_config(struct complete *complete, const struct parley_options *opti
     if (!config->boot) config->boot = drawn[0] ? drawn[0] : 1;
     if (!config->seed) config->seed = drawn[1];
     if (!config->model_digest) config->model_digest = rng_mix(config->parameters);
-    if (!config->name) {
+    if (!config->name || !config->name[0]) {
         snprintf(complete->name, sizeof complete->name, "node-%016" PRIx64, config->boot);
         config->name = complete->name;
     }

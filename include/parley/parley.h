@@ -41,7 +41,7 @@ struct parley_tensor {
 };
 
 struct parley_options {
-    /* Filled by parley_options_defaults(). Set at least `parameters`. Left 0 or NULL, these are
+    /* Filled by parley_options_defaults(). Set at least `parameters`. Left 0, NULL or "", these are
      * chosen at the start: boot and seed (drawn), name ("node-" and the boot id), address (where it
      * listens; needed when it listens on all addresses; a port 0 in it becomes the real one). */
     struct parley_config config;

@@ -1,0 +1,291 @@
+/* driver.c: the driver under a core of this test's own: two nodes in one process, over loopback.
+ *
+ * One node streams its vector to the other in chunks, two at a time, says BYE and closes.
+ *   - the stream arrives whole, each chunk is DONE exactly once, and what was sent just before the
+ *     close arrives before it
+ *   - where the receiver closes in the middle, every chunk is still DONE once, before CLOSED
+ *   - both are CLOSED once, and FINISHED wakes both trainers with its code
+ *
+ * Plain main(), so that it runs under ThreadSanitizer.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/wire.h"
+#include "parley/parley.h"
+
+enum { FLOATS = 3000000, CHUNK = PARLEY_CHUNK_BYTES_MAX, WINDOW = 2, OP_TAKE = 1, OP_HASH = 2 };
+enum { OP_CHUNK = 100, CHUNKS = (FLOATS * 4 + CHUNK - 1) / CHUNK };
+
+static int failures;
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "broken: %s\n", what);
+    failures++;
+}
+
+/* ---- A core: the sender has a seed, the receiver has none -------------------------------------
+ */
+
+struct parley_node {
+    struct parley_config config;
+    struct parley_updates *out;
+    bool connected, taken, bye, closed;
+    uint32_t conn, started, done, failed;
+    bool chunk_done[CHUNKS];
+    uint64_t received, left; /* bytes of the vector; of the chunk */
+    uint8_t head[WIRE_CHUNK_HEAD_BYTES];
+    uint8_t frame[WIRE_HEADER_BYTES];
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+};
+
+static uint64_t cut_at; /* bytes after which the receiver closes; 0: never */
+
+int parley_updates_init(struct parley_updates *updates)
+{
+    updates->list = calloc(16, sizeof *updates->list);
+    return updates->list ? 0 : PARLEY_ENOMEM;
+}
+
+void parley_updates_close(struct parley_updates *updates)
+{
+    free(updates->list);
+}
+
+int parley_node_new(struct parley_node **node, const struct parley_config *config)
+{
+    *node = calloc(1, sizeof **node);
+    if (!*node) return PARLEY_ENOMEM;
+    (*node)->config = *config;
+    return 0;
+}
+
+void parley_node_free(struct parley_node *node)
+{
+    free(node);
+}
+
+uint64_t parley_node_deadline(const struct parley_node *node)
+{
+    (void)node;
+    return UINT64_MAX;
+}
+
+uint32_t parley_node_members(const struct parley_node *node)
+{
+    (void)node;
+    return 1;
+}
+
+void parley_node_member(const struct parley_node *node, uint32_t index,
+                        struct parley_member *member)
+{
+    (void)index;
+    *member = (struct parley_member){.name = node->config.name, .state = PARLEY_MEMBER_ALIVE};
+}
+
+void parley_node_view(const struct parley_node *node, struct parley_view *view)
+{
+    memset(view, 0, sizeof *view);
+    memcpy(view->digest, node->digest, sizeof view->digest);
+    view->held = node->done;
+    view->known = node->failed;
+}
+
+static struct parley_update *add(struct parley_node *node, enum parley_update_type type)
+{
+    struct parley_update *update = &node->out->list[node->out->count++];
+    memset(update, 0, sizeof *update);
+    update->type = type;
+    return update;
+}
+
+static void stream(struct parley_node *node)
+{
+    uint32_t ended = node->done + node->failed;
+    /* One head at a time: the driver must have copied it by the next step. */
+    if (node->started < CHUNKS && node->started - ended < WINDOW && !node->closed) {
+        struct parley_update *update = add(node, PARLEY_UPDATE_SEND_CHUNK);
+        uint64_t offset = (uint64_t)node->started * CHUNK;
+        uint64_t rest = FLOATS * UINT64_C(4) - offset;
+        update->chunk.op = OP_CHUNK + node->started++;
+        update->chunk.conn = node->conn;
+        update->chunk.head = node->head;
+        update->chunk.head_size = sizeof node->head;
+        update->chunk.offset = offset;
+        update->chunk.size = rest < CHUNK ? rest : CHUNK;
+        struct wire_chunk chunk = {.offset = offset};
+        wire_chunk_write(node->head, &chunk, (uint32_t)update->chunk.size);
+    }
+    if (node->done < CHUNKS || node->bye) return;
+    node->bye = true;
+    wire_header_write(node->frame, WIRE_BYE, 0);
+    struct parley_update *update = add(node, PARLEY_UPDATE_SEND);
+    update->send.conn = node->conn;
+    update->send.bytes = node->frame;
+    update->send.size = sizeof node->frame;
+    add(node, PARLEY_UPDATE_CLOSE)->close.conn = node->conn;
+}
+
+static void finish(struct parley_node *node, int error)
+{
+    add(node, PARLEY_UPDATE_FINISHED)->finished.error = error;
+}
+
+static void on_done(struct parley_node *node, const struct parley_event *event)
+{
+    if (event->done.op == OP_TAKE) {
+        check(event->done.ok && event->done.finite, "the snapshot is taken and finite");
+        node->taken = true;
+    } else if (event->done.op == OP_HASH) {
+        memcpy(node->digest, event->done.digest, sizeof node->digest);
+        finish(node, 0);
+    } else {
+        bool *done = &node->chunk_done[event->done.op - OP_CHUNK];
+        check(!*done, "a chunk is done once");
+        check(!node->closed, "a chunk is done before its connection is closed");
+        *done = true;
+        if (event->done.ok)
+            node->done++;
+        else
+            node->failed++;
+    }
+    if (node->connected && node->taken) stream(node);
+}
+
+static size_t on_received(struct parley_node *node, const uint8_t *bytes, size_t size)
+{
+    if (node->left > 0) {
+        struct parley_update *update = add(node, PARLEY_UPDATE_STORE);
+        update->store.offset = node->received;
+        update->store.bytes = bytes;
+        update->store.size = size < node->left ? size : node->left;
+        node->received += update->store.size;
+        node->left -= update->store.size;
+        if (cut_at > 0 && node->received >= cut_at)
+            add(node, PARLEY_UPDATE_CLOSE)->close.conn = node->conn;
+        return update->store.size;
+    }
+    struct wire_header header;
+    if (size < WIRE_HEADER_BYTES) return 0;
+    check(wire_header_read(bytes, &header) == 0, "frames follow one another");
+    node->bye = header.type == WIRE_BYE;
+    if (node->bye) return WIRE_HEADER_BYTES;
+    if (size < WIRE_CHUNK_HEAD_BYTES) return 0;
+    node->left = header.size - WIRE_CHUNK_BYTES;
+    return WIRE_CHUNK_HEAD_BYTES;
+}
+
+static void on_closed(struct parley_node *node)
+{
+    check(!node->closed, "a connection is closed once");
+    node->closed = true;
+    if (node->config.seeds_count > 0 || cut_at > 0) {
+        finish(node, cut_at > 0 ? PARLEY_ENO_AGREEMENT : 0);
+        return;
+    }
+    check(node->bye, "what was sent before the close arrives before it");
+    struct parley_update *update = add(node, PARLEY_UPDATE_HASH);
+    update->vector.op = OP_HASH;
+}
+
+void parley_node_step(struct parley_node *node, const struct parley_event *event,
+                      struct parley_updates *updates)
+{
+    struct parley_update *update;
+    node->out = updates;
+    updates->count = 0;
+    updates->consumed = 0;
+    switch (event->type) {
+    case PARLEY_EVENT_START:
+        if (!node->config.seeds_count) break;
+        node->conn = 1;
+        update = add(node, PARLEY_UPDATE_DIAL);
+        update->dial.conn = 1;
+        update->dial.address = node->config.seeds[0];
+        update = add(node, PARLEY_UPDATE_TAKE);
+        update->vector.op = OP_TAKE;
+        update->vector.vectors = 1;
+        break;
+    case PARLEY_EVENT_INCOMING:
+        node->conn = event->incoming.conn;
+        break;
+    case PARLEY_EVENT_CONNECTED:
+        node->connected = true;
+        if (node->taken) stream(node);
+        break;
+    case PARLEY_EVENT_RECEIVED:
+        updates->consumed = on_received(node, event->received.bytes, event->received.size);
+        break;
+    case PARLEY_EVENT_DONE:
+        on_done(node, event);
+        break;
+    case PARLEY_EVENT_CLOSED:
+        on_closed(node);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- The test ---------------------------------------------------------------------------------
+ */
+
+static struct parley *open_node(const char *name, float *x, const char *seed)
+{
+    struct parley_options options;
+    struct parley *p = NULL;
+    char why[256];
+    parley_options_defaults(&options);
+    options.config.name = name;
+    options.config.parameters = FLOATS;
+    options.config.seeds = &seed;
+    options.config.seeds_count = seed ? 1 : 0;
+    options.vectors[0] = x;
+    int code = parley_open(&p, &options, why, sizeof why);
+    if (code) fprintf(stderr, "%s: %s\n", name, why);
+    return p;
+}
+
+static void run(float *x, uint64_t cut)
+{
+    static char address[PARLEY_ADDRESS_SIZE];
+    struct parley_turn turn;
+    struct parley_result sent, got;
+    int want = cut > 0 ? PARLEY_ENO_AGREEMENT : PARLEY_END;
+    cut_at = cut;
+    struct parley *receiver = open_node("receiver", x, NULL);
+    if (!receiver) exit(1);
+    strcpy(address, parley_listens(receiver));
+    struct parley *sender = open_node("sender", x, address);
+    if (!sender) exit(1);
+    check(parley_boundary(sender, NULL, &turn) == want, "the sender ends");
+    check(parley_boundary(receiver, NULL, &turn) == want, "the receiver ends");
+    check(parley_boundary(receiver, NULL, &turn) == want, "the end stays the end");
+    parley_result(sender, &sent);
+    parley_result(receiver, &got);
+    if (cut == 0) {
+        check(sent.view.held == CHUNKS, "all chunks were sent");
+        check(got.stats.bytes_received == sent.stats.bytes_sent, "what was sent came in");
+        check(got.stats.bytes_received > FLOATS * 4, "bytes are counted");
+    } else {
+        check(sent.view.held < CHUNKS && sent.view.known > 0, "the chunks cut off have failed");
+    }
+    parley_close(sender);
+    parley_close(receiver);
+}
+
+int main(void)
+{
+    float *x = malloc(FLOATS * sizeof *x);
+    if (!x) return 1;
+    for (int i = 0; i < FLOATS; i++)
+        x[i] = (float)(i % 1000);
+    run(x, 0);
+    run(x, FLOATS);
+    free(x);
+    return failures ? 1 : 0;
+}
