@@ -2,9 +2,11 @@
 #ifndef PARLEY_PEERS_AGREEMENT_H
 #define PARLEY_PEERS_AGREEMENT_H
 
-struct loop;
+#include "file/record.h"
+#include "loop.h"
 
-/* The loop's. The record's text, to be freed; NULL: no memory. */
-char *agreement_text(const struct loop *loop);
+/* The loop's, when the core asks to publish. The hash of the file is left 0. To be closed and
+ * freed; NULL, with a line in the log: too many members, or no memory. */
+struct record *agreement_record(struct loop *loop);
 
 #endif

@@ -23,7 +23,7 @@ void carry_ops(struct loop *loop)
 static void carry_vector(struct loop *loop, const struct parley_update *update)
 {
     struct op *op = ops_add(&loop->ops, update);
-    if (update->type == PARLEY_UPDATE_PUBLISH) op->text = agreement_text(loop);
+    if (update->type == PARLEY_UPDATE_PUBLISH) op->record = agreement_record(loop);
 }
 
 static void carry(struct loop *loop, const struct parley_update *update)

@@ -35,6 +35,17 @@ static int complete_address(struct complete *complete, const struct loop *loop, 
                         (unsigned)(port ? port : atoi(listens.port)));
 }
 
+static int keep(char to[PARLEY_NAME_SIZE], const char *from)
+{
+    return snprintf(to, PARLEY_NAME_SIZE, "%s", from) >= PARLEY_NAME_SIZE;
+}
+
+static int too_long(const char *what, const char *value, char *why, size_t size)
+{
+    snprintf(why, size, "%s: \"%s\" is longer than %d bytes", what, value, PARLEY_NAME_SIZE - 1);
+    return PARLEY_EUSAGE;
+}
+
 int complete_config(struct complete *complete, const struct parley_options *options,
                     const struct loop *loop, char *why, size_t size)
 {
@@ -49,10 +60,14 @@ int complete_config(struct complete *complete, const struct parley_options *opti
     if (!config->boot) config->boot = drawn[0] ? drawn[0] : 1;
     if (!config->seed) config->seed = drawn[1];
     if (!config->model_digest) config->model_digest = rng_mix(config->parameters);
-    if (!config->name || !config->name[0]) {
+    if (!config->name || !config->name[0])
         snprintf(complete->name, sizeof complete->name, "node-%016" PRIx64, config->boot);
-        config->name = complete->name;
-    }
+    else if (keep(complete->name, config->name))
+        return too_long("name", config->name, why, size);
+    if (keep(complete->cluster, config->cluster ? config->cluster : ""))
+        return too_long("cluster", config->cluster, why, size);
+    config->name = complete->name;
+    config->cluster = complete->cluster;
     return complete_address(complete, loop, why, size);
 }
 

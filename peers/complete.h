@@ -8,7 +8,8 @@
 struct loop;
 
 struct complete {
-    struct parley_config config; /* its strings are the caller's or those below */
+    struct parley_config config; /* its texts are those below; its lists still the caller's */
+    char cluster[PARLEY_NAME_SIZE];
     char name[PARLEY_NAME_SIZE];
     char address[PARLEY_ADDRESS_SIZE];
 };

@@ -11,6 +11,7 @@
 #ifndef PARLEY_PEERS_FILES_H
 #define PARLEY_PEERS_FILES_H
 
+#include "file/model_file.h"
 #include "op.h"
 #include "parley/parley.h"
 #include "vectors.h"
@@ -19,12 +20,14 @@ struct files {
     char *out;  /* NULL: none */
     char *part; /* what was written and not yet published; NULL: nothing */
     uint64_t boot;
+    uint8_t hash[PARLEY_DIGEST_BYTES]; /* of the whole part */
     struct vectors *vectors;
-    struct parley_setting *metadata; /* [metadata_count] */
-    uint32_t metadata_count;
+    struct model_meta meta; /* but for the digest */
+    float *scaling;         /* [2 * meta.scaling]: shift, then scale */
 };
 
-/* Copies the names and the metadata. PARLEY_ENOMEM. May be closed after any outcome. */
+/* Copies the names and what the options are about. PARLEY_ENOMEM; PARLEY_EUSAGE: a text is too
+ * long. May be closed after any outcome. */
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
                uint64_t boot);
 

@@ -86,7 +86,8 @@ static void take_answers(struct loop *loop)
     }
     while (op) {
         struct op *next = op->next;
-        if (!op->done.done.ok && op->why[0]) loop_log(loop, PARLEY_LOG_ERROR, "%s", op->why);
+        if (op->why[0])
+            loop_log(loop, op->done.done.ok ? PARLEY_LOG_WARN : PARLEY_LOG_ERROR, "%s", op->why);
         loop_tell(loop, &op->done);
         ops_remove(&loop->ops, op);
         op = next;

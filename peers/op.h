@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "file/record.h"
 #include "parley/node.h"
 
 /* The core has at most a few operations a buffer under way; more is a bug of ours. */
@@ -28,8 +29,8 @@ struct op {
     uint64_t buffers; /* a bit each */
     double sketch[PARLEY_SKETCH_BUCKETS];
     uint8_t digest[PARLEY_DIGEST_BYTES];
-    char why[256]; /* not ok: a line that says why, or "" */
-    char *text;    /* PUBLISH: the agreement record; freed when the op is removed */
+    char why[256];         /* not ok: a line that says why, or "" */
+    struct record *record; /* PUBLISH: of the agreement, but for the file's hash; owned; or NULL */
 };
 
 struct ops {

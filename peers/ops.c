@@ -79,7 +79,8 @@ void ops_remove(struct ops *ops, struct op *op)
     assert(at < ops->count);
     ops->count--;
     memmove(&ops->order[at], &ops->order[at + 1], (ops->count - at) * sizeof *ops->order);
-    free(op->text);
+    if (op->record) record_close(op->record);
+    free(op->record);
     op->next = ops->unused;
     ops->unused = op;
 }

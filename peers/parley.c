@@ -64,6 +64,9 @@ static int make(struct parley *p, char *why, size_t size)
     code = handoff_init(&p->handoff, &p->vectors, &p->loop.answers);
     if (code) goto out_updates;
     code = parley_node_new(&p->loop.node, config);
+    config->seeds = NULL; /* the caller's; the node has copies */
+    config->settings = NULL;
+    config->seeds_count = config->settings_count = 0;
     if (!code) return PARLEY_OK;
     handoff_close(&p->handoff);
 out_updates:

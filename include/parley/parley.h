@@ -40,6 +40,17 @@ struct parley_tensor {
     uint32_t shape[4]; /* outermost first */
 };
 
+/* What a model file says about itself beside tensors, digest and run; equal on all nodes. Zeroes
+ * will do for a bare vector. */
+struct parley_about {
+    const char *model; /* "mlp:256,128", or NULL */
+    const char *data;  /* "digits", or NULL */
+    uint32_t features, classes;
+    uint32_t channels, height, width; /* 0 for tables */
+    uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
+    const float *shift, *scale;       /* of the inputs */
+};
+
 struct parley_options {
     /* Filled by parley_options_defaults(). Set at least `parameters`. Left 0, NULL or "", these are
      * chosen at the start: boot and seed (drawn), name ("node-" and the boot id), address (where it
@@ -55,9 +66,7 @@ struct parley_options {
     const char *out;
     const struct parley_tensor *tensors; /* NULL: one tensor named "vector" */
     uint32_t tensors_count;
-    const struct parley_setting
-        *metadata; /* for the model file, in this order; equal on all nodes */
-    uint32_t metadata_count;
+    struct parley_about about;
 
     /* Called on the loop's thread. PHASE, MEMBER, LOG and FINISHED updates only; what an update
      * points at is valid during the call. LOG may come from parley_open() itself as well. */
@@ -123,7 +132,8 @@ void parley_stats(struct parley *p, struct parley_stats *stats);
 /* Where the node listens, with the real port. Valid until parley_close(). */
 const char *parley_listens(const struct parley *p);
 
-/* Its config as it stands, with what was chosen at the start. Valid until parley_close(). */
+/* Its config as it stands, with what was chosen at the start, but for seeds and settings. Valid
+ * until parley_close(). */
 const struct parley_config *parley_config_of(const struct parley *p);
 
 /* The node itself, to look at (parley_node_view(), parley_node_member()): in callbacks only. */

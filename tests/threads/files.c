@@ -1,0 +1,165 @@
+/* files.c: the final model on disk.
+ *
+ *   - a model that is written and published reads back with its digest, and the record matches it
+ *   - before publishing nothing stands under the model's name; an unpublished part is removed
+ *   - a disk that takes no more, or a missing directory, fails with a line and leaves nothing
+ * behind
+ *
+ * Plain main(): it changes the process's limits.
+ */
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "durable.h"
+#include "files.h"
+
+enum { FLOATS = 50000 };
+
+static int failures;
+static char folder[] = "/tmp/parley-files-XXXXXX";
+static char out[64];
+static float block[FLOATS];
+static struct tensor tensors[2] = {
+    {.name = "w", .rank = 2, .shape = {100, 400}, .count = 40000},
+    {.name = "b", .rank = 1, .shape = {10000}, .offset = 40000, .count = 10000}};
+static struct vectors vectors = {.count = FLOATS,
+                                 .block = block,
+                                 .stride = FLOATS,
+                                 .buffers = 1,
+                                 .run = 7,
+                                 .tensors = tensors,
+                                 .tensors_count = 2};
+static struct op op;
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "broken: %s (%s)\n", what, op.why);
+    failures++;
+}
+
+static void open_files(struct files *files, const char *path)
+{
+    static const float shift = 0.5f, scale = 2;
+    struct parley_options options = {.out = path};
+    options.about.scaling = 1;
+    options.about.shift = &shift;
+    options.about.scale = &scale;
+    memset(&op, 0, sizeof op);
+    if (files_init(files, &vectors, &options, 42)) exit(1);
+}
+
+static int count_files(void)
+{
+    DIR *directory = opendir(folder);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+static void make_record(void)
+{
+    op.record = calloc(1, sizeof *op.record);
+    op.record->members = calloc(1, sizeof *op.record->members);
+    op.record->members[0] = (struct record_member){"n0", true, true, true};
+    op.record->member_count = op.record->held = op.record->live = op.record->known = 1;
+    op.record->run = 7;
+    op.record->drift_before = NAN;
+    strcpy(op.record->node, "n0");
+    strcpy(op.record->cause, "budget");
+    memcpy(op.record->digest, op.digest, sizeof op.digest);
+}
+
+static void check_published(void)
+{
+    char path[96], why[160] = "";
+    size_t size = 0, record_size = 0;
+    struct model_file file;
+    struct record record;
+    uint8_t hash[DIGEST_BYTES];
+    snprintf(path, sizeof path, "%s.agreement.json", out);
+    const uint8_t *map = durable_map(out, &size, op.why, sizeof op.why);
+    const uint8_t *text = durable_map(path, &record_size, op.why, sizeof op.why);
+    check(map && text, "model and record are there");
+    if (!map || !text) return;
+    check(!model_file_open(&file, map, size, op.why, sizeof op.why), "the model opens");
+    check(!model_file_verify(&file, op.why, sizeof op.why), "it has the digest it states");
+    check(file.meta.scaling == 1 && *(const float *)(const void *)file.scale == 2, "scaling is in");
+    check(!record_decode(&record, text, record_size, why, sizeof why), "the record opens");
+    check(!digest_bytes(map, size, hash) &&
+              !record_match(&record, op.digest, hash, 7, why, sizeof why),
+          "the record is about this file");
+    record_close(&record);
+    model_file_close(&file);
+    durable_unmap(map, size);
+    durable_unmap(text, record_size);
+}
+
+static void publishes(void)
+{
+    struct files files;
+    open_files(&files, out);
+    files_write(&files, &op);
+    check(op.done.done.ok && count_files() == 1 && access(out, F_OK), "only a part after writing");
+    make_record();
+    files_publish(&files, &op);
+    check(op.done.done.ok && count_files() == 2, "model and record after publishing");
+    check_published();
+    record_close(op.record);
+    free(op.record);
+    files_close(&files);
+    check(count_files() == 2, "what was published stays");
+}
+
+static void cleans_up(void)
+{
+    struct files files;
+    char missing[96];
+    int before = count_files();
+    open_files(&files, out);
+    files_write(&files, &op);
+    check(count_files() == before + 1, "a part is written");
+    files_close(&files);
+    check(count_files() == before, "an unpublished part is removed");
+
+    snprintf(missing, sizeof missing, "%s/no/model", folder);
+    open_files(&files, missing);
+    files_write(&files, &op);
+    check(!op.done.done.ok && strstr(op.why, missing), "a missing directory is named");
+    files_close(&files);
+
+    struct rlimit limit = {FLOATS, FLOATS};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    open_files(&files, out);
+    files_write(&files, &op);
+    check(!op.done.done.ok && strstr(op.why, "write"), "a full disk fails the write");
+    check(count_files() == before, "and leaves nothing behind");
+    files_publish(&files, &op);
+    check(!op.done.done.ok, "nothing to publish then");
+    files_close(&files);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder)) return 1;
+    snprintf(out, sizeof out, "%s/model", folder);
+    for (int i = 0; i < FLOATS; i++)
+        block[i] = (float)i;
+    publishes();
+    cleans_up();
+    char path[96];
+    snprintf(path, sizeof path, "%s.agreement.json", out);
+    unlink(path);
+    unlink(out);
+    check(rmdir(folder) == 0, "the folder is empty at the end");
+    return failures ? 1 : 0;
+}
