@@ -34,7 +34,7 @@ def tests_of_tap(program, lines):
 
 def tests_of(run):
     """The single tests of one entry of the log. Without TAP, a program is a test."""
-    program = run["name"]
+    program = run["name"].split(" / ")[-1]
     lines = (run.get("stdout") or "").splitlines()
     ended = run["result"]
     if any(re.match(r"1\.\.\d+", line) for line in lines):
@@ -47,12 +47,12 @@ def tests_of(run):
         tests = []
     if ended not in ("OK", "SKIP"):
         said = (run.get("stderr") or "").splitlines() or ([] if tests else lines)
-        said = "\n".join([ended] + said[-DETAIL_LINES_MAX:])
+        said = "\n".join(said[-DETAIL_LINES_MAX:])
         failed = [test for test in tests if test[1] == "failed"]
         if failed:
             failed[-1][2] += said
         else:
-            tests.append([program + ": the program as a whole", "failed", said])
+            tests.append([program + ": the program as a whole", "failed", f"{ended}\n{said}"])
     return tests
 
 

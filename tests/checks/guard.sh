@@ -17,8 +17,11 @@ else
 fi
 if "${clean[@]}" >/dev/null 2>&1; then verdict ok "a clean test passes"; else verdict "not ok" "a clean test passes"; fi
 for fault in "$@"; do
-    arguments=()
-    [ "$fault" = main ] || arguments=(--filter "plant/$fault")
+    arguments=(--filter "plant/$fault")
+    if [ "$fault" = main ]; then
+        arguments=()
+        fault=$(basename "$program")
+    fi
     if "$guard" "$program" "${arguments[@]}" >/dev/null 2>&1; then
         verdict "not ok" "a planted fault is caught: $fault"
     else
