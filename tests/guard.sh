@@ -11,7 +11,12 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=1:detect_stack_
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}abort_on_error=1:$common"
 export TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}second_deadlock_stack=1:$common"
 
-"$@"
+# The sanitizers of gcc 12 can't place their shadow where a kernel randomizes more than 28 bits.
+fixed=()
+bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)
+if [ "$bits" -gt 28 ] && setarch -R true 2>/dev/null; then fixed=(setarch -R); fi
+
+"${fixed[@]}" "$@"
 status=$?
 if [ -n "$(ls -A "$reports")" ]; then
     cat "$reports"/* >&2
