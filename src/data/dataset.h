@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 struct dataset {
-    uint32_t count;    /* samples */
-    uint32_t features; /* values a sample: channels * height * width for images */
+    uint32_t count;                   /* samples */
+    uint32_t features;                /* values a sample: channels * height * width for images */
     uint32_t channels, height, width; /* 0 for tables */
-    uint32_t classes;  /* labels lie in [0, classes) */
-    uint8_t *bytes;    /* [count][features] of an image set, else NULL; owned */
-    float *values;     /* [count][features] of a table, else NULL; owned */
-    uint16_t *labels;  /* [count]; owned */
+    uint32_t classes;                 /* labels lie in [0, classes) */
+    uint8_t *bytes;                   /* [count][features] of an image set, else NULL; owned */
+    float *values;                    /* [count][features] of a table, else NULL; owned */
+    uint16_t *labels;                 /* [count]; owned */
     /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
 };
