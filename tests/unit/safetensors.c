@@ -108,6 +108,9 @@ Test(safetensors, every_truncation_is_refused)
         memcpy(part + 1, bytes, cut);
         cr_assert_eq(safetensors_open(&file, part + 1, cut, why, sizeof why), PARLEY_EDATA);
         cr_assert_neq(why[0], 0);
+        /* jansson is not instrumented, so a sanitizer would not see it read too far. */
+        if (cut >= 8 && cut < size - sizeof x)
+            cr_assert_not_null(strstr(why, "ends inside its header"), "%s", why);
         free(part);
     }
     free(bytes);
