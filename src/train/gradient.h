@@ -27,11 +27,20 @@ void workspace_close(struct workspace *workspace);
 float *gradient_forward(const struct model *model, struct workspace *workspace, const float *x,
                         uint32_t rows);
 
-/* into = keep * into + scale * gradient, where the gradient is that of the loss whose derivative
- * by the logits stands in the logits now. into: [model_parameters()]; not read if keep is 0. `into`
- * may be x itself: each layer's weights are used before they are changed. That is how a plain SGD
- * step and a momentum step need no gradient vector and no pass over memory to add it. */
+/* Where a gradient goes, and what happens then. */
+struct gradient_sink {
+    float *into;       /* [model_parameters()] = keep * into + scale * gradient */
+    float scale, keep; /* keep 0: into is not read */
+    /* Called for range after range of `into` as each is done, while it is in the cache and after
+     * the last use of x in that range. Together they cover the vector once. May be NULL. */
+    void (*finish)(void *context, size_t offset, size_t count);
+    void *context;
+};
+
+/* The gradient of the loss whose derivative by the logits stands in the logits now. sink->into may
+ * be x, and sink->finish may change x: each layer's weights are used before. That is how a step of
+ * SGD or momentum makes no pass over memory beside its products. */
 void gradient_backward(const struct model *model, struct workspace *workspace, const float *x,
-                       uint32_t rows, float *into, float scale, float keep);
+                       uint32_t rows, const struct gradient_sink *sink);
 
 #endif

@@ -28,46 +28,42 @@ bool optimizer_wants_gradient(enum optimizer optimizer)
     return optimizer == OPTIMIZER_NESTEROV;
 }
 
-struct optimizer_target optimizer_target(enum optimizer optimizer, float *x, float *const *state,
-                                         float *gradient, float rate, float beta)
+static void finish_momentum(void *context, size_t offset, size_t count)
 {
-    switch (optimizer) {
-    case OPTIMIZER_MOMENTUM:
-        return (struct optimizer_target){state[0], 1, beta};
-    case OPTIMIZER_NESTEROV:
-        return (struct optimizer_target){gradient, 1, 0};
-    case OPTIMIZER_SGD:
-        break;
-    }
-    return (struct optimizer_target){x, -rate, 1};
-}
+    const struct optimizer_step *step = context;
+    float *restrict x = step->x + offset;
+    const float *restrict m = step->state[0] + offset;
+    float rate = step->rate;
 
-static void momentum_finish(float *restrict x, const float *restrict m, size_t count, float rate)
-{
     for (size_t i = 0; i < count; i++)
         x[i] -= rate * m[i];
 }
 
-static void nesterov_finish(float *restrict x, float *restrict m, const float *restrict g,
-                            size_t count, float rate, float beta)
+static void finish_nesterov(void *context, size_t offset, size_t count)
 {
+    const struct optimizer_step *step = context;
+    float *restrict x = step->x + offset;
+    float *restrict m = step->state[0] + offset;
+    const float *restrict g = step->gradient + offset;
+    float rate = step->rate, beta = step->beta;
+
     for (size_t i = 0; i < count; i++) {
         m[i] = beta * m[i] + g[i];
         x[i] -= rate * (g[i] + beta * m[i]);
     }
 }
 
-void optimizer_finish(enum optimizer optimizer, float *x, float *const *state,
-                      const float *gradient, size_t count, float rate, float beta)
+struct gradient_sink optimizer_sink(struct optimizer_step *step)
 {
-    switch (optimizer) {
+    float factor = step->gradient_factor;
+
+    switch (step->optimizer) {
     case OPTIMIZER_MOMENTUM:
-        momentum_finish(x, state[0], count, rate);
-        break;
+        return (struct gradient_sink){step->state[0], factor, step->beta, finish_momentum, step};
     case OPTIMIZER_NESTEROV:
-        nesterov_finish(x, state[0], gradient, count, rate, beta);
-        break;
-    case OPTIMIZER_SGD: /* the gradient went straight into x */
+        return (struct gradient_sink){step->gradient, factor, 0, finish_nesterov, step};
+    case OPTIMIZER_SGD:
         break;
     }
+    return (struct gradient_sink){step->x, -step->rate * factor, 1, NULL, NULL};
 }

@@ -1,7 +1,8 @@
 /* optimizer.h: how a gradient moves the parameters.
  *
- * A step is: ask optimizer_target where the gradient goes, let gradient_backward put it there,
- * optimizer_finish. So SGD adds it right into x and momentum right into its vector.
+ * A step is: ask optimizer_sink where the gradient goes, let gradient_backward put it there; that
+ * calls back for each range that is done. So SGD adds it right into x, and momentum right into its
+ * vector.
  * Thread rule: pure functions of their arguments.
  */
 #ifndef PARLEY_TRAIN_OPTIMIZER_H
@@ -12,17 +13,12 @@
 #include <stdint.h>
 
 #include "parley/error.h"
+#include "train/gradient.h"
 
 enum optimizer {
     OPTIMIZER_SGD,      /* x -= rate * g */
     OPTIMIZER_MOMENTUM, /* m = beta * m + g; x -= rate * m (Polyak 1964) */
     OPTIMIZER_NESTEROV, /* m = beta * m + g; x -= rate * (g + beta * m) */
-};
-
-/* Where a gradient goes: into = keep * into + scale * gradient. */
-struct optimizer_target {
-    float *into;
-    float scale, keep;
 };
 
 /* "sgd", "momentum", "nesterov"; else PARLEY_EUSAGE with one line in why[why_size]. */
@@ -35,10 +31,18 @@ uint32_t optimizer_vectors(enum optimizer optimizer);
 /* Whether it needs a gradient vector of its own; if not, `gradient` below may be NULL. */
 bool optimizer_wants_gradient(enum optimizer optimizer);
 
-/* rate: of this step, at least 0; beta: in [0, 1). All vectors: [count], and distinct. */
-struct optimizer_target optimizer_target(enum optimizer optimizer, float *x, float *const *state,
-                                         float *gradient, float rate, float beta);
-void optimizer_finish(enum optimizer optimizer, float *x, float *const *state,
-                      const float *gradient, size_t count, float rate, float beta);
+/* One step's operands; all vectors are as long as x, and distinct. */
+struct optimizer_step {
+    enum optimizer optimizer;
+    float *x;
+    float *const *state;   /* [optimizer_vectors()] */
+    float *gradient;       /* or NULL */
+    float rate;            /* of this step, at least 0 */
+    float beta;            /* in [0, 1) */
+    float gradient_factor; /* on what gradient_backward computes: 1 / rows for a mean */
+};
+
+/* The sink borrows `step`. */
+struct gradient_sink optimizer_sink(struct optimizer_step *step);
 
 #endif

@@ -137,9 +137,17 @@ int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count
 double trainer_step(struct trainer *trainer, float *x, float *const *state, double progress)
 {
     uint32_t rows = trainer->batch;
-    float rate = (float)(trainer->rate * schedule_factor(trainer->schedule, progress));
-    float beta = (float)trainer->momentum;
-    struct optimizer_target target;
+    double factor = schedule_factor(trainer->schedule, progress);
+    struct optimizer_step step = {
+        .optimizer = trainer->optimizer,
+        .x = x,
+        .state = state,
+        .gradient = trainer->gradient,
+        .rate = (float)(trainer->rate * factor),
+        .beta = (float)trainer->momentum,
+        .gradient_factor = 1 / (float)rows,
+    };
+    struct gradient_sink sink = optimizer_sink(&step);
     float *logits;
     double loss;
 
@@ -148,12 +156,7 @@ double trainer_step(struct trainer *trainer, float *x, float *const *state, doub
     dataset_gather(trainer->set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
     logits = gradient_forward(trainer->model, &trainer->workspace, x, rows);
     loss = loss_gradient(logits, trainer->labels, rows, trainer->set->classes) / rows;
-    if (!isfinite(loss)) return loss;
-    target = optimizer_target(trainer->optimizer, x, state, trainer->gradient, rate, beta);
-    gradient_backward(trainer->model, &trainer->workspace, x, rows, target.into,
-                      target.scale / (float)rows, target.keep);
-    optimizer_finish(trainer->optimizer, x, state, trainer->gradient,
-                     model_parameters(trainer->model), rate, beta);
+    if (isfinite(loss)) gradient_backward(trainer->model, &trainer->workspace, x, rows, &sink);
     return loss;
 }
 
