@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* 64 KiB: small beside an L2 cache, yet a product of some size. Timed at 784-256-128-10, batch 32,
- * momentum: 0.95 of the speed of the bare products, and 0.85 with the update as a pass of its own. */
+ * momentum: 0.95 of the speed of the bare products, and 0.85 with the update as a pass of its own.
+ */
 #define TILE_FLOATS 16384
 
 static size_t round_up(size_t floats)
