@@ -108,6 +108,7 @@ int settings_environment(struct settings *settings, char *const *variables,
     struct settings_value *color = &settings->values[OPTION_ID_COLOR];
     if (!no_color || color->origin >= ORIGIN_ENVIRONMENT) return 0;
     if (!(option_info(OPTION_ID_COLOR)->verbs & VERB_BIT(settings->verb))) return 0;
+    settings->no_color = true;
     return put_value(settings, OPTION_ID_COLOR, "never",
                      &(struct put_place){.origin = ORIGIN_ENVIRONMENT, .label = "NO_COLOR"}, why);
 }
@@ -161,8 +162,12 @@ int settings_file(struct settings *settings, const char *name, const void *bytes
     units_why clause;
     clause[0] = '\0';
     settings->file_name = name;
-    int error = yaml_walk(bytes, size, visit, &walk, clause);
-    if (error && clause[0]) snprintf(why, SETTINGS_WHY_BYTES, "%.300s: %s", name, clause);
+    unsigned line;
+    int error = yaml_walk(bytes, size, visit, &walk, &line, clause);
+    if (error && clause[0] && line > 0)
+        snprintf(why, SETTINGS_WHY_BYTES, "%.300s:%u: %s", name, line, clause);
+    else if (error && clause[0])
+        snprintf(why, SETTINGS_WHY_BYTES, "%.300s: %s", name, clause);
     return error;
 }
 
@@ -215,7 +220,9 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
         snprintf(out, SETTINGS_WHY_BYTES, "file %.900s:%u", settings->file_name, value->line);
         break;
     case ORIGIN_ENVIRONMENT:
-        snprintf(out, SETTINGS_WHY_BYTES, "environment %s", option_variable(id, name));
+        snprintf(out, SETTINGS_WHY_BYTES, "environment %s",
+                 id == OPTION_ID_COLOR && settings->no_color ? "NO_COLOR"
+                                                             : option_variable(id, name));
         break;
     case ORIGIN_FLAG:
         snprintf(out, SETTINGS_WHY_BYTES, "flag");
