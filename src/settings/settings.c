@@ -118,7 +118,6 @@ struct file_walk {
     const char *name;
     char *why;
     bool seen[OPTION_ID_COUNT];
-    bool seen_list[OPTION_ID_COUNT];
 };
 
 static int unknown_key(struct file_walk *walk, const char *key, unsigned line)
@@ -135,23 +134,22 @@ static int unknown_key(struct file_walk *walk, const char *key, unsigned line)
     return PARLEY_EUSAGE;
 }
 
-static int visit(void *context, const char *key, const char *value, bool in_list, unsigned line)
+static int visit(void *context, const char *key, const char *value, unsigned item, unsigned line)
 {
     struct file_walk *walk = context;
     enum option_id id = option_find(key, VERB_NODE);
     if (id == OPTION_ID_COUNT || !option_is_setting(id)) return unknown_key(walk, key, line);
     struct put_place place = {.origin = ORIGIN_FILE, .line = line};
     snprintf(place.label, sizeof place.label, "%.300s:%u: %s", walk->name, line, key);
-    if (in_list && !option_repeats(id)) {
+    if (item > 0 && !option_repeats(id)) {
         snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: takes one value, not a list", place.label);
         return PARLEY_EUSAGE;
     }
-    if (walk->seen[id] && !(in_list && walk->seen_list[id])) {
+    if (walk->seen[id] && item < 2) {
         snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: is there twice", place.label);
         return PARLEY_EUSAGE;
     }
     walk->seen[id] = true;
-    walk->seen_list[id] = in_list;
     return put_value(walk->settings, id, value, &place, walk->why);
 }
 

@@ -18,6 +18,7 @@ struct walk {
     unsigned *line; /* of what is refused */
     char *why;
     enum place place;
+    unsigned item; /* of the list */
     char key[KEY_BYTES];
 };
 
@@ -43,9 +44,9 @@ static int on_scalar(struct walk *walk, const yaml_event_t *event)
         return 0;
     case AT_VALUE:
         walk->place = AT_KEY;
-        return walk->visit(walk->context, walk->key, value, false, line);
+        return walk->visit(walk->context, walk->key, value, 0, line);
     case IN_LIST:
-        return walk->visit(walk->context, walk->key, value, true, line);
+        return walk->visit(walk->context, walk->key, value, ++walk->item, line);
     default:
         return refuse(walk, event, "a settings file is a list of `name: value`");
     }
@@ -77,6 +78,7 @@ static int on_event(struct walk *walk, const yaml_event_t *event)
             return refuse(walk, event, "a settings file is a list of `name: value`");
         if (walk->place != AT_VALUE) return refuse(walk, event, "settings can't be nested");
         walk->place = IN_LIST;
+        walk->item = 0;
         return 0;
     case YAML_SEQUENCE_END_EVENT:
         walk->place = AT_KEY;

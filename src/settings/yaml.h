@@ -20,9 +20,9 @@
 
 enum { YAML_FILE_BYTES_MAX = 1 << 20 };
 
-/* Called for each scalar value; in_list: it is an item of a list. Strings live until it returns.
- * A non-zero return stops the walk and is returned; the callee has told why. */
-typedef int yaml_visit(void *context, const char *key, const char *value, bool in_list,
+/* Called for each scalar value; item: its number in a list, from 1; 0: no list. Strings live until
+ * it returns. A non-zero return stops the walk and is returned; the callee has told why. */
+typedef int yaml_visit(void *context, const char *key, const char *value, unsigned item,
                        unsigned line);
 
 /* PARLEY_EUSAGE or PARLEY_ENOMEM with a clause in why and its line in *line (0: the whole file);
