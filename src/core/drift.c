@@ -89,7 +89,8 @@ static void sketch_put(struct parley_node *node, uint64_t boot, uint32_t version
 static double read_double(const uint8_t *bytes)
 {
     uint64_t bits = 0;
-    for (int i = 0; i < 8; i++) bits |= (uint64_t)bytes[i] << (8 * i);
+    for (int i = 0; i < 8; i++)
+        bits |= (uint64_t)bytes[i] << (8 * i);
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -230,7 +231,8 @@ static void write_double(uint8_t *bytes, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(bits >> 8 * i);
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(bits >> 8 * i);
 }
 
 /* The oldest change that has not gone out on this connection. */
