@@ -71,6 +71,12 @@ void parley_node_free(struct parley_node *node)
     free(node);
 }
 
+const char *parley_stop_name(enum parley_stop cause)
+{
+    (void)cause;
+    return "none";
+}
+
 uint64_t parley_node_deadline(const struct parley_node *node)
 {
     (void)node;
