@@ -163,6 +163,14 @@ static void on_hook(uv_timer_t *timer)
     loop_hook(loop);
 }
 
+static void close_handles(struct loop *loop)
+{
+    uv_close((uv_handle_t *)&loop->async, NULL);
+    uv_close((uv_handle_t *)&loop->timer, NULL);
+    uv_close((uv_handle_t *)&loop->prepare, NULL);
+    uv_close((uv_handle_t *)&loop->check, NULL);
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct loop *loop = prepare->data;
@@ -173,6 +181,12 @@ static void on_prepare(uv_prepare_t *prepare)
     loop->idle_us = uv_metrics_idle_time(&loop->uv) / 1000;
     loop->turn_read_bytes = 0;
 
+    /* Here and not in a check: the last connection goes after the check phase, and nothing may come
+     * to end the next wait. */
+    if (loop->closing && loop->conns_count == 0) {
+        close_handles(loop);
+        return;
+    }
     uint64_t deadline_us = loop->finished ? UINT64_MAX : parley_node_deadline(loop->node);
     if (loop->conns_shut > 0 && deadline_us > now_us + 100000) deadline_us = now_us + 100000;
     uv_timer_stop(&loop->timer);
@@ -193,20 +207,11 @@ static bool reads_first(struct loop *loop, uint64_t now_us, uint64_t deadline_us
     return false;
 }
 
-static void close_handles(struct loop *loop)
-{
-    uv_close((uv_handle_t *)&loop->async, NULL);
-    uv_close((uv_handle_t *)&loop->timer, NULL);
-    uv_close((uv_handle_t *)&loop->prepare, NULL);
-    uv_close((uv_handle_t *)&loop->check, NULL);
-}
-
 static void on_check(uv_check_t *check)
 {
     struct loop *loop = check->data;
     uint64_t now_us = loop_now_us();
     conn_sweep(loop, now_us);
-    if (loop->closing && loop->conns_count == 0) close_handles(loop);
     if (loop->finished) return;
     uint64_t deadline_us = parley_node_deadline(loop->node);
     if (now_us < deadline_us || reads_first(loop, now_us, deadline_us)) return;
