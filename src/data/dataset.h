@@ -1,7 +1,9 @@
 /* dataset.h: labelled samples in memory, read-only once made, shared by all who train on them.
  *
  * Images keep their bytes as read and are scaled while a batch is gathered; tables are floats.
- * Thread rule: a finished data set may be read from any thread; gather writes only into `inputs`.
+ * A set is made in three moves: load, (split,) measure or scale_like; then it may be gathered from.
+ * Thread rule: a finished data set may be read from any thread; gather writes only into `inputs`
+ * and `labels`.
  */
 #ifndef PARLEY_DATA_DATASET_H
 #define PARLEY_DATA_DATASET_H
@@ -10,28 +12,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "parley/error.h"
+
 struct dataset {
-    uint32_t count;    /* samples */
-    uint32_t features; /* values a sample: channels * height * width for images */
+    uint32_t count;                   /* samples */
+    uint32_t features;                /* values a sample: channels * height * width for images */
     uint32_t channels, height, width; /* 0 for tables */
-    uint32_t classes;  /* labels lie in [0, classes) */
-    uint8_t *bytes;    /* [count][features] of an image set, else NULL; owned */
-    float *values;     /* [count][features] of a table, else NULL; owned */
-    uint16_t *labels;  /* [count]; owned */
+    uint32_t classes;                 /* labels lie in [0, classes) */
+    uint8_t *bytes;                   /* [count][features] of an image set, else NULL; owned */
+    float *values;                    /* [count][features] of a table, else NULL; owned */
+    uint16_t *labels;                 /* [count]; owned */
     /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
 };
 
-/* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0). */
-int dataset_measure(struct dataset *set);
+/* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0). Replaces an
+ * earlier scaling. PARLEY_EDATA if the set is empty or has values that are not finite,
+ * PARLEY_ENOMEM. */
+PARLEY_CHECK int dataset_measure(struct dataset *set);
 
-/* Uses the scaling of `from` (the training set) for `set` (its test set). */
-int dataset_scale_like(struct dataset *set, const struct dataset *from);
+/* Uses the scaling of `from` (the training set, measured) for `set` (its test set).
+ * PARLEY_EDATA if their shapes differ, PARLEY_ENOMEM. */
+PARLEY_CHECK int dataset_scale_like(struct dataset *set, const struct dataset *from);
+
+/* Moves one sample of each `parts` (at least 2) into `held`, which need not be initialised: the
+ * test data where none were given. The choice depends on the samples' positions only. Drops the
+ * scaling. PARLEY_EDATA if the set has fewer than 2 samples, PARLEY_ENOMEM; then `set` is as
+ * before. */
+PARLEY_CHECK int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts);
 
 /* inputs: [n][features], scaled; labels: [n]; index: [n], each below set->count. */
 void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n, float *inputs,
                     uint16_t *labels);
 
+/* Frees what the set owns and zeroes it; a zeroed set may be closed too. */
 void dataset_close(struct dataset *set);
 
 #endif

@@ -1,15 +1,18 @@
 /* sampler.h: the endless order in which a node visits its share: reshuffled each pass.
  *
- * Pure function of (seed, pass): a sampler at pass p, position q is the same wherever it is made,
- * so a checkpoint keeps two numbers. Thread rule: belongs to one thread.
+ * Pure function of (share, seed, pass): a sampler at pass p, position q is the same wherever it is
+ * made, so a checkpoint keeps two numbers. Thread rule: belongs to one thread.
  */
 #ifndef PARLEY_DATA_SAMPLER_H
 #define PARLEY_DATA_SAMPLER_H
 
 #include <stdint.h>
 
+#include "parley/error.h"
+
 struct sampler {
     uint32_t *order;   /* [count], this pass's order of sample numbers; owned */
+    uint32_t *share;   /* [count], as given; owned */
     uint32_t count;    /* size of the share, at least 1 */
     uint32_t position; /* next to be drawn, in [0, count] */
     uint64_t pass;     /* completed passes */
@@ -17,10 +20,14 @@ struct sampler {
 };
 
 /* Copies share[count]. PARLEY_EDATA if count is 0, PARLEY_ENOMEM. */
-int sampler_init(struct sampler *sampler, const uint32_t *share, uint32_t count, uint64_t seed);
+PARLEY_CHECK int sampler_init(struct sampler *sampler, const uint32_t *share, uint32_t count,
+                              uint64_t seed);
 
-/* The next n sample numbers; a share smaller than n is cycled. */
+/* The next n sample numbers; a share smaller than n is cycled. Allocates nothing. */
 void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n);
+
+/* Goes to where a sampler of the same share and seed stood. PARLEY_EDATA if position > count. */
+PARLEY_CHECK int sampler_seek(struct sampler *sampler, uint64_t pass, uint32_t position);
 
 void sampler_close(struct sampler *sampler);
 

@@ -2,6 +2,8 @@
  *
  * Both drivers train through this and nothing else. The flat parameter vector x and the optimizer's
  * vectors belong to the caller, who may change x between two steps (that is what averaging does).
+ * Happy path: trainer_new, trainer_share, trainer_start, trainer_step again and again,
+ * trainer_evaluate now and then, trainer_free.
  * Thread rule: a trainer belongs to one thread; many trainers may share one data set.
  */
 #ifndef PARLEY_TRAIN_TRAINER_H
@@ -11,23 +13,30 @@
 #include <stdint.h>
 
 #include "data/dataset.h"
+#include "parley/error.h"
 
+#define TRAINER_BATCH_MAX (1u << 20) /* samples a step */
+
+struct model;
 struct trainer; /* opaque */
 
 struct trainer_options {
     const char *model;     /* "softmax", "mlp:256,128" */
-    const char *optimizer; /* "sgd", "momentum" */
-    const char *schedule;  /* "constant", "cosine" */
-    double rate;           /* learning rate, per batch */
+    const char *optimizer; /* "sgd", "momentum", "nesterov" */
+    const char *schedule;  /* "constant", "step", "cosine" */
+    double rate;           /* learning rate, per batch; finite, at least 0 */
     double momentum;       /* in [0, 1) */
-    uint32_t batch;        /* samples a step, at least 1 */
+    uint32_t batch;        /* samples a step, 1 to TRAINER_BATCH_MAX */
     uint64_t seed;         /* of the initial model (equal on all nodes) */
 };
 
-/* `set` is borrowed and must outlive the trainer.
+/* `set` is borrowed and must outlive the trainer; the options are copied.
  * PARLEY_EUSAGE with a message in why[why_size] for a bad option; PARLEY_ENOMEM. */
-int trainer_new(struct trainer **trainer, const struct trainer_options *options,
-                const struct dataset *set, char *why, size_t why_size);
+PARLEY_CHECK int trainer_new(struct trainer **trainer, const struct trainer_options *options,
+                             const struct dataset *set, char *why, size_t why_size);
+
+/* Borrowed: names and shapes of x, its normal spec, its digest. */
+const struct model *trainer_model(const struct trainer *trainer);
 
 /* Number of floats in x, and how many optimizer vectors of that same length there are (0 to 2). */
 size_t trainer_parameters(const struct trainer *trainer);
@@ -36,16 +45,20 @@ uint32_t trainer_state_vectors(const struct trainer *trainer);
 /* The initial model, a pure function of (model, seed); zeroes the optimizer's vectors. */
 void trainer_start(const struct trainer *trainer, float *x, float *const *state);
 
-/* Which samples this node trains on; copied. sampler_seed differs from node to node.
- * PARLEY_EDATA if count is 0. */
-int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
-                  uint64_t sampler_seed);
+/* Which samples this node trains on; copied. sampler_seed differs from node to node. May be called
+ * again, between steps. PARLEY_EDATA if count is 0 or a sample is not in the set, PARLEY_ENOMEM:
+ * the share stays as it was. */
+PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
+                               uint64_t sampler_seed);
 
-/* One local step on the next batch. progress in [0, 1] is the cluster's, for the schedule.
- * Returns the batch's mean loss (before the step). Allocates nothing. */
+/* One local step on the next batch; needs a share. progress in [0, 1] is the cluster's, for the
+ * schedule. Returns the batch's mean loss (before the step). If that is not finite, nothing has
+ * been changed but the place in the share: the caller ends the run (PARLEY_EDIVERGED).
+ * Allocates nothing. */
 double trainer_step(struct trainer *trainer, float *x, float *const *state, double progress);
 
-/* Accuracy in [0, 1] and mean loss of x on `set`. */
+/* Accuracy in [0, 1] and mean loss of x on `set`, which has the trainer's features and no more
+ * classes. Both are 0 for an empty set. Needs no share; does not disturb training. */
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
                       double *accuracy, double *loss);
 

@@ -1,0 +1,18 @@
+/* bytes.h: a borrowed view of a file's bytes, with the name that messages call it by.
+ *
+ * The parsers read no files; a driver reads them and hands over views. The owner of the memory
+ * outlives the call it is given to, no longer.
+ */
+#ifndef PARLEY_DATA_BYTES_H
+#define PARLEY_DATA_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct bytes {
+    const uint8_t *data;
+    size_t size;
+    const char *name; /* "train-images-idx3-ubyte" */
+};
+
+#endif

@@ -1,0 +1,211 @@
+/* dataset.c: scaling, splitting and gathering of samples.
+ *
+ * Happy path: a loader fills a set; dataset_measure learns its scaling; dataset_gather copies the
+ * samples of a batch, scaled, into the trainer's input matrix.
+ * Failure: no memory; an empty set; values that are not finite; a test set of another shape.
+ */
+#include "data/dataset.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+/* Gives `set` an uninitialised scaling of n pairs instead of the one it has. */
+static int scaling_new(struct dataset *set, size_t n)
+{
+    float *shift = malloc(n * sizeof *shift);
+    float *scale = malloc(n * sizeof *scale);
+    if (!shift || !scale) {
+        free(shift);
+        free(scale);
+        return PARLEY_ENOMEM;
+    }
+    free(set->shift);
+    free(set->scale);
+    set->shift = shift;
+    set->scale = scale;
+    return 0;
+}
+
+static float inverse_deviation(double variance)
+{
+    /* A column whose variance drowns in rounding carries nothing: 0 takes it out. */
+    float scale = variance > 0 ? (float)(1 / sqrt(variance)) : 0;
+    return isfinite(scale) ? scale : 0;
+}
+
+/* Exact: the sums over a histogram of bytes are integers below 2^63. */
+static int measure_images(struct dataset *set)
+{
+    uint64_t histogram[256] = {0};
+    size_t total = (size_t)set->count * set->features;
+    for (size_t i = 0; i < total; i++)
+        histogram[set->bytes[i]]++;
+
+    double mean = 0, variance = 0;
+    for (int v = 0; v < 256; v++)
+        mean += (double)histogram[v] * v;
+    mean /= (double)total;
+    for (int v = 0; v < 256; v++)
+        variance += (double)histogram[v] * (v - mean) * (v - mean);
+    variance /= (double)total;
+
+    int error = scaling_new(set, 1);
+    if (error) return error;
+    set->shift[0] = (float)mean;
+    set->scale[0] = inverse_deviation(variance);
+    return 0;
+}
+
+/* Row by row, as the memory lies; two passes, so that a large mean costs no digits. */
+static int measure_table(struct dataset *set)
+{
+    size_t features = set->features;
+    double *mean = calloc(2 * features, sizeof *mean);
+    if (!mean) return PARLEY_ENOMEM;
+    double *variance = mean + features;
+
+    int error = 0;
+    for (size_t i = 0; i < set->count; i++)
+        for (size_t f = 0; f < features; f++)
+            mean[f] += set->values[i * features + f];
+    for (size_t f = 0; f < features; f++) {
+        mean[f] /= set->count;
+        if (!isfinite(mean[f])) error = PARLEY_EDATA;
+    }
+    if (error) goto out;
+    for (size_t i = 0; i < set->count; i++) {
+        for (size_t f = 0; f < features; f++) {
+            double d = set->values[i * features + f] - mean[f];
+            variance[f] += d * d;
+        }
+    }
+    error = scaling_new(set, features);
+    if (error) goto out;
+    for (size_t f = 0; f < features; f++) {
+        set->shift[f] = (float)mean[f];
+        /* Equal values leave a variance of rounding alone, some 1e-32 of the mean's square. */
+        double v = variance[f] / set->count;
+        set->scale[f] = inverse_deviation(v > 1e-24 * mean[f] * mean[f] ? v : 0);
+    }
+out:
+    free(mean);
+    return error;
+}
+
+int dataset_measure(struct dataset *set)
+{
+    if (set->count == 0 || set->features == 0) return PARLEY_EDATA;
+    return set->bytes ? measure_images(set) : measure_table(set);
+}
+
+int dataset_scale_like(struct dataset *set, const struct dataset *from)
+{
+    assert(from->shift && from->scale);
+    bool images = set->bytes != NULL;
+    if (set->features != from->features || images != (from->bytes != NULL)) return PARLEY_EDATA;
+    size_t n = images ? 1 : set->features;
+    int error = scaling_new(set, n);
+    if (error) return error;
+    memcpy(set->shift, from->shift, n * sizeof *set->shift);
+    memcpy(set->scale, from->scale, n * sizeof *set->scale);
+    return 0;
+}
+
+/* One of each `parts` neighbours, drawn by hashing the number of their group; where the last group
+ * is the only one, its last sample. */
+static bool is_held(uint32_t i, uint32_t count, uint32_t parts)
+{
+    if (count < parts) return i == count - 1;
+    return rng_mix(i / parts + UINT64_C(1)) % parts == i % parts;
+}
+
+static void copy_sample(struct dataset *to, uint32_t k, const struct dataset *from, uint32_t i)
+{
+    size_t features = from->features;
+    to->labels[k] = from->labels[i];
+    if (from->bytes) {
+        memmove(to->bytes + k * features, from->bytes + i * features, features);
+    } else {
+        memmove(to->values + k * features, from->values + i * features,
+                features * sizeof *to->values);
+    }
+}
+
+int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
+{
+    assert(parts >= 2);
+    if (set->count < 2) return PARLEY_EDATA;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < set->count; i++)
+        count += is_held(i, set->count, parts);
+
+    size_t values = (size_t)count * set->features;
+    *held = *set;
+    held->shift = held->scale = NULL;
+    held->count = count;
+    held->labels = malloc(count * sizeof *held->labels);
+    held->bytes = set->bytes ? malloc(values) : NULL;
+    held->values = set->bytes ? NULL : malloc(values * sizeof *held->values);
+    if (!held->labels || (!held->bytes && !held->values)) {
+        dataset_close(held);
+        return PARLEY_ENOMEM;
+    }
+    uint32_t kept = 0, out = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (is_held(i, set->count, parts))
+            copy_sample(held, out++, set, i);
+        else
+            copy_sample(set, kept++, set, i);
+    }
+    set->count = kept;
+    free(set->shift);
+    free(set->scale);
+    set->shift = set->scale = NULL;
+    return 0;
+}
+
+static void gather_image(const uint8_t *restrict from, float *restrict to, uint32_t n, float shift,
+                         float scale)
+{
+    for (uint32_t f = 0; f < n; f++)
+        to[f] = ((float)from[f] - shift) * scale;
+}
+
+static void gather_row(const float *restrict from, float *restrict to, uint32_t n,
+                       const float *restrict shift, const float *restrict scale)
+{
+    for (uint32_t f = 0; f < n; f++)
+        to[f] = (from[f] - shift[f]) * scale[f];
+}
+
+void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n, float *inputs,
+                    uint16_t *labels)
+{
+    assert(set->shift && set->scale);
+    size_t features = set->features;
+    for (uint32_t i = 0; i < n; i++) {
+        assert(index[i] < set->count);
+        size_t at = index[i] * features;
+        float *to = inputs + i * features;
+        if (set->bytes) {
+            gather_image(set->bytes + at, to, set->features, set->shift[0], set->scale[0]);
+        } else {
+            gather_row(set->values + at, to, set->features, set->shift, set->scale);
+        }
+        labels[i] = set->labels[index[i]];
+    }
+}
+
+void dataset_close(struct dataset *set)
+{
+    free(set->bytes);
+    free(set->values);
+    free(set->labels);
+    free(set->shift);
+    free(set->scale);
+    *set = (struct dataset){0};
+}

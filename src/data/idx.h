@@ -1,0 +1,22 @@
+/* idx.h: image sets in the IDX format of MNIST (big-endian header, then bytes), plain or gzip.
+ *
+ * Thread rule: pure; call from any thread.
+ */
+#ifndef PARLEY_DATA_IDX_H
+#define PARLEY_DATA_IDX_H
+
+#include "data/bytes.h"
+#include "data/dataset.h"
+
+/* Limits on what a header may claim. */
+#define IDX_FEATURES_MAX (UINT32_C(1) << 24)
+#define IDX_SIZE_MAX (UINT64_C(1) << 32) /* bytes of one file, inflated, with its header */
+
+/* Makes `set` (which need not be initialised) from a file of images (magic 0x00000803) and one of
+ * labels (0x00000801). classes: 0 for a training set, whose classes are then its largest label + 1;
+ * for a test set those of its training set. The scaling is not measured yet.
+ * PARLEY_EDATA with a message in why[why_size], PARLEY_ENOMEM; then `set` is zeroed. */
+PARLEY_CHECK int idx_load(struct dataset *set, struct bytes images, struct bytes labels,
+                          uint32_t classes, char *why, size_t why_size);
+
+#endif

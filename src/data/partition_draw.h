@@ -1,0 +1,12 @@
+/* partition_draw.h: the drawing of a partition, behind partition.h. */
+#ifndef PARLEY_DATA_PARTITION_DRAW_H
+#define PARLEY_DATA_PARTITION_DRAW_H
+
+#include "data/partition.h"
+
+/* owner: [task->count], filled with ranks. keys: [members], a hash of each member, by rank. The
+ * task is checked already and not `all`. PARLEY_ENOMEM. */
+PARLEY_CHECK int partition_draw(const struct partition_task *task, const uint64_t *keys,
+                                uint32_t *owner);
+
+#endif

@@ -1,0 +1,44 @@
+/* text.h: a growing string with a maximum, for help, JSON lines and tables.
+ *
+ * Add and add, then take. The first failure (no memory, maximum passed) sticks, later adds do
+ * nothing, and text_take() gives NULL: so callers check once. Thread rule: belongs to one thread.
+ */
+#ifndef PARLEY_REPORT_TEXT_H
+#define PARLEY_REPORT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct text {
+    char *bytes; /* NUL-terminated once something was added; owned */
+    size_t length, capacity;
+    size_t bytes_max; /* without the NUL */
+    bool failed;
+};
+
+void text_init(struct text *text, size_t bytes_max);
+
+__attribute__((format(printf, 2, 3))) void text_add(struct text *text, const char *format, ...);
+
+/* Adds `value` to `columns` columns, cut with an ellipsis where longer; right-aligned if columns is
+ * negative. One code point is one column. Control bytes are shown as '?'. */
+void text_column(struct text *text, const char *value, int columns);
+
+/* The string, to be freed by the caller; NULL if an add failed. The text is closed. */
+char *text_take(struct text *text);
+
+void text_close(struct text *text);
+
+/* Columns that `value` takes: its code points. */
+size_t text_width(const char *value);
+
+/* True if `value` is well-formed UTF-8 (RFC 3629) without control characters. */
+bool text_clean(const char *value);
+
+enum { TEXT_QUOTED_BYTES = 200 };
+
+/* "value" in double quotes for a message: bytes that are not printable as \xNN, clipped with an
+ * ellipsis past 48 bytes. Returns out. */
+const char *text_quote(char out[TEXT_QUOTED_BYTES], const char *value);
+
+#endif

@@ -1,0 +1,76 @@
+/* fault.h: one planned fault, KIND[=VALUE]:TARGET@WHEN[+FOR].
+ *
+ *   kill:n3@5s   pause:1@40%+2s   slow=4:50%@0s   partition:n0,n1|n2,n3@10s+5s   loss=0.3:2@10%
+ *
+ * Only the writing is judged here; who `50%` are is drawn when the fault strikes.
+ * Thread rule: pure; a list belongs to one thread.
+ */
+#ifndef PARLEY_SETTINGS_FAULT_H
+#define PARLEY_SETTINGS_FAULT_H
+
+#include <stddef.h>
+
+#include "settings/units.h"
+
+/* X(NAME, text, what stands after '=', only in sim, may last) */
+#define FAULT_KINDS(X)                                                                             \
+    X(KILL, "kill", NOTHING, false, false)                                                         \
+    X(PAUSE, "pause", NOTHING, false, true)                                                        \
+    X(RESTART, "restart", NOTHING, false, true)                                                    \
+    X(SLOW, "slow", FACTOR, false, true)                                                           \
+    X(PARTITION, "partition", NOTHING, true, true)                                                 \
+    X(ONEWAY, "oneway", NOTHING, true, true)                                                       \
+    X(LOSS, "loss", PROBABILITY, true, true)                                                       \
+    X(LATENCY, "latency", TIME, true, true)                                                        \
+    X(CLOG, "clog", NOTHING, true, true)                                                           \
+    X(DISK_FULL, "disk-full", NOTHING, true, true)                                                 \
+    X(JOIN, "join", NOTHING, true, false)
+
+enum fault_kind {
+#define X(name, text, value, sim, lasts) FAULT_##name,
+    FAULT_KINDS(X)
+#undef X
+        FAULT_KIND_COUNT
+};
+
+/* A point or span of the run. */
+struct fault_moment {
+    enum fault_moment_kind { FAULT_NEVER, FAULT_TIME, FAULT_BUDGET } kind;
+    uint64_t time_us; /* of FAULT_TIME */
+    double share;     /* of FAULT_BUDGET: fraction of the budget, in [0, 1] */
+};
+
+enum { FAULT_TARGET_BYTES = 256, FAULTS_MAX = 256 };
+
+struct fault_spec {
+    enum fault_kind kind;
+    double value;        /* slow: times slower, over 1; loss: probability in (0, 1] */
+    uint64_t latency_us; /* of latency */
+    enum fault_target { FAULT_NAME, FAULT_NUMBER, FAULT_SHARE, FAULT_GROUPS } target;
+    char name[FAULT_TARGET_BYTES]; /* the name; or the groups as written: "n0,n1|n2,n3" */
+    uint32_t number;               /* nodes, at least 1 */
+    double share;                  /* of the nodes at the start, in (0, 1] */
+    struct fault_moment when;
+    struct fault_moment lasting; /* FAULT_NEVER: it never ends */
+};
+
+struct faults {
+    struct fault_spec *items; /* owned */
+    size_t count;
+};
+
+const char *fault_kind_text(enum fault_kind kind);
+bool fault_kind_sim_only(enum fault_kind kind);
+
+/* PARLEY_EUSAGE with a clause in why. */
+PARLEY_CHECK int fault_parse(const char *text, struct fault_spec *fault, units_why why);
+
+/* Adds the faults of `list`, separated by blanks. PARLEY_EUSAGE, PARLEY_ENOMEM: list as before. */
+PARLEY_CHECK int faults_add_list(struct faults *faults, const char *list, units_why why);
+
+void faults_close(struct faults *faults);
+
+/* The group of `name` in "n0,n1|n2,n3", counted from 0; -1 if it is in none. */
+int fault_group_of(const char *groups, const char *name);
+
+#endif

@@ -1,0 +1,244 @@
+/* flags.c: the command line, by getopt_long with a table made from options.def.
+ *
+ * The verb comes first; then flags and operands in any order; `--` ends the flags. Refused: an
+ * abbreviated flag (getopt_long would take it), a flag of another verb, a missing value.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/text.h"
+#include "settings/nearest.h"
+#include "settings/put.h"
+
+enum { LONG_BASE = 256 }; /* getopt's return values: LONG_BASE + option id */
+
+static int find_verb(struct settings *settings, const char *word, char *why)
+{
+    struct nearest nearest = nearest_start(word);
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        if (strcmp(word, verb_info(verb)->name) == 0) {
+            settings->verb = (enum verb)verb;
+            return 0;
+        }
+        nearest_try(&nearest, verb_info(verb)->name);
+    }
+    char quoted[TEXT_QUOTED_BYTES];
+    const char *near = nearest_take(&nearest);
+    if (word[0] == '-')
+        snprintf(why, SETTINGS_WHY_BYTES, "%s: write the verb first, as in parley run %s",
+                 text_quote(quoted, word), "--epochs 2");
+    else
+        snprintf(why, SETTINGS_WHY_BYTES, "%s is not a verb%s%s%s (parley help lists them)",
+                 text_quote(quoted, word), near ? "; did you mean \"" : "", near ? near : "",
+                 near ? "\"?" : "");
+    return PARLEY_EUSAGE;
+}
+
+/* Long options for getopt: one a name, that of the verb where a name has two. */
+static void make_table(enum verb verb, struct option longs[OPTION_ID_COUNT + 1],
+                       char shorts[2 * OPTION_ID_COUNT + 3])
+{
+    size_t count = 0, length = 0;
+    shorts[length++] = '-'; /* operands come in place, as 1 */
+    shorts[length++] = ':'; /* a missing value is ':', not '?' */
+    for (int id = 0; id < OPTION_ID_COUNT; id++) {
+        const struct option_info *info = option_info((enum option_id)id);
+        if (option_find(info->name, verb) != (enum option_id)id) continue;
+        int has_value = info->metavar ? required_argument : no_argument;
+        longs[count++] = (struct option){info->name, has_value, NULL, LONG_BASE + id};
+        if (!info->letter) continue;
+        shorts[length++] = info->letter;
+        if (has_value) shorts[length++] = ':';
+    }
+    longs[count] = (struct option){0};
+    shorts[length] = '\0';
+}
+
+static int unknown_flag(enum verb verb, const char *token, char *why)
+{
+    char quoted[TEXT_QUOTED_BYTES];
+    char name[66];
+    const char *start = token + strspn(token, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(start, "="), start);
+    struct nearest nearest = nearest_start(name);
+    for (int id = 0; id < OPTION_ID_COUNT; id++)
+        if (option_info((enum option_id)id)->verbs & VERB_BIT(verb))
+            nearest_try(&nearest, option_info((enum option_id)id)->name);
+    /* An abbreviation is far in letters and near in meaning. */
+    const char *near = nearest_take(&nearest);
+    for (int id = 0; !near && name[0] && id < OPTION_ID_COUNT; id++) {
+        const struct option_info *info = option_info((enum option_id)id);
+        if (strncmp(info->name, name, strlen(name)) == 0 && info->verbs & VERB_BIT(verb))
+            near = info->name;
+    }
+    snprintf(why, SETTINGS_WHY_BYTES, "%s is not an option of %s%s%s%s (parley help %s lists them)",
+             text_quote(quoted, token), verb_info(verb)->name, near ? "; did you mean --" : "",
+             near ? near : "", near ? "?" : "", verb_info(verb)->name);
+    return PARLEY_EUSAGE;
+}
+
+static enum option_id by_letter(int letter, enum verb verb)
+{
+    for (int id = 0; id < OPTION_ID_COUNT; id++)
+        if (letter > 1 && option_info((enum option_id)id)->letter == letter)
+            return option_find(option_info((enum option_id)id)->name, verb);
+    return OPTION_ID_COUNT;
+}
+
+/* True if the token spells the option's name in full, with or without a value. */
+static bool is_exact(const char *token, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(token, "--", 2) == 0 && strncmp(token + 2, name, length) == 0 &&
+           (token[2 + length] == '\0' || token[2 + length] == '=');
+}
+
+static int missing_value(enum option_id id, char *why)
+{
+    snprintf(why, SETTINGS_WHY_BYTES, "--%s: needs a value, %s", option_info(id)->name,
+             option_info(id)->metavar);
+    return PARLEY_EUSAGE;
+}
+
+static int take_flag(struct settings *settings, enum option_id id, const char *value, char *why)
+{
+    const struct option_info *info = option_info(id);
+    if (!(info->verbs & VERB_BIT(settings->verb))) {
+        char verbs[128];
+        snprintf(why, SETTINGS_WHY_BYTES, "--%s is an option of %s, not of %s", info->name,
+                 option_verbs_text(id, verbs), verb_info(settings->verb)->name);
+        return PARLEY_EUSAGE;
+    }
+    struct put_place place = {.origin = ORIGIN_FLAG};
+    snprintf(place.label, sizeof place.label, "--%s", info->name);
+    return put_value(settings, id, info->metavar ? value : "true", &place, why);
+}
+
+static int take_operand(struct settings *settings, int *count, const char *word, char *why)
+{
+    const struct verb_info *info = verb_info(settings->verb);
+    char quoted[TEXT_QUOTED_BYTES];
+    text_quote(quoted, word);
+    if (*count == info->operands_max) {
+        snprintf(why, SETTINGS_WHY_BYTES, "%s: parley %s takes %s%s", quoted, info->name,
+                 info->operands_max ? "only " : "no operands; flags begin with --", info->operands);
+        return PARLEY_EUSAGE;
+    }
+    settings->operands[(*count)++] = word;
+    if (*count > 1 || !info->first[0]) return 0;
+    struct nearest nearest = nearest_start(word);
+    for (int i = 0; info->first[i]; i++) {
+        if (strcmp(word, info->first[i]) == 0) return 0;
+        nearest_try(&nearest, info->first[i]);
+    }
+    const char *near = nearest_take(&nearest);
+    size_t length =
+        (size_t)snprintf(why, SETTINGS_WHY_BYTES, "%s %s%s%s%s (valid: ", quoted, info->first_is,
+                         near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    for (int i = 0; info->first[i] && length < SETTINGS_WHY_BYTES; i++)
+        length += (size_t)snprintf(why + length, SETTINGS_WHY_BYTES - length, "%s%s",
+                                   info->first[i], info->first[i + 1] ? ", " : ")");
+    return PARLEY_EUSAGE;
+}
+
+/* The token that getopt has just judged: the one before a separate value, else the last. */
+static const char *judged_token(char *const *argv, bool separate_value)
+{
+    return argv[optind - (separate_value ? 2 : 1)];
+}
+
+static int take_all(struct settings *settings, int argc, char *const *argv, char *why)
+{
+    struct option longs[OPTION_ID_COUNT + 1];
+    char shorts[2 * OPTION_ID_COUNT + 3];
+    int operands = 0, found, error = 0;
+    make_table(settings->verb, longs, shorts);
+    opterr = 0;
+    optind = 0; /* glibc: start anew */
+    while (!error && (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        enum option_id id = by_letter(found, settings->verb);
+        if (found == 1)
+            error = take_operand(settings, &operands, optarg, why);
+        else if (found == '?') {
+            const char *token = judged_token(argv, false);
+            enum option_id other = OPTION_ID_COUNT;
+            if (optopt >= LONG_BASE) other = (enum option_id)(optopt - LONG_BASE);
+            if (other < OPTION_ID_COUNT && is_exact(token, option_info(other)->name)) {
+                snprintf(why, SETTINGS_WHY_BYTES, "--%s takes no value", option_info(other)->name);
+                error = PARLEY_EUSAGE;
+            } else if (optopt > 0 && optopt < LONG_BASE) {
+                char letter[3] = {'-', (char)optopt, '\0'};
+                error = unknown_flag(settings->verb, letter, why);
+            } else
+                error = unknown_flag(settings->verb, token, why);
+        } else if (found == ':') {
+            id = optopt >= LONG_BASE ? (enum option_id)(optopt - LONG_BASE)
+                                     : by_letter(optopt, settings->verb);
+            const char *token = judged_token(argv, false);
+            bool abbreviated = optopt >= LONG_BASE && !is_exact(token, option_info(id)->name);
+            error = abbreviated ? unknown_flag(settings->verb, token, why) : missing_value(id, why);
+        } else if (found >= LONG_BASE) {
+            id = (enum option_id)(found - LONG_BASE);
+            const char *token = judged_token(argv, optarg && optarg == argv[optind - 1]);
+            error = is_exact(token, option_info(id)->name)
+                        ? take_flag(settings, id, optarg, why)
+                        : unknown_flag(settings->verb, token, why);
+        } else
+            error = take_flag(settings, id, optarg, why);
+    }
+    /* What follows "--". */
+    for (; !error && optind < argc; optind++)
+        error = take_operand(settings, &operands, argv[optind], why);
+    return error;
+}
+
+/* --help and --version, wherever they stand, turn any verb into theirs. */
+static int settle_verb(struct settings *settings, char *why)
+{
+    const struct verb_info *info = verb_info(settings->verb);
+    if (settings->version)
+        settings->verb = VERB_VERSION;
+    else if (settings->help) {
+        settings->topic = settings->verb == VERB_HELP ? -1 : (int)settings->verb;
+        settings->verb = VERB_HELP;
+    } else if (settings->verb == VERB_HELP && settings->operands[0]) {
+        const char *word = settings->operands[0];
+        int error = find_verb(settings, word, why);
+        if (error) return error;
+        settings->topic = (int)settings->verb;
+        settings->verb = VERB_HELP;
+    } else {
+        int count = 0;
+        while (count < SETTINGS_OPERANDS_MAX && settings->operands[count])
+            count++;
+        if (count < info->operands_min) {
+            snprintf(why, SETTINGS_WHY_BYTES, "parley %s needs %s", info->name, info->operands);
+            return PARLEY_EUSAGE;
+        }
+    }
+    return 0;
+}
+
+int settings_flags(struct settings *settings, int argc, char *const *argv,
+                   char why[SETTINGS_WHY_BYTES])
+{
+    why[0] = '\0';
+    if (argc < 2) {
+        settings->verb = VERB_HELP;
+        return 0;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        settings->verb = VERB_HELP;
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        settings->verb = VERB_VERSION;
+        return 0;
+    }
+    int error = find_verb(settings, argv[1], why);
+    if (error) return error;
+    /* The verb takes the place of the program's name. */
+    error = take_all(settings, argc - 1, argv + 1, why);
+    return error ? error : settle_verb(settings, why);
+}

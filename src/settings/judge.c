@@ -1,0 +1,101 @@
+/* judge.c: settings that are each right and do not go together. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/text.h"
+#include "settings/put.h"
+
+static int judge_network(const struct settings *settings, char *why)
+{
+    if (!settings->insecure && !units_address_is_loopback(&settings->listen)) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--listen: \"%s\" can be reached from other machines, and there is no key yet; "
+                 "--insecure allows it",
+                 settings->values[OPTION_ID_LISTEN].text);
+        return PARLEY_EUSAGE;
+    }
+    if (settings->advertise.host[0] && settings->advertise.port == 0) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--advertise: \"%s\" has port 0, which can't be dialled",
+                 settings->values[OPTION_ID_ADVERTISE].text);
+        return PARLEY_EUSAGE;
+    }
+    return 0;
+}
+
+static int judge_size(const struct settings *settings, char *why)
+{
+    if (settings->quorum == QUORUM_MAJORITY && settings->nodes == 0) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--quorum: \"majority\" needs --nodes N, the number that it is a majority of");
+        return PARLEY_EUSAGE;
+    }
+    if (settings->nodes > 0 && settings->min_peers >= settings->nodes) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--min-peers: \"%llu\" other nodes can't be alive among %llu (--nodes)",
+                 (unsigned long long)settings->min_peers, (unsigned long long)settings->nodes);
+        return PARLEY_EUSAGE;
+    }
+    return 0;
+}
+
+/* True if `name` is one of n0 to n(nodes-1). */
+static bool is_node(const char *name, size_t length, uint64_t nodes)
+{
+    char copy[24], expected[24];
+    if (length >= sizeof copy) return false;
+    snprintf(copy, sizeof copy, "%.*s", (int)length, name);
+    unsigned long number = strtoul(copy + 1, NULL, 10);
+    snprintf(expected, sizeof expected, "n%lu", number);
+    return number < nodes && strcmp(copy, expected) == 0;
+}
+
+static int judge_fault(const struct settings *settings, const struct fault_spec *fault, char *why)
+{
+    const char *kind = fault_kind_text(fault->kind);
+    if (settings->verb == VERB_RUN && fault_kind_sim_only(fault->kind)) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%s\" is possible in parley sim only", kind);
+        return PARLEY_EUSAGE;
+    }
+    if (fault->target == FAULT_NUMBER && fault->kind != FAULT_JOIN &&
+        fault->number > settings->nodes) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%s\" of %u nodes, but there are %llu", kind,
+                 (unsigned)fault->number, (unsigned long long)settings->nodes);
+        return PARLEY_EUSAGE;
+    }
+    if (fault->kind == FAULT_JOIN || (fault->target != FAULT_NAME && fault->target != FAULT_GROUPS))
+        return 0;
+    for (const char *name = fault->name; *name;) {
+        size_t length = strcspn(name, ",|");
+        if (!is_node(name, length, settings->nodes)) {
+            snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%.*s\" is not a node (n0 to n%llu)",
+                     (int)length, name, (unsigned long long)settings->nodes - 1);
+            return PARLEY_EUSAGE;
+        }
+        name += length + (name[length] != '\0');
+    }
+    return 0;
+}
+
+int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
+{
+    int error = 0;
+    if (settings->quiet && settings->verbose) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--quiet and --verbose exclude each other");
+        return PARLEY_EUSAGE;
+    }
+    switch (settings->verb) {
+    case VERB_NODE:
+    case VERB_CHECK:
+        error = judge_network(settings, why);
+        return error ? error : judge_size(settings, why);
+    case VERB_RUN:
+    case VERB_SIM:
+        error = judge_size(settings, why);
+        for (size_t i = 0; !error && i < settings->faults.count; i++)
+            error = judge_fault(settings, &settings->faults.items[i], why);
+        return error;
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,189 @@
+/* options.c: the tables of options.def and of the verbs, and look-ups in them. */
+#include "settings/options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "settings/settings.h"
+
+/* Counts have their limits as doubles; this one is the largest of 64 bits. */
+#define SEED_MAX 18446744073709551615.0
+
+#define RUN VERB_BIT(VERB_RUN)
+#define NODE VERB_BIT(VERB_NODE)
+#define SIM VERB_BIT(VERB_SIM)
+#define STATUS VERB_BIT(VERB_STATUS)
+#define MODEL VERB_BIT(VERB_MODEL)
+#define TOPOLOGY VERB_BIT(VERB_TOPOLOGY)
+#define CHECK VERB_BIT(VERB_CHECK)
+#define ALL (RUN | NODE | SIM)
+#define EVERY (VERB_BIT(VERB_COUNT) - 1)
+
+/* check judges settings as node does, and takes what run, node or sim take. */
+#define WITH_CHECK(verbs) ((verbs)&ALL ? (verbs) | CHECK : (verbs))
+#define WITH_CHECK_LIKE_NODE(verbs) ((verbs)&NODE ? (verbs) | CHECK : (verbs))
+
+#define NONE                                                                                       \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
+#define WORDS(...)                                                                                 \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+
+static const struct option_info options[] = {
+#define O(id, text, letter_, kind_, group_, verbs_, field, metavar_, fallback_, fallback_verbs_,   \
+          min_, max_, valid_, help_)                                                               \
+    [OPTION_ID_##id] = {.name = text,                                                              \
+                        .letter = letter_,                                                         \
+                        .kind = OPTION_##kind_,                                                    \
+                        .group = GROUP_##group_,                                                   \
+                        .verbs = WITH_CHECK(verbs_),                                               \
+                        .offset = offsetof(struct settings, field),                                \
+                        .metavar = metavar_,                                                       \
+                        .fallback = fallback_,                                                     \
+                        .fallback_verbs = WITH_CHECK_LIKE_NODE(fallback_verbs_),                   \
+                        .min = min_,                                                               \
+                        .max = max_,                                                               \
+                        .valid = valid_,                                                           \
+                        .help = help_},
+#include "settings/options.def"
+#undef O
+};
+
+static const struct verb_info verbs[] = {
+    [VERB_RUN] = {"run",
+                  "",
+                  0,
+                  0,
+                  {NULL},
+                  NULL,
+                  "N nodes on this machine, one agreed model",
+                  "With no option at all: 4 nodes, the built-in digits, about ten seconds."},
+    [VERB_NODE] = {"node",
+                   "",
+                   0,
+                   0,
+                   {NULL},
+                   NULL,
+                   "one node of a cluster on many machines",
+                   "Without --join it starts a cluster, and says the line that joins it."},
+    [VERB_SIM] = {"sim",
+                  "",
+                  0,
+                  0,
+                  {NULL},
+                  NULL,
+                  "many nodes in virtual time, with faults",
+                  "The same seed gives the same run, to the last bit."},
+    [VERB_STATUS] =
+        {"status", "[HOST:PORT]", 0, 1, {NULL}, NULL, "a cluster as one node sees it", NULL},
+    [VERB_MODEL] = {"model",
+                    "inspect|eval|verify FILE",
+                    2,
+                    2,
+                    {"inspect", "eval", "verify", NULL},
+                    "is not an action of model",
+                    "look into, try or verify a saved model",
+                    "inspect prints the tensors and the digest, eval the accuracy on --data,\n"
+                    "verify recomputes the digest and the record of the agreement."},
+    [VERB_CHECK] = {"check",
+                    "",
+                    0,
+                    0,
+                    {NULL},
+                    NULL,
+                    "settings and where each came from",
+                    "Loads settings, data and model as node does, and starts nothing."},
+    [VERB_TOPOLOGY] = {"topology",
+                       "NAME",
+                       1,
+                       1,
+                       {"complete", "ring", "torus", "exponential", NULL},
+                       "is not a topology",
+                       "edges, degrees and spectral gap of a topology",
+                       NULL},
+    [VERB_HELP] = {"help",
+                   "[VERB]",
+                   0,
+                   1,
+                   {"run", "node", "sim", "status", "model", "check", "topology", "help",
+                    "completion", NULL},
+                   "is not a verb",
+                   "this text, or a verb's options",
+                   NULL},
+    [VERB_COMPLETION] = {"completion",
+                         "bash|zsh|fish",
+                         1,
+                         1,
+                         {"bash", "zsh", "fish", NULL},
+                         "is not a shell known here",
+                         "a completion script for a shell",
+                         "For instance: parley completion bash > "
+                         "~/.local/share/bash-completion/completions/parley"},
+};
+
+const struct verb_info *verb_info(enum verb verb)
+{
+    return &verbs[verb];
+}
+
+const char *option_group_text(enum option_group group)
+{
+    static const char *const texts[GROUP_COUNT] = {
+        "Size",       "Network", "Data",  "Training", "Budget", "Mixing and agreement",
+        "Simulation", "Faults",  "State", "Watching", "General"};
+    return texts[group];
+}
+
+const struct option_info *option_info(enum option_id id)
+{
+    return &options[id];
+}
+
+enum option_id option_find(const char *name, enum verb verb)
+{
+    enum option_id any = OPTION_ID_COUNT;
+    for (int id = OPTION_ID_COUNT - 1; id >= 0; id--) {
+        if (strcmp(options[id].name, name) != 0) continue;
+        if (options[id].verbs & VERB_BIT(verb)) return (enum option_id)id;
+        any = (enum option_id)id;
+    }
+    return any;
+}
+
+bool option_is_setting(enum option_id id)
+{
+    return id != OPTION_ID_HELP && id != OPTION_ID_VERSION && id != OPTION_ID_CONFIG &&
+           (options[id].verbs & ALL) != 0;
+}
+
+bool option_repeats(enum option_id id)
+{
+    return options[id].kind == OPTION_SEEDS || options[id].kind == OPTION_FAULTS;
+}
+
+const char *option_variable(enum option_id id, char out[64])
+{
+    size_t length = (size_t)snprintf(out, 64, "PARLEY_%s", options[id].name);
+    for (size_t i = 0; i < length; i++)
+        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+    return out;
+}
+
+const char *option_verbs_text(enum option_id id, char out[128])
+{
+    unsigned left = options[id].verbs;
+    if (left != CHECK) left &= ~CHECK; /* goes without saying */
+    size_t length = 0;
+    out[0] = '\0';
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        if (!(left & VERB_BIT(verb))) continue;
+        left &= ~VERB_BIT(verb);
+        const char *before = length == 0 ? "" : left == 0 ? " and " : ", ";
+        length += (size_t)snprintf(out + length, 128 - length, "%s%s", before, verbs[verb].name);
+    }
+    return out;
+}

@@ -1,0 +1,285 @@
+/* settings.c: values from environment, file and defaults, and their ranks. */
+#include "settings/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/text.h"
+#include "settings/nearest.h"
+#include "settings/put.h"
+#include "settings/value.h"
+#include "settings/yaml.h"
+
+void settings_init(struct settings *settings)
+{
+    memset(settings, 0, sizeof *settings);
+    settings->verb = VERB_HELP;
+    settings->topic = -1;
+}
+
+/* The text to be stored: `text` itself, or added to what the same source gave before. */
+static char *gather(const struct settings_value *value, enum option_id id, const char *text,
+                    enum settings_origin origin)
+{
+    bool adds = option_repeats(id) && value->text && value->origin == origin;
+    const char *before = adds ? value->text : "";
+    const char *between = !adds ? "" : option_info(id)->kind == OPTION_SEEDS ? "," : " ";
+    size_t size = strlen(before) + strlen(between) + strlen(text) + 1;
+    char *copy = malloc(size);
+    if (copy) snprintf(copy, size, "%s%s%s", before, between, text);
+    return copy;
+}
+
+int put_value(struct settings *settings, enum option_id id, const char *text,
+              const struct put_place *place, char why[SETTINGS_WHY_BYTES])
+{
+    struct settings_value *value = &settings->values[id];
+    char clause[SETTINGS_WHY_BYTES] = "";
+    char quoted[TEXT_QUOTED_BYTES];
+    int error = value_parse(id, text, NULL, clause);
+    if (error) goto blame;
+    if (value->origin > place->origin) return 0;
+    char *copy = gather(value, id, text, place->origin);
+    if (!copy) {
+        snprintf(why, SETTINGS_WHY_BYTES, "%s", parley_error_text(PARLEY_ENOMEM));
+        return PARLEY_ENOMEM;
+    }
+    error = value_parse(id, copy, settings, clause);
+    if (error) {
+        free(copy);
+        goto blame;
+    }
+    free(value->text);
+    *value = (struct settings_value){copy, place->origin, place->line};
+    return 0;
+blame:
+    snprintf(why, SETTINGS_WHY_BYTES, "%s: %s %.*s", place->label, text_quote(quoted, text), 300,
+             clause);
+    return error;
+}
+
+/* Leaves a note if `name` (without PARLEY_) is nearly, but not, an option's. */
+static void note_variable(struct settings *settings, const char *variable, size_t length)
+{
+    char name[64], other[64];
+    if (length >= sizeof name || settings->note[0]) return;
+    snprintf(name, sizeof name, "%.*s", (int)length, variable);
+    for (int id = 0; id < OPTION_ID_COUNT; id++) {
+        if (!option_is_setting((enum option_id)id)) continue;
+        option_variable((enum option_id)id, other);
+        size_t distance = nearest_distance(name, other);
+        if (distance == 0 || distance > 1 + (strlen(other) > 14)) continue;
+        snprintf(settings->note, sizeof settings->note,
+                 "the environment has %s, which sets nothing; did you mean %s?", name, other);
+        return;
+    }
+}
+
+static int take_variable(struct settings *settings, const char *variable, char *why)
+{
+    const char *equals = strchr(variable, '=');
+    if (strncmp(variable, "PARLEY_", 7) != 0 || !equals) return 0;
+    size_t length = (size_t)(equals - variable);
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        enum option_id id = (enum option_id)i;
+        struct put_place place = {.origin = ORIGIN_ENVIRONMENT};
+        char name[64];
+        option_variable(id, name);
+        if (strlen(name) != length || strncmp(variable, name, length) != 0) continue;
+        if (!option_is_setting(id) && id != OPTION_ID_CONFIG) continue;
+        if (!(option_info(id)->verbs & VERB_BIT(settings->verb))) return 0;
+        snprintf(place.label, sizeof place.label, "%s", name);
+        return put_value(settings, id, equals + 1, &place, why);
+    }
+    note_variable(settings, variable, length);
+    return 0;
+}
+
+int settings_environment(struct settings *settings, char *const *variables,
+                         char why[SETTINGS_WHY_BYTES])
+{
+    bool no_color = false;
+    for (; variables && *variables; variables++) {
+        int error = take_variable(settings, *variables, why);
+        if (error) return error;
+        if (strncmp(*variables, "NO_COLOR=", 9) == 0 && (*variables)[9] != '\0') no_color = true;
+    }
+    struct settings_value *color = &settings->values[OPTION_ID_COLOR];
+    if (!no_color || color->origin >= ORIGIN_ENVIRONMENT) return 0;
+    if (!(option_info(OPTION_ID_COLOR)->verbs & VERB_BIT(settings->verb))) return 0;
+    return put_value(settings, OPTION_ID_COLOR, "never",
+                     &(struct put_place){.origin = ORIGIN_ENVIRONMENT, .label = "NO_COLOR"}, why);
+}
+
+struct file_walk {
+    struct settings *settings;
+    const char *name;
+    char *why;
+    bool seen[OPTION_ID_COUNT];
+    bool seen_list[OPTION_ID_COUNT];
+};
+
+static int unknown_key(struct file_walk *walk, const char *key, unsigned line)
+{
+    char quoted[TEXT_QUOTED_BYTES];
+    struct nearest nearest = nearest_start(key);
+    for (int id = 0; id < OPTION_ID_COUNT; id++)
+        if (option_is_setting((enum option_id)id))
+            nearest_try(&nearest, option_info((enum option_id)id)->name);
+    const char *near = nearest_take(&nearest);
+    snprintf(walk->why, SETTINGS_WHY_BYTES, "%.300s:%u: %s is not a setting%s%s%s", walk->name,
+             line, text_quote(quoted, key), near ? "; did you mean \"" : "", near ? near : "",
+             near ? "\"?" : "");
+    return PARLEY_EUSAGE;
+}
+
+static int visit(void *context, const char *key, const char *value, bool in_list, unsigned line)
+{
+    struct file_walk *walk = context;
+    enum option_id id = option_find(key, VERB_NODE);
+    if (id == OPTION_ID_COUNT || !option_is_setting(id)) return unknown_key(walk, key, line);
+    struct put_place place = {.origin = ORIGIN_FILE, .line = line};
+    snprintf(place.label, sizeof place.label, "%.300s:%u: %s", walk->name, line, key);
+    if (in_list && !option_repeats(id)) {
+        snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: takes one value, not a list", place.label);
+        return PARLEY_EUSAGE;
+    }
+    if (walk->seen[id] && !(in_list && walk->seen_list[id])) {
+        snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: is there twice", place.label);
+        return PARLEY_EUSAGE;
+    }
+    walk->seen[id] = true;
+    walk->seen_list[id] = in_list;
+    return put_value(walk->settings, id, value, &place, walk->why);
+}
+
+int settings_file(struct settings *settings, const char *name, const void *bytes, size_t size,
+                  char why[SETTINGS_WHY_BYTES])
+{
+    struct file_walk walk = {.settings = settings, .name = name, .why = why};
+    units_why clause;
+    clause[0] = '\0';
+    settings->file_name = name;
+    int error = yaml_walk(bytes, size, visit, &walk, clause);
+    if (error && clause[0]) snprintf(why, SETTINGS_WHY_BYTES, "%.300s: %s", name, clause);
+    return error;
+}
+
+static int put_default(struct settings *settings, enum option_id id, const char *text, char *why)
+{
+    struct put_place place = {.origin = ORIGIN_DEFAULT};
+    snprintf(place.label, sizeof place.label, "default of --%s", option_info(id)->name);
+    return settings->values[id].text ? 0 : put_value(settings, id, text, &place, why);
+}
+
+static void settle_level(struct settings *settings)
+{
+    if (settings->values[OPTION_ID_LOG_LEVEL].origin > ORIGIN_DEFAULT) return;
+    if (settings->quiet) settings->level = LEVEL_ERROR;
+    if (settings->verbose) settings->level = LEVEL_DEBUG;
+}
+
+int settings_finish(struct settings *settings, char why[SETTINGS_WHY_BYTES])
+{
+    unsigned bit = VERB_BIT(settings->verb);
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        const struct option_info *info = option_info((enum option_id)i);
+        if (!info->fallback || !(info->fallback_verbs & bit)) continue;
+        int error = put_default(settings, (enum option_id)i, info->fallback, why);
+        if (error) return error;
+    }
+    bool budget = settings->epochs > 0 || settings->steps > 0 || settings->time_us > 0 ||
+                  settings->accuracy > 0;
+    if (!budget && (option_info(OPTION_ID_EPOCHS)->verbs & bit)) {
+        int error = put_default(settings, OPTION_ID_EPOCHS, "4", why);
+        if (error) return error;
+    }
+    settle_level(settings);
+    return judge_together(settings, why);
+}
+
+const char *settings_origin_text(const struct settings *settings, enum option_id id,
+                                 char out[SETTINGS_WHY_BYTES])
+{
+    char name[64];
+    const struct settings_value *value = &settings->values[id];
+    switch (value->origin) {
+    case ORIGIN_UNSET:
+        snprintf(out, SETTINGS_WHY_BYTES, "unset");
+        break;
+    case ORIGIN_DEFAULT:
+        snprintf(out, SETTINGS_WHY_BYTES, "default");
+        break;
+    case ORIGIN_FILE:
+        snprintf(out, SETTINGS_WHY_BYTES, "file %.900s:%u", settings->file_name, value->line);
+        break;
+    case ORIGIN_ENVIRONMENT:
+        snprintf(out, SETTINGS_WHY_BYTES, "environment %s", option_variable(id, name));
+        break;
+    case ORIGIN_FLAG:
+        snprintf(out, SETTINGS_WHY_BYTES, "flag");
+        break;
+    }
+    return out;
+}
+
+/* Settings of one process, which its parent decides for it. */
+static bool is_own(enum option_id id)
+{
+    switch (id) {
+    case OPTION_ID_NODES:
+    case OPTION_ID_LISTEN:
+    case OPTION_ID_ADVERTISE:
+    case OPTION_ID_NAME:
+    case OPTION_ID_JOIN:
+    case OPTION_ID_PEERS:
+    case OPTION_ID_SHARD:
+    case OPTION_ID_OUT:
+    case OPTION_ID_JSON:
+    case OPTION_ID_PROGRESS:
+    case OPTION_ID_COLOR:
+        return true;
+    default:
+        return !option_is_setting(id);
+    }
+}
+
+int settings_forward(const struct settings *settings, enum verb child, char ***arguments,
+                     size_t *count)
+{
+    size_t bytes = (OPTION_ID_COUNT + 1) * sizeof(char *);
+    bool passes[OPTION_ID_COUNT];
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        const struct option_info *info = option_info((enum option_id)i);
+        const struct settings_value *value = &settings->values[i];
+        passes[i] = value->origin > ORIGIN_DEFAULT && (info->verbs & VERB_BIT(child)) &&
+                    !is_own((enum option_id)i) &&
+                    (info->metavar || strcmp(value->text, "true") == 0);
+        if (passes[i]) bytes += strlen(info->name) + strlen(value->text) + 4;
+    }
+    char **list = malloc(bytes);
+    if (!list) return PARLEY_ENOMEM;
+    char *at = (char *)(list + OPTION_ID_COUNT + 1);
+    *count = 0;
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        if (!passes[i]) continue;
+        const struct option_info *info = option_info((enum option_id)i);
+        list[(*count)++] = at;
+        at += sprintf(at, "--%s", info->name);
+        if (info->metavar) at += sprintf(at, "=%s", settings->values[i].text);
+        at++;
+    }
+    list[*count] = NULL;
+    *arguments = list;
+    return 0;
+}
+
+void settings_close(struct settings *settings)
+{
+    for (int id = 0; id < OPTION_ID_COUNT; id++) {
+        value_close((enum option_id)id, settings);
+        free(settings->values[id].text);
+    }
+    memset(settings, 0, sizeof *settings);
+}

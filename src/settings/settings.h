@@ -1,0 +1,138 @@
+/* settings.h: command line, environment and settings file as one struct, each value with its
+ * origin.
+ *
+ *   settings_init -> settings_flags -> settings_environment -> (settings_file) -> settings_finish
+ *
+ * Precedence: flag, environment, file, default; the order of the calls does not matter to it. A
+ * value that loses is still judged. The driver reads the file that `config` names, between two
+ * calls.
+ *
+ * Each call that can fail writes one line into why, which names where the value stood, the value,
+ * what is valid and the nearest: `--strategy: "gosip" is not one of gossip, none; did you mean
+ * "gossip"?`. Errors: PARLEY_EUSAGE, PARLEY_ENOMEM.
+ * Thread rule: settings_flags uses getopt's global state: call it from one thread at a time.
+ * A finished struct is read-only and may be read from any thread.
+ */
+#ifndef PARLEY_SETTINGS_SETTINGS_H
+#define PARLEY_SETTINGS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parley/error.h"
+#include "settings/fault.h"
+#include "settings/options.h"
+#include "settings/seeds.h"
+#include "settings/units.h"
+
+enum { SETTINGS_WHY_BYTES = 1024, SETTINGS_VALUE_BYTES_MAX = 4096, SETTINGS_OPERANDS_MAX = 2 };
+
+enum settings_origin { ORIGIN_UNSET, ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
+
+/* In the order of the table's valid words. */
+enum settings_strategy { STRATEGY_GOSSIP, STRATEGY_NONE };
+enum settings_quorum { QUORUM_LIVE, QUORUM_MAJORITY };
+enum settings_when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
+enum settings_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBUG };
+
+struct settings_shard {
+    uint32_t index, count; /* count 0: not given; else index < count */
+};
+
+struct settings_value {
+    char *text; /* as given; repeated ones joined by ',' or ' '; NULL: unset; owned */
+    enum settings_origin origin;
+    unsigned line; /* of ORIGIN_FILE */
+};
+
+struct settings {
+    enum verb verb;
+    const char *operands[SETTINGS_OPERANDS_MAX]; /* borrowed from argv; NULL past the last */
+    int topic;                                   /* of help: the verb asked about, or -1 */
+
+    uint64_t nodes; /* 0: unset (node without a majority) */
+
+    struct units_address listen;
+    struct units_address advertise; /* host "" if unset */
+    const char *name, *cluster;     /* name NULL: the driver makes one */
+    struct seeds join;
+    const char *peers_file;   /* or NULL */
+    uint64_t join_timeout_us; /* 0: for ever */
+    uint64_t min_peers;
+    bool insecure;
+
+    const char *data, *test; /* test NULL: the data's own, or a held-out tenth */
+    const char *partition;
+    struct settings_shard shard;
+
+    const char *model, *optimizer, *schedule;
+    double rate, momentum;
+    uint64_t batch, seed;
+
+    double epochs;         /* of the cluster; 0: no such budget */
+    uint64_t steps;        /* of each node; 0: no such budget */
+    uint64_t time_us;      /* 0: no such budget */
+    double accuracy;       /* target; 0: none */
+    uint64_t eval_samples; /* of the cluster between two evaluations */
+
+    int strategy; /* enum settings_strategy */
+    uint64_t mix_every;
+    const char *topology;
+    double tolerance;
+    int quorum; /* enum settings_quorum */
+    uint64_t settle_timeout_us;
+
+    struct units_dist compute, latency;
+    struct faults faults;
+
+    const char *out; /* NULL: no file */
+    uint64_t leave_timeout_us;
+
+    const char *json;    /* file, "-" or NULL */
+    bool json_stdout;    /* of status and model */
+    bool watch, dot;     /* of status; of topology */
+    int progress, color; /* enum settings_when; NO_COLOR is heeded */
+    int level;           /* enum settings_level, -q and -v heeded */
+    bool quiet, verbose;
+
+    const char *config; /* the file to be read, or NULL */
+    bool help, version;
+
+    const char *file_name; /* for origins; borrowed from settings_file's caller */
+    char note[256];        /* a warning for the user, or "" */
+    struct settings_value values[OPTION_ID_COUNT];
+};
+
+void settings_init(struct settings *settings);
+
+/* argv[0] is the program; argv is not reordered and must outlive the settings. */
+PARLEY_CHECK int settings_flags(struct settings *settings, int argc, char *const *argv,
+                                char why[SETTINGS_WHY_BYTES]);
+
+/* NULL-terminated "NAME=value"s. Variables that look like a mistyped one leave a note only: other
+ * programs (container managers, say) make PARLEY_ names too. */
+PARLEY_CHECK int settings_environment(struct settings *settings, char *const *variables,
+                                      char why[SETTINGS_WHY_BYTES]);
+
+/* The bytes of the YAML file called `name`, which must outlive the settings. */
+PARLEY_CHECK int settings_file(struct settings *settings, const char *name, const void *bytes,
+                               size_t size, char why[SETTINGS_WHY_BYTES]);
+
+/* Fills in defaults and judges the settings together. */
+PARLEY_CHECK int settings_finish(struct settings *settings, char why[SETTINGS_WHY_BYTES]);
+
+/* "default", "flag", "environment PARLEY_LR", "file x.yaml:12" or "unset". Returns out. */
+const char *settings_origin_text(const struct settings *settings, enum option_id id,
+                                 char out[SETTINGS_WHY_BYTES]);
+
+/* The arguments ("--lr=0.1") of all that was given, not defaulted, and that `child` takes too;
+ * settings of the process itself (listen, advertise, name, json, out, config, progress and nodes)
+ * are left to the caller. *arguments: NULL-terminated, in one block that free() releases.
+ * PARLEY_ENOMEM. */
+PARLEY_CHECK int settings_forward(const struct settings *settings, enum verb child,
+                                  char ***arguments, size_t *count);
+
+void settings_close(struct settings *settings);
+
+#endif

@@ -1,0 +1,19 @@
+/* value.h: a text becomes the typed value of an option (inside of settings, not for others).
+ *
+ * Thread rule: pure.
+ */
+#ifndef PARLEY_SETTINGS_VALUE_H
+#define PARLEY_SETTINGS_VALUE_H
+
+#include "settings/settings.h"
+
+/* Judges `text` as a value of `id` and, where settings is not NULL, stores it in its field. A text
+ * kind borrows `text`, which must then live as long as the settings.
+ * PARLEY_EUSAGE with the clause that follows the quoted value, PARLEY_ENOMEM. */
+PARLEY_CHECK int value_parse(enum option_id id, const char *text, struct settings *settings,
+                             char clause[SETTINGS_WHY_BYTES]);
+
+/* Frees what a field owns. */
+void value_close(enum option_id id, struct settings *settings);
+
+#endif

@@ -1,0 +1,101 @@
+/* sampler.c: the order in which a node visits its share. */
+#include "data/sampler.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const uint32_t share[] = {3, 14, 15, 92, 65, 35, 89, 79, 32, 38};
+#define COUNT (sizeof share / sizeof *share)
+
+static uint32_t place(uint32_t sample)
+{
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (share[i] == sample) return i;
+    return COUNT;
+}
+
+static void check_pass(const uint32_t *drawn)
+{
+    int seen[COUNT + 1] = {0};
+    for (uint32_t i = 0; i < COUNT; i++)
+        seen[place(drawn[i])]++;
+    for (uint32_t i = 0; i < COUNT; i++)
+        cr_assert_eq(seen[i], 1);
+}
+
+Test(sampler, each_pass_visits_every_sample_once_in_a_new_order)
+{
+    /* Proves that passes are permutations of the share, and differ, whatever the batch. */
+    struct sampler sampler;
+    cr_assert_eq(sampler_init(&sampler, share, COUNT, 7), 0);
+    uint32_t drawn[6 * COUNT];
+    for (uint32_t i = 0; i < 6 * COUNT; i += 4)
+        sampler_next(&sampler, drawn + i, 4);
+    for (uint32_t p = 0; p < 6; p++)
+        check_pass(drawn + p * COUNT);
+    cr_assert_neq(memcmp(drawn, drawn + COUNT, COUNT * sizeof *drawn), 0);
+    cr_assert_eq(sampler.pass, 5);
+    sampler_close(&sampler);
+}
+
+Test(sampler, a_share_smaller_than_the_batch_is_cycled)
+{
+    /* Proves that one call may run over several passes, down to a share of one sample. */
+    struct sampler sampler;
+    uint32_t drawn[3 * COUNT];
+    cr_assert_eq(sampler_init(&sampler, share, COUNT, 1), 0);
+    sampler_next(&sampler, drawn, 3 * COUNT);
+    for (uint32_t p = 0; p < 3; p++)
+        check_pass(drawn + p * COUNT);
+    sampler_close(&sampler);
+
+    cr_assert_eq(sampler_init(&sampler, share, 1, 1), 0);
+    sampler_next(&sampler, drawn, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        cr_assert_eq(drawn[i], share[0]);
+    sampler_close(&sampler);
+}
+
+Test(sampler, two_numbers_bring_a_sampler_back_to_where_it_was)
+{
+    /* Proves that pass and position are the whole state, at every place of the first passes. */
+    for (uint32_t steps = 0; steps < 35; steps++) {
+        struct sampler a, b;
+        uint32_t skipped[35], from_a[25], from_b[25];
+        cr_assert_eq(sampler_init(&a, share, COUNT, 5), 0);
+        cr_assert_eq(sampler_init(&b, share, COUNT, 5), 0);
+        sampler_next(&a, skipped, steps);
+        cr_assert_eq(sampler_seek(&b, a.pass, a.position), 0);
+        sampler_next(&a, from_a, 25);
+        sampler_next(&b, from_b, 25);
+        cr_assert_eq(memcmp(from_a, from_b, sizeof from_a), 0);
+        sampler_close(&a);
+        sampler_close(&b);
+    }
+}
+
+Test(sampler, another_seed_gives_another_order)
+{
+    /* Proves that nodes with the same share do not march in step. */
+    struct sampler a, b;
+    uint32_t from_a[COUNT], from_b[COUNT];
+    cr_assert_eq(sampler_init(&a, share, COUNT, 1), 0);
+    cr_assert_eq(sampler_init(&b, share, COUNT, 2), 0);
+    sampler_next(&a, from_a, COUNT);
+    sampler_next(&b, from_b, COUNT);
+    cr_assert_neq(memcmp(from_a, from_b, sizeof from_a), 0);
+    sampler_close(&a);
+    sampler_close(&b);
+}
+
+Test(sampler, an_empty_share_and_a_position_behind_the_end_are_refused)
+{
+    /* Proves the two errors that settings and checkpoints from outside can cause. */
+    struct sampler sampler;
+    cr_assert_eq(sampler_init(&sampler, share, 0, 1), PARLEY_EDATA);
+    sampler_close(&sampler);
+    cr_assert_eq(sampler_init(&sampler, share, COUNT, 1), 0);
+    cr_assert_eq(sampler_seek(&sampler, 0, COUNT + 1), PARLEY_EDATA);
+    cr_assert_eq(sampler_seek(&sampler, 0, COUNT), 0);
+    sampler_close(&sampler);
+}

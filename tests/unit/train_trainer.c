@@ -1,0 +1,321 @@
+/* The trainer as its callers see it: options, steps, evaluation. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "train/model.h"
+#include "train/trainer.h"
+
+#define FEATURES 6
+#define CLASSES 4
+
+/* A table of `count` samples around one centre a class. `problem` sets the centres, `seed` the
+ * samples. The data set owns its arrays. */
+static struct dataset clusters(uint32_t count, double noise, uint64_t problem, uint64_t seed)
+{
+    struct dataset set = {.count = count, .features = FEATURES, .classes = CLASSES};
+    struct rng centre_rng = rng_init(problem, 4), rng = rng_init(seed, 5);
+    double centres[CLASSES][FEATURES];
+
+    set.values = calloc((size_t)count * FEATURES, sizeof *set.values);
+    set.labels = calloc(count, sizeof *set.labels);
+    set.shift = calloc(FEATURES, sizeof *set.shift);
+    set.scale = calloc(FEATURES, sizeof *set.scale);
+    for (int f = 0; f < FEATURES; f++) {
+        set.scale[f] = 1;
+        for (int c = 0; c < CLASSES; c++)
+            centres[c][f] = rng_normal(&centre_rng);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        set.labels[i] = (uint16_t)rng_below(&rng, CLASSES);
+        for (int f = 0; f < FEATURES; f++)
+            set.values[i * FEATURES + f] =
+                (float)(centres[set.labels[i]][f] + noise * rng_normal(&rng));
+    }
+    return set;
+}
+
+static const struct trainer_options defaults = {"softmax", "momentum", "cosine", 0.05, 0.9, 32, 1};
+
+struct bench {
+    struct trainer *trainer;
+    float *x, *m, *state[2];
+};
+
+static void bench_init(struct bench *bench, const struct trainer_options *options,
+                       const struct dataset *set, uint64_t sampler_seed)
+{
+    uint32_t *share = malloc(set->count * sizeof *share);
+    char why[256] = "";
+    size_t n;
+
+    cr_assert_eq(trainer_new(&bench->trainer, options, set, why, sizeof why), 0, "%s", why);
+    for (uint32_t i = 0; i < set->count; i++)
+        share[i] = i;
+    cr_assert_eq(trainer_share(bench->trainer, share, set->count, sampler_seed), 0);
+    free(share);
+    n = trainer_parameters(bench->trainer);
+    bench->x = malloc(n * sizeof(float));
+    bench->m = malloc(n * sizeof(float));
+    bench->state[0] = bench->m;
+    trainer_start(bench->trainer, bench->x, bench->state);
+}
+
+static void bench_close(struct bench *bench)
+{
+    free(bench->m);
+    free(bench->x);
+    trainer_free(bench->trainer);
+}
+
+/* Sum of gradients of softmax regression over the whole set in float64. x, g: weight
+ * [FEATURES][CLASSES], bias [CLASSES]. Returns the mean loss. */
+static double reference_gradient(const struct dataset *set, const double *x, double *g)
+{
+    const double *bias = x + FEATURES * CLASSES;
+    double loss = 0;
+
+    memset(g, 0, (FEATURES + 1) * CLASSES * sizeof *g);
+    for (uint32_t i = 0; i < set->count; i++) {
+        const float *v = set->values + (size_t)i * FEATURES;
+        double z[CLASSES], sum = 0;
+
+        for (int c = 0; c < CLASSES; c++) {
+            z[c] = bias[c];
+            for (int f = 0; f < FEATURES; f++)
+                z[c] += (double)v[f] * x[f * CLASSES + c];
+            sum += exp(z[c]);
+        }
+        loss += log(sum) - z[set->labels[i]];
+        for (int c = 0; c < CLASSES; c++) {
+            double d = (exp(z[c]) / sum - (c == set->labels[i])) / set->count;
+
+            for (int f = 0; f < FEATURES; f++)
+                g[f * CLASSES + c] += (double)v[f] * d;
+            g[FEATURES * CLASSES + c] += d;
+        }
+    }
+    return loss / set->count;
+}
+
+/* Trains beside a float64 reference on full batches; the relative distance at the end. */
+static double distance_from_reference(const char *optimizer, uint64_t seed)
+{
+    enum { N = (FEATURES + 1) * CLASSES };
+    struct dataset set = clusters(48, 1, seed, seed);
+    struct trainer_options options = defaults;
+    struct bench bench;
+    double x[N], m[N] = {0}, g[N], error = 0, norm = 0;
+
+    options.optimizer = optimizer;
+    options.batch = set.count;
+    options.seed = seed;
+    bench_init(&bench, &options, &set, 7);
+    cr_assert_eq(trainer_parameters(bench.trainer), N);
+    for (int i = 0; i < N; i++)
+        x[i] = (double)bench.x[i];
+    for (int s = 0; s < 100; s++) {
+        double rate = 0.05 * (1 + cos(acos(-1) * s / 100)) / 2;
+        double loss = trainer_step(bench.trainer, bench.x, bench.state, s / 100.0);
+
+        cr_expect_float_eq(loss, reference_gradient(&set, x, g), 1e-5);
+        for (int i = 0; i < N; i++) {
+            m[i] = strcmp(optimizer, "sgd") == 0 ? g[i] : 0.9 * m[i] + g[i];
+            x[i] -= rate * (strcmp(optimizer, "nesterov") == 0 ? g[i] + 0.9 * m[i] : m[i]);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        error += ((double)bench.x[i] - x[i]) * ((double)bench.x[i] - x[i]);
+        norm += x[i] * x[i];
+    }
+    bench_close(&bench);
+    dataset_close(&set);
+    return sqrt(error / norm);
+}
+
+Test(train_trainer, a_hundred_steps_follow_float64)
+{
+    /* Proves batch, loss, mean gradient, optimizer and schedule put together. */
+    static const char *const optimizers[] = {"sgd", "momentum", "nesterov"};
+
+    for (size_t o = 0; o < 3; o++) {
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            double distance = distance_from_reference(optimizers[o], seed);
+
+            cr_expect_leq(distance, 1e-6, "%s, seed %d: %g", optimizers[o], (int)seed, distance);
+        }
+    }
+}
+
+Test(train_trainer, every_model_and_optimizer_learns_separable_classes)
+{
+    /* Proves learning itself, on samples not trained on. */
+    static const char *const models[] = {"softmax", "mlp:16", "mlp:16,12,8"};
+    static const char *const optimizers[] = {"sgd", "momentum", "nesterov"};
+
+    for (int t = 0; t < 9; t++) {
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            struct dataset set = clusters(500, 0.2, seed, 2 * seed);
+            struct dataset test = clusters(300, 0.2, seed, 2 * seed + 1);
+            struct trainer_options options = defaults;
+            struct bench bench;
+            double before, after, loss;
+
+            options.model = models[t / 3];
+            options.optimizer = optimizers[t % 3];
+            if (t % 3 == 0) options.rate = 0.3; /* ten times less push without momentum */
+            options.seed = seed;
+            bench_init(&bench, &options, &set, seed);
+            trainer_evaluate(bench.trainer, bench.x, &test, &before, &loss);
+            for (int s = 0; s < 400; s++)
+                trainer_step(bench.trainer, bench.x, bench.state, s / 400.0);
+            trainer_evaluate(bench.trainer, bench.x, &test, &after, &loss);
+            cr_expect_lt(before, 0.8);
+            cr_expect_gt(after, 0.95, "%s, %s, seed %d: %g", options.model, options.optimizer,
+                         (int)seed, after);
+            bench_close(&bench);
+            dataset_close(&test);
+            dataset_close(&set);
+        }
+    }
+}
+
+Test(train_trainer, evaluation_matches_float64_whatever_the_count_and_leaves_training_alone)
+{
+    /* Proves the blocks (none, less than one, one, several and a rest), and that a run with
+     * evaluations is to the bit one without. */
+    static const uint32_t counts[] = {0, 1, 63, 64, 65, 200};
+    struct dataset set = clusters(100, 1, 1, 1);
+    struct bench with, without;
+
+    bench_init(&with, &defaults, &set, 1);
+    bench_init(&without, &defaults, &set, 1);
+    for (size_t t = 0; t < sizeof counts / sizeof counts[0]; t++) {
+        struct dataset test = clusters(counts[t], 1, 1, 2);
+        double x[(FEATURES + 1) * CLASSES], g[(FEATURES + 1) * CLASSES], accuracy, loss;
+
+        for (int i = 0; i < (FEATURES + 1) * CLASSES; i++)
+            x[i] = (double)with.x[i];
+        trainer_evaluate(with.trainer, with.x, &test, &accuracy, &loss);
+        cr_expect(accuracy >= 0 && accuracy <= 1);
+        cr_expect_float_eq(loss, counts[t] > 0 ? reference_gradient(&test, x, g) : 0, 1e-5);
+        dataset_close(&test);
+        for (int s = 0; s < 5; s++) {
+            trainer_step(with.trainer, with.x, with.state, 0.1);
+            trainer_step(without.trainer, without.x, without.state, 0.1);
+        }
+    }
+    cr_expect_eq(memcmp(with.x, without.x, trainer_parameters(with.trainer) * sizeof(float)), 0);
+    bench_close(&without);
+    bench_close(&with);
+    dataset_close(&set);
+}
+
+Test(train_trainer, a_run_away_rate_ends_in_a_loss_that_is_not_finite)
+{
+    /* Proves that divergence is reported and survived, in steps and in evaluation. */
+    static const char *const models[] = {"softmax", "mlp:16,8"};
+
+    for (int t = 0; t < 2; t++) {
+        struct dataset set = clusters(100, 1, 1, 1);
+        struct trainer_options options = defaults;
+        struct bench bench;
+        double loss = 0, accuracy;
+
+        options.model = models[t];
+        options.rate = 3e38;
+        bench_init(&bench, &options, &set, 1);
+        for (int s = 0; s < 50 && isfinite(loss); s++)
+            loss = trainer_step(bench.trainer, bench.x, bench.state, 0);
+        cr_expect(!isfinite(loss));
+        for (size_t i = 0; i < trainer_parameters(bench.trainer); i++)
+            bench.x[i] = NAN;
+        trainer_evaluate(bench.trainer, bench.x, &set, &accuracy, &loss);
+        cr_expect_eq(accuracy, 0);
+        cr_expect(!isfinite(loss));
+        bench_close(&bench);
+        dataset_close(&set);
+    }
+}
+
+Test(train_trainer, a_diverged_step_leaves_the_parameters_as_they_were)
+{
+    /* Proves that the last finite model survives, under every optimizer. */
+    static const char *const optimizers[] = {"sgd", "momentum", "nesterov"};
+
+    for (int t = 0; t < 3; t++) {
+        struct dataset set = clusters(100, 1, 1, 1);
+        struct trainer_options options = defaults;
+        struct bench bench;
+        size_t n;
+
+        options.optimizer = optimizers[t];
+        bench_init(&bench, &options, &set, 1);
+        n = trainer_parameters(bench.trainer);
+        for (size_t i = 0; i < n; i++)
+            bench.x[i] = i % 2 == 0 ? 3e38f : -3e38f; /* finite, but no logit is */
+        memset(bench.m, 0, n * sizeof(float));
+        cr_expect(!isfinite(trainer_step(bench.trainer, bench.x, bench.state, 0)));
+        for (size_t i = 0; i < n; i++) {
+            cr_assert_eq(bench.x[i], i % 2 == 0 ? 3e38f : -3e38f);
+            cr_assert(t == 0 || bench.m[i] == 0);
+        }
+        bench_close(&bench);
+        dataset_close(&set);
+    }
+}
+
+Test(train_trainer, bad_options_are_refused_with_a_line_that_names_the_value)
+{
+    /* Proves that every option is checked before anything is made. */
+    struct dataset set = clusters(10, 1, 1, 1);
+    struct {
+        struct trainer_options options;
+        const char *named;
+    } bad[] = {
+        {defaults, "mlp:256,,3"},   {defaults, "adamm"},      {defaults, "cosinus"},
+        {defaults, "rate -1"},      {defaults, "rate nan"},   {defaults, "rate inf"},
+        {defaults, "rate 1e+39"},   {defaults, "momentum 1"}, {defaults, "momentum -0.1"},
+        {defaults, "momentum nan"}, {defaults, "batch 0"},    {defaults, "batch 4294967295"}};
+
+    bad[0].options.model = "mlp:256,,3";
+    bad[1].options.optimizer = "adamm";
+    bad[2].options.schedule = "cosinus";
+    bad[3].options.rate = -1;
+    bad[4].options.rate = (double)NAN;
+    bad[5].options.rate = (double)INFINITY;
+    bad[6].options.rate = 1e39;
+    bad[7].options.momentum = 1;
+    bad[8].options.momentum = -0.1;
+    bad[9].options.momentum = (double)NAN;
+    bad[10].options.batch = 0;
+    bad[11].options.batch = UINT32_MAX;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct trainer *trainer;
+        char why[256] = "";
+
+        cr_expect_eq(trainer_new(&trainer, &bad[i].options, &set, why, sizeof why), PARLEY_EUSAGE);
+        cr_expect_null(trainer);
+        cr_expect_not_null(strstr(why, bad[i].named), "%s: %s", bad[i].named, why);
+        cr_expect_not_null(strstr(why, "valid"), "%s", why);
+    }
+    dataset_close(&set);
+}
+
+Test(train_trainer, a_bad_share_is_refused_and_the_old_one_stays)
+{
+    /* Proves that sample numbers from outside can't reach past the data. */
+    struct dataset set = clusters(10, 1, 1, 1);
+    struct bench bench;
+
+    bench_init(&bench, &defaults, &set, 1);
+    cr_expect_eq(trainer_share(bench.trainer, NULL, 0, 1), PARLEY_EDATA);
+    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 10}, 2, 1), PARLEY_EDATA);
+    cr_expect(isfinite(trainer_step(bench.trainer, bench.x, bench.state, 0)));
+    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 9}, 2, 1), 0);
+    cr_expect(isfinite(trainer_step(bench.trainer, bench.x, bench.state, 0)));
+    bench_close(&bench);
+    dataset_close(&set);
+}
