@@ -1,0 +1,136 @@
+/* mix.c: the loops of averaging.
+ *
+ *   1. a block (2,048 floats) is read once: the difference is written back, and its squares, the
+ *      squares of ours and the signed difference go into 64 lanes of fp64 sums
+ *   2. the last, short block is copied into a zeroed one: zeros change no sum
+ *   3. the lanes are added up by halves
+ *
+ * What can't be is decided by the sums: a square of an fp32 fits fp64 with room for 2^760 of them,
+ * so a sum that is not finite says that an element was not.
+ */
+#include "kernels/mix.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/signs.h"
+
+#define LANES SIGNS_LANES
+#define BLOCK SIGNS_BLOCK
+#define MASS_STREAM UINT64_C(0x6d617373) /* apart from the other streams of one seed */
+
+struct sums {
+    double delta[LANES], ours[LANES], mass[LANES];
+};
+
+KERNEL_BODY double fold(double *lane)
+{
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            lane[i] += lane[i + half];
+    return lane[0];
+}
+
+KERNEL_BODY void diff_block(float *restrict theirs, const float *restrict ours,
+                            const uint32_t *restrict words, struct sums *restrict sums)
+{
+    for (int step = 0; step < SIGNS_STEPS; step++) {
+        for (int i = 0; i < LANES; i++) {
+            float delta = theirs[step * LANES + i] - ours[step * LANES + i];
+            double wide = delta, own = ours[step * LANES + i];
+            theirs[step * LANES + i] = delta;
+            sums->delta[i] += wide * wide;
+            sums->ours[i] += own * own;
+            sums->mass[i] += signs_of(words[i], step) * wide;
+        }
+    }
+}
+
+KERNEL_BODY void diff(float *restrict theirs, const float *restrict ours, size_t n,
+                      uint64_t sign_seed, struct mix_diff_result *out)
+{
+    struct sums sums = {{0}, {0}, {0}};
+    struct rng rng = rng_init(sign_seed, MASS_STREAM);
+    uint32_t words[LANES];
+    size_t at = 0, rest = n % BLOCK;
+    for (; at < n - rest; at += BLOCK) {
+        signs_block(rng, at / BLOCK, words);
+        diff_block(theirs + at, ours + at, words, &sums);
+    }
+    if (rest > 0) {
+        float last_theirs[BLOCK] = {0}, last_ours[BLOCK] = {0};
+        memcpy(last_theirs, theirs + at, rest * sizeof(float));
+        memcpy(last_ours, ours + at, rest * sizeof(float));
+        signs_block(rng, at / BLOCK, words);
+        diff_block(last_theirs, last_ours, words, &sums);
+        memcpy(theirs + at, last_theirs, rest * sizeof(float));
+    }
+    out->norm_sq = fold(sums.delta);
+    out->ours_norm_sq = fold(sums.ours);
+    out->mass = fold(sums.mass);
+    out->finite = isfinite(out->norm_sq) && isfinite(out->ours_norm_sq);
+}
+
+KERNEL_BODY void add(float *restrict x, const float *restrict d, float c, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        x[j] += c * d[j];
+}
+
+KERNEL_BODY double norm_sq(const float *x, size_t n)
+{
+    double lane[LANES] = {0};
+    size_t rest = n % LANES;
+    for (size_t at = 0; at < n - rest; at += LANES)
+        for (int i = 0; i < LANES; i++)
+            lane[i] += (double)x[at + i] * x[at + i];
+    for (size_t i = 0; i < rest; i++)
+        lane[i] += (double)x[n - rest + i] * x[n - rest + i];
+    return fold(lane);
+}
+
+#define PATH(suffix, target)                                                                       \
+    target static void diff_##suffix(float *restrict theirs, const float *restrict ours, size_t n, \
+                                     uint64_t sign_seed, struct mix_diff_result *out)              \
+    {                                                                                              \
+        diff(theirs, ours, n, sign_seed, out);                                                     \
+    }                                                                                              \
+    target static void add_##suffix(float *restrict x, const float *restrict d, float c, size_t n) \
+    {                                                                                              \
+        add(x, d, c, n);                                                                           \
+    }                                                                                              \
+    target static double norm_sq_##suffix(const float *x, size_t n)                                \
+    {                                                                                              \
+        return norm_sq(x, n);                                                                      \
+    }
+
+PATH(base, )
+PATH(avx2, KERNEL_AVX2)
+PATH(avx512, KERNEL_AVX512)
+
+const struct mix_kernels mix_kernels[KERNEL_PATHS] = {
+    [KERNEL_PATH_BASE] = {diff_base, add_base, norm_sq_base},
+    [KERNEL_PATH_AVX2] = {diff_avx2, add_avx2, norm_sq_avx2},
+    [KERNEL_PATH_AVX512] = {diff_avx512, add_avx512, norm_sq_avx512},
+};
+
+void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
+              struct mix_diff_result *out)
+{
+    mix_kernels[kernel_path_best()].diff(theirs, ours, n, sign_seed, out);
+}
+
+void mix_add(float *restrict x, const float *restrict d, float c, size_t n)
+{
+    mix_kernels[kernel_path_best()].add(x, d, c, n);
+}
+
+double mix_norm_sq(const float *x, size_t n)
+{
+    return mix_kernels[kernel_path_best()].norm_sq(x, n);
+}
+
+bool mix_finite(const float *x, size_t n)
+{
+    return isfinite(mix_norm_sq(x, n));
+}

@@ -1,0 +1,48 @@
+/* mix.h: averaging two models: the difference of two snapshots, and adding it.
+ *
+ *   mix_diff   theirs <- theirs - ours, with all that the protocol wants to know of it, in one pass
+ *   mix_add    x <- x + c d
+ *
+ * fp32 subtraction and multiplication are antisymmetric, so the two ends' deltas c d cancel to the
+ * bit, and so do their masses; only adding rounds, by half an ulp at most. (PROTOCOL.md,
+ * section 1.) Sums are fp64 in a fixed order that depends on n alone, on every instruction set.
+ * Thread rule: pure; call from any thread, on vectors that nobody else writes.
+ */
+#ifndef PARLEY_KERNELS_MIX_H
+#define PARLEY_KERNELS_MIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/path.h"
+
+struct mix_diff_result {
+    bool finite;         /* theirs, ours and d are, in every element */
+    double norm_sq;      /* ||d||^2; infinite or NaN unless finite */
+    double ours_norm_sq; /* ||ours||^2 */
+    double mass; /* <r, d>, r_j = +-1 by (sign_seed, j); the other end's, negated, exactly */
+};
+
+/* theirs, ours: [n], not overlapping, no alignment needed. */
+void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
+              struct mix_diff_result *out);
+
+/* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
+void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
+
+/* ||x||^2 in fp64: no finite fp32 vector overflows it, so it is finite exactly if x is. */
+double mix_norm_sq(const float *x, size_t n);
+
+bool mix_finite(const float *x, size_t n);
+
+/* The paths behind the three above, for tests and benchmarks; call only a supported one. */
+struct mix_kernels {
+    void (*diff)(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
+                 struct mix_diff_result *out);
+    void (*add)(float *restrict x, const float *restrict d, float c, size_t n);
+    double (*norm_sq)(const float *x, size_t n);
+};
+extern const struct mix_kernels mix_kernels[KERNEL_PATHS];
+
+#endif

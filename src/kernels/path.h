@@ -1,0 +1,45 @@
+/* path.h: one plain loop compiled for several instruction sets, chosen at run time.
+ *
+ * Every path does the same operations in the same order on the same lanes, and nothing may be
+ * contracted into a fused multiply-add, so the results are equal to the bit: two nodes on unlike
+ * machines still agree. The choice is a table, not an ifunc: tests walk through all paths, and
+ * sanitizers and static linking stay possible.
+ */
+#ifndef PARLEY_KERNELS_PATH_H
+#define PARLEY_KERNELS_PATH_H
+
+#include <stdbool.h>
+
+enum kernel_path { KERNEL_PATH_BASE, KERNEL_PATH_AVX2, KERNEL_PATH_AVX512, KERNEL_PATHS };
+
+#define KERNEL_BODY static inline __attribute__((always_inline))
+
+#if defined(__x86_64__)
+#define KERNEL_AVX2 __attribute__((target("avx2")))
+#define KERNEL_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
+
+static inline bool kernel_path_supported(enum kernel_path path)
+{
+    if (path == KERNEL_PATH_AVX2) return __builtin_cpu_supports("avx2");
+    if (path == KERNEL_PATH_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    return true;
+}
+#else
+#define KERNEL_AVX2
+#define KERNEL_AVX512
+
+static inline bool kernel_path_supported(enum kernel_path path)
+{
+    return path == KERNEL_PATH_BASE;
+}
+#endif
+
+static inline enum kernel_path kernel_path_best(void)
+{
+    if (kernel_path_supported(KERNEL_PATH_AVX512)) return KERNEL_PATH_AVX512;
+    return kernel_path_supported(KERNEL_PATH_AVX2) ? KERNEL_PATH_AVX2 : KERNEL_PATH_BASE;
+}
+
+#endif

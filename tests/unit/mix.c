@@ -1,0 +1,189 @@
+/* mix.c: the averaging kernels: symmetry, conservation, scans, equal bits on every path. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "kernels/mix.h"
+#include "kernels/signs.h"
+
+static const size_t sizes[] = {0, 1, 63, 64, 65, 2047, 2048, 2049, 10007};
+#define SIZES (sizeof sizes / sizeof *sizes)
+#define MAX 10007
+
+static float x[MAX], y[MAX], d[MAX], e[MAX];
+
+/* Values over many binades, so that rounding has work to do. */
+static void fill(float *to, uint64_t seed, uint64_t stream)
+{
+    struct rng rng = rng_init(seed, stream);
+    for (size_t i = 0; i < MAX; i++)
+        to[i] = (float)(rng_normal(&rng) * exp2((double)rng_below(&rng, 20) - 10));
+}
+
+Test(mix, difference_is_antisymmetric_to_the_bit)
+{
+    /* Both ends of an exchange compute opposite differences, equal norms and opposite masses. */
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        for (size_t s = 0; s < SIZES; s++) {
+            struct mix_diff_result here, there;
+            fill(x, seed, 0);
+            fill(y, seed, 1);
+            memcpy(d, y, sizeof d);
+            memcpy(e, x, sizeof e);
+            mix_diff(d, x, sizes[s], 7, &here);
+            mix_diff(e, y, sizes[s], 7, &there);
+            for (size_t i = 0; i < sizes[s]; i++)
+                cr_assert_eq(d[i], -e[i]);
+            cr_assert_eq(here.mass, -there.mass);
+            cr_assert_eq(here.norm_sq, there.norm_sq);
+            cr_assert(here.finite && there.finite);
+            for (size_t i = sizes[s]; i < MAX; i++)
+                cr_assert_eq(d[i], y[i]);
+        }
+    }
+}
+
+Test(mix, averaging_conserves_the_mean_up_to_the_rounding_of_the_sums)
+{
+    /* The two deltas cancel exactly; each end's sum is off by at most half an ulp. */
+    static const float factors[] = {0.5f, 1.0f / 3};
+    static float nx[MAX], ny[MAX];
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        for (int f = 0; f < 2; f++) {
+            struct mix_diff_result result;
+            fill(x, seed, 0);
+            fill(y, seed, 1);
+            memcpy(nx, x, sizeof nx);
+            memcpy(ny, y, sizeof ny);
+            memcpy(d, y, sizeof d);
+            memcpy(e, x, sizeof e);
+            mix_diff(d, x, MAX, 1, &result);
+            mix_diff(e, y, MAX, 1, &result);
+            mix_add(nx, d, factors[f], MAX);
+            mix_add(ny, e, factors[f], MAX);
+            for (size_t i = 0; i < MAX; i++) {
+                float here = factors[f] * d[i], there = factors[f] * e[i];
+                cr_assert_eq(here, -there);
+                double x_off = fabs((double)nx[i] - ((double)x[i] + here));
+                double y_off = fabs((double)ny[i] - ((double)y[i] + there));
+                cr_assert_leq(x_off, (nextafterf(fabsf(nx[i]), INFINITY) - fabsf(nx[i])) / 2.0);
+                cr_assert_leq(y_off, (nextafterf(fabsf(ny[i]), INFINITY) - fabsf(ny[i])) / 2.0);
+            }
+        }
+    }
+}
+
+Test(mix, results_agree_with_plain_sums)
+{
+    /* Norms and mass equal a scalar sum over the documented signs, up to fp64 rounding. */
+    struct mix_diff_result result;
+    fill(x, 3, 0);
+    fill(y, 3, 1);
+    memcpy(d, y, sizeof d);
+    mix_diff(d, x, MAX, 42, &result);
+    double norm = 0, own = 0, mass = 0, scale = 0;
+    uint32_t words[SIGNS_LANES];
+    int positive = 0;
+    for (size_t i = 0; i < MAX; i++) {
+        if (i % SIGNS_BLOCK == 0)
+            signs_block(rng_init(42, UINT64_C(0x6d617373)), i / SIGNS_BLOCK, words);
+        double r = signs_of(words[i % SIGNS_LANES], (int)(i % SIGNS_BLOCK / SIGNS_LANES));
+        double delta = y[i] - x[i];
+        positive += r > 0;
+        norm += delta * delta;
+        own += (double)x[i] * x[i];
+        mass += r * delta;
+        scale += fabs(delta);
+    }
+    cr_assert_float_eq(result.norm_sq, norm, 1e-12 * norm);
+    cr_assert_float_eq(result.ours_norm_sq, own, 1e-12 * own);
+    cr_assert_float_eq(result.mass, mass, 1e-12 * scale);
+    cr_assert_float_eq(mix_norm_sq(x, MAX), own, 1e-12 * own);
+    /* Five standard deviations of a fair coin. */
+    cr_assert_lt(abs(2 * positive - MAX), 5 * 101);
+}
+
+Test(mix, mass_sees_a_side_that_was_not_applied)
+{
+    /* The mass of one exchange is about ||d||, far from 0, for each of several seeds. */
+    fill(x, 9, 0);
+    fill(y, 9, 1);
+    double sum_sq = 0;
+    struct mix_diff_result result;
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        memcpy(d, y, sizeof d);
+        mix_diff(d, x, MAX, seed, &result);
+        sum_sq += result.mass * result.mass;
+    }
+    double ratio = sum_sq / 64 / result.norm_sq;
+    cr_assert(ratio > 0.3 && ratio < 2.2, "mean square mass is %g of the square norm", ratio);
+}
+
+Test(mix, a_non_finite_element_is_found_wherever_it_stands)
+{
+    /* Infinity and NaN on either side, and a difference that overflows, are seen at every place. */
+    static const size_t n = 2048 + 65;
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    struct mix_diff_result result;
+    fill(x, 4, 0);
+    fill(y, 4, 1);
+    for (size_t at = 0; at < n; at += at < 130 ? 1 : 61) {
+        for (int side = 0; side < 2; side++) {
+            float *victim = side ? x : y, kept = victim[at];
+            for (int b = 0; b < 3; b++) {
+                victim[at] = bad[b];
+                memcpy(d, y, sizeof d);
+                mix_diff(d, x, n, 1, &result);
+                cr_assert_not(result.finite);
+                cr_assert_not(mix_finite(victim, n));
+            }
+            victim[at] = kept;
+        }
+    }
+    cr_assert(mix_finite(x, n));
+    x[5] = -3e38f;
+    d[5] = 3e38f;
+    mix_diff(d, x, 6, 1, &result);
+    cr_assert_not(result.finite);
+}
+
+Test(mix, the_largest_finite_vectors_do_not_overflow_the_sums)
+{
+    /* Finite stays finite: fp64 holds the squares of the largest fp32 values. */
+    for (size_t i = 0; i < MAX; i++)
+        x[i] = 3.4028234e38f;
+    cr_assert(mix_finite(x, MAX));
+}
+
+Test(mix, every_path_gives_the_same_bits)
+{
+    /* SSE2, AVX2 and AVX-512 agree, so unlike machines may share a cluster. */
+    static float want_d[MAX], want_x[MAX];
+    for (size_t s = 0; s < SIZES; s++) {
+        struct mix_diff_result want, got;
+        double want_norm = 0;
+        for (enum kernel_path path = KERNEL_PATH_BASE; path < KERNEL_PATHS; path++) {
+            if (!kernel_path_supported(path)) continue;
+            fill(x, s, 0);
+            fill(d, s, 1);
+            memset(&got, 0, sizeof got);
+            mix_kernels[path].diff(d, x, sizes[s], 5, &got);
+            double norm = mix_kernels[path].norm_sq(d, sizes[s]);
+            mix_kernels[path].add(x, d, 1.0f / 3, sizes[s]);
+            if (path == KERNEL_PATH_BASE) {
+                want = got;
+                want_norm = norm;
+                memcpy(want_d, d, sizeof d);
+                memcpy(want_x, x, sizeof x);
+            }
+            cr_assert_arr_eq(d, want_d, sizeof d);
+            cr_assert_arr_eq(x, want_x, sizeof x);
+            cr_assert_eq(norm, want_norm);
+            cr_assert_eq(got.norm_sq, want.norm_sq);
+            cr_assert_eq(got.ours_norm_sq, want.ours_norm_sq);
+            cr_assert_eq(got.mass, want.mass);
+        }
+    }
+}
