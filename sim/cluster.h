@@ -57,6 +57,7 @@ struct sim_host {
     uint32_t conn_next; /* of the next incoming connection */
     uint64_t sender_us; /* when its line is free again, out and in */
     uint64_t receiver_us;
+    double loss_rate;  /* of messages from and to it */
     uint64_t extra_us; /* added to the latency of all it sends and receives */
 
     float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters]; owned; all or none */
@@ -73,6 +74,8 @@ struct sim_host {
 
     struct sim_item *waiting; /* [waiting_count], came while paused */
     uint32_t waiting_count, waiting_capacity;
+
+    uint64_t bytes_sent;
 
     bool disk_full, published;
     uint8_t file[PARLEY_DIGEST_BYTES];

@@ -53,6 +53,13 @@ void parley_sim_block(struct parley_sim *sim, uint32_t from, uint32_t to)
     if (blocks_make(sim)) sim->blocked[(size_t)from * sim->nodes + to] = true;
 }
 
+void parley_sim_unblock(struct parley_sim *sim, uint32_t from, uint32_t to)
+{
+    if (!sim->blocked) return;
+    sim->blocked[(size_t)from * sim->nodes + to] = false;
+    sim_network_release(sim);
+}
+
 void parley_sim_partition(struct parley_sim *sim, const uint32_t *group)
 {
     if (!blocks_make(sim)) return;
@@ -71,6 +78,11 @@ void parley_sim_heal(struct parley_sim *sim)
 void parley_sim_latency(struct parley_sim *sim, uint32_t node, uint64_t extra_us)
 {
     sim->hosts[node].extra_us = extra_us;
+}
+
+void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability)
+{
+    sim->hosts[node].loss_rate = probability;
 }
 
 void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor)

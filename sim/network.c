@@ -134,7 +134,13 @@ static uint64_t latency_us(struct parley_sim *sim, const struct sim_host *from,
                            const struct sim_host *to)
 {
     if (from == to) return 0;
-    return sim_draw_us(&sim->draws, &sim->options.latency) + from->extra_us + to->extra_us;
+    uint64_t us = sim_draw_us(&sim->draws, &sim->options.latency) + from->extra_us + to->extra_us;
+    double arrives = (1 - from->loss_rate) * (1 - to->loss_rate);
+    for (uint64_t again = 200000; arrives < 1 && again <= 25600000; again *= 2) {
+        if (rng_unit(&sim->draws) < arrives) break;
+        us += again;
+    }
+    return us;
 }
 
 /* Puts off by the time that `size` bytes take on a line that is free at *free_us. */
@@ -172,6 +178,7 @@ static void message_left(struct sim_message *message)
     }
     if (message->what == SIM_MESSAGE_BYTES) {
         sim->bytes_sent += message->size;
+        end->host->bytes_sent += message->size;
         if (message->chunk && message->epoch == end->host->epoch)
             sim_done_chunk(end->host, message->op, true);
         else if (end->state == SIM_END_OPEN)

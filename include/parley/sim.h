@@ -93,10 +93,14 @@ void parley_sim_resume(struct parley_sim *sim, uint32_t node);
 void parley_sim_disconnect(struct parley_sim *sim, uint32_t a, uint32_t b); /* reset, both sides */
 /* Nothing from `from` reaches `to`; dials of either fail. What was sent arrives after healing. */
 void parley_sim_block(struct parley_sim *sim, uint32_t from, uint32_t to);
+void parley_sim_unblock(struct parley_sim *sim, uint32_t from, uint32_t to);
 /* Blocks, both ways, between the nodes of group[node] = 0, 1, ... */
 void parley_sim_partition(struct parley_sim *sim, const uint32_t *group);
 void parley_sim_heal(struct parley_sim *sim); /* removes all blocks */
 void parley_sim_latency(struct parley_sim *sim, uint32_t node, uint64_t extra_us);
+/* Each message from or to the node is lost with this probability and sent again, as TCP would:
+ * after 200 ms, then twice that, and so on. */
+void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability);
 void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor); /* steps take longer */
 void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full);
 void parley_sim_stop(struct parley_sim *sim, uint32_t node, enum parley_stop cause);
