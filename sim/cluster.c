@@ -233,7 +233,7 @@ void parley_sim_free(struct parley_sim *sim)
             for (uint32_t w = 0; w < host->waiting_count; w++)
                 sim_drop(sim, &host->waiting[w]);
         }
-    sim_network_free(sim);
+    sim_links_free(sim);
     if (sim->hosts)
         for (uint32_t i = 0; i < sim->nodes; i++)
             sim_host_free(&sim->hosts[i]);

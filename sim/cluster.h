@@ -1,7 +1,7 @@
 /* cluster.h: a simulation's whole state, and who carries out what.
  *
  *   queue.c     what happens next             host.c       a node's life: start, events, pause, end
- *   network.c   connections and bytes         vectors.c    TAKE, ADD, DIFF, ... on a node's buffers
+ *   link.c, network.c   connections, bytes    vectors.c    TAKE, ADD, DIFF, ... on a node's buffers
  *   task.c      what the nodes train          checkers.c   the global truth
  *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
  *

@@ -57,6 +57,39 @@ struct sim_link {
     struct sim_end end[2];            /* the dialer's first */
 };
 
+/* ---- link.c ---------------------------------------------------------------------------------- */
+
+struct sim_link *sim_link_new(struct parley_sim *sim); /* no users yet; NULL after sim_fail() */
+void sim_link_release(struct parley_sim *sim, struct sim_link *link);
+void sim_links_free(struct parley_sim *sim); /* when no items are left */
+/* Puts an item about one end; counts the link. */
+void sim_link_put(struct sim_link *link, int side, enum sim_kind kind, uint64_t time_us,
+                  uint64_t number);
+
+bool sim_end_attach(struct sim_link *link, int side, struct sim_host *host, uint32_t conn,
+                    enum sim_end_state state);
+void sim_end_detach(struct sim_link *link, int side); /* its core has heard of it, or is gone */
+struct sim_end *sim_end_find(struct sim_host *host, uint32_t conn, struct sim_link **link);
+int sim_end_side(const struct sim_link *link, const struct sim_end *end);
+void sim_end_queue(struct sim_end *end, struct sim_message *message);
+void sim_end_drop_queue(struct sim_end *end);
+void sim_end_pump(struct sim_end *end); /* lets messages go as far as the window is open */
+void sim_end_reset(struct sim_link *link, int side); /* the other end, after what has left before */
+/* The core will hear CLOSED at time_us, and nothing else any more. */
+void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason, uint64_t time_us);
+
+struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size);
+void sim_message_free(struct parley_sim *sim, struct sim_message *message);
+void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t time_us);
+void sim_message_left(struct sim_message *message);
+
+uint64_t sim_latency_us(struct parley_sim *sim, const struct sim_host *from,
+                        const struct sim_host *to);
+/* When `size` bytes are through a line that is free at *free_us; moves that. */
+uint64_t sim_line_us(const struct parley_sim *sim, uint64_t *free_us, size_t size, bool arriving);
+
+/* ---- network.c ------------------------------------------------------------------------------- */
+
 void sim_dial(struct sim_host *host, uint32_t conn, const char *address);
 void sim_close(struct sim_host *host, uint32_t conn);
 /* SEND and SEND_CHUNK. */
@@ -80,9 +113,5 @@ void sim_network_cut(struct parley_sim *sim, uint32_t a, uint32_t b);
 bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uint32_t to);
 void sim_network_release(
     struct parley_sim *sim); /* after a change of blocks: lets go what is held */
-
-void sim_link_release(struct parley_sim *sim, struct sim_link *link);
-void sim_message_free(struct parley_sim *sim, struct sim_message *message);
-void sim_network_free(struct parley_sim *sim); /* when no items are left */
 
 #endif
