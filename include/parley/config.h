@@ -15,17 +15,17 @@
 
 /* Limits that are part of the wire format or bound memory. Sizes with their zero byte. */
 enum {
-    PARLEY_NAME_SIZE = 32,         /* a node's or cluster's name */
-    PARLEY_ADDRESS_SIZE = 72,      /* "host:port" or "[v6]:port" */
-    PARLEY_VECTORS_MAX = 3,        /* parameters and up to two optimizer vectors */
-    PARLEY_SEEDS_MAX = 256,        /* addresses dialled for the whole run */
-    PARLEY_SETTINGS_MAX = 16,      /* name and value pairs that must match across the cluster */
-    PARLEY_CONTROL_BYTES_MAX = 64 * 1024,  /* payload of a control frame */
-    PARLEY_CHUNK_BYTES_MAX = 256 * 1024,   /* floats of one tensor frame, in bytes */
-    PARLEY_MEMBERS_MAX = 16384,    /* upper bound of members_max */
-    PARLEY_CONNECTIONS_MAX = 1024, /* upper bound of connections_max */
-    PARLEY_SKETCH_BUCKETS = 256,   /* doubles in one sketch */
-    PARLEY_DIGEST_BYTES = 32       /* SHA-256 */
+    PARLEY_NAME_SIZE = 32,    /* a node's or cluster's name */
+    PARLEY_ADDRESS_SIZE = 72, /* "host:port" or "[v6]:port" */
+    PARLEY_VECTORS_MAX = 3,   /* parameters and up to two optimizer vectors */
+    PARLEY_SEEDS_MAX = 256,   /* addresses dialled for the whole run */
+    PARLEY_SETTINGS_MAX = 16, /* name and value pairs that must match across the cluster */
+    PARLEY_CONTROL_BYTES_MAX = 64 * 1024, /* payload of a control frame */
+    PARLEY_CHUNK_BYTES_MAX = 256 * 1024,  /* floats of one tensor frame, in bytes */
+    PARLEY_MEMBERS_MAX = 16384,           /* upper bound of members_max */
+    PARLEY_CONNECTIONS_MAX = 1024,        /* upper bound of connections_max */
+    PARLEY_SKETCH_BUCKETS = 256,          /* doubles in one sketch */
+    PARLEY_DIGEST_BYTES = 32              /* SHA-256 */
 };
 
 enum parley_topology {
@@ -59,9 +59,10 @@ struct parley_config {
     uint64_t boot;       /* identity of this start of this node: random, never 0, never reused */
     uint64_t run;        /* identity of the run, equal on all nodes */
     uint64_t seed;       /* of the core's own draws (peer choice, jitter) */
-    const char *const *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
+    const char *const
+        *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
     uint32_t seeds_count;
-    uint32_t min_peers;  /* other nodes alive before training starts */
+    uint32_t min_peers; /* other nodes alive before training starts */
 
     /* What is averaged. */
     uint64_t parameters;   /* floats in the parameter vector, at least 1 */
@@ -79,14 +80,14 @@ struct parley_config {
     /* Averaging. */
     enum parley_strategy strategy;
     enum parley_topology topology;
-    uint32_t mix_every;      /* local steps between exchanges that this node starts, at least 1 */
-    uint32_t age_steps_max;  /* an undecided exchange older than this in local steps is aborted */
+    uint32_t mix_every;     /* local steps between exchanges that this node starts, at least 1 */
+    uint32_t age_steps_max; /* an undecided exchange older than this in local steps is aborted */
 
     /* The end. */
     double tolerance;           /* relative drift at which nodes propose */
     uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so */
     enum parley_quorum quorum;
-    uint32_t nodes;             /* fixed size, for majority only */
+    uint32_t nodes; /* fixed size, for majority only */
 
     /* Membership (SWIM, Das, Gupta, Motivala 2002; Lifeguard, Dadgar, Phillips, Currey 2018). */
     uint64_t probe_interval_us;   /* one member is probed each interval; scaled by local health */

@@ -36,18 +36,18 @@ enum parley_event_type {
     PARLEY_EVENT_TICK,      /* parley_node_deadline() has passed */
     PARLEY_EVENT_INCOMING,  /* a peer connected; conn is even, chosen by the driver, never reused */
     PARLEY_EVENT_CONNECTED, /* the dial of conn succeeded */
-    PARLEY_EVENT_CLOSED,    /* conn is gone, or its dial failed; also after UPDATE_CLOSE; once each */
-    PARLEY_EVENT_RECEIVED,  /* bytes came in */
-    PARLEY_EVENT_SENT,      /* bytes given with UPDATE_SEND have left the driver's queue */
-    PARLEY_EVENT_STEPPED,   /* local steps were made; may be coalesced */
-    PARLEY_EVENT_DONE,      /* an operation (a field `op`) has ended; exactly once each */
-    PARLEY_EVENT_SEEDS,     /* the peer list was read again */
-    PARLEY_EVENT_STOP,      /* somebody wants the run to end with an agreement */
-    PARLEY_EVENT_LEAVE      /* this node is to leave alone */
+    PARLEY_EVENT_CLOSED, /* conn is gone, or its dial failed; also after UPDATE_CLOSE; once each */
+    PARLEY_EVENT_RECEIVED, /* bytes came in */
+    PARLEY_EVENT_SENT,     /* bytes given with UPDATE_SEND have left the driver's queue */
+    PARLEY_EVENT_STEPPED,  /* local steps were made; may be coalesced */
+    PARLEY_EVENT_DONE,     /* an operation (a field `op`) has ended; exactly once each */
+    PARLEY_EVENT_SEEDS,    /* the peer list was read again */
+    PARLEY_EVENT_STOP,     /* somebody wants the run to end with an agreement */
+    PARLEY_EVENT_LEAVE     /* this node is to leave alone */
 };
 
 enum parley_closed {
-    PARLEY_CLOSED_LOCAL,    /* the core asked for it */
+    PARLEY_CLOSED_LOCAL, /* the core asked for it */
     PARLEY_CLOSED_EOF,
     PARLEY_CLOSED_RESET,
     PARLEY_CLOSED_REFUSED,  /* the dial was refused: nobody listens there */
@@ -80,8 +80,9 @@ struct parley_event {
         } closed;
         struct {
             uint32_t conn;
-            const uint8_t *bytes; /* borrowed for the call, and until STOREs of it are carried out */
-            size_t size;          /* see parley_updates.consumed */
+            const uint8_t
+                *bytes;  /* borrowed for the call, and until STOREs of it are carried out */
+            size_t size; /* see parley_updates.consumed */
         } received;
         struct {
             uint32_t conn;
@@ -94,12 +95,12 @@ struct parley_event {
         } stepped;
         struct {
             uint32_t op;
-            bool ok;           /* false: it could not be carried out (connection gone, disk full) */
-            uint64_t version;  /* TAKE, ADD, SET: the trainer's version at that boundary */
-            bool finite;       /* TAKE, DIFF: every float involved is finite */
-            double norm_sq;    /* DIFF: ||theirs - ours||^2 */
+            bool ok;          /* false: it could not be carried out (connection gone, disk full) */
+            uint64_t version; /* TAKE, ADD, SET: the trainer's version at that boundary */
+            bool finite;      /* TAKE, DIFF: every float involved is finite */
+            double norm_sq;   /* DIFF: ||theirs - ours||^2 */
             double own_norm_sq; /* DIFF: ||ours||^2 */
-            double mass;       /* DIFF: <r, theirs - ours>, r the run's vector of +-1, in float64 */
+            double mass; /* DIFF: <r, theirs - ours>, r the run's vector of +-1, in float64 */
             const double *sketch;  /* SKETCH: [PARLEY_SKETCH_BUCKETS]; borrowed */
             const uint8_t *digest; /* HASH, WRITE: [PARLEY_DIGEST_BYTES]; borrowed */
         } done;
@@ -117,9 +118,9 @@ struct parley_event {
 
 enum parley_update_type {
     /* Connections. Writes of one connection leave in the order given. */
-    PARLEY_UPDATE_DIAL,       /* connect to address; conn is odd, chosen by the core, never reused */
-    PARLEY_UPDATE_CLOSE,      /* flush what was sent, then close; events of conn but CLOSED end */
-    PARLEY_UPDATE_SEND,       /* bytes are valid until the next step: copy or write them */
+    PARLEY_UPDATE_DIAL,  /* connect to address; conn is odd, chosen by the core, never reused */
+    PARLEY_UPDATE_CLOSE, /* flush what was sent, then close; events of conn but CLOSED end */
+    PARLEY_UPDATE_SEND,  /* bytes are valid until the next step: copy or write them */
     PARLEY_UPDATE_SEND_CHUNK, /* head, then floats of a buffer, which stays unchanged until DONE;
                                  seal the head first: wire_chunk_seal() in src/core/wire.h */
     /* Training. */
@@ -127,14 +128,14 @@ enum parley_update_type {
     PARLEY_UPDATE_HALT,  /* forget the steps that are left; the one under way completes */
     /* Vectors. TAKE, ADD and SET happen in the order given, at the trainer's next boundary; the
        others in the order given on any thread but never before earlier ones on the same buffer. */
-    PARLEY_UPDATE_STORE,  /* bytes (borrowed from RECEIVED) into buffer at offset: at once */
-    PARLEY_UPDATE_TAKE,   /* buffers[v] = vector v, for v < vectors, all at one boundary */
-    PARLEY_UPDATE_SET,    /* vector v = buffers[v], for v < vectors, all at one boundary */
-    PARLEY_UPDATE_ADD,    /* x += factor * buffer */
-    PARLEY_UPDATE_DIFF,   /* buffer (theirs) -= other (ours), in place; measures */
-    PARLEY_UPDATE_SKETCH, /* CountSketch of buffer */
-    PARLEY_UPDATE_HASH,   /* SHA-256 over run id, shapes and floats of buffer */
-    PARLEY_UPDATE_WRITE,  /* write buffer durably beside the final name, read back, hash */
+    PARLEY_UPDATE_STORE,   /* bytes (borrowed from RECEIVED) into buffer at offset: at once */
+    PARLEY_UPDATE_TAKE,    /* buffers[v] = vector v, for v < vectors, all at one boundary */
+    PARLEY_UPDATE_SET,     /* vector v = buffers[v], for v < vectors, all at one boundary */
+    PARLEY_UPDATE_ADD,     /* x += factor * buffer */
+    PARLEY_UPDATE_DIFF,    /* buffer (theirs) -= other (ours), in place; measures */
+    PARLEY_UPDATE_SKETCH,  /* CountSketch of buffer */
+    PARLEY_UPDATE_HASH,    /* SHA-256 over run id, shapes and floats of buffer */
+    PARLEY_UPDATE_WRITE,   /* write buffer durably beside the final name, read back, hash */
     PARLEY_UPDATE_PUBLISH, /* what was written becomes the final model file, atomically */
     /* Telling. */
     PARLEY_UPDATE_PHASE,   /* the node's phase changed: parley_node_view() has it */
@@ -268,16 +269,16 @@ const char *parley_phase_name(enum parley_phase phase);
 const char *parley_stop_name(enum parley_stop cause);
 
 struct parley_ledger {
-    uint64_t started;   /* offers made as initiator that were accepted */
-    uint64_t committed; /* decisions made as initiator */
-    uint64_t applied;   /* deltas added to x, in both roles */
-    uint64_t aborted;   /* ended before the decision, in both roles */
-    uint64_t in_doubt;  /* now: READY sent, decision unknown, connection gone */
-    uint64_t dropped;   /* in doubt, then given up */
-    uint64_t busy;      /* offers answered BUSY */
-    uint64_t joins;     /* models taken from a peer */
-    double mass;        /* sum of <r, factor * d> over what was applied */
-    double mass_abs;    /* sum of the absolute values */
+    uint64_t started;    /* offers made as initiator that were accepted */
+    uint64_t committed;  /* decisions made as initiator */
+    uint64_t applied;    /* deltas added to x, in both roles */
+    uint64_t aborted;    /* ended before the decision, in both roles */
+    uint64_t in_doubt;   /* now: READY sent, decision unknown, connection gone */
+    uint64_t dropped;    /* in doubt, then given up */
+    uint64_t busy;       /* offers answered BUSY */
+    uint64_t joins;      /* models taken from a peer */
+    double mass;         /* sum of <r, factor * d> over what was applied */
+    double mass_abs;     /* sum of the absolute values */
     double mass_dropped; /* sum of absolute values of what was given up */
 };
 
@@ -294,23 +295,23 @@ struct parley_view {
     struct parley_ledger ledger;
     /* From PROPOSED on. */
     uint32_t generation;
-    uint32_t held;            /* members that hold the agreed digest, this node included */
+    uint32_t held; /* members that hold the agreed digest, this node included */
     uint8_t digest[PARLEY_DIGEST_BYTES];
-    double drift_before;      /* at the proposal */
-    uint32_t candidate;       /* DONE: the buffer that holds the agreed model */
-    bool in_memory_only;      /* the model file could not be written */
+    double drift_before; /* at the proposal */
+    uint32_t candidate;  /* DONE: the buffer that holds the agreed model */
+    bool in_memory_only; /* the model file could not be written */
 };
 
 void parley_node_view(const struct parley_node *node, struct parley_view *view);
 
 struct parley_member {
-    const char *name;    /* valid until the next step */
+    const char *name; /* valid until the next step */
     const char *address;
     uint64_t boot;
     enum parley_member_state state;
     enum parley_phase phase;
     uint64_t version, samples; /* as last heard */
-    double distance;  /* own distance to the sampled mean; negative: not known */
+    double distance;           /* own distance to the sampled mean; negative: not known */
     /* This node's ledger with that member: what was applied of exchanges with it. */
     uint64_t applied;
     double mass, mass_abs;

@@ -16,7 +16,7 @@
 enum {
     WIRE_VERSION = 1,
     WIRE_HEADER_BYTES = 8,
-    WIRE_CHUNK_BYTES = 24,                                      /* between header and floats */
+    WIRE_CHUNK_BYTES = 24, /* between header and floats */
     WIRE_CHUNK_HEAD_BYTES = WIRE_HEADER_BYTES + WIRE_CHUNK_BYTES
 };
 
@@ -38,7 +38,7 @@ enum wire_type {
     WIRE_APPLIED,
     WIRE_ABORT,
     WIRE_KEEPALIVE,
-    WIRE_ASK,     /* what became of an exchange? */
+    WIRE_ASK, /* what became of an exchange? */
     WIRE_OUTCOME,
     WIRE_FETCH,   /* please stream your state, or the model of this digest */
     WIRE_FETCHED, /* the answer: coming, or no */

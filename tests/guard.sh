@@ -1,0 +1,26 @@
+#!/bin/bash
+# guard.sh PROGRAM [ARG...]: runs a test of a sanitized build; a report fails it, whoever made it.
+#
+# Criterion runs each test in a process of its own and does not look at how it ends after the test
+# body, so a leak passes. Here reports go to files, those of child processes too, and a file is a
+# failure. (UBSan beside ASan ignores log_path with gcc 12; the build makes it fatal instead.)
+reports=$(mktemp -d) || exit 99
+trap 'rm -rf "$reports"' EXIT
+common="log_path=$reports/report:print_stacktrace=1"
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:$common"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}abort_on_error=1:$common"
+export TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}second_deadlock_stack=1:$common"
+
+# The sanitizers of gcc 12 can't place their shadow where a kernel randomizes more than 28 bits.
+fixed=()
+bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)
+if [ "$bits" -gt 28 ] && setarch -R true 2>/dev/null; then fixed=(setarch -R); fi
+
+"${fixed[@]}" "$@"
+status=$?
+if [ -n "$(ls -A "$reports")" ]; then
+    cat "$reports"/* >&2
+    echo "guard: sanitizer report in $1" >&2
+    [ "$status" != 0 ] && [ "$status" != 77 ] || status=66
+fi
+exit "$status"
