@@ -143,6 +143,13 @@ bool text_clean(const char *value)
     return true;
 }
 
+size_t text_point(const char *value, char out[5])
+{
+    int bytes = sequence_bytes((const unsigned char *)value);
+    snprintf(out, 5, "%.*s", bytes ? bytes : 3, bytes ? value : "\xef\xbf\xbd");
+    return bytes ? (size_t)bytes : 1;
+}
+
 const char *text_quote(char out[TEXT_QUOTED_BYTES], const char *value)
 {
     const unsigned char *p = (const unsigned char *)value;

@@ -35,6 +35,10 @@ size_t text_width(const char *value);
 /* True if `value` is well-formed UTF-8 (RFC 3629) without control characters. */
 bool text_clean(const char *value);
 
+/* Copies the first code point of a non-empty value and returns its bytes (1 to 4); a byte that
+ * begins no well-formed sequence comes out as U+FFFD, and 1 is returned. */
+size_t text_point(const char *value, char out[5]);
+
 enum { TEXT_QUOTED_BYTES = 200 };
 
 /* "value" in double quotes for a message: bytes that are not printable as \xNN, clipped with an

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/text.h"
 #include "settings/put.h"
 
 static int judge_network(const struct settings *settings, char *why)

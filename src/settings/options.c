@@ -121,8 +121,8 @@ static const struct verb_info verbs[] = {
                          {"bash", "zsh", "fish", NULL},
                          "is not a shell known here",
                          "a completion script for a shell",
-                         "For instance: parley completion bash > "
-                         "~/.local/share/bash-completion/completions/parley"},
+                         "For bash: parley completion bash >\n"
+                         "  ~/.local/share/bash-completion/completions/parley"},
 };
 
 const struct verb_info *verb_info(enum verb verb)

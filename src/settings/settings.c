@@ -108,6 +108,7 @@ int settings_environment(struct settings *settings, char *const *variables,
     struct settings_value *color = &settings->values[OPTION_ID_COLOR];
     if (!no_color || color->origin >= ORIGIN_ENVIRONMENT) return 0;
     if (!(option_info(OPTION_ID_COLOR)->verbs & VERB_BIT(settings->verb))) return 0;
+    settings->no_color = true;
     return put_value(settings, OPTION_ID_COLOR, "never",
                      &(struct put_place){.origin = ORIGIN_ENVIRONMENT, .label = "NO_COLOR"}, why);
 }
@@ -117,7 +118,6 @@ struct file_walk {
     const char *name;
     char *why;
     bool seen[OPTION_ID_COUNT];
-    bool seen_list[OPTION_ID_COUNT];
 };
 
 static int unknown_key(struct file_walk *walk, const char *key, unsigned line)
@@ -134,23 +134,22 @@ static int unknown_key(struct file_walk *walk, const char *key, unsigned line)
     return PARLEY_EUSAGE;
 }
 
-static int visit(void *context, const char *key, const char *value, bool in_list, unsigned line)
+static int visit(void *context, const char *key, const char *value, unsigned item, unsigned line)
 {
     struct file_walk *walk = context;
     enum option_id id = option_find(key, VERB_NODE);
     if (id == OPTION_ID_COUNT || !option_is_setting(id)) return unknown_key(walk, key, line);
     struct put_place place = {.origin = ORIGIN_FILE, .line = line};
     snprintf(place.label, sizeof place.label, "%.300s:%u: %s", walk->name, line, key);
-    if (in_list && !option_repeats(id)) {
+    if (item > 0 && !option_repeats(id)) {
         snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: takes one value, not a list", place.label);
         return PARLEY_EUSAGE;
     }
-    if (walk->seen[id] && !(in_list && walk->seen_list[id])) {
+    if (walk->seen[id] && item < 2) {
         snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: is there twice", place.label);
         return PARLEY_EUSAGE;
     }
     walk->seen[id] = true;
-    walk->seen_list[id] = in_list;
     return put_value(walk->settings, id, value, &place, walk->why);
 }
 
@@ -161,8 +160,12 @@ int settings_file(struct settings *settings, const char *name, const void *bytes
     units_why clause;
     clause[0] = '\0';
     settings->file_name = name;
-    int error = yaml_walk(bytes, size, visit, &walk, clause);
-    if (error && clause[0]) snprintf(why, SETTINGS_WHY_BYTES, "%.300s: %s", name, clause);
+    unsigned line;
+    int error = yaml_walk(bytes, size, visit, &walk, &line, clause);
+    if (error && clause[0] && line > 0)
+        snprintf(why, SETTINGS_WHY_BYTES, "%.300s:%u: %s", name, line, clause);
+    else if (error && clause[0])
+        snprintf(why, SETTINGS_WHY_BYTES, "%.300s: %s", name, clause);
     return error;
 }
 
@@ -215,7 +218,9 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
         snprintf(out, SETTINGS_WHY_BYTES, "file %.900s:%u", settings->file_name, value->line);
         break;
     case ORIGIN_ENVIRONMENT:
-        snprintf(out, SETTINGS_WHY_BYTES, "environment %s", option_variable(id, name));
+        snprintf(out, SETTINGS_WHY_BYTES, "environment %s",
+                 id == OPTION_ID_COLOR && settings->no_color ? "NO_COLOR"
+                                                             : option_variable(id, name));
         break;
     case ORIGIN_FLAG:
         snprintf(out, SETTINGS_WHY_BYTES, "flag");

@@ -98,6 +98,7 @@ struct settings {
 
     const char *config; /* the file to be read, or NULL */
     bool help, version;
+    bool no_color; /* colour is off by NO_COLOR */
 
     const char *file_name; /* for origins; borrowed from settings_file's caller */
     char note[256];        /* a warning for the user, or "" */

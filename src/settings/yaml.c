@@ -15,14 +15,17 @@ enum { KEY_BYTES = 64 };
 struct walk {
     yaml_visit *visit;
     void *context;
+    unsigned *line; /* of what is refused */
     char *why;
     enum place place;
+    unsigned item; /* of the list */
     char key[KEY_BYTES];
 };
 
 static int refuse(struct walk *walk, const yaml_event_t *event, const char *clause)
 {
-    snprintf(walk->why, UNITS_WHY_BYTES, "line %zu: %s", event->start_mark.line + 1, clause);
+    *walk->line = (unsigned)event->start_mark.line + 1;
+    snprintf(walk->why, UNITS_WHY_BYTES, "%s", clause);
     return PARLEY_EUSAGE;
 }
 
@@ -41,9 +44,9 @@ static int on_scalar(struct walk *walk, const yaml_event_t *event)
         return 0;
     case AT_VALUE:
         walk->place = AT_KEY;
-        return walk->visit(walk->context, walk->key, value, false, line);
+        return walk->visit(walk->context, walk->key, value, 0, line);
     case IN_LIST:
-        return walk->visit(walk->context, walk->key, value, true, line);
+        return walk->visit(walk->context, walk->key, value, ++walk->item, line);
     default:
         return refuse(walk, event, "a settings file is a list of `name: value`");
     }
@@ -75,6 +78,7 @@ static int on_event(struct walk *walk, const yaml_event_t *event)
             return refuse(walk, event, "a settings file is a list of `name: value`");
         if (walk->place != AT_VALUE) return refuse(walk, event, "settings can't be nested");
         walk->place = IN_LIST;
+        walk->item = 0;
         return 0;
     case YAML_SEQUENCE_END_EVENT:
         walk->place = AT_KEY;
@@ -84,23 +88,27 @@ static int on_event(struct walk *walk, const yaml_event_t *event)
     }
 }
 
-static int blame_parser(const yaml_parser_t *parser, units_why why)
+static int blame_parser(const yaml_parser_t *parser, unsigned *line, units_why why)
 {
     if (parser->error == YAML_MEMORY_ERROR) {
         snprintf(why, UNITS_WHY_BYTES, "does not fit in memory");
         return PARLEY_ENOMEM;
     }
-    size_t line = parser->problem_mark.line + 1;
+    *line = 0;
     if (parser->error == YAML_READER_ERROR)
         snprintf(why, UNITS_WHY_BYTES, "byte %zu: %s", parser->problem_offset, parser->problem);
-    else
-        snprintf(why, UNITS_WHY_BYTES, "line %zu: %s", line, parser->problem);
+    else {
+        *line = (unsigned)parser->problem_mark.line + 1;
+        snprintf(why, UNITS_WHY_BYTES, "%s", parser->problem);
+    }
     return PARLEY_EUSAGE;
 }
 
-int yaml_walk(const void *bytes, size_t size, yaml_visit *visit, void *context, units_why why)
+int yaml_walk(const void *bytes, size_t size, yaml_visit *visit, void *context, unsigned *line,
+              units_why why)
 {
-    struct walk walk = {.visit = visit, .context = context, .why = why, .place = OUTSIDE};
+    struct walk walk = {.visit = visit, .context = context, .line = line, .why = why};
+    *line = 0;
     yaml_parser_t parser;
     if (size > YAML_FILE_BYTES_MAX) {
         snprintf(why, UNITS_WHY_BYTES, "a settings file of %zu bytes is too large (at most 1 MiB)",
@@ -116,7 +124,7 @@ int yaml_walk(const void *bytes, size_t size, yaml_visit *visit, void *context, 
     for (bool more = true; more && !error;) {
         yaml_event_t event;
         if (!yaml_parser_parse(&parser, &event)) {
-            error = blame_parser(&parser, why);
+            error = blame_parser(&parser, line, why);
             break;
         }
         more = event.type != YAML_STREAM_END_EVENT;

@@ -20,15 +20,14 @@
 
 enum { YAML_FILE_BYTES_MAX = 1 << 20 };
 
-enum { YAML_MESSAGE_BYTES = 1024 };
-
-/* Called for each scalar value; in_list: it is an item of a list. Strings live until it returns.
- * A non-zero return stops the walk and is returned; the callee has told why. */
-typedef int yaml_visit(void *context, const char *key, const char *value, bool in_list,
+/* Called for each scalar value; item: its number in a list, from 1; 0: no list. Strings live until
+ * it returns. A non-zero return stops the walk and is returned; the callee has told why. */
+typedef int yaml_visit(void *context, const char *key, const char *value, unsigned item,
                        unsigned line);
 
-/* PARLEY_EUSAGE with `line 3: ...` or another whole clause in why; the visitor's error. */
+/* PARLEY_EUSAGE or PARLEY_ENOMEM with a clause in why and its line in *line (0: the whole file);
+ * the visitor's error, with why untouched. */
 PARLEY_CHECK int yaml_walk(const void *bytes, size_t size, yaml_visit *visit, void *context,
-                           units_why why);
+                           unsigned *line, units_why why);
 
 #endif

@@ -1,0 +1,136 @@
+/* lines.h: the JSON lines of --json: built from small structs, and parsed back into the same.
+ *
+ * One object a line: `event`, `t` (seconds), for a node's lines `node`, then the event's fields in
+ * fixed order. Numbers that are not finite and strings that are NULL become null, and null becomes
+ * NAN and NULL again. Integers of 64 bits are exact in what is built; the parser keeps 53 bits.
+ * Thread rule: pure.
+ */
+#ifndef PARLEY_REPORT_LINES_H
+#define PARLEY_REPORT_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parley/error.h"
+
+enum report_event {
+    REPORT_STARTED,
+    REPORT_PROGRESS,
+    REPORT_MEMBER,
+    REPORT_FAULT,
+    REPORT_PHASE,
+    REPORT_AGREED,
+    REPORT_ERROR,
+    REPORT_LEDGER,
+    REPORT_SUMMARY,
+    REPORT_EVENT_COUNT
+};
+
+enum { REPORT_LINE_BYTES_MAX = 1 << 20, REPORT_LEDGER_PEERS_MAX = 4096 };
+
+struct report_started {
+    uint64_t pid;
+    const char *listen, *version;
+    uint64_t protocol;
+    const char *data;
+    uint64_t samples;
+    const char *model;
+    uint64_t parameters, seed;
+    const char *blas;
+};
+
+struct report_progress {
+    uint64_t step; /* the node's own */
+    double epoch;  /* the cluster's */
+    double loss, drift, drift_age_s;
+    uint64_t live;
+    double samples_per_s;
+    uint64_t exchanges, bytes_sent;
+};
+
+struct report_member {
+    const char *peer, *state, *reason;
+};
+
+struct report_fault {
+    const char *kind, *target; /* as carried out */
+};
+
+struct report_phase {
+    const char *phase;
+};
+
+struct report_agreed {
+    const char *digest; /* "sha256:" and hex */
+    uint64_t held, known, generation;
+    double drift_before, test_accuracy, test_loss;
+};
+
+struct report_error {
+    const char *code, *message, *hint; /* code: "PARLEY_ENETWORK" */
+};
+
+/* What a node applied from exchanges with one boot of a peer. */
+struct report_ledger_peer {
+    const char *boot, *name;
+    uint64_t applied;
+    double mass;     /* sum of <r, d> over the deltas applied */
+    double mass_abs; /* sum of |<r, d>| */
+};
+
+/* A node's account at its end. */
+struct report_ledger {
+    const char *boot; /* hex */
+    struct report_ledger_peer *peers;
+    size_t peer_count;
+    uint64_t started, committed, applied, aborted, dropped, in_doubt;
+};
+
+struct report_summary {
+    bool ok;
+    uint64_t nodes, live, agreed, known;
+    const char *digest; /* NULL where there is more than one */
+    const char *strategy;
+    double test_accuracy, worst_accuracy, test_loss, drift_before, epochs;
+    uint64_t steps, samples, exchanges, exchanges_dropped, bytes_sent;
+    double mass_error, mass_dropped, wall_s, time_to_target_s;
+    bool sim; /* has the three below */
+    double virtual_s;
+    const char *run_hash;
+    double node_steps_per_s;
+};
+
+struct report_line {
+    enum report_event event;
+    double t;
+    const char *node; /* NULL where the line is about none */
+    union {
+        struct report_started started;
+        struct report_progress progress;
+        struct report_member member;
+        struct report_fault fault;
+        struct report_phase phase;
+        struct report_agreed agreed;
+        struct report_error error;
+        struct report_ledger ledger;
+        struct report_summary summary;
+    } as;
+    void *json; /* of a parsed line: owns its strings; NULL for lines to be built */
+};
+
+const char *report_event_text(enum report_event event);
+
+/* The line with its newline, to be freed by the caller; NULL when out of memory. Strings that are
+ * not UTF-8 have each bad byte replaced. */
+char *report_line_text(const struct report_line *line);
+
+/* Parses one line (with or without its newline) of a child process. Fields that are absent are 0,
+ * NAN or NULL; unknown ones are ignored. To be closed if 0 is returned.
+ * PARLEY_EMALFORMED: no object, no known event, a field of the wrong type. PARLEY_ELIMIT: a line
+ * over 1 MiB, a ledger of over 4096 peers. PARLEY_ENOMEM. */
+PARLEY_CHECK int report_line_parse(struct report_line *line, const char *bytes, size_t size);
+
+void report_line_close(struct report_line *line);
+
+#endif

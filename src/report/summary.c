@@ -1,0 +1,67 @@
+/* summary.c: a label, a fact, and at column 51 (for the digest's line earlier) a second fact. */
+#include "report/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/human.h"
+#include "report/text.h"
+
+enum { LABEL_COLUMNS = 10, FACT_COLUMNS = 37, DIGEST_SHOWN = 7 + 12 };
+
+/* Adds label and fact, both padded; a longer fact still keeps its distance. */
+static void add_fact(struct text *text, const char *label, struct text *fact)
+{
+    char *bytes = text_take(fact);
+    if (!bytes) {
+        text->failed = true;
+        return;
+    }
+    text_column(text, label, LABEL_COLUMNS);
+    int columns = (int)text_width(bytes);
+    text_column(text, bytes, columns > FACT_COLUMNS ? columns : FACT_COLUMNS);
+    text_add(text, "    ");
+    free(bytes);
+}
+
+static void add_agreed(struct text *text, const struct summary *summary)
+{
+    char drift[HUMAN_BYTES];
+    text_column(text, "agreed", LABEL_COLUMNS);
+    text_add(text, "%llu of %llu nodes     ", (unsigned long long)summary->agreed,
+             (unsigned long long)summary->nodes);
+    if (summary->digest)
+        text_add(text, "digest %.*s%s", DIGEST_SHOWN, summary->digest,
+                 strlen(summary->digest) > DIGEST_SHOWN ? "…" : "");
+    else
+        text_add(text, "no common digest");
+    text_add(text, "    drift %s\n", human_drift(drift, summary->drift));
+}
+
+char *summary_text(const struct summary *summary)
+{
+    char one[HUMAN_BYTES], two[HUMAN_BYTES];
+    struct text text, fact;
+    text_init(&text, 1 << 15);
+    text_init(&fact, 1 << 13);
+    add_agreed(&text, summary);
+    if (isfinite(summary->accuracy)) {
+        text_add(&fact, "%.4f on %llu test samples", summary->accuracy,
+                 (unsigned long long)summary->test_samples);
+        add_fact(&text, "accuracy", &fact);
+        text_add(&text, "loss %s\n", human_loss(one, summary->loss));
+    }
+    text_add(&fact, "%.1f epochs, %llu steps, %s", summary->epochs,
+             (unsigned long long)summary->steps, human_seconds(one, summary->wall_s));
+    add_fact(&text, "training", &fact);
+    text_add(&text, "exchanges %llu, %s\n", (unsigned long long)summary->exchanges,
+             human_bytes(two, summary->bytes_sent));
+    if (summary->path) {
+        text_add(&fact, "%s", summary->path);
+        add_fact(&text, "model", &fact);
+        text_add(&text, "check it: parley model verify %s\n", summary->path);
+    }
+    text_close(&fact);
+    return text_take(&text);
+}

@@ -1,0 +1,155 @@
+/* fault_spec.c: the writing of faults and of seed lists. */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings/fault.h"
+#include "settings/seeds.h"
+
+Test(fault_spec, every_part_of_a_fault_is_read)
+{
+    /* Kind and value, the four targets, the two moments, the length. */
+    struct fault_spec fault;
+    units_why why;
+    cr_assert_eq(fault_parse("kill:n3@5s", &fault, why), 0);
+    cr_assert(fault.kind == FAULT_KILL && fault.target == FAULT_NAME);
+    cr_assert_str_eq(fault.name, "n3");
+    cr_assert(fault.when.kind == FAULT_TIME && fault.when.time_us == 5000000);
+    cr_assert_eq(fault.lasting.kind, FAULT_NEVER);
+    cr_assert_eq(fault_parse("slow=4:50%@40%+2s", &fault, why), 0);
+    cr_assert(fault.kind == FAULT_SLOW && fault.value == 4 && fault.target == FAULT_SHARE);
+    cr_assert(fault.share == 0.5 && fault.when.kind == FAULT_BUDGET && fault.when.share == 0.4);
+    cr_assert(fault.lasting.kind == FAULT_TIME && fault.lasting.time_us == 2000000);
+    cr_assert_eq(fault_parse("pause:2@0%+10%", &fault, why), 0);
+    cr_assert(fault.target == FAULT_NUMBER && fault.number == 2);
+    cr_assert(fault.when.kind == FAULT_BUDGET && fault.when.share == 0);
+    cr_assert(fault.lasting.kind == FAULT_BUDGET && fault.lasting.share == 0.1);
+    cr_assert_eq(fault_parse("latency=300ms:n0@1s", &fault, why), 0);
+    cr_assert_eq(fault.latency_us, 300000);
+    cr_assert_eq(fault_parse("loss=0.3:1@1s", &fault, why), 0);
+    cr_assert_eq(fault.value, 0.3);
+    cr_assert_eq(fault_parse("partition:n0,n1|n2,n3@10s+5s", &fault, why), 0);
+    cr_assert_eq(fault.target, FAULT_GROUPS);
+    cr_assert_eq(fault_group_of(fault.name, "n1"), 0);
+    cr_assert_eq(fault_group_of(fault.name, "n2"), 1);
+    cr_assert_eq(fault_group_of(fault.name, "n"), -1);
+    cr_assert_eq(fault_group_of(fault.name, ""), -1);
+}
+
+Test(fault_spec, what_is_no_fault_is_refused_with_the_part_that_is_wrong)
+{
+    /* The clause names the kind, value, target or moment. */
+    const struct {
+        const char *text, *names;
+    } bad[] = {{"", "KIND:TARGET@WHEN"},
+               {"kill", "KIND:TARGET@WHEN"},
+               {"kill:n3", "KIND:TARGET@WHEN"},
+               {"kill@5s:n3", "KIND:TARGET@WHEN"},
+               {"kil:n3@5s", "did you mean \"kill\""},
+               {"kill=3:n3@5s", "value after '='"},
+               {"slow:n3@5s", "how slow"},
+               {"slow=x:n3@5s", "factor"},
+               {"slow=0.5:n3@5s", "factor"},
+               {"loss=2:n3@5s", "probability"},
+               {"latency=5:n3@5s", "time"},
+               {"kill:@5s", "target"},
+               {"kill:0@5s", "target"},
+               {"kill:0%@5s", "target"},
+               {"kill:n 3@5s", "target"},
+               {"kill:n3@", "moment"},
+               {"kill:n3@5", "moment"},
+               {"kill:n3@150%", "moment"},
+               {"kill:n3@5s+2s", "+FOR"},
+               {"pause:n3@5s+", "moment"},
+               {"partition:n0@5s", "groups"},
+               {"partition:n0|@5s", "groups"},
+               {"partition:n0|n0@5s", "groups"},
+               {"partition:n0,n1@5s", "groups"},
+               {"kill:\xff@5s", "clean"}};
+    struct fault_spec fault;
+    units_why why;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(fault_parse(bad[i].text, &fault, why), PARLEY_EUSAGE, "%s", bad[i].text);
+        cr_assert(strstr(why, bad[i].names), "%s: %s", bad[i].text, why);
+    }
+    char text[4000];
+    memset(text, 'n', sizeof text);
+    memcpy(text, "kill:", 5);
+    strcpy(text + sizeof text - 4, "@5s");
+    cr_assert_eq(fault_parse(text, &fault, why), PARLEY_EUSAGE);
+    memset(text, '|', 300);
+    strcpy(text + 300, "@5s");
+    memcpy(text, "partition:", 10);
+    cr_assert_eq(fault_parse(text, &fault, why), PARLEY_EUSAGE);
+}
+
+Test(fault_spec, a_list_is_taken_whole_or_not_at_all)
+{
+    /* One bad fault leaves the list as it was; the number of faults has a limit. */
+    struct faults faults = {0};
+    units_why why;
+    cr_assert_eq(faults_add_list(&faults, "kill:n3@5s  pause:1@40%+2s ", why), 0);
+    cr_assert_eq(faults.count, 2);
+    cr_assert_eq(faults_add_list(&faults, "kill:n1@5s kill:n2", why), PARLEY_EUSAGE);
+    cr_assert_eq(faults.count, 2);
+    cr_assert_eq(faults_add_list(&faults, "  ", why), PARLEY_EUSAGE);
+    int error = 0;
+    for (int i = 0; i < FAULTS_MAX + 1 && !error; i++)
+        error = faults_add_list(&faults, "kill:n3@5s", why);
+    cr_assert_eq(error, PARLEY_EUSAGE);
+    cr_assert_eq(faults.count, FAULTS_MAX);
+    faults_close(&faults);
+}
+
+Test(seeds, a_list_has_addresses_names_to_resolve_and_files)
+{
+    /* Commas separate, blanks do not matter, and each item keeps its kind. */
+    struct seeds seeds = {0};
+    units_why why;
+    cr_assert_eq(seeds_add_list(&seeds, "a:1, [::1]:2,dns:parley.svc:3,@/etc/seeds", why), 0);
+    cr_assert_eq(seeds.count, 4);
+    cr_assert_eq(seeds.items[0].kind, SEED_ADDRESS);
+    cr_assert(seeds.items[1].address.v6 && seeds.items[1].address.port == 2);
+    cr_assert_eq(seeds.items[2].kind, SEED_DNS);
+    cr_assert_str_eq(seeds.items[2].address.host, "parley.svc");
+    cr_assert_eq(seeds.items[3].kind, SEED_FILE);
+    cr_assert_str_eq(seeds.items[3].path, "/etc/seeds");
+    const char *bad[] = {"a:1,", ",", "", "a", "a:0", "@", "dns:a", "b:1,\x01:3"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(seeds_add_list(&seeds, bad[i], why), PARLEY_EUSAGE, "%s", bad[i]);
+        cr_assert_eq(seeds.count, 4);
+    }
+    cr_assert_eq(seeds_add_list(&seeds, "z:9", why), 0);
+    cr_assert_str_eq(seeds.items[4].address.host, "z");
+    seeds_close(&seeds);
+}
+
+Test(seeds, a_peers_file_has_an_item_a_line_and_comments)
+{
+    /* CR LF, blanks, comments and a missing last newline are fine; errors name the line. */
+    static const char file[] = "# ours\r\n n0:7000 # first\r\n\n[::1]:7001";
+    struct seeds seeds = {0};
+    units_why why;
+    cr_assert_eq(seeds_add_file(&seeds, file, strlen(file), why), 0);
+    cr_assert_eq(seeds.count, 2);
+    cr_assert_eq(seeds_add_file(&seeds, "a:1\nb\n", 6, why), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "line 2") && strstr(why, "\"b\""), "%s", why);
+    cr_assert_eq(seeds_add_file(&seeds, "@x\n", 3, why), PARLEY_EUSAGE);
+    cr_assert_eq(seeds_add_file(&seeds, "a:1\0b", 5, why), PARLEY_EUSAGE);
+    cr_assert_eq(seeds.count, 2);
+    cr_assert_eq(seeds_add_file(&seeds, file, 0, why), 0);
+    size_t size = 2 << 20;
+    char *large = malloc(size);
+    memset(large, 'a', size);
+    cr_assert_eq(seeds_add_file(&seeds, large, size, why), PARLEY_EUSAGE);
+    cr_assert_eq(seeds_add_file(&seeds, large, 1 << 20, why), PARLEY_EUSAGE);
+    for (size_t i = 0; i + 4 <= size; i += 4)
+        memcpy(large + i, "a:1\n", 4);
+    cr_assert_eq(seeds_add_file(&seeds, large, 1 << 20, why), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "more than 4096"), "%s", why);
+    cr_assert_eq(seeds.count, 2);
+    free(large);
+    seeds_close(&seeds);
+}

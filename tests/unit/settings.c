@@ -1,0 +1,390 @@
+/* settings.c: flags, environment, file and defaults become one struct, or one line that says why.
+ */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings/list.h"
+#include "settings/nearest.h"
+#include "settings/settings.h"
+
+static struct settings settings;
+static char why[SETTINGS_WHY_BYTES];
+
+/* Loads a command line (blanks separate), an environment (NULL-terminated) and a file. */
+static int load(const char *line, char *const *environment, const char *file)
+{
+    static char copy[16384];
+    static char *argv[64];
+    int argc = 0;
+    snprintf(copy, sizeof copy, "parley %s", line);
+    for (char *word = strtok(copy, " "); word && argc < 63; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    why[0] = '\0';
+    settings_init(&settings);
+    int error = settings_flags(&settings, argc, argv, why);
+    if (!error) error = settings_environment(&settings, environment, why);
+    if (!error && file) error = settings_file(&settings, "x.yaml", file, strlen(file), why);
+    if (!error) error = settings_finish(&settings, why);
+    if (error) settings_close(&settings);
+    return error;
+}
+
+static void expect(const char *line, const char *file, const char *message)
+{
+    cr_assert_eq(load(line, NULL, file), PARLEY_EUSAGE, "%s %s", line, file ? file : "");
+    cr_assert_str_eq(why, message);
+}
+
+Test(settings, run_without_arguments_has_the_defaults_of_the_contract)
+{
+    /* Momentum 0.9, rate 0.05, batch 32, mixing at every step, cosine, four epochs, four nodes. */
+    cr_assert_eq(load("run", NULL, NULL), 0, "%s", why);
+    cr_assert_eq(settings.verb, VERB_RUN);
+    cr_assert_eq(settings.nodes, 4);
+    cr_assert_str_eq(settings.data, "digits");
+    cr_assert_str_eq(settings.model, "mlp:256,128");
+    cr_assert_str_eq(settings.optimizer, "momentum");
+    cr_assert_str_eq(settings.schedule, "cosine");
+    cr_assert_str_eq(settings.topology, "complete");
+    cr_assert_str_eq(settings.partition, "iid");
+    cr_assert(settings.rate == 0.05 && settings.momentum == 0.9 && settings.batch == 32);
+    cr_assert(settings.mix_every == 1 && settings.epochs == 4 && settings.eval_samples == 6400);
+    cr_assert(settings.tolerance == 1e-4 && settings.settle_timeout_us == 60000000);
+    cr_assert(settings.leave_timeout_us == 10000000 && settings.steps == 0);
+    cr_assert(settings.strategy == STRATEGY_GOSSIP && settings.quorum == QUORUM_LIVE);
+    cr_assert(settings.level == LEVEL_INFO && settings.progress == WHEN_AUTO);
+    cr_assert_str_eq(settings.out, "parley-model.safetensors");
+    settings_close(&settings);
+    cr_assert_eq(load("sim", NULL, NULL), 0);
+    cr_assert_null(settings.out);
+    cr_assert(settings.compute.low_us == 1000 && settings.latency.low_us == 0);
+    settings_close(&settings);
+    cr_assert_eq(load("node", NULL, NULL), 0);
+    cr_assert(settings.nodes == 0 && settings.listen.port == 0 && settings.min_peers == 0);
+    settings_close(&settings);
+}
+
+Test(settings, every_fallback_of_the_table_is_a_valid_value)
+{
+    /* A default that its own parser refuses would make a verb unusable. */
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        settings_init(&settings);
+        settings.verb = (enum verb)verb;
+        cr_assert_eq(settings_finish(&settings, why), 0, "%s", why);
+        settings_close(&settings);
+    }
+}
+
+Test(settings, a_flag_beats_the_environment_which_beats_the_file_which_beats_the_default)
+{
+    /* Each rank once with all lower ones present; each value knows where it came from. */
+    char *environment[] = {"HOME=/", "PARLEY_LR=0.2", "PARLEY_BATCH=64", NULL};
+    char origin[SETTINGS_WHY_BYTES];
+    static const char file[] = "lr: 0.3\nbatch: 128\n\nmomentum: 0.5\n";
+    cr_assert_eq(load("run --lr 0.1", environment, file), 0, "%s", why);
+    cr_assert(settings.rate == 0.1 && settings.batch == 64 && settings.momentum == 0.5);
+    cr_assert_str_eq(settings_origin_text(&settings, OPTION_ID_LR, origin), "flag");
+    cr_assert_str_eq(settings_origin_text(&settings, OPTION_ID_BATCH, origin),
+                     "environment PARLEY_BATCH");
+    cr_assert_str_eq(settings_origin_text(&settings, OPTION_ID_MOMENTUM, origin), "file x.yaml:4");
+    cr_assert_str_eq(settings_origin_text(&settings, OPTION_ID_SEED, origin), "default");
+    cr_assert_str_eq(settings_origin_text(&settings, OPTION_ID_TEST, origin), "unset");
+    settings_close(&settings);
+}
+
+Test(settings, a_value_that_loses_is_judged_all_the_same)
+{
+    /* A bad value in the file is an error even where a flag overrides it. */
+    char *environment[] = {"PARLEY_LR=fast", NULL};
+    expect("run --lr 0.1", "lr: fast\n", "x.yaml:1: lr: \"fast\" is not a number");
+    cr_assert_eq(load("run --lr 0.1", environment, NULL), PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "PARLEY_LR: \"fast\" is not a number");
+}
+
+Test(settings, bad_flags_name_themselves_and_the_nearest)
+{
+    /* One line each: the flag, the value, what is valid, what was meant. */
+    expect("run --strategy gosip", NULL,
+           "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
+           "(valid: gossip, none)");
+    expect("run --strateg gossip", NULL,
+           "\"--strateg\" is not an option of run; did you mean --strategy? "
+           "(parley help run lists them)");
+    expect("node --fault kill:n0@5s", NULL, "--fault is an option of run and sim, not of node");
+    expect("run --quiet=3", NULL, "--quiet takes no value");
+    expect("run --lr", NULL, "--lr: needs a value, RATE");
+    expect("run -z", NULL, "\"-z\" is not an option of run (parley help run lists them)");
+    expect("run --model mpl:3", NULL,
+           "--model: \"mpl:3\" is not a model; did you mean \"mlp:\"? (valid: softmax, mlp:...)");
+    expect("rnu", NULL, "\"rnu\" is not a verb; did you mean \"run\"? (parley help lists them)");
+    expect("run x", NULL, "\"x\": parley run takes no operands; flags begin with --");
+    expect("topology rign", NULL,
+           "\"rign\" is not a topology; did you mean \"ring\"? "
+           "(valid: complete, ring, torus, exponential)");
+    expect("model", NULL, "parley model needs inspect|eval|verify FILE");
+    expect("status a:1 b:2", NULL, "\"b:2\": parley status takes only [HOST:PORT]");
+}
+
+Test(settings, abbreviated_flags_are_refused_in_every_form)
+{
+    /* getopt_long alone would take them: with a value apart, attached, missing, and for switches.
+     */
+    const char *lines[] = {"run --mix 3", "run --mix=3", "run --mix", "run --quie",
+                           "run --batc 3 --lr 0.1"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cr_assert_eq(load(lines[i], NULL, NULL), PARLEY_EUSAGE, "%s", lines[i]);
+        cr_assert(strstr(why, "is not an option of run; did you mean --"), "%s", why);
+    }
+    cr_assert_eq(load("run --mix-every=3 -n 8 -qo m.st --name", NULL, NULL), PARLEY_EUSAGE);
+    cr_assert_eq(load("run --mix-every=3 -n 8 -qo m.st --lr --batch", NULL, NULL), PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "--lr: \"--batch\" is not a number");
+    cr_assert_eq(load("run --mix-every=3 -n 8 -qo m.st", NULL, NULL), 0, "%s", why);
+    cr_assert(settings.mix_every == 3 && settings.nodes == 8 && settings.quiet);
+    cr_assert_eq(settings.level, LEVEL_ERROR);
+    cr_assert_str_eq(settings.out, "m.st");
+    settings_close(&settings);
+}
+
+Test(settings, help_and_version_need_nothing)
+{
+    /* They win over any verb; help knows what it is asked about. */
+    cr_assert_eq(load("", NULL, NULL), 0);
+    cr_assert(settings.verb == VERB_HELP && settings.topic == -1);
+    cr_assert_eq(load("--version", NULL, NULL), 0);
+    cr_assert_eq(settings.verb, VERB_VERSION);
+    cr_assert_eq(load("model --help", NULL, NULL), 0, "%s", why);
+    cr_assert(settings.verb == VERB_HELP && settings.topic == VERB_MODEL);
+    settings_close(&settings);
+    cr_assert_eq(load("help sim", NULL, NULL), 0);
+    cr_assert(settings.verb == VERB_HELP && settings.topic == VERB_SIM);
+    settings_close(&settings);
+}
+
+Test(settings, repeatable_flags_gather_and_the_last_of_others_counts)
+{
+    /* Lists grow within one source and are replaced, not mixed, by a higher one. */
+    char *environment[] = {"PARLEY_JOIN=e:1", NULL};
+    cr_assert_eq(
+        load("node --join a:1,b:2 --lr 0.1 --join c:3 --lr 0.2", environment, "join: [f:1, f:2]\n"),
+        0, "%s", why);
+    cr_assert_eq(settings.join.count, 3);
+    cr_assert_str_eq(settings.join.items[2].address.host, "c");
+    cr_assert_eq(settings.rate, 0.2);
+    settings_close(&settings);
+    cr_assert_eq(load("sim", NULL, "fault: [\"kill:n0@5s\", \"slow=2:1@0s\"]\n"), 0, "%s", why);
+    cr_assert_eq(settings.faults.count, 2);
+    settings_close(&settings);
+}
+
+Test(settings, a_settings_file_is_flat_and_strict)
+{
+    /* Unknown and repeated names, lists out of place, and YAML beyond plain values, by line. */
+    expect("run", "lr: 0.1\nstrateg: gossip\n",
+           "x.yaml:2: \"strateg\" is not a setting; did you mean \"strategy\"?");
+    expect("run", "lr: 1\nlr: 2\n", "x.yaml:2: lr: is there twice");
+    expect("run", "join: [a:1]\njoin: [b:1]\n", "x.yaml:2: join: is there twice");
+    expect("run", "lr: [1]\n", "x.yaml:1: lr: takes one value, not a list");
+    expect("run", "lr: &a 1\n", "x.yaml:1: anchors are not allowed");
+    expect("run", "lr: *a\n", "x.yaml:1: aliases are not allowed");
+    expect("run", "lr: !!int 3\n", "x.yaml:1: tags are not allowed");
+    expect("run", "lr: {a: b}\n", "x.yaml:1: settings can't be nested");
+    expect("run", "join: [[a]]\n", "x.yaml:1: settings can't be nested");
+    expect("run", "? [a]\n: b\n", "x.yaml:1: settings can't be nested");
+    expect("run", "- lr\n", "x.yaml:1: a settings file is a list of `name: value`");
+    expect("run", "lr\n", "x.yaml:1: a settings file is a list of `name: value`");
+    expect("run", "lr: 1\n---\nlr: 2\n", "x.yaml:2: a second document is not allowed");
+    expect("run", "lr: \"a\\0b\"\n", "x.yaml:1: a zero byte is not allowed");
+    expect("run", "lr:\n", "x.yaml:1: lr: \"\" is empty");
+    expect("run", "insecure: yes\n", "x.yaml:1: insecure: \"yes\" is neither true nor false");
+    expect("run", "config: y.yaml\n", "x.yaml:1: \"config\" is not a setting");
+    expect("run", "out: \xff\n", "x.yaml: byte 5: invalid leading UTF-8 octet");
+    cr_assert_eq(load("run", NULL, "# nothing\n"), 0);
+    settings_close(&settings);
+    cr_assert_eq(load("run", NULL, "verbose: false\n"), 0);
+    cr_assert_not(settings.verbose);
+    settings_close(&settings);
+}
+
+Test(settings, a_large_or_deep_file_is_refused_at_once)
+{
+    /* 10 MB by the limit; a megabyte of brackets and of aliases by their first. */
+    size_t size = 10000000;
+    char *bytes = malloc(size);
+    memset(bytes, '[', size);
+    settings_init(&settings);
+    settings.verb = VERB_RUN;
+    cr_assert_eq(settings_file(&settings, "x.yaml", bytes, size, why), PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "x.yaml: a settings file of 10000000 bytes is too large (at most 1 MiB)");
+    cr_assert_eq(settings_file(&settings, "x.yaml", bytes, 1 << 20, why), PARLEY_EUSAGE);
+    memcpy(bytes, "join: ", 6);
+    cr_assert_eq(settings_file(&settings, "x.yaml", bytes, 1 << 20, why), PARLEY_EUSAGE);
+    memset(bytes, 'a', 1 << 20);
+    cr_assert_eq(settings_file(&settings, "x.yaml", bytes, 1 << 20, why), PARLEY_EUSAGE);
+    memcpy(bytes, "out: ", 5);
+    cr_assert_eq(settings_file(&settings, "x.yaml", bytes, 1 << 20, why), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "aaa…\" is too long"), "%s", why);
+    settings_close(&settings);
+    free(bytes);
+}
+
+Test(settings, no_cut_or_flipped_byte_of_a_file_breaks_the_reader)
+{
+    /* Every prefix, and every byte with each bit flipped: an error or not, never more. */
+    static const char file[] = "lr: 0.1\njoin: [a:1, '[::1]:2']\nfault: \"kill:n0@3s\"\n"
+                               "model: mlp:256,128 # all\nout: \"caf\xc3\xa9\\u00e9\"\n";
+    for (size_t i = 0; i < sizeof file; i++) {
+        for (int bit = -1; bit < 8; bit++) {
+            char copy[sizeof file];
+            memcpy(copy, file, sizeof file);
+            if (bit >= 0) copy[i] = (char)(copy[i] ^ (1 << bit));
+            settings_init(&settings);
+            settings.verb = VERB_RUN;
+            size_t size = bit < 0 ? i : sizeof file - 1;
+            int error = settings_file(&settings, "x.yaml", copy, size, why);
+            if (!error) error = settings_finish(&settings, why);
+            cr_assert(error == 0 || (error == PARLEY_EUSAGE && why[0]));
+            settings_close(&settings);
+        }
+    }
+}
+
+Test(settings, hostile_values_are_quoted_short_and_clean)
+{
+    /* Long values are clipped, control bytes and bad UTF-8 are escaped, in every message. */
+    char line[8192];
+    size_t length = (size_t)snprintf(line, sizeof line, "run --out ");
+    memset(line + length, 'a', 5000);
+    line[length + 5000] = '\0';
+    cr_assert_eq(load(line, NULL, NULL), PARLEY_EUSAGE);
+    cr_assert(strlen(why) < 200 && strstr(why, "too long"), "%s", why);
+    expect("run --out a\xff\x1b[31m", NULL,
+           "--out: \"a\\xff\\x1b[31m\" is not clean text (UTF-8 without control characters)");
+    expect("node --name ../x", NULL,
+           "--name: \"../x\" is not a name (1 to 63 letters, digits, '.', '_', '-')");
+    expect("run --out=", NULL, "--out: \"\" is empty");
+    memset(line, 'x', sizeof line - 1);
+    memcpy(line, "run --", 6);
+    line[sizeof line - 1] = '\0';
+    cr_assert_eq(load(line, NULL, NULL), PARLEY_EUSAGE);
+    cr_assert(strlen(why) < 200, "%s", why);
+    memset(line, '\x01', sizeof line - 1);
+    cr_assert_eq(load(line, NULL, NULL), PARLEY_EUSAGE);
+    cr_assert(strlen(why) < 400, "%s", why);
+}
+
+Test(settings, settings_that_do_not_go_together_are_refused)
+{
+    /* Each is right by itself. */
+    expect("node --quorum majority", NULL,
+           "--quorum: \"majority\" needs --nodes N, the number that it is a majority of");
+    expect("run --min-peers 4", NULL,
+           "--min-peers: \"4\" other nodes can't be alive among 4 (--nodes)");
+    expect("run -qv", NULL, "--quiet and --verbose exclude each other");
+    expect("run --fault kill:n4@5s", NULL, "--fault: \"n4\" is not a node (n0 to n3)");
+    expect("run --fault kill:n01@5s", NULL, "--fault: \"n01\" is not a node (n0 to n3)");
+    expect("run --fault kill:5@5s", NULL, "--fault: \"kill\" of 5 nodes, but there are 4");
+    expect("run --fault clog:n1@5s", NULL, "--fault: \"clog\" is possible in parley sim only");
+    expect("sim --fault partition:n0|n9@5s", NULL, "--fault: \"n9\" is not a node (n0 to n3)");
+    expect("node --shard 4/4", NULL,
+           "--shard: \"4/4\" names a share past the last (I runs from 0 to N-1)");
+    expect("node --listen 0.0.0.0:7000", NULL,
+           "--listen: \"0.0.0.0:7000\" can be reached from other machines, and there is no key "
+           "yet; --insecure allows it");
+    expect("node --advertise a:0", NULL, "--advertise: \"a:0\" has port 0, which can't be dialled");
+    cr_assert_eq(
+        load("node --quorum majority --nodes 5 --shard 3/4 --listen [::]:1 --insecure", NULL, NULL),
+        0, "%s", why);
+    cr_assert(settings.shard.index == 3 && settings.shard.count == 4);
+    settings_close(&settings);
+}
+
+Test(settings, a_budget_given_replaces_the_four_epochs)
+{
+    /* Four epochs are the budget only where there is none. */
+    const char *lines[] = {"run --steps 10", "run --time 10s", "run --target-accuracy 0.97"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cr_assert_eq(load(lines[i], NULL, NULL), 0, "%s", why);
+        cr_assert_eq(settings.epochs, 0);
+        settings_close(&settings);
+    }
+    cr_assert_eq(load("run --steps 10 --epochs 2", NULL, NULL), 0);
+    cr_assert(settings.epochs == 2 && settings.steps == 10);
+    settings_close(&settings);
+}
+
+Test(settings, the_environment_is_strict_in_values_and_patient_in_names)
+{
+    /* Foreign PARLEY_ names pass; a near miss leaves a note; NO_COLOR holds unless overruled. */
+    char *foreign[] = {"PARLEY_PORT_7000_TCP=tcp://10.0.0.1:7000",
+                       "PARLEY_LR",
+                       "PARLEY_=x",
+                       "PARLEY_HELP=true",
+                       "PARLEY_FAULT=nonsense",
+                       "NO_COLOR=1",
+                       NULL};
+    cr_assert_eq(load("node", foreign, NULL), 0, "%s", why);
+    cr_assert_eq(settings.note[0], '\0');
+    cr_assert_eq(settings.color, WHEN_NEVER);
+    settings_close(&settings);
+    cr_assert_eq(load("node --color always", foreign, NULL), 0);
+    cr_assert_eq(settings.color, WHEN_ALWAYS);
+    settings_close(&settings);
+    char *near[] = {"PARLEY_MIX_EVRY=3", "NO_COLOR=", NULL};
+    cr_assert_eq(load("node", near, NULL), 0);
+    cr_assert(strstr(settings.note, "did you mean PARLEY_MIX_EVERY"), "%s", settings.note);
+    cr_assert_eq(settings.color, WHEN_AUTO);
+    settings_close(&settings);
+}
+
+Test(settings, what_was_given_is_forwarded_to_a_child_and_loads_the_same)
+{
+    /* run's settings reach its nodes, without defaults and without those of run itself. */
+    char **arguments;
+    size_t count;
+    cr_assert_eq(load("run --lr 0.1 -n 8 --json - -v --model mlp:64 --fault kill:n0@1s", NULL,
+                      "momentum: 0.5\nquiet: false\n"),
+                 0, "%s", why);
+    cr_assert_eq(settings_forward(&settings, VERB_NODE, &arguments, &count), 0);
+    const char *expected[] = {"--model=mlp:64", "--lr=0.1", "--momentum=0.5", "--verbose"};
+    cr_assert_eq(count, 4);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_str_eq(arguments[i], expected[i]);
+    cr_assert_null(arguments[count]);
+    free(arguments);
+    settings_close(&settings);
+}
+
+Test(settings, check_lists_each_setting_with_its_origin)
+{
+    /* A line a setting: name, value, origin. */
+    cr_assert_eq(load("check --lr 0.1", NULL, "batch: 8\n"), 0, "%s", why);
+    char *text = settings_list_text(&settings);
+    cr_assert(strstr(text, "lr               0.1                             flag\n"), "%s", text);
+    cr_assert(strstr(text, "batch            8                               file x.yaml:1\n"));
+    cr_assert(strstr(text, "compute          -                               unset\n"));
+    free(text);
+    settings_close(&settings);
+}
+
+Test(nearest, a_slip_is_near_and_another_word_is_not)
+{
+    /* Swaps cost one; what differs in more than a third of its letters is no guess. */
+    cr_assert_eq(nearest_distance("gossip", "gossip"), 0);
+    cr_assert_eq(nearest_distance("gosip", "gossip"), 1);
+    cr_assert_eq(nearest_distance("gosspi", "gossip"), 1);
+    cr_assert_eq(nearest_distance("", "abc"), 3);
+    struct nearest nearest = nearest_start("wombat");
+    nearest_try(&nearest, "gossip");
+    nearest_try(&nearest, "none");
+    cr_assert_null(nearest_take(&nearest));
+    char word[10000];
+    memset(word, 'g', sizeof word - 1);
+    word[sizeof word - 1] = '\0';
+    nearest = nearest_start(word);
+    nearest_try(&nearest, "gossip");
+    cr_assert_null(nearest_take(&nearest));
+}

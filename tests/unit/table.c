@@ -1,0 +1,126 @@
+/* table.c: what people see: the summary, the live table, human figures. */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/human.h"
+#include "report/summary.h"
+#include "report/table.h"
+#include "report/text.h"
+
+Test(summary, an_agreed_run_ends_with_the_four_lines_of_the_contract)
+{
+    /* Labels, figures and columns as promised. */
+    struct summary summary = {.agreed = 4,
+                              .nodes = 4,
+                              .digest = "sha256:9f2c00112233445566",
+                              .drift = 0,
+                              .accuracy = 0.9762,
+                              .loss = 0.0791,
+                              .test_samples = 10000,
+                              .epochs = 4,
+                              .steps = 7500,
+                              .wall_s = 12.4,
+                              .exchanges = 1872,
+                              .bytes_sent = 1500000000,
+                              .path = "parley-model.safetensors"};
+    char *text = summary_text(&summary);
+    cr_assert_str_eq(
+        text, "agreed    4 of 4 nodes     digest sha256:9f2c00112233…    drift 0\n"
+              "accuracy  0.9762 on 10000 test samples             loss 0.0791\n"
+              "training  4.0 epochs, 7500 steps, 12.4 s           exchanges 1872, 1.5 GB\n"
+              "model     parley-model.safetensors                 check it: parley model verify "
+              "parley-model.safetensors\n");
+    free(text);
+}
+
+Test(summary, what_is_not_known_is_left_out)
+{
+    /* No common digest, no test data, no file. */
+    struct summary summary = {.agreed = 2, .nodes = 4, .drift = 3e-4, .accuracy = NAN};
+    char *text = summary_text(&summary);
+    cr_assert(strstr(text, "agreed    2 of 4 nodes     no common digest    drift 3.0e-04\n"));
+    cr_assert_null(strstr(text, "accuracy"));
+    cr_assert_null(strstr(text, "model"));
+    free(text);
+}
+
+static const struct table_row rows[] = {
+    {"n0", 12345, "train", 1234, 0.453, 0.2134, 3.1e-4, 23400, 4},
+    {"a-machine-of-a-long-name", 4194304, "settle", 123456789, 7, 1e9, 1e-300, 1e12, 1000},
+    {"n2", 0, "dead", 0, NAN, NAN, NAN, NAN, 0},
+    {"\xc3\xa9t\xc3\xa9", 1, "done", 1, -1, -INFINITY, INFINITY, -1, 4}};
+
+/* Columns of the widest line. */
+static size_t width_of(const char *text)
+{
+    size_t widest = 0;
+    while (*text) {
+        char line[4096];
+        size_t length = strcspn(text, "\n");
+        cr_assert_lt(length, sizeof line);
+        memcpy(line, text, length);
+        line[length] = '\0';
+        if (text_width(line) > widest) widest = text_width(line);
+        text += length + 1;
+    }
+    return widest;
+}
+
+Test(table, no_line_is_wider_than_the_terminal)
+{
+    /* Long names, large and unknown figures, at every width from 80. */
+    for (unsigned columns = 80; columns <= 200; columns++) {
+        char *text = table_text(&(struct table){rows, 4, 10, columns, false});
+        cr_assert_leq(width_of(text), columns);
+        cr_assert_null(strchr(text, '\x1b'));
+        free(text);
+    }
+}
+
+Test(table, a_row_shows_its_node_and_its_bar)
+{
+    /* The header once, then a line a node; rows past the limit are counted. */
+    char *text = table_text(&(struct table){rows, 1, 10, 80, false});
+    cr_assert_str_eq(
+        text, "node   pid state     step progress                   loss   drift samples/s live\n"
+              "n0   12345 train     1234 ████████▌░░░░░░░░░░  45% 0.2134 3.1e-04     23.4k    4\n");
+    free(text);
+    text = table_text(&(struct table){rows, 4, 1, 80, true});
+    cr_assert(strstr(text, "and 3 more\n"));
+    cr_assert(strchr(text, '\x1b'));
+    free(text);
+}
+
+Test(table, without_a_terminal_there_is_one_plain_line)
+{
+    /* For logs: no bar, no colour. */
+    char *text =
+        table_plain_text(&(struct table_plain){12, 4, 4, 1.82, 0.2134, 3.1e-4, 23400, 0.45});
+    cr_assert_str_eq(text, "12.0 s  4 of 4 alive  epoch 1.82  45%  loss 0.2134  drift 3.1e-04  "
+                           "23.4k samples/s\n");
+    free(text);
+}
+
+Test(human, figures_have_units_and_never_overflow)
+{
+    /* At the edges of each unit. */
+    char out[HUMAN_BYTES];
+    cr_assert_str_eq(human_bytes(out, 812), "812 B");
+    cr_assert_str_eq(human_bytes(out, 1500000000), "1.5 GB");
+    cr_assert_str_eq(human_bytes(out, 999960), "1.0 MB");
+    cr_assert_str_eq(human_bytes(out, UINT64_MAX), "18.4 EB");
+    cr_assert_str_eq(human_seconds(out, 0.314), "0.31 s");
+    cr_assert_str_eq(human_seconds(out, 12.44), "12.4 s");
+    cr_assert_str_eq(human_seconds(out, 192), "3 min 12 s");
+    cr_assert_str_eq(human_seconds(out, 3599.9), "1 h 00 min");
+    cr_assert_str_eq(human_seconds(out, NAN), "-");
+    cr_assert_str_eq(human_loss(out, 0.21344), "0.2134");
+    cr_assert_str_eq(human_loss(out, 12345678), "1e+07");
+    cr_assert_str_eq(human_drift(out, 0), "0");
+    cr_assert_str_eq(human_drift(out, 3.14e-4), "3.1e-04");
+    cr_assert_str_eq(human_rate(out, 950), "950");
+    cr_assert_str_eq(human_rate(out, 1.2e6), "1.20M");
+}
