@@ -187,3 +187,19 @@ Test(mix, every_path_gives_the_same_bits)
         }
     }
 }
+
+Test(mix, sums_have_the_same_bits_under_every_compiler)
+{
+    /* A recorded result: a change of order, signs or contraction would split mixed clusters. */
+    struct rng rng = rng_init(1, 2);
+    struct mix_diff_result result;
+    for (size_t i = 0; i < MAX; i++) {
+        x[i] = (float)(rng_next(&rng) >> 40) * 0x1p-24f - 0.5f;
+        d[i] = (float)(rng_next(&rng) >> 40) * 0x1p-20f - 5;
+    }
+    mix_diff(d, x, MAX, 3, &result);
+    cr_assert_eq(result.norm_sq, 0x1.28d03c1039b51p+18, "%a", result.norm_sq);
+    cr_assert_eq(result.mass, 0x1.24875a47p+9, "%a", result.mass);
+    mix_add(x, d, 1.0f / 3, MAX);
+    cr_assert_eq(mix_norm_sq(x, MAX), 0x1.0a334dab86002p+15, "%a", mix_norm_sq(x, MAX));
+}

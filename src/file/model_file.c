@@ -1,0 +1,203 @@
+/* model_file.c: parley's metadata in a safetensors file.
+ *
+ *   write: the model's tensors, two more for the scaling, and the metadata as strings
+ *   read: the format first (safetensors.c), then each key, then that the last two tensors are the
+ *         scaling; verify hashes what stands before them
+ *
+ * A file without parley's keys (from another program), with a key missing or out of its range, or
+ * with scaling of another size is refused by name.
+ */
+#include "file/model_file.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file/why.h"
+
+#define FORMAT "1"
+#define SHIFT "input.shift"
+#define SCALE "input.scale"
+#define PAIRS 10
+
+static bool text_is_good(const char *text)
+{
+    if (strnlen(text, MODEL_FILE_TEXT_BYTES) == MODEL_FILE_TEXT_BYTES) return false;
+    for (const char *c = text; *c != 0; c++)
+        if (*c < ' ' || *c > '~') return false;
+    return true;
+}
+
+/* all: [tensor_count + 3], filled with the model's tensors and the scaling's. */
+static int list_tensors(struct tensor *all, uint32_t *count, const struct model_meta *meta,
+                        size_t n, const struct tensor *tensors, uint32_t tensor_count)
+{
+    const struct tensor whole = {"vector", 1, {(uint32_t)n}, 0, n};
+    size_t at = 0;
+    if (tensor_count == 0 && (uint64_t)n >> 32 != 0) return PARLEY_ELIMIT;
+    if (tensor_count == 0) all[(*count)++] = whole;
+    for (uint32_t t = 0; t < tensor_count; t++)
+        all[(*count)++] = tensors[t];
+    for (uint32_t t = 0; t < *count; t++)
+        at += all[t].count;
+    if (at != n) return PARLEY_EUSAGE;
+    if (meta->scaling == 0) return 0;
+    size_t k = meta->scaling;
+    all[(*count)++] = (struct tensor){SHIFT, 1, {meta->scaling}, n, k};
+    all[(*count)++] = (struct tensor){SCALE, 1, {meta->scaling}, n + k, k};
+    return 0;
+}
+
+int model_file_header(const struct model_meta *meta, size_t n, const struct tensor *tensors,
+                      uint32_t tensor_count, uint8_t **header, size_t *header_size)
+{
+    char run[17], digest[DIGEST_TEXT_BYTES], number[5][11];
+    const uint32_t numbers[5] = {meta->features, meta->classes, meta->channels, meta->height,
+                                 meta->width};
+    if (!text_is_good(meta->model) || !text_is_good(meta->data)) return PARLEY_EUSAGE;
+    if (tensor_count > SAFETENSORS_TENSORS_MAX - 2) return PARLEY_ELIMIT;
+    snprintf(run, sizeof run, "%016" PRIx64, meta->run);
+    digest_text(meta->digest, digest);
+    for (int i = 0; i < 5; i++)
+        snprintf(number[i], sizeof number[i], "%" PRIu32, numbers[i]);
+    const struct safetensors_pair pairs[PAIRS] = {
+        {"parley", FORMAT},      {"model", meta->model}, {"data", meta->data},
+        {"features", number[0]}, {"classes", number[1]}, {"channels", number[2]},
+        {"height", number[3]},   {"width", number[4]},   {"run", run},
+        {"digest", digest},
+    };
+    uint32_t count = 0;
+    struct tensor *all = calloc((size_t)tensor_count + 3, sizeof *all);
+    if (all == NULL) return PARLEY_ENOMEM;
+    int error = list_tensors(all, &count, meta, n, tensors, tensor_count);
+    if (error == 0) error = safetensors_header(all, count, pairs, PAIRS, header, header_size);
+    free(all);
+    return error;
+}
+
+static int read_text(const struct safetensors *file, const char *key, char *text, char *why,
+                     size_t why_size)
+{
+    const char *value = safetensors_metadata(file, key);
+    if (value == NULL)
+        return why_set(PARLEY_EDATA, why, why_size, "metadata \"%s\" is missing", key);
+    if (!text_is_good(value))
+        return why_set(PARLEY_EDATA, why, why_size, "metadata \"%s\" is too long or not printable",
+                       key);
+    memcpy(text, value, strlen(value) + 1);
+    return 0;
+}
+
+/* Digits of `base` only: no sign, no space, nothing after them. */
+static int read_number(const struct safetensors *file, const char *key, int base, uint64_t max,
+                       uint64_t *number, char *why, size_t why_size)
+{
+    char text[MODEL_FILE_TEXT_BYTES];
+    int error = read_text(file, key, text, why, why_size);
+    if (error != 0) return error;
+    size_t length = strlen(text);
+    const char *digits = base == 16 ? "0123456789abcdef" : "0123456789";
+    *number = 0;
+    if (length >= 1 && length <= 16 && strspn(text, digits) == length)
+        *number = strtoull(text, NULL, base);
+    else
+        length = 0;
+    if (length == 0 || *number > max)
+        return why_set(PARLEY_EDATA, why, why_size, "metadata \"%s\" is no valid number: \"%.40s\"",
+                       key, text);
+    return 0;
+}
+
+static int read_meta(struct model_meta *meta, const struct safetensors *file, char *why,
+                     size_t why_size)
+{
+    static const char *const keys[5] = {"features", "classes", "channels", "height", "width"};
+    uint32_t *const fields[5] = {&meta->features, &meta->classes, &meta->channels, &meta->height,
+                                 &meta->width};
+    const char *format = safetensors_metadata(file, "parley");
+    if (format == NULL) return why_set(PARLEY_EDATA, why, why_size, "not a model of parley's");
+    if (strcmp(format, FORMAT) != 0)
+        return why_set(PARLEY_EDATA, why, why_size, "format version \"%.8s\"; this parley reads %s",
+                       format, FORMAT);
+    int error = read_text(file, "model", meta->model, why, why_size);
+    if (error == 0) error = read_text(file, "data", meta->data, why, why_size);
+    for (int i = 0; i < 5 && error == 0; i++) {
+        uint64_t number = 0;
+        error = read_number(file, keys[i], 10, UINT32_MAX, &number, why, why_size);
+        *fields[i] = (uint32_t)number;
+    }
+    if (error == 0) error = read_number(file, "run", 16, UINT64_MAX, &meta->run, why, why_size);
+    if (error != 0) return error;
+    const char *digest = safetensors_metadata(file, "digest");
+    if (digest == NULL || digest_parse(digest, meta->digest) != 0)
+        return why_set(PARLEY_EDATA, why, why_size, "metadata \"digest\" is missing or malformed");
+    return 0;
+}
+
+/* Takes the scaling off the end of the tensors. */
+static int split(struct model_file *file, char *why, size_t why_size)
+{
+    const struct safetensors *all = &file->file;
+    const struct tensor *shift = safetensors_tensor(all, SHIFT);
+    const struct tensor *scale = safetensors_tensor(all, SCALE);
+    file->tensors = all->tensors;
+    file->tensor_count = all->tensor_count;
+    file->n = all->floats;
+    file->x = all->data;
+    if (shift != NULL || scale != NULL) {
+        const struct tensor *last = all->tensors + all->tensor_count;
+        if (shift == NULL || scale == NULL || shift != last - 2 || scale != last - 1 ||
+            shift->rank != 1 || scale->rank != 1 || shift->count != scale->count)
+            return why_set(PARLEY_EDATA, why, why_size,
+                           "%s and %s are not the last two tensors, of one length", SHIFT, SCALE);
+        if (shift->count != 1 && shift->count != file->meta.features)
+            return why_set(PARLEY_EDATA, why, why_size, "%s has %zu values for %u features", SHIFT,
+                           shift->count, (unsigned)file->meta.features);
+        file->meta.scaling = (uint32_t)shift->count;
+        file->shift = all->data + shift->offset * 4;
+        file->scale = all->data + scale->offset * 4;
+        file->tensor_count -= 2;
+        file->n = shift->offset;
+    }
+    if (file->n == 0) return why_set(PARLEY_EDATA, why, why_size, "the model has no tensor");
+    return 0;
+}
+
+int model_file_open(struct model_file *file, const uint8_t *bytes, size_t size, char *why,
+                    size_t why_size)
+{
+    *file = (struct model_file){0};
+    int error = safetensors_open(&file->file, bytes, size, why, why_size);
+    if (error != 0) return error;
+    error = read_meta(&file->meta, &file->file, why, why_size);
+    if (error == 0) error = split(file, why, why_size);
+    if (error != 0) model_file_close(file);
+    return error;
+}
+
+int model_file_verify(const struct model_file *file, char *why, size_t why_size)
+{
+    uint8_t digest[DIGEST_BYTES];
+    struct digest hash;
+    int error = digest_init(&hash);
+    if (error == 0)
+        error = digest_add_shape(&hash, file->n, file->tensors, file->tensor_count, file->meta.run);
+    if (error == 0) error = digest_add(&hash, file->x, file->n * 4);
+    if (error == 0) error = digest_end(&hash, digest);
+    digest_close(&hash);
+    if (error != 0) return why_set(error, why, why_size, "out of memory");
+    if (memcmp(digest, file->meta.digest, sizeof digest) == 0) return 0;
+    char stated[DIGEST_TEXT_BYTES], found[DIGEST_TEXT_BYTES];
+    digest_text(file->meta.digest, stated);
+    digest_text(digest, found);
+    return why_set(PARLEY_EDATA, why, why_size, "the file states %s, its tensors hash to %s",
+                   stated, found);
+}
+
+void model_file_close(struct model_file *file)
+{
+    safetensors_close(&file->file);
+    *file = (struct model_file){0};
+}

@@ -1,0 +1,60 @@
+/* model_file.h: a parley model as a safetensors file: tensors, how inputs are scaled, where it is
+ * from.
+ *
+ * The file is header | x | shift | scale. The model's own tensors come first, then input.shift and
+ * input.scale (shape [1] for images, [features] for tables). All of it is a function of the agreed
+ * model and the cluster's settings: no node name and no time, so the file is identical on all
+ * nodes. Thread rule: pure; an open file may be read from any thread.
+ */
+#ifndef PARLEY_FILE_MODEL_FILE_H
+#define PARLEY_FILE_MODEL_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "file/safetensors.h"
+#include "kernels/digest.h"
+#include "parley/error.h"
+#include "train/model.h"
+
+#define MODEL_FILE_TEXT_BYTES 256
+
+/* Enough to rebuild the model and its inputs. */
+struct model_meta {
+    char model[MODEL_FILE_TEXT_BYTES]; /* "mlp:256,128" in its normal form; "" for a bare vector */
+    char data[MODEL_FILE_TEXT_BYTES];  /* "digits"; in a form that is equal on all nodes */
+    uint32_t features, classes;
+    uint32_t channels, height, width; /* 0 for tables */
+    uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
+    uint64_t run;
+    uint8_t digest[DIGEST_BYTES]; /* as digest_model makes it */
+};
+
+/* The bytes to write before x, shift and scale; *header is to be freed. tensors as for digest_model
+ * (none: one named "vector" of shape [n]). PARLEY_EUSAGE for texts that are not printable, for
+ * tensors that do not cover [n] in order, PARLEY_ELIMIT, PARLEY_ENOMEM. */
+PARLEY_CHECK int model_file_header(const struct model_meta *meta, size_t n,
+                                   const struct tensor *tensors, uint32_t tensor_count,
+                                   uint8_t **header, size_t *header_size);
+
+struct model_file {
+    struct model_meta meta;
+    const struct tensor *tensors; /* [tensor_count], the model's only */
+    uint32_t tensor_count;
+    size_t n;                     /* floats in x */
+    const uint8_t *x;             /* [4 * n], not aligned: memcpy from here */
+    const uint8_t *shift, *scale; /* [4 * meta.scaling] each, likewise */
+    struct safetensors file;      /* owned */
+};
+
+/* Reads bytes[size], which must outlive *file. The digest is not recomputed here.
+ * PARLEY_EDATA with the reason in why[why_size], PARLEY_ENOMEM; nothing to close then. */
+PARLEY_CHECK int model_file_open(struct model_file *file, const uint8_t *bytes, size_t size,
+                                 char *why, size_t why_size);
+
+/* Recomputes the digest of x and compares it with the stated one: PARLEY_EDATA if they differ. */
+PARLEY_CHECK int model_file_verify(const struct model_file *file, char *why, size_t why_size);
+
+void model_file_close(struct model_file *file);
+
+#endif

@@ -1,0 +1,254 @@
+/* record.c: the agreement's record there and back.
+ *
+ *   encode: check, then one JSON object, members in the order given
+ *   decode: bounded bytes, strict JSON (every key known, present and of its type), then the same
+ * check
+ *
+ * What can be wrong with a record is said in one line: JSON, a missing or unknown key, a malformed
+ * digest or run id, numbers out of range, and all that record_check names.
+ */
+#include "file/record.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file/why.h"
+
+#define FORMAT 1
+#define TEXT_BYTES 128 /* of a jansson message that is passed on */
+
+static bool name_is_good(const char *name)
+{
+    size_t length = strnlen(name, RECORD_NAME_BYTES);
+    if (length == 0 || length == RECORD_NAME_BYTES) return false;
+    for (const char *c = name; *c != 0; c++)
+        if (*c <= ' ' || *c > '~') return false;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct record_member *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+static int check_names(const struct record *record, char *why, size_t why_size)
+{
+    if (!name_is_good(record->node) || !name_is_good(record->cause))
+        return why_set(PARLEY_EDATA, why, why_size, "node or cause is no printable name");
+    for (uint32_t m = 0; m < record->member_count; m++)
+        if (!name_is_good(record->members[m].name))
+            return why_set(PARLEY_EDATA, why, why_size, "member %u has no printable name",
+                           (unsigned)m);
+    const struct record_member **sorted = calloc(record->member_count + 1u, sizeof *sorted);
+    if (sorted == NULL) return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
+    for (uint32_t m = 0; m < record->member_count; m++)
+        sorted[m] = &record->members[m];
+    if (record->member_count > 1) qsort(sorted, record->member_count, sizeof *sorted, by_name);
+    int error = 0;
+    for (uint32_t m = 1; m < record->member_count && error == 0; m++)
+        if (strcmp(sorted[m - 1]->name, sorted[m]->name) == 0)
+            error = why_set(PARLEY_EDATA, why, why_size, "member %s stands twice", sorted[m]->name);
+    free(sorted);
+    return error;
+}
+
+int record_check(const struct record *record, char *why, size_t why_size)
+{
+    uint32_t held = 0, live = 0, locked = 0, unlocked = 0;
+    if (record->member_count < 1 || record->member_count > RECORD_MEMBERS_MAX)
+        return why_set(PARLEY_EDATA, why, why_size, "%u members; 1 to %d are allowed",
+                       (unsigned)record->member_count, RECORD_MEMBERS_MAX);
+    int error = check_names(record, why, why_size);
+    if (error != 0) return error;
+    for (uint32_t m = 0; m < record->member_count; m++) {
+        const struct record_member *member = &record->members[m];
+        held += member->held;
+        live += member->live;
+        locked += member->locked;
+        unlocked += member->live && !member->locked;
+    }
+    error = PARLEY_EDATA;
+    if (held != record->held)
+        return why_set(error, why, why_size, "says held %u, but %u members hold it",
+                       (unsigned)record->held, (unsigned)held);
+    if (live != record->live)
+        return why_set(error, why, why_size, "says live %u, but %u members are live",
+                       (unsigned)record->live, (unsigned)live);
+    if (record->known < record->member_count)
+        return why_set(error, why, why_size, "says known %u, but lists %u members",
+                       (unsigned)record->known, (unsigned)record->member_count);
+    if (record->majority_of == 0 && (unlocked > 0 || locked == 0))
+        return why_set(error, why, why_size, "%u live members did not lock the digest",
+                       (unsigned)(unlocked > 0 ? unlocked : live));
+    if (record->majority_of > 0 && (uint64_t)locked * 2 <= record->majority_of)
+        return why_set(error, why, why_size, "%u locks are no majority of %u", (unsigned)locked,
+                       (unsigned)record->majority_of);
+    if (record->generation > INT64_MAX)
+        return why_set(error, why, why_size, "the generation is out of range");
+    if (isfinite(record->drift_before) && record->drift_before < 0)
+        return why_set(error, why, why_size, "the drift is negative");
+    return 0;
+}
+
+int record_encode(const struct record *record, char **text)
+{
+    char run[17], digest[DIGEST_TEXT_BYTES], file[DIGEST_TEXT_BYTES];
+    *text = NULL;
+    int error = record_check(record, NULL, 0);
+    if (error != 0) return error == PARLEY_ENOMEM ? error : PARLEY_EUSAGE;
+    snprintf(run, sizeof run, "%016" PRIx64, record->run);
+    digest_text(record->digest, digest);
+    digest_text(record->file, file);
+    json_t *members = json_array();
+    for (uint32_t m = 0; m < record->member_count; m++) {
+        const struct record_member *member = &record->members[m];
+        json_array_append_new(members, json_pack("{s:s, s:b, s:b, s:b}", "name", member->name,
+                                                 "live", member->live, "held", member->held,
+                                                 "locked", member->locked));
+    }
+    json_t *drift = isfinite(record->drift_before) ? json_real(record->drift_before) : json_null();
+    json_t *root = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:I, s:o, s:o}", "parley", FORMAT,
+        "digest", digest, "file", file, "run", run, "node", record->node, "cause", record->cause,
+        "generation", (json_int_t)record->generation, "held", (json_int_t)record->held, "live",
+        (json_int_t)record->live, "known", (json_int_t)record->known, "quorum",
+        record->majority_of > 0 ? "majority" : "live", "nodes", (json_int_t)record->majority_of,
+        "drift_before", drift, "members", members);
+    char *json = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    if (json == NULL) return PARLEY_ENOMEM;
+    size_t length = strlen(json);
+    *text = malloc(length + 2);
+    if (*text != NULL) memcpy(*text, json, length), memcpy(*text + length, "\n", 2);
+    free(json);
+    return *text == NULL ? PARLEY_ENOMEM : 0;
+}
+
+/* Everything in json's strings that needs a size check of its own. */
+struct texts {
+    const char *digest, *file, *run, *node, *cause, *quorum;
+};
+
+static int copy_texts(struct record *record, const struct texts *texts, char *why, size_t why_size)
+{
+    if (digest_parse(texts->digest, record->digest) != 0 ||
+        digest_parse(texts->file, record->file) != 0)
+        return why_set(PARLEY_EDATA, why, why_size, "a digest is malformed");
+    if (strlen(texts->run) != 16 || strspn(texts->run, "0123456789abcdef") != 16)
+        return why_set(PARLEY_EDATA, why, why_size, "the run id is not 16 hexadecimal digits");
+    record->run = strtoull(texts->run, NULL, 16);
+    if (!name_is_good(texts->node) || !name_is_good(texts->cause))
+        return why_set(PARLEY_EDATA, why, why_size, "node or cause is no printable name");
+    memcpy(record->node, texts->node, strlen(texts->node) + 1);
+    memcpy(record->cause, texts->cause, strlen(texts->cause) + 1);
+    bool majority = strcmp(texts->quorum, "majority") == 0;
+    if ((!majority && strcmp(texts->quorum, "live") != 0) || majority != (record->majority_of > 0))
+        return why_set(PARLEY_EDATA, why, why_size, "quorum is neither live nor majority of nodes");
+    return 0;
+}
+
+static int decode_members(struct record *record, json_t *members, char *why, size_t why_size)
+{
+    size_t count = json_array_size(members);
+    if (count < 1 || count > RECORD_MEMBERS_MAX)
+        return why_set(PARLEY_EDATA, why, why_size, "members is no list of 1 to %d",
+                       RECORD_MEMBERS_MAX);
+    record->members = calloc(count, sizeof *record->members);
+    if (record->members == NULL) return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
+    record->member_count = (uint32_t)count;
+    for (uint32_t m = 0; m < record->member_count; m++) {
+        struct record_member *member = &record->members[m];
+        const char *name;
+        int live, held, locked;
+        json_error_t text;
+        if (json_unpack_ex(json_array_get(members, m), &text, JSON_STRICT, "{s:s, s:b, s:b, s:b}",
+                           "name", &name, "live", &live, "held", &held, "locked", &locked) != 0)
+            return why_set(PARLEY_EDATA, why, why_size, "member %u: %.*s", (unsigned)m, TEXT_BYTES,
+                           text.text);
+        if (!name_is_good(name))
+            return why_set(PARLEY_EDATA, why, why_size, "member %u has no printable name",
+                           (unsigned)m);
+        memcpy(member->name, name, strlen(name) + 1);
+        member->live = live;
+        member->held = held;
+        member->locked = locked;
+    }
+    return 0;
+}
+
+static int decode_root(struct record *record, json_t *root, char *why, size_t why_size)
+{
+    struct texts texts;
+    json_t *drift, *members;
+    json_int_t format, generation, counts[4];
+    json_error_t text;
+    if (json_unpack_ex(root, &text, JSON_STRICT,
+                       "{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:I, s:o, s:o}",
+                       "parley", &format, "digest", &texts.digest, "file", &texts.file, "run",
+                       &texts.run, "node", &texts.node, "cause", &texts.cause, "generation",
+                       &generation, "held", &counts[0], "live", &counts[1], "known", &counts[2],
+                       "quorum", &texts.quorum, "nodes", &counts[3], "drift_before", &drift,
+                       "members", &members) != 0)
+        return why_set(PARLEY_EDATA, why, why_size, "%.*s", TEXT_BYTES, text.text);
+    if (format != FORMAT)
+        return why_set(PARLEY_EDATA, why, why_size, "format version %lld; this parley reads %d",
+                       (long long)format, FORMAT);
+    for (int i = 0; i < 4; i++)
+        if (counts[i] < 0 || counts[i] > UINT32_MAX || generation < 0)
+            return why_set(PARLEY_EDATA, why, why_size, "a count is out of range");
+    if (!json_is_number(drift) && !json_is_null(drift))
+        return why_set(PARLEY_EDATA, why, why_size, "drift_before is neither a number nor null");
+    record->generation = (uint64_t)generation;
+    record->held = (uint32_t)counts[0];
+    record->live = (uint32_t)counts[1];
+    record->known = (uint32_t)counts[2];
+    record->majority_of = (uint32_t)counts[3];
+    record->drift_before = json_is_null(drift) ? NAN : json_number_value(drift);
+    int error = copy_texts(record, &texts, why, why_size);
+    return error != 0 ? error : decode_members(record, members, why, why_size);
+}
+
+int record_decode(struct record *record, const uint8_t *bytes, size_t size, char *why,
+                  size_t why_size)
+{
+    json_error_t text;
+    *record = (struct record){0};
+    if (size > RECORD_BYTES_MAX)
+        return why_set(PARLEY_EDATA, why, why_size, "%zu bytes are above the limit of %d", size,
+                       RECORD_BYTES_MAX);
+    json_t *root = json_loadb((const char *)bytes, size, JSON_REJECT_DUPLICATES, &text);
+    if (root == NULL)
+        return why_set(PARLEY_EDATA, why, why_size, "line %d: %.*s", text.line, TEXT_BYTES,
+                       text.text);
+    int error = decode_root(record, root, why, why_size);
+    if (error == 0) error = record_check(record, why, why_size);
+    if (error != 0) record_close(record);
+    json_decref(root);
+    return error;
+}
+
+int record_match(const struct record *record, const uint8_t digest[DIGEST_BYTES],
+                 const uint8_t file[DIGEST_BYTES], uint64_t run, char *why, size_t why_size)
+{
+    if (record->run != run)
+        return why_set(PARLEY_EDATA, why, why_size,
+                       "the record is of run %016" PRIx64 ", the model of run %016" PRIx64,
+                       record->run, run);
+    if (memcmp(record->digest, digest, DIGEST_BYTES) != 0)
+        return why_set(PARLEY_EDATA, why, why_size, "the record is about another model");
+    if (memcmp(record->file, file, DIGEST_BYTES) != 0)
+        return why_set(PARLEY_EDATA, why, why_size,
+                       "the model is the agreed one, but its file was changed");
+    return 0;
+}
+
+void record_close(struct record *record)
+{
+    free(record->members);
+    *record = (struct record){0};
+}

@@ -1,0 +1,155 @@
+/* model_file.c: a parley model there and back, verified, and against a hostile world. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file/model_file.h"
+
+static const struct tensor tensors[] = {{"w", 2, {2, 3}, 0, 6}, {"b", 1, {3}, 6, 3}};
+static const float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, shift[2] = {0.5f, 1}, scale[2] = {2, 3};
+static char why[256];
+
+static struct model_meta meta_of(const struct tensor *table, uint32_t count, uint32_t scaling)
+{
+    struct model_meta meta = {.model = "softmax",
+                              .data = "csv:t.csv",
+                              .features = 2,
+                              .classes = 3,
+                              .scaling = scaling,
+                              .run = UINT64_C(0xfedcba9876543210)};
+    cr_assert_eq(digest_model(x, 9, table, count, meta.run, meta.digest), 0);
+    return meta;
+}
+
+static uint8_t *file_new(const struct model_meta *meta, const struct tensor *table, uint32_t count,
+                         size_t *size)
+{
+    uint8_t *header;
+    size_t at, part = meta->scaling * sizeof(float);
+    cr_assert_eq(model_file_header(meta, 9, table, count, &header, &at), 0);
+    *size = at + sizeof x + 2 * part;
+    uint8_t *bytes = malloc(*size);
+    memcpy(bytes, header, at);
+    memcpy(bytes + at, x, sizeof x);
+    memcpy(bytes + at + sizeof x, shift, part);
+    memcpy(bytes + at + sizeof x + part, scale, part);
+    free(header);
+    return bytes;
+}
+
+Test(model_file, what_was_written_is_read_back_and_verifies)
+{
+    /* With scaling by column, by one pair and with none; with a tensor table and without. */
+    for (uint32_t scaling = 0; scaling <= 2; scaling++) {
+        for (uint32_t count = 0; count <= 2; count += 2) {
+            struct model_meta meta = meta_of(tensors, count, scaling);
+            struct model_file file;
+            size_t size;
+            uint8_t *bytes = file_new(&meta, tensors, count, &size);
+            cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
+            cr_assert_str_eq(file.meta.model, meta.model);
+            cr_assert_str_eq(file.meta.data, meta.data);
+            cr_assert_eq(file.meta.features, 2);
+            cr_assert_eq(file.meta.classes, 3);
+            cr_assert_eq(file.meta.scaling, scaling);
+            cr_assert_eq(file.meta.run, meta.run);
+            cr_assert_eq(file.n, 9);
+            cr_assert_eq(file.tensor_count, count ? 2 : 1);
+            cr_assert_arr_eq(file.x, x, sizeof x);
+            if (scaling > 0) {
+                cr_assert_arr_eq(file.shift, shift, scaling * sizeof(float));
+                cr_assert_arr_eq(file.scale, scale, scaling * sizeof(float));
+            }
+            cr_assert_eq(model_file_verify(&file, why, sizeof why), 0, "%s", why);
+            model_file_close(&file);
+            free(bytes);
+        }
+    }
+}
+
+Test(model_file, no_truncation_opens_and_no_flipped_bit_does_harm)
+{
+    /* Cut anywhere: refused. One bit of x or of the digest flipped: verify tells. */
+    struct model_meta meta = meta_of(tensors, 2, 2);
+    struct model_file file;
+    size_t size;
+    uint8_t *bytes = file_new(&meta, tensors, 2, &size);
+    for (size_t cut = 0; cut < size; cut++)
+        cr_assert_eq(model_file_open(&file, bytes, cut, why, sizeof why), PARLEY_EDATA);
+    size_t x_at = size - sizeof x - 2 * sizeof shift;
+    for (size_t bit = 0; bit < size * 8; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        int error = model_file_open(&file, bytes, size, why, sizeof why);
+        if (bit / 8 >= x_at) cr_assert_eq(error, 0);
+        if (error == 0) {
+            error = model_file_verify(&file, why, sizeof why);
+            if (bit / 8 >= x_at && bit / 8 < x_at + sizeof x) cr_assert_eq(error, PARLEY_EDATA);
+            model_file_close(&file);
+        }
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    free(bytes);
+}
+
+Test(model_file, a_writer_s_mistakes_are_usage_errors)
+{
+    /* Tensors that do not cover x, a tensor with a reserved name, unprintable text. */
+    uint8_t *header;
+    size_t size;
+    struct model_meta meta = meta_of(tensors, 2, 2);
+    cr_assert_eq(model_file_header(&meta, 10, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    struct tensor reserved = {"input.shift", 1, {9}, 0, 9};
+    cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
+    strcpy(meta.data, "a\nb");
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    memset(meta.data, 'a', sizeof meta.data);
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+}
+
+Test(model_file, foreign_and_broken_metadata_is_refused_by_name)
+{
+    /* A plain safetensors file is not a parley model; each key is checked. */
+    static const struct {
+        const char *key, *value, *reason;
+    } cases[] = {
+        {"parley", "2", "format version"},
+        {"features", "-1", "features"},
+        {"features", "4294967296", "features"},
+        {"classes", "", "classes"},
+        {"width", " 1", "width"},
+        {"run", "xyz", "run"},
+        {"run", "00112233445566778", "run"},
+        {"digest", "sha256:00", "digest"},
+        {"model", "a\x1b[2J", "model"},
+        {"features", "3", "input"},
+        {NULL, NULL, NULL},
+    };
+    const char *digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    const struct tensor all[] = {
+        {"w", 1, {3}, 0, 3}, {"input.shift", 1, {2}, 3, 2}, {"input.scale", 1, {2}, 5, 2}};
+    for (int i = 0; i < 11; i++) {
+        struct safetensors_pair pairs[] = {
+            {"parley", "1"},  {"model", "softmax"}, {"data", "digits"}, {"features", "2"},
+            {"classes", "3"}, {"channels", "0"},    {"height", "0"},    {"width", "0"},
+            {"run", "1"},     {"digest", digest}};
+        uint8_t *header;
+        size_t size;
+        struct model_file file;
+        for (int p = 0; p < 10 && cases[i].key != NULL; p++)
+            if (strcmp(pairs[p].key, cases[i].key) == 0) pairs[p].value = cases[i].value;
+        cr_assert_eq(safetensors_header(all, 3, pairs, 10, &header, &size), 0);
+        uint8_t *bytes = calloc(1, size + 28);
+        memcpy(bytes, header, size);
+        int error = model_file_open(&file, bytes, size + 28, why, sizeof why);
+        if (cases[i].key == NULL) {
+            cr_assert_eq(error, 0, "%s", why);
+            model_file_close(&file);
+        } else {
+            cr_assert_eq(error, PARLEY_EDATA, "%s=%s", cases[i].key, cases[i].value);
+            cr_assert_not_null(strstr(why, cases[i].reason), "%s", why);
+        }
+        free(header);
+        free(bytes);
+    }
+}
