@@ -32,7 +32,8 @@ static int scaling_new(struct dataset *set, size_t n)
 
 static float inverse_deviation(double variance)
 {
-    /* A column whose variance drowns in rounding carries nothing: 0 takes it out. */
+    /* A constant column carries nothing: 0 takes it out. Its variance is 0 exactly, as a double
+     * sums half a billion equal floats without rounding. */
     float scale = variance > 0 ? (float)(1 / sqrt(variance)) : 0;
     return isfinite(scale) ? scale : 0;
 }
@@ -87,9 +88,7 @@ static int measure_table(struct dataset *set)
     if (error) goto out;
     for (size_t f = 0; f < features; f++) {
         set->shift[f] = (float)mean[f];
-        /* Equal values leave a variance of rounding alone, some 1e-32 of the mean's square. */
-        double v = variance[f] / set->count;
-        set->scale[f] = inverse_deviation(v > 1e-24 * mean[f] * mean[f] ? v : 0);
+        set->scale[f] = inverse_deviation(variance[f] / set->count);
     }
 out:
     free(mean);

@@ -258,3 +258,22 @@ Test(idx, a_small_gzip_file_can_not_claim_much_memory)
         PARLEY_EDATA);
     cr_assert(strstr(p.why, "can't hold them"), "%s", p.why);
 }
+
+Test(idx, a_file_above_the_limit_is_refused_before_memory_is_taken)
+{
+    /* Proves the 4 GiB limit, with a gzip file that is large enough (by padding) to make a claim.
+     */
+    struct pair p = make_pair();
+    size_t size = 8000000;
+    uint8_t *file = calloc(size, 1);
+    put(p.images + 4, 300000000);
+    size_t packed = size;
+    pack(p.images, IMAGES_SIZE, file, &packed);
+    struct bytes labels = {p.labels, LABELS_SIZE, "labels"};
+    struct dataset set;
+    cr_assert_eq(
+        idx_load(&set, (struct bytes){file, size, "images"}, labels, 0, p.why, sizeof p.why),
+        PARLEY_EDATA);
+    cr_assert(strstr(p.why, "may have 4294967296"), "%s", p.why);
+    free(file);
+}

@@ -123,6 +123,21 @@ Test(partition, shards_give_two_runs_of_labels_and_equal_sizes)
     }
 }
 
+Test(partition, shards_are_dealt_by_the_seed)
+{
+    /* Proves that a member's two runs of labels are not just the next two in the row. */
+    uint32_t elsewhere = 0;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        struct partition_task task = make_task("shards", CLASSES, seed);
+        task.names = NULL;
+        int marks[COUNT] = {0};
+        mark(&task, NULL, 0, marks);
+        for (uint32_t i = 0; i < COUNT; i++)
+            elsewhere += marks[i] != 0 && labels[i] != 0;
+    }
+    cr_assert_gt(elsewhere, COUNT / CLASSES);
+}
+
 /* Mean over members of the share of a member's most frequent label. */
 static double skew(const char *text, uint64_t seed)
 {
