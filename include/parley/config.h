@@ -109,6 +109,8 @@ struct parley_config {
     uint32_t pending_max;     /* connections before HELLO */
     uint64_t hello_timeout_us;
     uint32_t queue_bytes_max; /* unsent control bytes of one connection */
+
+    int log_level; /* enum parley_log (node.h): the last level that is still logged */
 };
 
 void parley_config_defaults(struct parley_config *config);

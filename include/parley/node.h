@@ -243,6 +243,7 @@ struct parley_updates {
     /* The node's own scratch memory for bytes and texts. */
     uint8_t *arena;
     size_t arena_used;
+    void *unpacker;
 };
 
 PARLEY_CHECK int parley_updates_init(struct parley_updates *updates); /* PARLEY_ENOMEM */

@@ -1,0 +1,555 @@
+/* agreement.c: from the end of training to one model that all live nodes hold, bit for bit.
+ *
+ *   STOP      sticky, gossiped with its cause; obeyed if its raiser saw half of whom we see alive
+ *   SETTLE    averaging only, until drift is within tolerance (drift.c)
+ *   PROPOSED  a frozen copy, its digest and score (own distance to the mean) are announced
+ *   HELD      all have proposed: the highest lock, else the least (score, digest) is fetched,
+ *             hashed, written and read back
+ *   LOCKED    all hold one digest
+ *   DONE      all have locked it: the file gets its name; then serve until all are done
+ *
+ * Each node speaks for itself, in its member record, ordered by its own clock; what all have said
+ * decides, so merging has no state of its own. A conflict of digests, or a while in which nothing
+ * moved, starts the next generation; locks survive it. A view of less than half of whom it knows
+ * must find every missing member refusing a dial, or silent for long, before it locks.
+ *
+ * Decision: a member that dies just leaves the view, without a new generation. A digest it had
+ * proposed may by then be held by some and unknown to others; that is the conflict that starts one.
+ * Decision: locks are not written to disk. A restarted boot is LATE and never counts, so no vote
+ * can be given twice; what is given up is that all nodes restart in the middle of an agreement.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/state.h"
+
+enum {
+    PATIENCE_US = 10000000,
+    VERIFY_US = 30000000,
+    LINGER_US = 15000000,
+    RECHECK_US = 100000
+};
+
+static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
+
+static bool same(const uint8_t *a, const uint8_t *b)
+{
+    return memcmp(a, b, PARLEY_DIGEST_BYTES) == 0;
+}
+
+bool agreement_waits_for(const struct parley_node *node, int member)
+{
+    const struct record *r = &node->members[member].r;
+    return membership_is_live(node, member) && r->phase >= PARLEY_PHASE_TRAIN &&
+           r->phase <= PARLEY_PHASE_LOCKED;
+}
+
+/* ---- STOP ------------------------------------------------------------------------------------ */
+
+static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop_live)
+{
+    struct record *self = &self_of(node)->r;
+    if (self->phase > PARLEY_PHASE_TRAIN) return;
+    self->stop = cause;
+    self->stop_live = stop_live;
+    out_add(node, PARLEY_UPDATE_HALT);
+    out_log(node, PARLEY_LOG_INFO, "training ends: %s", parley_stop_name(cause));
+    node_phase(node, PARLEY_PHASE_STOP);
+}
+
+void agreement_stop(struct parley_node *node, enum parley_stop cause)
+{
+    stop(node, cause, node->live);
+}
+
+static void obey_stop(struct parley_node *node)
+{
+    for (uint32_t i = 1; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
+                      2 * r->stop_live >= node->live;
+        if (counts) {
+            stop(node, (enum parley_stop)r->stop, r->stop_live);
+            return;
+        }
+    }
+}
+
+/* ---- Proposing ------------------------------------------------------------------------------- */
+
+static void reserve(struct parley_node *node)
+{
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    struct agreement *a = &node->agreement;
+    assert(slot->state == SLOT_IDLE);
+    slot->state = SLOT_RESERVED;
+    a->buffer = slot->own;
+    a->other = slot->theirs;
+    a->since_us = a->progress_us = node->now_us;
+    a->patience_us = PATIENCE_US;
+    a->drift_before = node->live == 1 ? 0 : node->drift.value;
+    doubt_drop_all(node);
+}
+
+static void settle(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    bool late = node->now_us >= a->since_us + node->config.settle_timeout_us;
+    if (!drift_settled(node) && !late) return;
+    if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
+    if (doubt_blocks(node) && !late) return;
+    if (!drift_settled(node))
+        out_log(node, PARLEY_LOG_WARN, "drift is %.2e after %.0f s, above the tolerance of %.2e; "
+                "agreeing all the same", node->drift.value,
+                (double)node->config.settle_timeout_us / 1e6, node->config.tolerance);
+    reserve(node);
+    a->score = sqrt(self_of(node)->r.distance_sq);
+    a->candidate = CANDIDATE_TAKING;
+    out_vector(node, PARLEY_UPDATE_TAKE, OP_CANDIDATE_TAKE, NONE, a->buffer);
+}
+
+static void hash(struct parley_node *node, enum op_kind kind, uint32_t buffer)
+{
+    out_vector(node, PARLEY_UPDATE_HASH, kind, NONE, buffer);
+}
+
+static uint32_t newest_generation(const struct parley_node *node)
+{
+    uint32_t newest = 1;
+    for (uint32_t i = 0; i < node->members_count; i++)
+        if (agreement_waits_for(node, (int)i) && node->members[i].r.generation > newest)
+            newest = node->members[i].r.generation;
+    return newest;
+}
+
+/* Says again what this node's buffer holds, in generation `generation`. */
+static void propose(struct parley_node *node, uint32_t generation)
+{
+    struct agreement *a = &node->agreement;
+    struct record *self = &self_of(node)->r;
+    self->generation = generation;
+    self->score = a->score;
+    memcpy(self->digest, a->own, sizeof self->digest);
+    a->progress_us = node->now_us;
+    if (self->phase != PARLEY_PHASE_PROPOSED)
+        node_phase(node, PARLEY_PHASE_PROPOSED);
+    else
+        membership_changed(node, true);
+}
+
+static void next_generation(struct parley_node *node, uint32_t generation, const char *why)
+{
+    struct agreement *a = &node->agreement;
+    out_log(node, PARLEY_LOG_INFO, "agreement generation %u: %s", generation, why);
+    if (a->candidate == CANDIDATE_FETCHING) fetch_stop(node);
+    if (a->candidate == CANDIDATE_FETCHING || a->candidate == CANDIDATE_HELD)
+        a->candidate = CANDIDATE_OWN;
+    propose(node, generation);
+}
+
+/* ---- What all have said ---------------------------------------------------------------------- */
+
+struct said {
+    uint32_t waited, proposed, held, locked; /* of this generation */
+    bool one_digest;                         /* all who hold, hold the same */
+    const uint8_t *pick;
+    double score;
+};
+
+static bool lock_is_higher(const struct parley_node *node, const struct record *a,
+                           const struct record *b)
+{
+    if (node->config.quorum == PARLEY_QUORUM_LIVE && a->lock_voters != b->lock_voters)
+        return a->lock_voters > b->lock_voters;
+    if (a->lock_generation != b->lock_generation) return a->lock_generation > b->lock_generation;
+    return memcmp(a->lock_digest, b->lock_digest, PARLEY_DIGEST_BYTES) < 0;
+}
+
+/* A live member that has the model of this digest; 0: this node itself. */
+static int holder_of(struct parley_node *node, const uint8_t *digest)
+{
+    uint32_t seen = 0;
+    int found = NONE;
+    if (same(node->agreement.own, digest)) return 0;
+    for (uint32_t i = 1; i < node->members_count; i++) {
+        const struct member *m = &node->members[i];
+        if (!membership_is_live(node, (int)i) || m->r.phase < PARLEY_PHASE_PROPOSED ||
+            m->r.phase > PARLEY_PHASE_DONE || !same(m->r.digest, digest))
+            continue;
+        if (rng_below(&node->rng, ++seen) == 0) found = (int)i;
+    }
+    return found;
+}
+
+static void pick(struct parley_node *node, struct said *said)
+{
+    const struct record *lock = NULL, *least = NULL;
+    for (uint32_t i = 0; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        if (!agreement_waits_for(node, (int)i)) continue;
+        if (r->lock_generation && (!lock || lock_is_higher(node, r, lock)) &&
+            holder_of(node, r->lock_digest) != NONE)
+            lock = r;
+        if (!least || r->score < least->score ||
+            (r->score <= least->score &&
+             memcmp(r->digest, least->digest, PARLEY_DIGEST_BYTES) < 0))
+            least = r;
+    }
+    said->pick = lock ? lock->lock_digest : least->digest;
+    said->score = lock ? 0 : least->score;
+}
+
+static struct said listen(struct parley_node *node)
+{
+    const struct record *self = &self_of(node)->r;
+    struct said said = {.one_digest = true};
+    for (uint32_t i = 0; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        if (!agreement_waits_for(node, (int)i)) continue;
+        said.waited++;
+        if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != self->generation) continue;
+        said.proposed++;
+        said.held += r->phase >= PARLEY_PHASE_HELD;
+        said.locked += r->phase >= PARLEY_PHASE_LOCKED;
+        if (r->phase >= PARLEY_PHASE_HELD && !same(r->digest, self->digest)) said.one_digest = false;
+    }
+    if (said.waited > 0 && said.proposed == said.waited) pick(node, &said);
+    return said;
+}
+
+static uint64_t fingerprint(const struct parley_node *node)
+{
+    uint64_t hash_of_all = node->fetch.progress_us;
+    for (uint32_t i = 0; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        hash_of_all = rng_mix(hash_of_all ^ ((uint64_t)r->phase << 40 | (uint64_t)r->state << 32 |
+                                             r->generation));
+    }
+    return hash_of_all;
+}
+
+/* ---- Who may decide -------------------------------------------------------------------------- */
+
+static bool may_decide(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    uint32_t here = 0;
+    for (uint32_t i = 0; i < node->members_count; i++)
+        here += agreement_waits_for(node, (int)i) ||
+                (node->members[i].r.phase == PARLEY_PHASE_DONE &&
+                 node->members[i].r.state != PARLEY_MEMBER_DEAD);
+    if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
+    if (2 * here >= membership_known(node)) return true;
+    if (a->verify_since_us == 0) {
+        a->verify_since_us = node->now_us;
+        for (uint32_t i = 1; i < node->members_count; i++) {
+            if (node->members[i].r.state != PARLEY_MEMBER_DEAD) continue;
+            node->members[i].refused = false;
+            node->members[i].redial_us = 0;
+        }
+        out_log(node, PARLEY_LOG_WARN, "only %u of %u known nodes are here: dialling the missing "
+                "before deciding without them", here, membership_known(node));
+    }
+    bool all_gone = true;
+    for (uint32_t i = 1; i < node->members_count; i++) {
+        const struct member *m = &node->members[i];
+        if (m->r.state != PARLEY_MEMBER_DEAD || m->refused) continue;
+        all_gone = false;
+        if (out_room(node)) connection_want(node, (int)i);
+    }
+    return all_gone || node->now_us >= a->verify_since_us + VERIFY_US;
+}
+
+/* ---- Holding --------------------------------------------------------------------------------- */
+
+static void write_candidate(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    a->candidate = CANDIDATE_WRITING;
+    out_vector(node, PARLEY_UPDATE_WRITE, OP_WRITE, NONE, a->buffer);
+}
+
+static void hold(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    struct record *self = &self_of(node)->r;
+    a->candidate = CANDIDATE_HELD;
+    memcpy(self->digest, a->own, sizeof self->digest);
+    self->score = a->score;
+    if (self->phase == PARLEY_PHASE_PROPOSED || self->phase == PARLEY_PHASE_SETTLE)
+        node_phase(node, PARLEY_PHASE_HELD);
+}
+
+/* Gets hold of the model of `digest`: it is here, or it is fetched. False if nobody has it. */
+static bool obtain(struct parley_node *node, const uint8_t *digest)
+{
+    struct agreement *a = &node->agreement;
+    if (node->now_us < node->fetch.retry_us) return true;
+    int holder = holder_of(node, digest);
+    if (holder == NONE) return false;
+    memcpy(a->pick, digest, sizeof a->pick);
+    if (holder == 0) {
+        if (a->is_written && same(a->written, digest))
+            hold(node);
+        else
+            write_candidate(node);
+        return true;
+    }
+    a->candidate = CANDIDATE_FETCHING;
+    fetch_start(node, holder, digest);
+    return true;
+}
+
+void agreement_fetched(struct parley_node *node)
+{
+    node->agreement.candidate = CANDIDATE_CHECKING;
+    hash(node, OP_FETCHED_HASH, node->agreement.other);
+}
+
+void agreement_fetch_failed(struct parley_node *node)
+{
+    if (node->agreement.candidate == CANDIDATE_FETCHING) node->agreement.candidate = CANDIDATE_OWN;
+}
+
+static void checked(struct parley_node *node, const uint8_t *digest)
+{
+    struct agreement *a = &node->agreement;
+    if (!same(digest, a->pick)) {
+        out_log(node, PARLEY_LOG_WARN, "%s sent a model of another digest than it announced",
+                node->members[node->fetch.member].r.name);
+        a->candidate = CANDIDATE_OWN;
+        node->fetch.retry_us = node->now_us + RECHECK_US;
+        return;
+    }
+    uint32_t swap = a->buffer;
+    a->buffer = a->other;
+    a->other = swap;
+    memcpy(a->own, digest, sizeof a->own);
+    write_candidate(node);
+}
+
+static void written(struct parley_node *node, const struct parley_event *event)
+{
+    struct agreement *a = &node->agreement;
+    bool ok = event->done.ok && (!event->done.digest || same(event->done.digest, a->own));
+    if (!ok && !a->failed_write)
+        out_log(node, PARLEY_LOG_ERROR, "the model could not be written; it is held in memory");
+    a->failed_write = !ok;
+    a->is_written = true;
+    memcpy(a->written, a->own, sizeof a->written);
+    hold(node);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void publish(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    a->candidate = CANDIDATE_PUBLISHING;
+    out_vector(node, PARLEY_UPDATE_PUBLISH, OP_PUBLISH, NONE, a->buffer);
+}
+
+static void count_holders(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    struct record *self = &self_of(node)->r;
+    a->held = 0;
+    for (uint32_t i = 0; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        bool holds = i == 0 || (r->state != PARLEY_MEMBER_DEAD && r->phase >= PARLEY_PHASE_HELD &&
+                                r->phase <= PARLEY_PHASE_DONE && same(r->digest, a->own));
+        a->held += holds;
+    }
+    a->known = membership_known(node);
+    self->voters = a->held;
+}
+
+/* A DONE member whose verdict counts here; NONE if there is none. */
+static int done_member(const struct parley_node *node)
+{
+    for (uint32_t i = 1; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        if (r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&
+            2 * r->voters >= node->live && !same(r->digest, no_digest))
+            return (int)i;
+    }
+    return NONE;
+}
+
+/* Others have finished: take what they agreed on. */
+static void adopt(struct parley_node *node, int member)
+{
+    struct agreement *a = &node->agreement;
+    const struct record *r = &node->members[member].r;
+    if (a->candidate == CANDIDATE_NONE) {
+        if (phase_of(node) < PARLEY_PHASE_SETTLE || node->drift.sketching ||
+            node->exchange.slots[INITIATOR].state != SLOT_IDLE || node->fetch.state != FETCH_IDLE)
+            return;
+        reserve(node);
+        a->candidate = CANDIDATE_OWN;
+    }
+    if (a->candidate == CANDIDATE_HELD && same(a->own, r->digest)) {
+        publish(node);
+        return;
+    }
+    if (a->candidate == CANDIDATE_HELD) a->candidate = CANDIDATE_OWN;
+    if (a->candidate != CANDIDATE_OWN || obtain(node, r->digest)) return;
+    out_log(node, PARLEY_LOG_ERROR, "the others agreed on a model while this node was away, and "
+            "nobody is left who could send it");
+    out_finish(node, PARLEY_ENO_AGREEMENT);
+}
+
+void agreement_finish(struct parley_node *node, int error)
+{
+    membership_leave(node);
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        struct conn *conn = &node->conns[i];
+        if (conn->state == CONN_LIVE) membership_pump(node, conn);
+        if (conn->state == CONN_LIVE) connection_goodbye(node, conn, MESSAGE_BYE_LEAVING);
+    }
+    out_finish(node, error);
+}
+
+/* Done: others may still fetch. */
+static void linger(struct parley_node *node)
+{
+    const struct agreement *a = &node->agreement;
+    bool all_done = true, served = true;
+    for (uint32_t i = 1; i < node->members_count; i++)
+        all_done = all_done && (!membership_is_live(node, (int)i) ||
+                                node->members[i].r.phase == PARLEY_PHASE_DONE);
+    for (int i = 0; i < OUTFLOWS_MAX; i++) served = served && !node->outflows[i].active;
+    uint64_t last_us = a->done_us > node->fetch.served_us ? a->done_us : node->fetch.served_us;
+    if ((all_done && served) || node->now_us >= last_us + LINGER_US)
+        agreement_finish(node, a->failed_write ? PARLEY_ENOT_WRITTEN : PARLEY_OK);
+}
+
+void agreement_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
+{
+    struct agreement *a = &node->agreement;
+    switch (op->kind) {
+    case OP_CANDIDATE_TAKE:
+        if (!event->done.finite) {
+            out_log(node, PARLEY_LOG_ERROR, "the model is not finite; is the learning rate too high?");
+            out_finish(node, PARLEY_EDIVERGED);
+            return;
+        }
+        a->candidate = CANDIDATE_HASHING;
+        hash(node, OP_CANDIDATE_HASH, a->buffer);
+        break;
+    case OP_CANDIDATE_HASH:
+        memcpy(a->own, event->done.digest, sizeof a->own);
+        a->candidate = CANDIDATE_OWN;
+        propose(node, newest_generation(node));
+        break;
+    case OP_FETCHED_HASH: checked(node, event->done.digest); break;
+    case OP_WRITE: written(node, event); break;
+    case OP_PUBLISH:
+        if (!event->done.ok) {
+            a->failed_write = true;
+            out_log(node, PARLEY_LOG_ERROR, "the model file could not get its final name");
+        }
+        a->candidate = CANDIDATE_PUBLISHED;
+        a->done_us = node->now_us;
+        memcpy(self_of(node)->r.digest, a->own, PARLEY_DIGEST_BYTES);
+        node_phase(node, PARLEY_PHASE_DONE);
+        count_holders(node);
+        break;
+    default: assert(0);
+    }
+}
+
+/* ---- The way through it ---------------------------------------------------------------------- */
+
+static void give_up(struct parley_node *node)
+{
+    out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here",
+            node->live, membership_known(node));
+    agreement_finish(node, PARLEY_ENO_AGREEMENT);
+}
+
+static void watch_progress(struct parley_node *node, bool verifying)
+{
+    struct agreement *a = &node->agreement;
+    uint64_t now = fingerprint(node);
+    if (now != a->fingerprint || verifying) {
+        a->fingerprint = now;
+        a->progress_us = node->now_us;
+    }
+    if (node->now_us >= a->since_us + 5 * node->config.settle_timeout_us) {
+        give_up(node);
+        return;
+    }
+    if (node->now_us < a->progress_us + a->patience_us) return;
+    a->patience_us *= 2;
+    a->patience_us += rng_below(&node->rng, PATIENCE_US / 10);
+    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD ||
+                a->candidate == CANDIDATE_FETCHING;
+    if (idle) next_generation(node, self_of(node)->r.generation + 1, "nothing moved");
+}
+
+static void decide(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    struct record *self = &self_of(node)->r;
+    bool busy = a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
+                a->candidate == CANDIDATE_PUBLISHING;
+    uint32_t newest = newest_generation(node);
+    if (newest > self->generation && !busy) next_generation(node, newest, "another node asks for it");
+
+    struct said said = listen(node);
+    bool verifying = false;
+    if (a->candidate == CANDIDATE_OWN && said.pick) {
+        a->score = said.score;
+        obtain(node, said.pick);
+    } else if (a->candidate == CANDIDATE_HELD && said.held == said.waited && !said.one_digest) {
+        next_generation(node, self->generation + 1, "two digests are held");
+    } else if (self->phase == PARLEY_PHASE_HELD && a->candidate == CANDIDATE_HELD &&
+               said.held == said.waited) {
+        verifying = !may_decide(node);
+        if (!verifying) {
+            self->lock_voters = said.held;
+            self->lock_generation = self->generation;
+            memcpy(self->lock_digest, self->digest, sizeof self->lock_digest);
+            node_phase(node, PARLEY_PHASE_LOCKED);
+        }
+    }
+    if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
+        listen(node).locked == listen(node).waited)
+        publish(node);
+    else
+        watch_progress(node, verifying);
+}
+
+void agreement_advance(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    if (node->leaving) return;
+    enum parley_phase phase = phase_of(node);
+    if (phase == PARLEY_PHASE_DONE) {
+        linger(node);
+        return;
+    }
+    int done = phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_LATE ? done_member(node) : NONE;
+    if (phase == PARLEY_PHASE_TRAIN) obey_stop(node);
+    if (phase_of(node) == PARLEY_PHASE_STOP &&
+        node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
+        a->since_us = node->now_us;
+        node_phase(node, PARLEY_PHASE_SETTLE);
+    }
+    if (done != NONE)
+        adopt(node, done);
+    else if (phase_of(node) == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
+        settle(node);
+    else if (phase_of(node) >= PARLEY_PHASE_PROPOSED && phase_of(node) <= PARLEY_PHASE_LOCKED)
+        decide(node);
+}
+
+uint64_t agreement_deadline(const struct parley_node *node)
+{
+    enum parley_phase phase = phase_of(node);
+    if (phase == PARLEY_PHASE_SETTLE || (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LATE))
+        return node->now_us + RECHECK_US;
+    return NEVER;
+}

@@ -1,0 +1,570 @@
+/* connection.c: links to peers, from dial to BYE.
+ *
+ *   DIALING -> PENDING -> LIVE -> CLOSING      outgoing: HELLO goes out once connected
+ *              PENDING -> LIVE -> CLOSING      incoming: HELLO is checked, then answered
+ *
+ * All seeds are dialled, and again for the whole run: stopping at the first splits clusters. Peers
+ * are dialled on demand; beyond connections_max the least recently used link ends with BYE. Two
+ * links between one pair: the one dialled by the lower boot id stays; of two dialled by the same
+ * node the newer, because the dialler knew the older to be gone.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/state.h"
+
+enum { NAME_CHECK_US = 2000000, PENDING_PER_HOST_MAX = 4, CHUNK_BYTES_FIRST = 64 * 1024 };
+
+struct conn *connection_find(struct parley_node *node, uint32_t id)
+{
+    for (uint32_t i = 0; i < node->conns_count; i++)
+        if (node->conns[i].id == id && node->conns[i].state != CONN_FREE) return &node->conns[i];
+    return NULL;
+}
+
+struct conn *connection_of(struct parley_node *node, int member)
+{
+    int link = node->members[member].link;
+    return link == NONE ? NULL : &node->conns[link];
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
+                     const void *message)
+{
+    if (conn->state == CONN_CLOSING || conn->state == CONN_DIALING) return;
+    uint8_t *bytes;
+    size_t size = out_encode(node, type, message, &bytes);
+    struct parley_update *update = out_add(node, PARLEY_UPDATE_SEND);
+    update->send.conn = conn->id;
+    update->send.bytes = bytes;
+    update->send.size = size;
+    conn->queued += (uint32_t)size;
+}
+
+void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason)
+{
+    struct message_bye_frame bye = {reason};
+    connection_send(node, conn, WIRE_BYE, &bye);
+    conn->goodbye = true;
+    connection_close(node, conn);
+}
+
+/* ---- Making and ending ----------------------------------------------------------------------- */
+
+static uint32_t count_state(const struct parley_node *node, bool pending)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        enum conn_state state = node->conns[i].state;
+        bool incoming_pending = state == CONN_PENDING && !node->conns[i].outgoing;
+        count += pending ? incoming_pending : state != CONN_FREE && !incoming_pending;
+    }
+    return count;
+}
+
+static bool is_used(const struct parley_node *node, const struct conn *conn)
+{
+    for (int i = 0; i < ROLES; i++)
+        if (node->exchange.slots[i].state != SLOT_IDLE && node->exchange.slots[i].conn == conn->id)
+            return true;
+    for (int i = 0; i < OUTFLOWS_MAX; i++)
+        if (node->outflows[i].active && node->outflows[i].conn == conn->id) return true;
+    return node->fetch.state != FETCH_IDLE && node->fetch.conn == conn->id;
+}
+
+static struct conn *place(struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->conns_count; i++)
+        if (node->conns[i].state == CONN_FREE) return &node->conns[i];
+    return NULL;
+}
+
+static void close_least_used(struct parley_node *node)
+{
+    struct conn *least = NULL;
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        struct conn *conn = &node->conns[i];
+        if (conn->state != CONN_LIVE || is_used(node, conn)) continue;
+        if (!least || conn->used_us < least->used_us) least = conn;
+    }
+    if (least) connection_goodbye(node, least, MESSAGE_BYE_IDLE);
+}
+
+static struct conn *conn_open(struct parley_node *node, uint32_t id, const char *address,
+                              enum conn_state state)
+{
+    struct conn *conn = place(node);
+    if (!conn) return NULL;
+    *conn = (struct conn){.id = id,
+                          .state = state,
+                          .outgoing = state == CONN_DIALING,
+                          .member = NONE,
+                          .seed = NONE,
+                          .since_us = node->now_us,
+                          .heard_us = node->now_us,
+                          .used_us = node->now_us,
+                          .chunk_bytes = CHUNK_BYTES_FIRST};
+    strncpy(conn->address, address, sizeof conn->address - 1);
+    return conn;
+}
+
+static struct conn *dial(struct parley_node *node, const char *address)
+{
+    if (count_state(node, false) >= node->config.connections_max) close_least_used(node);
+    if (count_state(node, false) >= node->config.connections_max) return NULL;
+    struct conn *conn = conn_open(node, node->next_conn, address, CONN_DIALING);
+    if (!conn) return NULL;
+    node->next_conn += 2;
+    struct parley_update *update = out_add(node, PARLEY_UPDATE_DIAL);
+    update->dial.conn = conn->id;
+    update->dial.address = out_text(node, address);
+    return conn;
+}
+
+struct conn *connection_want(struct parley_node *node, int member)
+{
+    struct conn *conn = connection_of(node, member);
+    if (conn) {
+        conn->used_us = node->now_us;
+        return conn;
+    }
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        conn = &node->conns[i];
+        if (conn->outgoing && conn->member == member &&
+            (conn->state == CONN_DIALING || conn->state == CONN_PENDING))
+            return NULL;
+    }
+    if (node->now_us < node->members[member].redial_us) return NULL;
+    conn = dial(node, node->members[member].r.address);
+    if (conn) conn->member = member;
+    return NULL;
+}
+
+/* Everything that used the connection learns of its end; the record stays until CLOSED. */
+static void conn_down(struct parley_node *node, struct conn *conn)
+{
+    int member = conn->state == CONN_LIVE ? conn->member : NONE;
+    conn->state = CONN_CLOSING;
+    conn->into = NULL;
+    if (node->name_check.active && node->name_check.conn == conn->id)
+        node->name_check.active = false;
+    if (conn->seed != NONE) {
+        struct seed *seed = &node->seeds[conn->seed];
+        seed->dialing = false;
+        conn->seed = NONE;
+        if (seed->next_us < node->next_seed_us) node->next_seed_us = seed->next_us;
+    }
+    if (member == NONE) return;
+    if (connection_of(node, member) == conn) node->members[member].link = NONE;
+    flow_closed(node, conn->id);
+    exchange_closed(node, conn->id, member);
+    fetch_closed(node, conn->id, member);
+    if (!conn->goodbye && node->members[member].link == NONE) membership_lost(node, member);
+}
+
+void connection_close(struct parley_node *node, struct conn *conn)
+{
+    if (conn->state == CONN_CLOSING || conn->state == CONN_FREE) return;
+    out_add(node, PARLEY_UPDATE_CLOSE)->close.conn = conn->id;
+    conn_down(node, conn);
+}
+
+void connection_closed(struct parley_node *node, const struct parley_event *event)
+{
+    struct conn *conn = connection_find(node, event->closed.conn);
+    if (!conn) return;
+    bool dialled = conn->state == CONN_DIALING || (conn->state == CONN_PENDING && conn->outgoing);
+    int member = conn->member, seed = conn->seed;
+    bool refused = event->closed.reason == PARLEY_CLOSED_REFUSED;
+    if (conn->state != CONN_CLOSING) conn_down(node, conn);
+    conn->state = CONN_FREE;
+    if (!dialled) return;
+    if (seed != NONE) {
+        struct seed *s = &node->seeds[seed];
+        double seconds = (double)s->backoff_us / 1e6;
+        out_log(node, PARLEY_LOG_WARN, "seed %s: %s; next try in %.1f s", s->address,
+                event->closed.text && *event->closed.text ? event->closed.text
+                                                          : "the connection ended before HELLO",
+                seconds);
+        s->next_us = node->now_us + s->backoff_us;
+        s->backoff_us *= 2;
+        if (s->backoff_us > node->config.redial_max_us) s->backoff_us = node->config.redial_max_us;
+        if (s->next_us < node->next_seed_us) node->next_seed_us = s->next_us;
+        if (s->boot && member == NONE) member = membership_find(node, s->boot);
+    }
+    if (member != NONE) {
+        node->members[member].redial_us = node->now_us + node->config.redial_min_us;
+        if (refused) membership_refused(node, member);
+    }
+}
+
+static uint32_t host_length(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    return colon ? (uint32_t)(colon - address) : (uint32_t)strlen(address);
+}
+
+void connection_incoming(struct parley_node *node, uint32_t id, const char *address)
+{
+    struct conn *oldest = NULL;
+    uint32_t same_host = 0, pending = 0, length = host_length(address);
+    bool loopback = strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0;
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        struct conn *conn = &node->conns[i];
+        if (conn->state != CONN_PENDING || conn->outgoing) continue;
+        pending++;
+        same_host += host_length(conn->address) == length && strncmp(conn->address, address, length) == 0;
+        if (!oldest || conn->since_us < oldest->since_us) oldest = conn;
+    }
+    if (pending >= node->config.pending_max) connection_close(node, oldest);
+    struct conn *conn = !loopback && same_host >= PENDING_PER_HOST_MAX
+                            ? NULL
+                            : conn_open(node, id, address, CONN_PENDING);
+    if (!conn) out_add(node, PARLEY_UPDATE_CLOSE)->close.conn = id;
+}
+
+/* ---- HELLO ----------------------------------------------------------------------------------- */
+
+static void send_hello(struct parley_node *node, struct conn *conn, bool answer)
+{
+    const struct parley_config *c = &node->config;
+    const struct record *self = &self_of(node)->r;
+    struct message_hello hello = {.protocol_min = WIRE_VERSION,
+                                  .protocol_max = WIRE_VERSION,
+                                  .run = c->run,
+                                  .boot = self->boot,
+                                  .model = c->model_digest,
+                                  .parameters = c->parameters,
+                                  .vectors = c->vectors,
+                                  .answer = answer,
+                                  .settings_count = c->settings_count};
+    memcpy(hello.cluster, node->cluster, sizeof hello.cluster);
+    memcpy(hello.name, self->name, sizeof hello.name);
+    memcpy(hello.address, self->address, sizeof hello.address);
+    memcpy(hello.settings, node->settings, sizeof hello.settings);
+    connection_send(node, conn, WIRE_HELLO, &hello);
+}
+
+void connection_connected(struct parley_node *node, uint32_t id)
+{
+    struct conn *conn = connection_find(node, id);
+    if (!conn || conn->state != CONN_DIALING) return;
+    conn->state = CONN_PENDING;
+    conn->since_us = node->now_us;
+    send_hello(node, conn, false);
+}
+
+/* What keeps the two apart, in words that name both sides' values; false if nothing does. */
+static bool differs(struct parley_node *node, const struct message_hello *hello, char *why,
+                    size_t size)
+{
+    const struct parley_config *c = &node->config;
+    const char *here = self_of(node)->r.name;
+    if (strcmp(hello->cluster, node->cluster) != 0) {
+        snprintf(why, size, "cluster is \"%s\" at %s and \"%s\" at %s", node->cluster, here,
+                 hello->cluster, hello->name);
+        return true;
+    }
+    for (uint32_t i = 0; i < c->settings_count; i++) {
+        const char *theirs = "";
+        for (uint32_t j = 0; j < hello->settings_count; j++)
+            if (strcmp(hello->settings[j].name, node->settings[i].name) == 0)
+                theirs = hello->settings[j].value;
+        if (strcmp(theirs, node->settings[i].value) == 0) continue;
+        snprintf(why, size, "%s is %s at %s and %s at %s", node->settings[i].name,
+                 node->settings[i].value, here, *theirs ? theirs : "not set", hello->name);
+        return true;
+    }
+    if (hello->parameters != c->parameters || hello->vectors != c->vectors) {
+        snprintf(why, size, "the model has %" PRIu64 " parameters and %u vectors at %s, %" PRIu64
+                 " and %u at %s", c->parameters, c->vectors, here, hello->parameters,
+                 hello->vectors, hello->name);
+        return true;
+    }
+    if (hello->model != c->model_digest || hello->run != c->run) {
+        snprintf(why, size, "%s is %016" PRIx64 " at %s and %016" PRIx64 " at %s",
+                 hello->model != c->model_digest ? "the model's shape" : "the run",
+                 hello->model != c->model_digest ? c->model_digest : c->run, here,
+                 hello->model != c->model_digest ? hello->model : hello->run, hello->name);
+        return true;
+    }
+    return false;
+}
+
+static void refuse(struct parley_node *node, struct conn *conn, int error, const char *text)
+{
+    struct message_reject reject = {.code = (uint32_t)-error};
+    snprintf(reject.text, sizeof reject.text, "%s", text);
+    connection_send(node, conn, WIRE_REJECT, &reject);
+    conn->goodbye = true;
+    connection_close(node, conn);
+}
+
+/* A node that still joins and meets nobody of its kind ends; one that is in goes on. */
+static void refused(struct parley_node *node, struct conn *conn, int error, const char *text)
+{
+    bool ends = phase_of(node) == PARLEY_PHASE_JOINING && node->live == 1;
+    out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
+    if (ends && (error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN)) out_finish(node, error);
+}
+
+/* Of two links to one member: true if `conn` is the one to keep. */
+static bool keeps(const struct parley_node *node, const struct conn *conn, const struct conn *old)
+{
+    if (conn->outgoing == old->outgoing) return true;
+    bool own_dial_wins = node->members[0].r.boot < node->members[conn->member].r.boot;
+    return conn->outgoing == own_dial_wins;
+}
+
+static void conn_live(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
+{
+    struct record record = {.boot = hello->boot, .state = PARLEY_MEMBER_ALIVE};
+    memcpy(record.name, hello->name, sizeof record.name);
+    memcpy(record.address, hello->address, sizeof record.address);
+    int member = membership_merge(node, &record, NONE);
+    if (member == NONE) {
+        refuse(node, conn, PARLEY_ELIMIT, "the table of members is full");
+        return;
+    }
+    conn->member = member;
+    if (conn->seed != NONE) {
+        struct seed *seed = &node->seeds[conn->seed];
+        seed->boot = hello->boot;
+        seed->backoff_us = node->config.redial_min_us;
+        seed->next_us = node->now_us + node->config.redial_min_us;
+    }
+    struct conn *old = connection_of(node, member);
+    if (old && old != conn && !keeps(node, conn, old)) {
+        connection_goodbye(node, conn, MESSAGE_BYE_DUPLICATE);
+        return;
+    }
+    conn->state = CONN_LIVE;
+    conn->since_us = conn->used_us = node->now_us;
+    node->members[member].link = (int)(conn - node->conns);
+    node->members[member].refused = false;
+    if (old && old != conn) connection_goodbye(node, old, MESSAGE_BYE_DUPLICATE);
+    node->contacted = true;
+    membership_contact(node, member);
+    exchange_live(node, conn);
+    doubt_live(node, conn);
+    fetch_live(node, conn);
+}
+
+/* The owner of a name is asked whether it lives before a newcomer may have the name. */
+static void name_check_begin(struct parley_node *node, struct conn *conn, int member,
+                             const struct message_hello *hello)
+{
+    struct name_check *check = &node->name_check;
+    if (check->active) {
+        connection_close(node, conn); /* one at a time; it will dial again */
+        return;
+    }
+    *check = (struct name_check){.conn = conn->id,
+                                 .member = member,
+                                 .until_us = node->now_us + NAME_CHECK_US,
+                                 .active = true,
+                                 .hello = *hello};
+    node->members[member].refused = false;
+    node->members[member].redial_us = 0;
+    struct conn *link = connection_want(node, member);
+    if (link) {
+        check->heard_before_us = link->heard_us;
+        struct message_probe ping = {.boot = node->members[member].r.boot};
+        connection_send(node, link, WIRE_PING, &ping);
+    }
+}
+
+static void admit(struct parley_node *node, struct conn *conn, struct message_hello *hello)
+{
+    if (!conn->outgoing) send_hello(node, conn, true);
+    conn_live(node, conn, hello);
+}
+
+static void name_check_timers(struct parley_node *node)
+{
+    struct name_check *check = &node->name_check;
+    if (!check->active) return;
+    struct conn *conn = connection_find(node, check->conn);
+    struct member *owner = &node->members[check->member];
+    struct conn *link = connection_of(node, check->member);
+    bool gone = owner->refused || !membership_is_live(node, check->member) ||
+                node->now_us >= check->until_us;
+    bool answered = link && link->heard_us > check->heard_before_us;
+    if (!conn || conn->state != CONN_PENDING || (!gone && !answered)) {
+        if (!conn || conn->state != CONN_PENDING) check->active = false;
+        return;
+    }
+    check->active = false;
+    if (answered) {
+        char text[MESSAGE_TEXT_SIZE];
+        snprintf(text, sizeof text, "the name %s is taken by the live node at %s; choose another "
+                 "with --name", owner->r.name, owner->r.address);
+        refuse(node, conn, PARLEY_ENAME_TAKEN, text);
+        return;
+    }
+    membership_replaced(node, check->member);
+    admit(node, conn, &check->hello);
+}
+
+void connection_hello(struct parley_node *node, struct conn *conn, struct message_hello *hello)
+{
+    struct member *self = self_of(node);
+    if (conn->state != CONN_PENDING || hello->boot == 0 || !*hello->name || !*hello->address) {
+        connection_close(node, conn);
+        return;
+    }
+    if (hello->boot == self->r.boot) { /* a seed that is this node itself */
+        if (conn->outgoing && conn->seed != NONE) node->seeds[conn->seed].self = true;
+        if (conn->outgoing)
+            connection_close(node, conn);
+        else
+            send_hello(node, conn, true);
+        return;
+    }
+    char text[MESSAGE_TEXT_SIZE];
+    if (differs(node, hello, text, sizeof text)) {
+        refused(node, conn, PARLEY_EMISMATCH, text);
+        refuse(node, conn, PARLEY_EMISMATCH, text);
+        return;
+    }
+    if (conn->outgoing && conn->member != NONE && node->members[conn->member].r.boot != hello->boot) {
+        /* We dialled one boot and another answers: the first is gone. */
+        membership_replaced(node, conn->member);
+        conn->member = NONE;
+    }
+    if (strcmp(hello->name, self->r.name) == 0) {
+        snprintf(text, sizeof text, "the name %s is taken by the live node at %s; choose another "
+                 "with --name", self->r.name, self->r.address);
+        refuse(node, conn, PARLEY_ENAME_TAKEN, text);
+        return;
+    }
+    for (uint32_t i = 1; i < node->members_count; i++) {
+        struct member *m = &node->members[i];
+        if (m->r.boot == hello->boot || strcmp(m->r.name, hello->name) != 0 ||
+            !membership_is_live(node, (int)i))
+            continue;
+        name_check_begin(node, conn, (int)i, hello);
+        return;
+    }
+    admit(node, conn, hello);
+}
+
+void connection_reject(struct parley_node *node, struct conn *conn, struct message_reject *reject)
+{
+    int error = reject->code >= 1 && reject->code <= 15 ? -(int)reject->code : PARLEY_EFAIL;
+    conn->goodbye = true;
+    refused(node, conn, error, reject->text);
+    if (!node->finished) connection_close(node, conn);
+}
+
+void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye)
+{
+    conn->goodbye = true;
+    connection_close(node, conn);
+}
+
+/* ---- Seeds and timers ------------------------------------------------------------------------ */
+
+bool connection_alone(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->seeds_count; i++)
+        if (!node->seeds[i].self) return false;
+    return true;
+}
+
+void connection_start(struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->seeds_count; i++) {
+        node->seeds[i].backoff_us = node->config.redial_min_us;
+        node->seeds[i].next_us = node->now_us;
+    }
+    node->next_seed_us = node->now_us;
+    node->deadline_us = node->now_us;
+    connection_timers(node);
+}
+
+void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool known = false;
+        for (uint32_t j = 0; j < node->seeds_count; j++)
+            known = known || strcmp(node->seeds[j].address, seeds[i]) == 0;
+        if (known || node->seeds_count == PARLEY_SEEDS_MAX ||
+            strlen(seeds[i]) >= PARLEY_ADDRESS_SIZE)
+            continue;
+        struct seed *seed = &node->seeds[node->seeds_count++];
+        *seed = (struct seed){.backoff_us = node->config.redial_min_us, .next_us = node->now_us};
+        memcpy(seed->address, seeds[i], strlen(seeds[i]) + 1);
+        node->next_seed_us = node->now_us;
+    }
+}
+
+static void seeds_timers(struct parley_node *node)
+{
+    if (node->now_us < node->next_seed_us) return;
+    node->next_seed_us = NEVER;
+    for (uint32_t i = 0; i < node->seeds_count; i++) {
+        struct seed *seed = &node->seeds[i];
+        if (seed->self || seed->dialing || node->leaving) continue;
+        if (node->now_us >= seed->next_us) {
+            int member = seed->boot ? membership_find(node, seed->boot) : NONE;
+            if (member != NONE && membership_is_live(node, member)) {
+                seed->next_us = node->now_us + 10 * node->config.redial_min_us;
+            } else {
+                struct conn *conn = out_room(node) ? dial(node, seed->address) : NULL;
+                seed->next_us = node->now_us + node->config.redial_min_us;
+                if (conn) {
+                    conn->seed = (int)i;
+                    seed->dialing = true;
+                    continue;
+                }
+            }
+        }
+        if (seed->next_us < node->next_seed_us) node->next_seed_us = seed->next_us;
+    }
+}
+
+static uint64_t join_deadline(const struct parley_node *node)
+{
+    bool waits = phase_of(node) == PARLEY_PHASE_JOINING && !node->contacted &&
+                 node->config.join_timeout_us != NEVER && !connection_alone(node);
+    return waits ? node->start_us + node->config.join_timeout_us : NEVER;
+}
+
+void connection_timers(struct parley_node *node)
+{
+    seeds_timers(node);
+    name_check_timers(node);
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        struct conn *conn = &node->conns[i];
+        if (conn->state == CONN_PENDING && !(node->name_check.active && node->name_check.conn == conn->id) &&
+            node->now_us >= conn->since_us + node->config.hello_timeout_us)
+            connection_close(node, conn);
+        else if (conn->state == CONN_LIVE && conn->queued > node->config.queue_bytes_max)
+            connection_close(node, conn); /* it does not read what we say */
+    }
+    if (join_deadline(node) <= node->now_us) {
+        out_log(node, PARLEY_LOG_ERROR, "no seed was reached within %.1f s; is one of them up?",
+                (double)node->config.join_timeout_us / 1e6);
+        out_finish(node, PARLEY_ENO_SEED);
+    }
+}
+
+uint64_t connection_deadline(const struct parley_node *node)
+{
+    uint64_t at = node->next_seed_us;
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        const struct conn *conn = &node->conns[i];
+        if (conn->state == CONN_PENDING && conn->since_us + node->config.hello_timeout_us < at)
+            at = conn->since_us + node->config.hello_timeout_us;
+        if (conn->state == CONN_LIVE && conn->queued > node->config.queue_bytes_max)
+            at = node->now_us;
+    }
+    if (node->name_check.active && node->now_us + 20000 < at) at = node->now_us + 20000;
+    uint64_t join_at = join_deadline(node);
+    return join_at < at ? join_at : at;
+}

@@ -1,0 +1,192 @@
+/* doubt.c: READY was said, the decision not heard. The responder trains on, keeps its delta and
+ * asks: at once, over a new dial, through a third peer, from every 0.2 s to every 5 s.
+ *
+ *   COMMITTED             the delta goes into x: the mean is whole again
+ *   ABORTED               forgotten on both sides
+ *   UNKNOWN, RESTARTED    given up and counted: that mass went with the initiator
+ *
+ * Never given up because the other is suspected or dead, it may only be paused; but a node that
+ * proposes gives up what is left.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/state.h"
+
+enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000 };
+
+static uint32_t doubts_open(const struct parley_node *node)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < DOUBTS_MAX; i++) count += node->exchange.doubts[i].active;
+    return count;
+}
+
+bool doubt_room(const struct parley_node *node)
+{
+    return doubts_open(node) < DOUBTS_MAX;
+}
+
+static void ask(struct parley_node *node, struct doubt *doubt)
+{
+    struct message_outcome_frame frame = {.initiator = doubt->initiator,
+                                          .asker = self_of(node)->r.boot,
+                                          .sequence = doubt->sequence};
+    struct conn *conn = connection_want(node, doubt->member);
+    if (!conn) { /* a third peer may reach it */
+        for (uint32_t i = 0; i < node->conns_count && !conn; i++)
+            if (node->conns[i].state == CONN_LIVE) conn = &node->conns[i];
+    }
+    if (conn) connection_send(node, conn, WIRE_ASK, &frame);
+    doubt->ask_us = node->now_us + doubt->backoff_us;
+    doubt->backoff_us = doubt->backoff_us * 2 < ASK_MAX_US ? doubt->backoff_us * 2 : ASK_MAX_US;
+}
+
+void doubt_open(struct parley_node *node, struct slot *slot)
+{
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        struct doubt *doubt = &node->exchange.doubts[i];
+        if (doubt->active) continue;
+        uint32_t free_buffer = doubt->buffer;
+        *doubt = (struct doubt){.active = true,
+                                .initiator = node->members[slot->peer].r.boot,
+                                .member = slot->peer,
+                                .sequence = slot->sequence,
+                                .divisor = slot->divisor,
+                                .buffer = slot->theirs,
+                                .mass = slot->mass,
+                                .since_us = node->now_us,
+                                .backoff_us = ASK_MIN_US};
+        slot->theirs = free_buffer;
+        out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is in doubt", doubt->sequence,
+                node->members[doubt->member].r.name);
+        ask(node, doubt);
+        return;
+    }
+    assert(!"an offer is accepted only while a doubt has room");
+}
+
+static void drop(struct parley_node *node, struct doubt *doubt)
+{
+    double size = doubt->mass < 0 ? -doubt->mass : doubt->mass;
+    doubt->active = false;
+    node->ledger.dropped++;
+    node->ledger.mass_dropped += size / doubt->divisor;
+}
+
+void doubt_drop_all(struct parley_node *node)
+{
+    for (int i = 0; i < DOUBTS_MAX; i++)
+        if (node->exchange.doubts[i].active && !node->exchange.doubts[i].adding)
+            drop(node, &node->exchange.doubts[i]);
+}
+
+void doubt_ask(struct parley_node *node, struct conn *conn, const struct message_outcome_frame *frame)
+{
+    struct message_outcome_frame answer = *frame;
+    int initiator = membership_find(node, frame->initiator);
+    if (initiator == 0) {
+        answer.outcome = exchange_outcome(node, frame->asker, frame->sequence);
+    } else if (initiator != NONE &&
+               strcmp(node->members[initiator].r.name, self_of(node)->r.name) == 0) {
+        answer.outcome = MESSAGE_RESTARTED;
+    } else {
+        struct conn *next = initiator == NONE ? NULL : connection_of(node, initiator);
+        if (next && node->members[conn->member].r.boot == frame->asker)
+            connection_send(node, next, WIRE_ASK, frame);
+        return;
+    }
+    connection_send(node, conn, WIRE_OUTCOME, &answer);
+}
+
+static void resolve(struct parley_node *node, int index, uint32_t outcome)
+{
+    struct doubt *doubt = &node->exchange.doubts[index];
+    if (outcome == MESSAGE_COMMITTED) {
+        doubt->adding = true;
+        node->exchange.decided++;
+        out_vector(node, PARLEY_UPDATE_ADD, OP_DOUBT_ADD, index, doubt->buffer)->vector.factor =
+            1.0f / (float)doubt->divisor;
+    } else if (outcome == MESSAGE_ABORTED) {
+        doubt->active = false;
+        node->ledger.aborted++;
+    } else {
+        drop(node, doubt);
+    }
+}
+
+void doubt_outcome(struct parley_node *node, const struct message_outcome_frame *frame)
+{
+    if (frame->asker != self_of(node)->r.boot) {
+        int asker = membership_find(node, frame->asker);
+        struct conn *conn = asker > 0 ? connection_of(node, asker) : NULL;
+        if (conn) connection_send(node, conn, WIRE_OUTCOME, frame);
+        return;
+    }
+    if (frame->outcome < MESSAGE_COMMITTED || frame->outcome > MESSAGE_RESTARTED) return;
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        struct doubt *doubt = &node->exchange.doubts[i];
+        if (doubt->active && !doubt->adding && doubt->initiator == frame->initiator &&
+            doubt->sequence == frame->sequence)
+            resolve(node, i, frame->outcome);
+    }
+}
+
+void doubt_done(struct parley_node *node, int index, bool ok)
+{
+    struct doubt *doubt = &node->exchange.doubts[index];
+    struct message_exchange message = {.sequence = doubt->sequence};
+    struct conn *conn = connection_of(node, doubt->member);
+    doubt->active = false;
+    node->members[doubt->member].applied_sequence = doubt->sequence;
+    exchange_applied(node, doubt->member, doubt->divisor, doubt->mass);
+    if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
+}
+
+void doubt_live(struct parley_node *node, struct conn *conn)
+{
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        struct doubt *doubt = &node->exchange.doubts[i];
+        if (doubt->active && !doubt->adding && doubt->member == conn->member) ask(node, doubt);
+    }
+}
+
+void doubt_restarted(struct parley_node *node, uint64_t boot)
+{
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        struct doubt *doubt = &node->exchange.doubts[i];
+        if (doubt->active && !doubt->adding && doubt->initiator == boot) drop(node, doubt);
+    }
+}
+
+/* A killed process refuses dials and will never answer; a silent one is waited for a while. */
+bool doubt_blocks(const struct parley_node *node)
+{
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        const struct doubt *doubt = &node->exchange.doubts[i];
+        if (!doubt->active) continue;
+        const struct member *m = &node->members[doubt->member];
+        bool gone = m->r.state >= PARLEY_MEMBER_DEAD &&
+                    (m->refused || node->now_us >= doubt->since_us + SILENT_US);
+        if (doubt->adding || !gone) return true;
+    }
+    return false;
+}
+
+void doubt_timers(struct parley_node *node)
+{
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        struct doubt *doubt = &node->exchange.doubts[i];
+        if (doubt->active && !doubt->adding && node->now_us >= doubt->ask_us) ask(node, doubt);
+    }
+}
+
+uint64_t doubt_deadline(const struct parley_node *node)
+{
+    uint64_t at = NEVER;
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        const struct doubt *doubt = &node->exchange.doubts[i];
+        if (doubt->active && !doubt->adding && doubt->ask_us < at) at = doubt->ask_us;
+    }
+    return at;
+}

@@ -1,0 +1,221 @@
+/* flow.c: floats on their way, in chunks between control frames.
+ *
+ * Out: at most two chunks of a connection are in the driver's hands, each of a size that leaves in
+ * 25 to 100 ms, so that a probe is never stuck behind a model. In: chunks must follow each other
+ * exactly; each carries a checksum. Floats that nobody waits for any more are read and dropped.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/state.h"
+
+enum {
+    CHUNKS_IN_FLIGHT_MAX = 2,
+    CHUNK_BYTES_MIN = 4 * 1024,
+    CHUNK_FAST_US = 25000,
+    CHUNK_SLOW_US = 100000
+};
+
+static uint64_t vector_bytes(const struct parley_node *node)
+{
+    return node->config.parameters * sizeof(float);
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, uint32_t sequence,
+              const uint32_t *buffers, uint32_t vectors, int slot)
+{
+    for (int i = 0; i < OUTFLOWS_MAX; i++) {
+        struct outflow *out = &node->outflows[i];
+        if (out->active) continue;
+        *out = (struct outflow){.active = true,
+                                .conn = conn,
+                                .kind = kind,
+                                .sequence = sequence,
+                                .vectors = vectors,
+                                .slot = slot};
+        memcpy(out->buffers, buffers, vectors * sizeof *buffers);
+        return i;
+    }
+    return NONE;
+}
+
+static void ended(struct parley_node *node, struct outflow *out)
+{
+    out->active = false;
+    bool ok = !out->aborted && out->vector == out->vectors;
+    if (out->slot != NONE)
+        exchange_sent(node, out->slot, ok);
+    else
+        fetch_served(node, out->buffers[0] == node->exchange.slots[RESPONDER].own);
+}
+
+void flow_abort(struct parley_node *node, int outflow)
+{
+    struct outflow *out = &node->outflows[outflow];
+    if (!out->active || out->aborted) return;
+    out->aborted = true;
+    if (out->in_flight == 0) ended(node, out);
+}
+
+void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
+{
+    struct outflow *out = &node->outflows[outflow];
+    assert(out->active && out->in_flight > 0);
+    out->in_flight--;
+    struct conn *conn = connection_find(node, out->conn);
+    if (ok && conn) {
+        uint64_t took_us = node->now_us - out->chunk_us;
+        if (took_us < CHUNK_FAST_US && conn->chunk_bytes < PARLEY_CHUNK_BYTES_MAX)
+            conn->chunk_bytes *= 2;
+        if (took_us > CHUNK_SLOW_US && conn->chunk_bytes > CHUNK_BYTES_MIN) conn->chunk_bytes /= 2;
+        if (out->slot != NONE) exchange_progress(node, out->slot);
+        if (out->kind == WIRE_STREAM_FETCH) node->fetch.served_us = node->now_us;
+    }
+    if (!ok) out->aborted = true;
+    if (out->in_flight == 0 && (out->aborted || out->vector == out->vectors)) ended(node, out);
+}
+
+static void give_chunk(struct parley_node *node, int index, struct conn *conn)
+{
+    struct outflow *out = &node->outflows[index];
+    uint64_t left = vector_bytes(node) - out->offset;
+    uint32_t size = left < conn->chunk_bytes ? (uint32_t)left : conn->chunk_bytes;
+    struct wire_chunk chunk = {.kind = (uint16_t)out->kind,
+                               .vector = (uint16_t)out->vector,
+                               .sequence = out->sequence,
+                               .offset = out->offset};
+    struct parley_update *update = out_add(node, PARLEY_UPDATE_SEND_CHUNK);
+    update->chunk.head = out_bytes(node, WIRE_CHUNK_HEAD_BYTES);
+    update->chunk.head_size = WIRE_CHUNK_HEAD_BYTES;
+    wire_chunk_write(update->chunk.head, &chunk, size);
+    update->chunk.op = out_op(node, OP_CHUNK, index);
+    update->chunk.conn = out->conn;
+    update->chunk.buffer = out->buffers[out->vector];
+    update->chunk.offset = out->offset;
+    update->chunk.size = size;
+    conn->used_us = out->chunk_us = node->now_us;
+    out->in_flight++;
+    out->offset += size;
+    if (out->offset == vector_bytes(node)) {
+        out->offset = 0;
+        out->vector++;
+    }
+}
+
+void flow_pump(struct parley_node *node)
+{
+    for (int i = 0; i < OUTFLOWS_MAX; i++) {
+        struct outflow *out = &node->outflows[i];
+        if (!out->active || out->aborted) continue;
+        struct conn *conn = connection_find(node, out->conn);
+        if (!conn || conn->state != CONN_LIVE) continue;
+        while (out->in_flight < CHUNKS_IN_FLIGHT_MAX && out->vector < out->vectors &&
+               out_room(node))
+            give_chunk(node, i, conn);
+    }
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enum wire_stream kind,
+                 uint32_t sequence, const uint32_t *buffers, uint32_t vectors)
+{
+    in->active = true;
+    in->conn = conn;
+    in->kind = kind;
+    in->sequence = sequence;
+    in->vectors = vectors;
+    in->vector = 0;
+    in->offset = 0;
+    memcpy(in->buffers, buffers, vectors * sizeof *buffers);
+}
+
+void flow_forget(struct parley_node *node, struct inflow *in)
+{
+    if (!in->active) return;
+    in->active = false;
+    struct conn *conn = connection_find(node, in->conn);
+    if (conn && conn->into == in) conn->into = NULL;
+}
+
+static struct inflow *wanted(struct parley_node *node, uint32_t conn, const struct wire_chunk *chunk)
+{
+    struct inflow *all[] = {&node->exchange.slots[INITIATOR].in, &node->exchange.slots[RESPONDER].in,
+                            &node->fetch.in};
+    for (int i = 0; i < 3; i++)
+        if (all[i]->active && all[i]->conn == conn && all[i]->kind == (enum wire_stream)chunk->kind &&
+            all[i]->sequence == chunk->sequence)
+            return all[i];
+    return NULL;
+}
+
+size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
+                        uint32_t size, int *error)
+{
+    struct wire_chunk chunk;
+    wire_chunk_read(bytes, &chunk);
+    struct inflow *in = wanted(node, conn->id, &chunk);
+    conn->chunk_left = size;
+    conn->chunk_sum = chunk.sum;
+    conn->into = in;
+    conn->used_us = node->now_us;
+    if (!in) return WIRE_CHUNK_BYTES;
+    if (chunk.vector != in->vector || chunk.offset != in->offset ||
+        size > vector_bytes(node) - in->offset)
+        *error = PARLEY_EMALFORMED;
+    else
+        XXH3_64bits_reset(in->sum);
+    return WIRE_CHUNK_BYTES;
+}
+
+static void complete(struct parley_node *node, struct inflow *in)
+{
+    in->active = false;
+    if (in == &node->fetch.in)
+        fetch_received(node);
+    else
+        exchange_received(node, in->slot);
+}
+
+size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
+                        size_t size, int *error)
+{
+    struct inflow *in = conn->into;
+    size_t take = size < conn->chunk_left ? size : conn->chunk_left;
+    conn->chunk_left -= (uint32_t)take;
+    if (!in) return take;
+
+    struct parley_update *update = out_add(node, PARLEY_UPDATE_STORE);
+    update->store.buffer = in->buffers[in->vector];
+    update->store.offset = in->offset;
+    update->store.bytes = bytes;
+    update->store.size = take;
+    XXH3_64bits_update(in->sum, bytes, take);
+    in->offset += take;
+    if (in->slot == NONE)
+        fetch_progress(node);
+    else
+        exchange_progress(node, in->slot);
+    if (conn->chunk_left > 0) return take;
+
+    conn->into = NULL;
+    if (XXH3_64bits_digest(in->sum) != conn->chunk_sum) {
+        *error = PARLEY_EMALFORMED; /* TCP let a flipped bit through, or the peer is broken */
+        return take;
+    }
+    if (in->offset == vector_bytes(node)) {
+        in->offset = 0;
+        if (++in->vector == in->vectors) complete(node, in);
+    }
+    return take;
+}
+
+/* ---- The end of a connection ----------------------------------------------------------------- */
+
+void flow_closed(struct parley_node *node, uint32_t conn)
+{
+    for (int i = 0; i < OUTFLOWS_MAX; i++)
+        if (node->outflows[i].active && node->outflows[i].conn == conn) flow_abort(node, i);
+}

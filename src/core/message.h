@@ -1,0 +1,152 @@
+/* message.h: control frames as plain structs, and one table a message that says how they are packed.
+ *
+ * A frame is one msgpack map of short keys. Fields that are zero or empty are left out; a reader
+ * starts from zeroes and ignores keys it does not know, so that fields can be added. What a value
+ * means, and whether it makes sense, is for the module that reads it.
+ */
+#ifndef PARLEY_CORE_MESSAGE_H
+#define PARLEY_CORE_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/wire.h"
+#include "parley/node.h"
+
+struct view {
+    const uint8_t *bytes; /* borrowed from the frame */
+    uint32_t size;
+};
+
+enum {
+    MESSAGE_RECORDS_MAX = 32,
+    MESSAGE_SKETCHES_MAX = 16,
+    MESSAGE_TEXT_SIZE = 240,
+    MESSAGE_VALUE_SIZE = 64
+};
+
+struct message_setting {
+    char name[PARLEY_NAME_SIZE];
+    char value[MESSAGE_VALUE_SIZE];
+};
+
+struct message_hello {
+    uint32_t protocol_min, protocol_max;
+    char cluster[PARLEY_NAME_SIZE], name[PARLEY_NAME_SIZE], address[PARLEY_ADDRESS_SIZE];
+    uint64_t run, boot, model, parameters;
+    uint32_t vectors;
+    uint32_t answer; /* 1: sent in answer to the other's HELLO */
+    struct message_setting settings[PARLEY_SETTINGS_MAX];
+    uint32_t settings_count;
+};
+
+struct message_reject {
+    uint32_t code; /* minus a PARLEY_E... */
+    char text[MESSAGE_TEXT_SIZE];
+};
+
+enum message_bye { MESSAGE_BYE_IDLE = 1, MESSAGE_BYE_DUPLICATE, MESSAGE_BYE_LEAVING };
+
+struct message_bye_frame {
+    uint32_t reason;
+};
+
+struct message_probe { /* PING, ACK, PING_FOR */
+    uint32_t sequence;
+    uint64_t boot; /* the member whose life is asked about */
+};
+
+/* What the cluster knows of one node. The first part is SWIM's and may be said by anybody; the rest
+ * is said by the node itself only and ordered by `clock`. */
+struct record {
+    uint64_t boot;
+    char name[PARLEY_NAME_SIZE], address[PARLEY_ADDRESS_SIZE];
+    uint32_t incarnation;
+    uint32_t state; /* enum parley_member_state */
+
+    uint32_t clock;
+    uint32_t phase;     /* enum parley_phase */
+    uint32_t stop;      /* enum parley_stop */
+    uint32_t stop_live; /* members its raiser saw alive */
+    uint64_t version, samples;
+    /* drift.c */
+    uint32_t sketch;    /* version of its newest sketch in SETTLE */
+    uint32_t measured;  /* version of the sketch its distance was measured with; 0: none */
+    double distance_sq; /* to the sampled mean */
+    double mean_sq;     /* squared norm of that mean */
+    /* agreement.c */
+    uint32_t generation;
+    double score;
+    uint8_t digest[PARLEY_DIGEST_BYTES]; /* proposed, held, locked or agreed, by phase */
+    uint32_t lock_voters, lock_generation;
+    uint8_t lock_digest[PARLEY_DIGEST_BYTES];
+    uint32_t voters; /* DONE: how many agreed */
+};
+
+struct message_members {
+    struct record records[MESSAGE_RECORDS_MAX];
+    uint32_t count;
+    uint32_t complete; /* 1: the receiver now has all that the sender knows */
+};
+
+struct message_sketch {
+    uint64_t boot;
+    uint32_t version;
+    struct view buckets; /* PARLEY_SKETCH_BUCKETS little-endian doubles */
+};
+
+struct message_sketches {
+    struct message_sketch sketches[MESSAGE_SKETCHES_MAX];
+    uint32_t count;
+};
+
+struct message_exchange { /* OFFER to KEEPALIVE; each uses a part */
+    uint32_t sequence;  /* the initiator's */
+    uint32_t from_responder; /* ABORT, KEEPALIVE: 1 if the sender is the responder */
+    uint32_t open;      /* OFFER: 1 if the initiator has another exchange open */
+    uint32_t divisor;   /* ACCEPT: c = 1/divisor, 2 or 3 */
+    uint32_t retry_us;  /* BUSY */
+    uint32_t reason;    /* REFUSE, ABORT: enum exchange_reason */
+};
+
+enum message_outcome { MESSAGE_COMMITTED = 1, MESSAGE_ABORTED, MESSAGE_UNKNOWN, MESSAGE_RESTARTED };
+
+struct message_outcome_frame { /* ASK, OUTCOME */
+    uint64_t initiator, asker; /* boots */
+    uint32_t sequence;
+    uint32_t outcome;
+};
+
+struct message_fetch { /* FETCH, FETCHED */
+    uint32_t sequence;
+    uint32_t by_digest; /* 1: the model of `digest`; 0: the sender's state */
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    uint32_t ok, vectors;
+    uint64_t version;
+};
+
+struct message_status {
+    uint32_t from; /* index of the first record wanted */
+};
+
+struct message_report {
+    struct record records[MESSAGE_RECORDS_MAX];
+    uint32_t count, total;
+    char cluster[PARLEY_NAME_SIZE];
+    uint32_t live, known;
+    double drift, progress;
+};
+
+/* Encodes a whole frame, header included. Returns its size; 0 if it does not fit. */
+size_t message_encode(enum wire_type type, const void *message, uint8_t *bytes, size_t capacity);
+
+/* scratch: from message_scratch_new(); one a thread. 0 or PARLEY_EMALFORMED; `message` is all zero
+ * but for what the frame holds. Views point into `bytes`. */
+int message_decode(enum wire_type type, const uint8_t *bytes, size_t size, void *message,
+                   void *scratch);
+
+void *message_scratch_new(void);
+void message_scratch_free(void *scratch);
+
+#endif

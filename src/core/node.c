@@ -1,0 +1,388 @@
+/* node.c: one event in, updates out.
+ *
+ *   node_dispatch   hands the event to the module that owns it
+ *   node_advance    lets each module start what may start now
+ *   node_pump       sends what has changed, as far as there is room
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+
+enum { LATE_US = 1000000 };
+
+static void node_frame(struct parley_node *node, struct conn *conn, enum wire_type type,
+                       const uint8_t *bytes, size_t size);
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+static void malformed(struct parley_node *node, struct conn *conn, int error)
+{
+    out_log(node, PARLEY_LOG_WARN, "closed a connection with %s: %s",
+            conn->member >= 0 ? node->members[conn->member].r.name : conn->address,
+            parley_error_text(error));
+    connection_close(node, conn);
+}
+
+/* Takes frame after frame, until the bytes or the room for updates end. */
+static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t *bytes,
+                            size_t size)
+{
+    size_t at = 0;
+    while (out_room(node)) {
+        struct conn *conn = connection_find(node, id);
+        if (!conn || conn->state == CONN_CLOSING) return size;
+        conn->heard_us = node->now_us;
+        int error = 0;
+        if (conn->chunk_left > 0) {
+            if (at == size) break;
+            at += flow_chunk_bytes(node, conn, bytes + at, size - at, &error);
+        } else {
+            struct wire_header header;
+            if (size - at < WIRE_HEADER_BYTES) break;
+            error = wire_header_read(bytes + at, &header);
+            if (!error && conn->state != CONN_LIVE && header.type != WIRE_HELLO &&
+                header.type != WIRE_REJECT && header.type != WIRE_STATUS &&
+                header.type != WIRE_BYE)
+                error = PARLEY_EMALFORMED; /* nothing else before HELLO */
+            if (error) {
+                malformed(node, conn, error);
+                return size;
+            }
+            size_t need = header.type == WIRE_CHUNK ? WIRE_CHUNK_BYTES : header.size;
+            if (size - at < WIRE_HEADER_BYTES + need) break;
+            const uint8_t *body = bytes + at + WIRE_HEADER_BYTES;
+            if (header.type == WIRE_CHUNK)
+                flow_chunk_begin(node, conn, body, header.size - WIRE_CHUNK_BYTES, &error);
+            else
+                node_frame(node, conn, (enum wire_type)header.type, body, need);
+            at += WIRE_HEADER_BYTES + need;
+        }
+        if (error) {
+            malformed(node, conn, error);
+            return size;
+        }
+    }
+    return at;
+}
+
+union message {
+    struct message_hello hello;
+    struct message_reject reject;
+    struct message_bye_frame bye;
+    struct message_probe probe;
+    struct message_members members;
+    struct message_sketches sketches;
+    struct message_exchange exchange;
+    struct message_outcome_frame outcome;
+    struct message_fetch fetch;
+    struct message_status status;
+};
+
+static void node_status(struct parley_node *node, struct conn *conn,
+                        const struct message_status *status)
+{
+    struct message_report report = {.total = node->members_count};
+    struct parley_view view;
+    parley_node_view(node, &view);
+    memcpy(report.cluster, node->cluster, sizeof report.cluster);
+    report.live = view.live;
+    report.known = view.known;
+    report.drift = view.drift;
+    report.progress = view.progress;
+    for (uint32_t i = status->from;
+         i < node->members_count && report.count < MESSAGE_RECORDS_MAX; i++)
+        report.records[report.count++] = node->members[i].r;
+    connection_send(node, conn, WIRE_REPORT, &report);
+}
+
+static void node_frame(struct parley_node *node, struct conn *conn, enum wire_type type,
+                       const uint8_t *bytes, size_t size)
+{
+    union message m;
+    int error = type == WIRE_REPORT
+                    ? PARLEY_EMALFORMED /* an answer that no node asks for */
+                    : message_decode(type, bytes, size, &m, node->out->unpacker);
+    if (error) {
+        malformed(node, conn, error);
+        return;
+    }
+    switch (type) {
+    case WIRE_HELLO: connection_hello(node, conn, &m.hello); break;
+    case WIRE_REJECT: connection_reject(node, conn, &m.reject); break;
+    case WIRE_BYE: connection_bye(node, conn, &m.bye); break;
+    case WIRE_PING:
+    case WIRE_ACK:
+    case WIRE_PING_FOR: membership_ping(node, conn, type, &m.probe); break;
+    case WIRE_MEMBERS: membership_members(node, conn, &m.members); break;
+    case WIRE_SKETCHES: drift_sketches(node, &m.sketches); break;
+    case WIRE_OFFER:
+    case WIRE_ACCEPT:
+    case WIRE_BUSY:
+    case WIRE_REFUSE:
+    case WIRE_READY:
+    case WIRE_COMMIT:
+    case WIRE_APPLIED:
+    case WIRE_ABORT:
+    case WIRE_KEEPALIVE: exchange_frame(node, conn, type, &m.exchange); break;
+    case WIRE_ASK: doubt_ask(node, conn, &m.outcome); break;
+    case WIRE_OUTCOME: doubt_outcome(node, &m.outcome); break;
+    case WIRE_FETCH: fetch_asked(node, conn, &m.fetch); break;
+    case WIRE_FETCHED: fetch_answered(node, conn, &m.fetch); break;
+    case WIRE_STATUS: node_status(node, conn, &m.status); break;
+    case WIRE_REPORT:
+    case WIRE_CHUNK:
+    case WIRE_TYPES: break;
+    }
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+static void node_done(struct parley_node *node, const struct parley_event *event)
+{
+    struct op op = {0};
+    for (int i = 0; i < OPS_MAX; i++) {
+        if (node->ops[i].kind == OP_FREE || node->ops[i].id != event->done.op) continue;
+        op = node->ops[i];
+        node->ops[i].kind = OP_FREE;
+    }
+    switch (op.kind) {
+    case OP_FREE: assert(!"DONE for an operation that is not under way"); break;
+    case OP_TAKE:
+    case OP_DIFF:
+    case OP_ADD: exchange_done(node, &op, event); break;
+    case OP_CHUNK: flow_chunk_done(node, op.owner, event->done.ok); break;
+    case OP_DOUBT_ADD: doubt_done(node, op.owner, event->done.ok); break;
+    case OP_SKETCH_TAKE:
+    case OP_SKETCH: drift_done(node, &op, event); break;
+    case OP_STATE_TAKE:
+    case OP_ADOPT: fetch_done(node, &op, event); break;
+    case OP_CANDIDATE_TAKE:
+    case OP_CANDIDATE_HASH:
+    case OP_FETCHED_HASH:
+    case OP_WRITE:
+    case OP_PUBLISH: agreement_done(node, &op, event); break;
+    }
+}
+
+/* ---- The step -------------------------------------------------------------------------------- */
+
+static void node_dispatch(struct parley_node *node, const struct parley_event *event)
+{
+    struct conn *conn;
+    switch (event->type) {
+    case PARLEY_EVENT_START:
+        node->start_us = node->now_us;
+        membership_start(node);
+        connection_start(node);
+        break;
+    case PARLEY_EVENT_TICK: break;
+    case PARLEY_EVENT_INCOMING:
+        connection_incoming(node, event->incoming.conn, event->incoming.address);
+        break;
+    case PARLEY_EVENT_CONNECTED: connection_connected(node, event->connected.conn); break;
+    case PARLEY_EVENT_CLOSED: connection_closed(node, event); break;
+    case PARLEY_EVENT_RECEIVED:
+        node->out->consumed = node_received(node, event->received.conn, event->received.bytes,
+                                            event->received.size);
+        break;
+    case PARLEY_EVENT_SENT:
+        conn = connection_find(node, event->sent.conn);
+        if (conn) {
+            assert(event->sent.bytes <= conn->queued);
+            conn->queued -= (uint32_t)event->sent.bytes;
+        }
+        break;
+    case PARLEY_EVENT_STEPPED: training_stepped(node, event); break;
+    case PARLEY_EVENT_DONE: node_done(node, event); break;
+    case PARLEY_EVENT_SEEDS: connection_seeds(node, event->seeds.seeds, event->seeds.count); break;
+    case PARLEY_EVENT_STOP: agreement_stop(node, event->stop.cause); break;
+    case PARLEY_EVENT_LEAVE: training_leave(node); break;
+    }
+}
+
+static void node_timers(struct parley_node *node)
+{
+    connection_timers(node);
+    membership_timers(node);
+    exchange_timers(node);
+    doubt_timers(node);
+    fetch_timers(node);
+}
+
+static void node_advance(struct parley_node *node)
+{
+    training_advance(node);
+    agreement_advance(node);
+    if (!drift_advance(node)) exchange_advance(node);
+}
+
+static void node_pump(struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->conns_count; i++) {
+        struct conn *conn = &node->conns[i];
+        if (conn->state != CONN_LIVE) continue;
+        if (out_room(node)) membership_pump(node, conn);
+        if (conn->state == CONN_LIVE && out_room(node)) drift_pump(node, conn);
+    }
+    flow_pump(node);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t node_deadline(const struct parley_node *node)
+{
+    uint64_t at = connection_deadline(node);
+    at = least(at, membership_deadline(node));
+    at = least(at, exchange_deadline(node));
+    at = least(at, doubt_deadline(node));
+    at = least(at, fetch_deadline(node));
+    at = least(at, training_deadline(node));
+    return least(at, agreement_deadline(node));
+}
+
+void parley_node_step(struct parley_node *node, const struct parley_event *event,
+                      struct parley_updates *updates)
+{
+    updates->count = 0;
+    updates->consumed = 0;
+    updates->arena_used = 0;
+    if (node->finished) {
+        if (event->type == PARLEY_EVENT_RECEIVED) updates->consumed = event->received.size;
+        return;
+    }
+    node->out = updates;
+    node->more = false;
+
+    /* A process that was stopped must not count the time it slept as silence of the others: node
+     * time stands still from the missed deadline on. */
+    uint64_t now_us = event->now_us - node->skew_us;
+    if (node->deadline_us != NEVER && now_us > node->deadline_us + LATE_US) {
+        node->skew_us += now_us - node->deadline_us;
+        now_us = node->deadline_us;
+    }
+    if (now_us > node->now_us) node->now_us = now_us;
+
+    node_dispatch(node, event);
+    if (!node->finished && node->now_us >= node->deadline_us) node_timers(node);
+    if (!node->finished) node_advance(node);
+    if (!node->finished) node_pump(node);
+    node->deadline_us = node->finished ? NEVER : node->more ? node->now_us : node_deadline(node);
+    node->out = NULL;
+}
+
+uint64_t parley_node_deadline(const struct parley_node *node)
+{
+    return node->deadline_us == NEVER ? NEVER : node->deadline_us + node->skew_us;
+}
+
+/* ---- Phases ---------------------------------------------------------------------------------- */
+
+void node_phase(struct parley_node *node, enum parley_phase phase)
+{
+#define TO(x) (1u << PARLEY_PHASE_##x)
+    static const uint32_t allowed[] = {
+        [PARLEY_PHASE_JOINING] = TO(TRAIN) | TO(STOP) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_TRAIN] = TO(STOP) | TO(LEFT),
+        [PARLEY_PHASE_STOP] = TO(SETTLE) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_SETTLE] = TO(PROPOSED) | TO(HELD) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_PROPOSED] = TO(HELD) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_HELD] = TO(PROPOSED) | TO(LOCKED) | TO(DONE) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_LOCKED] = TO(PROPOSED) | TO(HELD) | TO(DONE) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_DONE] = TO(LEFT),
+        [PARLEY_PHASE_LATE] = TO(DONE) | TO(LEFT),
+        [PARLEY_PHASE_LEFT] = 0,
+    };
+#undef TO
+    struct member *self = self_of(node);
+    assert(allowed[self->r.phase] & (1u << phase));
+    out_log(node, PARLEY_LOG_DEBUG, "phase %s -> %s",
+            parley_phase_name((enum parley_phase)self->r.phase), parley_phase_name(phase));
+    self->r.phase = phase;
+    membership_changed(node, true);
+    out_add(node, PARLEY_UPDATE_PHASE)->phase.phase = phase;
+}
+
+/* ---- Making and freeing ---------------------------------------------------------------------- */
+
+static bool allocate(struct parley_node *node)
+{
+    struct parley_config *c = &node->config;
+    node->conns_count = c->connections_max + c->pending_max;
+    node->conns = calloc(node->conns_count, sizeof *node->conns);
+    node->seeds = calloc(PARLEY_SEEDS_MAX, sizeof *node->seeds);
+    node->members = calloc(c->members_max, sizeof *node->members);
+    node->probe_order = calloc(c->members_max, sizeof *node->probe_order);
+    uint32_t places = 4;
+    while (places < 2 * c->members_max) places *= 2;
+    node->index_mask = places - 1;
+    node->index = malloc(places * sizeof *node->index);
+    if (!node->conns || !node->seeds || !node->members || !node->probe_order || !node->index)
+        return false;
+    memset(node->index, 0xff, places * sizeof *node->index);
+    for (int i = 0; i < SKETCHES_MAX; i++) {
+        node->drift.sketches[i].buckets = calloc(PARLEY_SKETCH_BUCKETS, sizeof(double));
+        if (!node->drift.sketches[i].buckets) return false;
+    }
+    struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
+                              &node->fetch.in};
+    for (int i = 0; i < 3; i++)
+        if (!(flows[i]->sum = XXH3_createState())) return false;
+    return true;
+}
+
+int parley_node_new(struct parley_node **result, const struct parley_config *config)
+{
+    char why[1];
+    *result = NULL;
+    if (parley_config_check(config, why, sizeof why)) return PARLEY_EUSAGE;
+    struct parley_node *node = calloc(1, sizeof *node);
+    if (!node) return PARLEY_ENOMEM;
+    node->config = *config;
+    if (!allocate(node)) {
+        parley_node_free(node);
+        return PARLEY_ENOMEM;
+    }
+    memcpy(node->cluster, config->cluster, strlen(config->cluster) + 1);
+    for (uint32_t i = 0; i < config->settings_count; i++) {
+        strncpy(node->settings[i].name, config->settings[i].name, PARLEY_NAME_SIZE - 1);
+        strncpy(node->settings[i].value, config->settings[i].value, MESSAGE_VALUE_SIZE - 1);
+    }
+    for (uint32_t i = 0; i < config->seeds_count; i++)
+        memcpy(node->seeds[node->seeds_count++].address, config->seeds[i],
+               strlen(config->seeds[i]) + 1);
+    struct record *self = &node->members[0].r;
+    memcpy(self->name, config->name, strlen(config->name) + 1);
+    memcpy(self->address, config->address, strlen(config->address) + 1);
+    self->boot = config->boot;
+    node->config.cluster = node->cluster;
+    node->config.name = self->name;
+    node->config.address = self->address;
+    node->config.settings = NULL;
+    node->config.seeds = NULL;
+    node->rng = rng_init(config->seed, config->boot);
+    node->next_conn = 1;
+    node->deadline_us = NEVER;
+    exchange_init(node);
+    *result = node;
+    return 0;
+}
+
+void parley_node_free(struct parley_node *node)
+{
+    if (!node) return;
+    struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
+                              &node->fetch.in};
+    for (int i = 0; i < 3; i++) XXH3_freeState(flows[i]->sum);
+    for (int i = 0; i < SKETCHES_MAX; i++) free(node->drift.sketches[i].buckets);
+    free(node->index);
+    free(node->probe_order);
+    free(node->members);
+    free(node->seeds);
+    free(node->conns);
+    free(node);
+}

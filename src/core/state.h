@@ -1,0 +1,564 @@
+/* state.h: the whole state of one node, and what its modules offer each other.
+ *
+ * One struct, one file a concept: connection.c (links, HELLO, seeds), membership.c (records, SWIM),
+ * exchange.c (pairwise averaging), flow.c (streams of floats), drift.c (sketches), fetch.c (a
+ * model from a peer), agreement.c (the end), training.c (local steps and the budget). node.c
+ * dispatches. All time below is node time: the driver's clock less what this process slept
+ * through (node.c), so that waking up late expires nothing.
+ */
+#ifndef PARLEY_CORE_STATE_H
+#define PARLEY_CORE_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <xxhash.h>
+
+#include "core/message.h"
+#include "core/rng.h"
+#include "parley/node.h"
+
+enum {
+    NONE = -1,
+    COMMITS_MAX = 64,  /* decided as initiator, APPLIED not yet heard */
+    ABORTED_MAX = 64,  /* newest sequences aborted as initiator */
+    DOUBTS_MAX = 2,
+    OUTFLOWS_MAX = 10, /* two exchanges and eight fetches served */
+    OPS_MAX = 64,
+    SKETCHES_MAX = 32, /* members whose sketches are kept: a sample where there are more */
+    BUSY_TRIES_MAX = 3
+};
+
+#define NEVER UINT64_MAX
+
+/* ---- Connections ----------------------------------------------------------------------------- */
+
+enum conn_state { CONN_FREE, CONN_DIALING, CONN_PENDING, CONN_LIVE, CONN_CLOSING };
+
+struct conn {
+    uint32_t id;
+    enum conn_state state;
+    bool outgoing;
+    bool goodbye; /* BYE was said or heard: its end is no sign of death */
+    int member;   /* once LIVE, or whom we dialled; NONE */
+    int seed;     /* which seed it was dialled for; NONE */
+    char address[PARLEY_ADDRESS_SIZE];
+    uint64_t since_us;  /* of the present state */
+    uint64_t heard_us, used_us;
+    uint32_t queued;    /* control bytes not yet out */
+    uint32_t chunk_bytes; /* adapted so that a chunk takes 25 to 100 ms at the most */
+    uint64_t urgent_sent, lazy_sent; /* changes of member records that have gone out here */
+    uint64_t own_sent;  /* the same for this node's own record */
+    uint64_t own_us, lazy_us; /* when lazy changes of it, and of the others, may go again */
+    uint64_t sketches_sent;
+    bool synced;        /* everything known has gone out once */
+    /* A chunk that is coming in. */
+    uint32_t chunk_left; /* bytes of floats still to come; 0: none */
+    uint64_t chunk_sum;
+    struct inflow *into; /* NULL: nobody wants it any more */
+};
+
+struct seed {
+    char address[PARLEY_ADDRESS_SIZE];
+    uint64_t next_us, backoff_us;
+    uint64_t boot; /* who answered there last; 0: nobody yet */
+    bool self;
+    bool dialing;
+};
+
+/* A connect of a newcomer whose name belongs to another boot, until that one was asked. */
+struct name_check {
+    uint32_t conn;     /* the newcomer's */
+    int member;        /* who had the name */
+    uint64_t until_us; /* silent until then: replaced */
+    uint64_t heard_before_us;
+    bool active;
+    struct message_hello hello;
+};
+
+/* ---- Members --------------------------------------------------------------------------------- */
+
+struct member {
+    struct record r;
+    uint64_t urgent_change, lazy_change; /* node->change when that part of r last changed */
+    uint64_t suspect_since_us, suspect_until_us; /* while SUSPECT */
+    uint64_t confirmers[3];
+    uint32_t confirmations;
+    uint64_t dead_since_us;
+    uint64_t redial_us;    /* a dead member's address is tried again then */
+    uint64_t busy_us;      /* it said BUSY: not before then */
+    bool refused;          /* its address refused a dial since it was last alive */
+    bool reported;         /* ALIVE was told to the driver */
+    int link;              /* index of its LIVE connection; NONE */
+    uint32_t applied_sequence; /* as responder: newest of its exchanges that is in x */
+    uint64_t applied;
+    double mass, mass_abs;
+};
+
+struct probe {
+    int member; /* NONE: nobody is being probed */
+    uint32_t sequence;
+    uint64_t sent_us;
+    bool indirect;
+};
+
+/* A probe made for another member. */
+struct favour {
+    uint32_t sequence, asker_sequence;
+    uint64_t asker, target;
+    uint64_t until_us;
+};
+
+/* ---- Vectors --------------------------------------------------------------------------------- */
+
+enum op_kind {
+    OP_FREE,
+    OP_TAKE,   /* for the slot */
+    OP_DIFF,
+    OP_ADD,
+    OP_CHUNK,  /* for the outflow */
+    OP_DOUBT_ADD,
+    OP_SKETCH_TAKE,
+    OP_SKETCH,
+    OP_STATE_TAKE, /* for a peer that joins */
+    OP_ADOPT,      /* SET of a fetched state */
+    OP_CANDIDATE_TAKE,
+    OP_CANDIDATE_HASH,
+    OP_FETCHED_HASH,
+    OP_WRITE,
+    OP_PUBLISH
+};
+
+struct op {
+    uint32_t id;
+    enum op_kind kind;
+    int owner; /* slot, doubt or outflow index */
+};
+
+/* Floats on their way out. */
+struct outflow {
+    bool active, aborted;
+    uint32_t conn;
+    enum wire_stream kind;
+    uint32_t sequence;
+    uint32_t buffers[PARLEY_VECTORS_MAX], vectors;
+    uint32_t vector;     /* being sent */
+    uint64_t offset;     /* in it, bytes */
+    uint32_t in_flight;  /* chunks given to the driver */
+    uint64_t chunk_us;   /* when the newest was given */
+    int slot;            /* whose exchange it is; NONE for a fetch */
+};
+
+/* Floats on their way in. */
+struct inflow {
+    bool active;
+    uint32_t conn;
+    enum wire_stream kind;
+    uint32_t sequence;
+    uint32_t buffers[PARLEY_VECTORS_MAX], vectors;
+    uint32_t vector;
+    uint64_t offset;
+    int slot; /* NONE: the fetch */
+    XXH3_state_t *sum;
+};
+
+/* ---- Exchange -------------------------------------------------------------------------------- */
+
+enum role { INITIATOR, RESPONDER, ROLES };
+
+enum slot_state {
+    SLOT_IDLE,
+    SLOT_CONNECTING, /* initiator: dialling the chosen peer */
+    SLOT_TAKING,     /* waiting for the snapshot */
+    SLOT_OFFERED,    /* initiator */
+    SLOT_STREAMING,  /* both snapshots on their way */
+    SLOT_DIFFING,    /* d is being computed */
+    SLOT_READY,      /* responder: READY sent; initiator: own d ready, READY awaited */
+    SLOT_ADDING,     /* decided: d goes into x at the next boundary */
+    SLOT_ENDING,     /* over; operations on its buffers are still under way */
+    SLOT_RESERVED,   /* its buffers serve something else: joining, a sketch, the candidate */
+    SLOT_STATES
+};
+
+enum exchange_reason {
+    EXCHANGE_REASON_NONE,
+    EXCHANGE_NOT_TRAINING,
+    EXCHANGE_DOUBTS,
+    EXCHANGE_AGE,
+    EXCHANGE_NON_FINITE,
+    EXCHANGE_STALLED,
+    EXCHANGE_LOST,
+    EXCHANGE_ASKED,
+    EXCHANGE_SUM,
+    EXCHANGE_STATES_DIFFER,
+    EXCHANGE_REASONS
+};
+
+struct slot {
+    enum slot_state state;
+    enum role role;
+    int peer;          /* member */
+    uint32_t conn;
+    uint32_t sequence; /* the initiator's count of its offers */
+    uint32_t divisor;
+    uint32_t own, theirs; /* buffers; theirs becomes d */
+    uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
+    bool taken, received, sent, peer_ready;
+    uint64_t version;     /* of the snapshot */
+    uint64_t decided;     /* node->decided when TAKE was asked for */
+    double mass, norm_sq, own_norm_sq;
+    uint64_t progress_us, keepalive_us;
+    uint32_t pending;     /* operations under way on its buffers */
+    uint32_t tries;       /* initiator: peers that said BUSY in a row */
+    struct inflow in;
+};
+
+/* READY was sent, the decision was not heard, the connection is gone. */
+struct doubt {
+    bool active, adding;
+    uint64_t initiator; /* boot */
+    int member;
+    uint32_t sequence, divisor;
+    uint32_t buffer;
+    double mass;
+    uint64_t since_us, ask_us, backoff_us;
+};
+
+struct commit {
+    uint64_t responder; /* boot; 0: free */
+    uint32_t sequence;
+    uint64_t since_us;
+};
+
+struct exchange {
+    struct slot slots[ROLES];
+    struct doubt doubts[DOUBTS_MAX];
+    struct commit commits[COMMITS_MAX];
+    uint32_t aborted[ABORTED_MAX];
+    uint32_t aborted_next;
+    uint32_t sequence;     /* of the newest offer */
+    uint64_t decided;      /* deltas decided so far */
+    uint64_t next_version; /* own step count from which the next exchange may start */
+    uint64_t retry_us;     /* nobody could be asked: not before then */
+    uint64_t peer_last[3]; /* LEAVE: boots already met */
+    uint32_t left_count;
+};
+
+/* ---- The rest -------------------------------------------------------------------------------- */
+
+struct sketch {
+    uint64_t boot;
+    uint32_t version; /* 0: free */
+    uint64_t change;
+    double *buckets; /* [PARLEY_SKETCH_BUCKETS] */
+};
+
+struct drift {
+    struct sketch sketches[SKETCHES_MAX];
+    bool sketching;       /* the initiator's slot is reserved for it */
+    uint32_t mixed;       /* exchanges that ended since the newest own sketch */
+    uint32_t version;     /* of the newest own sketch */
+    uint32_t passed;      /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged;      /* version of the sketch judged last */
+    double value;         /* relative; negative: unknown */
+    uint64_t measured_us;
+    double pair_sq, own_sq; /* moving means over exchanges while training */
+    uint64_t pairs;
+    uint64_t next_us;     /* not before then: sketches cost */
+};
+
+enum fetch_state { FETCH_IDLE, FETCH_CONNECTING, FETCH_ASKED, FETCH_STREAMING, FETCH_SETTING };
+
+struct fetch {
+    enum fetch_state state;
+    bool by_digest;
+    int member;
+    uint32_t conn, sequence;
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    uint64_t version;
+    uint64_t progress_us, retry_us;
+    uint32_t tries;
+    struct inflow in;
+    /* Serving a joiner: the responder's slot is reserved until its state has been streamed. */
+    bool serving;
+    uint32_t serve_conn, serve_sequence;
+    uint64_t served_us; /* when the newest byte of a model went out */
+};
+
+enum candidate_state {
+    CANDIDATE_NONE,
+    CANDIDATE_TAKING,
+    CANDIDATE_HASHING,
+    CANDIDATE_OWN,      /* proposed */
+    CANDIDATE_FETCHING, /* the picked one comes in */
+    CANDIDATE_CHECKING,
+    CANDIDATE_WRITING,
+    CANDIDATE_HELD,
+    CANDIDATE_PUBLISHING,
+    CANDIDATE_PUBLISHED
+};
+
+struct agreement {
+    enum candidate_state candidate;
+    uint32_t buffer, other; /* the candidate's, and the one that a fetch fills */
+    uint8_t own[PARLEY_DIGEST_BYTES];  /* what `buffer` holds */
+    uint8_t pick[PARLEY_DIGEST_BYTES]; /* what is fetched, written or held */
+    uint8_t written[PARLEY_DIGEST_BYTES];
+    bool is_written, failed_write;
+    double score;
+    uint64_t progress_us, patience_us, since_us;
+    uint64_t fingerprint;     /* of all members' phases, to see whether anything moved */
+    uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
+    double drift_before;
+    uint32_t held, known;
+    uint64_t done_us;
+    uint64_t adopt_boot;      /* the DONE member whose model is adopted; 0: none */
+};
+
+struct training {
+    uint64_t version, samples; /* as last reported */
+    uint64_t granted;          /* steps asked of the driver, all told */
+    uint64_t start_us;
+    uint64_t stepped_us;       /* when `version` last moved */
+    double rate;               /* steps a second, smoothed */
+    bool started;
+    uint32_t diverged;
+};
+
+struct parley_node {
+    struct parley_config config;
+    char cluster[PARLEY_NAME_SIZE];
+    struct message_setting settings[PARLEY_SETTINGS_MAX];
+    struct rng rng;
+
+    uint64_t now_us, skew_us; /* node time; driver's time less node time */
+    uint64_t deadline_us;
+    bool more;      /* something was left for the next step: it wants to come at once */
+    bool finished;
+    struct parley_updates *out;
+
+    struct conn *conns; /* [config.connections_max + config.pending_max] */
+    uint32_t conns_count;
+    uint32_t next_conn;
+    struct seed *seeds; /* [PARLEY_SEEDS_MAX] */
+    uint32_t seeds_count;
+    uint64_t next_seed_us;
+    bool contacted; /* some peer has let us in */
+    bool met_all;   /* that peer's whole table has come */
+    struct name_check name_check;
+
+    struct member *members; /* [config.members_max]; 0 is this node */
+    uint32_t members_count;
+    uint32_t live;          /* alive or suspect, this node included */
+    int32_t *index;         /* [index_mask + 1], boot to member */
+    uint32_t index_mask;
+    uint64_t change;
+    uint32_t *probe_order;
+    uint32_t probe_at, probe_count;
+    struct probe probe;
+    uint64_t next_probe_us, next_suspicion_us, next_redial_us;
+    uint32_t probe_sequence, health;
+    struct favour favours[8];
+
+    struct op ops[OPS_MAX];
+    uint32_t next_op;
+    struct outflow outflows[OUTFLOWS_MAX];
+
+    struct exchange exchange;
+    struct drift drift;
+    struct fetch fetch;
+    struct agreement agreement;
+    struct training training;
+    struct parley_ledger ledger;
+    bool leaving;
+    uint64_t leave_us;
+    uint64_t start_us;
+};
+
+static inline struct member *self_of(struct parley_node *node)
+{
+    return &node->members[0];
+}
+
+static inline enum parley_phase phase_of(const struct parley_node *node)
+{
+    return (enum parley_phase)node->members[0].r.phase;
+}
+
+/* ---- out.c: updates -------------------------------------------------------------------------- */
+
+struct parley_update *out_add(struct parley_node *node, enum parley_update_type type);
+/* Whether a loop may emit one more frame; if not, it sets node->more and goes on next step. */
+bool out_room(struct parley_node *node);
+void out_log(struct parley_node *node, enum parley_log level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Text that lives until the next step. */
+const char *out_text(struct parley_node *node, const char *text);
+uint8_t *out_bytes(struct parley_node *node, size_t size);
+/* Encodes a frame into the arena; returns its size. */
+size_t out_encode(struct parley_node *node, enum wire_type type, const void *message,
+                  uint8_t **bytes);
+/* Registers an operation; its DONE comes to op_done() of the module that owns `kind`. */
+uint32_t out_op(struct parley_node *node, enum op_kind kind, int owner);
+struct parley_update *out_vector(struct parley_node *node, enum parley_update_type type,
+                                 enum op_kind kind, int owner, uint32_t buffer);
+void out_finish(struct parley_node *node, int error);
+
+/* ---- connection.c ---------------------------------------------------------------------------- */
+
+void connection_start(struct parley_node *node);
+struct conn *connection_find(struct parley_node *node, uint32_t id);
+void connection_incoming(struct parley_node *node, uint32_t id, const char *address);
+void connection_connected(struct parley_node *node, uint32_t id);
+void connection_closed(struct parley_node *node, const struct parley_event *event);
+void connection_hello(struct parley_node *node, struct conn *conn, struct message_hello *hello);
+void connection_reject(struct parley_node *node, struct conn *conn, struct message_reject *reject);
+void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye);
+void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count);
+void connection_timers(struct parley_node *node);
+uint64_t connection_deadline(const struct parley_node *node);
+/* The LIVE connection of a member; NULL if there is none. */
+struct conn *connection_of(struct parley_node *node, int member);
+/* The same, dialling if need be: NULL means it is under way, or that no place is free. */
+struct conn *connection_want(struct parley_node *node, int member);
+void connection_close(struct parley_node *node, struct conn *conn);
+void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason);
+/* Encodes and sends; a queue over its limit closes the connection. */
+void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
+                     const void *message);
+/* True once every seed is either this node itself or there is none. */
+bool connection_alone(const struct parley_node *node);
+
+/* ---- membership.c ---------------------------------------------------------------------------- */
+
+int membership_find(const struct parley_node *node, uint64_t boot);
+bool membership_is_live(const struct parley_node *node, int member);
+/* A record seen directly or heard of. `from` is the member that said it, NONE for HELLO. */
+int membership_merge(struct parley_node *node, const struct record *record, int from);
+void membership_start(struct parley_node *node);
+void membership_contact(struct parley_node *node, int member);   /* HELLO completed */
+void membership_lost(struct parley_node *node, int member);      /* its connection broke */
+void membership_refused(struct parley_node *node, int member);   /* its address refused a dial */
+void membership_replaced(struct parley_node *node, int member);  /* another boot has its place */
+void membership_members(struct parley_node *node, struct conn *conn, struct message_members *m);
+void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type type,
+                     struct message_probe *probe);
+/* Own record changed: urgent changes go to everybody at once, lazy ones now and then. */
+void membership_changed(struct parley_node *node, bool urgent);
+void membership_leave(struct parley_node *node);
+void membership_pump(struct parley_node *node, struct conn *conn);
+void membership_timers(struct parley_node *node);
+uint64_t membership_deadline(const struct parley_node *node);
+uint32_t membership_known(const struct parley_node *node);
+/* A random live peer for which fits() holds; NONE if there is none. */
+int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int));
+
+/* ---- flow.c ---------------------------------------------------------------------------------- */
+
+int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, uint32_t sequence,
+              const uint32_t *buffers, uint32_t vectors, int slot); /* NONE: all places taken */
+void flow_abort(struct parley_node *node, int outflow);
+void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enum wire_stream kind,
+                 uint32_t sequence, const uint32_t *buffers, uint32_t vectors);
+void flow_forget(struct parley_node *node, struct inflow *in);
+/* Takes what it can of a chunk; `error` is set when the connection must be closed. */
+size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
+                        uint32_t size, int *error);
+size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
+                        size_t size, int *error);
+void flow_chunk_done(struct parley_node *node, int outflow, bool ok);
+void flow_closed(struct parley_node *node, uint32_t conn);
+void flow_pump(struct parley_node *node);
+
+/* ---- exchange.c, doubt.c --------------------------------------------------------------------- */
+
+void exchange_init(struct parley_node *node);
+void exchange_advance(struct parley_node *node); /* starts what may start */
+void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type type,
+                    const struct message_exchange *message);
+void exchange_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
+void exchange_received(struct parley_node *node, int slot); /* its inflow is complete */
+void exchange_progress(struct parley_node *node, int slot);
+void exchange_sent(struct parley_node *node, int slot, bool ok);
+void exchange_live(struct parley_node *node, struct conn *conn); /* a connection became LIVE */
+void exchange_closed(struct parley_node *node, uint32_t conn, int member);
+void exchange_timers(struct parley_node *node);
+uint64_t exchange_deadline(const struct parley_node *node);
+bool exchange_idle(const struct parley_node *node); /* as initiator, and nothing blocks the end */
+void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass);
+const char *slot_state_name(enum slot_state state);
+
+bool doubt_room(const struct parley_node *node);
+void doubt_open(struct parley_node *node, struct slot *slot);
+void doubt_ask(struct parley_node *node, struct conn *conn, const struct message_outcome_frame *ask);
+void doubt_outcome(struct parley_node *node, const struct message_outcome_frame *outcome);
+void doubt_done(struct parley_node *node, int doubt, bool ok);
+void doubt_live(struct parley_node *node, struct conn *conn);
+void doubt_restarted(struct parley_node *node, uint64_t boot);
+void doubt_drop_all(struct parley_node *node);
+bool doubt_blocks(const struct parley_node *node);
+void doubt_timers(struct parley_node *node);
+uint64_t doubt_deadline(const struct parley_node *node);
+/* The newest outcome of an exchange this node initiated, as asked for. */
+enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, uint32_t sequence);
+
+/* ---- drift.c --------------------------------------------------------------------------------- */
+
+void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
+void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
+void drift_sketches(struct parley_node *node, const struct message_sketches *message);
+/* In SETTLE: takes a sketch if one is due. True if the initiator's slot is now busy with it. */
+bool drift_advance(struct parley_node *node);
+void drift_pump(struct parley_node *node, struct conn *conn);
+bool drift_settled(const struct parley_node *node); /* within tolerance in two fresh tables */
+
+/* ---- fetch.c --------------------------------------------------------------------------------- */
+
+void fetch_start(struct parley_node *node, int member, const uint8_t *digest); /* NULL: the state */
+void fetch_stop(struct parley_node *node);
+void fetch_asked(struct parley_node *node, struct conn *conn, const struct message_fetch *message);
+void fetch_answered(struct parley_node *node, struct conn *conn,
+                    const struct message_fetch *message);
+void fetch_received(struct parley_node *node);
+void fetch_progress(struct parley_node *node);
+void fetch_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
+void fetch_served(struct parley_node *node, bool was_state);
+void fetch_live(struct parley_node *node, struct conn *conn);
+void fetch_closed(struct parley_node *node, uint32_t conn, int member);
+void fetch_timers(struct parley_node *node);
+uint64_t fetch_deadline(const struct parley_node *node);
+
+/* ---- agreement.c ----------------------------------------------------------------------------- */
+
+void agreement_stop(struct parley_node *node, enum parley_stop cause);
+void agreement_advance(struct parley_node *node);
+void agreement_done(struct parley_node *node, const struct op *op,
+                    const struct parley_event *event);
+void agreement_fetched(struct parley_node *node);
+void agreement_fetch_failed(struct parley_node *node);
+uint64_t agreement_deadline(const struct parley_node *node);
+/* Says goodbye to everybody and ends. */
+void agreement_finish(struct parley_node *node, int error);
+/* A member that this node's decisions wait for. */
+bool agreement_waits_for(const struct parley_node *node, int member);
+
+/* ---- training.c ------------------------------------------------------------------------------ */
+
+void training_advance(struct parley_node *node); /* joining, start, budget, steps to make */
+void training_stepped(struct parley_node *node, const struct parley_event *event);
+void training_adopted(struct parley_node *node, uint64_t version);
+double training_progress(const struct parley_node *node);
+uint64_t training_samples(const struct parley_node *node);
+uint64_t training_deadline(const struct parley_node *node);
+void training_leave(struct parley_node *node);
+
+/* ---- node.c ---------------------------------------------------------------------------------- */
+
+void node_phase(struct parley_node *node, enum parley_phase phase);
+
+/* ---- topology.c ------------------------------------------------------------------------------ */
+
+/* Whether b is an out-neighbour of a among n nodes in line, 0 <= a, b < n, a != b. */
+bool topology_linked(enum parley_topology topology, uint32_t n, uint32_t a, uint32_t b);
+
+#endif

@@ -1,0 +1,235 @@
+/* training.c: when training starts, how many steps it makes, and when it has had enough.
+ *
+ *   JOINING  until the cluster is met and, if it is further than an exchange may be old, its state
+ *            taken over; a node alone in its peer list starts by itself
+ *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
+ *            closely and the schedule follows the progress of the whole cluster
+ *
+ * A node whose model is no longer finite takes a live peer's, three times at most.
+ */
+#include <math.h>
+
+#include "core/state.h"
+
+enum { GRANT_US = 20000, GRANT_MIN = 2, GRANT_MAX = 64, DIVERGED_MAX = 3, IDLE_MIX_US = 1000 };
+
+uint64_t training_samples(const struct parley_node *node)
+{
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < node->members_count; i++) samples += node->members[i].r.samples;
+    return samples;
+}
+
+static double part(double made, double budget)
+{
+    return budget > 0 ? made / budget : 0;
+}
+
+double training_progress(const struct parley_node *node)
+{
+    const struct parley_config *c = &node->config;
+    const struct training *t = &node->training;
+    if (!t->started) return 0;
+    double progress = part((double)training_samples(node), (double)c->samples_budget);
+    progress = fmax(progress, part((double)t->version, (double)c->steps_budget));
+    progress = fmax(progress, part((double)(node->now_us - t->start_us), (double)c->time_budget_us));
+    return progress < 1 ? progress : 1;
+}
+
+/* ---- Joining --------------------------------------------------------------------------------- */
+
+static bool trains(const struct parley_node *node, uint32_t member)
+{
+    const struct record *r = &node->members[member].r;
+    return membership_is_live(node, (int)member) && r->phase == PARLEY_PHASE_TRAIN;
+}
+
+static bool is_training(struct parley_node *node, int member)
+{
+    return trains(node, (uint32_t)member);
+}
+
+static void begin(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    t->started = true;
+    t->start_us = t->stepped_us = node->now_us;
+    node->exchange.next_version = t->version + node->config.mix_every;
+    node_phase(node, PARLEY_PHASE_TRAIN);
+}
+
+static void take_state(struct parley_node *node)
+{
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
+    int peer = membership_pick(node, is_training);
+    if (peer == NONE) return;
+    if (slot->state == SLOT_IDLE) slot->state = SLOT_RESERVED;
+    if (slot->state == SLOT_RESERVED) fetch_start(node, peer, NULL);
+}
+
+static void join(struct parley_node *node)
+{
+    const struct parley_config *c = &node->config;
+    bool met = node->contacted && node->met_all;
+    if (!met && !(connection_alone(node) && (node->live == 1 || node->contacted))) return;
+    uint32_t training = 0, ending = 0;
+    uint64_t furthest = 0;
+    for (uint32_t i = 1; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        training += trains(node, i);
+        ending += membership_is_live(node, (int)i) && r->phase > PARLEY_PHASE_TRAIN &&
+                  r->phase <= PARLEY_PHASE_DONE;
+        if (trains(node, i) && r->version > furthest) furthest = r->version;
+    }
+    if (ending > 0 && node->fetch.state == FETCH_IDLE) {
+        struct slot *slot = &node->exchange.slots[INITIATOR];
+        if (slot->state == SLOT_RESERVED) slot->state = SLOT_IDLE;
+        node_phase(node, PARLEY_PHASE_LATE);
+        return;
+    }
+    if (training > 0 && furthest > c->age_steps_max)
+        take_state(node);
+    else if (node->fetch.state == FETCH_IDLE && (training > 0 || node->live > c->min_peers))
+        begin(node);
+}
+
+void training_adopted(struct parley_node *node, uint64_t version)
+{
+    node->exchange.slots[INITIATOR].state = SLOT_IDLE;
+    node->ledger.joins++;
+    node->exchange.decided++; /* snapshots taken before are of another model */
+    out_log(node, PARLEY_LOG_INFO, "took model and optimizer state of %s at its step %llu",
+            node->members[node->fetch.member].r.name, (unsigned long long)version);
+    node->training.diverged = 0;
+    if (phase_of(node) == PARLEY_PHASE_JOINING) begin(node);
+}
+
+/* ---- Training -------------------------------------------------------------------------------- */
+
+void training_stepped(struct parley_node *node, const struct parley_event *event)
+{
+    struct training *t = &node->training;
+    struct record *self = &self_of(node)->r;
+    uint64_t steps = event->stepped.version - t->version;
+    uint64_t took_us = node->now_us - t->stepped_us;
+    if (steps > 0 && took_us > 0) {
+        double rate = (double)steps * 1e6 / (double)took_us;
+        t->rate = t->rate > 0 ? 0.9 * t->rate + 0.1 * rate : rate;
+        t->stepped_us = node->now_us;
+    }
+    t->version = self->version = event->stepped.version;
+    t->samples = self->samples = event->stepped.samples;
+    membership_changed(node, false);
+    if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
+}
+
+static bool budget_is_spent(const struct parley_node *node)
+{
+    const struct parley_config *c = &node->config;
+    const struct training *t = &node->training;
+    if (c->samples_budget && training_samples(node) >= c->samples_budget) return true;
+    if (c->time_budget_us && node->now_us >= t->start_us + c->time_budget_us) return true;
+    if (!c->steps_budget) return false;
+    for (uint32_t i = 0; i < node->members_count; i++)
+        if (agreement_waits_for(node, (int)i) && node->members[i].r.version < c->steps_budget)
+            return false;
+    return true;
+}
+
+/* Steps that may be outstanding: about 20 ms of them, and never more than this node's part of what
+ * is left of the budget. */
+static uint64_t grant_target(const struct parley_node *node)
+{
+    const struct parley_config *c = &node->config;
+    const struct training *t = &node->training;
+    double target = t->rate * GRANT_US / 1e6;
+    target = target < GRANT_MIN ? GRANT_MIN : target > GRANT_MAX ? GRANT_MAX : target;
+    if (c->samples_budget) {
+        double left = (double)c->samples_budget - (double)training_samples(node);
+        double share = ceil(left / ((double)c->batch * node->live));
+        if (share < target) target = share > 0 ? share : 0;
+    }
+    if (c->steps_budget) {
+        double left = (double)c->steps_budget - (double)t->version;
+        if (left < target) target = left > 0 ? left : 0;
+    }
+    return (uint64_t)target;
+}
+
+static void grant(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    uint64_t outstanding = t->granted - t->version, target = grant_target(node);
+    if (2 * outstanding >= target && outstanding > 0) return;
+    if (outstanding >= target) return;
+    struct parley_update *update = out_add(node, PARLEY_UPDATE_TRAIN);
+    update->train.steps = target - outstanding;
+    update->train.progress = training_progress(node);
+    t->granted = t->version + target;
+}
+
+static bool recovers(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    if (t->diverged == 0) return false;
+    if (node->ledger.joins >= DIVERGED_MAX || node->live == 1) {
+        out_log(node, PARLEY_LOG_ERROR, "the loss is no longer finite after %llu steps; try a "
+                "smaller --lr", (unsigned long long)t->version);
+        out_finish(node, PARLEY_EDIVERGED);
+        return true;
+    }
+    if (node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
+        out_log(node, PARLEY_LOG_WARN, "the model is no longer finite: taking a live peer's");
+        out_add(node, PARLEY_UPDATE_HALT);
+        t->granted = t->version;
+    }
+    take_state(node);
+    return true;
+}
+
+void training_advance(struct parley_node *node)
+{
+    enum parley_phase phase = phase_of(node);
+    if (node->leaving) {
+        struct exchange *e = &node->exchange;
+        uint32_t wanted = node->live - 1 < 3 ? node->live - 1 : 3;
+        bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
+        bool idle = e->slots[INITIATOR].state == SLOT_IDLE &&
+                    e->slots[RESPONDER].state == SLOT_IDLE;
+        bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
+        if (late || !mixes || (idle && e->left_count >= wanted)) {
+            if (phase != PARLEY_PHASE_DONE) node_phase(node, PARLEY_PHASE_LEFT);
+            agreement_finish(node, PARLEY_OK);
+        }
+    } else if (phase == PARLEY_PHASE_JOINING) {
+        join(node);
+    } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
+        if (budget_is_spent(node))
+            agreement_stop(node, node->config.time_budget_us &&
+                                         node->now_us >= node->training.start_us +
+                                                             node->config.time_budget_us
+                                     ? PARLEY_STOP_DEADLINE
+                                     : PARLEY_STOP_BUDGET);
+        else
+            grant(node);
+    }
+}
+
+void training_leave(struct parley_node *node)
+{
+    if (node->leaving) return;
+    node->leaving = true;
+    node->leave_us = node->now_us;
+    out_add(node, PARLEY_UPDATE_HALT);
+}
+
+uint64_t training_deadline(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    uint64_t at = NEVER;
+    if (node->leaving) return node->now_us + IDLE_MIX_US * 10;
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us)
+        at = t->start_us + node->config.time_budget_us;
+    return at;
+}
