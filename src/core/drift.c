@@ -185,12 +185,19 @@ bool drift_advance(struct parley_node *node)
     measure(node);
     if (drift->sketching) return true;
     bool due = drift->version == 0 || drift->mixed >= MIXED_PER_SKETCH;
-    if (!due || slot->state != SLOT_IDLE || node->now_us < drift->next_us) return false;
+    if (!due || slot->state != SLOT_IDLE) return false;
+    if (node->now_us < drift->next_us) return true; /* mixing on unmeasured gains nothing */
     drift->sketching = true;
     drift->mixed = 0;
     slot->state = SLOT_RESERVED;
     out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);
     return true;
+}
+
+uint64_t drift_deadline(const struct parley_node *node)
+{
+    bool waits = phase_of(node) == PARLEY_PHASE_SETTLE && node->drift.next_us > node->now_us;
+    return waits ? node->drift.next_us : NEVER;
 }
 
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event)

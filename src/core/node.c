@@ -293,6 +293,7 @@ static uint64_t node_deadline(const struct parley_node *node)
     at = least(at, exchange_deadline(node));
     at = least(at, doubt_deadline(node));
     at = least(at, fetch_deadline(node));
+    at = least(at, drift_deadline(node));
     at = least(at, training_deadline(node));
     return least(at, agreement_deadline(node));
 }

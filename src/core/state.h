@@ -508,8 +508,9 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void drift_sketches(struct parley_node *node, const struct message_sketches *message);
-/* In SETTLE: takes a sketch if one is due. True if the initiator's slot is now busy with it. */
+/* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
 bool drift_advance(struct parley_node *node);
+uint64_t drift_deadline(const struct parley_node *node);
 void drift_pump(struct parley_node *node, struct conn *conn);
 bool drift_settled(const struct parley_node *node); /* within tolerance in two fresh tables */
 
