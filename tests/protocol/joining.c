@@ -41,7 +41,7 @@ static void until_target(struct parley_config *config, uint32_t node, void *arg)
 Test(joining, a_late_node_takes_the_model_before_it_trains)
 {
     /* Its first boundary of training already holds what the others have come to. */
-    uint64_t starts[4] = {0, 0, 0, 20 * SECOND};
+    uint64_t starts[4] = {0, 0, 0, 20 * SECOND + 1};
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
                                                                 .seed = 1,
                                                                 .parameters = 200,
