@@ -172,7 +172,10 @@ static void measure(struct parley_node *node)
 
 bool drift_settled(const struct parley_node *node)
 {
-    return node->live == 1 || node->drift.passed >= 2;
+    uint32_t others = 0; /* who joins or is late does not mix: there may be live peers and no one */
+    for (uint32_t i = 1; i < node->members_count; i++)
+        others += agreement_waits_for(node, (int)i);
+    return others == 0 || node->drift.passed >= 2;
 }
 
 /* ---- Taking and telling ---------------------------------------------------------------------- */

@@ -126,6 +126,12 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
 }
 
+static bool is_joining(const struct parley_node *node, uint32_t member)
+{
+    return membership_is_live(node, (int)member) &&
+           node->members[member].r.phase == PARLEY_PHASE_JOINING;
+}
+
 static bool budget_is_spent(const struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
@@ -133,8 +139,10 @@ static bool budget_is_spent(const struct parley_node *node)
     if (c->samples_budget && training_samples(node) >= c->samples_budget) return true;
     if (c->time_budget_us && node->now_us >= t->start_us + c->time_budget_us) return true;
     if (!c->steps_budget) return false;
+    /* Who is about to train counts, too: else a start-up race would make it late. */
     for (uint32_t i = 0; i < node->members_count; i++)
-        if (agreement_waits_for(node, (int)i) && node->members[i].r.version < c->steps_budget)
+        if ((agreement_waits_for(node, (int)i) || is_joining(node, i)) &&
+            node->members[i].r.version < c->steps_budget)
             return false;
     return true;
 }
