@@ -1,0 +1,15 @@
+#!/bin/sh
+# The installed library is enough to build and run a program of one's own.
+#   installed.sh BUILD SOURCE
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+meson install -C "$1" --no-rebuild --quiet --destdir "$folder"
+export PKG_CONFIG_SYSROOT_DIR="$folder"
+PKG_CONFIG_PATH=$(dirname "$(find "$folder" -name parley.pc)")
+export PKG_CONFIG_PATH
+libraries=$(dirname "$(find "$folder" -name libparley.so)")
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$folder/embed" "$2/examples/embed.c" \
+    $(pkg-config --cflags --libs parley)
+LD_LIBRARY_PATH=$libraries "$folder/embed" one 1 of 1 | grep -q '^agreed 1 of 1 nodes, x = 1, '
