@@ -1,0 +1,222 @@
+/* library.c: the public API with the real core: nodes of one process, over loopback.
+ *
+ *   - two nodes, one dialled by a host's name, agree; each has the model's file and its record
+ *   - parley_stop() ends a run without a budget by agreement; parley_leave() ends one node alone
+ *   - seeds given later are joined; who lives is known to the trainer at its first step
+ *   - a node can be closed in the middle of its run, and the others finish without it
+ *   - an address in use or a bad one is refused with a line that names it
+ *
+ * Plain main(), so that it runs under ThreadSanitizer.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "parley/parley.h"
+
+enum { FLOATS = 20000, NODES = 3 };
+
+struct node {
+    struct parley_options options;
+    struct parley *p;
+    float x[FLOATS];
+    char name[8], out[96];
+    uint64_t stop_at, leave_at, close_at; /* steps; 0: never */
+    uint64_t steps;
+    uint32_t live_at_start;
+    int code;
+    struct parley_result result;
+    uv_thread_t thread;
+};
+
+static struct node nodes[NODES];
+static int failures;
+static uv_mutex_t lock;
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    uv_mutex_lock(&lock);
+    fprintf(stderr, "broken: %s\n", what);
+    failures++;
+    uv_mutex_unlock(&lock);
+}
+
+static void on_update(void *context, struct parley *p, const struct parley_update *update)
+{
+    (void)p;
+    if (update->type == PARLEY_UPDATE_LOG && update->log.level <= PARLEY_LOG_WARN)
+        fprintf(stderr, "%s: %s\n", (const char *)context, update->log.text);
+}
+
+static struct node *prepare(int i, uint32_t min_peers, const char *const *seeds, uint32_t count)
+{
+    struct node *node = &nodes[i];
+    memset(node, 0, sizeof *node);
+    snprintf(node->name, sizeof node->name, "n%d", i);
+    for (int j = 0; j < FLOATS; j++)
+        node->x[j] = (float)(i + j % 3);
+    parley_options_defaults(&node->options);
+    node->options.config.name = node->name;
+    node->options.config.parameters = FLOATS;
+    node->options.config.min_peers = min_peers;
+    node->options.config.seeds = seeds;
+    node->options.config.seeds_count = count;
+    node->options.vectors[0] = node->x;
+    node->options.on_update = on_update;
+    node->options.context = node->name;
+    return node;
+}
+
+static bool start(struct node *node)
+{
+    char why[256];
+    int code = parley_open(&node->p, &node->options, why, sizeof why);
+    if (code) fprintf(stderr, "%s: %s\n", node->name, why);
+    return code == 0;
+}
+
+static void train(void *argument)
+{
+    struct node *node = argument;
+    struct parley_turn turn;
+    struct parley_step step = {0};
+    char live[NODES][PARLEY_NAME_SIZE];
+    while ((node->code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
+        if (turn.started) node->live_at_start = parley_live(node->p, live, NODES);
+        node->steps++;
+        step = (struct parley_step){.steps = 1, .samples = 1, .loss = 0};
+        if (node->steps == node->stop_at) parley_stop(node->p, PARLEY_STOP_OPERATOR);
+        if (node->steps == node->leave_at) parley_leave(node->p);
+        if (node->steps == node->close_at) break;
+    }
+    parley_result(node->p, &node->result);
+}
+
+static void run(int count)
+{
+    for (int i = 0; i < count; i++)
+        uv_thread_create(&nodes[i].thread, train, &nodes[i]);
+    for (int i = 0; i < count; i++) {
+        uv_thread_join(&nodes[i].thread);
+        if (nodes[i].close_at > 0) {
+            parley_close(nodes[i].p);
+            nodes[i].p = NULL;
+        }
+    }
+    for (int i = 0; i < count; i++)
+        parley_close(nodes[i].p);
+}
+
+static bool alike(const struct node *a, const struct node *b)
+{
+    return a->result.agreed && b->result.agreed && a->code == PARLEY_END &&
+           memcmp(a->result.view.digest, b->result.view.digest, PARLEY_DIGEST_BYTES) == 0 &&
+           memcmp(a->x, b->x, sizeof a->x) == 0;
+}
+
+static void agree_on_files(void)
+{
+    char folder[] = "/tmp/parley-library-XXXXXX", address[PARLEY_ADDRESS_SIZE], path[128];
+    const char *seed = address;
+    if (!mkdtemp(folder)) exit(1);
+    for (int i = 0; i < 2; i++) {
+        struct node *node = prepare(i, 1, &seed, (uint32_t)i);
+        snprintf(node->out, sizeof node->out, "%s/model-%d", folder, i);
+        node->options.out = node->out;
+        node->options.config.steps_budget = 30;
+        if (!start(node)) exit(1);
+        snprintf(address, sizeof address, "localhost%s", strrchr(parley_listens(node->p), ':'));
+    }
+    run(2);
+    check(alike(&nodes[0], &nodes[1]), "two nodes agree");
+    check(nodes[0].steps == 30 && nodes[1].steps == 30, "each makes the steps of its budget");
+    check(nodes[0].live_at_start == 2, "the trainer knows who lives when it starts");
+    for (int i = 0; i < 2; i++) {
+        check(unlink(nodes[i].out) == 0, "the model's file is there");
+        snprintf(path, sizeof path, "%s.agreement.json", nodes[i].out);
+        check(unlink(path) == 0, "the record is there");
+    }
+    check(rmdir(folder) == 0, "and nothing else");
+}
+
+static void stop_and_leave(void)
+{
+    char address[PARLEY_ADDRESS_SIZE];
+    const char *seed = address;
+    for (int i = 0; i < NODES; i++) {
+        struct node *node = prepare(i, NODES - 1, NULL, 0);
+        if (i == 2) node->options.config.seeds = &seed, node->options.config.seeds_count = 1;
+        if (!start(node)) exit(1);
+        if (i == 0) strcpy(address, parley_listens(node->p));
+        if (i == 1) check(parley_seeds(node->p, &seed, 1) == 0, "seeds are taken");
+    }
+    nodes[1].leave_at = 20;
+    nodes[0].stop_at = 2000;
+    run(NODES);
+    check(alike(&nodes[0], &nodes[2]), "a stop ends in an agreement");
+    check(nodes[0].result.view.stop == PARLEY_STOP_OPERATOR, "its cause is kept");
+    check(nodes[2].result.view.stop == PARLEY_STOP_OPERATOR, "its cause travels");
+    check(nodes[1].code == PARLEY_END && !nodes[1].result.agreed, "who leaves agrees on nothing");
+    check(nodes[0].result.view.known == 2, "who left is not counted");
+}
+
+static void close_midway(void)
+{
+    char address[PARLEY_ADDRESS_SIZE];
+    const char *seed = address;
+    for (int i = 0; i < NODES; i++) {
+        struct node *node = prepare(i, NODES - 1, &seed, i > 0);
+        if (!start(node)) exit(1);
+        if (i == 0) strcpy(address, parley_listens(node->p));
+    }
+    nodes[0].close_at = 20;
+    nodes[1].stop_at = 2000;
+    run(NODES);
+    check(alike(&nodes[1], &nodes[2]), "the others agree without the one that was closed");
+    check(nodes[1].result.view.known == 3 && nodes[1].result.view.held == 2, "held 2 of 3 known");
+}
+
+static void refuse(void)
+{
+    struct parley *p;
+    char why[256];
+    struct node *node = prepare(0, 0, NULL, 0);
+    if (!start(node)) exit(1);
+    struct parley_options options = node->options;
+    options.listen = parley_listens(node->p);
+    check(parley_open(&p, &options, why, sizeof why) == PARLEY_ENETWORK, "a port in use");
+    check(!p && strstr(why, options.listen) && strstr(why, "in use"), why);
+    const char *bad[] = {"nowhere", "1.2.3.4", "[::1", ":80", "127.0.0.1:70000"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        options.listen = bad[i];
+        check(parley_open(&p, &options, why, sizeof why) == PARLEY_EUSAGE, "a bad address");
+        check(strstr(why, bad[i]) != NULL, why);
+    }
+    options.listen = "0.0.0.0:0";
+    check(parley_open(&p, &options, why, sizeof why) == PARLEY_EUSAGE,
+          "no address to be reached at");
+    options = node->options;
+    options.config.mix_every = 0;
+    check(parley_open(&p, &options, why, sizeof why) == PARLEY_EUSAGE && strstr(why, "mix_every"),
+          why);
+    options = node->options;
+    options.vectors[0] = NULL;
+    check(parley_open(&p, &options, why, sizeof why) == PARLEY_EUSAGE, "no vector");
+    parley_close(node->p);
+    parley_close(NULL);
+}
+
+int main(void)
+{
+    uv_mutex_init(&lock);
+    agree_on_files();
+    stop_and_leave();
+    close_midway();
+    refuse();
+    uv_mutex_destroy(&lock);
+    return failures ? 1 : 0;
+}
