@@ -89,7 +89,6 @@ static void unmake(struct parley *p)
     vectors_close(&p->vectors);
 }
 
-/* The first thread to start is the worker, so the first to close after the loop can't exist. */
 static int start(struct parley *p)
 {
     p->loop.vectors = &p->vectors;
@@ -99,7 +98,10 @@ static int start(struct parley *p)
     int code = worker_init(&p->worker, &p->vectors, &p->files, &p->loop.answers);
     if (code) return code;
     code = loop_start(&p->loop, p->options.on_timer ? p->options.timer_us : 0);
-    if (code) worker_close(&p->worker);
+    if (code) {
+        worker_end(&p->worker);
+        worker_close(&p->worker);
+    }
     return code;
 }
 
@@ -214,8 +216,9 @@ void parley_result(struct parley *p, struct parley_result *result)
 void parley_close(struct parley *p)
 {
     if (!p) return;
-    worker_close(&p->worker);
+    worker_end(&p->worker); /* first, as its answers wake the loop */
     loop_close(&p->loop);
+    worker_close(&p->worker);
     unmake(p);
     free(p);
 }

@@ -51,12 +51,16 @@ void worker_put(struct worker *worker, struct op *op)
     mailbox_put(&worker->box, op);
 }
 
-void worker_close(struct worker *worker)
+void worker_end(struct worker *worker)
 {
     uv_mutex_lock(&worker->box.lock);
     worker->ended = true;
     uv_cond_signal(&worker->box.arrived);
     uv_mutex_unlock(&worker->box.lock);
     uv_thread_join(&worker->thread);
+}
+
+void worker_close(struct worker *worker)
+{
     mailbox_close(&worker->box);
 }

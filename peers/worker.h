@@ -24,7 +24,10 @@ int worker_init(struct worker *worker, struct vectors *vectors, struct files *fi
 
 void worker_put(struct worker *worker, struct op *op);
 
-/* Waits for the op under way; those behind it are dropped. */
+/* Ends the thread after the op under way; those behind it are dropped, and what is still put. */
+void worker_end(struct worker *worker);
+
+/* After worker_end(), once nobody puts any more. */
 void worker_close(struct worker *worker);
 
 #endif

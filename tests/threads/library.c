@@ -24,7 +24,8 @@ struct node {
     struct parley *p;
     float x[FLOATS];
     char name[8], out[96];
-    uint64_t stop_at, leave_at, close_at; /* steps; 0: never */
+    int stop_on;                 /* the state of a member that makes this node stop; -1: none */
+    uint64_t leave_at, close_at; /* after so many steps; 0: never */
     uint64_t steps;
     uint32_t live_at_start;
     int code;
@@ -47,15 +48,18 @@ static void check(bool good, const char *what)
 
 static void on_update(void *context, struct parley *p, const struct parley_update *update)
 {
-    (void)p;
+    const struct node *node = context;
     if (update->type == PARLEY_UPDATE_LOG && update->log.level <= PARLEY_LOG_WARN)
-        fprintf(stderr, "%s: %s\n", (const char *)context, update->log.text);
+        fprintf(stderr, "%s: %s\n", node->name, update->log.text);
+    if (update->type == PARLEY_UPDATE_MEMBER && (int)update->member.state == node->stop_on)
+        parley_stop(p, PARLEY_STOP_OPERATOR);
 }
 
 static struct node *prepare(int i, uint32_t min_peers, const char *const *seeds, uint32_t count)
 {
     struct node *node = &nodes[i];
     memset(node, 0, sizeof *node);
+    node->stop_on = -1;
     snprintf(node->name, sizeof node->name, "n%d", i);
     for (int j = 0; j < FLOATS; j++)
         node->x[j] = (float)(i + j % 3);
@@ -67,7 +71,7 @@ static struct node *prepare(int i, uint32_t min_peers, const char *const *seeds,
     node->options.config.seeds_count = count;
     node->options.vectors[0] = node->x;
     node->options.on_update = on_update;
-    node->options.context = node->name;
+    node->options.context = node;
     return node;
 }
 
@@ -89,7 +93,6 @@ static void train(void *argument)
         if (turn.started) node->live_at_start = parley_live(node->p, live, NODES);
         node->steps++;
         step = (struct parley_step){.steps = 1, .samples = 1, .loss = 0};
-        if (node->steps == node->stop_at) parley_stop(node->p, PARLEY_STOP_OPERATOR);
         if (node->steps == node->leave_at) parley_leave(node->p);
         if (node->steps == node->close_at) break;
     }
@@ -149,13 +152,13 @@ static void stop_and_leave(void)
     const char *seed = address;
     for (int i = 0; i < NODES; i++) {
         struct node *node = prepare(i, NODES - 1, NULL, 0);
+        if (i == 0) node->stop_on = PARLEY_MEMBER_LEFT;
         if (i == 2) node->options.config.seeds = &seed, node->options.config.seeds_count = 1;
         if (!start(node)) exit(1);
         if (i == 0) strcpy(address, parley_listens(node->p));
         if (i == 1) check(parley_seeds(node->p, &seed, 1) == 0, "seeds are taken");
     }
     nodes[1].leave_at = 20;
-    nodes[0].stop_at = 2000;
     run(NODES);
     check(alike(&nodes[0], &nodes[2]), "a stop ends in an agreement");
     check(nodes[0].result.view.stop == PARLEY_STOP_OPERATOR, "its cause is kept");
@@ -170,11 +173,11 @@ static void close_midway(void)
     const char *seed = address;
     for (int i = 0; i < NODES; i++) {
         struct node *node = prepare(i, NODES - 1, &seed, i > 0);
+        if (i == 1) node->stop_on = PARLEY_MEMBER_DEAD;
         if (!start(node)) exit(1);
         if (i == 0) strcpy(address, parley_listens(node->p));
     }
     nodes[0].close_at = 20;
-    nodes[1].stop_at = 2000;
     run(NODES);
     check(alike(&nodes[1], &nodes[2]), "the others agree without the one that was closed");
     check(nodes[1].result.view.known == 3 && nodes[1].result.view.held == 2, "held 2 of 3 known");
