@@ -81,6 +81,10 @@ struct sim_host {
     uint8_t file[PARLEY_DIGEST_BYTES];
 };
 
+/* What an operation on a buffer costs at least. At no cost, settling nodes without latency would
+ * exchange for ever in one moment. */
+enum { SIM_OPERATION_US = 20 };
+
 struct sim_call {
     void (*call)(struct parley_sim *sim, void *arg);
     void *arg; /* borrowed */
