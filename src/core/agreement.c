@@ -24,12 +24,7 @@
 
 #include "core/state.h"
 
-enum {
-    PATIENCE_US = 10000000,
-    VERIFY_US = 30000000,
-    LINGER_US = 15000000,
-    RECHECK_US = 100000
-};
+enum { PATIENCE_US = 10000000, VERIFY_US = 30000000, LINGER_US = 15000000, RECHECK_US = 100000 };
 
 static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
 
@@ -100,9 +95,11 @@ static void settle(struct parley_node *node)
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
     if (!drift_settled(node))
-        out_log(node, PARLEY_LOG_WARN, "drift is %.2e after %.0f s, above the tolerance of %.2e; "
-                "agreeing all the same", node->drift.value,
-                (double)node->config.settle_timeout_us / 1e6, node->config.tolerance);
+        out_log(node, PARLEY_LOG_WARN,
+                "drift is %.2e after %.0f s, above the tolerance of %.2e; "
+                "agreeing all the same",
+                node->drift.value, (double)node->config.settle_timeout_us / 1e6,
+                node->config.tolerance);
     reserve(node);
     a->score = sqrt(self_of(node)->r.distance_sq);
     a->candidate = CANDIDATE_TAKING;
@@ -192,8 +189,7 @@ static void pick(struct parley_node *node, struct said *said)
             holder_of(node, r->lock_digest) != NONE)
             lock = r;
         if (!least || r->score < least->score ||
-            (r->score <= least->score &&
-             memcmp(r->digest, least->digest, PARLEY_DIGEST_BYTES) < 0))
+            (r->score <= least->score && memcmp(r->digest, least->digest, PARLEY_DIGEST_BYTES) < 0))
             least = r;
     }
     said->pick = lock ? lock->lock_digest : least->digest;
@@ -212,7 +208,8 @@ static struct said listen(struct parley_node *node)
         said.proposed++;
         said.held += r->phase >= PARLEY_PHASE_HELD;
         said.locked += r->phase >= PARLEY_PHASE_LOCKED;
-        if (r->phase >= PARLEY_PHASE_HELD && !same(r->digest, self->digest)) said.one_digest = false;
+        if (r->phase >= PARLEY_PHASE_HELD && !same(r->digest, self->digest))
+            said.one_digest = false;
     }
     if (said.waited > 0 && said.proposed == said.waited) pick(node, &said);
     return said;
@@ -223,8 +220,8 @@ static uint64_t fingerprint(const struct parley_node *node)
     uint64_t hash_of_all = node->fetch.progress_us;
     for (uint32_t i = 0; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
-        hash_of_all = rng_mix(hash_of_all ^ ((uint64_t)r->phase << 40 | (uint64_t)r->state << 32 |
-                                             r->generation));
+        hash_of_all = rng_mix(
+            hash_of_all ^ ((uint64_t)r->phase << 40 | (uint64_t)r->state << 32 | r->generation));
     }
     return hash_of_all;
 }
@@ -236,9 +233,9 @@ static bool may_decide(struct parley_node *node)
     struct agreement *a = &node->agreement;
     uint32_t here = 0;
     for (uint32_t i = 0; i < node->members_count; i++)
-        here += agreement_waits_for(node, (int)i) ||
-                (node->members[i].r.phase == PARLEY_PHASE_DONE &&
-                 node->members[i].r.state != PARLEY_MEMBER_DEAD);
+        here +=
+            agreement_waits_for(node, (int)i) || (node->members[i].r.phase == PARLEY_PHASE_DONE &&
+                                                  node->members[i].r.state != PARLEY_MEMBER_DEAD);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
     if (2 * here >= membership_known(node)) return true;
     if (a->verify_since_us == 0) {
@@ -248,8 +245,10 @@ static bool may_decide(struct parley_node *node)
             node->members[i].refused = false;
             node->members[i].redial_us = 0;
         }
-        out_log(node, PARLEY_LOG_WARN, "only %u of %u known nodes are here: dialling the missing "
-                "before deciding without them", here, membership_known(node));
+        out_log(node, PARLEY_LOG_WARN,
+                "only %u of %u known nodes are here: dialling the missing "
+                "before deciding without them",
+                here, membership_known(node));
     }
     bool all_gone = true;
     for (uint32_t i = 1; i < node->members_count; i++) {
@@ -395,7 +394,8 @@ static void adopt(struct parley_node *node, int member)
     }
     if (a->candidate == CANDIDATE_HELD) a->candidate = CANDIDATE_OWN;
     if (a->candidate != CANDIDATE_OWN || obtain(node, r->digest)) return;
-    out_log(node, PARLEY_LOG_ERROR, "the others agreed on a model while this node was away, and "
+    out_log(node, PARLEY_LOG_ERROR,
+            "the others agreed on a model while this node was away, and "
             "nobody is left who could send it");
     out_finish(node, PARLEY_ENO_AGREEMENT);
 }
@@ -419,7 +419,8 @@ static void linger(struct parley_node *node)
     for (uint32_t i = 1; i < node->members_count; i++)
         all_done = all_done && (!membership_is_live(node, (int)i) ||
                                 node->members[i].r.phase == PARLEY_PHASE_DONE);
-    for (int i = 0; i < OUTFLOWS_MAX; i++) served = served && !node->outflows[i].active;
+    for (int i = 0; i < OUTFLOWS_MAX; i++)
+        served = served && !node->outflows[i].active;
     uint64_t last_us = a->done_us > node->fetch.served_us ? a->done_us : node->fetch.served_us;
     if ((all_done && served) || node->now_us >= last_us + LINGER_US)
         agreement_finish(node, a->failed_write ? PARLEY_ENOT_WRITTEN : PARLEY_OK);
@@ -431,7 +432,8 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     switch (op->kind) {
     case OP_CANDIDATE_TAKE:
         if (!event->done.finite) {
-            out_log(node, PARLEY_LOG_ERROR, "the model is not finite; is the learning rate too high?");
+            out_log(node, PARLEY_LOG_ERROR,
+                    "the model is not finite; is the learning rate too high?");
             out_finish(node, PARLEY_EDIVERGED);
             return;
         }
@@ -443,8 +445,12 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         a->candidate = CANDIDATE_OWN;
         propose(node, newest_generation(node));
         break;
-    case OP_FETCHED_HASH: checked(node, event->done.digest); break;
-    case OP_WRITE: written(node, event); break;
+    case OP_FETCHED_HASH:
+        checked(node, event->done.digest);
+        break;
+    case OP_WRITE:
+        written(node, event);
+        break;
     case OP_PUBLISH:
         if (!event->done.ok) {
             a->failed_write = true;
@@ -456,7 +462,8 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         node_phase(node, PARLEY_PHASE_DONE);
         count_holders(node);
         break;
-    default: assert(0);
+    default:
+        assert(0);
     }
 }
 
@@ -464,8 +471,8 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
 
 static void give_up(struct parley_node *node)
 {
-    out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here",
-            node->live, membership_known(node));
+    out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", node->live,
+            membership_known(node));
     agreement_finish(node, PARLEY_ENO_AGREEMENT);
 }
 
@@ -496,7 +503,8 @@ static void decide(struct parley_node *node)
     bool busy = a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
                 a->candidate == CANDIDATE_PUBLISHING;
     uint32_t newest = newest_generation(node);
-    if (newest > self->generation && !busy) next_generation(node, newest, "another node asks for it");
+    if (newest > self->generation && !busy)
+        next_generation(node, newest, "another node asks for it");
 
     struct said said = listen(node);
     bool verifying = false;
@@ -533,8 +541,7 @@ void agreement_advance(struct parley_node *node)
     }
     int done = phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_LATE ? done_member(node) : NONE;
     if (phase == PARLEY_PHASE_TRAIN) obey_stop(node);
-    if (phase_of(node) == PARLEY_PHASE_STOP &&
-        node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
+    if (phase_of(node) == PARLEY_PHASE_STOP && node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
         a->since_us = node->now_us;
         node_phase(node, PARLEY_PHASE_SETTLE);
     }
@@ -549,7 +556,8 @@ void agreement_advance(struct parley_node *node)
 uint64_t agreement_deadline(const struct parley_node *node)
 {
     enum parley_phase phase = phase_of(node);
-    if (phase == PARLEY_PHASE_SETTLE || (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LATE))
+    if (phase == PARLEY_PHASE_SETTLE ||
+        (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LATE))
         return node->now_us + RECHECK_US;
     return NEVER;
 }

@@ -57,25 +57,40 @@ static bool fits(const char *text, size_t size)
 
 int parley_config_check(const struct parley_config *c, char *why, size_t size)
 {
-    if (!fits(c->cluster, PARLEY_NAME_SIZE)) return refuse(why, size, "cluster", "must have 1 to 31 bytes");
-    if (!fits(c->name, PARLEY_NAME_SIZE)) return refuse(why, size, "name", "must have 1 to 31 bytes");
-    if (!fits(c->address, PARLEY_ADDRESS_SIZE)) return refuse(why, size, "address", "must have 1 to 71 bytes");
+    if (!fits(c->cluster, PARLEY_NAME_SIZE))
+        return refuse(why, size, "cluster", "must have 1 to 31 bytes");
+    if (!fits(c->name, PARLEY_NAME_SIZE))
+        return refuse(why, size, "name", "must have 1 to 31 bytes");
+    if (!fits(c->address, PARLEY_ADDRESS_SIZE))
+        return refuse(why, size, "address", "must have 1 to 71 bytes");
     if (c->boot == 0) return refuse(why, size, "boot", "must not be 0");
     if (c->seeds_count > PARLEY_SEEDS_MAX) return refuse(why, size, "seeds", "are more than 256");
     for (uint32_t i = 0; i < c->seeds_count; i++)
-        if (!fits(c->seeds[i], PARLEY_ADDRESS_SIZE)) return refuse(why, size, "seeds", "hold an address that is empty or longer than 71 bytes");
-    if (c->parameters == 0 || c->parameters > UINT64_C(1) << 40) return refuse(why, size, "parameters", "must lie in 1 to 2^40");
-    if (c->vectors == 0 || c->vectors > PARLEY_VECTORS_MAX) return refuse(why, size, "vectors", "must lie in 1 to 3");
-    if (c->settings_count > PARLEY_SETTINGS_MAX) return refuse(why, size, "settings", "are more than 16");
+        if (!fits(c->seeds[i], PARLEY_ADDRESS_SIZE))
+            return refuse(why, size, "seeds",
+                          "hold an address that is empty or longer than 71 bytes");
+    if (c->parameters == 0 || c->parameters > UINT64_C(1) << 40)
+        return refuse(why, size, "parameters", "must lie in 1 to 2^40");
+    if (c->vectors == 0 || c->vectors > PARLEY_VECTORS_MAX)
+        return refuse(why, size, "vectors", "must lie in 1 to 3");
+    if (c->settings_count > PARLEY_SETTINGS_MAX)
+        return refuse(why, size, "settings", "are more than 16");
     if (c->batch == 0) return refuse(why, size, "batch", "must be at least 1");
     if (c->mix_every == 0) return refuse(why, size, "mix_every", "must be at least 1");
-    if (!(c->tolerance > 0) || !isfinite(c->tolerance)) return refuse(why, size, "tolerance", "must be above 0");
-    if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0) return refuse(why, size, "nodes", "must be given for a majority");
-    if (c->members_max < 2 || c->members_max > PARLEY_MEMBERS_MAX) return refuse(why, size, "members_max", "must lie in 2 to 16384");
-    if (c->connections_max < 2 || c->connections_max > PARLEY_CONNECTIONS_MAX) return refuse(why, size, "connections_max", "must lie in 2 to 1024");
-    if (c->pending_max == 0 || c->pending_max > PARLEY_CONNECTIONS_MAX) return refuse(why, size, "pending_max", "must lie in 1 to 1024");
-    if (c->probe_interval_us == 0 || c->probe_timeout_us > c->probe_interval_us) return refuse(why, size, "probe_timeout_us", "must not exceed probe_interval_us");
-    if (c->redial_min_us == 0 || c->redial_min_us > c->redial_max_us) return refuse(why, size, "redial_min_us", "must lie in 1 to redial_max_us");
+    if (!(c->tolerance > 0) || !isfinite(c->tolerance))
+        return refuse(why, size, "tolerance", "must be above 0");
+    if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0)
+        return refuse(why, size, "nodes", "must be given for a majority");
+    if (c->members_max < 2 || c->members_max > PARLEY_MEMBERS_MAX)
+        return refuse(why, size, "members_max", "must lie in 2 to 16384");
+    if (c->connections_max < 2 || c->connections_max > PARLEY_CONNECTIONS_MAX)
+        return refuse(why, size, "connections_max", "must lie in 2 to 1024");
+    if (c->pending_max == 0 || c->pending_max > PARLEY_CONNECTIONS_MAX)
+        return refuse(why, size, "pending_max", "must lie in 1 to 1024");
+    if (c->probe_interval_us == 0 || c->probe_timeout_us > c->probe_interval_us)
+        return refuse(why, size, "probe_timeout_us", "must not exceed probe_interval_us");
+    if (c->redial_min_us == 0 || c->redial_min_us > c->redial_max_us)
+        return refuse(why, size, "redial_min_us", "must lie in 1 to redial_max_us");
     return 0;
 }
 

@@ -217,7 +217,8 @@ void connection_incoming(struct parley_node *node, uint32_t id, const char *addr
         struct conn *conn = &node->conns[i];
         if (conn->state != CONN_PENDING || conn->outgoing) continue;
         pending++;
-        same_host += host_length(conn->address) == length && strncmp(conn->address, address, length) == 0;
+        same_host +=
+            host_length(conn->address) == length && strncmp(conn->address, address, length) == 0;
         if (!oldest || conn->since_us < oldest->since_us) oldest = conn;
     }
     if (pending >= node->config.pending_max) connection_close(node, oldest);
@@ -280,9 +281,10 @@ static bool differs(struct parley_node *node, const struct message_hello *hello,
         return true;
     }
     if (hello->parameters != c->parameters || hello->vectors != c->vectors) {
-        snprintf(why, size, "the model has %" PRIu64 " parameters and %u vectors at %s, %" PRIu64
-                 " and %u at %s", c->parameters, c->vectors, here, hello->parameters,
-                 hello->vectors, hello->name);
+        snprintf(why, size,
+                 "the model has %" PRIu64 " parameters and %u vectors at %s, %" PRIu64
+                 " and %u at %s",
+                 c->parameters, c->vectors, here, hello->parameters, hello->vectors, hello->name);
         return true;
     }
     if (hello->model != c->model_digest || hello->run != c->run) {
@@ -320,7 +322,8 @@ static bool keeps(const struct parley_node *node, const struct conn *conn, const
     return conn->outgoing == own_dial_wins;
 }
 
-static void conn_live(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
+static void conn_live(struct parley_node *node, struct conn *conn,
+                      const struct message_hello *hello)
 {
     struct record record = {.boot = hello->boot, .state = PARLEY_MEMBER_ALIVE};
     memcpy(record.name, hello->name, sizeof record.name);
@@ -401,8 +404,10 @@ static void name_check_timers(struct parley_node *node)
     check->active = false;
     if (answered) {
         char text[MESSAGE_TEXT_SIZE];
-        snprintf(text, sizeof text, "the name %s is taken by the live node at %s; choose another "
-                 "with --name", owner->r.name, owner->r.address);
+        snprintf(text, sizeof text,
+                 "the name %s is taken by the live node at %s; choose another "
+                 "with --name",
+                 owner->r.name, owner->r.address);
         refuse(node, conn, PARLEY_ENAME_TAKEN, text);
         return;
     }
@@ -431,14 +436,17 @@ void connection_hello(struct parley_node *node, struct conn *conn, struct messag
         refuse(node, conn, PARLEY_EMISMATCH, text);
         return;
     }
-    if (conn->outgoing && conn->member != NONE && node->members[conn->member].r.boot != hello->boot) {
+    if (conn->outgoing && conn->member != NONE &&
+        node->members[conn->member].r.boot != hello->boot) {
         /* We dialled one boot and another answers: the first is gone. */
         membership_replaced(node, conn->member);
         conn->member = NONE;
     }
     if (strcmp(hello->name, self->r.name) == 0) {
-        snprintf(text, sizeof text, "the name %s is taken by the live node at %s; choose another "
-                 "with --name", self->r.name, self->r.address);
+        snprintf(text, sizeof text,
+                 "the name %s is taken by the live node at %s; choose another "
+                 "with --name",
+                 self->r.name, self->r.address);
         refuse(node, conn, PARLEY_ENAME_TAKEN, text);
         return;
     }
@@ -541,7 +549,8 @@ void connection_timers(struct parley_node *node)
     name_check_timers(node);
     for (uint32_t i = 0; i < node->conns_count; i++) {
         struct conn *conn = &node->conns[i];
-        if (conn->state == CONN_PENDING && !(node->name_check.active && node->name_check.conn == conn->id) &&
+        if (conn->state == CONN_PENDING &&
+            !(node->name_check.active && node->name_check.conn == conn->id) &&
             node->now_us >= conn->since_us + node->config.hello_timeout_us)
             connection_close(node, conn);
         else if (conn->state == CONN_LIVE && conn->queued > node->config.queue_bytes_max)

@@ -18,7 +18,8 @@ enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000 };
 static uint32_t doubts_open(const struct parley_node *node)
 {
     uint32_t count = 0;
-    for (int i = 0; i < DOUBTS_MAX; i++) count += node->exchange.doubts[i].active;
+    for (int i = 0; i < DOUBTS_MAX; i++)
+        count += node->exchange.doubts[i].active;
     return count;
 }
 
@@ -29,9 +30,8 @@ bool doubt_room(const struct parley_node *node)
 
 static void ask(struct parley_node *node, struct doubt *doubt)
 {
-    struct message_outcome_frame frame = {.initiator = doubt->initiator,
-                                          .asker = self_of(node)->r.boot,
-                                          .sequence = doubt->sequence};
+    struct message_outcome_frame frame = {
+        .initiator = doubt->initiator, .asker = self_of(node)->r.boot, .sequence = doubt->sequence};
     struct conn *conn = connection_want(node, doubt->member);
     if (!conn) { /* a third peer may reach it */
         for (uint32_t i = 0; i < node->conns_count && !conn; i++)
@@ -81,7 +81,8 @@ void doubt_drop_all(struct parley_node *node)
             drop(node, &node->exchange.doubts[i]);
 }
 
-void doubt_ask(struct parley_node *node, struct conn *conn, const struct message_outcome_frame *frame)
+void doubt_ask(struct parley_node *node, struct conn *conn,
+               const struct message_outcome_frame *frame)
 {
     struct message_outcome_frame answer = *frame;
     int initiator = membership_find(node, frame->initiator);

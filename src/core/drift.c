@@ -89,7 +89,8 @@ static void sketch_put(struct parley_node *node, uint64_t boot, uint32_t version
 static double read_double(const uint8_t *bytes)
 {
     uint64_t bits = 0;
-    for (int i = 0; i < 8; i++) bits |= (uint64_t)bytes[i] << (8 * i);
+    for (int i = 0; i < 8; i++)
+        bits |= (uint64_t)bytes[i] << (8 * i);
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -184,12 +185,19 @@ bool drift_advance(struct parley_node *node)
     measure(node);
     if (drift->sketching) return true;
     bool due = drift->version == 0 || drift->mixed >= MIXED_PER_SKETCH;
-    if (!due || slot->state != SLOT_IDLE || node->now_us < drift->next_us) return false;
+    if (!due || slot->state != SLOT_IDLE) return false;
+    if (node->now_us < drift->next_us) return true; /* mixing on unmeasured gains nothing */
     drift->sketching = true;
     drift->mixed = 0;
     slot->state = SLOT_RESERVED;
     out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);
     return true;
+}
+
+uint64_t drift_deadline(const struct parley_node *node)
+{
+    bool waits = phase_of(node) == PARLEY_PHASE_SETTLE && node->drift.next_us > node->now_us;
+    return waits ? node->drift.next_us : NEVER;
 }
 
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
@@ -230,7 +238,8 @@ static void write_double(uint8_t *bytes, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(bits >> 8 * i);
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(bits >> 8 * i);
 }
 
 /* The oldest change that has not gone out on this connection. */

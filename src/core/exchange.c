@@ -20,12 +20,7 @@
 
 #include "core/state.h"
 
-enum {
-    CONNECT_US = 1000000,
-    BUSY_RETRY_US = 1000,
-    NOBODY_RETRY_US = 20000,
-    LEAVE_EXCHANGES = 3
-};
+enum { CONNECT_US = 1000000, BUSY_RETRY_US = 1000, NOBODY_RETRY_US = 20000, LEAVE_EXCHANGES = 3 };
 
 static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_REASON_NONE] = "no reason given",
@@ -42,9 +37,9 @@ static const char *const reason_texts[EXCHANGE_REASONS] = {
 
 const char *slot_state_name(enum slot_state state)
 {
-    static const char *const names[SLOT_STATES] = {"idle",  "connecting", "taking", "offered",
-                                                   "streaming", "diffing", "ready", "adding",
-                                                   "ending", "reserved"};
+    static const char *const names[SLOT_STATES] = {"idle",      "connecting", "taking", "offered",
+                                                   "streaming", "diffing",    "ready",  "adding",
+                                                   "ending",    "reserved"};
     return names[state];
 }
 
@@ -68,9 +63,8 @@ static void slot_move(struct parley_node *node, struct slot *slot, enum slot_sta
     };
 #undef TO
     assert(allowed[slot->state] & (1u << to));
-    out_log(node, PARLEY_LOG_DEBUG, "%s %u: %s -> %s",
-            slot->role == INITIATOR ? "offer" : "answer", slot->sequence,
-            slot_state_name(slot->state), slot_state_name(to));
+    out_log(node, PARLEY_LOG_DEBUG, "%s %u: %s -> %s", slot->role == INITIATOR ? "offer" : "answer",
+            slot->sequence, slot_state_name(slot->state), slot_state_name(to));
     slot->state = to;
 }
 
@@ -104,7 +98,8 @@ static void send_exchange(struct parley_node *node, uint32_t id, enum wire_type 
 static void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reason reason,
                        bool tell)
 {
-    bool counted = slot->state > SLOT_OFFERED || (slot->state == SLOT_TAKING && slot->role == RESPONDER);
+    bool counted =
+        slot->state > SLOT_OFFERED || (slot->state == SLOT_TAKING && slot->role == RESPONDER);
     node->ledger.aborted += counted;
     if (slot->role == INITIATOR && slot->state >= SLOT_OFFERED) {
         struct exchange *e = &node->exchange;
@@ -112,9 +107,8 @@ static void slot_abort(struct parley_node *node, struct slot *slot, enum exchang
     }
     out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s aborted: %s", slot->sequence,
             node->members[slot->peer].r.name, reason_texts[reason]);
-    struct message_exchange abort = {.sequence = slot->sequence,
-                                     .from_responder = slot->role == RESPONDER,
-                                     .reason = reason};
+    struct message_exchange abort = {
+        .sequence = slot->sequence, .from_responder = slot->role == RESPONDER, .reason = reason};
     if (tell) send_exchange(node, slot->conn, WIRE_ABORT, &abort);
     slot_end(node, slot);
 }
@@ -132,10 +126,12 @@ void exchange_init(struct parley_node *node)
         slot->role = (enum role)role;
         slot->own = next++;
         slot->theirs = next++;
-        for (uint32_t v = 2; v < node->config.vectors; v++) slot->spare[v] = next++;
+        for (uint32_t v = 2; v < node->config.vectors; v++)
+            slot->spare[v] = next++;
         slot->in.slot = role;
     }
-    for (int i = 0; i < DOUBTS_MAX; i++) node->exchange.doubts[i].buffer = next++;
+    for (int i = 0; i < DOUBTS_MAX; i++)
+        node->exchange.doubts[i].buffer = next++;
     node->fetch.in.slot = NONE;
     node->drift.value = -1;
 }
@@ -564,9 +560,15 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     struct slot *responder = &node->exchange.slots[RESPONDER];
     bool mine = is_of(initiator, conn, message) && initiator->state >= SLOT_OFFERED;
     switch (type) {
-    case WIRE_OFFER: on_offer(node, conn, message); return;
-    case WIRE_COMMIT: on_commit(node, conn, message); return;
-    case WIRE_APPLIED: on_applied(node, conn, message); return;
+    case WIRE_OFFER:
+        on_offer(node, conn, message);
+        return;
+    case WIRE_COMMIT:
+        on_commit(node, conn, message);
+        return;
+    case WIRE_APPLIED:
+        on_applied(node, conn, message);
+        return;
     case WIRE_ACCEPT: {
         struct message_exchange abort = {.sequence = message->sequence,
                                          .reason = EXCHANGE_STATES_DIFFER};
@@ -600,7 +602,8 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     case WIRE_KEEPALIVE:
         if (message->from_responder && mine) initiator->progress_us = node->now_us;
         return;
-    default: return;
+    default:
+        return;
     }
 }
 

@@ -65,7 +65,8 @@ void fetch_live(struct parley_node *node, struct conn *conn)
         ask(node, conn);
 }
 
-void fetch_answered(struct parley_node *node, struct conn *conn, const struct message_fetch *message)
+void fetch_answered(struct parley_node *node, struct conn *conn,
+                    const struct message_fetch *message)
 {
     struct fetch *fetch = &node->fetch;
     if (fetch->state != FETCH_ASKED || fetch->conn != conn->id ||
@@ -125,10 +126,14 @@ uint64_t fetch_deadline(const struct parley_node *node)
     const struct fetch *fetch = &node->fetch;
     switch (fetch->state) {
     case FETCH_CONNECTING:
-    case FETCH_ASKED: return fetch->progress_us + ASK_US;
-    case FETCH_STREAMING: return fetch->progress_us + node->config.progress_timeout_us;
-    case FETCH_IDLE: return fetch->retry_us > node->now_us ? fetch->retry_us : NEVER;
-    default: return NEVER;
+    case FETCH_ASKED:
+        return fetch->progress_us + ASK_US;
+    case FETCH_STREAMING:
+        return fetch->progress_us + node->config.progress_timeout_us;
+    case FETCH_IDLE:
+        return fetch->retry_us > node->now_us ? fetch->retry_us : NEVER;
+    default:
+        return NEVER;
     }
 }
 
@@ -158,8 +163,7 @@ static void serve_model(struct parley_node *node, struct conn *conn,
     bool have = a->candidate >= CANDIDATE_OWN &&
                 memcmp(a->own, message->digest, sizeof a->own) == 0 && has_place(node);
     answer(node, conn, message->sequence, have ? 1 : 0, 0);
-    if (have)
-        flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);
+    if (have) flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);
 }
 
 static void serve_state(struct parley_node *node, struct conn *conn,
@@ -209,8 +213,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     }
     struct conn *conn = connection_find(node, node->fetch.serve_conn);
     if (!conn || conn->state != CONN_LIVE || !event->done.finite) {
-        if (conn && conn->state == CONN_LIVE)
-            answer(node, conn, node->fetch.serve_sequence, 0, 0);
+        if (conn && conn->state == CONN_LIVE) answer(node, conn, node->fetch.serve_sequence, 0, 0);
         fetch_served(node, true);
         return;
     }

@@ -140,13 +140,14 @@ void flow_forget(struct parley_node *node, struct inflow *in)
     if (conn && conn->into == in) conn->into = NULL;
 }
 
-static struct inflow *wanted(struct parley_node *node, uint32_t conn, const struct wire_chunk *chunk)
+static struct inflow *wanted(struct parley_node *node, uint32_t conn,
+                             const struct wire_chunk *chunk)
 {
-    struct inflow *all[] = {&node->exchange.slots[INITIATOR].in, &node->exchange.slots[RESPONDER].in,
-                            &node->fetch.in};
+    struct inflow *all[] = {&node->exchange.slots[INITIATOR].in,
+                            &node->exchange.slots[RESPONDER].in, &node->fetch.in};
     for (int i = 0; i < 3; i++)
-        if (all[i]->active && all[i]->conn == conn && all[i]->kind == (enum wire_stream)chunk->kind &&
-            all[i]->sequence == chunk->sequence)
+        if (all[i]->active && all[i]->conn == conn &&
+            all[i]->kind == (enum wire_stream)chunk->kind && all[i]->sequence == chunk->sequence)
             return all[i];
     return NULL;
 }

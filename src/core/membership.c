@@ -47,7 +47,8 @@ static int member_add(struct parley_node *node, const struct record *record)
     memcpy(node->members[member].r.address, record->address, sizeof record->address);
     node->members[member].r.state = PARLEY_MEMBER_DEAD; /* until the merge says otherwise */
     uint32_t at = (uint32_t)rng_mix(record->boot);
-    while (node->index[at & node->index_mask] != NONE) at++;
+    while (node->index[at & node->index_mask] != NONE)
+        at++;
     node->index[at & node->index_mask] = member;
     return member;
 }
@@ -202,7 +203,8 @@ static void refute(struct parley_node *node, const struct record *record)
     if (record->state != PARLEY_MEMBER_DEAD) return;
     out_log(node, PARLEY_LOG_WARN, "the others took this node for dead; it is back");
     enum parley_phase phase = phase_of(node);
-    if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) node_phase(node, PARLEY_PHASE_LATE);
+    if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE)
+        node_phase(node, PARLEY_PHASE_LATE);
 }
 
 static void merge_state(struct parley_node *node, int member, const struct record *record, int from)
@@ -343,15 +345,15 @@ static bool is_linked(struct parley_node *node, int member)
 
 static void ask_others(struct parley_node *node)
 {
-    struct message_probe probe = {node->probe.sequence,
-                                  node->members[node->probe.member].r.boot};
+    struct message_probe probe = {node->probe.sequence, node->members[node->probe.member].r.boot};
     int asked[8];
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->config.indirect_probes && count < 8; i++) {
         int helper = membership_pick(node, is_linked);
         if (helper == NONE) return;
         bool again = false;
-        for (uint32_t j = 0; j < count; j++) again = again || asked[j] == helper;
+        for (uint32_t j = 0; j < count; j++)
+            again = again || asked[j] == helper;
         if (again) continue;
         asked[count++] = helper;
         connection_send(node, connection_of(node, helper), WIRE_PING_FOR, &probe);

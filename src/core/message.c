@@ -19,11 +19,19 @@ struct field {
     uint32_t count_max;       /* LIST */
 };
 
-#define F(type, member, key, kind) {key, kind, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0}
+#define F(type, member, key, kind)                                                                 \
+    {                                                                                              \
+        key, kind, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0                    \
+    }
 #define L(type, member, key, count, fields)                                                        \
-    {key, LIST, offsetof(type, member), sizeof(*((type *)0)->member), fields,                      \
-     offsetof(type, count), sizeof(((type *)0)->member) / sizeof(*((type *)0)->member)}
-#define END {0, U32, 0, 0, 0, 0, 0}
+    {                                                                                              \
+        key, LIST, offsetof(type, member), sizeof(*((type *)0)->member), fields,                   \
+            offsetof(type, count), sizeof(((type *)0)->member) / sizeof(*((type *)0)->member)      \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        0, U32, 0, 0, 0, 0, 0                                                                      \
+    }
 
 static const struct field setting_fields[] = {F(struct message_setting, name, "n", TEXT),
                                               F(struct message_setting, value, "v", TEXT), END};
@@ -49,30 +57,29 @@ static const struct field bye_fields[] = {F(struct message_bye_frame, reason, "w
 static const struct field probe_fields[] = {F(struct message_probe, sequence, "s", U32),
                                             F(struct message_probe, boot, "b", U64), END};
 
-static const struct field record_fields[] = {
-    F(struct record, boot, "b", U64),
-    F(struct record, name, "n", TEXT),
-    F(struct record, address, "a", TEXT),
-    F(struct record, incarnation, "i", U32),
-    F(struct record, state, "s", U32),
-    F(struct record, clock, "c", U32),
-    F(struct record, phase, "p", U32),
-    F(struct record, stop, "st", U32),
-    F(struct record, stop_live, "sl", U32),
-    F(struct record, version, "v", U64),
-    F(struct record, samples, "sa", U64),
-    F(struct record, sketch, "k", U32),
-    F(struct record, measured, "m", U32),
-    F(struct record, distance_sq, "d", F64),
-    F(struct record, mean_sq, "ms", F64),
-    F(struct record, generation, "g", U32),
-    F(struct record, score, "sc", F64),
-    F(struct record, digest, "h", BYTES),
-    F(struct record, lock_voters, "lv", U32),
-    F(struct record, lock_generation, "lg", U32),
-    F(struct record, lock_digest, "lh", BYTES),
-    F(struct record, voters, "vo", U32),
-    END};
+static const struct field record_fields[] = {F(struct record, boot, "b", U64),
+                                             F(struct record, name, "n", TEXT),
+                                             F(struct record, address, "a", TEXT),
+                                             F(struct record, incarnation, "i", U32),
+                                             F(struct record, state, "s", U32),
+                                             F(struct record, clock, "c", U32),
+                                             F(struct record, phase, "p", U32),
+                                             F(struct record, stop, "st", U32),
+                                             F(struct record, stop_live, "sl", U32),
+                                             F(struct record, version, "v", U64),
+                                             F(struct record, samples, "sa", U64),
+                                             F(struct record, sketch, "k", U32),
+                                             F(struct record, measured, "m", U32),
+                                             F(struct record, distance_sq, "d", F64),
+                                             F(struct record, mean_sq, "ms", F64),
+                                             F(struct record, generation, "g", U32),
+                                             F(struct record, score, "sc", F64),
+                                             F(struct record, digest, "h", BYTES),
+                                             F(struct record, lock_voters, "lv", U32),
+                                             F(struct record, lock_generation, "lg", U32),
+                                             F(struct record, lock_digest, "lh", BYTES),
+                                             F(struct record, voters, "vo", U32),
+                                             END};
 
 static const struct field members_fields[] = {
     L(struct message_members, records, "r", count, record_fields),
@@ -84,14 +91,13 @@ static const struct field sketch_fields[] = {F(struct message_sketch, boot, "b",
 static const struct field sketches_fields[] = {
     L(struct message_sketches, sketches, "k", count, sketch_fields), END};
 
-static const struct field exchange_fields[] = {
-    F(struct message_exchange, sequence, "s", U32),
-    F(struct message_exchange, from_responder, "r", U32),
-    F(struct message_exchange, open, "o", U32),
-    F(struct message_exchange, divisor, "c", U32),
-    F(struct message_exchange, retry_us, "t", U32),
-    F(struct message_exchange, reason, "why", U32),
-    END};
+static const struct field exchange_fields[] = {F(struct message_exchange, sequence, "s", U32),
+                                               F(struct message_exchange, from_responder, "r", U32),
+                                               F(struct message_exchange, open, "o", U32),
+                                               F(struct message_exchange, divisor, "c", U32),
+                                               F(struct message_exchange, retry_us, "t", U32),
+                                               F(struct message_exchange, reason, "why", U32),
+                                               END};
 
 static const struct field outcome_fields[] = {F(struct message_outcome_frame, initiator, "i", U64),
                                               F(struct message_outcome_frame, asker, "a", U64),
@@ -168,9 +174,13 @@ static bool is_zero(const struct field *field, const uint8_t *at)
 {
     static const uint8_t zeroes[64];
     switch (field->kind) {
-    case TEXT: return *at == 0;
-    case VIEW: return ((const struct view *)(const void *)at)->size == 0;
-    default: assert(field->size <= sizeof zeroes); return memcmp(at, zeroes, field->size) == 0;
+    case TEXT:
+        return *at == 0;
+    case VIEW:
+        return ((const struct view *)(const void *)at)->size == 0;
+    default:
+        assert(field->size <= sizeof zeroes);
+        return memcmp(at, zeroes, field->size) == 0;
     }
 }
 
@@ -181,11 +191,16 @@ static int pack_value(msgpack_packer *packer, const struct field *field, const u
     const uint8_t *at = from + field->offset;
     const void *value = at;
     switch (field->kind) {
-    case U32: return msgpack_pack_uint32(packer, *(const uint32_t *)value);
-    case U64: return msgpack_pack_uint64(packer, *(const uint64_t *)value);
-    case F64: return msgpack_pack_double(packer, *(const double *)value);
-    case TEXT: return msgpack_pack_str_with_body(packer, value, strlen(value));
-    case BYTES: return msgpack_pack_bin_with_body(packer, value, field->size);
+    case U32:
+        return msgpack_pack_uint32(packer, *(const uint32_t *)value);
+    case U64:
+        return msgpack_pack_uint64(packer, *(const uint64_t *)value);
+    case F64:
+        return msgpack_pack_double(packer, *(const double *)value);
+    case TEXT:
+        return msgpack_pack_str_with_body(packer, value, strlen(value));
+    case BYTES:
+        return msgpack_pack_bin_with_body(packer, value, field->size);
     case VIEW: {
         const struct view *view = value;
         return msgpack_pack_bin_with_body(packer, view->bytes, view->size);

@@ -1,4 +1,5 @@
-/* message.h: control frames as plain structs, and one table a message that says how they are packed.
+/* message.h: control frames as plain structs, and one table a message that says how they are
+ * packed.
  *
  * A frame is one msgpack map of short keys. Fields that are zero or empty are left out; a reader
  * starts from zeroes and ignores keys it does not know, so that fields can be added. What a value
@@ -101,13 +102,13 @@ struct message_sketches {
     uint32_t count;
 };
 
-struct message_exchange { /* OFFER to KEEPALIVE; each uses a part */
-    uint32_t sequence;  /* the initiator's */
+struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
+    uint32_t sequence;       /* the initiator's */
     uint32_t from_responder; /* ABORT, KEEPALIVE: 1 if the sender is the responder */
-    uint32_t open;      /* OFFER: 1 if the initiator has another exchange open */
-    uint32_t divisor;   /* ACCEPT: c = 1/divisor, 2 or 3 */
-    uint32_t retry_us;  /* BUSY */
-    uint32_t reason;    /* REFUSE, ABORT: enum exchange_reason */
+    uint32_t open;           /* OFFER: 1 if the initiator has another exchange open */
+    uint32_t divisor;        /* ACCEPT: c = 1/divisor, 2 or 3 */
+    uint32_t retry_us;       /* BUSY */
+    uint32_t reason;         /* REFUSE, ABORT: enum exchange_reason */
 };
 
 enum message_outcome { MESSAGE_COMMITTED = 1, MESSAGE_ABORTED, MESSAGE_UNKNOWN, MESSAGE_RESTARTED };

@@ -43,8 +43,7 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
             if (size - at < WIRE_HEADER_BYTES) break;
             error = wire_header_read(bytes + at, &header);
             if (!error && conn->state != CONN_LIVE && header.type != WIRE_HELLO &&
-                header.type != WIRE_REJECT && header.type != WIRE_STATUS &&
-                header.type != WIRE_BYE)
+                header.type != WIRE_REJECT && header.type != WIRE_STATUS && header.type != WIRE_BYE)
                 error = PARLEY_EMALFORMED; /* nothing else before HELLO */
             if (error) {
                 malformed(node, conn, error);
@@ -91,8 +90,8 @@ static void node_status(struct parley_node *node, struct conn *conn,
     report.known = view.known;
     report.drift = view.drift;
     report.progress = view.progress;
-    for (uint32_t i = status->from;
-         i < node->members_count && report.count < MESSAGE_RECORDS_MAX; i++)
+    for (uint32_t i = status->from; i < node->members_count && report.count < MESSAGE_RECORDS_MAX;
+         i++)
         report.records[report.count++] = node->members[i].r;
     connection_send(node, conn, WIRE_REPORT, &report);
 }
@@ -101,22 +100,33 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
                        const uint8_t *bytes, size_t size)
 {
     union message m;
-    int error = type == WIRE_REPORT
-                    ? PARLEY_EMALFORMED /* an answer that no node asks for */
-                    : message_decode(type, bytes, size, &m, node->out->unpacker);
+    int error = type == WIRE_REPORT ? PARLEY_EMALFORMED /* an answer that no node asks for */
+                                    : message_decode(type, bytes, size, &m, node->out->unpacker);
     if (error) {
         malformed(node, conn, error);
         return;
     }
     switch (type) {
-    case WIRE_HELLO: connection_hello(node, conn, &m.hello); break;
-    case WIRE_REJECT: connection_reject(node, conn, &m.reject); break;
-    case WIRE_BYE: connection_bye(node, conn, &m.bye); break;
+    case WIRE_HELLO:
+        connection_hello(node, conn, &m.hello);
+        break;
+    case WIRE_REJECT:
+        connection_reject(node, conn, &m.reject);
+        break;
+    case WIRE_BYE:
+        connection_bye(node, conn, &m.bye);
+        break;
     case WIRE_PING:
     case WIRE_ACK:
-    case WIRE_PING_FOR: membership_ping(node, conn, type, &m.probe); break;
-    case WIRE_MEMBERS: membership_members(node, conn, &m.members); break;
-    case WIRE_SKETCHES: drift_sketches(node, &m.sketches); break;
+    case WIRE_PING_FOR:
+        membership_ping(node, conn, type, &m.probe);
+        break;
+    case WIRE_MEMBERS:
+        membership_members(node, conn, &m.members);
+        break;
+    case WIRE_SKETCHES:
+        drift_sketches(node, &m.sketches);
+        break;
     case WIRE_OFFER:
     case WIRE_ACCEPT:
     case WIRE_BUSY:
@@ -125,15 +135,28 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
     case WIRE_COMMIT:
     case WIRE_APPLIED:
     case WIRE_ABORT:
-    case WIRE_KEEPALIVE: exchange_frame(node, conn, type, &m.exchange); break;
-    case WIRE_ASK: doubt_ask(node, conn, &m.outcome); break;
-    case WIRE_OUTCOME: doubt_outcome(node, &m.outcome); break;
-    case WIRE_FETCH: fetch_asked(node, conn, &m.fetch); break;
-    case WIRE_FETCHED: fetch_answered(node, conn, &m.fetch); break;
-    case WIRE_STATUS: node_status(node, conn, &m.status); break;
+    case WIRE_KEEPALIVE:
+        exchange_frame(node, conn, type, &m.exchange);
+        break;
+    case WIRE_ASK:
+        doubt_ask(node, conn, &m.outcome);
+        break;
+    case WIRE_OUTCOME:
+        doubt_outcome(node, &m.outcome);
+        break;
+    case WIRE_FETCH:
+        fetch_asked(node, conn, &m.fetch);
+        break;
+    case WIRE_FETCHED:
+        fetch_answered(node, conn, &m.fetch);
+        break;
+    case WIRE_STATUS:
+        node_status(node, conn, &m.status);
+        break;
     case WIRE_REPORT:
     case WIRE_CHUNK:
-    case WIRE_TYPES: break;
+    case WIRE_TYPES:
+        break;
     }
 }
 
@@ -148,21 +171,35 @@ static void node_done(struct parley_node *node, const struct parley_event *event
         node->ops[i].kind = OP_FREE;
     }
     switch (op.kind) {
-    case OP_FREE: assert(!"DONE for an operation that is not under way"); break;
+    case OP_FREE:
+        assert(!"DONE for an operation that is not under way");
+        break;
     case OP_TAKE:
     case OP_DIFF:
-    case OP_ADD: exchange_done(node, &op, event); break;
-    case OP_CHUNK: flow_chunk_done(node, op.owner, event->done.ok); break;
-    case OP_DOUBT_ADD: doubt_done(node, op.owner, event->done.ok); break;
+    case OP_ADD:
+        exchange_done(node, &op, event);
+        break;
+    case OP_CHUNK:
+        flow_chunk_done(node, op.owner, event->done.ok);
+        break;
+    case OP_DOUBT_ADD:
+        doubt_done(node, op.owner, event->done.ok);
+        break;
     case OP_SKETCH_TAKE:
-    case OP_SKETCH: drift_done(node, &op, event); break;
+    case OP_SKETCH:
+        drift_done(node, &op, event);
+        break;
     case OP_STATE_TAKE:
-    case OP_ADOPT: fetch_done(node, &op, event); break;
+    case OP_ADOPT:
+        fetch_done(node, &op, event);
+        break;
     case OP_CANDIDATE_TAKE:
     case OP_CANDIDATE_HASH:
     case OP_FETCHED_HASH:
     case OP_WRITE:
-    case OP_PUBLISH: agreement_done(node, &op, event); break;
+    case OP_PUBLISH:
+        agreement_done(node, &op, event);
+        break;
     }
 }
 
@@ -177,15 +214,20 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
         membership_start(node);
         connection_start(node);
         break;
-    case PARLEY_EVENT_TICK: break;
+    case PARLEY_EVENT_TICK:
+        break;
     case PARLEY_EVENT_INCOMING:
         connection_incoming(node, event->incoming.conn, event->incoming.address);
         break;
-    case PARLEY_EVENT_CONNECTED: connection_connected(node, event->connected.conn); break;
-    case PARLEY_EVENT_CLOSED: connection_closed(node, event); break;
+    case PARLEY_EVENT_CONNECTED:
+        connection_connected(node, event->connected.conn);
+        break;
+    case PARLEY_EVENT_CLOSED:
+        connection_closed(node, event);
+        break;
     case PARLEY_EVENT_RECEIVED:
-        node->out->consumed = node_received(node, event->received.conn, event->received.bytes,
-                                            event->received.size);
+        node->out->consumed =
+            node_received(node, event->received.conn, event->received.bytes, event->received.size);
         break;
     case PARLEY_EVENT_SENT:
         conn = connection_find(node, event->sent.conn);
@@ -194,11 +236,21 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
             conn->queued -= (uint32_t)event->sent.bytes;
         }
         break;
-    case PARLEY_EVENT_STEPPED: training_stepped(node, event); break;
-    case PARLEY_EVENT_DONE: node_done(node, event); break;
-    case PARLEY_EVENT_SEEDS: connection_seeds(node, event->seeds.seeds, event->seeds.count); break;
-    case PARLEY_EVENT_STOP: agreement_stop(node, event->stop.cause); break;
-    case PARLEY_EVENT_LEAVE: training_leave(node); break;
+    case PARLEY_EVENT_STEPPED:
+        training_stepped(node, event);
+        break;
+    case PARLEY_EVENT_DONE:
+        node_done(node, event);
+        break;
+    case PARLEY_EVENT_SEEDS:
+        connection_seeds(node, event->seeds.seeds, event->seeds.count);
+        break;
+    case PARLEY_EVENT_STOP:
+        agreement_stop(node, event->stop.cause);
+        break;
+    case PARLEY_EVENT_LEAVE:
+        training_leave(node);
+        break;
     }
 }
 
@@ -241,6 +293,7 @@ static uint64_t node_deadline(const struct parley_node *node)
     at = least(at, exchange_deadline(node));
     at = least(at, doubt_deadline(node));
     at = least(at, fetch_deadline(node));
+    at = least(at, drift_deadline(node));
     at = least(at, training_deadline(node));
     return least(at, agreement_deadline(node));
 }
@@ -318,7 +371,8 @@ static bool allocate(struct parley_node *node)
     node->members = calloc(c->members_max, sizeof *node->members);
     node->probe_order = calloc(c->members_max, sizeof *node->probe_order);
     uint32_t places = 4;
-    while (places < 2 * c->members_max) places *= 2;
+    while (places < 2 * c->members_max)
+        places *= 2;
     node->index_mask = places - 1;
     node->index = malloc(places * sizeof *node->index);
     if (!node->conns || !node->seeds || !node->members || !node->probe_order || !node->index)
@@ -377,8 +431,10 @@ void parley_node_free(struct parley_node *node)
     if (!node) return;
     struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
                               &node->fetch.in};
-    for (int i = 0; i < 3; i++) XXH3_freeState(flows[i]->sum);
-    for (int i = 0; i < SKETCHES_MAX; i++) free(node->drift.sketches[i].buckets);
+    for (int i = 0; i < 3; i++)
+        XXH3_freeState(flows[i]->sum);
+    for (int i = 0; i < SKETCHES_MAX; i++)
+        free(node->drift.sketches[i].buckets);
     free(node->index);
     free(node->probe_order);
     free(node->members);

@@ -20,8 +20,8 @@
 
 enum {
     NONE = -1,
-    COMMITS_MAX = 64,  /* decided as initiator, APPLIED not yet heard */
-    ABORTED_MAX = 64,  /* newest sequences aborted as initiator */
+    COMMITS_MAX = 64, /* decided as initiator, APPLIED not yet heard */
+    ABORTED_MAX = 64, /* newest sequences aborted as initiator */
     DOUBTS_MAX = 2,
     OUTFLOWS_MAX = 10, /* two exchanges and eight fetches served */
     OPS_MAX = 64,
@@ -43,15 +43,15 @@ struct conn {
     int member;   /* once LIVE, or whom we dialled; NONE */
     int seed;     /* which seed it was dialled for; NONE */
     char address[PARLEY_ADDRESS_SIZE];
-    uint64_t since_us;  /* of the present state */
+    uint64_t since_us; /* of the present state */
     uint64_t heard_us, used_us;
-    uint32_t queued;    /* control bytes not yet out */
-    uint32_t chunk_bytes; /* adapted so that a chunk takes 25 to 100 ms at the most */
+    uint32_t queued;                 /* control bytes not yet out */
+    uint32_t chunk_bytes;            /* adapted so that a chunk takes 25 to 100 ms at the most */
     uint64_t urgent_sent, lazy_sent; /* changes of member records that have gone out here */
-    uint64_t own_sent;  /* the same for this node's own record */
-    uint64_t own_us, lazy_us; /* when lazy changes of it, and of the others, may go again */
+    uint64_t own_sent;               /* the same for this node's own record */
+    uint64_t own_us, lazy_us;        /* when lazy changes of it, and of the others, may go again */
     uint64_t sketches_sent;
-    bool synced;        /* everything known has gone out once */
+    bool synced; /* everything known has gone out once */
     /* A chunk that is coming in. */
     uint32_t chunk_left; /* bytes of floats still to come; 0: none */
     uint64_t chunk_sum;
@@ -80,16 +80,16 @@ struct name_check {
 
 struct member {
     struct record r;
-    uint64_t urgent_change, lazy_change; /* node->change when that part of r last changed */
+    uint64_t urgent_change, lazy_change;         /* node->change when that part of r last changed */
     uint64_t suspect_since_us, suspect_until_us; /* while SUSPECT */
     uint64_t confirmers[3];
     uint32_t confirmations;
     uint64_t dead_since_us;
-    uint64_t redial_us;    /* a dead member's address is tried again then */
-    uint64_t busy_us;      /* it said BUSY: not before then */
-    bool refused;          /* its address refused a dial since it was last alive */
-    bool reported;         /* ALIVE was told to the driver */
-    int link;              /* index of its LIVE connection; NONE */
+    uint64_t redial_us;        /* a dead member's address is tried again then */
+    uint64_t busy_us;          /* it said BUSY: not before then */
+    bool refused;              /* its address refused a dial since it was last alive */
+    bool reported;             /* ALIVE was told to the driver */
+    int link;                  /* index of its LIVE connection; NONE */
     uint32_t applied_sequence; /* as responder: newest of its exchanges that is in x */
     uint64_t applied;
     double mass, mass_abs;
@@ -113,10 +113,10 @@ struct favour {
 
 enum op_kind {
     OP_FREE,
-    OP_TAKE,   /* for the slot */
+    OP_TAKE, /* for the slot */
     OP_DIFF,
     OP_ADD,
-    OP_CHUNK,  /* for the outflow */
+    OP_CHUNK, /* for the outflow */
     OP_DOUBT_ADD,
     OP_SKETCH_TAKE,
     OP_SKETCH,
@@ -142,11 +142,11 @@ struct outflow {
     enum wire_stream kind;
     uint32_t sequence;
     uint32_t buffers[PARLEY_VECTORS_MAX], vectors;
-    uint32_t vector;     /* being sent */
-    uint64_t offset;     /* in it, bytes */
-    uint32_t in_flight;  /* chunks given to the driver */
-    uint64_t chunk_us;   /* when the newest was given */
-    int slot;            /* whose exchange it is; NONE for a fetch */
+    uint32_t vector;    /* being sent */
+    uint64_t offset;    /* in it, bytes */
+    uint32_t in_flight; /* chunks given to the driver */
+    uint64_t chunk_us;  /* when the newest was given */
+    int slot;           /* whose exchange it is; NONE for a fetch */
 };
 
 /* Floats on their way in. */
@@ -197,19 +197,19 @@ enum exchange_reason {
 struct slot {
     enum slot_state state;
     enum role role;
-    int peer;          /* member */
+    int peer; /* member */
     uint32_t conn;
     uint32_t sequence; /* the initiator's count of its offers */
     uint32_t divisor;
-    uint32_t own, theirs; /* buffers; theirs becomes d */
+    uint32_t own, theirs;               /* buffers; theirs becomes d */
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
     bool taken, received, sent, peer_ready;
-    uint64_t version;     /* of the snapshot */
-    uint64_t decided;     /* node->decided when TAKE was asked for */
+    uint64_t version; /* of the snapshot */
+    uint64_t decided; /* node->decided when TAKE was asked for */
     double mass, norm_sq, own_norm_sq;
     uint64_t progress_us, keepalive_us;
-    uint32_t pending;     /* operations under way on its buffers */
-    uint32_t tries;       /* initiator: peers that said BUSY in a row */
+    uint32_t pending; /* operations under way on its buffers */
+    uint32_t tries;   /* initiator: peers that said BUSY in a row */
     struct inflow in;
 };
 
@@ -255,16 +255,16 @@ struct sketch {
 
 struct drift {
     struct sketch sketches[SKETCHES_MAX];
-    bool sketching;       /* the initiator's slot is reserved for it */
-    uint32_t mixed;       /* exchanges that ended since the newest own sketch */
-    uint32_t version;     /* of the newest own sketch */
-    uint32_t passed;      /* own sketch versions in a row whose table was within tolerance */
-    uint32_t judged;      /* version of the sketch judged last */
-    double value;         /* relative; negative: unknown */
+    bool sketching;   /* the initiator's slot is reserved for it */
+    uint32_t mixed;   /* exchanges that ended since the newest own sketch */
+    uint32_t version; /* of the newest own sketch */
+    uint32_t passed;  /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged;  /* version of the sketch judged last */
+    double value;     /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;
-    uint64_t next_us;     /* not before then: sketches cost */
+    uint64_t next_us; /* not before then: sketches cost */
 };
 
 enum fetch_state { FETCH_IDLE, FETCH_CONNECTING, FETCH_ASKED, FETCH_STREAMING, FETCH_SETTING };
@@ -300,7 +300,7 @@ enum candidate_state {
 
 struct agreement {
     enum candidate_state candidate;
-    uint32_t buffer, other; /* the candidate's, and the one that a fetch fills */
+    uint32_t buffer, other;            /* the candidate's, and the one that a fetch fills */
     uint8_t own[PARLEY_DIGEST_BYTES];  /* what `buffer` holds */
     uint8_t pick[PARLEY_DIGEST_BYTES]; /* what is fetched, written or held */
     uint8_t written[PARLEY_DIGEST_BYTES];
@@ -312,15 +312,15 @@ struct agreement {
     double drift_before;
     uint32_t held, known;
     uint64_t done_us;
-    uint64_t adopt_boot;      /* the DONE member whose model is adopted; 0: none */
+    uint64_t adopt_boot; /* the DONE member whose model is adopted; 0: none */
 };
 
 struct training {
     uint64_t version, samples; /* as last reported */
     uint64_t granted;          /* steps asked of the driver, all told */
     uint64_t start_us;
-    uint64_t stepped_us;       /* when `version` last moved */
-    double rate;               /* steps a second, smoothed */
+    uint64_t stepped_us; /* when `version` last moved */
+    double rate;         /* steps a second, smoothed */
     bool started;
     uint32_t diverged;
 };
@@ -333,7 +333,7 @@ struct parley_node {
 
     uint64_t now_us, skew_us; /* node time; driver's time less node time */
     uint64_t deadline_us;
-    bool more;      /* something was left for the next step: it wants to come at once */
+    bool more; /* something was left for the next step: it wants to come at once */
     bool finished;
     struct parley_updates *out;
 
@@ -349,8 +349,8 @@ struct parley_node {
 
     struct member *members; /* [config.members_max]; 0 is this node */
     uint32_t members_count;
-    uint32_t live;          /* alive or suspect, this node included */
-    int32_t *index;         /* [index_mask + 1], boot to member */
+    uint32_t live;  /* alive or suspect, this node included */
+    int32_t *index; /* [index_mask + 1], boot to member */
     uint32_t index_mask;
     uint64_t change;
     uint32_t *probe_order;
@@ -436,10 +436,10 @@ bool membership_is_live(const struct parley_node *node, int member);
 /* A record seen directly or heard of. `from` is the member that said it, NONE for HELLO. */
 int membership_merge(struct parley_node *node, const struct record *record, int from);
 void membership_start(struct parley_node *node);
-void membership_contact(struct parley_node *node, int member);   /* HELLO completed */
-void membership_lost(struct parley_node *node, int member);      /* its connection broke */
-void membership_refused(struct parley_node *node, int member);   /* its address refused a dial */
-void membership_replaced(struct parley_node *node, int member);  /* another boot has its place */
+void membership_contact(struct parley_node *node, int member);  /* HELLO completed */
+void membership_lost(struct parley_node *node, int member);     /* its connection broke */
+void membership_refused(struct parley_node *node, int member);  /* its address refused a dial */
+void membership_replaced(struct parley_node *node, int member); /* another boot has its place */
 void membership_members(struct parley_node *node, struct conn *conn, struct message_members *m);
 void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type type,
                      struct message_probe *probe);
@@ -490,7 +490,8 @@ const char *slot_state_name(enum slot_state state);
 
 bool doubt_room(const struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);
-void doubt_ask(struct parley_node *node, struct conn *conn, const struct message_outcome_frame *ask);
+void doubt_ask(struct parley_node *node, struct conn *conn,
+               const struct message_outcome_frame *ask);
 void doubt_outcome(struct parley_node *node, const struct message_outcome_frame *outcome);
 void doubt_done(struct parley_node *node, int doubt, bool ok);
 void doubt_live(struct parley_node *node, struct conn *conn);
@@ -507,8 +508,9 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void drift_sketches(struct parley_node *node, const struct message_sketches *message);
-/* In SETTLE: takes a sketch if one is due. True if the initiator's slot is now busy with it. */
+/* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
 bool drift_advance(struct parley_node *node);
+uint64_t drift_deadline(const struct parley_node *node);
 void drift_pump(struct parley_node *node, struct conn *conn);
 bool drift_settled(const struct parley_node *node); /* within tolerance in two fresh tables */
 

@@ -14,8 +14,10 @@ bool topology_linked(enum parley_topology topology, uint32_t n, uint32_t a, uint
 {
     uint32_t forward = (b + n - a) % n, backward = (a + n - b) % n;
     switch (topology) {
-    case PARLEY_TOPOLOGY_COMPLETE: return true;
-    case PARLEY_TOPOLOGY_RING: return forward == 1 || backward == 1;
+    case PARLEY_TOPOLOGY_COMPLETE:
+        return true;
+    case PARLEY_TOPOLOGY_RING:
+        return forward == 1 || backward == 1;
     case PARLEY_TOPOLOGY_TORUS: {
         uint32_t columns = torus_columns(n), rows = n / columns;
         uint32_t dx = (b % columns + columns - a % columns) % columns;

@@ -16,7 +16,8 @@ enum { GRANT_US = 20000, GRANT_MIN = 2, GRANT_MAX = 64, DIVERGED_MAX = 3, IDLE_M
 uint64_t training_samples(const struct parley_node *node)
 {
     uint64_t samples = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) samples += node->members[i].r.samples;
+    for (uint32_t i = 0; i < node->members_count; i++)
+        samples += node->members[i].r.samples;
     return samples;
 }
 
@@ -32,7 +33,8 @@ double training_progress(const struct parley_node *node)
     if (!t->started) return 0;
     double progress = part((double)training_samples(node), (double)c->samples_budget);
     progress = fmax(progress, part((double)t->version, (double)c->steps_budget));
-    progress = fmax(progress, part((double)(node->now_us - t->start_us), (double)c->time_budget_us));
+    progress =
+        fmax(progress, part((double)(node->now_us - t->start_us), (double)c->time_budget_us));
     return progress < 1 ? progress : 1;
 }
 
@@ -174,8 +176,10 @@ static bool recovers(struct parley_node *node)
     struct training *t = &node->training;
     if (t->diverged == 0) return false;
     if (node->ledger.joins >= DIVERGED_MAX || node->live == 1) {
-        out_log(node, PARLEY_LOG_ERROR, "the loss is no longer finite after %llu steps; try a "
-                "smaller --lr", (unsigned long long)t->version);
+        out_log(node, PARLEY_LOG_ERROR,
+                "the loss is no longer finite after %llu steps; try a "
+                "smaller --lr",
+                (unsigned long long)t->version);
         out_finish(node, PARLEY_EDIVERGED);
         return true;
     }
@@ -195,8 +199,8 @@ void training_advance(struct parley_node *node)
         struct exchange *e = &node->exchange;
         uint32_t wanted = node->live - 1 < 3 ? node->live - 1 : 3;
         bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
-        bool idle = e->slots[INITIATOR].state == SLOT_IDLE &&
-                    e->slots[RESPONDER].state == SLOT_IDLE;
+        bool idle =
+            e->slots[INITIATOR].state == SLOT_IDLE && e->slots[RESPONDER].state == SLOT_IDLE;
         bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
         if (late || !mixes || (idle && e->left_count >= wanted)) {
             if (phase != PARLEY_PHASE_DONE) node_phase(node, PARLEY_PHASE_LEFT);
@@ -207,8 +211,8 @@ void training_advance(struct parley_node *node)
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
         if (budget_is_spent(node))
             agreement_stop(node, node->config.time_budget_us &&
-                                         node->now_us >= node->training.start_us +
-                                                             node->config.time_budget_us
+                                         node->now_us >=
+                                             node->training.start_us + node->config.time_budget_us
                                      ? PARLEY_STOP_DEADLINE
                                      : PARLEY_STOP_BUDGET);
         else

@@ -46,7 +46,8 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
     };
     memcpy(view->digest, self->digest, sizeof view->digest);
     view->ledger.in_doubt = 0;
-    for (int i = 0; i < DOUBTS_MAX; i++) view->ledger.in_doubt += node->exchange.doubts[i].active;
+    for (int i = 0; i < DOUBTS_MAX; i++)
+        view->ledger.in_doubt += node->exchange.doubts[i].active;
 }
 
 uint32_t parley_node_members(const struct parley_node *node)
@@ -93,7 +94,8 @@ void parley_node_check(const struct parley_node *node)
         const struct slot *slot = &node->exchange.slots[role];
         uint32_t own[2 + PARLEY_VECTORS_MAX] = {slot->own, slot->theirs};
         uint32_t count = 2;
-        for (uint32_t v = 2; v < node->config.vectors; v++) own[count++] = slot->spare[v];
+        for (uint32_t v = 2; v < node->config.vectors; v++)
+            own[count++] = slot->spare[v];
         for (uint32_t i = 0; i < count; i++) {
             assert(own[i] < buffers && !used[own[i]]); /* no buffer has two owners */
             used[own[i]] = true;

@@ -14,27 +14,45 @@ enum { DEPTH_MAX = 4, OBJECTS_MAX = 4096 };
 
 static void put(uint8_t *bytes, uint64_t value, int size)
 {
-    for (int i = 0; i < size; i++) bytes[i] = (uint8_t)(value >> (8 * i));
+    for (int i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
 static uint64_t get(const uint8_t *bytes, int size)
 {
     uint64_t value = 0;
-    for (int i = 0; i < size; i++) value |= (uint64_t)bytes[i] << (8 * i);
+    for (int i = 0; i < size; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
     return value;
 }
 
 const char *wire_type_name(enum wire_type type)
 {
     static const char *const names[WIRE_TYPES] = {
-        [WIRE_HELLO] = "HELLO",         [WIRE_REJECT] = "REJECT",       [WIRE_BYE] = "BYE",
-        [WIRE_PING] = "PING",           [WIRE_ACK] = "ACK",             [WIRE_PING_FOR] = "PING_FOR",
-        [WIRE_MEMBERS] = "MEMBERS",     [WIRE_SKETCHES] = "SKETCHES",   [WIRE_OFFER] = "OFFER",
-        [WIRE_ACCEPT] = "ACCEPT",       [WIRE_BUSY] = "BUSY",           [WIRE_REFUSE] = "REFUSE",
-        [WIRE_READY] = "READY",         [WIRE_COMMIT] = "COMMIT",       [WIRE_APPLIED] = "APPLIED",
-        [WIRE_ABORT] = "ABORT",         [WIRE_KEEPALIVE] = "KEEPALIVE", [WIRE_ASK] = "ASK",
-        [WIRE_OUTCOME] = "OUTCOME",     [WIRE_FETCH] = "FETCH",         [WIRE_FETCHED] = "FETCHED",
-        [WIRE_STATUS] = "STATUS",       [WIRE_REPORT] = "REPORT",       [WIRE_CHUNK] = "CHUNK",
+        [WIRE_HELLO] = "HELLO",
+        [WIRE_REJECT] = "REJECT",
+        [WIRE_BYE] = "BYE",
+        [WIRE_PING] = "PING",
+        [WIRE_ACK] = "ACK",
+        [WIRE_PING_FOR] = "PING_FOR",
+        [WIRE_MEMBERS] = "MEMBERS",
+        [WIRE_SKETCHES] = "SKETCHES",
+        [WIRE_OFFER] = "OFFER",
+        [WIRE_ACCEPT] = "ACCEPT",
+        [WIRE_BUSY] = "BUSY",
+        [WIRE_REFUSE] = "REFUSE",
+        [WIRE_READY] = "READY",
+        [WIRE_COMMIT] = "COMMIT",
+        [WIRE_APPLIED] = "APPLIED",
+        [WIRE_ABORT] = "ABORT",
+        [WIRE_KEEPALIVE] = "KEEPALIVE",
+        [WIRE_ASK] = "ASK",
+        [WIRE_OUTCOME] = "OUTCOME",
+        [WIRE_FETCH] = "FETCH",
+        [WIRE_FETCHED] = "FETCHED",
+        [WIRE_STATUS] = "STATUS",
+        [WIRE_REPORT] = "REPORT",
+        [WIRE_CHUNK] = "CHUNK",
     };
     return type > 0 && type < WIRE_TYPES ? names[type] : "?";
 }
@@ -96,10 +114,10 @@ void wire_chunk_seal(uint8_t *head, const void *floats, size_t size)
 /* What a msgpack head byte announces: bytes that follow it, of which the last `counted` bytes are a
  * big-endian length, how many bytes each unit of that length takes, and how many objects. */
 struct head {
-    uint8_t length_bytes;  /* size of the big-endian length field */
-    uint8_t fixed_bytes;   /* further bytes, whatever the length */
-    uint8_t objects_each;  /* nested objects for each unit of length: 1 array, 2 map */
-    bool bytes_each;       /* the length counts bytes */
+    uint8_t length_bytes; /* size of the big-endian length field */
+    uint8_t fixed_bytes;  /* further bytes, whatever the length */
+    uint8_t objects_each; /* nested objects for each unit of length: 1 array, 2 map */
+    bool bytes_each;      /* the length counts bytes */
     bool valid;
 };
 
@@ -107,19 +125,43 @@ static struct head head_of(uint8_t byte)
 {
     if (byte <= 0x7f || byte >= 0xe0) return (struct head){.valid = true}; /* small integers */
     switch (byte) {
-    case 0xc0: case 0xc2: case 0xc3: return (struct head){.valid = true}; /* nil, booleans */
-    case 0xc4: case 0xd9: return (struct head){1, 0, 0, true, true};
-    case 0xc5: case 0xda: return (struct head){2, 0, 0, true, true};
-    case 0xc6: case 0xdb: return (struct head){4, 0, 0, true, true};
-    case 0xca: case 0xce: case 0xd2: return (struct head){0, 4, 0, false, true};
-    case 0xcb: case 0xcf: case 0xd3: return (struct head){0, 8, 0, false, true};
-    case 0xcc: case 0xd0: return (struct head){0, 1, 0, false, true};
-    case 0xcd: case 0xd1: return (struct head){0, 2, 0, false, true};
-    case 0xdc: return (struct head){2, 0, 1, false, true};
-    case 0xdd: return (struct head){4, 0, 1, false, true};
-    case 0xde: return (struct head){2, 0, 2, false, true};
-    case 0xdf: return (struct head){4, 0, 2, false, true};
-    default: return (struct head){0}; /* extensions: not spoken here */
+    case 0xc0:
+    case 0xc2:
+    case 0xc3:
+        return (struct head){.valid = true}; /* nil, booleans */
+    case 0xc4:
+    case 0xd9:
+        return (struct head){1, 0, 0, true, true};
+    case 0xc5:
+    case 0xda:
+        return (struct head){2, 0, 0, true, true};
+    case 0xc6:
+    case 0xdb:
+        return (struct head){4, 0, 0, true, true};
+    case 0xca:
+    case 0xce:
+    case 0xd2:
+        return (struct head){0, 4, 0, false, true};
+    case 0xcb:
+    case 0xcf:
+    case 0xd3:
+        return (struct head){0, 8, 0, false, true};
+    case 0xcc:
+    case 0xd0:
+        return (struct head){0, 1, 0, false, true};
+    case 0xcd:
+    case 0xd1:
+        return (struct head){0, 2, 0, false, true};
+    case 0xdc:
+        return (struct head){2, 0, 1, false, true};
+    case 0xdd:
+        return (struct head){4, 0, 1, false, true};
+    case 0xde:
+        return (struct head){2, 0, 2, false, true};
+    case 0xdf:
+        return (struct head){4, 0, 2, false, true};
+    default:
+        return (struct head){0}; /* extensions: not spoken here */
     }
 }
 
@@ -152,7 +194,8 @@ bool wire_validate(const uint8_t *bytes, size_t size)
             if (!head.valid || size - at < (size_t)head.length_bytes + head.fixed_bytes)
                 return false;
             uint64_t count = 0;
-            for (int i = 0; i < head.length_bytes; i++) count = count << 8 | bytes[at + (size_t)i];
+            for (int i = 0; i < head.length_bytes; i++)
+                count = count << 8 | bytes[at + (size_t)i];
             at += head.length_bytes;
             length = head.fixed_bytes + (head.bytes_each ? count : 0);
             children = count * head.objects_each;

@@ -271,9 +271,9 @@ int settings_forward(const struct settings *settings, enum verb child, char ***a
         if (!passes[i]) continue;
         const struct option_info *info = option_info((enum option_id)i);
         list[(*count)++] = at;
-        at += sprintf(at, "--%s", info->name);
-        if (info->metavar) at += sprintf(at, "=%s", settings->values[i].text);
-        at++;
+        const char *text = settings->values[i].text;
+        size_t room = strlen(info->name) + strlen(text) + 4;
+        at += snprintf(at, room, info->metavar ? "--%s=%s" : "--%s", info->name, text) + 1;
     }
     list[*count] = NULL;
     *arguments = list;
