@@ -77,7 +77,7 @@ struct sim_host {
 
     uint64_t bytes_sent;
 
-    bool disk_full, published;
+    bool disk_full, written, published;
     uint8_t file[PARLEY_DIGEST_BYTES];
 };
 
