@@ -77,8 +77,7 @@ static void reserve(struct parley_node *node)
 {
     struct slot *slot = &node->exchange.slots[INITIATOR];
     struct agreement *a = &node->agreement;
-    assert(slot->state == SLOT_IDLE);
-    slot->state = SLOT_RESERVED;
+    exchange_reserve(node, INITIATOR);
     a->buffer = slot->own;
     a->other = slot->theirs;
     a->since_us = a->progress_us = node->now_us;

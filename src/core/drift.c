@@ -189,7 +189,7 @@ bool drift_advance(struct parley_node *node)
     if (node->now_us < drift->next_us) return true; /* mixing on unmeasured gains nothing */
     drift->sketching = true;
     drift->mixed = 0;
-    slot->state = SLOT_RESERVED;
+    exchange_reserve(node, INITIATOR);
     out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);
     return true;
 }
@@ -209,7 +209,7 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
         return;
     }
     drift->sketching = false;
-    slot->state = SLOT_IDLE;
+    exchange_release(node, INITIATOR);
     drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * node->live;
     drift->version++;
     self_of(node)->r.sketch = drift->version;

@@ -20,7 +20,13 @@
 
 #include "core/state.h"
 
-enum { CONNECT_US = 1000000, BUSY_RETRY_US = 1000, NOBODY_RETRY_US = 20000, LEAVE_EXCHANGES = 3 };
+enum {
+    FRESH_STEPS = 1,
+    CONNECT_US = 1000000,
+    BUSY_RETRY_US = 1000,
+    NOBODY_RETRY_US = 20000,
+    LEAVE_EXCHANGES = 3
+};
 
 static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_REASON_NONE] = "no reason given",
@@ -50,8 +56,8 @@ static void slot_move(struct parley_node *node, struct slot *slot, enum slot_sta
 {
 #define TO(x) (1u << SLOT_##x)
     static const uint32_t allowed[SLOT_STATES] = {
-        [SLOT_IDLE] = TO(CONNECTING) | TO(TAKING) | TO(RESERVED),
-        [SLOT_CONNECTING] = TO(TAKING) | TO(ENDING),
+        [SLOT_IDLE] = TO(CONNECTING) | TO(TAKING) | TO(OFFERED) | TO(STREAMING) | TO(RESERVED),
+        [SLOT_CONNECTING] = TO(TAKING) | TO(OFFERED) | TO(ENDING),
         [SLOT_TAKING] = TO(TAKING) | TO(OFFERED) | TO(STREAMING) | TO(ENDING),
         [SLOT_OFFERED] = TO(OFFERED) | TO(TAKING) | TO(STREAMING) | TO(ENDING),
         [SLOT_STREAMING] = TO(DIFFING) | TO(ENDING),
@@ -77,6 +83,7 @@ static bool is_open(const struct slot *slot)
 static void slot_end(struct parley_node *node, struct slot *slot)
 {
     if (slot->state != SLOT_ENDING) {
+        slot->ended = node->training.version;
         flow_forget(node, &slot->in);
         slot_move(node, slot, SLOT_ENDING);
         for (int i = 0; i < OUTFLOWS_MAX; i++)
@@ -136,6 +143,18 @@ void exchange_init(struct parley_node *node)
     node->drift.value = -1;
 }
 
+void exchange_reserve(struct parley_node *node, enum role role)
+{
+    struct slot *slot = &node->exchange.slots[role];
+    slot->fresh = false;
+    slot_move(node, slot, SLOT_RESERVED);
+}
+
+void exchange_release(struct parley_node *node, enum role role)
+{
+    slot_move(node, &node->exchange.slots[role], SLOT_IDLE);
+}
+
 bool exchange_idle(const struct parley_node *node)
 {
     return node->exchange.slots[INITIATOR].state == SLOT_IDLE && !doubt_blocks(node);
@@ -179,10 +198,16 @@ static bool fits(struct parley_node *node, int member)
 
 /* ---- The initiator --------------------------------------------------------------------------- */
 
+/* Is there a snapshot at hand that is what a new one would be, or nearly so? */
+static bool is_fresh(const struct parley_node *node, const struct slot *slot)
+{
+    return slot->fresh && slot->holds == node->exchange.decided &&
+           node->training.version <= slot->version + FRESH_STEPS;
+}
+
 static void take(struct parley_node *node, struct slot *slot)
 {
-    slot->taken = false;
-    slot->decided = node->exchange.decided;
+    slot->taken = slot->fresh = false;
     slot->pending++;
     slot->progress_us = slot->keepalive_us = node->now_us;
     if (slot->state != SLOT_TAKING) slot_move(node, slot, SLOT_TAKING);
@@ -191,6 +216,8 @@ static void take(struct parley_node *node, struct slot *slot)
 
 static void offer(struct parley_node *node, struct slot *slot, struct conn *conn)
 {
+    slot->taken = true;
+    slot->fresh = false;
     slot->conn = conn->id;
     slot->sequence = ++node->exchange.sequence;
     slot->received = slot->sent = slot->peer_ready = false;
@@ -242,11 +269,15 @@ void exchange_advance(struct parley_node *node)
     slot->tries = 0;
     slot->progress_us = node->now_us;
     e->next_version = node->training.version + node->config.mix_every;
+    slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
     if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
-    if (connection_want(node, peer))
-        take(node, slot);
-    else
+    struct conn *conn = connection_want(node, peer);
+    if (!conn)
         slot_move(node, slot, SLOT_CONNECTING);
+    else if (is_fresh(node, slot))
+        offer(node, slot, conn);
+    else
+        take(node, slot);
 }
 
 void exchange_live(struct parley_node *node, struct conn *conn)
@@ -281,7 +312,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
         return;
     }
     slot->peer = peer;
-    if (slot->decided == node->exchange.decided)
+    if (slot->holds == node->exchange.decided)
         offer(node, slot, conn);
     else
         take(node, slot);
@@ -304,6 +335,10 @@ static void decide(struct parley_node *node, struct slot *slot)
     slot->pending++;
     out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs)->vector.factor =
         1.0f / (float)slot->divisor;
+    if (!slot->quick || !slot->sent) return;
+    /* At the same boundary the snapshot of the next exchange, which need not wait for one then. */
+    slot->pending++;
+    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own);
 }
 
 static void commit(struct parley_node *node, struct slot *slot)
@@ -329,6 +364,15 @@ static enum exchange_reason refusal(const struct parley_node *node)
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED || node->leaving)
         return EXCHANGE_NOT_TRAINING;
     return doubt_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;
+}
+
+static void stream_as_responder(struct parley_node *node, struct slot *slot)
+{
+    slot->taken = true;
+    slot->fresh = false;
+    slot->progress_us = node->now_us;
+    slot_move(node, slot, SLOT_STREAMING);
+    begin_streams(node, slot);
 }
 
 static void on_offer(struct parley_node *node, struct conn *conn,
@@ -360,7 +404,11 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     answer.divisor = slot->divisor;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     flow_expect(node, &slot->in, conn->id, WIRE_STREAM_OFFER, slot->sequence, &slot->theirs, 1);
-    take(node, slot);
+    slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
+    if (is_fresh(node, slot))
+        stream_as_responder(node, slot);
+    else
+        take(node, slot);
 }
 
 /* ---- Both ------------------------------------------------------------------------------------ */
@@ -395,6 +443,14 @@ void exchange_sent(struct parley_node *node, int index, bool ok)
     if (slot->state == SLOT_ENDING) slot_end(node, slot);
 }
 
+static void keep_snapshot(struct parley_node *node, struct slot *slot,
+                          const struct parley_event *event)
+{
+    slot->fresh = event->done.finite;
+    slot->version = event->done.version;
+    slot->holds = node->exchange.added;
+}
+
 static void taken(struct parley_node *node, struct slot *slot, const struct parley_event *event)
 {
     if (!event->done.finite) {
@@ -402,19 +458,15 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
         slot_abort(node, slot, EXCHANGE_NON_FINITE, slot->role == RESPONDER);
         return;
     }
-    if (slot->decided != node->exchange.decided) {
+    keep_snapshot(node, slot, event);
+    if (slot->holds != node->exchange.decided) {
         take(node, slot);
-        return;
-    }
-    slot->taken = true;
-    slot->version = event->done.version;
-    if (slot->role == INITIATOR) {
+    } else if (slot->role == INITIATOR) {
         taken_as_initiator(node, slot);
-        return;
+    } else {
+        stream_as_responder(node, slot);
+        diff_if_complete(node, slot);
     }
-    slot_move(node, slot, SLOT_STREAMING);
-    begin_streams(node, slot);
-    diff_if_complete(node, slot);
 }
 
 static void diffed(struct parley_node *node, struct slot *slot, const struct parley_event *event)
@@ -468,9 +520,11 @@ void exchange_done(struct parley_node *node, const struct op *op, const struct p
 {
     struct slot *slot = &node->exchange.slots[op->owner];
     slot->pending--;
-    if (slot->state == SLOT_ENDING)
+    if (op->kind == OP_ADD) node->exchange.added++;
+    if (slot->state == SLOT_ENDING) {
+        if (op->kind == OP_TAKE) keep_snapshot(node, slot, event);
         slot_end(node, slot);
-    else if (op->kind == OP_TAKE)
+    } else if (op->kind == OP_TAKE)
         taken(node, slot, event);
     else if (op->kind == OP_DIFF)
         diffed(node, slot, event);

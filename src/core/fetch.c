@@ -10,7 +10,7 @@
 
 #include "core/state.h"
 
-enum { ASK_US = 2000000, RETRY_US = 100000 };
+enum { ASK_US = 2000000, RETRY_US = 20000 };
 
 static void failed(struct parley_node *node)
 {
@@ -176,7 +176,7 @@ static void serve_state(struct parley_node *node, struct conn *conn,
         answer(node, conn, message->sequence, 0, 0);
         return;
     }
-    slot->state = SLOT_RESERVED;
+    exchange_reserve(node, RESPONDER);
     node->fetch.serving = true;
     node->fetch.serve_conn = conn->id;
     node->fetch.serve_sequence = message->sequence;
@@ -200,7 +200,7 @@ void fetch_served(struct parley_node *node, bool was_state)
     node->fetch.served_us = node->now_us;
     if (!was_state || !node->fetch.serving) return;
     node->fetch.serving = false;
-    node->exchange.slots[RESPONDER].state = SLOT_IDLE;
+    exchange_release(node, RESPONDER);
 }
 
 void fetch_done(struct parley_node *node, const struct op *op, const struct parley_event *event)

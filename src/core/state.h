@@ -205,7 +205,10 @@ struct slot {
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
     bool taken, received, sent, peer_ready;
     uint64_t version; /* of the snapshot */
-    uint64_t decided; /* node->decided when TAKE was asked for */
+    uint64_t holds;   /* how many of the decided deltas the snapshot holds */
+    bool fresh;       /* `own` holds a snapshot that no exchange has used */
+    bool quick;       /* exchanges follow each other so fast that such a one is of use */
+    uint64_t ended;   /* own step count when the last exchange ended */
     double mass, norm_sq, own_norm_sq;
     uint64_t progress_us, keepalive_us;
     uint32_t pending; /* operations under way on its buffers */
@@ -238,6 +241,7 @@ struct exchange {
     uint32_t aborted_next;
     uint32_t sequence;     /* of the newest offer */
     uint64_t decided;      /* deltas decided so far */
+    uint64_t added;        /* deltas that are in x */
     uint64_t next_version; /* own step count from which the next exchange may start */
     uint64_t retry_us;     /* nobody could be asked: not before then */
     uint64_t peer_last[3]; /* LEAVE: boots already met */
@@ -482,6 +486,9 @@ void exchange_progress(struct parley_node *node, int slot);
 void exchange_sent(struct parley_node *node, int slot, bool ok);
 void exchange_live(struct parley_node *node, struct conn *conn); /* a connection became LIVE */
 void exchange_closed(struct parley_node *node, uint32_t conn, int member);
+/* Lends an idle slot's buffers to something else, and takes them back. */
+void exchange_reserve(struct parley_node *node, enum role role);
+void exchange_release(struct parley_node *node, enum role role);
 void exchange_timers(struct parley_node *node);
 uint64_t exchange_deadline(const struct parley_node *node);
 bool exchange_idle(const struct parley_node *node); /* as initiator, and nothing blocks the end */

@@ -66,7 +66,7 @@ static void take_state(struct parley_node *node)
     if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
     int peer = membership_pick(node, is_training);
     if (peer == NONE) return;
-    if (slot->state == SLOT_IDLE) slot->state = SLOT_RESERVED;
+    if (slot->state == SLOT_IDLE) exchange_reserve(node, INITIATOR);
     if (slot->state == SLOT_RESERVED) fetch_start(node, peer, NULL);
 }
 
@@ -85,8 +85,8 @@ static void join(struct parley_node *node)
         if (trains(node, i) && r->version > furthest) furthest = r->version;
     }
     if (ending > 0 && node->fetch.state == FETCH_IDLE) {
-        struct slot *slot = &node->exchange.slots[INITIATOR];
-        if (slot->state == SLOT_RESERVED) slot->state = SLOT_IDLE;
+        if (node->exchange.slots[INITIATOR].state == SLOT_RESERVED)
+            exchange_release(node, INITIATOR);
         node_phase(node, PARLEY_PHASE_LATE);
         return;
     }
@@ -98,9 +98,10 @@ static void join(struct parley_node *node)
 
 void training_adopted(struct parley_node *node, uint64_t version)
 {
-    node->exchange.slots[INITIATOR].state = SLOT_IDLE;
+    exchange_release(node, INITIATOR);
     node->ledger.joins++;
     node->exchange.decided++; /* snapshots taken before are of another model */
+    node->exchange.added++;
     out_log(node, PARLEY_LOG_INFO, "took model and optimizer state of %s at its step %llu",
             node->members[node->fetch.member].r.name, (unsigned long long)version);
     node->training.diverged = 0;
