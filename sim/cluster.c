@@ -195,6 +195,7 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     if (base->vectors == 0) base->vectors = 1;
     if (base->seeds == 0) base->seeds = 1;
     if (base->step_us == 0) base->step_us = 1000;
+    if (base->operation_us == 0) base->operation_us = SIM_OPERATION_US;
     if (base->seeds > base->nodes) base->seeds = base->nodes;
     if (base->nodes > PARLEY_MEMBERS_MAX || base->parameters > UINT64_C(1) << 32 ||
         base->vectors > PARLEY_VECTORS_MAX || base->seeds > PARLEY_SEEDS_MAX ||

@@ -77,9 +77,13 @@ struct sim_host {
 
     uint64_t bytes_sent;
 
-    bool disk_full, published;
+    bool disk_full, written, published;
     uint8_t file[PARLEY_DIGEST_BYTES];
 };
+
+/* What an operation on a buffer costs at least. At no cost, settling nodes without latency would
+ * exchange for ever in one moment. */
+enum { SIM_OPERATION_US = 20 };
 
 struct sim_call {
     void (*call)(struct parley_sim *sim, void *arg);

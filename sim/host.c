@@ -82,7 +82,8 @@ void sim_host_start(struct sim_host *host)
     sim_host_stop(host);
     host->epoch++;
     host->boots++;
-    host->silent = host->paused = host->published = host->stepping = false;
+    host->silent = host->paused = host->stepping = false;
+    host->written = host->published = false;
     host->error = 0;
     host->tick_us = UINT64_MAX;
     host->conn_next = 0;

@@ -309,7 +309,7 @@ int sim_report_end(struct sim_report *report)
     if (report->json == stdout) return error;
     struct summary summary = {
         .agreed = v.agreed,
-        .nodes = v.live,
+        .nodes = sim->nodes,
         .digest = shown,
         .drift = v.one_digest ? 0 : parley_sim_drift(sim),
         .accuracy = v.accuracy,

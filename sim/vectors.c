@@ -183,7 +183,8 @@ static void write_file(struct sim_host *host, const struct parley_update *update
 {
     struct parley_sim *sim = host->sim;
     if (update->type == PARLEY_UPDATE_PUBLISH) {
-        host->published = true;
+        host->published = host->written && !host->disk_full;
+        done->event.done.ok = host->published;
         return;
     }
     if (update->type == PARLEY_UPDATE_WRITE && host->disk_full) {
@@ -195,7 +196,9 @@ static void write_file(struct sim_host *host, const struct parley_update *update
     if (digest_model(x, sim->parameters, sim->task->tensors, sim->task->tensors_count, sim->run,
                      done->digest) != 0)
         sim_fail(sim, PARLEY_ENOMEM, "no memory for a digest");
-    if (update->type == PARLEY_UPDATE_WRITE) memcpy(host->file, done->digest, sizeof host->file);
+    if (update->type != PARLEY_UPDATE_WRITE) return;
+    memcpy(host->file, done->digest, sizeof host->file);
+    host->written = true;
 }
 
 static void perform(struct sim_host *host, const struct parley_update *update)

@@ -43,7 +43,7 @@ struct parley_sim_options {
     const uint64_t *start_us; /* [nodes], when each starts; PARLEY_SIM_NEVER: at parley_sim_start */
     double rate; /* of training, in [0, 1]: each step moves x by rate * (target - x) (default 0) */
     uint64_t step_us;         /* one local step (default 1 ms) */
-    uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 0) */
+    uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 20) */
     uint64_t latency_us;      /* one way (default 0) */
     uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
     uint32_t fragment_bytes;  /* received in pieces of at most so many bytes (default as sent) */

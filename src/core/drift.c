@@ -113,8 +113,9 @@ static bool table_is_complete(struct parley_node *node)
     return missing == 0 || (waited > SKETCHES_MAX && held == SKETCHES_MAX);
 }
 
-static void measure_own(struct parley_node *node, const double *own)
+static void measure_own(struct parley_node *node)
 {
+    const double *own = node->drift.own;
     struct member *self = self_of(node);
     double mean_sq = 0, distance_sq = 0;
     for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
@@ -158,10 +159,9 @@ static bool judge(struct parley_node *node, double *rms, double *largest)
 static void measure(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
-    struct sketch *own = sketch_of(node, self_of(node)->r.boot);
     double rms, largest;
     if (!drift->version || !table_is_complete(node)) return;
-    if (self_of(node)->r.measured != drift->version && own) measure_own(node, own->buckets);
+    if (self_of(node)->r.measured != drift->version) measure_own(node);
     if (!judge(node, &rms, &largest)) return;
     drift->value = rms;
     drift->measured_us = node->now_us;
@@ -216,6 +216,7 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * node->live;
     drift->version++;
     self_of(node)->r.sketch = drift->version;
+    memcpy(drift->own, event->done.sketch, sizeof drift->own);
     sketch_put(node, self_of(node)->r.boot, drift->version, event->done.sketch);
     measure(node);
 }

@@ -259,6 +259,7 @@ struct sketch {
 
 struct drift {
     struct sketch sketches[SKETCHES_MAX];
+    double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
     bool sketching;   /* the initiator's slot is reserved for it */
     uint32_t mixed;   /* exchanges that ended since the newest own sketch */
     uint32_t version; /* of the newest own sketch */

@@ -1,0 +1,78 @@
+/* agreement.c: the end of training, beyond what kills and partitions do to it. */
+#include "scene.h"
+
+Test(agreement, more_nodes_than_sketches_settle_and_agree)
+{
+    /* 36 nodes keep 32 sketches: those outside the sample measure themselves too, so settling ends
+     * by its tolerance, long before its timeout. */
+    uint32_t peers = 35;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 36,
+                                                                .seed = 1,
+                                                                .seeds = 3,
+                                                                .latency_us = 200,
+                                                                .unchecked = true,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    scene_train(sim, 36);
+    scene_run(sim, 50000);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 36, parley_sim_agreed, NULL, 10);
+    scene_same(sim, 36);
+    struct parley_view view;
+    parley_sim_view(sim, 7, &view);
+    cr_assert_eq(view.held, 36);
+    cr_assert_leq(view.drift_before, 1e-4);
+    parley_sim_free(sim);
+}
+
+Test(agreement, a_full_disk_keeps_the_model_in_memory)
+{
+    /* The node that cannot write takes part, agrees, and ends with an error of its own. */
+    uint32_t peers = 2;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 2, .latency_us = 300, .configure = scene_wait_for, .arg = &peers});
+    parley_sim_disk_full(sim, 1, true);
+    scene_train(sim, 3);
+    scene_run(sim, 500000);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 3, parley_sim_agreed, NULL, 60);
+    scene_run(sim, 30 * SECOND);
+    int error = 0;
+    cr_assert_null(parley_sim_file(sim, 1));
+    cr_assert(parley_sim_finished(sim, 1, &error));
+    cr_assert_eq(error, PARLEY_ENOT_WRITTEN, "%s", parley_error_name(error));
+    cr_assert(parley_sim_finished(sim, 0, &error));
+    cr_assert_eq(error, 0, "%s", parley_error_name(error));
+    parley_sim_free(sim);
+}
+
+static void by_samples(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 3;
+    config->samples_budget = 8000;
+}
+
+Test(agreement, the_living_make_the_steps_of_the_dead)
+{
+    /* A budget of samples of the cluster is met, and not passed by much, though one node is slow
+     * and one dies. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 3, .rate = 0.01, .latency_us = 200, .configure = by_samples});
+    parley_sim_slow(sim, 1, 5);
+    scene_train(sim, 4);
+    scene_run(sim, 1 * SECOND);
+    parley_sim_kill(sim, 3, false);
+    scene_until(sim, 4, parley_sim_agreed, NULL, 60);
+    uint64_t steps = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        steps += view.version;
+        if (parley_sim_live(sim, i)) cr_assert_eq(view.stop, PARLEY_STOP_BUDGET);
+    }
+    cr_assert_geq(steps, 8000);
+    cr_assert_lt(steps, 12000);
+    parley_sim_free(sim);
+}
