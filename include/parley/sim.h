@@ -1,0 +1,163 @@
+/* parley/sim.h: many nodes of the real core in one process, in virtual time.
+ *
+ * A fixture for tests that read as transcripts:
+ *
+ *     parley_sim_new(&sim, &(struct parley_sim_options){.nodes = 8, .parameters = 1000});
+ *     parley_sim_run_for(sim, 5000000);
+ *     parley_sim_kill(sim, 3, false);
+ *     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+ *     error = parley_sim_step_until(sim, parley_sim_agreed, NULL, 60000000);
+ *     parley_sim_free(sim);
+ *
+ * Nodes are numbered from 0, named n0, n1, ... and reached at "n0:7000", ... One set of options
+ * gives one run, to the last bit: parley_sim_run_hash() covers every event and update. Each node's
+ * model is a vector drawn by the seed; with a rate it is pulled towards a target of its own, so
+ * that local training and averaging can be told apart; without one only averaging changes it.
+ *
+ * What may go wrong: a broken invariant, or no memory. Then nothing moves any more,
+ * parley_sim_error() says what it was, and the stepping functions return the code.
+ * Thread rule: a simulation belongs to one thread; several may run in several threads.
+ */
+#ifndef PARLEY_SIM_H
+#define PARLEY_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parley/config.h"
+#include "parley/error.h"
+#include "parley/node.h"
+
+struct parley_sim;
+
+#define PARLEY_SIM_NEVER UINT64_MAX
+
+/* Zero means the default of each field. */
+struct parley_sim_options {
+    uint32_t nodes;      /* at least 1 (default 1), at most PARLEY_MEMBERS_MAX */
+    uint64_t parameters; /* floats of a model (default 64) */
+    uint32_t vectors;    /* 1 to PARLEY_VECTORS_MAX (default 1) */
+    uint64_t seed;
+    uint32_t seeds;           /* everyone's seed list is the first so many nodes (default 1) */
+    const uint64_t *start_us; /* [nodes], when each starts; PARLEY_SIM_NEVER: at parley_sim_start */
+    double rate; /* of training, in [0, 1]: each step moves x by rate * (target - x) (default 0) */
+    uint64_t step_us;         /* one local step (default 1 ms) */
+    uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 0) */
+    uint64_t latency_us;      /* one way (default 0) */
+    uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
+    uint32_t fragment_bytes;  /* received in pieces of at most so many bytes (default as sent) */
+    bool unchecked;           /* leaves out parley_node_check() after every event */
+    /* Changes a node's configuration before each of its starts. */
+    void (*configure)(struct parley_config *config, uint32_t node, void *arg);
+    void *arg; /* for configure */
+};
+
+/* PARLEY_EUSAGE (an option out of range, or configure made a bad one), PARLEY_ENOMEM. */
+PARLEY_CHECK int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *options);
+void parley_sim_free(struct parley_sim *sim);
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+uint64_t parley_sim_now(const struct parley_sim *sim);
+
+/* One event. False if there is none left, or the simulation failed. */
+bool parley_sim_step(struct parley_sim *sim);
+
+/* 0 or the failure. */
+int parley_sim_run_for(struct parley_sim *sim, uint64_t us);
+
+/* Steps until predicate(sim, arg) holds: 0. PARLEY_ENO_AGREEMENT when limit_us of virtual time
+ * (from now) have passed or nothing is left to happen; else the failure. */
+PARLEY_CHECK int parley_sim_step_until(struct parley_sim *sim,
+                                       bool (*predicate)(struct parley_sim *sim, void *arg),
+                                       void *arg, uint64_t limit_us);
+
+/* Predicates. Live are nodes that are started, and neither killed nor paused nor ended by leaving.
+ */
+bool parley_sim_in_phase(struct parley_sim *sim, void *phase); /* all live; enum parley_phase * */
+bool parley_sim_agreed(struct parley_sim *sim, void *arg); /* all live are DONE, with one digest */
+bool parley_sim_converged(struct parley_sim *sim,
+                          void *arg); /* all live see just all live, alive */
+bool parley_sim_quiet(struct parley_sim *sim,
+                      void *arg); /* both sides of each commit have applied */
+
+/* ---- Faults ---------------------------------------------------------------------------------- */
+
+void parley_sim_start(struct parley_sim *sim,
+                      uint32_t node); /* a new boot, a new model; not if up */
+/* Loud: peers see their connections reset, and dials are refused. Silent: a pulled plug. */
+void parley_sim_kill(struct parley_sim *sim, uint32_t node, bool silent);
+void parley_sim_pause(struct parley_sim *sim, uint32_t node); /* SIGSTOP: the kernel goes on */
+void parley_sim_resume(struct parley_sim *sim, uint32_t node);
+void parley_sim_disconnect(struct parley_sim *sim, uint32_t a, uint32_t b); /* reset, both sides */
+/* Nothing from `from` reaches `to`; dials of either fail. What was sent arrives after healing. */
+void parley_sim_block(struct parley_sim *sim, uint32_t from, uint32_t to);
+void parley_sim_unblock(struct parley_sim *sim, uint32_t from, uint32_t to);
+/* Blocks, both ways, between the nodes of group[node] = 0, 1, ... */
+void parley_sim_partition(struct parley_sim *sim, const uint32_t *group);
+void parley_sim_heal(struct parley_sim *sim); /* removes all blocks */
+void parley_sim_latency(struct parley_sim *sim, uint32_t node, uint64_t extra_us);
+/* Each message from or to the node is lost with this probability and sent again, as TCP would:
+ * after 200 ms, then twice that, and so on. */
+void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability);
+void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor); /* steps take longer */
+void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full);
+void parley_sim_stop(struct parley_sim *sim, uint32_t node, enum parley_stop cause);
+void parley_sim_leave(struct parley_sim *sim, uint32_t node);
+
+/* A frame on its way. Called twice for each: before it leaves, and before it is received. The
+ * callback may use all of the functions above: who kills the sender of a frame that leaves, or cuts
+ * its connection, keeps it from leaving; likewise with the receiver. */
+struct parley_sim_frame {
+    uint8_t type; /* enum wire_type of src/core/wire.h */
+    bool arriving;
+    uint32_t from, to;
+    uint64_t number; /* of its type and direction so far in this run, from 1 */
+    size_t size;     /* bytes with the header */
+};
+void parley_sim_on_frame(struct parley_sim *sim,
+                         void (*callback)(struct parley_sim *sim,
+                                          const struct parley_sim_frame *frame, void *arg),
+                         void *arg);
+
+/* Phases, member states, ends and log lines up to `level` as text: "12.400s n3 phase settle". */
+void parley_sim_on_line(struct parley_sim *sim, enum parley_log level,
+                        void (*callback)(const char *line, void *arg), void *arg);
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+bool parley_sim_live(const struct parley_sim *sim, uint32_t node);
+uint32_t parley_sim_live_count(const struct parley_sim *sim);
+/* Whether the node has ended by itself, and with which error. */
+bool parley_sim_finished(const struct parley_sim *sim, uint32_t node, int *error);
+
+/* The node's view; of a killed node as it was; all zero if it was never started. */
+void parley_sim_view(const struct parley_sim *sim, uint32_t node, struct parley_view *view);
+/* What `node` says of `peer`; false if it has no record of it. */
+bool parley_sim_member(const struct parley_sim *sim, uint32_t node, uint32_t peer,
+                       struct parley_member *member);
+
+/* Borrowed: [parameters]. The model being trained, and the agreed one (NULL before DONE). */
+const float *parley_sim_vector(const struct parley_sim *sim, uint32_t node);
+const float *parley_sim_agreed_vector(const struct parley_sim *sim, uint32_t node);
+/* SHA-256 of the published model file, or NULL. */
+const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node);
+
+/* True values, in float64. The spread is sqrt(sum over live nodes of ||x_i - mean||^2 / live). */
+void parley_sim_mean(const struct parley_sim *sim, double *mean); /* [parameters] */
+double parley_sim_spread(const struct parley_sim *sim);
+double parley_sim_drift(const struct parley_sim *sim); /* spread / ||mean|| */
+/* How far averaging has moved the mean of the live models, over the spread at the start. Training,
+ * starts, deaths and models taken from peers are accounted for and do not count. */
+double parley_sim_mass_error(const struct parley_sim *sim);
+
+uint64_t parley_sim_run_hash(const struct parley_sim *sim);
+uint64_t parley_sim_events(const struct parley_sim *sim);
+/* Frames of a type that have left, and all bytes. */
+uint64_t parley_sim_frames(const struct parley_sim *sim, uint8_t type);
+uint64_t parley_sim_bytes_sent(const struct parley_sim *sim);
+/* 0, or why the simulation stands; *text is borrowed. */
+int parley_sim_error(const struct parley_sim *sim, const char **text);
+
+#endif

@@ -1,0 +1,293 @@
+/* link.c: the two ends of a connection, the messages between them, and how it breaks.
+ *
+ * A message waits in its end's queue until the window is open, goes through the sender's line, and
+ * arrives a latency later. A link lives as long as an end, an item or a message refers to it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "network.h"
+
+/* ---- Links ----------------------------------------------------------------------------------- */
+
+struct sim_link *sim_link_new(struct parley_sim *sim)
+{
+    struct sim_link *link = calloc(1, sizeof *link);
+    if (!link) {
+        sim_fail(sim, PARLEY_ENOMEM, "no memory for a connection");
+        return NULL;
+    }
+    link->next = sim->links;
+    if (sim->links) sim->links->previous = link;
+    sim->links = link;
+    link->end[0].state = link->end[1].state = SIM_END_CLOSED;
+    return link;
+}
+
+static void link_free(struct parley_sim *sim, struct sim_link *link)
+{
+    if (link->previous)
+        link->previous->next = link->next;
+    else
+        sim->links = link->next;
+    if (link->next) link->next->previous = link->previous;
+    free(link->end[0].rest);
+    free(link->end[1].rest);
+    free(link);
+}
+
+void sim_link_release(struct parley_sim *sim, struct sim_link *link)
+{
+    if (--link->users == 0) link_free(sim, link);
+}
+
+bool sim_end_attach(struct sim_link *link, int side, struct sim_host *host, uint32_t conn,
+                    enum sim_end_state state)
+{
+    if (!sim_grow(host->sim, &host->links, host->links_count, &host->links_capacity,
+                  sizeof *host->links))
+        return false;
+    host->links[host->links_count++] = link;
+    struct sim_end *end = &link->end[side];
+    end->host = host;
+    end->epoch = host->epoch;
+    end->conn = conn;
+    end->state = state;
+    link->users++;
+    return true;
+}
+
+/* The end is no more: its core has heard of it, or is gone. */
+void sim_end_detach(struct sim_link *link, int side)
+{
+    struct sim_end *end = &link->end[side];
+    struct sim_host *host = end->host;
+    end->state = SIM_END_CLOSED;
+    for (uint32_t i = 0; i < host->links_count; i++) {
+        if (host->links[i] != link) continue;
+        host->links[i] = host->links[--host->links_count];
+        break;
+    }
+    free(end->rest);
+    end->rest = NULL;
+    end->rest_size = 0;
+    sim_link_release(host->sim, link);
+}
+
+struct sim_end *sim_end_find(struct sim_host *host, uint32_t conn, struct sim_link **link)
+{
+    for (uint32_t i = 0; i < host->links_count; i++)
+        for (int side = 0; side < 2; side++) {
+            struct sim_end *end = &host->links[i]->end[side];
+            if (end->host != host || end->conn != conn || end->state == SIM_END_CLOSED) continue;
+            *link = host->links[i];
+            return end;
+        }
+    return NULL;
+}
+
+int sim_end_side(const struct sim_link *link, const struct sim_end *end)
+{
+    return end == &link->end[1];
+}
+
+/* An item about one end of a link; the link is counted. */
+void sim_link_put(struct sim_link *link, int side, enum sim_kind kind, uint64_t time_us,
+                  uint64_t number)
+{
+    struct sim_end *end = &link->end[side];
+    struct sim_item item = sim_item_for(end->host, kind);
+    item.time_us = time_us;
+    item.data = link;
+    item.side = (uint8_t)side;
+    item.number = number;
+    item.epoch = end->epoch;
+    link->users++;
+    sim_put(end->host->sim, item);
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+void sim_message_free(struct parley_sim *sim, struct sim_message *message)
+{
+    if (message->chunk && message->link->end[message->side].host->epoch == message->epoch)
+        sim_done_chunk(message->link->end[message->side].host, message->op, false);
+    sim_link_release(sim, message->link);
+    free(message);
+}
+
+struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size)
+{
+    struct sim_message *message = malloc(sizeof *message + size);
+    if (!message) {
+        sim_fail(link->end[side].host->sim, PARLEY_ENOMEM, "no memory for a message");
+        return NULL;
+    }
+    *message = (struct sim_message){
+        .link = link,
+        .epoch = link->end[side].epoch,
+        .side = (uint8_t)side,
+        .size = size,
+    };
+    link->users++;
+    return message;
+}
+
+uint64_t sim_latency_us(struct parley_sim *sim, const struct sim_host *from,
+                        const struct sim_host *to)
+{
+    if (from == to) return 0;
+    uint64_t us = sim_draw_us(&sim->draws, &sim->options.latency) + from->extra_us + to->extra_us;
+    double arrives = (1 - from->loss_rate) * (1 - to->loss_rate);
+    for (uint64_t again = 200000; arrives < 1 && again <= 25600000; again *= 2) {
+        if (rng_unit(&sim->draws) < arrives) break;
+        us += again;
+    }
+    return us;
+}
+
+/* Puts off by the time that `size` bytes take on a line that is free at *free_us. */
+uint64_t sim_line_us(const struct parley_sim *sim, uint64_t *free_us, size_t size, bool arriving)
+{
+    uint64_t now = sim->queue.now_us, rate = sim->options.base.bandwidth_bytes;
+    if (rate == 0) return now;
+    uint64_t takes = (uint64_t)((double)size * 1e6 / (double)rate);
+    uint64_t start = arriving ? *free_us : *free_us > now ? *free_us : now;
+    /* Bytes that arrive came in while they left the other end: they take no time of their own. */
+    *free_us = start + takes > now ? start + takes : now;
+    return *free_us;
+}
+
+void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t time_us)
+{
+    struct sim_link *link = message->link;
+    const struct sim_end *end = &link->end[kind == SIM_RECEIVED ? !message->side : message->side];
+    struct sim_item item = sim_item_for(end->host, kind);
+    item.time_us = time_us;
+    item.data = message;
+    item.epoch = end->epoch;
+    sim_put(end->host->sim, item);
+}
+
+/* The message has gone through its sender's line. */
+void sim_message_left(struct sim_message *message)
+{
+    struct sim_link *link = message->link;
+    struct sim_end *end = &link->end[message->side];
+    struct parley_sim *sim = end->host->sim;
+    if (end->state != SIM_END_OPEN && !end->flushing) {
+        sim_message_free(sim, message);
+        return;
+    }
+    if (message->what == SIM_MESSAGE_BYTES) {
+        sim->bytes_sent += message->size;
+        end->host->bytes_sent += message->size;
+        if (message->chunk && message->epoch == end->host->epoch)
+            sim_done_chunk(end->host, message->op, true);
+        else if (end->state == SIM_END_OPEN)
+            sim_link_put(link, message->side, SIM_SENT, sim->queue.now_us, message->size);
+        message->chunk = false;
+    }
+    uint64_t arrival =
+        sim->queue.now_us + sim_latency_us(sim, end->host, link->end[!message->side].host);
+    if (arrival < end->arrival_us) arrival = end->arrival_us;
+    end->arrival_us = arrival;
+    sim_message_put(message, SIM_ARRIVED, arrival);
+}
+
+/* Lets messages go as far as the window is open. */
+void sim_end_pump(struct sim_end *end)
+{
+    if (end->state != SIM_END_OPEN && !end->flushing) return;
+    struct parley_sim *sim = end->host->sim;
+    while (end->first &&
+           (end->flight_bytes == 0 || end->flight_bytes + end->first->size <= SIM_WINDOW_BYTES)) {
+        struct sim_message *message = end->first;
+        end->first = message->next;
+        if (!end->first) end->last = NULL;
+        message->next = NULL;
+        end->flight_bytes += message->size;
+        uint64_t left = sim_line_us(sim, &end->host->sender_us, message->size, false);
+        if (left == sim->queue.now_us)
+            sim_message_left(message);
+        else
+            sim_message_put(message, SIM_LEFT, left);
+    }
+}
+
+void sim_end_queue(struct sim_end *end, struct sim_message *message)
+{
+    if (end->last)
+        end->last->next = message;
+    else
+        end->first = message;
+    end->last = message;
+}
+
+void sim_end_drop_queue(struct sim_end *end)
+{
+    while (end->first) {
+        struct sim_message *message = end->first;
+        end->first = message->next;
+        sim_message_free(end->host->sim, message);
+    }
+    end->last = NULL;
+}
+
+/* Resets the other end, after what has left before. */
+void sim_end_reset(struct sim_link *link, int side)
+{
+    struct sim_end *end = &link->end[side];
+    struct sim_end *other = &link->end[!side];
+    if (other->state != SIM_END_OPEN && other->state != SIM_END_DIALING) return;
+    struct sim_message *message = sim_message_new(link, side, 0);
+    if (!message) return;
+    message->what = SIM_MESSAGE_RESET;
+    uint64_t arrival =
+        end->host->sim->queue.now_us + sim_latency_us(end->host->sim, end->host, other->host);
+    if (arrival < end->arrival_us) arrival = end->arrival_us;
+    end->arrival_us = arrival;
+    sim_message_put(message, SIM_ARRIVED, arrival);
+}
+
+/* Tells the core that the end is closed, at time_us, and nothing else any more. */
+void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason, uint64_t time_us)
+{
+    struct sim_end *end = &link->end[side];
+    if (end->state != SIM_END_OPEN && end->state != SIM_END_DIALING) return;
+    bool was_open = end->state == SIM_END_OPEN;
+    end->state = SIM_END_CLOSING;
+    link->users++; /* dropping messages must not free it under us */
+    if (reason == PARLEY_CLOSED_LOCAL && was_open) {
+        end->flushing = true;
+        for (struct sim_message *m = end->first; m; m = m->next) {
+            if (m->chunk) sim_done_chunk(end->host, m->op, true);
+            m->chunk = false;
+        }
+        struct sim_message *message = sim_message_new(link, side, 0);
+        if (message) {
+            message->what = SIM_MESSAGE_END;
+            sim_end_queue(end, message);
+        }
+        sim_end_pump(end);
+    } else {
+        sim_end_drop_queue(end);
+        if (reason == PARLEY_CLOSED_LOCAL) sim_end_reset(link, side); /* the target may be open */
+    }
+    sim_link_put(link, side, SIM_CLOSED, time_us, reason);
+    sim_link_release(end->host->sim, link);
+}
+
+void sim_links_free(struct parley_sim *sim)
+{
+    while (sim->links) {
+        struct sim_link *link = sim->links;
+        for (int side = 0; side < 2; side++)
+            while (link->end[side].first) {
+                struct sim_message *message = link->end[side].first;
+                link->end[side].first = message->next;
+                free(message);
+            }
+        link_free(sim, link);
+    }
+}

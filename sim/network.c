@@ -1,0 +1,361 @@
+/* network.c: what cores ask of the network, and what it brings them. See network.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "network.h"
+
+/* ---- What a core asks for -------------------------------------------------------------------- */
+
+static struct sim_host *host_at(struct parley_sim *sim, const char *address)
+{
+    char *after;
+    if (address[0] != 'n') return NULL;
+    unsigned long index = strtoul(address + 1, &after, 10);
+    if (index >= sim->nodes || strcmp(sim->addresses[index], address) != 0) return NULL;
+    return &sim->hosts[index];
+}
+
+void sim_dial(struct sim_host *host, uint32_t conn, const char *address)
+{
+    struct parley_sim *sim = host->sim;
+    struct sim_link *link = sim_link_new(sim);
+    if (!link) return;
+    link->users++;
+    if (sim_end_attach(link, 0, host, conn, SIM_END_DIALING)) {
+        struct sim_host *target = host_at(sim, address);
+        uint64_t now = sim->queue.now_us;
+        if (!target) {
+            sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, now);
+        } else {
+            link->end[1].host = target;
+            sim_link_put(link, 0, SIM_SYN, now + sim_latency_us(sim, host, target), 0);
+            sim_link_put(link, 0, SIM_UNREACHED, now + SIM_DIAL_TIMEOUT_US, 0);
+        }
+    }
+    sim_link_release(sim, link);
+}
+
+void sim_close(struct sim_host *host, uint32_t conn)
+{
+    struct sim_link *link;
+    struct sim_end *end = sim_end_find(host, conn, &link);
+    if (end)
+        sim_end_closing(link, sim_end_side(link, end), PARLEY_CLOSED_LOCAL,
+                        host->sim->queue.now_us);
+}
+
+/* Shows a frame to the test's hook; false if the message's end did not outlive that. */
+static bool frame_seen(struct sim_message *message, bool arriving)
+{
+    struct sim_link *link = message->link;
+    struct sim_end *end = &link->end[arriving ? !message->side : message->side];
+    struct parley_sim *sim = end->host->sim;
+    struct wire_header header;
+    if (message->size < WIRE_HEADER_BYTES || wire_header_read(message->bytes, &header) != 0)
+        return true;
+    uint64_t number = ++(arriving ? sim->arrivals : sim->frames)[header.type];
+    if (!sim->on_frame) return true;
+    struct parley_sim_frame frame = {
+        .type = header.type,
+        .arriving = arriving,
+        .from = link->end[message->side].host->index,
+        .to = link->end[!message->side].host->index,
+        .number = number,
+        .size = message->size,
+    };
+    sim->on_frame(sim, &frame, sim->on_frame_arg);
+    return end->state == SIM_END_OPEN || (end->state == SIM_END_DIALING && !arriving);
+}
+
+/* Queues one frame: head and body, sent by `conn`. False once the sender is gone. */
+static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *head, size_t head_size,
+                       const void *body, size_t body_size, const uint32_t *op)
+{
+    struct sim_link *link;
+    struct sim_end *end = sim_end_find(host, conn, &link);
+    if (!end || (end->state != SIM_END_OPEN && end->state != SIM_END_DIALING)) {
+        if (op) sim_done_chunk(host, *op, false);
+        return false;
+    }
+    struct sim_message *message =
+        sim_message_new(link, sim_end_side(link, end), head_size + body_size);
+    if (!message) return false;
+    memcpy(message->bytes, head, head_size);
+    if (body_size > 0) memcpy(message->bytes + head_size, body, body_size);
+    message->chunk = op;
+    message->op = op ? *op : 0;
+    if (!frame_seen(message, false)) {
+        sim_message_free(host->sim, message);
+        return false;
+    }
+    sim_end_queue(end, message);
+    sim_end_pump(end);
+    return true;
+}
+
+void sim_send(struct sim_host *host, const struct parley_update *update)
+{
+    if (update->type == PARLEY_UPDATE_SEND_CHUNK) {
+        const float *buffer = sim_buffer(host, update->chunk.buffer);
+        if (!buffer) return;
+        const uint8_t *body = (const uint8_t *)buffer + update->chunk.offset;
+        wire_chunk_seal(update->chunk.head, body, update->chunk.size);
+        send_frame(host, update->chunk.conn, update->chunk.head, update->chunk.head_size, body,
+                   update->chunk.size, &update->chunk.op);
+        return;
+    }
+    const uint8_t *bytes = update->send.bytes;
+    size_t left = update->send.size;
+    while (left > 0) { /* a frame a message, so that faults can strike between any two */
+        struct wire_header header;
+        size_t size = left;
+        if (left >= WIRE_HEADER_BYTES && wire_header_read(bytes, &header) == 0 &&
+            header.size <= left - WIRE_HEADER_BYTES)
+            size = WIRE_HEADER_BYTES + header.size;
+        if (!send_frame(host, update->send.conn, bytes, size, NULL, 0, NULL)) return;
+        bytes += size;
+        left -= size;
+    }
+}
+
+/* ---- Items of the network -------------------------------------------------------------------- */
+
+bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uint32_t to)
+{
+    return sim->blocked && sim->blocked[(size_t)from * sim->nodes + to];
+}
+
+static void syn(struct parley_sim *sim, struct sim_link *link)
+{
+    struct sim_end *dialer = &link->end[0];
+    struct sim_host *from = dialer->host, *to = link->end[1].host;
+    if (dialer->state != SIM_END_DIALING) return;
+    if (sim_network_blocked(sim, from->index, to->index) ||
+        sim_network_blocked(sim, to->index, from->index))
+        return;
+    uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from);
+    if (to->state != SIM_HOST_UP) {
+        if (!to->silent) sim_end_closing(link, 0, PARLEY_CLOSED_REFUSED, back);
+        return;
+    }
+    to->conn_next += 2;
+    if (!sim_end_attach(link, 1, to, to->conn_next, SIM_END_OPEN)) return;
+    link->end[1].arrival_us = back;
+    sim_link_put(link, 1, SIM_INCOMING, sim->queue.now_us, 0);
+    sim_link_put(link, 0, SIM_CONNECTED, back, 0);
+}
+
+static void hold(struct parley_sim *sim, struct sim_item *item)
+{
+    if (!sim_grow(sim, &sim->held, sim->held_count, &sim->held_capacity, sizeof *sim->held)) {
+        sim_drop(sim, item);
+        return;
+    }
+    sim->held[sim->held_count++] = *item;
+}
+
+static void arrived(struct parley_sim *sim, struct sim_item *item)
+{
+    struct sim_message *message = item->data;
+    struct sim_link *link = message->link;
+    struct sim_end *to = &link->end[!message->side];
+    if (sim_network_blocked(sim, link->end[message->side].host->index, to->host->index)) {
+        hold(sim, item);
+        return;
+    }
+    if (to->state == SIM_END_OPEN || to->state == SIM_END_DIALING) {
+        sim_message_put(message, SIM_RECEIVED,
+                        sim_line_us(sim, &to->host->receiver_us, message->size, true));
+        return;
+    }
+    /* A machine that is back knows nothing of its old connections. */
+    if (to->host->state == SIM_HOST_UP && to->epoch != to->host->epoch)
+        sim_end_reset(link, !message->side);
+    sim_message_free(sim, message);
+}
+
+void sim_network_item(struct parley_sim *sim, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    switch (item->kind) {
+    case SIM_SYN:
+        syn(sim, link);
+        break;
+    case SIM_UNREACHED:
+        if (link->end[1].state == SIM_END_CLOSED && link->end[0].state == SIM_END_DIALING)
+            sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, sim->queue.now_us);
+        break;
+    case SIM_LEFT:
+        sim_message_left(item->data);
+        return;
+    default:
+        arrived(sim, item);
+        return;
+    }
+    sim_link_release(sim, link);
+}
+
+void sim_network_release(struct parley_sim *sim)
+{
+    uint32_t count = sim->held_count;
+    struct sim_item *held = sim->held;
+    sim->held = NULL;
+    sim->held_count = sim->held_capacity = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        held[i].time_us = sim->queue.now_us;
+        sim_put(sim, held[i]); /* in their order; held again if still blocked */
+    }
+    free(held);
+}
+
+/* ---- Items for a process --------------------------------------------------------------------- */
+
+void sim_connected(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (end->state == SIM_END_DIALING) {
+        end->state = SIM_END_OPEN;
+        sim_end_pump(end);
+        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_CONNECTED,
+                                                    .connected = {.conn = end->conn}});
+    }
+    sim_link_release(host->sim, link);
+}
+
+void sim_incoming(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (end->state == SIM_END_OPEN)
+        sim_host_event(
+            host, &(struct parley_event){
+                      .type = PARLEY_EVENT_INCOMING,
+                      .incoming = {.conn = end->conn,
+                                   .address = host->sim->addresses[link->end[0].host->index]}});
+    sim_link_release(host->sim, link);
+}
+
+void sim_closed(struct sim_host *host, struct sim_item *item)
+{
+    static const char *const texts[] = {"", "end of stream", "connection reset by peer",
+                                        "connection refused", "connection timed out"};
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (end->state == SIM_END_CLOSING) {
+        uint32_t conn = end->conn;
+        sim_end_detach(link, item->side);
+        sim_host_event(host,
+                       &(struct parley_event){.type = PARLEY_EVENT_CLOSED,
+                                              .closed = {.conn = conn,
+                                                         .reason = (enum parley_closed)item->number,
+                                                         .text = texts[item->number]}});
+    }
+    sim_link_release(host->sim, link);
+}
+
+void sim_sent(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (end->state == SIM_END_OPEN)
+        sim_host_event(host, &(struct parley_event){
+                                 .type = PARLEY_EVENT_SENT,
+                                 .sent = {.conn = end->conn, .bytes = (size_t)item->number}});
+    sim_link_release(host->sim, link);
+}
+
+/* Gives the core what has come, after what it left last time; keeps what it leaves now. */
+static void end_deliver(struct sim_end *end, const uint8_t *bytes, size_t size)
+{
+    struct sim_host *host = end->host;
+    uint8_t *all = NULL;
+    if (end->rest_size > 0) {
+        all = realloc(end->rest, end->rest_size + size);
+        if (!all) {
+            sim_fail(host->sim, PARLEY_ENOMEM, "no memory for what was received");
+            return;
+        }
+        memcpy(all + end->rest_size, bytes, size);
+        size += end->rest_size;
+        end->rest = NULL;
+        end->rest_size = 0;
+        bytes = all;
+    }
+    size_t consumed = 1;
+    while (size > 0 && consumed > 0 && end->state == SIM_END_OPEN) {
+        sim_host_event(host, &(struct parley_event){
+                                 .type = PARLEY_EVENT_RECEIVED,
+                                 .received = {.conn = end->conn, .bytes = bytes, .size = size}});
+        consumed = host->sim->updates.consumed;
+        if (consumed > size) {
+            sim_fail(host->sim, PARLEY_EINVARIANT, "more bytes consumed than offered");
+            break;
+        }
+        bytes += consumed;
+        size -= consumed;
+    }
+    if (size > 0 && end->state == SIM_END_OPEN) {
+        end->rest = malloc(size);
+        if (end->rest)
+            memcpy(end->rest, bytes, size);
+        else
+            sim_fail(host->sim, PARLEY_ENOMEM, "no memory for what was received");
+        end->rest_size = end->rest ? size : 0;
+    }
+    free(all);
+}
+
+void sim_received(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_message *message = item->data;
+    struct sim_link *link = message->link;
+    struct sim_end *from = &link->end[message->side], *to = &link->end[!message->side];
+    if (message->what != SIM_MESSAGE_BYTES) {
+        bool reset = message->what == SIM_MESSAGE_RESET;
+        sim_end_closing(link, !message->side, reset ? PARLEY_CLOSED_RESET : PARLEY_CLOSED_EOF,
+                        host->sim->queue.now_us);
+    } else if (to->state == SIM_END_OPEN && frame_seen(message, true)) {
+        size_t piece = host->sim->options.base.fragment_bytes;
+        if (piece == 0) piece = message->size;
+        for (size_t at = 0; at < message->size && to->state == SIM_END_OPEN; at += piece)
+            end_deliver(to, message->bytes + at,
+                        piece < message->size - at ? piece : message->size - at);
+    }
+    from->flight_bytes -= message->size;
+    sim_end_pump(from);
+    sim_message_free(host->sim, message);
+}
+
+/* ---- Ends and cuts --------------------------------------------------------------------------- */
+
+void sim_network_end(struct sim_host *host, enum sim_network_end how)
+{
+    while (host->links_count > 0) {
+        struct sim_link *link = host->links[host->links_count - 1];
+        int side = link->end[0].host == host && link->end[0].state != SIM_END_CLOSED ? 0 : 1;
+        struct sim_end *end = &link->end[side];
+        bool open = end->state == SIM_END_OPEN || end->state == SIM_END_DIALING;
+        link->users++;
+        if (open && how == SIM_NETWORK_FLUSH) sim_end_closing(link, side, PARLEY_CLOSED_LOCAL, 0);
+        if (how == SIM_NETWORK_SILENT) end->flushing = false;
+        if (!end->flushing) sim_end_drop_queue(end);
+        if (open && how == SIM_NETWORK_RESET) sim_end_reset(link, side);
+        sim_end_detach(link, side);
+        sim_link_release(host->sim, link);
+    }
+}
+
+void sim_network_cut(struct parley_sim *sim, uint32_t a, uint32_t b)
+{
+    struct sim_host *host = &sim->hosts[a];
+    for (uint32_t i = 0; i < host->links_count; i++) {
+        struct sim_link *link = host->links[i];
+        if (link->end[0].host->index + link->end[1].host->index != a + b ||
+            (link->end[0].host->index != b && link->end[1].host->index != b))
+            continue;
+        for (int side = 0; side < 2; side++)
+            if (link->end[side].state == SIM_END_OPEN)
+                sim_end_closing(link, side, PARLEY_CLOSED_RESET, sim->queue.now_us);
+    }
+}

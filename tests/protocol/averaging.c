@@ -1,0 +1,189 @@
+/* averaging.c: exchanges between live nodes: what they conserve, and how fast they mix. */
+#include "scene.h"
+
+Test(averaging, two_nodes_average_and_agree_bit_for_bit)
+{
+    /* The agreed model is the mean of the two first ones, and equal on both. */
+    uint32_t peers = 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 2, .seed = 1, .configure = scene_wait_for, .arg = &peers});
+    double mean[64], agreed;
+    scene_train(sim, 2);
+    parley_sim_mean(sim, mean);
+    scene_run(sim, 1 * SECOND);
+    scene_agree(sim, 2, 0);
+    for (int j = 0; j < 64; j++) {
+        agreed = parley_sim_agreed_vector(sim, 0)[j];
+        cr_assert_lt(fabs(agreed - mean[j]), 1e-4, "%d: %g instead of %g", j, agreed, mean[j]);
+    }
+    parley_sim_free(sim);
+}
+
+Test(averaging, a_node_alone_agrees_with_itself)
+{
+    /* n = 1 trains and ends without anybody to talk to. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 1, .seed = 3});
+    scene_train(sim, 1);
+    scene_run(sim, 1 * SECOND);
+    scene_agree(sim, 1, 0);
+    parley_sim_free(sim);
+}
+
+Test(averaging, models_grow_equal_while_training_goes_on)
+{
+    /* Without a gradient, exchanges alone bring the spread of 8 nodes down a thousandfold. */
+    uint32_t peers = 7;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 8, .seed = 2, .latency_us = 100, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 8);
+    double before = parley_sim_spread(sim);
+    scene_run(sim, 2 * SECOND);
+    cr_assert_lt(parley_sim_spread(sim), 1e-3 * before);
+    parley_sim_free(sim);
+}
+
+Test(averaging, random_cuts_leave_the_mean_where_it_was)
+{
+    /* With connections cut all the time, what one side adds the other takes away: at rest the mean
+     * has moved by rounding only. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        uint32_t peers = 7;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
+                                                                    .seed = seed,
+                                                                    .latency_us = 300,
+                                                                    .configure = scene_wait_for,
+                                                                    .arg = &peers});
+        struct rng rng = rng_init(seed, 7);
+        scene_train(sim, 8);
+        for (int cut = 0; cut < 400; cut++) {
+            uint32_t a = rng_below(&rng, 8), b = (a + 1 + rng_below(&rng, 7)) % 8;
+            parley_sim_disconnect(sim, a, b);
+            scene_run(sim, 5000 + rng_below(&rng, 20000));
+        }
+        scene_agree(sim, 8, 0);
+        uint64_t aborted = 0, dropped = 0;
+        for (uint32_t i = 0; i < 8; i++) {
+            struct parley_view view;
+            parley_sim_view(sim, i, &view);
+            aborted += view.ledger.aborted;
+            dropped += view.ledger.dropped;
+        }
+        cr_assert_gt(aborted, 0, "the cuts have hit nothing");
+        cr_assert_eq(dropped, 0);
+        cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+        parley_sim_free(sim);
+    }
+}
+
+struct answers {
+    uint64_t offered_us[16][16]; /* 0: none open */
+    uint32_t at_once, late;
+};
+
+static void see_answers(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    struct answers *answers = arg;
+    if (frame->type == WIRE_OFFER && frame->arriving)
+        answers->offered_us[frame->from][frame->to] = parley_sim_now(sim);
+    if ((frame->type != WIRE_BUSY && frame->type != WIRE_REFUSE) || frame->arriving) return;
+    if (answers->offered_us[frame->to][frame->from] == parley_sim_now(sim))
+        answers->at_once++;
+    else
+        answers->late++;
+}
+
+Test(averaging, a_busy_neighbour_says_so_at_once)
+{
+    /* However many ask one node, each BUSY leaves in the very moment the OFFER comes. */
+    uint32_t peers = 11;
+    struct answers answers = {0};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 12, .seed = 5, .latency_us = 2000, .configure = scene_wait_for, .arg = &peers});
+    parley_sim_on_frame(sim, see_answers, &answers);
+    scene_train(sim, 12);
+    scene_run(sim, 2 * SECOND);
+    cr_assert_gt(answers.at_once, 10);
+    cr_assert_eq(answers.late, 0);
+    parley_sim_free(sim);
+}
+
+Test(averaging, crossed_offers_do_not_block)
+{
+    /* Two nodes that always offer to each other at the same moment still commit, without end. */
+    uint32_t peers = 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 2, .seed = 4, .latency_us = 1500, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 2);
+    for (int part = 0; part < 5; part++) {
+        struct parley_view before[2], after[2];
+        for (uint32_t i = 0; i < 2; i++)
+            parley_sim_view(sim, i, &before[i]);
+        scene_run(sim, 1 * SECOND);
+        for (uint32_t i = 0; i < 2; i++)
+            parley_sim_view(sim, i, &after[i]);
+        cr_assert_gt(after[0].ledger.committed + after[1].ledger.committed,
+                     before[0].ledger.committed + before[1].ledger.committed + 10);
+    }
+    scene_agree(sim, 2, 1);
+    parley_sim_free(sim);
+}
+
+static void seldom(struct parley_config *config, uint32_t node, void *nodes)
+{
+    (void)node;
+    config->min_peers = *(const uint32_t *)nodes - 1;
+    config->mix_every = 20 * *(const uint32_t *)nodes;
+}
+
+/* The mean factor by which one exchange shrinks the squared distance, over many exchanges. */
+static double decay(uint32_t nodes, uint64_t seed)
+{
+    uint64_t starts[16];
+    struct rng rng = rng_init(seed, 1);
+    for (uint32_t i = 0; i < nodes; i++)
+        starts[i] = rng_below(&rng, 20000 * nodes);
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = nodes,
+                                                                .parameters = 300,
+                                                                .seed = seed,
+                                                                .start_us = starts,
+                                                                .configure = seldom,
+                                                                .arg = &nodes});
+    double before = 1, sum = 0;
+    uint64_t seen = 0, count = 0;
+    scene_train(sim, nodes);
+    while (count < 10 * nodes) {
+        scene_until(sim, nodes, parley_sim_quiet, NULL, 60);
+        uint64_t committed = 0;
+        for (uint32_t i = 0; i < nodes; i++) {
+            struct parley_view view;
+            parley_sim_view(sim, i, &view);
+            committed += view.ledger.committed;
+        }
+        double spread = parley_sim_spread(sim);
+        if (committed == seen + 1 && spread > 1e-5) {
+            sum += spread * spread / (before * before);
+            count++;
+        }
+        before = spread;
+        seen = committed;
+        scene_run(sim, 500);
+        cr_assert(parley_sim_now(sim) < 10000 * SECOND);
+        if (spread <= 1e-5) break;
+    }
+    parley_sim_free(sim);
+    return sum / (double)count;
+}
+
+Test(averaging, the_squared_distance_decays_as_the_theory_says)
+{
+    /* One exchange at a time between uniformly drawn pairs: 1 - 1/(n-1) (Boyd et al. 2006), within
+     * 5 % of what is left out, over several seeds. */
+    const uint32_t sizes[] = {4, 16};
+    for (int s = 0; s < 2; s++) {
+        double sum = 0, theory = 1 - 1.0 / (sizes[s] - 1);
+        for (uint64_t seed = 1; seed <= 6; seed++)
+            sum += decay(sizes[s], seed);
+        cr_assert_lt(fabs(sum / 6 / theory - 1), 0.05, "n = %u: %g instead of %g", sizes[s],
+                     sum / 6, theory);
+    }
+}

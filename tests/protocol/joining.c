@@ -1,0 +1,117 @@
+/* joining.c: how nodes find each other, and what a late one starts from. */
+#include "scene.h"
+
+Test(joining, eight_nodes_find_each_other_in_any_order)
+{
+    /* Started in random order by one common seed list, they come to one view, seed last too. */
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        uint64_t starts[8];
+        struct rng rng = rng_init(seed, 1);
+        for (int i = 0; i < 8; i++)
+            starts[i] = rng_below(&rng, 3000000);
+        if (seed % 2 == 0) starts[0] = 5 * SECOND;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = 8, .seed = seed, .seeds = 1, .latency_us = 500, .start_us = starts});
+        scene_run(sim, 5 * SECOND);
+        scene_until(sim, 8, parley_sim_converged, NULL, 40);
+        cr_assert_eq(parley_sim_live_count(sim), 8);
+        scene_agree(sim, 8, 3);
+        parley_sim_free(sim);
+    }
+}
+
+Test(joining, a_list_that_holds_all_makes_one_cluster)
+{
+    /* Every node is on the list, all start at once: nobody stays apart. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct parley_sim *sim = scene(
+            &(struct parley_sim_options){.nodes = 8, .seed = seed, .seeds = 8, .latency_us = 1000});
+        scene_run(sim, 100000);
+        scene_until(sim, 8, parley_sim_converged, NULL, 30);
+        parley_sim_free(sim);
+    }
+}
+
+static void until_target(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    config->min_peers = node < 3 ? 2 : 0;
+}
+
+Test(joining, a_late_node_takes_the_model_before_it_trains)
+{
+    /* Its first boundary of training already holds what the others have come to. */
+    uint64_t starts[4] = {0, 0, 0, 20 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = 1,
+                                                                .parameters = 200,
+                                                                .start_us = starts,
+                                                                .latency_us = 200,
+                                                                .configure = until_target});
+    scene_run(sim, 20 * SECOND);
+    double before[200], after[200], moved = 0;
+    struct parley_view view;
+    parley_sim_mean(sim, before);
+    for (int tries = 0; tries < 20000; tries++) {
+        parley_sim_view(sim, 3, &view);
+        if (view.phase == PARLEY_PHASE_TRAIN) break;
+        cr_assert_eq(view.version, 0, "it trained before it had joined");
+        scene_run(sim, 1000);
+    }
+    cr_assert_eq(view.phase, PARLEY_PHASE_TRAIN);
+    cr_assert_eq(view.ledger.joins, 1);
+    parley_sim_mean(sim, after);
+    for (int j = 0; j < 200; j++)
+        moved += (after[j] - before[j]) * (after[j] - before[j]);
+    cr_assert_lt(sqrt(moved), 1e-3, "its first model came in as mass: %g", sqrt(moved));
+    scene_agree(sim, 4, 0);
+    parley_sim_free(sim);
+}
+
+Test(joining, a_restarted_node_brings_nothing_back)
+{
+    /* Killed and started again under its name, it takes the model of the living and is counted
+     * once. */
+    uint32_t peers = 3;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = 2,
+                                                                .seeds = 2,
+                                                                .latency_us = 200,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    scene_train(sim, 4);
+    scene_run(sim, 3 * SECOND);
+    parley_sim_kill(sim, 3, false);
+    scene_run(sim, 200000);
+    parley_sim_start(sim, 3);
+    scene_run(sim, 10 * SECOND);
+    scene_until(sim, 4, parley_sim_converged, NULL, 30);
+    struct parley_view view;
+    parley_sim_view(sim, 3, &view);
+    cr_assert_eq(view.ledger.joins, 1);
+    parley_sim_view(sim, 0, &view);
+    cr_assert_eq(view.known, 4);
+    scene_agree(sim, 4, 0);
+    parley_sim_free(sim);
+}
+
+Test(joining, a_node_that_leaves_is_missed_by_nobody)
+{
+    /* It ends with success and the others agree without it, at once. */
+    uint32_t peers = 3;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 6, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 4);
+    scene_run(sim, 2 * SECOND);
+    parley_sim_leave(sim, 2);
+    scene_run(sim, 11 * SECOND);
+    int error = -1;
+    cr_assert(parley_sim_finished(sim, 2, &error));
+    cr_assert_eq(error, 0, "%s", parley_error_name(error));
+    scene_agree(sim, 4, 0);
+    struct parley_view view;
+    parley_sim_view(sim, 0, &view);
+    cr_assert_eq(view.known, 3);
+    cr_assert_eq(view.held, 3);
+    parley_sim_free(sim);
+}

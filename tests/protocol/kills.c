@@ -1,0 +1,195 @@
+/* kills.c: nodes that die, and connections that break, at every state of the protocol. */
+#include "scene.h"
+
+/* Strikes at the k-th frame of one type, once. */
+struct strike {
+    uint8_t type;
+    uint64_t number;
+    bool arriving;    /* when it is about to be received, else before it leaves */
+    bool at_receiver; /* who is struck */
+    bool cut;         /* the connection, not a node */
+    bool done;
+    uint32_t from, to;
+};
+
+static void strike(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    struct strike *strike = arg;
+    if (strike->done || frame->type != strike->type || frame->arriving != strike->arriving ||
+        frame->number < strike->number)
+        return;
+    strike->done = true;
+    strike->from = frame->from;
+    strike->to = frame->to;
+    if (strike->cut)
+        parley_sim_disconnect(sim, frame->from, frame->to);
+    else
+        parley_sim_kill(sim, strike->at_receiver ? frame->to : frame->from, false);
+}
+
+static bool has_struck(struct parley_sim *sim, void *arg)
+{
+    (void)sim;
+    return ((struct strike *)arg)->done;
+}
+
+static struct parley_sim *scene_struck(struct strike *strike_at, uint32_t *peers, uint64_t seed)
+{
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = *peers + 1,
+                                                                .seed = seed,
+                                                                .latency_us = 300,
+                                                                .configure = scene_wait_for,
+                                                                .arg = peers});
+    scene_train(sim, *peers + 1);
+    scene_run(sim, 100000);
+    strike_at->number += parley_sim_frames(sim, strike_at->type);
+    parley_sim_on_frame(sim, strike, strike_at);
+    return sim;
+}
+
+static void kill_everywhere(uint8_t type)
+{
+    for (int way = 0; way < 3; way++) {
+        uint32_t peers = 3;
+        struct strike at = {
+            .type = type, .number = 5, .arriving = way > 0, .at_receiver = way == 1};
+        struct parley_sim *sim = scene_struck(&at, &peers, 10u * type + (unsigned)way);
+        scene_until(sim, 4, has_struck, &at, 20);
+        scene_run(sim, 2 * SECOND);
+        cr_assert_eq(parley_sim_live_count(sim), 3);
+        uint32_t who = 0;
+        while (!parley_sim_live(sim, who))
+            who++;
+        scene_agree(sim, 4, who);
+        parley_sim_free(sim);
+    }
+}
+
+Test(kills, a_death_at_an_offer_stops_nobody)
+{
+    /* Sender before it leaves, receiver before it comes, sender when it comes; all alike below. */
+    kill_everywhere(WIRE_OFFER);
+}
+
+Test(kills, a_death_at_an_accept_stops_nobody)
+{
+    /* As above. */
+    kill_everywhere(WIRE_ACCEPT);
+}
+
+Test(kills, a_death_at_a_chunk_stops_nobody)
+{
+    /* As above. */
+    kill_everywhere(WIRE_CHUNK);
+}
+
+Test(kills, a_death_at_ready_stops_nobody)
+{
+    /* As above. */
+    kill_everywhere(WIRE_READY);
+}
+
+Test(kills, a_death_at_commit_stops_nobody)
+{
+    /* As above. */
+    kill_everywhere(WIRE_COMMIT);
+}
+
+Test(kills, a_death_at_applied_stops_nobody)
+{
+    /* As above. */
+    kill_everywhere(WIRE_APPLIED);
+}
+
+Test(kills, a_cut_around_ready_and_commit_is_resolved_by_asking)
+{
+    /* Wherever the connection breaks after READY, both sides add their delta or neither does. */
+    const uint8_t types[] = {WIRE_CHUNK, WIRE_READY, WIRE_COMMIT, WIRE_APPLIED};
+    for (int t = 0; t < 4; t++)
+        for (int way = 0; way < 2; way++)
+            for (uint64_t seed = 1; seed <= 2; seed++) {
+                uint32_t peers = 3;
+                struct strike at = {
+                    .type = types[t], .number = 4 + seed, .arriving = way > 0, .cut = true};
+                struct parley_sim *sim = scene_struck(&at, &peers, seed);
+                scene_until(sim, 4, has_struck, &at, 20);
+                scene_run(sim, 3 * SECOND);
+                scene_until(sim, 4, parley_sim_quiet, NULL, 20);
+                cr_assert_leq(parley_sim_mass_error(sim), 1e-6, "%s %d",
+                              wire_type_name((enum wire_type)types[t]), way);
+                parley_sim_free(sim);
+            }
+}
+
+static bool somebody_in(struct parley_sim *sim, void *arg)
+{
+    const enum parley_phase phase = *(const enum parley_phase *)arg;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        if (parley_sim_live(sim, i) && view.phase == phase) return true;
+    }
+    return false;
+}
+
+Test(kills, a_death_in_the_final_agreement_leaves_one_digest)
+{
+    /* Killed as soon as it, or another, is in each phase: the survivors agree all the same. */
+    const enum parley_phase phases[] = {PARLEY_PHASE_STOP,     PARLEY_PHASE_SETTLE,
+                                        PARLEY_PHASE_PROPOSED, PARLEY_PHASE_HELD,
+                                        PARLEY_PHASE_LOCKED,   PARLEY_PHASE_DONE};
+    for (int p = 0; p < 6; p++)
+        for (uint32_t victim = 0; victim < 4; victim += 3) {
+            uint32_t peers = 3;
+            enum parley_phase phase = phases[p];
+            struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                        .seed = 3 + (uint64_t)p,
+                                                                        .latency_us = 1000,
+                                                                        .operation_us = 500,
+                                                                        .configure = scene_wait_for,
+                                                                        .arg = &peers});
+            scene_train(sim, 4);
+            scene_run(sim, 1 * SECOND);
+            parley_sim_stop(sim, 1, PARLEY_STOP_OPERATOR);
+            scene_until(sim, 4, somebody_in, &phase, 30);
+            parley_sim_kill(sim, victim, false);
+            scene_until(sim, 4, parley_sim_agreed, NULL, 90);
+            scene_same(sim, 4);
+            cr_assert_eq(parley_sim_live_count(sim), 3);
+            parley_sim_free(sim);
+        }
+}
+
+Test(kills, half_of_the_cluster_may_die_at_once)
+{
+    /* Four of eight die in one moment, loud or silent; the others train on and agree. */
+    for (int silent = 0; silent < 2; silent++) {
+        uint32_t peers = 7;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = 8, .seed = 8, .latency_us = 500, .configure = scene_wait_for, .arg = &peers});
+        scene_train(sim, 8);
+        scene_run(sim, 2 * SECOND);
+        for (uint32_t i = 1; i < 8; i += 2)
+            parley_sim_kill(sim, i, silent);
+        scene_until(sim, 8, parley_sim_converged, NULL, 30);
+        scene_agree(sim, 8, 0);
+        struct parley_view view;
+        parley_sim_view(sim, 0, &view);
+        cr_assert_eq(view.held, 4);
+        cr_assert_eq(view.known, 8);
+        parley_sim_free(sim);
+    }
+}
+
+Test(kills, the_seed_may_die_after_all_have_joined)
+{
+    /* The cluster does not hang on the node by which it was joined. */
+    uint32_t peers = 4;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 5, .seed = 9, .latency_us = 500, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 5);
+    parley_sim_kill(sim, 0, false);
+    scene_run(sim, 5 * SECOND);
+    scene_agree(sim, 5, 4);
+    parley_sim_free(sim);
+}

@@ -1,0 +1,106 @@
+/* scene.h: what the protocol tests share: a simulation that tells its state where a wait fails. */
+#ifndef PARLEY_TESTS_SCENE_H
+#define PARLEY_TESTS_SCENE_H
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "core/wire.h"
+#include "parley/sim.h"
+
+#define SECOND UINT64_C(1000000)
+
+static inline struct parley_sim *scene(const struct parley_sim_options *options)
+{
+    struct parley_sim *sim;
+    int error = parley_sim_new(&sim, options);
+    cr_assert_eq(error, 0, "%s", parley_error_name(error));
+    return sim;
+}
+
+static inline void scene_dump(const struct parley_sim *sim, uint32_t nodes)
+{
+    const char *why;
+    parley_sim_error(sim, &why);
+    fprintf(stderr, "at %.3f s, %u live %s\n", (double)parley_sim_now(sim) / 1e6,
+            parley_sim_live_count(sim), why);
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct parley_view v;
+        parley_sim_view(sim, i, &v);
+        fprintf(
+            stderr,
+            "  n%u%s %s version %llu live %u known %u drift %.2e generation %u held %u | started "
+            "%llu committed %llu applied %llu aborted %llu doubt %llu dropped %llu busy %llu\n",
+            i, parley_sim_live(sim, i) ? "" : " (not live)", parley_phase_name(v.phase),
+            (unsigned long long)v.version, v.live, v.known, v.drift, v.generation, v.held,
+            (unsigned long long)v.ledger.started, (unsigned long long)v.ledger.committed,
+            (unsigned long long)v.ledger.applied, (unsigned long long)v.ledger.aborted,
+            (unsigned long long)v.ledger.in_doubt, (unsigned long long)v.ledger.dropped,
+            (unsigned long long)v.ledger.busy);
+    }
+}
+
+/* Waits for a predicate, or fails and shows what `nodes` nodes were doing. */
+#define scene_until(sim, nodes, predicate, arg, seconds)                                           \
+    do {                                                                                           \
+        int scene_error = parley_sim_step_until(sim, predicate, arg, (seconds)*SECOND);            \
+        if (scene_error) scene_dump(sim, nodes);                                                   \
+        cr_assert_eq(scene_error, 0, #predicate " did not come: %s",                               \
+                     parley_error_name(scene_error));                                              \
+    } while (0)
+
+#define scene_run(sim, us)                                                                         \
+    do {                                                                                           \
+        int scene_error = parley_sim_run_for(sim, us);                                             \
+        const char *scene_why;                                                                     \
+        parley_sim_error(sim, &scene_why);                                                         \
+        cr_assert_eq(scene_error, 0, "%s", scene_why);                                             \
+    } while (0)
+
+/* Node `who` is told to stop; all live nodes must agree within a virtual minute. */
+#define scene_agree(sim, nodes, who)                                                               \
+    do {                                                                                           \
+        parley_sim_stop(sim, who, PARLEY_STOP_OPERATOR);                                           \
+        scene_until(sim, nodes, parley_sim_agreed, NULL, 90);                                      \
+        scene_same(sim, nodes);                                                                    \
+    } while (0)
+
+/* The agreed models of all live nodes are equal to the bit, and so are their files. */
+static inline void scene_same(const struct parley_sim *sim, uint32_t nodes)
+{
+    const float *first = NULL;
+    const uint8_t *file = NULL;
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (!parley_sim_live(sim, i)) continue;
+        const float *x = parley_sim_agreed_vector(sim, i);
+        const uint8_t *f = parley_sim_file(sim, i);
+        cr_assert_not_null(x, "n%u has no agreed model", i);
+        cr_assert_not_null(f, "n%u has no file", i);
+        if (first) {
+            cr_assert_eq(memcmp(first, x, 64 * sizeof *x), 0, "n%u has another model", i);
+            cr_assert_eq(memcmp(file, f, PARLEY_DIGEST_BYTES), 0, "n%u has another file", i);
+        }
+        first = x;
+        file = f;
+    }
+    cr_assert_not_null(first);
+}
+
+/* All live nodes are in training. */
+static inline void scene_train(struct parley_sim *sim, uint32_t nodes)
+{
+    enum parley_phase train = PARLEY_PHASE_TRAIN;
+    scene_until(sim, nodes, parley_sim_in_phase, &train, 30);
+}
+
+/* Everybody waits for so many others before it trains. */
+static inline void scene_wait_for(struct parley_config *config, uint32_t node, void *peers)
+{
+    (void)node;
+    config->min_peers = *(const uint32_t *)peers;
+}
+
+#endif
