@@ -59,6 +59,7 @@ struct report_fault {
 
 struct report_phase {
     const char *phase;
+    const char *cause; /* of stop: "budget", "target", ...; else NULL */
 };
 
 struct report_agreed {
