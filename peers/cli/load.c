@@ -103,8 +103,7 @@ int load_data(struct load *load, const char *data_spec, const char *test_spec, c
         error = digits_make(&load->train, &load->test, DIGITS_SEED);
         if (!error && test_spec && strcmp(test_spec, "digits") != 0) {
             dataset_close(&load->test);
-            error =
-                load_test(&load->test, NULL, test_spec, load->train.classes, why, why_size);
+            error = load_test(&load->test, NULL, test_spec, load->train.classes, why, why_size);
             if (!error && (error = dataset_scale_like(&load->test, &load->train)))
                 snprintf(why, why_size, "--test: %s has samples of another size than digits",
                          test_spec);

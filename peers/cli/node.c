@@ -219,8 +219,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
     if (result.agreed)
         trainer_evaluate(node->task.trainer, node->x, &node->task.load.test, &accuracy, &loss);
     if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;
-    if (!result.agreed && !error && !node->controlled)
-        error = save_own(node, why, why_size);
+    if (!result.agreed && !error && !node->controlled) error = save_own(node, why, why_size);
     node_report_end(node, &result, accuracy, loss);
     return error;
 }

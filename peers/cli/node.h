@@ -38,8 +38,8 @@ struct node {
     FILE *json; /* NULL: none */
     struct seed_list seeds;
     struct node_control control;
-    uint64_t start_us;  /* `t` counts from here */
-    bool controlled;    /* `parley run` started it */
+    uint64_t start_us;   /* `t` counts from here */
+    bool controlled;     /* `parley run` started it */
     char own_path[4096]; /* where a node that leaves saves its own model */
 
     /* Written by one thread, read by another. */

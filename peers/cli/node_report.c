@@ -122,7 +122,8 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
     uint64_t now_us = say_now_us(), samples = atomic_load(&node->samples);
     parley_stats(p, &stats);
     if (now_us > node->told_us + 1000)
-        node->rate = (double)(samples - node->told_samples) * 1e6 / (double)(now_us - node->told_us);
+        node->rate =
+            (double)(samples - node->told_samples) * 1e6 / (double)(now_us - node->told_us);
     node->told_us = now_us;
     node->told_samples = samples;
     struct report_line line = {
@@ -248,7 +249,8 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
                       .reason = update->member.reason},
     };
     tell(node, &line, parley_config_of(p)->name);
-    if (node->controlled || update->member.state == PARLEY_MEMBER_SUSPECT) return;
+    bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
+    if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;
     clear_drawn(node);
     say_talk(node->settings, "%s is %s%s%s", line.as.member.peer, line.as.member.state,
              line.as.member.reason[0] ? ": " : "", line.as.member.reason);
@@ -326,7 +328,8 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
                       .drift_before =
                           result->view.drift_before >= 0 ? result->view.drift_before : NAN,
                       .test_accuracy = accuracy,
-                      .test_loss = loss},
+                      .test_loss = loss,
+                      .test_samples = node->task.load.test.count},
     };
     tell(node, &line, name_of(node));
     if (node->json != stdout) print_summary(node, result, accuracy, loss, digest);

@@ -75,8 +75,7 @@ int seed_list_make(struct seed_list *list, const struct settings *settings, char
     list->asks_dns = false;
     for (size_t i = 0; !error && i < settings->join.count; i++)
         error = add_seed(list, &settings->join.items[i], why, why_size);
-    if (!error && settings->peers_file)
-        error = add_file(list, settings->peers_file, why, why_size);
+    if (!error && settings->peers_file) error = add_file(list, settings->peers_file, why, why_size);
     return error;
 }
 

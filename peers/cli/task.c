@@ -113,10 +113,8 @@ int task_init(struct task *task, const struct settings *settings, char *why, siz
         .seed = settings->seed,
     };
     int error = partition_parse(&spec, settings->partition, why, why_size);
-    if (!error)
-        error = load_data(&task->load, settings->data, settings->test, why, why_size);
-    if (!error)
-        error = trainer_new(&task->trainer, &options, &task->load.train, why, why_size);
+    if (!error) error = load_data(&task->load, settings->data, settings->test, why, why_size);
+    if (!error) error = trainer_new(&task->trainer, &options, &task->load.train, why, why_size);
     if (error) return error;
     task->model = trainer_model(task->trainer);
     if (settings->epochs > 0)

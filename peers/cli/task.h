@@ -16,7 +16,7 @@ struct task {
     const struct settings *settings;
     struct load load;
     struct trainer *trainer;
-    const struct model *model; /* the trainer's */
+    const struct model *model;                         /* the trainer's */
     struct parley_setting shared[PARLEY_SETTINGS_MAX]; /* that must match across the cluster */
     char values[PARLEY_SETTINGS_MAX][64];
     uint32_t shared_count;

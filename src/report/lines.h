@@ -66,6 +66,7 @@ struct report_agreed {
     const char *digest; /* "sha256:" and hex */
     uint64_t held, known, generation;
     double drift_before, test_accuracy, test_loss;
+    uint64_t test_samples;
 };
 
 struct report_error {
