@@ -3,7 +3,7 @@
  * Data, model and trainers are the real ones, time and network are not. The run ends when every
  * node has ended; a virtual hour after the last local step without that is no agreement.
  */
-#include "command.h"
+#include "settings/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>

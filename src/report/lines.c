@@ -50,11 +50,11 @@ static const struct field progress[] = {
 static const struct field member[] = {F(member, STRING, peer), F(member, STRING, state),
                                       F(member, STRING, reason), END};
 static const struct field fault[] = {F(fault, STRING, kind), F(fault, STRING, target), END};
-static const struct field phase[] = {F(phase, STRING, phase), END};
-static const struct field agreed[] = {F(agreed, STRING, digest),     F(agreed, COUNT, held),
-                                      F(agreed, COUNT, known),       F(agreed, COUNT, generation),
-                                      F(agreed, REAL, drift_before), F(agreed, REAL, test_accuracy),
-                                      F(agreed, REAL, test_loss),    END};
+static const struct field phase[] = {F(phase, STRING, phase), F(phase, STRING, cause), END};
+static const struct field agreed[] = {
+    F(agreed, STRING, digest),    F(agreed, COUNT, held),         F(agreed, COUNT, known),
+    F(agreed, COUNT, generation), F(agreed, REAL, drift_before),  F(agreed, REAL, test_accuracy),
+    F(agreed, REAL, test_loss),   F(agreed, COUNT, test_samples), END};
 static const struct field error_fields[] = {F(error, STRING, code), F(error, STRING, message),
                                             F(error, STRING, hint), END};
 static const struct field ledger[] = {F(ledger, STRING, boot),     F(ledger, COUNT, started),

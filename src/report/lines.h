@@ -59,12 +59,14 @@ struct report_fault {
 
 struct report_phase {
     const char *phase;
+    const char *cause; /* of stop: "budget", "target", ...; else NULL */
 };
 
 struct report_agreed {
     const char *digest; /* "sha256:" and hex */
     uint64_t held, known, generation;
     double drift_before, test_accuracy, test_loss;
+    uint64_t test_samples;
 };
 
 struct report_error {

@@ -47,7 +47,9 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
     expect_line(&line, "{\"event\":\"fault\",\"t\":2,\"kind\":\"kill\",\"target\":\"n2\"}\n");
     line = (struct report_line){.event = REPORT_PHASE, .t = 2, .node = "n0"};
     line.as.phase.phase = "settle";
-    expect_line(&line, "{\"event\":\"phase\",\"t\":2,\"node\":\"n0\",\"phase\":\"settle\"}\n");
+    expect_line(
+        &line,
+        "{\"event\":\"phase\",\"t\":2,\"node\":\"n0\",\"phase\":\"settle\",\"cause\":null}\n");
     line = (struct report_line){.event = REPORT_AGREED, .t = 3, .node = "n0"};
     line.as.agreed = (struct report_agreed){"sha256:00", 4, 4, 1, 1e-5, 0.9762, 0.0791};
     expect_line(&line, "{\"event\":\"agreed\",\"t\":3,\"node\":\"n0\",\"digest\":\"sha256:00\","

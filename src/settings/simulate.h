@@ -1,6 +1,7 @@
-/* command.h: `parley sim`: one simulated run by settings, and what it says. */
-#ifndef PARLEY_SIM_COMMAND_H
-#define PARLEY_SIM_COMMAND_H
+/* simulate.h: `parley sim`, as the binary calls it: defined by the driver in sim/, which the other
+ * driver must not know. */
+#ifndef PARLEY_SETTINGS_SIMULATE_H
+#define PARLEY_SETTINGS_SIMULATE_H
 
 #include "settings/settings.h"
 

@@ -1,0 +1,45 @@
+/* cli.h: the verbs of the `parley` binary and what they share.
+ *
+ * A verb gets finished settings and returns the exit status; what went wrong has been said by then.
+ * Talk goes to stderr, results to stdout.
+ */
+#ifndef PARLEY_CLI_CLI_H
+#define PARLEY_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "settings/settings.h"
+
+int run_command(const struct settings *settings);
+int node_command(const struct settings *settings);
+int status_command(const struct settings *settings);
+int model_command(const struct settings *settings);
+int check_command(const struct settings *settings);
+int topology_command(const struct settings *settings);
+
+/* say.c: "parley: ..." and a newline on stderr. say_talk is silent under --quiet. */
+void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void say_talk(const struct settings *settings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* say.c: the exit status of `error`, whose line (or else its text) is said. */
+int say_failure(int error, const char *why);
+
+/* say.c: whether --progress wants something that moves, and where it may be drawn in place. */
+bool say_progress(const struct settings *settings);
+bool say_in_place(const struct settings *settings);
+unsigned say_columns(void);
+
+/* say.c: whether colours are wanted on that file descriptor. */
+bool say_color(const struct settings *settings, int fd);
+
+uint64_t say_now_us(void); /* monotonic; the same clock in all processes of the machine */
+
+/* blas.c: names the BLAS kernels to be used, by starting the program anew once. Returns if there is
+ * nothing to be done. */
+void blas_choose(char *const *argv);
+const char *blas_core(void);
+
+#endif

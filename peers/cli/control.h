@@ -1,0 +1,19 @@
+/* control.h: what `parley run` says to a node that it started, a line each, on the node's stdin.
+ *
+ *   seeds ADDRESS...   dial these from now on
+ *   stop               the operator wants the end: settle and agree
+ *   slow FACTOR        each step takes so many times longer (a planned fault)
+ *
+ * The end of the pipe is the end of `parley run`: the node ends too.
+ */
+#ifndef PARLEY_CLI_CONTROL_H
+#define PARLEY_CLI_CONTROL_H
+
+/* In the node's environment: the microsecond, on the monotonic clock, that `t` counts from. */
+#define CONTROL_VARIABLE "PARLEY_CONTROL"
+
+#define CONTROL_SEEDS "seeds "
+#define CONTROL_STOP "stop"
+#define CONTROL_SLOW "slow "
+
+#endif

@@ -1,0 +1,111 @@
+/* main.c: command line to verb.
+ *
+ *   flags, environment and file become settings; the verb takes them; its exit status is ours
+ *
+ * A bad setting ends with status 2 and one line that names it. Nothing is read for help, version
+ * and completion.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "read_file.h"
+#include "settings/help.h"
+#include "settings/simulate.h"
+
+extern char **environ;
+
+static bool needs_nothing(enum verb verb)
+{
+    return verb == VERB_HELP || verb == VERB_VERSION || verb == VERB_COMPLETION;
+}
+
+static bool computes(enum verb verb)
+{
+    return verb == VERB_RUN || verb == VERB_NODE || verb == VERB_SIM || verb == VERB_MODEL ||
+           verb == VERB_VERSION;
+}
+
+/* *bytes: of the settings file, to be freed after the settings. */
+static int gather(struct settings *settings, int argc, char *const *argv, uint8_t **bytes,
+                  char why[SETTINGS_WHY_BYTES])
+{
+    size_t size = 0;
+    int error = settings_flags(settings, argc, argv, why);
+    if (error || needs_nothing(settings->verb)) return error;
+    error = settings_environment(settings, environ, why);
+    if (!error && settings->config) {
+        error = read_file(settings->config, 1 << 20, bytes, &size, why, SETTINGS_WHY_BYTES);
+        if (error == PARLEY_EDATA) error = PARLEY_EUSAGE;
+        if (!error) error = settings_file(settings, settings->config, *bytes, size, why);
+    }
+    return error ? error : settings_finish(settings, why);
+}
+
+static int print(char *text)
+{
+    bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
+    free(text);
+    if (failed) say_error("stdout: %s", strerror(errno));
+    return failed ? 1 : 0;
+}
+
+static int version(void)
+{
+    char *text = help_version();
+    if (text) printf("%.*s (OpenBLAS kernels: %s)\n", (int)strcspn(text, "\n"), text, blas_core());
+    free(text);
+    return text ? 0 : 1;
+}
+
+static int dispatch(const struct settings *settings)
+{
+    switch (settings->verb) {
+    case VERB_RUN:
+        return run_command(settings);
+    case VERB_NODE:
+        return node_command(settings);
+    case VERB_SIM:
+        return parley_error_status(sim_command(settings));
+    case VERB_STATUS:
+        return status_command(settings);
+    case VERB_MODEL:
+        return model_command(settings);
+    case VERB_CHECK:
+        return check_command(settings);
+    case VERB_TOPOLOGY:
+        return topology_command(settings);
+    case VERB_HELP:
+        return print(help_text(settings->topic));
+    case VERB_COMPLETION:
+        return print(help_completion(settings->operands[0]));
+    case VERB_VERSION:
+        return version();
+    }
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings;
+    char why[SETTINGS_WHY_BYTES] = "";
+    uint8_t *bytes = NULL;
+    signal(SIGPIPE, SIG_IGN);
+    settings_init(&settings);
+    if (argc > 1) {
+        int error = settings_flags(&settings, argc, argv, why);
+        if (!error && computes(settings.verb)) blas_choose(argv);
+        settings_close(&settings);
+        settings_init(&settings);
+    }
+    int error = gather(&settings, argc, argv, &bytes, why);
+    if (!error && settings.note[0]) say_talk(&settings, "%s", settings.note);
+    int status = error ? say_failure(error, why) : dispatch(&settings);
+    settings_close(&settings);
+    free(bytes);
+    return status;
+}

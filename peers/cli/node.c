@@ -1,0 +1,260 @@
+/* node.c: `parley node`: one node, from its settings to the agreed model.
+ *
+ *   data and model; listen and join; then local steps, until parley_boundary() says it is over;
+ *   the agreed model is tried on the test data; results to stdout
+ *
+ * A node that was asked to leave saves its own model beside --out and ends with 0. All else that
+ * ends it early has been said, on stderr and as an `error` line, and is its exit status.
+ */
+#include "node.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "core/rng.h"
+#include "durable.h"
+#include "file/model_file.h"
+
+enum { TIMER_US = 250000, TIMER_TARGET_US = 20000 };
+
+/* ---- Set-up ---------------------------------------------------------------------------------- */
+
+static int make_vectors(struct node *node)
+{
+    size_t n = trainer_parameters(node->task.trainer);
+    uint32_t states = trainer_state_vectors(node->task.trainer);
+    node->vectors = calloc((1 + (size_t)states) * n, sizeof *node->vectors);
+    if (!node->vectors) return PARLEY_ENOMEM;
+    node->x = node->vectors;
+    node->options.vectors[0] = node->x;
+    for (uint32_t i = 0; i < states; i++)
+        node->options.vectors[1 + i] = node->state[i] = node->vectors + (1 + i) * n;
+    trainer_start(node->task.trainer, node->x, node->state);
+    return 0;
+}
+
+static void address_text(char text[UNITS_HOST_BYTES + 16], const struct units_address *address)
+{
+    snprintf(text, UNITS_HOST_BYTES + 16, address->v6 ? "[%s]:%u" : "%s:%u", address->host,
+             address->port);
+}
+
+static int open_node(struct node *node, char *why, size_t why_size)
+{
+    const struct settings *s = node->settings;
+    char listen[UNITS_HOST_BYTES + 16], advertise[UNITS_HOST_BYTES + 16];
+    struct parley_options *options = &node->options;
+    address_text(listen, &s->listen);
+    address_text(advertise, &s->advertise);
+    options->listen = listen;
+    if (s->advertise.host[0]) options->config.address = advertise;
+    options->config.seeds = node->seeds.items;
+    options->config.seeds_count = node->seeds.count;
+    options->on_update = node_on_update;
+    options->on_timer = node_on_timer;
+    options->timer_us = s->accuracy > 0 ? TIMER_TARGET_US : TIMER_US;
+    options->context = node;
+    int error = parley_open(&node->p, options, why, why_size);
+    if (error == PARLEY_EUSAGE && strstr(why, "address: peers can't reach"))
+        snprintf(why, why_size, "--listen %s: say with --advertise HOST:PORT how others reach it",
+                 listen);
+    return error;
+}
+
+static int prepare(struct node *node, char *why, size_t why_size)
+{
+    int error = seed_list_make(&node->seeds, node->settings, why, why_size);
+    if (!error) error = task_init(&node->task, node->settings, why, why_size);
+    if (error) return error;
+    task_options(&node->task, &node->options);
+    error = make_vectors(node);
+    return error ? error : open_node(node, why, why_size);
+}
+
+/* ---- Training -------------------------------------------------------------------------------- */
+
+static const char *own_name(const struct node *node)
+{
+    return parley_config_of(node->p)->name;
+}
+
+/* The names of the members that live; the caller frees the block. */
+static char (*live_names(struct node *node, uint32_t *count))[PARLEY_NAME_SIZE]
+{
+    uint32_t room = node->options.config.members_max;
+    char(*names)[PARLEY_NAME_SIZE] = malloc(room * sizeof *names);
+    if (names) *count = parley_live(node->p, names, room);
+    return names;
+}
+
+static int take_share(struct node *node, char *why, size_t why_size)
+{
+    uint32_t count = 0, samples = 0;
+    char(*names)[PARLEY_NAME_SIZE] = live_names(node, &count);
+    const char **list = names ? malloc(count * sizeof *list) : NULL;
+    int error = PARLEY_ENOMEM;
+    if (list) {
+        for (uint32_t i = 0; i < count; i++)
+            list[i] = names[i];
+        error = task_share(&node->task, own_name(node), list, count, &samples, why, why_size);
+    }
+    if (!error && !node->controlled)
+        say_talk(node->settings, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s",
+                 samples, node->task.load.train.count,
+                 samples < node->settings->batch ? ", fewer than a batch: they are cycled" : "");
+    free(list);
+    free(names);
+    return error;
+}
+
+/* Whether this node is the one to look at the accuracy for the index-th time. All nodes that see
+ * the same members choose the same one. */
+static bool is_chosen(struct node *node, uint64_t index)
+{
+    uint32_t count = 0;
+    char(*names)[PARLEY_NAME_SIZE] = live_names(node, &count);
+    const char *best = NULL;
+    uint64_t best_draw = 0;
+    for (uint32_t i = 0; names && i < count; i++) {
+        uint64_t draw = rng_mix(index);
+        for (const char *c = names[i]; *c; c++)
+            draw = rng_mix(draw ^ (uint8_t)*c);
+        if (best && draw >= best_draw) continue;
+        best = names[i];
+        best_draw = draw;
+    }
+    bool chosen = best && strcmp(best, own_name(node)) == 0;
+    free(names);
+    return chosen;
+}
+
+static void look_at_target(struct node *node, uint64_t *looked)
+{
+    const struct settings *s = node->settings;
+    uint64_t index = atomic_load(&node->samples_cluster) / s->eval_samples;
+    if (s->accuracy <= 0 || index <= *looked) return;
+    *looked = index;
+    if (!is_chosen(node, index)) return;
+    double accuracy, loss;
+    trainer_evaluate(node->task.trainer, node->x, &node->task.load.test, &accuracy, &loss);
+    if (accuracy >= s->accuracy) parley_stop(node->p, PARLEY_STOP_TARGET);
+}
+
+/* Under a planned fault: as if this machine were slower. */
+static void be_slow(struct node *node, uint64_t step_us)
+{
+    double factor = atomic_load_explicit(&node->slow, memory_order_relaxed);
+    if (factor <= 1) return;
+    uint64_t pause_us = (uint64_t)((double)step_us * (factor - 1));
+    struct timespec pause = {.tv_sec = (time_t)(pause_us / 1000000),
+                             .tv_nsec = (long)(pause_us % 1000000) * 1000};
+    nanosleep(&pause, NULL);
+}
+
+static int train(struct node *node, char *why, size_t why_size)
+{
+    struct parley_turn turn;
+    struct parley_step step = {0};
+    uint64_t looked = 0;
+    int code, error;
+    while ((code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
+        if (turn.started && (error = take_share(node, why, why_size))) return error;
+        look_at_target(node, &looked);
+        uint64_t before_us = say_now_us();
+        double loss = trainer_step(node->task.trainer, node->x, node->state, turn.progress);
+        double smooth = atomic_load_explicit(&node->loss, memory_order_relaxed);
+        smooth = isfinite(smooth) ? 0.95 * smooth + 0.05 * loss : loss;
+        atomic_store_explicit(&node->loss, smooth, memory_order_relaxed);
+        be_slow(node, say_now_us() - before_us);
+        step = (struct parley_step){.steps = 1, .samples = node->settings->batch, .loss = loss};
+        atomic_fetch_add_explicit(&node->samples, step.samples, memory_order_relaxed);
+    }
+    return code == PARLEY_END ? 0 : code;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* A node that leaves keeps what it has, apart from --out: that name is for what was agreed. */
+static int save_own(struct node *node, char *why, size_t why_size)
+{
+    const struct parley_about *about = &node->options.about;
+    struct model_meta meta = {
+        .features = about->features,
+        .classes = about->classes,
+        .channels = about->channels,
+        .height = about->height,
+        .width = about->width,
+        .scaling = about->scaling,
+        .run = node->task.run,
+    };
+    uint32_t count;
+    const struct tensor *tensors = model_tensors(node->task.model, &count);
+    size_t n = trainer_parameters(node->task.trainer);
+    size_t scaling = about->scaling * sizeof(float);
+    struct piece pieces[4] = {
+        {NULL, 0}, {node->x, n * sizeof(float)}, {about->shift, scaling}, {about->scale, scaling}};
+    uint8_t *header = NULL;
+    snprintf(meta.model, sizeof meta.model, "%s", about->model);
+    snprintf(meta.data, sizeof meta.data, "%s", about->data);
+    snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
+    int error = digest_model(node->x, n, tensors, count, node->task.run, meta.digest);
+    if (!error) error = model_file_header(&meta, n, tensors, count, &header, &pieces[0].size);
+    pieces[0].bytes = header;
+    if (!error) error = durable_write(node->own_path, pieces, 4, why, why_size);
+    free(header);
+    return error;
+}
+
+static int finish(struct node *node, int error, char *why, size_t why_size)
+{
+    struct parley_result result;
+    double accuracy = NAN, loss = NAN;
+    parley_result(node->p, &result);
+    if (result.agreed)
+        trainer_evaluate(node->task.trainer, node->x, &node->task.load.test, &accuracy, &loss);
+    if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;
+    if (!result.agreed && !error && !node->controlled) error = save_own(node, why, why_size);
+    node_report_end(node, &result, accuracy, loss);
+    return error;
+}
+
+static int live(struct node *node, char *why, size_t why_size)
+{
+    int error = node_control_start(node);
+    if (error) return error;
+    error = train(node, why, why_size);
+    error = finish(node, error, why, why_size);
+    node_control_end(node);
+    return error;
+}
+
+int node_command(const struct settings *settings)
+{
+    char why[512] = "";
+    struct node *node = calloc(1, sizeof *node);
+    if (!node) return say_failure(PARLEY_ENOMEM, NULL);
+    node->settings = settings;
+    atomic_init(&node->loss, NAN);
+    atomic_init(&node->slow, 1);
+    int error = node_report_init(node);
+    if (!error) {
+        error = prepare(node, why, sizeof why);
+        if (!error) {
+            node_report_started(node);
+            error = live(node, why, sizeof why);
+        }
+        if (error) node_report_error(node, error, why);
+        parley_close(node->p);
+        node_report_close(node);
+    }
+    task_close(&node->task);
+    free(node->vectors);
+    free(node);
+    return parley_error_status(error);
+}

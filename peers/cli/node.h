@@ -1,0 +1,74 @@
+/* node.h: one running node of the command line (inside of peers/cli: node*.c).
+ *
+ * Three threads: the main thread trains; parley's loop calls node_report.c back; the control thread
+ * (node_control.c) takes signals and, under `parley run`, the lines of its pipe.
+ */
+#ifndef PARLEY_CLI_NODE_H
+#define PARLEY_CLI_NODE_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <uv.h>
+
+#include "parley/parley.h"
+#include "seed_list.h"
+#include "task.h"
+
+struct node_control {
+    uv_loop_t loop;
+    uv_thread_t thread;
+    uv_async_t end;
+    uv_signal_t signals[3]; /* SIGINT, SIGTERM, SIGHUP */
+    uv_pipe_t pipe;         /* stdin, under `parley run` */
+    uv_timer_t dns;
+    char line[1 << 16];
+    size_t line_size;
+    int asked; /* signals that asked to leave */
+    bool running;
+};
+
+struct node {
+    const struct settings *settings;
+    struct task task;
+    struct parley *p;
+    struct parley_options options;
+    float *vectors; /* [1 + states][parameters] in one block; owned */
+    float *x, *state[2];
+    FILE *json; /* NULL: none */
+    struct seed_list seeds;
+    struct node_control control;
+    uint64_t start_us;   /* `t` counts from here */
+    bool controlled;     /* `parley run` started it */
+    char own_path[4096]; /* where a node that leaves saves its own model */
+
+    /* Written by one thread, read by another. */
+    _Atomic double loss;              /* smoothed over the newest steps; NAN: no step yet */
+    _Atomic double slow;              /* a step takes so many times longer */
+    _Atomic uint64_t samples;         /* of this node */
+    _Atomic uint64_t samples_cluster; /* as of the newest timer */
+
+    /* node_report.c's, on parley's loop. */
+    uint64_t told_us, told_samples; /* of the progress line before */
+    uint64_t spoken_us;             /* of the line for people before */
+    double rate;                    /* samples a second, of the newest progress line */
+    bool drawn;                     /* a line that is redrawn in place stands on the terminal */
+    uv_mutex_t error_lock;
+    char error[320]; /* the newest error that was logged */
+};
+
+/* node_report.c */
+int node_report_init(struct node *node);
+void node_report_started(struct node *node);
+void node_report_end(struct node *node, const struct parley_result *result, double accuracy,
+                     double loss);
+void node_report_error(struct node *node, int error, const char *message);
+void node_report_close(struct node *node);
+void node_on_update(void *context, struct parley *p, const struct parley_update *update);
+void node_on_timer(void *context, struct parley *p);
+
+/* node_control.c. The first signal leaves, the second ends the process. */
+int node_control_start(struct node *node);
+void node_control_end(struct node *node);
+
+#endif

@@ -1,0 +1,145 @@
+/* node_control.c: the thread that waits for signals, for the lines of `parley run`, and for names
+ * that change in DNS. It may block on files and DNS: nothing else runs on it.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "control.h"
+#include "node.h"
+
+enum { DNS_MS = 5000, STATUS_SIGNAL = 128 };
+
+static void read_seeds(struct node *node, bool asked)
+{
+    char why[512] = "";
+    struct seed_list *list = malloc(sizeof *list);
+    int error = list ? seed_list_make(list, node->settings, why, sizeof why) : PARLEY_ENOMEM;
+    if (!error && !seed_list_equal(list, &node->seeds)) {
+        error = parley_seeds(node->p, list->items, list->count);
+        for (uint32_t i = 0; !error && i < list->count; i++)
+            strcpy(node->seeds.text[i], list->text[i]);
+        if (!error) node->seeds.count = list->count;
+    }
+    if (error)
+        say_error("the peer list stays as it was: %s", why[0] ? why : parley_error_text(error));
+    else if (asked)
+        say_talk(node->settings, "read the peer list again: %u addresses", node->seeds.count);
+    free(list);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct node *node = handle->loop->data;
+    if (number == SIGHUP) {
+        read_seeds(node, true);
+    } else if (node->control.asked++ == 0) {
+        say_talk(node->settings, "leaving; the same signal again ends it at once");
+        parley_leave(node->p);
+    } else
+        _exit(STATUS_SIGNAL + number);
+}
+
+static void on_dns(uv_timer_t *timer)
+{
+    read_seeds(timer->loop->data, false);
+}
+
+static void obey(struct node *node, char *line)
+{
+    if (strcmp(line, CONTROL_STOP) == 0) {
+        parley_stop(node->p, PARLEY_STOP_OPERATOR);
+    } else if (strncmp(line, CONTROL_SLOW, strlen(CONTROL_SLOW)) == 0) {
+        atomic_store(&node->slow, strtod(line + strlen(CONTROL_SLOW), NULL));
+    } else if (strncmp(line, CONTROL_SEEDS, strlen(CONTROL_SEEDS)) == 0) {
+        const char *seeds[PARLEY_SEEDS_MAX];
+        uint32_t count = 0;
+        char *rest = NULL;
+        for (char *at = strtok_r(line + strlen(CONTROL_SEEDS), " ", &rest);
+             at && count < PARLEY_SEEDS_MAX; at = strtok_r(NULL, " ", &rest))
+            seeds[count++] = at;
+        if (parley_seeds(node->p, seeds, count)) say_error("out of memory for the peer list");
+    }
+}
+
+static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct node_control *control = &((struct node *)handle->loop->data)->control;
+    (void)suggested;
+    *buffer = uv_buf_init(control->line + control->line_size,
+                          (unsigned)(sizeof control->line - control->line_size));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
+{
+    struct node *node = stream->loop->data;
+    struct node_control *control = &node->control;
+    (void)buffer;
+    if (got == 0) return;
+    if (got < 0) _exit(STATUS_SIGNAL + SIGHUP); /* `parley run` is gone */
+    control->line_size += (size_t)got;
+    char *start = control->line, *end;
+    while ((end = memchr(start, '\n', control->line_size - (size_t)(start - control->line)))) {
+        *end = 0;
+        obey(node, start);
+        start = end + 1;
+    }
+    control->line_size -= (size_t)(start - control->line);
+    memmove(control->line, start, control->line_size);
+    if (control->line_size == sizeof control->line) control->line_size = 0;
+}
+
+static void close_handle(uv_handle_t *handle, void *unused)
+{
+    (void)unused;
+    if (!uv_is_closing(handle)) uv_close(handle, NULL);
+}
+
+static void on_end(uv_async_t *async)
+{
+    uv_walk(async->loop, close_handle, NULL);
+}
+
+static void run(void *argument)
+{
+    struct node *node = argument;
+    uv_run(&node->control.loop, UV_RUN_DEFAULT);
+}
+
+int node_control_start(struct node *node)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct node_control *control = &node->control;
+    if (uv_loop_init(&control->loop)) return PARLEY_EFAIL;
+    control->loop.data = node;
+    int code = uv_async_init(&control->loop, &control->end, on_end);
+    for (int i = 0; !code && i < 3; i++) {
+        code = uv_signal_init(&control->loop, &control->signals[i]);
+        if (!code) code = uv_signal_start(&control->signals[i], on_signal, numbers[i]);
+    }
+    if (!code && node->controlled) {
+        code = uv_pipe_init(&control->loop, &control->pipe, 0);
+        if (!code) code = uv_pipe_open(&control->pipe, STDIN_FILENO);
+        if (!code) code = uv_read_start((uv_stream_t *)&control->pipe, on_room, on_read);
+    }
+    if (!code && node->seeds.asks_dns) {
+        code = uv_timer_init(&control->loop, &control->dns);
+        if (!code) code = uv_timer_start(&control->dns, on_dns, DNS_MS, DNS_MS);
+    }
+    if (!code) code = uv_thread_create(&control->thread, run, node);
+    if (!code) return 0;
+    say_error("can't wait for signals: %s", uv_strerror(code));
+    uv_walk(&control->loop, close_handle, NULL);
+    uv_run(&control->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&control->loop);
+    return PARLEY_EFAIL;
+}
+
+void node_control_end(struct node *node)
+{
+    uv_async_send(&node->control.end);
+    uv_thread_join(&node->control.thread);
+    uv_loop_close(&node->control.loop);
+}

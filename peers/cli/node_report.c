@@ -1,0 +1,375 @@
+/* node_report.c: what a node says: JSON lines, and lines for people on stderr.
+ *
+ * Callbacks of parley's loop and the main thread both write; a line is one call of stdio, which
+ * locks. If nobody reads our stdout any more, lines are lost and the node goes on.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "control.h"
+#include "core/wire.h"
+#include "kernels/digest.h"
+#include "node.h"
+#include "report/lines.h"
+#include "report/summary.h"
+#include "report/table.h"
+
+enum { QUICK_US = 1000000, SLOW_US = 5000000, QUICK_UNTIL_US = 3000000 };
+
+static const char *name_of(const struct node *node)
+{
+    return node->p ? parley_config_of(node->p)->name : node->settings->name;
+}
+
+static double seconds(const struct node *node)
+{
+    return (double)(say_now_us() - node->start_us) / 1e6;
+}
+
+static void tell(struct node *node, struct report_line *line, const char *name)
+{
+    if (!node->json) return;
+    line->t = seconds(node);
+    line->node = name;
+    char *text = report_line_text(line);
+    if (!text) return;
+    fputs(text, node->json);
+    fflush(node->json);
+    free(text);
+}
+
+int node_report_init(struct node *node)
+{
+    const char *path = node->settings->json, *control = getenv(CONTROL_VARIABLE);
+    node->start_us = control ? strtoull(control, NULL, 10) : say_now_us();
+    node->controlled = control != NULL;
+    unsetenv(CONTROL_VARIABLE);
+    node->told_us = node->start_us;
+    if (uv_mutex_init(&node->error_lock)) return PARLEY_EFAIL;
+    if (!path) return 0;
+    node->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (node->json) return 0;
+    say_error("--json: %s: %s", path, strerror(errno));
+    uv_mutex_destroy(&node->error_lock);
+    return PARLEY_EFAIL;
+}
+
+void node_report_close(struct node *node)
+{
+    uv_mutex_destroy(&node->error_lock);
+    if (node->json && node->json != stdout) fclose(node->json);
+}
+
+/* ---- The start ------------------------------------------------------------------------------- */
+
+/* What to paste on the next machine: with the settings that must be equal there. */
+static void say_join_line(struct node *node)
+{
+    char **arguments, text[1024] = "";
+    size_t count, at = 0;
+    if (settings_forward(node->settings, VERB_NODE, &arguments, &count)) return;
+    for (size_t i = 0; i < count && at < sizeof text; i++) {
+        if (strncmp(arguments[i], "--join=", 7) == 0 || strncmp(arguments[i], "--peers=", 8) == 0 ||
+            strncmp(arguments[i], "--advertise=", 12) == 0 ||
+            strncmp(arguments[i], "--shard=", 8) == 0)
+            continue;
+        at += (size_t)snprintf(text + at, sizeof text - at, " %s", arguments[i]);
+    }
+    free(arguments);
+    say_talk(node->settings, "the next node: parley node --join %s%s",
+             parley_config_of(node->p)->address, text);
+}
+
+void node_report_started(struct node *node)
+{
+    const struct task *task = &node->task;
+    struct report_line line = {
+        .event = REPORT_STARTED,
+        .as.started = {.pid = (uint64_t)getpid(),
+                       .listen = parley_listens(node->p),
+                       .version = PARLEY_VERSION,
+                       .protocol = WIRE_VERSION,
+                       .data = task->load.name,
+                       .samples = task->load.train.count,
+                       .model = model_spec(task->model),
+                       .parameters = trainer_parameters(task->trainer),
+                       .seed = node->settings->seed,
+                       .blas = blas_core()},
+    };
+    tell(node, &line, name_of(node));
+    if (node->controlled) return;
+    say_talk(node->settings, "%s (pid %ld) listens on %s", name_of(node), (long)getpid(),
+             parley_listens(node->p));
+    say_join_line(node);
+    say_talk(node->settings, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s",
+             task->load.name, task->load.train.count, model_spec(task->model),
+             trainer_parameters(task->trainer), blas_core());
+    if (node->settings->min_peers > 0)
+        say_talk(node->settings, "training starts when %" PRIu64 " other nodes are here",
+                 node->settings->min_peers);
+}
+
+/* ---- While it goes --------------------------------------------------------------------------- */
+
+static void tell_progress(struct node *node, struct parley *p, const struct parley_view *view)
+{
+    struct parley_stats stats;
+    uint64_t now_us = say_now_us(), samples = atomic_load(&node->samples);
+    parley_stats(p, &stats);
+    if (now_us > node->told_us + 1000)
+        node->rate =
+            (double)(samples - node->told_samples) * 1e6 / (double)(now_us - node->told_us);
+    node->told_us = now_us;
+    node->told_samples = samples;
+    struct report_line line = {
+        .event = REPORT_PROGRESS,
+        .as.progress = {.step = view->version,
+                        .epoch = (double)view->samples_cluster / node->task.load.train.count,
+                        .loss = atomic_load(&node->loss),
+                        .drift = view->drift >= 0 ? view->drift : NAN,
+                        .drift_age_s = NAN,
+                        .live = view->live,
+                        .samples_per_s = node->rate,
+                        .exchanges = view->ledger.applied,
+                        .bytes_sent = stats.bytes_sent},
+    };
+    if (view->drift >= 0 && now_us >= view->drift_us)
+        line.as.progress.drift_age_s = (double)(now_us - view->drift_us) / 1e6;
+    tell(node, &line, parley_config_of(p)->name);
+}
+
+static void say_where(struct node *node, const struct parley_view *view)
+{
+    bool in_place = say_in_place(node->settings);
+    uint64_t now_us = say_now_us();
+    uint64_t wait_us = now_us < node->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
+    if (node->controlled || !say_progress(node->settings)) return;
+    if (!in_place && now_us < node->spoken_us + wait_us) return;
+    node->spoken_us = now_us;
+    struct table_plain plain = {
+        .t = seconds(node),
+        .live = view->live,
+        .nodes = view->known,
+        .epoch = (double)view->samples_cluster / node->task.load.train.count,
+        .loss = atomic_load(&node->loss),
+        .drift = view->drift >= 0 ? view->drift : NAN,
+        .samples_per_s = node->rate,
+        .progress = view->progress,
+    };
+    char *text = table_plain_text(&plain);
+    if (text && in_place) {
+        text[strcspn(text, "\n")] = 0;
+        unsigned columns = say_columns();
+        fprintf(stderr, "\r\033[K%.*s", (int)(columns > 1 ? columns - 1 : 1), text);
+        node->drawn = true;
+    } else if (text)
+        fputs(text, stderr);
+    free(text);
+}
+
+static void clear_drawn(struct node *node)
+{
+    if (node->drawn) fputs("\r\033[K", stderr);
+    node->drawn = false;
+}
+
+void node_on_timer(void *context, struct parley *p)
+{
+    struct node *node = context;
+    struct parley_view view;
+    parley_node_view(parley_node_of(p), &view);
+    atomic_store(&node->samples_cluster, view.samples_cluster);
+    if (say_now_us() < node->told_us + 240000) return;
+    tell_progress(node, p, &view);
+    say_where(node, &view);
+}
+
+static void tell_ledger(struct node *node, struct parley *p)
+{
+    const struct parley_node *core = parley_node_of(p);
+    uint32_t count = parley_node_members(core);
+    struct report_ledger_peer *peers = calloc(count, sizeof *peers);
+    char(*boots)[20] = calloc(count, sizeof *boots), own[20];
+    struct parley_view view;
+    struct report_line line = {.event = REPORT_LEDGER};
+    struct report_ledger *ledger = &line.as.ledger;
+    parley_node_view(core, &view);
+    for (uint32_t i = 1; peers && boots && i < count; i++) {
+        struct parley_member member;
+        parley_node_member(core, i, &member);
+        if (member.applied == 0 || ledger->peer_count == REPORT_LEDGER_PEERS_MAX) continue;
+        snprintf(boots[i], sizeof boots[i], "%016" PRIx64, member.boot);
+        peers[ledger->peer_count++] = (struct report_ledger_peer){
+            .boot = boots[i],
+            .name = member.name,
+            .applied = member.applied,
+            .mass = member.mass,
+            .mass_abs = member.mass_abs,
+        };
+    }
+    snprintf(own, sizeof own, "%016" PRIx64, parley_config_of(p)->boot);
+    ledger->boot = own;
+    ledger->peers = peers;
+    ledger->started = view.ledger.started;
+    ledger->committed = view.ledger.committed;
+    ledger->applied = view.ledger.applied;
+    ledger->aborted = view.ledger.aborted;
+    ledger->dropped = view.ledger.dropped;
+    ledger->in_doubt = view.ledger.in_doubt;
+    tell(node, &line, parley_config_of(p)->name);
+    free(peers);
+    free(boots);
+}
+
+static void on_phase(struct node *node, struct parley *p, enum parley_phase phase)
+{
+    struct parley_view view;
+    parley_node_view(parley_node_of(p), &view);
+    bool stops = phase == PARLEY_PHASE_STOP;
+    if (stops) tell_progress(node, p, &view);
+    struct report_line line = {
+        .event = REPORT_PHASE,
+        .as.phase = {.phase = parley_phase_name(phase),
+                     .cause = stops ? parley_stop_name(view.stop) : NULL},
+    };
+    tell(node, &line, parley_config_of(p)->name);
+}
+
+static void on_member(struct node *node, struct parley *p, const struct parley_update *update)
+{
+    struct report_line line = {
+        .event = REPORT_MEMBER,
+        .as.member = {.peer = update->member.name,
+                      .state = parley_member_state_name(update->member.state),
+                      .reason = update->member.reason},
+    };
+    tell(node, &line, parley_config_of(p)->name);
+    bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
+    if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;
+    clear_drawn(node);
+    say_talk(node->settings, "%s is %s%s%s", line.as.member.peer, line.as.member.state,
+             line.as.member.reason[0] ? ": " : "", line.as.member.reason);
+}
+
+static void on_log(struct node *node, enum parley_log level, const char *text)
+{
+    if (level == PARLEY_LOG_ERROR) {
+        uv_mutex_lock(&node->error_lock);
+        snprintf(node->error, sizeof node->error, "%s", text);
+        uv_mutex_unlock(&node->error_lock);
+    }
+    /* What went wrong is said once, at the end. */
+    if ((int)level > node->settings->level || level == PARLEY_LOG_ERROR) return;
+    clear_drawn(node);
+    say_error("%s", text);
+}
+
+void node_on_update(void *context, struct parley *p, const struct parley_update *update)
+{
+    struct node *node = context;
+    if (update->type == PARLEY_UPDATE_PHASE)
+        on_phase(node, p, update->phase.phase);
+    else if (update->type == PARLEY_UPDATE_MEMBER)
+        on_member(node, p, update);
+    else if (update->type == PARLEY_UPDATE_LOG)
+        on_log(node, update->log.level, update->log.text);
+    else if (update->type == PARLEY_UPDATE_FINISHED)
+        tell_ledger(node, p);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void print_summary(struct node *node, const struct parley_result *result, double accuracy,
+                          double loss, const char *digest)
+{
+    const struct parley_view *view = &result->view;
+    struct summary summary = {
+        .agreed = view->held,
+        .nodes = view->known,
+        .digest = digest,
+        .accuracy = accuracy,
+        .loss = loss,
+        .test_samples = node->task.load.test.count,
+        .epochs = (double)view->samples_cluster / node->task.load.train.count,
+        .steps = view->version,
+        .wall_s = seconds(node),
+        .exchanges = view->ledger.applied,
+        .bytes_sent = result->stats.bytes_sent,
+        .path = view->in_memory_only ? NULL : node->settings->out,
+    };
+    char *text = summary_text(&summary);
+    if (text) fputs(text, stdout);
+    fflush(stdout);
+    free(text);
+}
+
+void node_report_end(struct node *node, const struct parley_result *result, double accuracy,
+                     double loss)
+{
+    clear_drawn(node);
+    if (!result->agreed) {
+        if (node->own_path[0])
+            say_talk(node->settings, "left; this node's own model is in %s", node->own_path);
+        return;
+    }
+    char digest[DIGEST_TEXT_BYTES];
+    digest_text(result->view.digest, digest);
+    struct report_line line = {
+        .event = REPORT_AGREED,
+        .as.agreed = {.digest = digest,
+                      .held = result->view.held,
+                      .known = result->view.known,
+                      .generation = result->view.generation,
+                      .drift_before =
+                          result->view.drift_before >= 0 ? result->view.drift_before : NAN,
+                      .test_accuracy = accuracy,
+                      .test_loss = loss,
+                      .test_samples = node->task.load.test.count},
+    };
+    tell(node, &line, name_of(node));
+    if (node->json != stdout) print_summary(node, result, accuracy, loss, digest);
+}
+
+static const char *hint_of(int error)
+{
+    switch (error) {
+    case PARLEY_ENETWORK:
+        return "take another port with --listen, or port 0 for any free one";
+    case PARLEY_ENAME_TAKEN:
+        return "give each node a --name of its own";
+    case PARLEY_ENO_SEED:
+        return "check the addresses of --join, or leave --join-timeout out to wait for ever";
+    case PARLEY_EMISMATCH:
+        return "start all nodes with the same settings; `parley check` prints them";
+    case PARLEY_EDIVERGED:
+        return "try a smaller --lr";
+    case PARLEY_ENOT_WRITTEN:
+        return "make room, or choose another --out";
+    case PARLEY_ENO_AGREEMENT:
+        return "the nodes that are missing must be reachable for an agreement";
+    default:
+        return NULL;
+    }
+}
+
+void node_report_error(struct node *node, int error, const char *message)
+{
+    clear_drawn(node);
+    uv_mutex_lock(&node->error_lock);
+    if (!message[0]) message = node->error[0] ? node->error : parley_error_text(error);
+    struct report_line line = {
+        .event = REPORT_ERROR,
+        .as.error = {.code = parley_error_name(error), .message = message, .hint = hint_of(error)},
+    };
+    tell(node, &line, name_of(node));
+    if (!node->controlled || !node->json) {
+        say_error("%s", message);
+        if (line.as.error.hint) say_error("hint: %s", line.as.error.hint);
+    }
+    uv_mutex_unlock(&node->error_lock);
+}

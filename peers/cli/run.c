@@ -1,0 +1,205 @@
+/* run.c: `parley run`: N nodes on this machine as processes, watched until they agree.
+ *
+ *   start N nodes on free ports; tell each the addresses of all, as they become known; relay their
+ *   lines; carry out planned faults; when all are gone, judge, and say the summary
+ *
+ * A node that dies while training is the cluster's to bear. One that ends before any has trained
+ * ends the run: the others would wait for it for ever. The first signal asks the nodes to settle
+ * and agree, the second kills them. Should this process be killed, the nodes see their pipes end.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "control.h"
+
+enum { TICK_MS = 20, STATUS_SIGNAL = 128 };
+
+static bool has_trained(const struct run *run)
+{
+    return run->train_us > 0;
+}
+
+static void kill_all(struct run *run)
+{
+    run->ending = true;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        run->children[i].again = false;
+        child_signal(&run->children[i], SIGKILL);
+    }
+}
+
+/* What a node that ended by itself ended with. */
+static int error_of(const struct child *child)
+{
+    if (child->term_signal) return PARLEY_EFAIL;
+#define X(name, status, text)                                                                      \
+    if (strcmp(child->code, "PARLEY_E" #name) == 0) return PARLEY_E##name;
+    PARLEY_ERRORS(X)
+#undef X
+    return child->status ? PARLEY_EFAIL : 0;
+}
+
+static void failed_start(struct child *child)
+{
+    struct run *run = child->run;
+    run->failed = child->status || child->term_signal ? error_of(child) : PARLEY_EFAIL;
+    run_view_clear(run);
+    if (child->has_error) {
+        say_error("%s: %s", child->name, child->message);
+        if (child->hint[0]) say_error("hint: %s", child->hint);
+    } else if (child->term_signal)
+        say_error("%s was killed by signal %d before training began", child->name,
+                  child->term_signal);
+    else
+        say_error("%s ended with status %d before training began", child->name, child->status);
+    kill_all(run);
+}
+
+static void stop_watching(struct run *run)
+{
+    uv_close((uv_handle_t *)&run->timer, NULL);
+    uv_close((uv_handle_t *)&run->interrupt, NULL);
+    uv_close((uv_handle_t *)&run->terminate, NULL);
+}
+
+/* True if nothing runs any more but what is stopped for good. */
+static bool is_over(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (child->running && (!child->paused || child->resumes)) return false;
+        if (!child->running && child->handles > 0) return false; /* lines are still to be read */
+    }
+    return true;
+}
+
+void run_child_gone(struct child *child)
+{
+    struct run *run = child->run;
+    if (!run->ending && child->again && child->again_us == 0) {
+        if (child_start(child, true)) run->failed = PARLEY_EFAIL;
+        return;
+    }
+    if (!run->ending && !child->again && !has_trained(run)) failed_start(child);
+    if (!run->ending && has_trained(run) && !child->killed && child->term_signal)
+        run_say(run, "%s was killed by signal %d", child->name, child->term_signal);
+    if (!run->ending && !is_over(run)) return;
+    if (!run->ending) kill_all(run); /* those that are stopped for good */
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (run->children[i].handles > 0) return;
+    if (!uv_is_closing((uv_handle_t *)&run->timer)) stop_watching(run);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct run *run = handle->data;
+    run_view_clear(run);
+    if (run->asked++ == 0 && has_trained(run)) {
+        say_talk(run->settings, "stopping: the nodes settle and agree; again: end at once");
+        for (uint32_t i = 0; i < run->nodes; i++)
+            child_say(&run->children[i], CONTROL_STOP);
+        return;
+    }
+    for (uint32_t i = 0; i < run->nodes; i++)
+        child_signal(&run->children[i], SIGKILL);
+    _exit(STATUS_SIGNAL + number);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+    if (run->ending) return;
+    run_faults_advance(run);
+    run_view_draw(run);
+}
+
+/* ---- Set-up ---------------------------------------------------------------------------------- */
+
+static int open_json(struct run *run)
+{
+    const char *path = run->settings->json;
+    if (!path) return 0;
+    run->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (run->json) return 0;
+    say_error("--json: %s: %s", path, strerror(errno));
+    return PARLEY_EFAIL;
+}
+
+static int prepare(struct run *run)
+{
+    run->nodes = (uint32_t)run->settings->nodes;
+    run->children = calloc(run->nodes, sizeof *run->children);
+    if (!run->children) return PARLEY_ENOMEM;
+    size_t size = sizeof run->executable;
+    if (uv_exepath(run->executable, &size)) return PARLEY_EFAIL;
+    int error = settings_forward(run->settings, VERB_NODE, &run->forward, &run->forward_count);
+    /* Talk is ours; -v reaches the nodes by its level. */
+    for (size_t i = run->forward_count; !error && i-- > 0;)
+        if (strcmp(run->forward[i], "--quiet") == 0)
+            memmove(&run->forward[i], &run->forward[i + 1],
+                    (run->forward_count-- - i) * sizeof *run->forward);
+    if (!error) error = run_faults_init(run);
+    return error ? error : open_json(run);
+}
+
+static int start_all(struct run *run)
+{
+    uv_timer_init(&run->loop, &run->timer);
+    uv_signal_init(&run->loop, &run->interrupt);
+    uv_signal_init(&run->loop, &run->terminate);
+    run->timer.data = run->interrupt.data = run->terminate.data = run;
+    uv_signal_start(&run->interrupt, on_signal, SIGINT);
+    uv_signal_start(&run->terminate, on_signal, SIGTERM);
+    uv_timer_start(&run->timer, on_tick, TICK_MS, TICK_MS);
+    run->start_us = say_now_us();
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        run->children[i].run = run;
+        run->children[i].number = i;
+        snprintf(run->children[i].name, sizeof run->children[i].name, "n%" PRIu32, i);
+    }
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        int error = child_start(&run->children[i], false);
+        if (!error) continue;
+        kill_all(run);
+        return error;
+    }
+    return 0;
+}
+
+int run_command(const struct settings *settings)
+{
+    struct run *run = calloc(1, sizeof *run);
+    if (!run) return say_failure(PARLEY_ENOMEM, NULL);
+    run->settings = settings;
+    if (uv_loop_init(&run->loop)) {
+        free(run);
+        return say_failure(PARLEY_EFAIL, "no event loop");
+    }
+    int error = prepare(run);
+    if (!error) {
+        error = start_all(run);
+        if (error) stop_watching(run);
+        uv_run(&run->loop, UV_RUN_DEFAULT);
+        if (!error) error = run_view_end(run);
+    }
+    uv_loop_close(&run->loop);
+    for (uint32_t i = 0; run->children && i < run->nodes; i++) {
+        struct child *child = &run->children[i];
+        if (child->ledger.json) report_line_close(&child->ledger);
+        free(child->out.bytes);
+        free(child->err.bytes);
+    }
+    run_faults_close(run);
+    if (run->json && run->json != stdout) fclose(run->json);
+    free(run->children);
+    free(run->forward);
+    free(run);
+    return parley_error_status(error);
+}

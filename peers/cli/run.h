@@ -1,0 +1,118 @@
+/* run.h: one `parley run` (inside of peers/cli: run*.c).
+ *
+ * One thread, one libuv loop. A child is a node process of this very binary; it tells everything by
+ * JSON lines on its stdout, and obeys the lines of control.h on its stdin.
+ */
+#ifndef PARLEY_CLI_RUN_H
+#define PARLEY_CLI_RUN_H
+
+#include <stdio.h>
+#include <uv.h>
+
+#include "core/rng.h"
+#include "parley/config.h"
+#include "report/lines.h"
+#include "settings/settings.h"
+
+struct run;
+
+/* Gathers the bytes of a pipe into lines. */
+struct run_pipe {
+    uv_pipe_t handle;
+    char *bytes; /* owned */
+    size_t size, capacity;
+};
+
+struct child {
+    struct run *run;
+    char name[16];
+    uint32_t number;
+    uv_process_t process;
+    struct run_pipe out, err;
+    uv_pipe_t in;
+    unsigned handles; /* still open, of the four */
+    bool used;        /* was started at least once */
+    bool running;     /* the process is there */
+    bool paused;      /* by SIGSTOP, of ours */
+    bool resumes;     /* paused for a time only */
+    bool again;       /* to be started again once it is gone */
+    bool killed;      /* by a planned fault: its end is no surprise */
+    uint64_t again_us;
+    int status, term_signal; /* how the newest process ended */
+
+    /* As its lines told. */
+    char listen[PARLEY_ADDRESS_SIZE]; /* "": not listening */
+    char phase[16];
+    bool trained; /* its training began */
+    uint64_t step, steps_before;
+    double epoch, loss, drift, samples_per_s;
+    uint64_t live, exchanges, bytes_sent, bytes_before;
+    bool agreed;
+    char digest[80];
+    uint64_t known;
+    double drift_before, accuracy, test_loss;
+    struct report_line ledger; /* json NULL: none */
+    bool has_error;
+    char code[32], message[512], hint[256];
+};
+
+/* One planned fault under way, at one node. */
+struct plan {
+    const struct fault_spec *spec;
+    bool struck, ended;
+    uint64_t start_us;
+    double start_progress;
+    uint32_t *targets; /* [count], numbers of children; owned */
+    uint32_t count;
+};
+
+struct run {
+    const struct settings *settings;
+    uv_loop_t loop;
+    uv_timer_t timer;
+    uv_signal_t interrupt, terminate, resize;
+    struct child *children; /* [nodes]; owned */
+    uint32_t nodes;
+    char executable[4096];
+    char **forward; /* [forward_count]: arguments for every node; owned */
+    size_t forward_count;
+    FILE *json;
+    uint64_t start_us, train_us;    /* of the first process; when training began, 0: not yet */
+    uint64_t target_us;             /* when the target was reached; 0: not */
+    uint64_t samples, test_samples; /* of the training and test set */
+    uint64_t spoken_us;
+    unsigned drawn;     /* lines of the table that stand on the terminal */
+    struct plan *plans; /* [settings->faults.count]; owned */
+    struct rng rng;     /* who is hit */
+    int asked;          /* signals that asked for the end */
+    int failed;         /* PARLEY_E...: it never came to training */
+    bool ending;        /* all children are to go now */
+};
+
+/* run_child.c */
+int child_start(struct child *child, bool again);
+void child_say(struct child *child,
+               const char *line); /* a line of control.h, without its newline */
+void child_signal(struct child *child, int number);
+void child_close(struct child *child);
+void run_tell_seeds(struct run *run);
+
+/* run_fault.c */
+int run_faults_init(struct run *run);
+void run_faults_advance(struct run *run);
+void run_faults_close(struct run *run);
+
+/* run_view.c */
+double run_seconds(const struct run *run);
+double run_progress(const struct run *run);
+void run_say(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void run_tell(struct run *run, struct report_line *line);
+void run_relay(struct run *run, const char *line, size_t size);
+void run_view_draw(struct run *run);
+void run_view_clear(struct run *run);
+int run_view_end(struct run *run); /* judges, says the summary; 0 or PARLEY_E... */
+
+/* run.c: the process of a child has ended and its lines are read. */
+void run_child_gone(struct child *child);
+
+#endif

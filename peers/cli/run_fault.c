@@ -1,0 +1,150 @@
+/* run_fault.c: carries out --fault at processes: signals for kill and pause, a word for slow.
+ *
+ * WHEN and FOR are looked at every few milliseconds; a share of the budget is that of the cluster's
+ * progress as last told. Who "half of them" are is drawn by the seed when the fault strikes, from
+ * those that are there.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "control.h"
+#include "run.h"
+
+int run_faults_init(struct run *run)
+{
+    size_t count = run->settings->faults.count;
+    run->rng = rng_init(run->settings->seed, 0x6661756c74);
+    run->plans = calloc(count + 1, sizeof *run->plans);
+    if (!run->plans) return PARLEY_ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        run->plans[i].spec = &run->settings->faults.items[i];
+    return 0;
+}
+
+void run_faults_close(struct run *run)
+{
+    for (size_t i = 0; run->plans && i < run->settings->faults.count; i++)
+        free(run->plans[i].targets);
+    free(run->plans);
+}
+
+static uint32_t wanted(const struct run *run, const struct fault_spec *spec)
+{
+    if (spec->target == FAULT_NUMBER) return spec->number;
+    double share = round(spec->share * run->nodes);
+    return share < 1 ? 1 : (uint32_t)share;
+}
+
+/* Whom it hits; those that are gone are left out. */
+static void draw(struct run *run, struct plan *plan)
+{
+    const struct fault_spec *spec = plan->spec;
+    plan->count = 0;
+    plan->targets = calloc(run->nodes, sizeof *plan->targets);
+    if (!plan->targets) return;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (!child->running || child->paused) continue;
+        if (spec->target == FAULT_NAME && strcmp(child->name, spec->name) != 0) continue;
+        plan->targets[plan->count++] = i;
+    }
+    if (spec->target == FAULT_NAME) return;
+    uint32_t want = wanted(run, spec);
+    if (want > plan->count) want = plan->count;
+    for (uint32_t i = 0; i < want; i++) {
+        uint32_t other = i + rng_below(&run->rng, plan->count - i), kept = plan->targets[i];
+        plan->targets[i] = plan->targets[other];
+        plan->targets[other] = kept;
+    }
+    plan->count = want;
+}
+
+static void tell(struct run *run, const char *kind, const char *target)
+{
+    struct report_line line = {.event = REPORT_FAULT, .as.fault = {.kind = kind, .target = target}};
+    run_tell(run, &line);
+    run_say(run, "fault: %s %s", kind, target);
+}
+
+static void strike(struct run *run, struct plan *plan, struct child *child)
+{
+    char text[64];
+    switch (plan->spec->kind) {
+    case FAULT_KILL:
+    case FAULT_RESTART:
+        child->killed = true;
+        child->again = plan->spec->kind == FAULT_RESTART;
+        child->again_us = plan->spec->lasting.kind == FAULT_NEVER ? 0 : UINT64_MAX;
+        child_signal(child, SIGKILL);
+        break;
+    case FAULT_PAUSE:
+        child->paused = true;
+        child->resumes = plan->spec->lasting.kind == FAULT_TIME;
+        child_signal(child, SIGSTOP);
+        break;
+    case FAULT_SLOW:
+        snprintf(text, sizeof text, CONTROL_SLOW "%g", plan->spec->value);
+        child_say(child, text);
+        break;
+    default:
+        return;
+    }
+    tell(run, fault_kind_text(plan->spec->kind), child->name);
+}
+
+static void end(struct run *run, struct plan *plan, struct child *child)
+{
+    switch (plan->spec->kind) {
+    case FAULT_RESTART:
+        child->again_us = 0;
+        if (child->again && child->handles == 0) run_child_gone(child);
+        tell(run, "start", child->name);
+        break;
+    case FAULT_PAUSE:
+        if (!child->paused) return;
+        child->paused = false;
+        child_signal(child, SIGCONT);
+        tell(run, "resume", child->name);
+        break;
+    case FAULT_SLOW:
+        child_say(child, CONTROL_SLOW "1");
+        tell(run, "slow-end", child->name);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool is_due(const struct fault_moment *moment, uint64_t passed_us, double passed)
+{
+    if (moment->kind == FAULT_TIME) return passed_us >= moment->time_us;
+    return moment->kind == FAULT_BUDGET && passed >= moment->share;
+}
+
+void run_faults_advance(struct run *run)
+{
+    double progress = run_progress(run);
+    uint64_t now_us = say_now_us();
+    for (size_t i = 0; i < run->settings->faults.count; i++) {
+        struct plan *plan = &run->plans[i];
+        if (!plan->struck && is_due(&plan->spec->when, now_us - run->start_us, progress)) {
+            plan->struck = true;
+            plan->start_us = now_us;
+            plan->start_progress = progress;
+            draw(run, plan);
+            for (uint32_t k = 0; k < plan->count; k++)
+                strike(run, plan, &run->children[plan->targets[k]]);
+        }
+        if (plan->struck && !plan->ended &&
+            is_due(&plan->spec->lasting, now_us - plan->start_us,
+                   progress - plan->start_progress)) {
+            plan->ended = true;
+            for (uint32_t k = 0; k < plan->count; k++)
+                end(run, plan, &run->children[plan->targets[k]]);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+/* run_view.c: what `parley run` shows and says: the relayed lines, the live table, the summary.
+ *
+ * On a terminal the table is redrawn in place at the bottom and lines are put in above it;
+ * elsewhere a line stands for it now and then.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "report/mass.h"
+#include "report/summary.h"
+#include "report/table.h"
+#include "run.h"
+
+enum {
+    DRAW_US = 100000,
+    QUICK_US = 1000000,
+    SLOW_US = 5000000,
+    QUICK_UNTIL_US = 3000000,
+    ROWS_MAX = 24
+};
+
+double run_seconds(const struct run *run)
+{
+    return (double)(say_now_us() - run->start_us) / 1e6;
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+void run_relay(struct run *run, const char *line, size_t size)
+{
+    if (!run->json) return;
+    fwrite(line, 1, size, run->json);
+    fputc('\n', run->json);
+    fflush(run->json);
+}
+
+void run_tell(struct run *run, struct report_line *line)
+{
+    line->t = run_seconds(run);
+    char *text = report_line_text(line);
+    if (text) run_relay(run, text, strcspn(text, "\n"));
+    free(text);
+}
+
+void run_view_clear(struct run *run)
+{
+    if (run->drawn > 0) fprintf(stderr, "\033[%uA\033[J", run->drawn);
+    run->drawn = 0;
+}
+
+void run_say(struct run *run, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    if (run->settings->level < LEVEL_INFO) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    run_view_clear(run);
+    fprintf(stderr, "%7.2f s  %s\n", run_seconds(run), text);
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+static double epoch_of(const struct run *run)
+{
+    double epoch = 0;
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (run->children[i].epoch > epoch) epoch = run->children[i].epoch;
+    return epoch;
+}
+
+/* Of the budget; with several, of the one that is nearest to its end. */
+double run_progress(const struct run *run)
+{
+    const struct settings *s = run->settings;
+    double progress = 0, steps = 0, count = 0;
+    if (s->epochs > 0) progress = epoch_of(run) / s->epochs;
+    for (uint32_t i = 0; s->steps > 0 && i < run->nodes; i++) {
+        if (!run->children[i].running) continue;
+        steps += (double)run->children[i].step;
+        count++;
+    }
+    if (count > 0) progress = fmax(progress, steps / count / (double)s->steps);
+    if (s->time_us > 0 && run->train_us > 0)
+        progress = fmax(progress, (double)(say_now_us() - run->train_us) / (double)s->time_us);
+    return fmin(progress, 1);
+}
+
+static const char *state_of(const struct child *child)
+{
+    if (child->paused) return "paused";
+    if (child->running) return child->phase;
+    return child->agreed ? "done" : child->again ? "down" : "dead";
+}
+
+static bool draw_table(struct run *run)
+{
+    struct table_row *rows = calloc(run->nodes, sizeof *rows);
+    if (!rows) return false;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        rows[i] = (struct table_row){
+            .node = child->name,
+            .pid = child->running ? (uint64_t)child->process.pid : 0,
+            .state = state_of(child),
+            .step = child->step,
+            .progress = run_progress(run),
+            .loss = child->loss,
+            .drift = child->drift,
+            .samples_per_s = child->samples_per_s,
+            .live = child->live,
+        };
+    }
+    struct table table = {
+        .rows = rows,
+        .count = run->nodes,
+        .rows_max = ROWS_MAX,
+        .columns = say_columns(),
+        .color = say_color(run->settings, STDERR_FILENO),
+    };
+    char *text = table_text(&table);
+    free(rows);
+    if (!text) return false;
+    run_view_clear(run);
+    fputs(text, stderr);
+    for (const char *c = text; *c; c++)
+        run->drawn += *c == '\n';
+    free(text);
+    return true;
+}
+
+static void say_plain(struct run *run)
+{
+    struct table_plain plain = {
+        .t = run_seconds(run),
+        .nodes = run->nodes,
+        .epoch = epoch_of(run),
+        .drift = NAN,
+        .progress = run_progress(run),
+    };
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (!child->running || child->paused) continue;
+        plain.live++;
+        plain.samples_per_s += child->samples_per_s;
+        if (isfinite(child->drift) && !(child->drift < plain.drift)) plain.drift = child->drift;
+        if (!isfinite(child->loss)) continue;
+        plain.loss += child->loss;
+        told++;
+    }
+    plain.loss = told > 0 ? plain.loss / told : NAN;
+    char *text = table_plain_text(&plain);
+    if (text) fputs(text, stderr);
+    free(text);
+}
+
+void run_view_draw(struct run *run)
+{
+    uint64_t now_us = say_now_us();
+    bool in_place = say_in_place(run->settings);
+    uint64_t wait_us = now_us < run->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
+    if (in_place) wait_us = DRAW_US;
+    if (!say_progress(run->settings)) return;
+    if (now_us < (run->spoken_us ? run->spoken_us : run->start_us) + wait_us) return;
+    run->spoken_us = now_us;
+    if (!in_place || !draw_table(run)) say_plain(run);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void add_child(const struct child *child, struct report_summary *sum, const char **digest)
+{
+    sum->steps += child->steps_before + child->step;
+    sum->bytes_sent += child->bytes_before + child->bytes_sent;
+    if (child->ledger.json) {
+        sum->exchanges += child->ledger.as.ledger.committed;
+        sum->exchanges_dropped += child->ledger.as.ledger.dropped;
+    }
+    /* Live is who came to an end of its own. */
+    if (!child->term_signal && child->used && !child->killed) sum->live++;
+    if (!child->agreed) return;
+    sum->agreed++;
+    if (child->known > sum->known) sum->known = child->known;
+    sum->drift_before = fmax(sum->drift_before, child->drift_before);
+    sum->worst_accuracy = fmin(sum->worst_accuracy, child->accuracy);
+    if (!*digest) {
+        *digest = child->digest;
+        sum->test_accuracy = child->accuracy;
+        sum->test_loss = child->test_loss;
+    }
+    sum->digest =
+        sum->agreed == 1 || (sum->digest && strcmp(*digest, child->digest) == 0) ? *digest : NULL;
+}
+
+static void add_mass(const struct run *run, struct report_summary *sum)
+{
+    const struct report_ledger **ledgers = calloc(run->nodes, sizeof *ledgers);
+    size_t count = 0;
+    if (!ledgers) return;
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (run->children[i].ledger.json) ledgers[count++] = &run->children[i].ledger.as.ledger;
+    struct mass_account account = mass_account(ledgers, count);
+    sum->mass_error = account.error;
+    sum->mass_dropped = account.skipped;
+    free(ledgers);
+}
+
+/* The first error that a node ended with. */
+static int first_error(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (child->killed || child->term_signal || child->status == 0) continue;
+        if (child->has_error) say_error("%s: %s", child->name, child->message);
+        if (child->hint[0]) say_error("hint: %s", child->hint);
+#define X(name, status_, text)                                                                     \
+    if (strcmp(child->code, "PARLEY_E" #name) == 0) return PARLEY_E##name;
+        PARLEY_ERRORS(X)
+#undef X
+        return PARLEY_EFAIL;
+    }
+    return 0;
+}
+
+static void print_summary(const struct run *run, const struct report_summary *sum)
+{
+    struct summary summary = {
+        .agreed = sum->agreed,
+        .nodes = sum->live,
+        .digest = sum->digest,
+        .drift = sum->digest ? 0 : sum->drift_before,
+        .accuracy = sum->test_accuracy,
+        .loss = sum->test_loss,
+        .test_samples = run->test_samples,
+        .epochs = sum->epochs,
+        .steps = sum->steps,
+        .wall_s = sum->wall_s,
+        .exchanges = sum->exchanges,
+        .bytes_sent = sum->bytes_sent,
+        .path = sum->ok ? run->settings->out : NULL,
+    };
+    char *text = summary_text(&summary);
+    if (text) fputs(text, stdout);
+    fflush(stdout);
+    free(text);
+}
+
+int run_view_end(struct run *run)
+{
+    struct report_line line = {.event = REPORT_SUMMARY};
+    struct report_summary *sum = &line.as.summary;
+    const char *digest = NULL;
+    if (run->drawn > 0) draw_table(run);
+    sum->nodes = run->nodes;
+    sum->strategy = run->settings->strategy == STRATEGY_GOSSIP ? "gossip" : "none";
+    sum->test_accuracy = sum->test_loss = sum->worst_accuracy = NAN;
+    for (uint32_t i = 0; i < run->nodes; i++)
+        add_child(&run->children[i], sum, &digest);
+    add_mass(run, sum);
+    int error = run->failed ? run->failed : first_error(run);
+    if (!error && (sum->agreed < sum->live || sum->agreed == 0 || !sum->digest))
+        error = PARLEY_ENO_AGREEMENT;
+    sum->ok = !error;
+    sum->epochs = epoch_of(run);
+    sum->samples = sum->steps * run->settings->batch;
+    sum->wall_s = run_seconds(run);
+    sum->time_to_target_s = run->target_us ? (double)(run->target_us - run->start_us) / 1e6 : NAN;
+    run_tell(run, &line);
+    if (run->json != stdout && !run->failed) print_summary(run, sum);
+    if (error == PARLEY_ENO_AGREEMENT)
+        say_error("%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed, sum->live);
+    return error;
+}

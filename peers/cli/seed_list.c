@@ -1,0 +1,88 @@
+/* seed_list.c: see seed_list.h. */
+#include "seed_list.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read_file.h"
+
+static void add(struct seed_list *list, const char *host, bool v6, unsigned port)
+{
+    char text[PARLEY_ADDRESS_SIZE];
+    int length = snprintf(text, sizeof text, v6 ? "[%s]:%u" : "%s:%u", host, port);
+    if (length >= (int)sizeof text || list->count == PARLEY_SEEDS_MAX) return;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (strcmp(list->text[i], text) == 0) return;
+    strcpy(list->text[list->count], text);
+    list->items[list->count] = list->text[list->count];
+    list->count++;
+}
+
+/* Every address of the name. */
+static void add_dns(struct seed_list *list, const struct units_address *address)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    list->asks_dns = true;
+    if (getaddrinfo(address->host, NULL, &hints, &found)) {
+        add(list, address->host, address->v6, address->port);
+        return;
+    }
+    for (const struct addrinfo *at = found; at; at = at->ai_next) {
+        char host[64];
+        if (!getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST))
+            add(list, host, at->ai_family == AF_INET6, address->port);
+    }
+    freeaddrinfo(found);
+}
+
+static int add_file(struct seed_list *list, const char *path, char *why, size_t why_size);
+
+static int add_seed(struct seed_list *list, const struct seed *seed, char *why, size_t why_size)
+{
+    if (seed->kind == SEED_FILE) return add_file(list, seed->path, why, why_size);
+    if (seed->kind == SEED_DNS)
+        add_dns(list, &seed->address);
+    else
+        add(list, seed->address.host, seed->address.v6, seed->address.port);
+    return 0;
+}
+
+/* Files hold no @FILE: the parser refuses it, so this goes one level deep. */
+static int add_file(struct seed_list *list, const char *path, char *why, size_t why_size)
+{
+    struct seeds seeds = {0};
+    units_why clause = "";
+    uint8_t *bytes;
+    size_t size;
+    int error = read_file(path, SEEDS_FILE_BYTES_MAX, &bytes, &size, why, why_size);
+    if (error) return error == PARLEY_EDATA ? PARLEY_EUSAGE : error;
+    error = seeds_add_file(&seeds, (const char *)bytes, size, clause);
+    if (error) snprintf(why, why_size, "%s: %s", path, clause);
+    for (size_t i = 0; !error && i < seeds.count; i++)
+        error = add_seed(list, &seeds.items[i], why, why_size);
+    seeds_close(&seeds);
+    free(bytes);
+    return error;
+}
+
+int seed_list_make(struct seed_list *list, const struct settings *settings, char *why,
+                   size_t why_size)
+{
+    int error = 0;
+    list->count = 0;
+    list->asks_dns = false;
+    for (size_t i = 0; !error && i < settings->join.count; i++)
+        error = add_seed(list, &settings->join.items[i], why, why_size);
+    if (!error && settings->peers_file) error = add_file(list, settings->peers_file, why, why_size);
+    return error;
+}
+
+bool seed_list_equal(const struct seed_list *a, const struct seed_list *b)
+{
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (strcmp(a->text[i], b->text[i]) != 0) return false;
+    return true;
+}
