@@ -9,6 +9,7 @@
 
 #include "address.h"
 #include "conn.h"
+#include "prompt.h"
 #include "quiet.h"
 
 /* How late a TICK must be for the loop to read all there is before it. */
@@ -221,6 +222,7 @@ static void on_check(uv_check_t *check)
 
 static void run(void *argument)
 {
+    prompt_thread(100);
     struct loop *loop = argument;
     uv_update_time(&loop->uv);
     struct parley_event event = {.type = PARLEY_EVENT_START};

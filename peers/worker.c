@@ -1,6 +1,7 @@
 /* worker.c: see worker.h. */
 #include "worker.h"
 
+#include "prompt.h"
 #include "quiet.h"
 
 static void carry(struct worker *worker, struct op *op)
@@ -15,6 +16,7 @@ static void carry(struct worker *worker, struct op *op)
 
 static void run(void *argument)
 {
+    prompt_thread(200);
     struct worker *worker = argument;
     for (;;) {
         uv_mutex_lock(&worker->box.lock);

@@ -21,7 +21,7 @@
 #include "core/state.h"
 
 enum {
-    FRESH_STEPS = 1,
+    FRESH_STEPS = 16, /* where cores are scarce, a boundary may be that far away */
     CONNECT_US = 1000000,
     BUSY_RETRY_US = 1000,
     NOBODY_RETRY_US = 20000,

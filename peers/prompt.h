@@ -1,0 +1,16 @@
+/* prompt.h: threads that wait most of the time and should run at once when woken.
+ *
+ * The loop and the worker run for microseconds between long waits, next to trainers that always
+ * run. Linux lets whoever runs end its time slice (about 3 ms) before a woken thread has its turn,
+ * unless that one asked for a shorter slice (Linux 6.12 and later; elsewhere nothing changes). It
+ * gets no larger share of the processor by that.
+ */
+#ifndef PARLEY_PEERS_PROMPT_H
+#define PARLEY_PEERS_PROMPT_H
+
+#include <stdint.h>
+
+/* Asks for the calling thread. */
+void prompt_thread(uint32_t slice_us);
+
+#endif
