@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "durable.h"
 #include "file/model_file.h"
 #include "file/record.h"
 #include "load.h"
@@ -25,9 +24,11 @@
 
 enum { BATCH = 256 };
 
+#define FILE_BYTES_MAX (UINT64_C(16) << 30)
+
 struct opened {
     const char *path;
-    const void *map;
+    uint8_t *bytes; /* owned */
     size_t size;
     struct model_file file;
 };
@@ -37,12 +38,11 @@ static int open_model(struct opened *opened, const char *path, char *why, size_t
     char reason[400];
     memset(opened, 0, sizeof *opened);
     opened->path = path;
-    opened->map = durable_map(path, &opened->size, why, why_size);
-    if (!opened->map) return PARLEY_EDATA;
-    int error = model_file_open(&opened->file, opened->map, opened->size, reason, sizeof reason);
+    int error = read_file(path, FILE_BYTES_MAX, &opened->bytes, &opened->size, why, why_size);
+    if (error) return error;
+    error = model_file_open(&opened->file, opened->bytes, opened->size, reason, sizeof reason);
     if (!error) return 0;
-    durable_unmap(opened->map, opened->size);
-    opened->map = NULL;
+    free(opened->bytes);
     snprintf(why, why_size, "%s: %s", path,
              error == PARLEY_ENOMEM ? parley_error_text(error) : reason);
     return error;
@@ -50,9 +50,8 @@ static int open_model(struct opened *opened, const char *path, char *why, size_t
 
 static void close_model(struct opened *opened)
 {
-    if (!opened->map) return;
     model_file_close(&opened->file);
-    durable_unmap(opened->map, opened->size);
+    free(opened->bytes);
 }
 
 /* ---- inspect --------------------------------------------------------------------------------- */
@@ -158,7 +157,7 @@ static int verify(const struct opened *opened, bool json, char *why, size_t why_
     }
     error = load_record(opened->path, &record, &found, why, why_size);
     if (error || !found) goto out;
-    error = digest_bytes(opened->map, opened->size, whole);
+    error = digest_bytes(opened->bytes, opened->size, whole);
     if (!error)
         error = record_match(&record, opened->file.meta.digest, whole, opened->file.meta.run,
                              reason, sizeof reason);

@@ -35,7 +35,8 @@ struct node {
     struct parley_options options;
     float *vectors; /* [1 + states][parameters] in one block; owned */
     float *x, *state[2];
-    FILE *json; /* NULL: none */
+    FILE *json;                  /* NULL: none */
+    char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
     struct seed_list seeds;
     struct node_control control;
     uint64_t start_us;   /* `t` counts from here */
