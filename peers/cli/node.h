@@ -55,7 +55,7 @@ struct node {
     double rate;                    /* samples a second, of the newest progress line */
     bool drawn;                     /* a line that is redrawn in place stands on the terminal */
     uv_mutex_t error_lock;
-    char error[320]; /* the newest error that was logged */
+    char cause[320], error[320]; /* the first and the newest error that were logged */
 };
 
 /* node_report.c */
