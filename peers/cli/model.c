@@ -219,10 +219,10 @@ static int evaluate(const struct opened *opened, const struct settings *settings
         memcpy(x, file->x, file->n * sizeof *x);
         trainer_evaluate(trainer, x, &test, &accuracy, &loss);
         if (settings->json_stdout && isfinite(loss))
-            printf("{\"accuracy\":%.17g,\"loss\":%.17g,\"samples\":%" PRIu32 "}\n", accuracy, loss,
+            printf("{\"accuracy\":%.15g,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n", accuracy, loss,
                    test.count);
         else if (settings->json_stdout)
-            printf("{\"accuracy\":%.17g,\"loss\":null,\"samples\":%" PRIu32 "}\n", accuracy,
+            printf("{\"accuracy\":%.15g,\"loss\":null,\"samples\":%" PRIu32 "}\n", accuracy,
                    test.count);
         else
             printf("accuracy  %.4f on %" PRIu32 " test samples    loss %.4f\n", accuracy,
