@@ -1,6 +1,7 @@
 /* handoff.c: see handoff.h. */
 #include "handoff.h"
 
+#include <sched.h>
 #include <string.h>
 
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers)
@@ -100,6 +101,9 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
                      struct parley_turn *turn)
 {
     bool stepped = step && step->steps > 0;
+    /* Where trainers share a core, turns of a step and not of a time slice: an exchange waits for a
+     * boundary of both its nodes. Alone on its core, a trainer goes on at once. */
+    if (stepped) sched_yield();
     handoff->step_end_us = uv_hrtime() / 1000;
     if (handoff->going && !stepped) handoff->credit++; /* allowed, not made: still to be made */
     if (stepped) report(handoff, step, handoff->step_end_us);

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Real data, three seeds: several nodes reach what one node reaches with the same samples.
+# The bounds are those of the README; 0.4 and 2 points are the means over the seeds.
+data=${PARLEY_TEST_DATA:-}
+if [ ! -e "$data/mnist/train-images-idx3-ubyte.gz" ]; then
+    echo "SKIPPED: PARLEY_TEST_DATA names no folder with mnist in it"
+    exit 77
+fi
+parley=$1 data=$data/mnist exec python3 - <<'PYTHON'
+import json, os, subprocess, sys, tempfile
+
+def run(seed, nodes, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        lines = os.path.join(folder, "lines.json")
+        done = subprocess.run(
+            [os.environ["parley"], "run", "--nodes", str(nodes), "--data",
+             "idx:" + os.environ["data"], "--model", "mlp:256,128", "--epochs", "4", "--seed",
+             str(seed), "--out", os.path.join(folder, "model"), "--json", lines, *options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        summary = json.loads(open(lines).read().splitlines()[-1])
+    if done.returncode != 0 or not summary["ok"] or summary["agreed"] != nodes:
+        sys.exit("%d nodes, seed %d: status %d\n%s" % (nodes, seed, done.returncode, done.stderr))
+    if nodes > 1 and not summary["mass_error"] <= 1e-6:
+        sys.exit("%d nodes, seed %d: mass error %r" % (nodes, seed, summary["mass_error"]))
+    return summary["test_accuracy"]
+
+def mean(*what):
+    got = [run(seed, *what) for seed in (1, 2, 3)]
+    print(" ".join(map(str, what)), "nodes:", " ".join("%.4f" % a for a in got), flush=True)
+    return sum(got) / len(got)
+
+one, two, four, eight = mean(1), mean(2), mean(4), mean(8)
+skewed = mean(8, "--partition", "dirichlet:0.1")
+bad = []
+for nodes, accuracy in ((2, two), (4, four), (8, eight)):
+    if accuracy < 0.975:
+        bad.append("%d nodes: %.4f is below 0.975" % (nodes, accuracy))
+    if accuracy < one - 0.004:
+        bad.append("%d nodes: %.4f is more than 0.4 points below %.4f" % (nodes, accuracy, one))
+if skewed < one - 0.02:
+    bad.append("dirichlet:0.1: %.4f is more than 2 points below %.4f" % (skewed, one))
+sys.exit("\n".join(bad) or 0)
+PYTHON
