@@ -1,6 +1,256 @@
+/* model.c: `parley model inspect|eval|verify FILE`: a saved model.
+ *
+ *   inspect  what the file says about itself, and its tensors
+ *   verify   recomputes the digest and, where its record stands beside it, the agreement's
+ *   eval     accuracy on the test data of --test or --data
+ *
+ * A file that is no model, is cut short or does not match its digest ends with status 7.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "cli.h"
+#include "file/model_file.h"
+#include "file/record.h"
+#include "load.h"
+#include "read_file.h"
+#include "report/text.h"
+#include "train/trainer.h"
+
+enum { BATCH = 256 };
+
+#define FILE_BYTES_MAX (UINT64_C(16) << 30)
+
+struct opened {
+    const char *path;
+    uint8_t *bytes; /* owned */
+    size_t size;
+    struct model_file file;
+};
+
+static int open_model(struct opened *opened, const char *path, char *why, size_t why_size)
+{
+    char reason[400];
+    memset(opened, 0, sizeof *opened);
+    opened->path = path;
+    int error = read_file(path, FILE_BYTES_MAX, &opened->bytes, &opened->size, why, why_size);
+    if (error) return error;
+    error = model_file_open(&opened->file, opened->bytes, opened->size, reason, sizeof reason);
+    if (!error) return 0;
+    free(opened->bytes);
+    snprintf(why, why_size, "%s: %s", path,
+             error == PARLEY_ENOMEM ? parley_error_text(error) : reason);
+    return error;
+}
+
+static void close_model(struct opened *opened)
+{
+    model_file_close(&opened->file);
+    free(opened->bytes);
+}
+
+/* ---- inspect --------------------------------------------------------------------------------- */
+
+static void print_tensor(const struct tensor *tensor, const char *format)
+{
+    char shape[64];
+    size_t at = 0;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        at += (size_t)snprintf(shape + at, sizeof shape - at, i ? ",%" PRIu32 : "%" PRIu32,
+                               tensor->shape[i]);
+    printf(format, tensor->name, shape, tensor->count);
+}
+
+static int inspect(const struct opened *opened, bool json)
+{
+    const struct model_meta *meta = &opened->file.meta;
+    char digest[DIGEST_TEXT_BYTES];
+    digest_text(meta->digest, digest);
+    if (json) {
+        printf("{\"model\":\"%s\",\"data\":\"%s\",\"parameters\":%zu,\"features\":%" PRIu32
+               ",\"classes\":%" PRIu32 ",\"run\":\"%016" PRIx64
+               "\",\"digest\":\"%s\",\"tensors\":[",
+               meta->model, meta->data, opened->file.n, meta->features, meta->classes, meta->run,
+               digest);
+        for (uint32_t i = 0; i < opened->file.tensor_count; i++) {
+            if (i) printf(",");
+            print_tensor(&opened->file.tensors[i],
+                         "{\"name\":\"%s\",\"shape\":[%s],\"count\":%zu}");
+        }
+        printf("]}\n");
+        return 0;
+    }
+    printf("model       %s, %zu parameters\n", meta->model[0] ? meta->model : "a vector",
+           opened->file.n);
+    if (meta->features)
+        printf("inputs      %" PRIu32 " values, %" PRIu32 " classes, data %s\n", meta->features,
+               meta->classes, meta->data);
+    printf("run         %016" PRIx64 "\ndigest      %s\n", meta->run, digest);
+    for (uint32_t i = 0; i < opened->file.tensor_count; i++)
+        print_tensor(&opened->file.tensors[i], "%-24s [%s]  %zu\n");
+    return 0;
+}
+
+/* ---- verify ---------------------------------------------------------------------------------- */
+
+static int load_record(const char *path, struct record *record, bool *found, char *why,
+                       size_t why_size)
+{
+    char name[4096], reason[200];
+    uint8_t *bytes;
+    size_t size;
+    snprintf(name, sizeof name, "%s.agreement.json", path);
+    *found = access(name, F_OK) == 0;
+    if (!*found) return 0;
+    int error = read_file(name, RECORD_BYTES_MAX, &bytes, &size, why, why_size);
+    if (error) return error;
+    error = record_decode(record, bytes, size, reason, sizeof reason);
+    if (error) snprintf(why, why_size, "%.256s: %s", name, reason);
+    free(bytes);
+    return error;
+}
+
+static void print_verified(const struct opened *opened, const struct record *record, bool found,
+                           bool json)
+{
+    char digest[DIGEST_TEXT_BYTES];
+    digest_text(opened->file.meta.digest, digest);
+    if (json) {
+        printf("{\"ok\":true,\"digest\":\"%s\",\"record\":%s", digest, found ? "true" : "false");
+        if (found)
+            printf(",\"held\":%" PRIu32 ",\"live\":%" PRIu32 ",\"known\":%" PRIu32
+                   ",\"cause\":\"%s\"",
+                   record->held, record->live, record->known, record->cause);
+        printf("}\n");
+        return;
+    }
+    printf("digest      %s, as the file says\n", digest);
+    if (!found) {
+        printf("agreement   no record beside it (%s.agreement.json)\n", opened->path);
+        return;
+    }
+    printf("agreement   held by %" PRIu32 " of %" PRIu32 " live nodes, %" PRIu32
+           " known; ended by %s; written by %s\n",
+           record->held, record->live, record->known, record->cause, record->node);
+    for (uint32_t i = 0; i < record->member_count; i++)
+        printf("  %-20s %s%s%s\n", record->members[i].name,
+               record->members[i].live ? "live" : "not live",
+               record->members[i].held ? ", held it" : "",
+               record->members[i].locked ? ", locked it" : "");
+}
+
+static int verify(const struct opened *opened, bool json, char *why, size_t why_size)
+{
+    struct record record = {0};
+    uint8_t whole[DIGEST_BYTES];
+    char reason[400] = "";
+    bool found = false;
+    int error = model_file_verify(&opened->file, reason, sizeof reason);
+    if (error) {
+        snprintf(why, why_size, "%s: %s", opened->path, reason);
+        return error;
+    }
+    error = load_record(opened->path, &record, &found, why, why_size);
+    if (error || !found) goto out;
+    error = digest_bytes(opened->bytes, opened->size, whole);
+    if (!error)
+        error = record_match(&record, opened->file.meta.digest, whole, opened->file.meta.run,
+                             reason, sizeof reason);
+    if (error) snprintf(why, why_size, "%s.agreement.json: %s", opened->path, reason);
+out:
+    if (!error) print_verified(opened, &record, found, json);
+    if (found) record_close(&record);
+    return error;
+}
+
+/* ---- eval ------------------------------------------------------------------------------------ */
+
+/* The inputs are scaled as the model's were. */
+static int scale_as(struct dataset *set, const struct model_file *file, char *why, size_t why_size)
+{
+    uint32_t n = set->bytes ? 1 : set->features;
+    if (set->features != file->meta.features || n != file->meta.scaling) {
+        snprintf(why, why_size,
+                 "the data have %" PRIu32 " values a sample, the model takes %" PRIu32,
+                 set->features, file->meta.features);
+        return PARLEY_EDATA;
+    }
+    free(set->shift);
+    free(set->scale);
+    set->shift = malloc(n * sizeof *set->shift);
+    set->scale = malloc(n * sizeof *set->scale);
+    if (!set->shift || !set->scale) return PARLEY_ENOMEM;
+    memcpy(set->shift, file->shift, n * sizeof *set->shift);
+    memcpy(set->scale, file->scale, n * sizeof *set->scale);
+    set->classes = file->meta.classes;
+    return 0;
+}
+
+static int evaluate(const struct opened *opened, const struct settings *settings, char *why,
+                    size_t why_size)
+{
+    const struct model_file *file = &opened->file;
+    struct dataset test = {0};
+    struct trainer *trainer = NULL;
+    struct trainer_options options = {
+        .model = file->meta.model, .optimizer = "sgd", .schedule = "constant", .batch = BATCH};
+    if (!file->meta.model[0] || file->meta.classes == 0) {
+        snprintf(why, why_size, "%s: a bare vector can't be tried on data", opened->path);
+        return PARLEY_EDATA;
+    }
+    float *x = malloc(file->n * sizeof *x);
+    int error = x ? 0 : PARLEY_ENOMEM;
+    if (!error)
+        error = load_test(&test, settings->data, settings->test, file->meta.classes, why, why_size);
+    if (!error) error = scale_as(&test, file, why, why_size);
+    if (!error) error = trainer_new(&trainer, &options, &test, why, why_size);
+    if (!error && trainer_parameters(trainer) != file->n) {
+        snprintf(why, why_size, "%s: %zu parameters are not those of %s", opened->path, file->n,
+                 file->meta.model);
+        error = PARLEY_EDATA;
+    }
+    if (!error) {
+        double accuracy, loss;
+        memcpy(x, file->x, file->n * sizeof *x);
+        trainer_evaluate(trainer, x, &test, &accuracy, &loss);
+        if (settings->json_stdout && isfinite(loss))
+            printf("{\"accuracy\":%.15g,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n", accuracy, loss,
+                   test.count);
+        else if (settings->json_stdout)
+            printf("{\"accuracy\":%.15g,\"loss\":null,\"samples\":%" PRIu32 "}\n", accuracy,
+                   test.count);
+        else
+            printf("accuracy  %.4f on %" PRIu32 " test samples    loss %.4f\n", accuracy,
+                   test.count, loss);
+    }
+    trainer_free(trainer);
+    dataset_close(&test);
+    free(x);
+    return error;
+}
+
 int model_command(const struct settings *settings)
 {
-    (void)settings;
-    return 1;
+    struct opened opened;
+    char why[512] = "";
+    const char *action = settings->operands[0];
+    int error = open_model(&opened, settings->operands[1], why, sizeof why);
+    if (error) return say_failure(error, why);
+    if (strcmp(action, "inspect") == 0)
+        error = inspect(&opened, settings->json_stdout);
+    else if (strcmp(action, "verify") == 0)
+        error = verify(&opened, settings->json_stdout, why, sizeof why);
+    else
+        error = evaluate(&opened, settings, why, sizeof why);
+    close_model(&opened);
+    if (fflush(stdout) == EOF && !error) {
+        snprintf(why, sizeof why, "stdout: %s", strerror(errno));
+        error = PARLEY_EFAIL;
+    }
+    return error ? say_failure(error, why) : 0;
 }

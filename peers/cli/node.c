@@ -67,12 +67,27 @@ static int open_node(struct node *node, char *why, size_t why_size)
     return error;
 }
 
+/* "host-3f2a": short enough for a table, and unlike another node's of the same machine. */
+static void draw_name(char name[PARLEY_NAME_SIZE])
+{
+    char host[64] = "";
+    uint16_t drawn = 0;
+    if (gethostname(host, sizeof host - 1)) strcpy(host, "node");
+    host[strcspn(host, ".")] = 0;
+    uv_random(NULL, NULL, &drawn, sizeof drawn, 0, NULL);
+    snprintf(name, PARLEY_NAME_SIZE, "%.20s-%04x", host, drawn);
+}
+
 static int prepare(struct node *node, char *why, size_t why_size)
 {
     int error = seed_list_make(&node->seeds, node->settings, why, why_size);
     if (!error) error = task_init(&node->task, node->settings, why, why_size);
     if (error) return error;
     task_options(&node->task, &node->options);
+    if (!node->settings->name) {
+        draw_name(node->name);
+        node->options.config.name = node->name;
+    }
     error = make_vectors(node);
     return error ? error : open_node(node, why, why_size);
 }

@@ -35,7 +35,8 @@ struct node {
     struct parley_options options;
     float *vectors; /* [1 + states][parameters] in one block; owned */
     float *x, *state[2];
-    FILE *json; /* NULL: none */
+    FILE *json;                  /* NULL: none */
+    char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
     struct seed_list seeds;
     struct node_control control;
     uint64_t start_us;   /* `t` counts from here */
@@ -54,7 +55,7 @@ struct node {
     double rate;                    /* samples a second, of the newest progress line */
     bool drawn;                     /* a line that is redrawn in place stands on the terminal */
     uv_mutex_t error_lock;
-    char error[320]; /* the newest error that was logged */
+    char cause[320], error[320]; /* the first and the newest error that were logged */
 };
 
 /* node_report.c */

@@ -260,7 +260,8 @@ static void on_log(struct node *node, enum parley_log level, const char *text)
 {
     if (level == PARLEY_LOG_ERROR) {
         uv_mutex_lock(&node->error_lock);
-        snprintf(node->error, sizeof node->error, "%s", text);
+        char *to = node->cause[0] ? node->error : node->cause;
+        snprintf(to, sizeof node->error, "%s", text);
         uv_mutex_unlock(&node->error_lock);
     }
     /* What went wrong is said once, at the end. */
@@ -361,7 +362,10 @@ void node_report_error(struct node *node, int error, const char *message)
 {
     clear_drawn(node);
     uv_mutex_lock(&node->error_lock);
-    if (!message[0]) message = node->error[0] ? node->error : parley_error_text(error);
+    /* What failed on disk was logged first, what followed from it last. */
+    const char *logged =
+        error == PARLEY_ENOT_WRITTEN || !node->error[0] ? node->cause : node->error;
+    if (!message[0]) message = logged[0] ? logged : parley_error_text(error);
     struct report_line line = {
         .event = REPORT_ERROR,
         .as.error = {.code = parley_error_name(error), .message = message, .hint = hint_of(error)},

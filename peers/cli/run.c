@@ -31,6 +31,7 @@ static void kill_all(struct run *run)
     run->ending = true;
     for (uint32_t i = 0; i < run->nodes; i++) {
         run->children[i].again = false;
+        if (run->children[i].running) run->children[i].killed = true;
         child_signal(&run->children[i], SIGKILL);
     }
 }
@@ -69,12 +70,20 @@ static void stop_watching(struct run *run)
     uv_close((uv_handle_t *)&run->terminate, NULL);
 }
 
-/* True if nothing runs any more but what is stopped for good. */
+/* True for a node that came back too late to get in: it would wait for the others for ever. */
+static bool is_stranded(const struct child *child)
+{
+    return has_trained(child->run) &&
+           (strcmp(child->phase, "start") == 0 || strcmp(child->phase, "joining") == 0);
+}
+
+/* True if nothing runs any more but what is stopped for good or stranded. */
 static bool is_over(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (child->running && (!child->paused || child->resumes)) return false;
+        bool waits = child->paused ? !child->resumes : is_stranded(child);
+        if (child->running && !waits) return false;
         if (!child->running && child->handles > 0) return false; /* lines are still to be read */
     }
     return true;

@@ -10,7 +10,7 @@
 #include "control.h"
 #include "run.h"
 
-enum { PIPE_BYTES = 1 << 16, STDERR_BYTES_MAX = 1 << 16 };
+enum { PIPE_BYTES = 1 << 16, ARGUMENT_BYTES = SETTINGS_VALUE_BYTES_MAX + 16 };
 
 extern char **environ;
 
@@ -258,7 +258,7 @@ static char **make_environment(const struct run *run, char control[64])
 }
 
 /* The command line of a node. own: memory for its own arguments. */
-static char **make_arguments(struct child *child, bool again, char own[6][256])
+static char **make_arguments(struct child *child, bool again, char own[5][ARGUMENT_BYTES])
 {
     const struct run *run = child->run;
     char **list = malloc((run->forward_count + 16) * sizeof *list);
@@ -269,27 +269,30 @@ static char **make_arguments(struct child *child, bool again, char own[6][256])
     for (size_t i = 0; i < run->forward_count; i++)
         if (!again || strncmp(run->forward[i], "--min-peers=", 12) != 0)
             list[n++] = run->forward[i];
-    snprintf(own[0], 256, "--name=%s", child->name);
+    snprintf(own[0], ARGUMENT_BYTES, "--name=%s", child->name);
     list[n++] = own[0];
     list[n++] = "--json=-";
     list[n++] = "--listen=127.0.0.1:0";
     if (run->settings->values[OPTION_ID_MIN_PEERS].origin <= ORIGIN_DEFAULT && !again) {
-        snprintf(own[1], 256, "--min-peers=%" PRIu32, run->nodes - 1);
+        snprintf(own[1], ARGUMENT_BYTES, "--min-peers=%" PRIu32, run->nodes - 1);
         list[n++] = own[1];
     }
     if (run->settings->quorum == QUORUM_MAJORITY) {
-        snprintf(own[2], 256, "--nodes=%" PRIu32, run->nodes);
+        snprintf(own[2], ARGUMENT_BYTES, "--nodes=%" PRIu32, run->nodes);
         list[n++] = own[2];
     }
     /* The first seeds of who comes back; the others follow through its pipe. */
     size_t at = 0, given = 0;
     for (uint32_t i = 0; again && i < run->nodes && given < 3; i++) {
         if (!run->children[i].listen[0]) continue;
-        at += (size_t)snprintf(own[3] + at, 256 - at, at ? ",%s" : "--join=%s",
+        at += (size_t)snprintf(own[3] + at, ARGUMENT_BYTES - at, at ? ",%s" : "--join=%s",
                                run->children[i].listen);
         given++;
     }
     if (given > 0) list[n++] = own[3];
+    /* All write one file: the models are equal, byte by byte. */
+    snprintf(own[4], ARGUMENT_BYTES, "--out=%s", run->settings->out);
+    list[n++] = own[4];
     /* Asked for by -q or -v here, not there: what a node says comes by its lines. */
     if (!run->settings->verbose) list[n++] = "--quiet";
     list[n] = NULL;
@@ -325,7 +328,7 @@ static void open_pipes(struct child *child)
 int child_start(struct child *child, bool again)
 {
     struct run *run = child->run;
-    char own[6][256], control[64];
+    char own[5][ARGUMENT_BYTES], control[64];
     reset(child);
     char **arguments = make_arguments(child, again, own);
     char **environment = make_environment(run, control);

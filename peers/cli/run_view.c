@@ -96,7 +96,8 @@ static const char *state_of(const struct child *child)
 {
     if (child->paused) return "paused";
     if (child->running) return child->phase;
-    return child->agreed ? "done" : child->again ? "down" : "dead";
+    if (strcmp(child->phase, "left") == 0 || child->agreed) return child->phase;
+    return child->again ? "down" : "dead";
 }
 
 static bool draw_table(struct run *run)
@@ -175,6 +176,13 @@ void run_view_draw(struct run *run)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+/* Who was here to the end, of its own will: neither killed nor gone before. */
+static bool is_live(const struct child *child)
+{
+    bool left = !child->agreed && strcmp(child->phase, "left") == 0;
+    return child->used && !child->term_signal && !child->killed && !left;
+}
+
 static void add_child(const struct child *child, struct report_summary *sum, const char **digest)
 {
     sum->steps += child->steps_before + child->step;
@@ -183,8 +191,7 @@ static void add_child(const struct child *child, struct report_summary *sum, con
         sum->exchanges += child->ledger.as.ledger.committed;
         sum->exchanges_dropped += child->ledger.as.ledger.dropped;
     }
-    /* Live is who came to an end of its own. */
-    if (!child->term_signal && child->used && !child->killed) sum->live++;
+    if (is_live(child)) sum->live++;
     if (!child->agreed) return;
     sum->agreed++;
     if (child->known > sum->known) sum->known = child->known;
@@ -235,7 +242,7 @@ static void print_summary(const struct run *run, const struct report_summary *su
         .agreed = sum->agreed,
         .nodes = sum->live,
         .digest = sum->digest,
-        .drift = sum->digest ? 0 : sum->drift_before,
+        .drift = sum->digest ? 0 : NAN,
         .accuracy = sum->test_accuracy,
         .loss = sum->test_loss,
         .test_samples = run->test_samples,

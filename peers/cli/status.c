@@ -1,6 +1,248 @@
+/* status.c: `parley status HOST:PORT`: the cluster as one node sees it.
+ *
+ *   connect, send STATUS, read REPORT; again for the next page of members until all are there
+ *
+ * What comes back is judged like any bytes from outside. A node that can't be reached, or does not
+ * answer within some seconds, is an error of the network (status 4).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "cli.h"
+#include "core/message.h"
+#include "report/human.h"
+#include "report/lines.h"
+#include "report/text.h"
+
+enum { TIMEOUT_S = 5, WATCH_MS = 500, REPORT_SIZE_MAX = PARLEY_CONTROL_BYTES_MAX };
+
+struct cluster {
+    struct message_report head; /* of the first page */
+    struct record *records;     /* [count]; owned */
+    uint32_t count;
+};
+
+static int connect_to(const char *text, char *why, size_t size)
+{
+    struct units_address address;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    units_why clause = "";
+    char port[8];
+    int fd = -1;
+    if (units_address(text, &address, clause)) {
+        snprintf(why, size, "status: \"%s\" %s", text, clause);
+        return PARLEY_EUSAGE;
+    }
+    snprintf(port, sizeof port, "%u", address.port);
+    int code = getaddrinfo(address.host, port, &hints, &found);
+    if (code) {
+        snprintf(why, size, "%s: %s", text, gai_strerror(code));
+        return PARLEY_ENETWORK;
+    }
+    struct timeval limit = {.tv_sec = TIMEOUT_S};
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+        fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+        if (fd < 0) continue;
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        if (connect(fd, at->ai_addr, at->ai_addrlen) == 0) continue;
+        int cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
+        close(fd);
+        fd = -1;
+        errno = cause;
+    }
+    if (fd < 0) snprintf(why, size, "%s: %s", text, strerror(errno));
+    freeaddrinfo(found);
+    return fd < 0 ? PARLEY_ENETWORK : fd;
+}
+
+static int receive(int fd, uint8_t *bytes, size_t size, const char *peer, char *why,
+                   size_t why_size)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t got = recv(fd, bytes + at, size - at, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            bool late = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+            snprintf(why, why_size, "%s: %s", peer,
+                     late ? "no answer; is this a parley node?"
+                          : "closed the connection; is this a parley node?");
+            return PARLEY_ENETWORK;
+        }
+        at += (size_t)got;
+    }
+    return 0;
+}
+
+static int ask_page(int fd, uint32_t from, struct message_report *report, const char *peer,
+                    char *why, size_t size)
+{
+    static uint8_t bytes[WIRE_HEADER_BYTES + REPORT_SIZE_MAX];
+    struct message_status status = {.from = from};
+    struct wire_header header;
+    size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
+    if (length == 0 || send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length) {
+        snprintf(why, size, "%s: %s", peer, strerror(errno));
+        return PARLEY_ENETWORK;
+    }
+    int error = receive(fd, bytes, WIRE_HEADER_BYTES, peer, why, size);
+    if (!error) error = wire_header_read(bytes, &header);
+    if (!error && (header.type != WIRE_REPORT || header.size > REPORT_SIZE_MAX))
+        error = PARLEY_EMALFORMED;
+    if (!error) error = receive(fd, bytes, header.size, peer, why, size);
+    void *scratch = error ? NULL : message_scratch_new();
+    if (!error && !scratch) error = PARLEY_ENOMEM;
+    if (!error) error = message_decode(WIRE_REPORT, bytes, header.size, report, scratch);
+    message_scratch_free(scratch);
+    if (error && !why[0]) snprintf(why, size, "%s: %s", peer, parley_error_text(error));
+    return error;
+}
+
+/* *cluster is to be closed by free(records) after any outcome. */
+static int ask(const char *peer, struct cluster *cluster, char *why, size_t size)
+{
+    memset(cluster, 0, sizeof *cluster);
+    int fd = connect_to(peer, why, size), error = fd < 0 ? fd : 0;
+    struct message_report page;
+    while (!error) {
+        error = ask_page(fd, cluster->count, &page, peer, why, size);
+        if (error) break;
+        if (cluster->count == 0) cluster->head = page;
+        if (page.count == 0 || cluster->count + page.count > PARLEY_MEMBERS_MAX) break;
+        struct record *more =
+            realloc(cluster->records, (cluster->count + page.count) * sizeof *cluster->records);
+        if (!more) {
+            error = PARLEY_ENOMEM;
+            break;
+        }
+        cluster->records = more;
+        memcpy(more + cluster->count, page.records, page.count * sizeof *more);
+        cluster->count += page.count;
+        if (cluster->count >= page.total) break;
+    }
+    if (fd >= 0) close(fd);
+    return error;
+}
+
+static const char *state_of(const struct record *record)
+{
+    return record->state <= PARLEY_MEMBER_LEFT
+               ? parley_member_state_name((enum parley_member_state)record->state)
+               : "?";
+}
+
+static const char *phase_of(const struct record *record)
+{
+    return record->phase <= PARLEY_PHASE_LEFT ? parley_phase_name((enum parley_phase)record->phase)
+                                              : "?";
+}
+
+static char *as_text(const struct cluster *cluster)
+{
+    char drift[HUMAN_BYTES];
+    struct text text;
+    const struct message_report *head = &cluster->head;
+    text_init(&text, 4 << 20);
+    text_add(&text,
+             "cluster %s: %" PRIu32 " live of %" PRIu32 " known   progress %.0f%%   drift %s\n",
+             text_clean(head->cluster) ? head->cluster : "?", head->live, head->known,
+             100 * head->progress, human_drift(drift, head->drift < 0 ? NAN : head->drift));
+    text_add(&text, "%-16s %-8s %-9s %10s %12s  %s\n", "node", "state", "phase", "step", "samples",
+             "address");
+    for (uint32_t i = 0; i < cluster->count; i++) {
+        const struct record *record = &cluster->records[i];
+        text_column(&text, record->name, 16);
+        text_add(&text, " %-8s %-9s %10" PRIu64 " %12" PRIu64 "  ", state_of(record),
+                 phase_of(record), record->version, record->samples);
+        text_column(&text, record->address, (int)text_width(record->address));
+        text_add(&text, "\n");
+    }
+    return text_take(&text);
+}
+
+static void add_quoted(struct text *text, const char *name, const char *value)
+{
+    text_add(text, "\"%s\":\"", name);
+    for (const char *c = value; *c; c++)
+        if (*c == '"' || *c == '\\')
+            text_add(text, "\\%c", *c);
+        else if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+            text_add(text, "\\u%04x", (unsigned char)*c);
+        else
+            text_add(text, "%c", *c);
+    text_add(text, "\"");
+}
+
+static char *as_json(const struct cluster *cluster)
+{
+    struct text text;
+    const struct message_report *head = &cluster->head;
+    text_init(&text, 8 << 20);
+    text_add(&text, "{");
+    add_quoted(&text, "cluster", head->cluster);
+    text_add(&text,
+             ",\"live\":%" PRIu32 ",\"known\":%" PRIu32 ",\"progress\":%.6g,\"drift\":", head->live,
+             head->known, isfinite(head->progress) ? head->progress : 0);
+    if (head->drift >= 0 && isfinite(head->drift))
+        text_add(&text, "%.6g", head->drift);
+    else
+        text_add(&text, "null");
+    text_add(&text, ",\"nodes\":[");
+    for (uint32_t i = 0; i < cluster->count; i++) {
+        const struct record *record = &cluster->records[i];
+        text_add(&text, "%s{", i ? "," : "");
+        add_quoted(&text, "node", record->name);
+        text_add(&text, ",");
+        add_quoted(&text, "address", record->address);
+        text_add(&text,
+                 ",\"state\":\"%s\",\"phase\":\"%s\",\"step\":%" PRIu64 ",\"samples\":%" PRIu64 "}",
+                 state_of(record), phase_of(record), record->version, record->samples);
+    }
+    text_add(&text, "]}\n");
+    return text_take(&text);
+}
+
+static int show(const struct settings *settings, const struct cluster *cluster, bool redraw)
+{
+    char *text = settings->json_stdout ? as_json(cluster) : as_text(cluster);
+    if (!text) return PARLEY_ENOMEM;
+    if (redraw) fputs("\033[H\033[J", stdout);
+    fputs(text, stdout);
+    free(text);
+    return fflush(stdout) == EOF ? PARLEY_EFAIL : 0;
+}
+
 int status_command(const struct settings *settings)
 {
-    (void)settings;
-    return 1;
+    const char *peer = settings->operands[0];
+    bool redraw = settings->watch && !settings->json_stdout && isatty(STDOUT_FILENO);
+    bool shown = false;
+    if (!peer)
+        return say_failure(PARLEY_EUSAGE, "status: which node? Give its HOST:PORT; each says it "
+                                          "at its start");
+    for (;;) {
+        struct cluster cluster;
+        char why[256] = "";
+        int error = ask(peer, &cluster, why, sizeof why);
+        if (!error) error = show(settings, &cluster, redraw);
+        free(cluster.records);
+        if (error && shown && error == PARLEY_ENETWORK) {
+            say_error("%s: it is gone", peer);
+            return 0;
+        }
+        if (error) return say_failure(error, why);
+        if (!settings->watch) return 0;
+        shown = true;
+        poll(NULL, 0, WATCH_MS);
+    }
 }

@@ -16,6 +16,7 @@
 
 #include "core/message.h"
 #include "core/rng.h"
+#include "core/topology.h"
 #include "parley/node.h"
 
 enum {
@@ -565,10 +566,5 @@ void training_leave(struct parley_node *node);
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
 void node_phase(struct parley_node *node, enum parley_phase phase);
-
-/* ---- topology.c ------------------------------------------------------------------------------ */
-
-/* Whether b is an out-neighbour of a among n nodes in line, 0 <= a, b < n, a != b. */
-bool topology_linked(enum parley_topology topology, uint32_t n, uint32_t a, uint32_t b);
 
 #endif

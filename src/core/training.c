@@ -122,6 +122,7 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
         t->stepped_us = node->now_us;
     }
     t->version = self->version = event->stepped.version;
+    if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
     t->samples = self->samples = event->stepped.samples;
     membership_changed(node, false);
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;

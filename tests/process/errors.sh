@@ -1,0 +1,55 @@
+#!/bin/bash
+# errors.sh PARLEY: each bad input ends with its status and a line that names it.
+set -uo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+
+# expect STATUS TEXT ARGUMENT...
+expect() {
+    local status=$1 text=$2
+    shift 2
+    "$parley" "$@" > out 2>&1
+    local got=$?
+    if [ $got -ne "$status" ] || ! grep -qF -- "$text" out; then
+        echo "parley $*: status $got, not $status, or no \"$text\" in:"
+        cat out
+        failures=$((failures + 1))
+    fi
+}
+
+mkdir short full
+images=train-images-idx3-ubyte labels=train-labels-idx1-ubyte
+# Two images of one byte, and labels 0 and 200; the test set has a label that training has not.
+printf '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\1\0\1' > full/$images
+printf '\0\0\10\1\0\0\0\2\0\1' > full/$labels
+cp full/$images full/t10k-images-idx3-ubyte
+printf '\0\0\10\1\0\0\0\2\0\310' > full/t10k-labels-idx1-ubyte
+head -c 17 full/$images > short/$images
+cp full/$labels short/
+
+expect 2 'did you mean "node"' nod
+expect 2 'did you mean --epochs' run --epoch 3
+expect 2 '--lr: "abc"' node --lr abc
+expect 2 'nofile: No such file' node --peers nofile
+expect 2 'nofile: No such file' check -c nofile
+expect 2 '--insecure' node --listen 0.0.0.0:0
+expect 2 'longer than 31 bytes' node --name 0123456789012345678901234567890123456789
+expect 7 'nodir/train-images-idx3-ubyte: No such file' node --data idx:nodir
+expect 7 short/$images node --data idx:short
+expect 7 t10k-labels-idx1-ubyte node --data idx:full
+expect 7 t10k-labels-idx1-ubyte run -n 2 --data idx:full
+expect 7 t10k-labels-idx1-ubyte check --data idx:full
+expect 7 'nomodel: No such file' model inspect nomodel
+expect 7 "full/$images" model verify full/$images
+expect 4 'no seed was reached' node --join 127.0.0.1:1 --join-timeout 300ms
+expect 4 'refused' status 127.0.0.1:1
+expect 2 '"nowhere"' status nowhere
+expect 9 'No such file' node --steps 3 --model softmax --out nodir/model
+expect 8 'smaller --lr' node --lr 1000 --steps 300 --model mlp:64 --out m
+expect 0 'all of it would be accepted' check
+expect 0 'spectral gap' topology ring -n 8
+expect 2 'is not a topology' topology star
+exit $((failures > 0))

@@ -1,0 +1,28 @@
+#!/bin/bash
+# faults.sh PARLEY: planned faults at processes: the nodes that live agree on one model.
+set -euo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+# value FIELD: of the summary.
+value() {
+    tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
+}
+
+# Two of five are killed at 30 % of the budget, the other three agree.
+"$parley" run -n 5 --epochs 20 --model mlp:64 --fault kill:2@30% --json json > out
+[ "$(grep -c '"kind":"kill"' json)" -eq 2 ]
+[ "$(value ok) $(value live) $(value agreed) $(value known)" = "true 3 3 5" ]
+"$parley" model verify parley-model.safetensors > verified
+
+# Paused and slowed nodes come back and agree with the rest.
+"$parley" run -n 3 --time 3s --model mlp:64 --fault pause:n1@1s+500ms --fault slow=3:n2@500ms+1s --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+grep -q '"kind":"resume","target":"n1"' json
+
+# A restarted node takes its model from the others.
+"$parley" run -n 3 --time 5s --model mlp:64 --fault restart:n0@1s --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+[ "$(grep -c '"event":"started"' json)" -eq 4 ]

@@ -1,0 +1,82 @@
+#!/bin/bash
+# node.sh PARLEY: single nodes: joining, status, nonsense on the port, refusals, leaving by signal.
+set -euo pipefail
+parley=$1
+folder=$(mktemp -d)
+pids=()
+finish() {
+    for pid in "${pids[@]}"; do kill -KILL "$pid" 2> /dev/null || true; done
+    rm -rf "$folder"
+}
+trap finish EXIT
+cd "$folder"
+
+# start NAME ARGUMENT...: sets $pid.
+start() {
+    local name=$1
+    shift
+    : > "$name.json"
+    "$parley" node --name "$name" --model mlp:32 --out "$name.safetensors" --json "$name.json" "$@" \
+        > "$name.out" 2> "$name.err" &
+    pid=$!
+    pids+=("$pid")
+}
+
+# until_line NAME PID TEXT: waits for a line of that node; fails if it ends before.
+until_line() {
+    grep -qF -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1.json") || {
+        echo "$1 ended without $3"
+        cat "$1.err"
+        exit 1
+    }
+}
+
+address_of() {
+    grep -m 1 '"event":"started"' "$1.json" | grep -o '"listen":"[^"]*"' | cut -d'"' -f4
+}
+
+start a --time 600s --min-peers 1
+a=$pid
+until_line a "$a" '"event":"started"'
+address=$(address_of a)
+
+# Nonsense leaves the node undisturbed, before and after HELLO's place.
+head -c 20000 /dev/urandom > "/dev/tcp/${address%:*}/${address##*:}" || true
+printf 'GET / HTTP/1.1\r\n\r\n' > "/dev/tcp/${address%:*}/${address##*:}" || true
+
+# Another learning rate is refused with both values; a taken port is, too.
+status=0
+"$parley" node --name x --model mlp:32 --time 600s --lr 0.5 --join "$address" > x.out 2> x.err || status=$?
+[ $status -eq 6 ]
+grep -q '0\.5' x.err
+grep -q '0\.05' x.err
+status=0
+"$parley" node --listen "$address" > x.out 2> x.err || status=$?
+[ $status -eq 4 ]
+grep -qF "$address" x.err
+
+start b --time 600s --join "$address"
+b=$pid
+until_line b "$b" '"phase":"train"'
+until_line a "$a" '"phase":"train"'
+
+# A second node of that name is refused while the first lives.
+status=0
+"$parley" node --name b --model mlp:32 --time 600s --join "$address" > x.out 2> x.err || status=$?
+[ $status -eq 4 ]
+
+# Both are in the list that either gives.
+"$parley" status --json "$address" > status.json
+grep -q '"node":"a"' status.json
+grep -q '"node":"b"' status.json
+"$parley" status "$address" | grep -q '^b .*alive'
+
+# One leaves by a signal, with its own model; the other goes on and sees it as left, not dead.
+kill -TERM "$b"
+wait "$b"
+until_line a "$a" '"peer":"b","state":"left"'
+"$parley" model verify b.safetensors.b > verified
+[ ! -e b.safetensors ]
+kill -INT "$a"
+wait "$a"
+"$parley" model eval a.safetensors.a > evaluated

@@ -1,0 +1,27 @@
+#!/bin/bash
+# stop.sh PARLEY: a signal to `parley run` ends with an agreement; its nodes end when it is killed.
+set -euo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+start() {
+    : > json
+    "$parley" run -n 3 --model mlp:32 --time 600s --json json > out 2> err &
+    run=$!
+    grep -qF -m 1 '"phase":"train"' < <(exec tail -n +1 -f --pid=$run json)
+}
+
+start
+kill -INT $run
+wait $run
+tail -n 1 json | grep '"event":"summary"' | grep -q '"agreed":3'
+grep '"phase":"stop"' json | grep -q '"cause":"operator"'
+
+# tail --pid waits until each of them is gone.
+start
+nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+kill -KILL $run
+wait $run || true
+for pid in $nodes; do timeout 20 tail -f /dev/null --pid="$pid"; done
