@@ -277,6 +277,8 @@ static void hold(struct parley_node *node)
     self->score = a->score;
     if (self->phase == PARLEY_PHASE_PROPOSED || self->phase == PARLEY_PHASE_SETTLE)
         node_phase(node, PARLEY_PHASE_HELD);
+    else
+        membership_changed(node, true);
 }
 
 /* Gets hold of the model of `digest`: it is here, or it is fetched. False if nobody has it. */
@@ -286,6 +288,8 @@ static bool obtain(struct parley_node *node, const uint8_t *digest)
     if (node->now_us < node->fetch.retry_us) return true;
     int holder = holder_of(node, digest);
     if (holder == NONE) return false;
+    for (int i = 0; i < OUTFLOWS_MAX && holder != 0; i++) /* somebody still reads that buffer */
+        if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
     memcpy(a->pick, digest, sizeof a->pick);
     if (holder == 0) {
         if (a->is_written && same(a->written, digest))
@@ -401,9 +405,10 @@ static void adopt(struct parley_node *node, int member)
 
 void agreement_finish(struct parley_node *node, int error)
 {
-    membership_leave(node);
+    if (self_of(node)->r.state != PARLEY_MEMBER_LEFT) membership_leave(node);
     for (uint32_t i = 0; i < node->conns_count; i++) {
         struct conn *conn = &node->conns[i];
+        if (conn->state == CONN_LIVE && !out_room(node)) return; /* the rest in the next step */
         if (conn->state == CONN_LIVE) membership_pump(node, conn);
         if (conn->state == CONN_LIVE) connection_goodbye(node, conn, MESSAGE_BYE_LEAVING);
     }
@@ -442,7 +447,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     case OP_CANDIDATE_HASH:
         memcpy(a->own, event->done.digest, sizeof a->own);
         a->candidate = CANDIDATE_OWN;
-        propose(node, newest_generation(node));
+        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, newest_generation(node));
         break;
     case OP_FETCHED_HASH:
         checked(node, event->done.digest);
@@ -529,6 +534,39 @@ static void decide(struct parley_node *node)
         watch_progress(node, verifying);
 }
 
+void agreement_late(struct parley_node *node)
+{
+    node->agreement.progress_us = node->now_us;
+    node_phase(node, PARLEY_PHASE_LATE);
+}
+
+/* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
+ * all of them (a partition that healed), the one of least id that has trained goes on, and the
+ * others adopt from it. */
+static void wait_for_others(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    const struct record *first = NULL;
+    for (uint32_t i = 0; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        if (!membership_is_live(node, (int)i)) continue;
+        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING)
+            a->progress_us = node->now_us;
+        if (r->phase == PARLEY_PHASE_LATE && r->version && (!first || r->boot < first->boot))
+            first = r;
+    }
+    if (node->now_us < a->progress_us + VERIFY_US) return;
+    if (!first) {
+        give_up(node);
+    } else if (first == &self_of(node)->r) {
+        a->since_us = node->now_us;
+        if (a->candidate == CANDIDATE_NONE)
+            node_phase(node, PARLEY_PHASE_SETTLE);
+        else if (a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD)
+            next_generation(node, self_of(node)->r.generation + 1, "all nodes were away");
+    }
+}
+
 void agreement_advance(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -544,11 +582,18 @@ void agreement_advance(struct parley_node *node)
         a->since_us = node->now_us;
         node_phase(node, PARLEY_PHASE_SETTLE);
     }
+    phase = phase_of(node);
+    if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE) {
+        a->candidate = CANDIDATE_NONE; /* who had finished is gone before it could be adopted */
+        exchange_release(node, INITIATOR);
+    }
     if (done != NONE)
         adopt(node, done);
-    else if (phase_of(node) == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
+    else if (phase == PARLEY_PHASE_LATE)
+        wait_for_others(node);
+    else if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
         settle(node);
-    else if (phase_of(node) >= PARLEY_PHASE_PROPOSED && phase_of(node) <= PARLEY_PHASE_LOCKED)
+    else if (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LOCKED)
         decide(node);
 }
 

@@ -21,6 +21,9 @@ enum { MIXED_PER_SKETCH = 2, SKETCH_INTERVAL_US = 2000 };
 /* Weight of the newest pair in the moving means: about the last 20 exchanges. */
 static const double PAIR_WEIGHT = 0.1;
 
+/* No sum of 2^40 floats is larger; squares of such sums stay finite. */
+static const double BUCKET_MAX = 1e60;
+
 static double relative(double distance_sq, double mean_sq)
 {
     if (distance_sq <= 0) return 0;
@@ -113,8 +116,9 @@ static bool table_is_complete(struct parley_node *node)
     return missing == 0 || (waited > SKETCHES_MAX && held == SKETCHES_MAX);
 }
 
-static void measure_own(struct parley_node *node, const double *own)
+static void measure_own(struct parley_node *node)
 {
+    const double *own = node->drift.own;
     struct member *self = self_of(node);
     double mean_sq = 0, distance_sq = 0;
     for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
@@ -158,10 +162,9 @@ static bool judge(struct parley_node *node, double *rms, double *largest)
 static void measure(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
-    struct sketch *own = sketch_of(node, self_of(node)->r.boot);
     double rms, largest;
     if (!drift->version || !table_is_complete(node)) return;
-    if (self_of(node)->r.measured != drift->version && own) measure_own(node, own->buckets);
+    if (self_of(node)->r.measured != drift->version) measure_own(node);
     if (!judge(node, &rms, &largest)) return;
     drift->value = rms;
     drift->measured_us = node->now_us;
@@ -181,7 +184,8 @@ bool drift_advance(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
     struct slot *slot = &node->exchange.slots[INITIATOR];
-    if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving) return false;
+    if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving || node->training.diverged)
+        return false;
     measure(node);
     if (drift->sketching) return true;
     bool due = drift->version == 0 || drift->mixed >= MIXED_PER_SKETCH;
@@ -204,6 +208,12 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
 {
     struct drift *drift = &node->drift;
     struct slot *slot = &node->exchange.slots[INITIATOR];
+    if (op->kind == OP_SKETCH_TAKE && !event->done.finite) {
+        drift->sketching = false;
+        exchange_release(node, INITIATOR);
+        node->training.diverged++;
+        return;
+    }
     if (op->kind == OP_SKETCH_TAKE) {
         out_vector(node, PARLEY_UPDATE_SKETCH, OP_SKETCH, NONE, slot->own);
         return;
@@ -213,6 +223,7 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * node->live;
     drift->version++;
     self_of(node)->r.sketch = drift->version;
+    memcpy(drift->own, event->done.sketch, sizeof drift->own);
     sketch_put(node, self_of(node)->r.boot, drift->version, event->done.sketch);
     measure(node);
 }
@@ -225,12 +236,12 @@ void drift_sketches(struct parley_node *node, const struct message_sketches *mes
             !is_waited_for(node, sketch->boot) || sketch->boot == self_of(node)->r.boot)
             continue;
         double buckets[PARLEY_SKETCH_BUCKETS];
-        bool finite = true;
+        bool sane = true;
         for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
             buckets[b] = read_double(sketch->buckets.bytes + 8 * b);
-            finite = finite && isfinite(buckets[b]);
+            sane = sane && fabs(buckets[b]) < BUCKET_MAX;
         }
-        if (finite) sketch_put(node, sketch->boot, sketch->version, buckets);
+        if (sane) sketch_put(node, sketch->boot, sketch->version, buckets);
     }
 }
 
