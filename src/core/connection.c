@@ -55,13 +55,14 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
 
 /* ---- Making and ending ----------------------------------------------------------------------- */
 
-static uint32_t count_state(const struct parley_node *node, bool pending)
+/* Connections of the pool: all but newcomers before HELLO and those that are ending. */
+static uint32_t pool_size(const struct parley_node *node)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->conns_count; i++) {
-        enum conn_state state = node->conns[i].state;
-        bool incoming_pending = state == CONN_PENDING && !node->conns[i].outgoing;
-        count += pending ? incoming_pending : state != CONN_FREE && !incoming_pending;
+        const struct conn *conn = &node->conns[i];
+        bool newcomer = conn->state == CONN_PENDING && !conn->outgoing;
+        count += conn->state != CONN_FREE && conn->state != CONN_CLOSING && !newcomer;
     }
     return count;
 }
@@ -114,8 +115,8 @@ static struct conn *conn_open(struct parley_node *node, uint32_t id, const char 
 
 static struct conn *dial(struct parley_node *node, const char *address)
 {
-    if (count_state(node, false) >= node->config.connections_max) close_least_used(node);
-    if (count_state(node, false) >= node->config.connections_max) return NULL;
+    if (pool_size(node) >= node->config.connections_max) close_least_used(node);
+    if (pool_size(node) >= node->config.connections_max) return NULL;
     struct conn *conn = conn_open(node, node->next_conn, address, CONN_DIALING);
     if (!conn) return NULL;
     node->next_conn += 2;
@@ -367,7 +368,7 @@ static void conn_live(struct parley_node *node, struct conn *conn,
     exchange_live(node, conn);
     doubt_live(node, conn);
     fetch_live(node, conn);
-    if (count_state(node, false) > node->config.connections_max) close_least_used(node);
+    if (pool_size(node) > node->config.connections_max) close_least_used(node);
 }
 
 /* The owner of a name is asked whether it lives before a newcomer may have the name. */

@@ -113,7 +113,8 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
         lone->conns[u->close.conn] = LONE_CLOSED;
         break;
     case PARLEY_UPDATE_SEND:
-        cr_assert_eq(lone->conns[u->send.conn], LONE_OPEN, "SEND on a connection not open");
+        cr_assert_eq(lone->conns[u->send.conn], LONE_OPEN,
+                     "seed %llu: SEND on a connection not open", (unsigned long long)lone->seed);
         cr_assert(u->send.size >= WIRE_HEADER_BYTES);
         lone->unsent[u->send.conn] += u->send.size;
         lone_hear(lone, u->send.conn, u->send.bytes, u->send.size);
@@ -216,7 +217,6 @@ static inline void lone_connected(struct lone *lone, uint32_t conn)
 /* Operations whose connection is gone end first, then CLOSED comes. */
 static inline void lone_closed(struct lone *lone, uint32_t conn, enum parley_closed reason)
 {
-    lone->conns[conn] = LONE_CLOSED;
     for (uint32_t i = 0; i < lone->ops_count;) {
         struct lone_op op = lone->ops[i];
         if (op.type != PARLEY_UPDATE_SEND_CHUNK || op.conn != conn) {
