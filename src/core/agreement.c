@@ -24,7 +24,13 @@
 
 #include "core/state.h"
 
-enum { PATIENCE_US = 10000000, VERIFY_US = 30000000, LINGER_US = 15000000, RECHECK_US = 100000 };
+enum {
+    PATIENCE_US = 10000000,
+    VERIFY_US = 30000000,
+    LINGER_US = 15000000,
+    RECHECK_US = 100000,
+    REJOIN_US = 2000000
+};
 
 static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
 
@@ -91,6 +97,7 @@ static void settle(struct parley_node *node)
     struct agreement *a = &node->agreement;
     bool late = node->now_us >= a->since_us + node->config.settle_timeout_us;
     if (!drift_settled(node) && !late) return;
+    if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
     if (!drift_settled(node))
@@ -537,16 +544,32 @@ static void decide(struct parley_node *node)
 void agreement_late(struct parley_node *node)
 {
     node->agreement.progress_us = node->now_us;
+    node->agreement.follows = false;
     node_phase(node, PARLEY_PHASE_LATE);
 }
 
+/* Back to SETTLE, to mix and propose anew; locks are kept. */
+static void rejoin(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
+    if (a->candidate != CANDIDATE_NONE && !idle) return;
+    if (idle) exchange_release(node, INITIATOR);
+    a->candidate = CANDIDATE_NONE;
+    a->since_us = node->now_us;
+    a->rejoined = true;
+    a->follows = false;
+    node->drift.passed = 0;
+    node_phase(node, PARLEY_PHASE_SETTLE);
+}
+
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
- * all of them (a partition that healed), the one of least id that has trained goes on, and the
- * others adopt from it. */
+ * all of them (a partition that healed), the one of least id that has trained goes back to SETTLE,
+ * and who sees that follows. */
 static void wait_for_others(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    const struct record *first = NULL;
+    const struct record *first = NULL, *self = &self_of(node)->r;
     for (uint32_t i = 0; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
         if (!membership_is_live(node, (int)i)) continue;
@@ -555,16 +578,11 @@ static void wait_for_others(struct parley_node *node)
         if (r->phase == PARLEY_PHASE_LATE && r->version && (!first || r->boot < first->boot))
             first = r;
     }
-    if (node->now_us < a->progress_us + VERIFY_US) return;
-    if (!first) {
+    bool leads = first == self && node->now_us >= a->progress_us + PATIENCE_US;
+    if (leads || (a->follows && self->version))
+        rejoin(node);
+    else if (!first && node->now_us >= a->progress_us + VERIFY_US)
         give_up(node);
-    } else if (first == &self_of(node)->r) {
-        a->since_us = node->now_us;
-        if (a->candidate == CANDIDATE_NONE)
-            node_phase(node, PARLEY_PHASE_SETTLE);
-        else if (a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD)
-            next_generation(node, self_of(node)->r.generation + 1, "all nodes were away");
-    }
 }
 
 void agreement_advance(struct parley_node *node)

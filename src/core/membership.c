@@ -252,6 +252,8 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
     m->r.incarnation = old.incarnation;
     m->r.state = old.state;
     m->lazy_change = ++node->change;
+    if (old.phase == PARLEY_PHASE_LATE && record->phase == PARLEY_PHASE_SETTLE)
+        node->agreement.follows = true;
     if (is_news(&old, record)) m->urgent_change = node->change;
 }
 

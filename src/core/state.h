@@ -317,6 +317,8 @@ struct agreement {
     double drift_before;
     uint32_t held, known;
     uint64_t done_us;
+    bool follows;        /* while LATE: another LATE node went back to SETTLE */
+    bool rejoined;       /* this node has done so */
     uint64_t adopt_boot; /* the DONE member whose model is adopted; 0: none */
 };
 
