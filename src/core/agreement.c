@@ -24,7 +24,13 @@
 
 #include "core/state.h"
 
-enum { PATIENCE_US = 10000000, VERIFY_US = 30000000, LINGER_US = 15000000, RECHECK_US = 100000 };
+enum {
+    PATIENCE_US = 10000000,
+    VERIFY_US = 30000000,
+    LINGER_US = 15000000,
+    RECHECK_US = 100000,
+    REJOIN_US = 2000000
+};
 
 static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
 
@@ -91,6 +97,7 @@ static void settle(struct parley_node *node)
     struct agreement *a = &node->agreement;
     bool late = node->now_us >= a->since_us + node->config.settle_timeout_us;
     if (!drift_settled(node) && !late) return;
+    if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
     if (!drift_settled(node))
@@ -277,6 +284,8 @@ static void hold(struct parley_node *node)
     self->score = a->score;
     if (self->phase == PARLEY_PHASE_PROPOSED || self->phase == PARLEY_PHASE_SETTLE)
         node_phase(node, PARLEY_PHASE_HELD);
+    else
+        membership_changed(node, true);
 }
 
 /* Gets hold of the model of `digest`: it is here, or it is fetched. False if nobody has it. */
@@ -286,6 +295,8 @@ static bool obtain(struct parley_node *node, const uint8_t *digest)
     if (node->now_us < node->fetch.retry_us) return true;
     int holder = holder_of(node, digest);
     if (holder == NONE) return false;
+    for (int i = 0; i < OUTFLOWS_MAX && holder != 0; i++) /* somebody still reads that buffer */
+        if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
     memcpy(a->pick, digest, sizeof a->pick);
     if (holder == 0) {
         if (a->is_written && same(a->written, digest))
@@ -401,9 +412,10 @@ static void adopt(struct parley_node *node, int member)
 
 void agreement_finish(struct parley_node *node, int error)
 {
-    membership_leave(node);
+    if (self_of(node)->r.state != PARLEY_MEMBER_LEFT) membership_leave(node);
     for (uint32_t i = 0; i < node->conns_count; i++) {
         struct conn *conn = &node->conns[i];
+        if (conn->state == CONN_LIVE && !out_room(node)) return; /* the rest in the next step */
         if (conn->state == CONN_LIVE) membership_pump(node, conn);
         if (conn->state == CONN_LIVE) connection_goodbye(node, conn, MESSAGE_BYE_LEAVING);
     }
@@ -442,7 +454,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     case OP_CANDIDATE_HASH:
         memcpy(a->own, event->done.digest, sizeof a->own);
         a->candidate = CANDIDATE_OWN;
-        propose(node, newest_generation(node));
+        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, newest_generation(node));
         break;
     case OP_FETCHED_HASH:
         checked(node, event->done.digest);
@@ -529,6 +541,50 @@ static void decide(struct parley_node *node)
         watch_progress(node, verifying);
 }
 
+void agreement_late(struct parley_node *node)
+{
+    node->agreement.progress_us = node->now_us;
+    node->agreement.follows = false;
+    node_phase(node, PARLEY_PHASE_LATE);
+}
+
+/* Back to SETTLE, to mix and propose anew; locks are kept. */
+static void rejoin(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
+    if (a->candidate != CANDIDATE_NONE && !idle) return;
+    if (idle) exchange_release(node, INITIATOR);
+    a->candidate = CANDIDATE_NONE;
+    a->since_us = node->now_us;
+    a->rejoined = true;
+    a->follows = false;
+    node->drift.passed = 0;
+    node_phase(node, PARLEY_PHASE_SETTLE);
+}
+
+/* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
+ * all of them (a partition that healed), the one of least id that has trained goes back to SETTLE,
+ * and who sees that follows. */
+static void wait_for_others(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    const struct record *first = NULL, *self = &self_of(node)->r;
+    for (uint32_t i = 0; i < node->members_count; i++) {
+        const struct record *r = &node->members[i].r;
+        if (!membership_is_live(node, (int)i)) continue;
+        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING)
+            a->progress_us = node->now_us;
+        if (r->phase == PARLEY_PHASE_LATE && r->version && (!first || r->boot < first->boot))
+            first = r;
+    }
+    bool leads = first == self && node->now_us >= a->progress_us + PATIENCE_US;
+    if (leads || (a->follows && self->version))
+        rejoin(node);
+    else if (!first && node->now_us >= a->progress_us + VERIFY_US)
+        give_up(node);
+}
+
 void agreement_advance(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -544,11 +600,18 @@ void agreement_advance(struct parley_node *node)
         a->since_us = node->now_us;
         node_phase(node, PARLEY_PHASE_SETTLE);
     }
+    phase = phase_of(node);
+    if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE) {
+        a->candidate = CANDIDATE_NONE; /* who had finished is gone before it could be adopted */
+        exchange_release(node, INITIATOR);
+    }
     if (done != NONE)
         adopt(node, done);
-    else if (phase_of(node) == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
+    else if (phase == PARLEY_PHASE_LATE)
+        wait_for_others(node);
+    else if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
         settle(node);
-    else if (phase_of(node) >= PARLEY_PHASE_PROPOSED && phase_of(node) <= PARLEY_PHASE_LOCKED)
+    else if (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LOCKED)
         decide(node);
 }
 

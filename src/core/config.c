@@ -9,6 +9,7 @@
 
 #define MS UINT64_C(1000)
 #define S UINT64_C(1000000)
+#define DURATION_MAX_US (UINT64_C(1) << 48) /* nine years */
 
 void parley_config_defaults(struct parley_config *config)
 {
@@ -55,6 +56,32 @@ static bool fits(const char *text, size_t size)
     return text && *text && strlen(text) < size;
 }
 
+/* All are added to the time, and what is waited for again and again must not be 0. */
+static const char *bad_duration(const struct parley_config *c)
+{
+    const struct {
+        const char *name;
+        uint64_t us, least_us;
+    } durations[] = {
+        {"time_budget_us", c->time_budget_us, 0},
+        {"settle_timeout_us", c->settle_timeout_us, 0},
+        {"probe_interval_us", c->probe_interval_us, 1},
+        {"probe_timeout_us", c->probe_timeout_us, 0},
+        {"broken_suspicion_us", c->broken_suspicion_us, 0},
+        {"join_timeout_us", c->join_timeout_us == UINT64_MAX ? 0 : c->join_timeout_us, 0},
+        {"leave_timeout_us", c->leave_timeout_us, 0},
+        {"redial_min_us", c->redial_min_us, 1},
+        {"redial_max_us", c->redial_max_us, 1},
+        {"progress_timeout_us", c->progress_timeout_us, 1},
+        {"keepalive_us", c->keepalive_us, 1},
+        {"hello_timeout_us", c->hello_timeout_us, 1},
+    };
+    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++)
+        if (durations[i].us < durations[i].least_us || durations[i].us > DURATION_MAX_US)
+            return durations[i].name;
+    return NULL;
+}
+
 int parley_config_check(const struct parley_config *c, char *why, size_t size)
 {
     if (!fits(c->cluster, PARLEY_NAME_SIZE))
@@ -87,9 +114,21 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "connections_max", "must lie in 2 to 1024");
     if (c->pending_max == 0 || c->pending_max > PARLEY_CONNECTIONS_MAX)
         return refuse(why, size, "pending_max", "must lie in 1 to 1024");
-    if (c->probe_interval_us == 0 || c->probe_timeout_us > c->probe_interval_us)
+    const char *duration = bad_duration(c);
+    if (duration) return refuse(why, size, duration, "must lie in 1 us to nine years");
+    if (!(c->suspicion_factor >= 1) || c->suspicion_factor > 1000)
+        return refuse(why, size, "suspicion_factor", "must lie in 1 to 1000");
+    if (c->queue_bytes_max < 2 * PARLEY_CONTROL_BYTES_MAX)
+        return refuse(why, size, "queue_bytes_max", "must be at least 128 KiB");
+    if ((unsigned)c->topology > PARLEY_TOPOLOGY_EXPONENTIAL)
+        return refuse(why, size, "topology", "is none of ours");
+    if ((unsigned)c->strategy > PARLEY_STRATEGY_NONE)
+        return refuse(why, size, "strategy", "is none of ours");
+    if ((unsigned)c->quorum > PARLEY_QUORUM_MAJORITY)
+        return refuse(why, size, "quorum", "is none of ours");
+    if (c->probe_timeout_us > c->probe_interval_us)
         return refuse(why, size, "probe_timeout_us", "must not exceed probe_interval_us");
-    if (c->redial_min_us == 0 || c->redial_min_us > c->redial_max_us)
+    if (c->redial_min_us > c->redial_max_us)
         return refuse(why, size, "redial_min_us", "must lie in 1 to redial_max_us");
     return 0;
 }

@@ -55,13 +55,14 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
 
 /* ---- Making and ending ----------------------------------------------------------------------- */
 
-static uint32_t count_state(const struct parley_node *node, bool pending)
+/* Connections of the pool: all but newcomers before HELLO and those that are ending. */
+static uint32_t pool_size(const struct parley_node *node)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->conns_count; i++) {
-        enum conn_state state = node->conns[i].state;
-        bool incoming_pending = state == CONN_PENDING && !node->conns[i].outgoing;
-        count += pending ? incoming_pending : state != CONN_FREE && !incoming_pending;
+        const struct conn *conn = &node->conns[i];
+        bool newcomer = conn->state == CONN_PENDING && !conn->outgoing;
+        count += conn->state != CONN_FREE && conn->state != CONN_CLOSING && !newcomer;
     }
     return count;
 }
@@ -114,8 +115,8 @@ static struct conn *conn_open(struct parley_node *node, uint32_t id, const char 
 
 static struct conn *dial(struct parley_node *node, const char *address)
 {
-    if (count_state(node, false) >= node->config.connections_max) close_least_used(node);
-    if (count_state(node, false) >= node->config.connections_max) return NULL;
+    if (pool_size(node) >= node->config.connections_max) close_least_used(node);
+    if (pool_size(node) >= node->config.connections_max) return NULL;
     struct conn *conn = conn_open(node, node->next_conn, address, CONN_DIALING);
     if (!conn) return NULL;
     node->next_conn += 2;
@@ -144,10 +145,25 @@ struct conn *connection_want(struct parley_node *node, int member)
     return NULL;
 }
 
+/* A dial that did not come to a LIVE link is not tried again at once. */
+static void back_off(struct parley_node *node, struct conn *conn)
+{
+    if (!conn->outgoing) return;
+    if (conn->member != NONE)
+        node->members[conn->member].redial_us = node->now_us + node->config.redial_min_us;
+    if (conn->seed == NONE) return;
+    struct seed *seed = &node->seeds[conn->seed];
+    seed->next_us = node->now_us + seed->backoff_us;
+    seed->backoff_us *= 2;
+    if (seed->backoff_us > node->config.redial_max_us)
+        seed->backoff_us = node->config.redial_max_us;
+}
+
 /* Everything that used the connection learns of its end; the record stays until CLOSED. */
 static void conn_down(struct parley_node *node, struct conn *conn)
 {
     int member = conn->state == CONN_LIVE ? conn->member : NONE;
+    if (conn->state != CONN_LIVE) back_off(node, conn);
     conn->state = CONN_CLOSING;
     conn->into = NULL;
     if (node->name_check.active && node->name_check.conn == conn->id)
@@ -185,15 +201,11 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     if (!dialled) return;
     if (seed != NONE) {
         struct seed *s = &node->seeds[seed];
-        double seconds = (double)s->backoff_us / 1e6;
+        double seconds = (double)(s->next_us - node->now_us) / 1e6;
         out_log(node, PARLEY_LOG_WARN, "seed %s: %s; next try in %.1f s", s->address,
                 event->closed.text && *event->closed.text ? event->closed.text
                                                           : "the connection ended before HELLO",
                 seconds);
-        s->next_us = node->now_us + s->backoff_us;
-        s->backoff_us *= 2;
-        if (s->backoff_us > node->config.redial_max_us) s->backoff_us = node->config.redial_max_us;
-        if (s->next_us < node->next_seed_us) node->next_seed_us = s->next_us;
         if (s->boot && member == NONE) member = membership_find(node, s->boot);
     }
     if (member != NONE) {
@@ -306,10 +318,11 @@ static void refuse(struct parley_node *node, struct conn *conn, int error, const
     connection_close(node, conn);
 }
 
-/* A node that still joins and meets nobody of its kind ends; one that is in goes on. */
+/* A node that dials to join and meets nobody of its kind ends; one that is in goes on, and so does
+ * one that a stranger dials. */
 static void refused(struct parley_node *node, struct conn *conn, int error, const char *text)
 {
-    bool ends = phase_of(node) == PARLEY_PHASE_JOINING && node->live == 1;
+    bool ends = conn->outgoing && phase_of(node) == PARLEY_PHASE_JOINING && node->live == 1;
     out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
     if (ends && (error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN)) out_finish(node, error);
 }
@@ -355,6 +368,7 @@ static void conn_live(struct parley_node *node, struct conn *conn,
     exchange_live(node, conn);
     doubt_live(node, conn);
     fetch_live(node, conn);
+    if (pool_size(node) > node->config.connections_max) close_least_used(node);
 }
 
 /* The owner of a name is asked whether it lives before a newcomer may have the name. */
@@ -432,8 +446,8 @@ void connection_hello(struct parley_node *node, struct conn *conn, struct messag
     }
     char text[MESSAGE_TEXT_SIZE];
     if (differs(node, hello, text, sizeof text)) {
-        refused(node, conn, PARLEY_EMISMATCH, text);
         refuse(node, conn, PARLEY_EMISMATCH, text);
+        refused(node, conn, PARLEY_EMISMATCH, text);
         return;
     }
     if (conn->outgoing && conn->member != NONE &&
@@ -465,8 +479,8 @@ void connection_reject(struct parley_node *node, struct conn *conn, struct messa
 {
     int error = reject->code >= 1 && reject->code <= 15 ? -(int)reject->code : PARLEY_EFAIL;
     conn->goodbye = true;
+    connection_close(node, conn);
     refused(node, conn, error, reject->text);
-    if (!node->finished) connection_close(node, conn);
 }
 
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye)
@@ -543,18 +557,25 @@ static uint64_t join_deadline(const struct parley_node *node)
     return waits ? node->start_us + node->config.join_timeout_us : NEVER;
 }
 
+/* When a connection must be closed if nothing happens to it: it says no HELLO, or does not read
+ * what we say. */
+static uint64_t conn_deadline(const struct parley_node *node, const struct conn *conn)
+{
+    if (conn->state != CONN_PENDING && conn->state != CONN_LIVE) return NEVER;
+    if (conn->queued > node->config.queue_bytes_max) return node->now_us;
+    bool is_checked = node->name_check.active && node->name_check.conn == conn->id;
+    if (conn->state == CONN_LIVE || is_checked) return NEVER;
+    return conn->since_us + node->config.hello_timeout_us;
+}
+
 void connection_timers(struct parley_node *node)
 {
     seeds_timers(node);
     name_check_timers(node);
     for (uint32_t i = 0; i < node->conns_count; i++) {
         struct conn *conn = &node->conns[i];
-        if (conn->state == CONN_PENDING &&
-            !(node->name_check.active && node->name_check.conn == conn->id) &&
-            node->now_us >= conn->since_us + node->config.hello_timeout_us)
+        if (node->now_us >= conn_deadline(node, conn) && out_room(node))
             connection_close(node, conn);
-        else if (conn->state == CONN_LIVE && conn->queued > node->config.queue_bytes_max)
-            connection_close(node, conn); /* it does not read what we say */
     }
     if (join_deadline(node) <= node->now_us) {
         out_log(node, PARLEY_LOG_ERROR, "no seed was reached within %.1f s; is one of them up?",
@@ -567,11 +588,8 @@ uint64_t connection_deadline(const struct parley_node *node)
 {
     uint64_t at = node->next_seed_us;
     for (uint32_t i = 0; i < node->conns_count; i++) {
-        const struct conn *conn = &node->conns[i];
-        if (conn->state == CONN_PENDING && conn->since_us + node->config.hello_timeout_us < at)
-            at = conn->since_us + node->config.hello_timeout_us;
-        if (conn->state == CONN_LIVE && conn->queued > node->config.queue_bytes_max)
-            at = node->now_us;
+        uint64_t conn_at = conn_deadline(node, &node->conns[i]);
+        if (conn_at < at) at = conn_at;
     }
     if (node->name_check.active && node->now_us + 20000 < at) at = node->now_us + 20000;
     uint64_t join_at = join_deadline(node);

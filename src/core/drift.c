@@ -21,6 +21,9 @@ enum { MIXED_PER_SKETCH = 2, SKETCH_INTERVAL_US = 2000 };
 /* Weight of the newest pair in the moving means: about the last 20 exchanges. */
 static const double PAIR_WEIGHT = 0.1;
 
+/* No sum of 2^40 floats is larger; squares of such sums stay finite. */
+static const double BUCKET_MAX = 1e60;
+
 static double relative(double distance_sq, double mean_sq)
 {
     if (distance_sq <= 0) return 0;
@@ -184,7 +187,8 @@ bool drift_advance(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
     struct slot *slot = &node->exchange.slots[INITIATOR];
-    if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving) return false;
+    if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving || node->training.diverged)
+        return false;
     measure(node);
     if (drift->sketching) return true;
     bool due = drift->version == 0 || drift->mixed >= MIXED_PER_SKETCH;
@@ -207,6 +211,12 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
 {
     struct drift *drift = &node->drift;
     struct slot *slot = &node->exchange.slots[INITIATOR];
+    if (op->kind == OP_SKETCH_TAKE && !event->done.finite) {
+        drift->sketching = false;
+        exchange_release(node, INITIATOR);
+        node->training.diverged++;
+        return;
+    }
     if (op->kind == OP_SKETCH_TAKE) {
         out_vector(node, PARLEY_UPDATE_SKETCH, OP_SKETCH, NONE, slot->own);
         return;
@@ -229,12 +239,12 @@ void drift_sketches(struct parley_node *node, const struct message_sketches *mes
             !is_waited_for(node, sketch->boot) || sketch->boot == self_of(node)->r.boot)
             continue;
         double buckets[PARLEY_SKETCH_BUCKETS];
-        bool finite = true;
+        bool sane = true;
         for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
             buckets[b] = read_double(sketch->buckets.bytes + 8 * b);
-            finite = finite && isfinite(buckets[b]);
+            sane = sane && fabs(buckets[b]) < BUCKET_MAX;
         }
-        if (finite) sketch_put(node, sketch->boot, sketch->version, buckets);
+        if (sane) sketch_put(node, sketch->boot, sketch->version, buckets);
     }
 }
 

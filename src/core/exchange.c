@@ -76,7 +76,8 @@ static void slot_move(struct parley_node *node, struct slot *slot, enum slot_sta
 
 static bool is_open(const struct slot *slot)
 {
-    return slot->state >= SLOT_OFFERED && slot->state <= SLOT_ADDING;
+    return (slot->state >= SLOT_OFFERED && slot->state <= SLOT_ADDING) ||
+           (slot->state == SLOT_TAKING && slot->role == RESPONDER); /* it has accepted */
 }
 
 /* Over, one way or the other; the buffers are free once nothing works on them. */
@@ -239,6 +240,7 @@ static bool may_start(const struct parley_node *node)
 {
     const struct exchange *e = &node->exchange;
     if (e->slots[INITIATOR].state != SLOT_IDLE || node->now_us < e->retry_us) return false;
+    if (node->training.diverged) return false;
     if (node->leaving) return e->left_count < LEAVE_EXCHANGES;
     if (phase_of(node) == PARLEY_PHASE_SETTLE) return true;
     return phase_of(node) == PARLEY_PHASE_TRAIN &&
@@ -363,6 +365,7 @@ static enum exchange_reason refusal(const struct parley_node *node)
     enum parley_phase phase = phase_of(node);
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED || node->leaving)
         return EXCHANGE_NOT_TRAINING;
+    if (node->training.diverged) return EXCHANGE_NON_FINITE;
     return doubt_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;
 }
 

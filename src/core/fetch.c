@@ -10,7 +10,7 @@
 
 #include "core/state.h"
 
-enum { ASK_US = 2000000, RETRY_US = 20000 };
+enum { CONNECT_US = 2000000, RETRY_US = 20000 };
 
 static void failed(struct parley_node *node)
 {
@@ -19,7 +19,10 @@ static void failed(struct parley_node *node)
     fetch->state = FETCH_IDLE;
     fetch->retry_us = node->now_us + RETRY_US;
     fetch->tries++;
-    if (fetch->by_digest) agreement_fetch_failed(node);
+    if (fetch->by_digest)
+        agreement_fetch_failed(node);
+    else
+        exchange_release(node, INITIATOR); /* reserved again for the next try */
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
@@ -113,12 +116,9 @@ void fetch_closed(struct parley_node *node, uint32_t conn, int member)
 void fetch_timers(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
-    if ((fetch->state == FETCH_CONNECTING || fetch->state == FETCH_ASKED) &&
-        node->now_us >= fetch->progress_us + ASK_US)
-        failed(node);
-    else if (fetch->state == FETCH_STREAMING &&
-             node->now_us >= fetch->progress_us + node->config.progress_timeout_us)
-        failed(node);
+    bool waits = fetch->state == FETCH_CONNECTING || fetch->state == FETCH_ASKED ||
+                 fetch->state == FETCH_STREAMING;
+    if (waits && node->now_us >= fetch_deadline(node)) failed(node);
 }
 
 uint64_t fetch_deadline(const struct parley_node *node)
@@ -126,8 +126,8 @@ uint64_t fetch_deadline(const struct parley_node *node)
     const struct fetch *fetch = &node->fetch;
     switch (fetch->state) {
     case FETCH_CONNECTING:
-    case FETCH_ASKED:
-        return fetch->progress_us + ASK_US;
+        return fetch->progress_us + CONNECT_US;
+    case FETCH_ASKED: /* the answer waits for a boundary of the other's trainer */
     case FETCH_STREAMING:
         return fetch->progress_us + node->config.progress_timeout_us;
     case FETCH_IDLE:
@@ -159,8 +159,9 @@ static bool has_place(const struct parley_node *node)
 static void serve_model(struct parley_node *node, struct conn *conn,
                         const struct message_fetch *message)
 {
+    static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
     const struct agreement *a = &node->agreement;
-    bool have = a->candidate >= CANDIDATE_OWN &&
+    bool have = a->candidate >= CANDIDATE_OWN && memcmp(a->own, no_digest, sizeof a->own) != 0 &&
                 memcmp(a->own, message->digest, sizeof a->own) == 0 && has_place(node);
     answer(node, conn, message->sequence, have ? 1 : 0, 0);
     if (have) flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);

@@ -133,7 +133,8 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
         m->suspect_until_us = node->now_us + suspicion_us(node, 0);
         if (m->suspect_until_us < node->next_suspicion_us)
             node->next_suspicion_us = m->suspect_until_us;
-        if (member != 0) connection_want(node, member);
+        /* A frame can bring many suspects: they are dialled as far as there is room. */
+        if (member != 0 && out_room(node)) connection_want(node, member);
     }
     if (state == PARLEY_MEMBER_ALIVE) m->refused = false;
     if (state == PARLEY_MEMBER_DEAD) {
@@ -203,8 +204,7 @@ static void refute(struct parley_node *node, const struct record *record)
     if (record->state != PARLEY_MEMBER_DEAD) return;
     out_log(node, PARLEY_LOG_WARN, "the others took this node for dead; it is back");
     enum parley_phase phase = phase_of(node);
-    if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE)
-        node_phase(node, PARLEY_PHASE_LATE);
+    if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) agreement_late(node);
 }
 
 static void merge_state(struct parley_node *node, int member, const struct record *record, int from)
@@ -252,6 +252,8 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
     m->r.incarnation = old.incarnation;
     m->r.state = old.state;
     m->lazy_change = ++node->change;
+    if (old.phase == PARLEY_PHASE_LATE && record->phase == PARLEY_PHASE_SETTLE)
+        node->agreement.follows = true;
     if (is_news(&old, record)) m->urgent_change = node->change;
 }
 

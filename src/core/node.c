@@ -10,7 +10,7 @@
 
 #include "core/state.h"
 
-enum { LATE_US = 1000000 };
+enum { LATE_US = 1000000, DRAIN_US = 100000 };
 
 static void node_frame(struct parley_node *node, struct conn *conn, enum wire_type type,
                        const uint8_t *bytes, size_t size);
@@ -32,7 +32,7 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
     size_t at = 0;
     while (out_room(node)) {
         struct conn *conn = connection_find(node, id);
-        if (!conn || conn->state == CONN_CLOSING) return size;
+        if (!conn || conn->state == CONN_CLOSING || node->finished) return size;
         conn->heard_us = node->now_us;
         int error = 0;
         if (conn->chunk_left > 0) {
@@ -312,11 +312,14 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
     node->more = false;
 
     /* A process that was stopped must not count the time it slept as silence of the others: node
-     * time stands still from the missed deadline on. */
+     * time stands still from shortly before the missed deadline on, so that what waits in the
+     * sockets is read before any verdict. */
     uint64_t now_us = event->now_us - node->skew_us;
     if (node->deadline_us != NEVER && now_us > node->deadline_us + LATE_US) {
-        node->skew_us += now_us - node->deadline_us;
-        now_us = node->deadline_us;
+        uint64_t awake_us = node->deadline_us > DRAIN_US ? node->deadline_us - DRAIN_US : 0;
+        if (awake_us < node->now_us) awake_us = node->now_us;
+        node->skew_us += now_us - awake_us;
+        now_us = awake_us;
     }
     if (now_us > node->now_us) node->now_us = now_us;
 
@@ -347,7 +350,7 @@ void node_phase(struct parley_node *node, enum parley_phase phase)
         [PARLEY_PHASE_HELD] = TO(PROPOSED) | TO(LOCKED) | TO(DONE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_LOCKED] = TO(PROPOSED) | TO(HELD) | TO(DONE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_DONE] = TO(LEFT),
-        [PARLEY_PHASE_LATE] = TO(DONE) | TO(LEFT),
+        [PARLEY_PHASE_LATE] = TO(SETTLE) | TO(DONE) | TO(LEFT),
         [PARLEY_PHASE_LEFT] = 0,
     };
 #undef TO

@@ -261,12 +261,12 @@ struct sketch {
 struct drift {
     struct sketch sketches[SKETCHES_MAX];
     double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
-    bool sketching;   /* the initiator's slot is reserved for it */
-    uint32_t mixed;   /* exchanges that ended since the newest own sketch */
-    uint32_t version; /* of the newest own sketch */
-    uint32_t passed;  /* own sketch versions in a row whose table was within tolerance */
-    uint32_t judged;  /* version of the sketch judged last */
-    double value;     /* relative; negative: unknown */
+    bool sketching;                    /* the initiator's slot is reserved for it */
+    uint32_t mixed;                    /* exchanges that ended since the newest own sketch */
+    uint32_t version;                  /* of the newest own sketch */
+    uint32_t passed; /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged; /* version of the sketch judged last */
+    double value;    /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;
@@ -318,6 +318,8 @@ struct agreement {
     double drift_before;
     uint32_t held, known;
     uint64_t done_us;
+    bool follows;        /* while LATE: another LATE node went back to SETTLE */
+    bool rejoined;       /* this node has done so */
     uint64_t adopt_boot; /* the DONE member whose model is adopted; 0: none */
 };
 
@@ -328,7 +330,8 @@ struct training {
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
     bool started;
-    uint32_t diverged;
+    uint32_t diverged;  /* not 0: the model is no longer finite */
+    uint32_t recovered; /* times another's was taken for that */
 };
 
 struct parley_node {
@@ -543,6 +546,8 @@ uint64_t fetch_deadline(const struct parley_node *node);
 
 void agreement_stop(struct parley_node *node, enum parley_stop cause);
 void agreement_advance(struct parley_node *node);
+/* The others go on without this node; it adopts what they agree on. */
+void agreement_late(struct parley_node *node);
 void agreement_done(struct parley_node *node, const struct op *op,
                     const struct parley_event *event);
 void agreement_fetched(struct parley_node *node);

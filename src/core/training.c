@@ -46,9 +46,10 @@ static bool trains(const struct parley_node *node, uint32_t member)
     return membership_is_live(node, (int)member) && r->phase == PARLEY_PHASE_TRAIN;
 }
 
-static bool is_training(struct parley_node *node, int member)
+static bool has_state(struct parley_node *node, int member)
 {
-    return trains(node, (uint32_t)member);
+    uint32_t phase = node->members[member].r.phase;
+    return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_SETTLE;
 }
 
 static void begin(struct parley_node *node)
@@ -64,10 +65,10 @@ static void take_state(struct parley_node *node)
 {
     struct slot *slot = &node->exchange.slots[INITIATOR];
     if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
-    int peer = membership_pick(node, is_training);
+    int peer = slot->state == SLOT_IDLE ? membership_pick(node, has_state) : NONE;
     if (peer == NONE) return;
-    if (slot->state == SLOT_IDLE) exchange_reserve(node, INITIATOR);
-    if (slot->state == SLOT_RESERVED) fetch_start(node, peer, NULL);
+    exchange_reserve(node, INITIATOR);
+    fetch_start(node, peer, NULL);
 }
 
 static void join(struct parley_node *node)
@@ -85,9 +86,7 @@ static void join(struct parley_node *node)
         if (trains(node, i) && r->version > furthest) furthest = r->version;
     }
     if (ending > 0 && node->fetch.state == FETCH_IDLE) {
-        if (node->exchange.slots[INITIATOR].state == SLOT_RESERVED)
-            exchange_release(node, INITIATOR);
-        node_phase(node, PARLEY_PHASE_LATE);
+        agreement_late(node);
         return;
     }
     if (training > 0 && furthest > c->age_steps_max)
@@ -104,6 +103,7 @@ void training_adopted(struct parley_node *node, uint64_t version)
     node->exchange.added++;
     out_log(node, PARLEY_LOG_INFO, "took model and optimizer state of %s at its step %llu",
             node->members[node->fetch.member].r.name, (unsigned long long)version);
+    node->training.recovered += node->training.diverged > 0;
     node->training.diverged = 0;
     if (phase_of(node) == PARLEY_PHASE_JOINING) begin(node);
 }
@@ -172,7 +172,9 @@ static uint64_t grant_target(const struct parley_node *node)
 static void grant(struct parley_node *node)
 {
     struct training *t = &node->training;
-    uint64_t outstanding = t->granted - t->version, target = grant_target(node);
+    /* A step that was under way at a HALT is made all the same. */
+    uint64_t outstanding = t->granted > t->version ? t->granted - t->version : 0;
+    uint64_t target = grant_target(node);
     if (2 * outstanding >= target && outstanding > 0) return;
     if (outstanding >= target) return;
     struct parley_update *update = out_add(node, PARLEY_UPDATE_TRAIN);
@@ -181,11 +183,12 @@ static void grant(struct parley_node *node)
     t->granted = t->version + target;
 }
 
+/* True while this node waits for another's model in place of its own. */
 static bool recovers(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->diverged == 0) return false;
-    if (node->ledger.joins >= DIVERGED_MAX || node->live == 1) {
+    if (t->recovered == DIVERGED_MAX || node->live == 1) {
         out_log(node, PARLEY_LOG_ERROR,
                 "the loss is no longer finite after %llu steps; try a "
                 "smaller --lr",
@@ -193,7 +196,7 @@ static bool recovers(struct parley_node *node)
         out_finish(node, PARLEY_EDIVERGED);
         return true;
     }
-    if (node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
+    if (t->granted > t->version) {
         out_log(node, PARLEY_LOG_WARN, "the model is no longer finite: taking a live peer's");
         out_add(node, PARLEY_UPDATE_HALT);
         t->granted = t->version;
@@ -213,7 +216,8 @@ void training_advance(struct parley_node *node)
             e->slots[INITIATOR].state == SLOT_IDLE && e->slots[RESPONDER].state == SLOT_IDLE;
         bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
         if (late || !mixes || (idle && e->left_count >= wanted)) {
-            if (phase != PARLEY_PHASE_DONE) node_phase(node, PARLEY_PHASE_LEFT);
+            if (phase != PARLEY_PHASE_DONE && phase != PARLEY_PHASE_LEFT)
+                node_phase(node, PARLEY_PHASE_LEFT);
             agreement_finish(node, PARLEY_OK);
         }
     } else if (phase == PARLEY_PHASE_JOINING) {
@@ -227,6 +231,9 @@ void training_advance(struct parley_node *node)
                                      : PARLEY_STOP_BUDGET);
         else
             grant(node);
+    } else if ((phase == PARLEY_PHASE_STOP || phase == PARLEY_PHASE_SETTLE) &&
+               node->agreement.candidate == CANDIDATE_NONE) {
+        recovers(node);
     }
 }
 
@@ -243,7 +250,7 @@ uint64_t training_deadline(const struct parley_node *node)
     const struct training *t = &node->training;
     uint64_t at = NEVER;
     if (node->leaving) return node->now_us + IDLE_MIX_US * 10;
-    if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us)
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged)
         at = t->start_us + node->config.time_budget_us;
     return at;
 }

@@ -1,0 +1,75 @@
+/* A cluster waits without spinning, and does not wait for ever. */
+#include "scene.h"
+
+enum { NODES = 4 };
+
+/* Events at one instant of virtual time, at most. */
+static uint64_t busiest_instant(struct parley_sim *sim, uint64_t us)
+{
+    uint64_t end_us = parley_sim_now(sim) + us, at_us = 0, here = 0, most = 0;
+    while (parley_sim_now(sim) < end_us && parley_sim_step(sim)) {
+        here = parley_sim_now(sim) == at_us ? here + 1 : 1;
+        at_us = parley_sim_now(sim);
+        if (here > most) most = here;
+    }
+    const char *why;
+    cr_assert_eq(parley_sim_error(sim, &why), 0, "%s", why);
+    return most;
+}
+
+Test(patience, time_goes_on_in_every_phase)
+{
+    /* Proves that from join to the end, with a death and a sleeper, no instant holds more events
+     * than a cluster of four can cause by saying what it has to say. */
+    uint32_t peers = NODES - 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .parameters = 1000,
+                                                                .latency_us = 200,
+                                                                .operation_us = 50,
+                                                                .seed = 5,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    uint64_t most = busiest_instant(sim, 3 * SECOND);
+    parley_sim_kill(sim, 3, true);
+    uint64_t got = busiest_instant(sim, 12 * SECOND);
+    if (got > most) most = got;
+    parley_sim_pause(sim, 2);
+    got = busiest_instant(sim, 5 * SECOND);
+    if (got > most) most = got;
+    parley_sim_resume(sim, 2);
+    scene_run(sim, 1000); /* what had waited for it comes at one instant */
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    got = busiest_instant(sim, 60 * SECOND);
+    if (got > most) most = got;
+    cr_assert(parley_sim_agreed(sim, NULL));
+    cr_assert_lt(most, 200, "%llu events at one instant", (unsigned long long)most);
+    parley_sim_free(sim);
+}
+
+Test(patience, two_halves_that_took_each_other_for_dead_agree_in_the_end)
+{
+    /* Proves that a partition during the agreement, healed before either half may decide alone,
+     * leaves nobody waiting for ever: all nodes are LATE then, and one of them goes on. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        uint32_t peers = NODES - 1, halves[NODES] = {0, 0, 1, 1};
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                    .latency_us = 200,
+                                                                    .operation_us = 20 * SECOND,
+                                                                    .seed = seed,
+                                                                    .seeds = NODES,
+                                                                    .configure = scene_wait_for,
+                                                                    .arg = &peers});
+        scene_train(sim, NODES);
+        parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+        scene_run(sim, SECOND);
+        parley_sim_partition(sim, halves);
+        for (uint32_t a = 0; a < 2; a++)
+            for (uint32_t b = 2; b < NODES; b++)
+                parley_sim_disconnect(sim, a, b);
+        scene_run(sim, 20 * SECOND);
+        parley_sim_heal(sim);
+        scene_until(sim, NODES, parley_sim_agreed, NULL, 900);
+        scene_same(sim, NODES);
+        parley_sim_free(sim);
+    }
+}

@@ -1,0 +1,156 @@
+/* Settings of a node: each limit is held and named. And the table of errors. */
+#include "parley/config.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "parley/node.h"
+
+static const char *const long_seed[] = {
+    "a-host-name-that-is-much-too-long-for-an-address-of-seventy-one-bytes:70000"};
+
+static struct parley_config good(void)
+{
+    struct parley_config config;
+    parley_config_defaults(&config);
+    config.name = "a";
+    config.address = "127.0.0.1:1";
+    config.boot = 1;
+    config.parameters = 1;
+    return config;
+}
+
+/* Refused, and the text begins with the setting's name. */
+static void refused(const struct parley_config *config, const char *name)
+{
+    char why[160] = "";
+    struct parley_node *node;
+    cr_assert_eq(parley_config_check(config, why, sizeof why), PARLEY_EUSAGE, "%s", name);
+    cr_assert_eq(strncmp(why, name, strlen(name)), 0, "%s: \"%s\"", name, why);
+    cr_assert_eq(parley_node_new(&node, config), PARLEY_EUSAGE);
+    cr_assert_null(node);
+    char tiny[2] = "xy";
+    cr_assert_eq(parley_config_check(config, tiny, 0), PARLEY_EUSAGE);
+    cr_assert_eq(tiny[0], 'x');
+}
+
+#define REFUSED(field, value)                                                                      \
+    do {                                                                                           \
+        struct parley_config bad = good();                                                         \
+        bad.field = value;                                                                         \
+        refused(&bad, #field);                                                                     \
+    } while (0)
+
+Test(config, each_limit_is_refused_by_name)
+{
+    /* Proves that no value out of range passes, and that the line names the setting. */
+    REFUSED(cluster, "");
+    REFUSED(cluster, NULL);
+    REFUSED(cluster, "a cluster's name of 32 characters");
+    REFUSED(name, "");
+    REFUSED(name, "a name that has thirty-two bytes");
+    REFUSED(address, "");
+    REFUSED(address, long_seed[0]);
+    REFUSED(boot, 0);
+    REFUSED(parameters, 0);
+    REFUSED(parameters, (UINT64_C(1) << 40) + 1);
+    REFUSED(vectors, 0);
+    REFUSED(vectors, PARLEY_VECTORS_MAX + 1);
+    REFUSED(batch, 0);
+    REFUSED(mix_every, 0);
+    REFUSED(topology, (enum parley_topology)4);
+    REFUSED(strategy, (enum parley_strategy)2);
+    REFUSED(quorum, (enum parley_quorum)2);
+    REFUSED(tolerance, 0);
+    REFUSED(tolerance, -1);
+    REFUSED(tolerance, NAN);
+    REFUSED(tolerance, INFINITY);
+    REFUSED(members_max, 1);
+    REFUSED(members_max, PARLEY_MEMBERS_MAX + 1);
+    REFUSED(connections_max, 1);
+    REFUSED(connections_max, PARLEY_CONNECTIONS_MAX + 1);
+    REFUSED(pending_max, 0);
+    REFUSED(pending_max, PARLEY_CONNECTIONS_MAX + 1);
+    REFUSED(queue_bytes_max, 0);
+    REFUSED(suspicion_factor, 0);
+    REFUSED(suspicion_factor, NAN);
+    REFUSED(probe_interval_us, 0);
+    REFUSED(probe_timeout_us, 1000001);
+    REFUSED(redial_min_us, 0);
+    REFUSED(redial_min_us, 30000001);
+    REFUSED(redial_max_us, UINT64_MAX);
+    REFUSED(progress_timeout_us, 0);
+    REFUSED(keepalive_us, 0);
+    REFUSED(hello_timeout_us, 0);
+    REFUSED(time_budget_us, UINT64_MAX);
+    REFUSED(settle_timeout_us, UINT64_MAX);
+    REFUSED(join_timeout_us, UINT64_MAX - 1);
+    REFUSED(leave_timeout_us, UINT64_MAX);
+    struct parley_config bad = good();
+    bad.settings_count = PARLEY_SETTINGS_MAX + 1;
+    refused(&bad, "settings");
+    bad = good();
+    bad.quorum = PARLEY_QUORUM_MAJORITY;
+    refused(&bad, "nodes");
+    bad = good();
+    bad.seeds = long_seed;
+    bad.seeds_count = 1;
+    refused(&bad, "seeds");
+    bad.seeds_count = PARLEY_SEEDS_MAX + 1;
+    refused(&bad, "seeds");
+}
+
+Test(config, the_defaults_need_only_who_and_what)
+{
+    /* Proves that defaults, a name, an address, a boot and a size make a node, text copied. */
+    struct parley_config config = good();
+    char why[160], name[] = "gone", seed[] = "b:1";
+    const char *seeds[] = {seed};
+    cr_assert_eq(parley_config_check(&config, why, sizeof why), 0);
+    config.name = name;
+    config.seeds = seeds;
+    config.seeds_count = 1;
+    struct parley_node *node;
+    struct parley_member member;
+    struct parley_updates updates;
+    cr_assert_eq(parley_node_new(&node, &config), 0);
+    memset(name, '#', sizeof name - 1);
+    cr_assert_eq(parley_updates_init(&updates), 0);
+    parley_node_step(node, &(struct parley_event){.type = PARLEY_EVENT_START}, &updates);
+    parley_node_member(node, 0, &member);
+    cr_assert_str_eq(member.name, "gone");
+    parley_updates_close(&updates);
+    parley_node_free(node);
+}
+
+Test(config, buffers_are_two_a_slot_at_least_and_two_in_doubt)
+{
+    /* Proves the stated number of buffers for 1 to 3 vectors. */
+    struct parley_config config = good();
+    const uint32_t expected[] = {0, 6, 6, 8};
+    for (config.vectors = 1; config.vectors <= 3; config.vectors++)
+        cr_assert_eq(parley_config_buffers(&config), expected[config.vectors]);
+}
+
+Test(config, each_error_has_a_name_a_text_and_a_status)
+{
+    /* Proves that the table is whole and that what is no error of ours is said so. */
+    cr_assert_str_eq(parley_error_name(PARLEY_OK), "PARLEY_OK");
+    cr_assert_eq(parley_error_status(PARLEY_OK), 0);
+    for (int error = -1; error >= PARLEY_ELIMIT; error--) {
+        cr_assert_eq(strncmp(parley_error_name(error), "PARLEY_E", 8), 0);
+        cr_assert_neq(parley_error_name(error)[8], '?');
+        cr_assert_gt(strlen(parley_error_text(error)), 5);
+        int status = parley_error_status(error);
+        cr_assert(status >= 1 && status <= 10);
+    }
+    const int unknown[] = {1, 77, PARLEY_ELIMIT - 1, -1000, -2147483647 - 1, 2147483647};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        cr_assert_str_eq(parley_error_name(unknown[i]), "PARLEY_E?");
+        cr_assert_str_eq(parley_error_text(unknown[i]), "unknown error");
+        cr_assert_eq(parley_error_status(unknown[i]), 1);
+    }
+    cr_assert_eq(parley_error_status(PARLEY_EMISMATCH), 6);
+    cr_assert_eq(parley_error_status(PARLEY_EINVARIANT), 10);
+}

@@ -1,0 +1,348 @@
+/* lone.h: one node and a driver in miniature, for tests that play all of its peers by hand.
+ *
+ * Every update is checked against the contract of node.h. Operations are answered by the test, in
+ * the order given or in any the contract allows; nothing is computed: vectors are finite, all
+ * distances 1. What the node sent on a connection is kept as bytes until the test reads it.
+ */
+#ifndef PARLEY_TESTS_LONE_H
+#define PARLEY_TESTS_LONE_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/message.h"
+#include "core/rng.h"
+#include "core/state.h"
+
+enum { LONE_CONNS_MAX = 4096, LONE_OPS_MAX = 128, LONE_SENT_MAX = 1 << 20 };
+
+/* CLOSED: the node has asked for it, and is owed the event. */
+enum lone_conn_state { LONE_NONE, LONE_DIALED, LONE_OPEN, LONE_CLOSED, LONE_GONE };
+
+struct lone_op {
+    uint32_t op, conn;
+    enum parley_update_type type;
+};
+
+struct lone {
+    struct parley_node *node;
+    struct parley_config config;
+    struct parley_updates updates;
+    uint64_t now_us, seed;
+    uint64_t version;
+    uint64_t steps_left;
+    enum lone_conn_state conns[LONE_CONNS_MAX]; /* by id */
+    size_t unsent[LONE_CONNS_MAX];              /* SENT is owed for these bytes */
+    uint32_t highest, next_incoming;
+    struct lone_op ops[LONE_OPS_MAX];
+    uint32_t ops_count;
+    uint8_t *sent; /* of the connection `listened` */
+    size_t sent_size;
+    uint32_t listened;
+    uint32_t updates_most, dials;
+    bool finite, finished;
+    int error;
+    uint64_t ticked_us; /* when the newest TICK was, and how many there were just then */
+    uint32_t ticks;
+};
+
+static inline struct lone *lone_new(const struct parley_config *changes)
+{
+    struct lone *lone = calloc(1, sizeof *lone);
+    cr_assert_not_null(lone);
+    lone->sent = malloc(LONE_SENT_MAX);
+    lone->next_incoming = 2;
+    lone->finite = true;
+    lone->now_us = 1000;
+    lone->config = *changes;
+    cr_assert_eq(parley_updates_init(&lone->updates), 0);
+    char why[120];
+    cr_assert_eq(parley_config_check(changes, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(parley_node_new(&lone->node, changes), 0);
+    return lone;
+}
+
+static inline void lone_free(struct lone *lone)
+{
+    parley_node_free(lone->node);
+    parley_updates_close(&lone->updates);
+    free(lone->sent);
+    free(lone);
+}
+
+static inline struct parley_config lone_config(void)
+{
+    struct parley_config config;
+    parley_config_defaults(&config);
+    config.name = "self";
+    config.address = "127.0.0.1:7000";
+    config.boot = 1000;
+    config.parameters = 300;
+    return config;
+}
+
+static inline void lone_op(struct lone *lone, uint32_t op, uint32_t conn,
+                           enum parley_update_type type)
+{
+    cr_assert(lone->ops_count < LONE_OPS_MAX);
+    lone->ops[lone->ops_count++] = (struct lone_op){op, conn, type};
+}
+
+static inline void lone_hear(struct lone *lone, uint32_t conn, const void *bytes, size_t size)
+{
+    if (conn != lone->listened || size > LONE_SENT_MAX - lone->sent_size) return;
+    memcpy(lone->sent + lone->sent_size, bytes, size);
+    lone->sent_size += size;
+}
+
+static inline void lone_carry_out(struct lone *lone, const struct parley_update *u)
+{
+    uint32_t buffers = parley_config_buffers(&lone->config);
+    size_t vector_bytes = lone->config.parameters * sizeof(float);
+    switch (u->type) {
+    case PARLEY_UPDATE_DIAL:
+        cr_assert(u->dial.conn % 2 == 1 && u->dial.conn < LONE_CONNS_MAX);
+        cr_assert_eq(lone->conns[u->dial.conn], LONE_NONE, "conn %u again", u->dial.conn);
+        lone->conns[u->dial.conn] = LONE_DIALED;
+        if (u->dial.conn > lone->highest) lone->highest = u->dial.conn;
+        lone->dials++;
+        break;
+    case PARLEY_UPDATE_CLOSE:
+        lone->conns[u->close.conn] = LONE_CLOSED;
+        break;
+    case PARLEY_UPDATE_SEND:
+        cr_assert_eq(lone->conns[u->send.conn], LONE_OPEN,
+                     "seed %llu: SEND on a connection not open", (unsigned long long)lone->seed);
+        cr_assert(u->send.size >= WIRE_HEADER_BYTES);
+        lone->unsent[u->send.conn] += u->send.size;
+        lone_hear(lone, u->send.conn, u->send.bytes, u->send.size);
+        break;
+    case PARLEY_UPDATE_SEND_CHUNK:
+        cr_assert_eq(lone->conns[u->chunk.conn], LONE_OPEN);
+        cr_assert(u->chunk.buffer < buffers && u->chunk.size % 4 == 0 && u->chunk.size > 0 &&
+                  u->chunk.offset + u->chunk.size <= vector_bytes);
+        lone_op(lone, u->chunk.op, u->chunk.conn, u->type);
+        break;
+    case PARLEY_UPDATE_STORE:
+        cr_assert(u->store.buffer < buffers && u->store.offset + u->store.size <= vector_bytes);
+        break;
+    case PARLEY_UPDATE_TRAIN:
+        cr_assert(u->train.steps > 0);
+        lone->steps_left += u->train.steps;
+        break;
+    case PARLEY_UPDATE_HALT:
+        lone->steps_left = 0;
+        break;
+    case PARLEY_UPDATE_TAKE:
+    case PARLEY_UPDATE_SET:
+    case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_DIFF:
+    case PARLEY_UPDATE_SKETCH:
+    case PARLEY_UPDATE_HASH:
+    case PARLEY_UPDATE_WRITE:
+    case PARLEY_UPDATE_PUBLISH:
+        cr_assert(u->vector.buffer < buffers);
+        lone_op(lone, u->vector.op, 0, u->type);
+        break;
+    case PARLEY_UPDATE_FINISHED:
+        lone->finished = true;
+        lone->error = u->finished.error;
+        break;
+    default:
+        break;
+    }
+}
+
+/* One step; returns what was consumed. */
+static inline size_t lone_step(struct lone *lone, struct parley_event event)
+{
+    event.now_us = lone->now_us;
+    parley_node_step(lone->node, &event, &lone->updates);
+    parley_node_check(lone->node);
+    if (lone->updates.count > lone->updates_most) lone->updates_most = lone->updates.count;
+    for (uint32_t i = 0; i < lone->updates.count; i++)
+        lone_carry_out(lone, &lone->updates.list[i]);
+    return lone->updates.consumed;
+}
+
+static inline void lone_start(struct lone *lone)
+{
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_START});
+}
+
+/* Ticks while the node wants one now; it may want many only while it has much to say. */
+static inline void lone_tick(struct lone *lone)
+{
+    uint32_t ticks = 0;
+    while (!lone->finished && parley_node_deadline(lone->node) <= lone->now_us) {
+        cr_assert(++ticks < 200, "seed %llu: ticks without end", (unsigned long long)lone->seed);
+        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_TICK});
+    }
+}
+
+/* Time passes, deadline after deadline. */
+static inline void lone_run(struct lone *lone, uint64_t us)
+{
+    uint64_t end_us = lone->now_us + us;
+    for (;;) {
+        lone_tick(lone);
+        uint64_t at = lone->finished ? UINT64_MAX : parley_node_deadline(lone->node);
+        if (at > end_us) break;
+        lone->now_us = at;
+    }
+    lone->now_us = end_us;
+}
+
+static inline uint32_t lone_incoming(struct lone *lone, const char *address)
+{
+    uint32_t conn = lone->next_incoming;
+    lone->next_incoming += 2;
+    cr_assert(conn < LONE_CONNS_MAX);
+    lone->conns[conn] = LONE_OPEN;
+    if (conn > lone->highest) lone->highest = conn;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_INCOMING,
+                                          .incoming = {.conn = conn, .address = address}});
+    return conn;
+}
+
+static inline void lone_connected(struct lone *lone, uint32_t conn)
+{
+    lone->conns[conn] = LONE_OPEN;
+    lone_step(lone,
+              (struct parley_event){.type = PARLEY_EVENT_CONNECTED, .connected = {.conn = conn}});
+}
+
+/* Operations whose connection is gone end first, then CLOSED comes. */
+static inline void lone_closed(struct lone *lone, uint32_t conn, enum parley_closed reason)
+{
+    for (uint32_t i = 0; i < lone->ops_count;) {
+        struct lone_op op = lone->ops[i];
+        if (op.type != PARLEY_UPDATE_SEND_CHUNK || op.conn != conn) {
+            i++;
+            continue;
+        }
+        memmove(&lone->ops[i], &lone->ops[i + 1], (--lone->ops_count - i) * sizeof op);
+        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_DONE, .done = {.op = op.op}});
+        i = 0;
+    }
+    lone->conns[conn] = LONE_GONE;
+    lone_step(lone,
+              (struct parley_event){.type = PARLEY_EVENT_CLOSED,
+                                    .closed = {.conn = conn, .reason = reason, .text = "gone"}});
+}
+
+/* Gives all bytes, as a driver would; what is left at the end is too short to be a frame. */
+static inline size_t lone_receive(struct lone *lone, uint32_t conn, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    size_t left = size;
+    while (left > 0 && lone->conns[conn] == LONE_OPEN && !lone->finished) {
+        size_t consumed = lone_step(
+            lone, (struct parley_event){.type = PARLEY_EVENT_RECEIVED,
+                                        .received = {.conn = conn, .bytes = at, .size = left}});
+        cr_assert(consumed <= left);
+        if (consumed == 0) break;
+        at += consumed;
+        left -= consumed;
+    }
+    cr_assert(left <= 64 * 1024 + 64, "seed %llu: %zu bytes neither taken nor refused",
+              (unsigned long long)lone->seed, left);
+    return left;
+}
+
+static inline void lone_say(struct lone *lone, uint32_t conn, enum wire_type type,
+                            const void *message)
+{
+    uint8_t bytes[WIRE_HEADER_BYTES + PARLEY_CONTROL_BYTES_MAX];
+    size_t size = message_encode(type, message, bytes, sizeof bytes);
+    cr_assert(size > 0);
+    lone_receive(lone, conn, bytes, size);
+}
+
+/* The place of the next operation that may end: those of the trainer end in their order. */
+static inline void lone_done(struct lone *lone, uint32_t index)
+{
+    struct lone_op op = lone->ops[index];
+    bool trainer = op.type == PARLEY_UPDATE_TAKE || op.type == PARLEY_UPDATE_SET ||
+                   op.type == PARLEY_UPDATE_ADD;
+    for (uint32_t i = 0; i < index && trainer; i++) {
+        enum parley_update_type type = lone->ops[i].type;
+        if (type != PARLEY_UPDATE_TAKE && type != PARLEY_UPDATE_SET && type != PARLEY_UPDATE_ADD)
+            continue;
+        op = lone->ops[i];
+        index = i;
+    }
+    memmove(&lone->ops[index], &lone->ops[index + 1], (--lone->ops_count - index) * sizeof op);
+    double sketch[PARLEY_SKETCH_BUCKETS] = {1};
+    uint8_t digest[PARLEY_DIGEST_BYTES] = {7};
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_DONE,
+                                          .done = {.op = op.op,
+                                                   .ok = true,
+                                                   .version = lone->version,
+                                                   .finite = lone->finite,
+                                                   .norm_sq = 1,
+                                                   .own_norm_sq = 1,
+                                                   .mass = 1,
+                                                   .sketch = sketch,
+                                                   .digest = digest}});
+}
+
+static inline void lone_done_all(struct lone *lone)
+{
+    for (int i = 0; i < 1000 && lone->ops_count > 0 && !lone->finished; i++)
+        lone_done(lone, 0);
+}
+
+static inline struct message_hello lone_hello(const struct lone *lone, const char *name,
+                                              uint64_t boot)
+{
+    struct message_hello hello = {.protocol_min = WIRE_VERSION,
+                                  .protocol_max = WIRE_VERSION,
+                                  .cluster = "parley",
+                                  .run = lone->config.run,
+                                  .boot = boot,
+                                  .model = lone->config.model_digest,
+                                  .parameters = lone->config.parameters,
+                                  .vectors = lone->config.vectors};
+    snprintf(hello.name, sizeof hello.name, "%s", name);
+    snprintf(hello.address, sizeof hello.address, "127.0.0.1:%u", 7000 + (unsigned)boot % 1000);
+    return hello;
+}
+
+/* A peer dials and says HELLO: a LIVE connection. */
+static inline uint32_t lone_peer(struct lone *lone, const char *name, uint64_t boot)
+{
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:50000");
+    struct message_hello hello = lone_hello(lone, name, boot);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    return conn;
+}
+
+/* The newest frame of a type that the node sent on `listened`; false if there is none. */
+static inline bool lone_heard(struct lone *lone, enum wire_type type, void *message)
+{
+    bool found = false;
+    for (size_t at = 0; at < lone->sent_size;) {
+        struct wire_header header;
+        cr_assert_eq(wire_header_read(lone->sent + at, &header), 0);
+        if (header.type == type) {
+            found = true;
+            if (message)
+                cr_assert_eq(message_decode(type, lone->sent + at + WIRE_HEADER_BYTES, header.size,
+                                            message, lone->updates.unpacker),
+                             0);
+        }
+        at += WIRE_HEADER_BYTES + header.size;
+    }
+    return found;
+}
+
+static inline void lone_listen(struct lone *lone, uint32_t conn)
+{
+    lone->listened = conn;
+    lone->sent_size = 0;
+}
+
+#endif

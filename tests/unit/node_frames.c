@@ -1,0 +1,549 @@
+/* One node, its peers played by hand: what it does with frames at the wrong time, in the wrong
+ * order or number, and with peers that want too much. */
+#include "lone.h"
+
+static struct lone *training_node(struct parley_config *config)
+{
+    struct lone *lone = lone_new(config);
+    lone_start(lone);
+    lone_tick(lone);
+    cr_assert_eq(lone->node->members[0].r.phase, PARLEY_PHASE_TRAIN);
+    return lone;
+}
+
+static struct lone *plain_node(void)
+{
+    struct parley_config config = lone_config();
+    return training_node(&config);
+}
+
+/* A floats frame: as long as the node's model, unless told otherwise. */
+static void say_chunk(struct lone *lone, uint32_t conn, enum wire_stream kind, uint32_t sequence,
+                      uint64_t offset, bool true_sum)
+{
+    static uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200];
+    struct wire_chunk chunk = {.kind = (uint16_t)kind, .sequence = sequence, .offset = offset};
+    wire_chunk_write(bytes, &chunk, 1200);
+    wire_chunk_seal(bytes, bytes + WIRE_CHUNK_HEAD_BYTES, true_sum ? 1200 : 1196);
+    lone_receive(lone, conn, bytes, sizeof bytes);
+}
+
+static const struct slot *responder(const struct lone *lone)
+{
+    return &lone->node->exchange.slots[RESPONDER];
+}
+
+/* A peer that trains, so that it may be exchanged with, but has as many models as it likes. */
+static uint32_t training_peer(struct lone *lone, const char *name, uint64_t boot)
+{
+    uint32_t conn = lone_peer(lone, name, boot);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    return conn;
+}
+
+/* Brings the responder's slot to READY for sequence 7 of the peer at `conn`. */
+static void to_ready(struct lone *lone, uint32_t conn)
+{
+    struct message_exchange m = {.sequence = 7};
+    lone_say(lone, conn, WIRE_OFFER, &m);
+    lone_done_all(lone);
+    say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, 0, true);
+    lone_done_all(lone);
+    cr_assert_eq(responder(lone)->state, SLOT_READY);
+}
+
+static struct parley_ledger ledger(const struct lone *lone)
+{
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    return view.ledger;
+}
+
+/* ---- HELLO -------------------------------------------------------------------------------------
+ */
+
+Test(node_frames, nothing_but_hello_is_heard_before_hello)
+{
+    /* Proves that each other type, but what a stranger may say, ends a connection before HELLO. */
+    struct lone *lone = plain_node();
+    for (enum wire_type type = WIRE_REJECT; type < WIRE_CHUNK; type++) {
+        uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+        static uint8_t zeroes[sizeof(struct message_report)];
+        lone_say(lone, conn, type, zeroes);
+        cr_assert_eq(lone->conns[conn], type == WIRE_STATUS ? LONE_OPEN : LONE_CLOSED, "%s",
+                     wire_type_name(type));
+    }
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    say_chunk(lone, conn, WIRE_STREAM_OFFER, 1, 0, true);
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_free(lone);
+}
+
+Test(node_frames, a_second_hello_ends_the_connection)
+{
+    /* Proves that the handshake can't be begun again on a LIVE connection. */
+    struct lone *lone = plain_node();
+    uint32_t conn = lone_peer(lone, "a", 1);
+    struct message_hello hello = lone_hello(lone, "a", 1);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_free(lone);
+}
+
+Test(node_frames, a_hello_of_its_own_boot_makes_no_member)
+{
+    /* Proves that a node that meets itself answers, so that the dialling end knows, and no more. */
+    struct lone *lone = plain_node();
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    lone_listen(lone, conn);
+    struct message_hello hello = lone_hello(lone, "self", lone->config.boot), answer;
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    cr_assert(lone_heard(lone, WIRE_HELLO, &answer) && answer.boot == lone->config.boot);
+    cr_assert_eq(parley_node_members(lone->node), 1);
+    lone_free(lone);
+}
+
+Test(node_frames, a_stranger_cannot_end_a_node_that_waits_for_its_peers)
+{
+    /* Proves that a HELLO with other settings is refused in words, and harms only its sender. */
+    struct parley_config config = lone_config();
+    config.min_peers = 1;
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    lone_listen(lone, conn);
+    struct message_hello hello = lone_hello(lone, "a", 1);
+    hello.parameters++;
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    struct message_reject reject;
+    cr_assert(lone_heard(lone, WIRE_REJECT, &reject) && reject.code == (uint32_t)-PARLEY_EMISMATCH);
+    cr_assert(strstr(reject.text, "300") && strstr(reject.text, "301"), "%s", reject.text);
+    cr_assert(!lone->finished && lone->conns[conn] == LONE_CLOSED);
+    lone_free(lone);
+}
+
+Test(node_frames, a_name_check_that_outlives_the_time_for_hello_does_not_spin)
+{
+    /* Proves that the deadline moves on while a name is being checked: lone_tick counts. */
+    struct lone *lone = plain_node();
+    uint32_t first = lone_peer(lone, "a", 1);
+    lone_listen(lone, first);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    lone_run(lone, lone->config.hello_timeout_us - 100000);
+    struct message_hello hello = lone_hello(lone, "a", 2);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    cr_assert(lone->node->name_check.active);
+    lone_run(lone, 1000000);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN, "the check is not over");
+    lone_run(lone, 1500000);
+    cr_assert(!lone->node->name_check.active);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN, "silent for 2 s: replaced");
+    cr_assert_eq(lone->conns[first], LONE_CLOSED);
+    lone_free(lone);
+}
+
+/* ---- Too many, too much ------------------------------------------------------------------------
+ */
+
+Test(node_frames, of_a_thousand_silent_connections_the_oldest_is_closed)
+{
+    /* Proves that newcomers are always let in, pending_max stay, and all are closed in the end. */
+    struct lone *lone = plain_node();
+    uint32_t conns[1000], open = 0;
+    for (int i = 0; i < 1000; i++) {
+        conns[i] = lone_incoming(lone, "127.0.0.1:1");
+        cr_assert_eq(lone->conns[conns[i]], LONE_OPEN);
+        if (i >= 64) {
+            cr_assert_eq(lone->conns[conns[i - 64]], LONE_CLOSED);
+            lone_closed(lone, conns[i - 64], PARLEY_CLOSED_LOCAL);
+        }
+        lone_run(lone, 1000);
+    }
+    struct message_hello hello = lone_hello(lone, "a", 1);
+    lone_say(lone, conns[999], WIRE_HELLO, &hello);
+    cr_assert(connection_find(lone->node, conns[999])->state == CONN_LIVE);
+    lone_run(lone, lone->config.hello_timeout_us);
+    for (int i = 0; i < 999; i++)
+        open += lone->conns[conns[i]] == LONE_OPEN;
+    cr_assert_eq(open, 0);
+    lone_free(lone);
+}
+
+Test(node_frames, four_silent_connections_come_from_one_host)
+{
+    /* Proves the limit an address, loopback apart. */
+    struct lone *lone = plain_node();
+    for (int i = 0; i < 6; i++) {
+        uint32_t conn = lone_incoming(lone, "10.1.2.3:99");
+        cr_assert_eq(lone->conns[conn], i < 4 ? LONE_OPEN : LONE_CLOSED);
+    }
+    cr_assert_eq(lone->conns[lone_incoming(lone, "10.1.2.4:99")], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_frames, who_asks_and_never_reads_is_cut_off)
+{
+    /* Proves the bound of the queue, before HELLO and after it. */
+    for (int live = 0; live < 2; live++) {
+        struct lone *lone = plain_node();
+        for (uint64_t boot = 1; boot <= 40; boot++) {
+            char name[16];
+            snprintf(name, sizeof name, "m%u", (unsigned)boot);
+            lone_peer(lone, name, boot);
+        }
+        uint32_t conn = live ? lone_peer(lone, "a", 99) : lone_incoming(lone, "127.0.0.1:1");
+        struct message_status status = {0};
+        for (int i = 0; i < 2000 && lone->conns[conn] == LONE_OPEN; i++)
+            lone_say(lone, conn, WIRE_STATUS, &status);
+        cr_assert_eq(lone->conns[conn], LONE_CLOSED, "live %d", live);
+        cr_assert_lt(lone->unsent[conn], lone->config.queue_bytes_max + 128 * 1024);
+        lone_free(lone);
+    }
+}
+
+Test(node_frames, a_full_table_refuses_new_members_and_keeps_the_old)
+{
+    /* Proves that members_max holds against HELLO (refused in words) and against hearsay. */
+    struct parley_config config = lone_config();
+    config.members_max = 3;
+    struct lone *lone = training_node(&config);
+    uint32_t first = lone_peer(lone, "a", 1);
+    lone_peer(lone, "b", 2);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    lone_listen(lone, conn);
+    struct message_hello hello = lone_hello(lone, "c", 3);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    struct message_reject reject;
+    cr_assert(lone_heard(lone, WIRE_REJECT, &reject) && reject.code == (uint32_t)-PARLEY_ELIMIT);
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){.boot = 9, .name = "d", .address = "x:1", .clock = 1};
+    lone_say(lone, first, WIRE_MEMBERS, &members);
+    cr_assert_eq(parley_node_members(lone->node), 3);
+    cr_assert_eq(lone->conns[first], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_frames, a_flood_of_suspects_keeps_each_step_within_its_updates)
+{
+    /* Proves that frames full of new suspects, each of them dialled, never overflow the list. */
+    struct parley_config config = lone_config();
+    config.members_max = 2000;
+    config.connections_max = 300;
+    config.pending_max = 1024;
+    struct lone *lone = training_node(&config);
+    for (uint64_t boot = 1; boot < 300; boot++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%u", (unsigned)boot);
+        lone_peer(lone, name, boot);
+    }
+    lone->now_us++;
+    uint32_t conn = lone_peer(lone, "a", 300); /* of all links the one that is closed last */
+    static uint8_t bytes[64 * 1024];
+    size_t size = 0;
+    static struct message_members members;
+    for (uint32_t f = 0; f < 12; f++) {
+        members.count = f == 3 ? MESSAGE_RECORDS_MAX - 1 : MESSAGE_RECORDS_MAX;
+        for (uint32_t i = 0; i < members.count; i++) {
+            struct record *r = &members.records[i];
+            *r = (struct record){.boot = 10000 + f * MESSAGE_RECORDS_MAX + i, .address = "x:1"};
+            r->state = f < 4 ? PARLEY_MEMBER_DEAD : PARLEY_MEMBER_SUSPECT; /* 127 dead first */
+            snprintf(r->name, sizeof r->name, "m%u", (unsigned)r->boot);
+        }
+        size += message_encode(WIRE_MEMBERS, &members, bytes + size, sizeof bytes - size);
+    }
+    cr_assert_eq(lone_receive(lone, conn, bytes, size), 0);
+    cr_assert_eq(parley_node_members(lone->node), 300 + 12 * MESSAGE_RECORDS_MAX);
+    cr_assert_lt(lone->updates_most, 512 - 64, "room for what timers say");
+    lone_run(lone, 20000000); /* all of them die */
+    cr_assert_lt(lone->updates_most, 512);
+    lone_free(lone);
+}
+
+Test(node_frames, a_node_with_many_links_ends_within_its_updates)
+{
+    /* Proves that goodbyes to more peers than one step has room for take several steps. */
+    struct parley_config config = lone_config();
+    config.connections_max = 600;
+    config.members_max = 1000;
+    struct lone *lone = training_node(&config);
+    uint32_t closed = 0;
+    for (uint64_t boot = 1; boot <= 500; boot++) {
+        char name[16];
+        snprintf(name, sizeof name, "m%u", (unsigned)boot);
+        lone_peer(lone, name, boot);
+    }
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
+    lone_run(lone, 20000000);
+    cr_assert(lone->finished && lone->error == 0);
+    for (uint32_t id = 1; id <= lone->highest; id++)
+        closed += lone->conns[id] == LONE_CLOSED;
+    cr_assert_eq(closed, 500);
+    lone_free(lone);
+}
+
+Test(node_frames, absurd_numbers_in_records_change_nothing)
+{
+    /* Proves that records with NaN, infinities, unknown states or no name are not believed. */
+    struct lone *lone = plain_node();
+    uint32_t conn = lone_peer(lone, "a", 1);
+    const struct record good = {.boot = 5, .name = "e", .address = "x:1", .clock = 1};
+    for (int i = 0; i < 9; i++) {
+        struct message_members members = {.count = 1};
+        struct record *r = &members.records[0];
+        *r = good;
+        if (i == 0) r->score = 0.0 / 0.0;
+        if (i == 1) r->distance_sq = 1.0 / 0.0;
+        if (i == 2) r->mean_sq = -1;
+        if (i == 3) r->state = PARLEY_MEMBER_LEFT + 1;
+        if (i == 4) r->phase = PARLEY_PHASE_LEFT + 1;
+        if (i == 5) r->stop = PARLEY_STOP_OPERATOR + 1;
+        if (i == 6) r->name[0] = 0;
+        if (i == 7) r->boot = 0;
+        if (i == 8) r->incarnation = UINT32_MAX;
+        lone_say(lone, conn, WIRE_MEMBERS, &members);
+        cr_assert_eq(parley_node_members(lone->node), 2, "case %d", i);
+    }
+    lone_free(lone);
+}
+
+/* ---- Exchanges ---------------------------------------------------------------------------------
+ */
+
+Test(node_frames, floats_that_nobody_wants_are_read_and_dropped)
+{
+    /* Proves that a stream of an exchange that ended costs nothing but reading it. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    for (int kind = 0; kind < WIRE_STREAMS + 1; kind++)
+        say_chunk(lone, conn, (enum wire_stream)kind, 3, 0, true);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_frames, a_false_offset_or_sum_ends_the_connection_and_the_exchange)
+{
+    /* Proves that floats are taken only in order and whole. */
+    for (int false_sum = 0; false_sum < 2; false_sum++) {
+        struct lone *lone = plain_node();
+        uint32_t conn = training_peer(lone, "a", 1);
+        struct message_exchange m = {.sequence = 7};
+        lone_say(lone, conn, WIRE_OFFER, &m);
+        cr_assert_eq(responder(lone)->state, SLOT_TAKING);
+        say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, false_sum ? 0 : 4, !false_sum);
+        cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+        lone_done_all(lone);
+        cr_assert_eq(responder(lone)->state, SLOT_IDLE);
+        cr_assert_eq(ledger(lone).applied, 0);
+        lone_free(lone);
+    }
+}
+
+Test(node_frames, a_commit_out_of_nowhere_applies_nothing)
+{
+    /* Proves that COMMIT counts only for what is READY; it is acknowledged, to be forgotten. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    lone_listen(lone, conn);
+    struct message_exchange m = {.sequence = 3}, answer;
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, &answer) && answer.sequence == 3);
+    cr_assert(lone->ops_count == 0 && ledger(lone).applied == 0);
+    lone_free(lone);
+}
+
+Test(node_frames, a_commit_said_twice_is_applied_once)
+{
+    /* Proves exactly-once: while the delta is being added, after it, and over another link. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    to_ready(lone, conn);
+    struct message_exchange m = {.sequence = 7}, answer;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    cr_assert(!lone_heard(lone, WIRE_APPLIED, NULL), "it is not in x yet");
+    lone_done_all(lone);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, &answer));
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    conn = training_peer(lone, "a", 1);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_done_all(lone);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, &answer) && answer.sequence == 7);
+    cr_assert_eq(ledger(lone).applied, 1);
+    lone_free(lone);
+}
+
+Test(node_frames, a_doubt_ends_once_however_often_it_is_answered)
+{
+    /* Proves that READY, a broken link, COMMIT said again and OUTCOME add the delta once. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    to_ready(lone, conn);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    cr_assert_eq(ledger(lone).in_doubt, 1);
+    conn = training_peer(lone, "a", 1);
+    lone_listen(lone, conn);
+    struct message_exchange m = {.sequence = 7};
+    struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    outcome.outcome = MESSAGE_UNKNOWN;
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    struct parley_ledger after = ledger(lone);
+    cr_assert(after.applied == 1 && after.in_doubt == 0 && after.dropped == 0);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, NULL));
+    lone_free(lone);
+}
+
+Test(node_frames, a_broken_link_at_any_point_frees_the_responders_slot)
+{
+    /* Proves that neither an exchange nor a state being served keeps the slot after its link. */
+    for (int point = 0; point < 5; point++) {
+        struct lone *lone = plain_node();
+        uint32_t conn = training_peer(lone, "a", 1);
+        struct message_exchange m = {.sequence = 7};
+        struct message_fetch fetch = {.sequence = 7};
+        if (point < 3) lone_say(lone, conn, WIRE_OFFER, &m);
+        if (point >= 3) lone_say(lone, conn, WIRE_FETCH, &fetch);
+        if (point == 1 || point == 4) lone_done(lone, 0); /* the snapshot */
+        if (point == 2) say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, 0, true);
+        cr_assert_neq(responder(lone)->state, SLOT_IDLE);
+        lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+        lone_done_all(lone);
+        cr_assert_eq(responder(lone)->state, SLOT_IDLE, "point %d", point);
+        lone_free(lone);
+    }
+}
+
+/* ---- As initiator ------------------------------------------------------------------------------
+ */
+
+/* Makes the node offer to the peer at `conn`; returns the sequence. */
+static uint32_t to_offered(struct lone *lone, uint32_t conn, uint64_t boot)
+{
+    struct message_members members = {.count = 1, .complete = 1};
+    members.records[0] = (struct record){
+        .boot = boot, .name = "a", .address = "x:1", .clock = 1, .phase = PARLEY_PHASE_TRAIN};
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+    lone->version += 2;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, lone->version, 1}});
+    lone_done_all(lone);
+    cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_OFFERED);
+    return lone->node->exchange.slots[INITIATOR].sequence;
+}
+
+Test(node_frames, accept_and_ready_count_once)
+{
+    /* Proves that answers said twice, and late ones, start, decide and add one exchange. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_say(lone, conn, WIRE_READY, &m);
+    cr_assert(ledger(lone).started == 1 && ledger(lone).committed == 0, "no floats yet");
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_done_all(lone);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_READY, &m);
+    cr_assert(!lone_heard(lone, WIRE_ABORT, NULL), "it is committed");
+    struct parley_ledger after = ledger(lone);
+    cr_assert(after.started == 1 && after.committed == 1 && after.applied == 1);
+    lone_free(lone);
+}
+
+Test(node_frames, an_absurd_answer_to_an_offer_ends_it)
+{
+    /* Proves that a divisor that is not 2 or 3 aborts, and that a busy peer waits a second at
+     * most, whatever it asks for. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 4};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    cr_assert(ledger(lone).started == 0);
+    lone_free(lone);
+
+    lone = plain_node();
+    conn = training_peer(lone, "a", 1);
+    m = (struct message_exchange){.sequence = to_offered(lone, conn, 1), .retry_us = UINT32_MAX};
+    lone_say(lone, conn, WIRE_BUSY, &m);
+    cr_assert_leq(lone->node->members[1].busy_us, lone->now_us + 1000000);
+    lone_free(lone);
+}
+
+Test(node_frames, an_undecided_exchange_is_aborted_by_the_question)
+{
+    /* Proves that ASK before the decision decides: ABORTED, and a READY after it too. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_listen(lone, conn);
+    struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_ABORTED);
+    lone_say(lone, conn, WIRE_READY, &m);
+    cr_assert(lone_heard(lone, WIRE_ABORT, NULL));
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).committed, 0);
+    ask.sequence = 4000;
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    lone_free(lone);
+}
+
+/* ---- Steps and time ----------------------------------------------------------------------------
+ */
+
+Test(node_frames, training_goes_on_after_the_model_was_replaced)
+{
+    /* Proves that a step that ends after HALT does not keep the node from being granted more. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    to_offered(lone, conn, 1);
+    lone->version++;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    cr_assert_eq(lone->steps_left, 0, "HALT");
+    lone->version++; /* it was under way */
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 1}});
+    struct message_exchange busy = {.sequence = lone->node->exchange.slots[INITIATOR].sequence};
+    lone_say(lone, conn, WIRE_REFUSE, &busy);
+    lone_run(lone, 200000);
+    const struct fetch *fetch = &lone->node->fetch;
+    cr_assert_eq(fetch->state, FETCH_ASKED);
+    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    say_chunk(lone, conn, WIRE_STREAM_FETCH, fetch->sequence, 0, true);
+    lone_done_all(lone);
+    cr_assert_gt(lone->steps_left, 0);
+    lone_free(lone);
+}
+
+Test(node_frames, who_wakes_late_reads_before_it_judges)
+{
+    /* Proves that a suspect whose time ran out during a long sleep is not declared dead at the
+     * first tick, but only once time has passed in which it was not heard. */
+    struct lone *lone = plain_node();
+    lone_peer(lone, "a", 1);
+    lone_closed(lone, 2, PARLEY_CLOSED_RESET);
+    cr_assert_eq(lone->node->members[1].r.state, PARLEY_MEMBER_SUSPECT);
+    lone_run(lone, lone->node->members[1].suspect_until_us - lone->now_us - 1);
+    lone->now_us += 60000000;
+    lone_tick(lone);
+    cr_assert_eq(lone->node->members[1].r.state, PARLEY_MEMBER_SUSPECT);
+    lone_peer(lone, "a", 1);
+    struct message_members members = {.count = 1};
+    members.records[0] =
+        (struct record){.boot = 1, .name = "a", .address = "x:1", .incarnation = 5, .clock = 1};
+    lone_say(lone, lone->next_incoming - 2, WIRE_MEMBERS, &members);
+    lone_run(lone, 500000);
+    cr_assert_eq(lone->node->members[1].r.state, PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+}
