@@ -16,7 +16,7 @@
 
 #include "core/state.h"
 
-enum { MIXED_PER_SKETCH = 2, SKETCH_INTERVAL_US = 2000 };
+enum { MIXED_PER_SKETCH = 2, SKETCH_INTERVAL_US = 2000, RELAY_INTERVAL_US = 20000 };
 
 /* Weight of the newest pair in the moving means: about the last 20 exchanges. */
 static const double PAIR_WEIGHT = 0.1;
@@ -268,23 +268,36 @@ static const struct sketch *next_to_send(const struct parley_node *node, uint64_
     return next;
 }
 
+static void add_sketch(struct message_sketches *message, uint8_t *bytes, uint64_t boot,
+                       uint32_t version, const double *buckets)
+{
+    for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++)
+        write_double(bytes + 8 * b, buckets[b]);
+    message->sketches[message->count++] =
+        (struct message_sketch){boot, version, {bytes, PARLEY_SKETCH_BUCKETS * 8}};
+}
+
+/* The own sketch goes out at once; those of others now and then, as most come directly. */
 void drift_pump(struct parley_node *node, struct conn *conn)
 {
+    struct drift *drift = &node->drift;
     enum parley_phase phase = phase_of(node);
     if (phase < PARLEY_PHASE_SETTLE || phase > PARLEY_PHASE_LOCKED) return;
     struct message_sketches message = {.count = 0};
     uint8_t bytes[MESSAGE_SKETCHES_MAX][PARLEY_SKETCH_BUCKETS * 8];
+    uint64_t self = self_of(node)->r.boot;
+    if (drift->version > conn->sketch_sent && sketch_of(node, self)) {
+        conn->sketch_sent = drift->version;
+        add_sketch(&message, bytes[0], self, drift->version, drift->own);
+    }
     const struct sketch *sketch;
-    while (message.count < MESSAGE_SKETCHES_MAX &&
+    bool relay = node->now_us >= conn->sketches_us;
+    while (relay && message.count < MESSAGE_SKETCHES_MAX &&
            (sketch = next_to_send(node, conn->sketches_sent)) != NULL) {
         conn->sketches_sent = sketch->change;
-        if (sketch->boot == node->members[conn->member].r.boot) continue; /* its own */
-        for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++)
-            write_double(&bytes[message.count][8 * b], sketch->buckets[b]);
-        message.sketches[message.count] = (struct message_sketch){
-            sketch->boot, sketch->version, {bytes[message.count], PARLEY_SKETCH_BUCKETS * 8}};
-        message.count++;
+        conn->sketches_us = node->now_us + RELAY_INTERVAL_US * (1 + node->live / 8);
+        if (sketch->boot == self || sketch->boot == node->members[conn->member].r.boot) continue;
+        add_sketch(&message, bytes[message.count], sketch->boot, sketch->version, sketch->buckets);
     }
-    if (message.count == MESSAGE_SKETCHES_MAX) node->more = true;
     if (message.count > 0) connection_send(node, conn, WIRE_SKETCHES, &message);
 }

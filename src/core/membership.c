@@ -21,8 +21,10 @@
 
 enum {
     HEALTH_MAX = 8,
-    OWN_INTERVAL_US = 20000,    /* own progress, to each link; times n / 8 */
-    LAZY_INTERVAL_US = 1000000, /* the progress of others */
+    OWN_INTERVAL_US = 20000,  /* own progress, to each link; times 1 + n / 8, as the next */
+    RELAY_INTERVAL_US = 5000, /* news of others */
+    MESSAGE_RECORDS_OTHERS = MESSAGE_RECORDS_MAX - 1, /* and the own one */
+    LAZY_INTERVAL_US = 1000000,                       /* the progress of others */
     REDIAL_DEAD_US = 2000000,
     FAVOUR_US = 2000000
 };
@@ -118,6 +120,12 @@ static void tell(struct parley_node *node, int member, const char *reason)
     update->member.reason = out_text(node, reason);
 }
 
+static void mark_urgent(struct parley_node *node, struct member *m)
+{
+    m->urgent_change = m->lazy_change = ++node->change;
+    if (m != self_of(node)) node->news = node->change;
+}
+
 /* Every move between states goes through here. */
 static void member_state(struct parley_node *node, int member, enum parley_member_state state,
                          const char *reason)
@@ -126,7 +134,7 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
     node->live += state_is_live(state);
     node->live -= state_is_live(m->r.state);
     m->r.state = state;
-    m->urgent_change = m->lazy_change = ++node->change;
+    mark_urgent(node, m);
     if (state == PARLEY_MEMBER_SUSPECT) {
         m->suspect_since_us = node->now_us;
         m->confirmations = 0;
@@ -217,7 +225,7 @@ static void merge_state(struct parley_node *node, int member, const struct recor
     if (theirs <= ours) return;
     m->r.incarnation = record->incarnation;
     if (record->state == m->r.state) {
-        m->urgent_change = m->lazy_change = ++node->change;
+        mark_urgent(node, m);
         return;
     }
     char reason[80];
@@ -294,7 +302,7 @@ void membership_contact(struct parley_node *node, int member)
     node->members[member].redial_us = 0;
     if (node->members[member].r.state == PARLEY_MEMBER_DEAD)
         /* It hears of it through the record that goes out now, and refutes. */
-        node->members[member].urgent_change = ++node->change;
+        mark_urgent(node, &node->members[member]);
 }
 
 void membership_lost(struct parley_node *node, int member)
@@ -503,9 +511,10 @@ void membership_timers(struct parley_node *node)
     redial_timers(node);
 }
 
-static uint64_t own_interval(const struct parley_node *node)
+/* The more links there are, the less often each is used. */
+static uint64_t scaled(const struct parley_node *node, uint64_t interval_us)
 {
-    return (uint64_t)OWN_INTERVAL_US * (1 + node->live / 8);
+    return interval_us * (1 + node->live / 8);
 }
 
 uint64_t membership_deadline(const struct parley_node *node)
@@ -519,74 +528,77 @@ uint64_t membership_deadline(const struct parley_node *node)
     }
     for (uint32_t i = 0; i < node->conns_count; i++) {
         const struct conn *conn = &node->conns[i];
-        if (conn->state == CONN_LIVE && node->members[0].lazy_change > conn->own_sent &&
-            conn->own_us < at)
-            at = conn->own_us;
+        if (conn->state != CONN_LIVE) continue;
+        if (node->members[0].lazy_change > conn->own_sent && conn->own_us < at) at = conn->own_us;
+        if (node->news > conn->urgent_sent && conn->urgent_us < at) at = conn->urgent_us;
     }
     return at;
 }
 
 /* ---- Telling --------------------------------------------------------------------------------- */
 
-/* The records whose change is newer than `since`, oldest change first, at most a frame full. */
-static uint32_t page(struct parley_node *node, const struct conn *conn, bool lazy, uint64_t since,
-                     uint32_t *order)
+/* The records of others whose change is newer than `since`, oldest change first, at most a frame
+ * full. */
+static uint32_t page(const struct parley_node *node, const struct conn *conn, bool lazy,
+                     uint64_t since, uint32_t *order)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
+    for (uint32_t i = 1; i < node->members_count; i++) {
         const struct member *m = &node->members[i];
         uint64_t change = lazy ? m->lazy_change : m->urgent_change;
-        if (change <= since || (int)i == conn->member) {
-            /* A member need not hear about itself what it said; but what others say of it. */
-            if (change <= since || m->r.state == PARLEY_MEMBER_ALIVE) continue;
-        }
-        uint32_t at = count < MESSAGE_RECORDS_MAX ? count++ : MESSAGE_RECORDS_MAX;
+        if (change <= since) continue;
+        /* A member need not hear what it said of itself; but what others say of it. */
+        if ((int)i == conn->member && m->r.state == PARLEY_MEMBER_ALIVE) continue;
+        uint32_t at = count < MESSAGE_RECORDS_OTHERS ? count++ : MESSAGE_RECORDS_OTHERS;
         for (; at > 0; at--) {
             const struct member *before = &node->members[order[at - 1]];
             if ((lazy ? before->lazy_change : before->urgent_change) < change) break;
-            if (at < MESSAGE_RECORDS_MAX) order[at] = order[at - 1];
+            if (at < MESSAGE_RECORDS_OTHERS) order[at] = order[at - 1];
         }
-        if (at < MESSAGE_RECORDS_MAX) order[at] = i;
+        if (at < MESSAGE_RECORDS_OTHERS) order[at] = i;
     }
     return count;
 }
 
+static void add_others(struct parley_node *node, struct conn *conn, bool lazy,
+                       struct message_members *message)
+{
+    uint64_t *sent = lazy ? &conn->lazy_sent : &conn->urgent_sent;
+    uint32_t order[MESSAGE_RECORDS_OTHERS];
+    uint32_t count = page(node, conn, lazy, *sent, order);
+    for (uint32_t i = 0; i < count; i++)
+        message->records[message->count++] = node->members[order[i]].r;
+    if (count == MESSAGE_RECORDS_OTHERS) { /* a frame full: the rest in the next step */
+        const struct member *last = &node->members[order[count - 1]];
+        *sent = lazy ? last->lazy_change : last->urgent_change;
+        node->more = true;
+        return;
+    }
+    *sent = node->change;
+    conn->urgent_us = node->now_us + scaled(node, RELAY_INTERVAL_US);
+    if (!lazy) return;
+    conn->urgent_sent = node->change;
+    conn->lazy_us = node->now_us + LAZY_INTERVAL_US;
+    message->complete = !conn->synced;
+    conn->synced = true;
+}
+
 void membership_pump(struct parley_node *node, struct conn *conn)
 {
-    struct member *self = self_of(node);
+    const struct member *self = self_of(node);
     bool lazy = node->now_us >= conn->lazy_us || !conn->synced;
-    bool own = self->lazy_change > conn->own_sent && node->now_us >= conn->own_us;
-    uint64_t *sent = lazy ? &conn->lazy_sent : &conn->urgent_sent;
-    bool news = node->change > *sent;
-    if (!own && !news) return;
+    bool urgent = node->news > conn->urgent_sent && node->now_us >= conn->urgent_us;
+    bool own = self->urgent_change > conn->own_sent ||
+               (self->lazy_change > conn->own_sent && node->now_us >= conn->own_us);
+    if (!own && !urgent && !lazy) return;
 
     struct message_members message;
-    uint32_t order[MESSAGE_RECORDS_MAX], count = 0;
-    if (news) count = page(node, conn, lazy, *sent, order);
-    message.count = count;
-    message.complete = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        message.records[i] = node->members[order[i]].r;
-        own = own && order[i] != 0;
-        if (order[i] == 0) conn->own_sent = self->lazy_change;
-    }
-    bool full = count == MESSAGE_RECORDS_MAX;
-    uint64_t upto = full ? (lazy ? node->members[order[count - 1]].lazy_change
-                                 : node->members[order[count - 1]].urgent_change)
-                         : node->change;
-    if (news) *sent = upto;
-    if (news && lazy && upto > conn->urgent_sent) conn->urgent_sent = upto;
-    if (own && !full) {
+    message.count = message.complete = 0;
+    if (own) {
         message.records[message.count++] = self->r;
         conn->own_sent = self->lazy_change;
-        conn->own_us = node->now_us + own_interval(node);
+        conn->own_us = node->now_us + scaled(node, OWN_INTERVAL_US);
     }
-    if (full) {
-        node->more = true;
-    } else if (lazy) {
-        conn->lazy_us = node->now_us + LAZY_INTERVAL_US;
-        message.complete = !conn->synced;
-        conn->synced = true;
-    }
+    if (lazy || urgent) add_others(node, conn, lazy, &message);
     if (message.count > 0 || message.complete) connection_send(node, conn, WIRE_MEMBERS, &message);
 }

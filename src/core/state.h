@@ -46,13 +46,15 @@ struct conn {
     char address[PARLEY_ADDRESS_SIZE];
     uint64_t since_us; /* of the present state */
     uint64_t heard_us, used_us;
-    uint32_t queued;                 /* control bytes not yet out */
-    uint32_t chunk_bytes;            /* adapted so that a chunk takes 25 to 100 ms at the most */
-    uint64_t urgent_sent, lazy_sent; /* changes of member records that have gone out here */
-    uint64_t own_sent;               /* the same for this node's own record */
-    uint64_t own_us, lazy_us;        /* when lazy changes of it, and of the others, may go again */
-    uint64_t sketches_sent;
-    bool synced; /* everything known has gone out once */
+    uint32_t queued;      /* control bytes not yet out */
+    uint32_t chunk_bytes; /* adapted so that a chunk takes 25 to 100 ms at the most */
+    /* What has gone out here: this node's own record, news of the others, their progress. News of
+     * one's own goes at once, the rest not before these times. */
+    uint64_t own_sent, urgent_sent, lazy_sent;
+    uint64_t own_us, urgent_us, lazy_us;
+    uint64_t sketches_sent, sketches_us; /* of the others */
+    uint32_t sketch_sent;                /* version of the own one */
+    bool synced;                         /* everything known has gone out once */
     /* A chunk that is coming in. */
     uint32_t chunk_left; /* bytes of floats still to come; 0: none */
     uint64_t chunk_sum;
@@ -361,7 +363,8 @@ struct parley_node {
     uint32_t live;  /* alive or suspect, this node included */
     int32_t *index; /* [index_mask + 1], boot to member */
     uint32_t index_mask;
-    uint64_t change;
+    uint64_t change; /* counts changes of members and sketches */
+    uint64_t news;   /* the newest urgent one of another member */
     uint32_t *probe_order;
     uint32_t probe_at, probe_count;
     struct probe probe;
