@@ -483,6 +483,16 @@ void connection_reject(struct parley_node *node, struct conn *conn, struct messa
     refused(node, conn, error, reject->text);
 }
 
+void connection_foreign(struct parley_node *node, struct conn *conn, uint8_t version)
+{
+    char text[MESSAGE_TEXT_SIZE];
+    snprintf(text, sizeof text, "the protocol has version %u there and %u at %s", version,
+             WIRE_VERSION, self_of(node)->r.name);
+    refused(node, conn, PARLEY_EMISMATCH, text);
+    /* It can't read a reason, but any frame tells it of our version. */
+    refuse(node, conn, PARLEY_EMISMATCH, text);
+}
+
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye)
 {
     conn->goodbye = true;

@@ -170,6 +170,12 @@ static struct commit *commit_of(struct parley_node *node, uint64_t responder)
     return NULL;
 }
 
+void exchange_forget(struct parley_node *node, uint64_t responder)
+{
+    struct commit *commit = commit_of(node, responder);
+    if (commit) *commit = (struct commit){0};
+}
+
 static bool is_neighbour(const struct parley_node *node, int member)
 {
     if (node->config.topology == PARLEY_TOPOLOGY_COMPLETE) return true;

@@ -145,6 +145,7 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
         if (member != 0 && out_room(node)) connection_want(node, member);
     }
     if (state == PARLEY_MEMBER_ALIVE) m->refused = false;
+    if (state == PARLEY_MEMBER_LEFT) exchange_forget(node, m->r.boot);
     if (state == PARLEY_MEMBER_DEAD) {
         m->dead_since_us = node->now_us;
         m->redial_us = node->now_us + REDIAL_DEAD_US;
@@ -331,6 +332,7 @@ void membership_replaced(struct parley_node *node, int member)
         member_state(node, member, PARLEY_MEMBER_DEAD, "it was started anew");
     if (conn) connection_goodbye(node, conn, MESSAGE_BYE_DUPLICATE);
     doubt_restarted(node, boot);
+    exchange_forget(node, boot);
 }
 
 /* ---- Probing --------------------------------------------------------------------------------- */

@@ -45,6 +45,10 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
             if (!error && conn->state != CONN_LIVE && header.type != WIRE_HELLO &&
                 header.type != WIRE_REJECT && header.type != WIRE_STATUS && header.type != WIRE_BYE)
                 error = PARLEY_EMALFORMED; /* nothing else before HELLO */
+            if (error == PARLEY_EMISMATCH && conn->state == CONN_PENDING) {
+                connection_foreign(node, conn, bytes[at + 2]);
+                return size;
+            }
             if (error) {
                 malformed(node, conn, error);
                 return size;

@@ -425,6 +425,8 @@ void connection_connected(struct parley_node *node, uint32_t id);
 void connection_closed(struct parley_node *node, const struct parley_event *event);
 void connection_hello(struct parley_node *node, struct conn *conn, struct message_hello *hello);
 void connection_reject(struct parley_node *node, struct conn *conn, struct message_reject *reject);
+/* The other end speaks this other version of the protocol. */
+void connection_foreign(struct parley_node *node, struct conn *conn, uint8_t version);
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye);
 void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count);
 void connection_timers(struct parley_node *node);
@@ -494,6 +496,8 @@ void exchange_progress(struct parley_node *node, int slot);
 void exchange_sent(struct parley_node *node, int slot, bool ok);
 void exchange_live(struct parley_node *node, struct conn *conn); /* a connection became LIVE */
 void exchange_closed(struct parley_node *node, uint32_t conn, int member);
+/* The responder is gone for good, and its delta with it: nothing is kept for it any more. */
+void exchange_forget(struct parley_node *node, uint64_t responder);
 /* Lends an idle slot's buffers to something else, and takes them back. */
 void exchange_reserve(struct parley_node *node, enum role role);
 void exchange_release(struct parley_node *node, enum role role);

@@ -122,6 +122,23 @@ Test(node_frames, a_stranger_cannot_end_a_node_that_waits_for_its_peers)
     lone_free(lone);
 }
 
+Test(node_frames, a_peer_of_another_protocol_version_is_told_so)
+{
+    /* Proves that a frame of another version is answered by REJECT and named, not just cut. */
+    struct lone *lone = plain_node();
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    lone_listen(lone, conn);
+    uint8_t frame[WIRE_HEADER_BYTES];
+    wire_header_write(frame, WIRE_HELLO, 0);
+    frame[2] = WIRE_VERSION + 1;
+    lone_receive(lone, conn, frame, sizeof frame);
+    struct message_reject reject;
+    cr_assert(lone_heard(lone, WIRE_REJECT, &reject) && reject.code == (uint32_t)-PARLEY_EMISMATCH);
+    cr_assert_str_eq(reject.text, "the protocol has version 2 there and 1 at self");
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_free(lone);
+}
+
 Test(node_frames, a_name_check_that_outlives_the_time_for_hello_does_not_spin)
 {
     /* Proves that the deadline moves on while a name is being checked: lone_tick counts. */
