@@ -306,10 +306,11 @@ static void refuse(struct parley_node *node, struct conn *conn, int error, const
     connection_close(node, conn);
 }
 
-/* A node that still joins and meets nobody of its kind ends; one that is in goes on. */
+/* A node that still joins, dials, and meets nobody of its kind ends; one that is in, or that was
+ * dialled, goes on: else any stranger could end a first node that waits for others. */
 static void refused(struct parley_node *node, struct conn *conn, int error, const char *text)
 {
-    bool ends = phase_of(node) == PARLEY_PHASE_JOINING && node->live == 1;
+    bool ends = phase_of(node) == PARLEY_PHASE_JOINING && node->live == 1 && conn->outgoing;
     out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
     if (ends && (error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN)) out_finish(node, error);
 }
