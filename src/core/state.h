@@ -261,12 +261,12 @@ struct sketch {
 struct drift {
     struct sketch sketches[SKETCHES_MAX];
     double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
-    bool sketching;   /* the initiator's slot is reserved for it */
-    uint32_t mixed;   /* exchanges that ended since the newest own sketch */
-    uint32_t version; /* of the newest own sketch */
-    uint32_t passed;  /* own sketch versions in a row whose table was within tolerance */
-    uint32_t judged;  /* version of the sketch judged last */
-    double value;     /* relative; negative: unknown */
+    bool sketching;                    /* the initiator's slot is reserved for it */
+    uint32_t mixed;                    /* exchanges that ended since the newest own sketch */
+    uint32_t version;                  /* of the newest own sketch */
+    uint32_t passed; /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged; /* version of the sketch judged last */
+    double value;    /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;
