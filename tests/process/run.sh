@@ -29,4 +29,4 @@ grep '"phase":"stop"' 3.json | grep -q '"cause":"target"'
 
 # JSON on stdout is all that is there, a line an object.
 "$parley" run -n 2 --steps 10 --model softmax --json - > lines
-grep -cv '^{"event":.*}$' lines | grep -qx 0
+if grep -v '^{"event":.*}$' lines; then exit 1; fi

@@ -10,7 +10,10 @@ start() {
     : > json
     "$parley" run -n 3 --model mlp:32 --time 600s --json json > out 2> err &
     run=$!
-    grep -qF -m 1 '"phase":"train"' < <(exec tail -n +1 -f --pid=$run json)
+    # Until each has made a step.
+    for node in n0 n1 n2; do
+        grep -q -m 1 "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" < <(exec tail -n +1 -f --pid=$run json)
+    done
 }
 
 start

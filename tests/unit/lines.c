@@ -51,10 +51,10 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
         &line,
         "{\"event\":\"phase\",\"t\":2,\"node\":\"n0\",\"phase\":\"settle\",\"cause\":null}\n");
     line = (struct report_line){.event = REPORT_AGREED, .t = 3, .node = "n0"};
-    line.as.agreed = (struct report_agreed){"sha256:00", 4, 4, 1, 1e-5, 0.9762, 0.0791};
+    line.as.agreed = (struct report_agreed){"sha256:00", 4, 4, 1, 1e-5, 0.9762, 0.0791, 2000};
     expect_line(&line, "{\"event\":\"agreed\",\"t\":3,\"node\":\"n0\",\"digest\":\"sha256:00\","
                        "\"held\":4,\"known\":4,\"generation\":1,\"drift_before\":1e-05,"
-                       "\"test_accuracy\":0.9762,\"test_loss\":0.0791}\n");
+                       "\"test_accuracy\":0.9762,\"test_loss\":0.0791,\"test_samples\":2000}\n");
     line = (struct report_line){.event = REPORT_ERROR, .t = 3};
     line.as.error = (struct report_error){"PARLEY_ENETWORK", "caf\xc3\xa9 \xff", NULL};
     expect_line(&line, "{\"event\":\"error\",\"t\":3,\"code\":\"PARLEY_ENETWORK\","
