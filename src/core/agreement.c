@@ -19,6 +19,7 @@
  * can be given twice; what is given up is that all nodes restart in the middle of an agreement.
  */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ enum {
     PATIENCE_US = 10000000,
     VERIFY_US = 30000000,
     LINGER_US = 15000000,
+    JOINING_US = 3000000,
     RECHECK_US = 100000,
     REJOIN_US = 2000000
 };
@@ -92,11 +94,21 @@ static void reserve(struct parley_node *node)
     doubt_drop_all(node);
 }
 
+/* A live member that joins may train already, by news on their way, or will soon say it is LATE. */
+static bool somebody_joins(const struct parley_node *node)
+{
+    for (uint32_t i = 1; i < node->members_count; i++)
+        if (membership_is_live(node, (int)i) && node->members[i].r.phase == PARLEY_PHASE_JOINING)
+            return true;
+    return false;
+}
+
 static void settle(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     bool late = node->now_us >= a->since_us + node->config.settle_timeout_us;
     if (!drift_settled(node) && !late) return;
+    if (somebody_joins(node) && node->now_us < a->since_us + JOINING_US) return;
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
@@ -107,7 +119,8 @@ static void settle(struct parley_node *node)
                 node->drift.value, (double)node->config.settle_timeout_us / 1e6,
                 node->config.tolerance);
     reserve(node);
-    a->score = sqrt(self_of(node)->r.distance_sq);
+    /* Who has not measured itself against others does not win against those who have. */
+    a->score = self_of(node)->r.measured ? sqrt(self_of(node)->r.distance_sq) : DBL_MAX;
     a->candidate = CANDIDATE_TAKING;
     out_vector(node, PARLEY_UPDATE_TAKE, OP_CANDIDATE_TAKE, NONE, a->buffer);
 }
@@ -256,7 +269,7 @@ static bool may_decide(struct parley_node *node)
                 "before deciding without them",
                 here, membership_known(node));
     }
-    bool all_gone = true;
+    bool all_gone = !somebody_joins(node);
     for (uint32_t i = 1; i < node->members_count; i++) {
         const struct member *m = &node->members[i];
         if (m->r.state != PARLEY_MEMBER_DEAD || m->refused) continue;

@@ -101,12 +101,19 @@ static double read_double(const uint8_t *bytes)
 
 /* ---- The measure ----------------------------------------------------------------------------- */
 
+/* It proposed before it knew of anybody to measure itself against, and will not any more. */
+static bool proposed_unmeasured(const struct record *r)
+{
+    return r->phase >= PARLEY_PHASE_PROPOSED && !r->measured;
+}
+
 /* True if everybody waited for, as far as the sample goes, has a sketch here. */
 static bool table_is_complete(struct parley_node *node)
 {
     uint32_t missing = 0, waited = 0, held = 0;
     for (uint32_t i = 0; i < node->members_count; i++) {
-        if (!agreement_waits_for(node, (int)i)) continue;
+        if (!agreement_waits_for(node, (int)i) || proposed_unmeasured(&node->members[i].r))
+            continue;
         waited++;
         bool here = sketch_of(node, node->members[i].r.boot) != NULL;
         held += here;
@@ -147,7 +154,7 @@ static bool judge(struct parley_node *node, double *rms, double *largest)
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
-        if (!agreement_waits_for(node, (int)i)) continue;
+        if (!agreement_waits_for(node, (int)i) || proposed_unmeasured(r)) continue;
         if (!r->measured) return false;
         sum_sq += r->distance_sq;
         if (r->distance_sq > largest_sq) largest_sq = r->distance_sq;

@@ -73,3 +73,28 @@ Test(patience, two_halves_that_took_each_other_for_dead_agree_in_the_end)
         parley_sim_free(sim);
     }
 }
+
+static bool the_hub_trains(struct parley_sim *sim, void *arg)
+{
+    struct parley_view view;
+    (void)arg;
+    parley_sim_view(sim, 0, &view);
+    return view.phase == PARLEY_PHASE_TRAIN;
+}
+
+Test(patience, a_stop_before_the_others_are_known_to_train_holds_nobody_up)
+{
+    /* Proves that a node which is stopped while the news of the others' training are still on their
+     * way, and so proposes unmeasured, is neither waited for by their drift nor wins. */
+    uint32_t peers = NODES - 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .parameters = 1000,
+                                                                .latency_us = 20000,
+                                                                .seed = 3,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    scene_until(sim, NODES, the_hub_trains, NULL, 10);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, NODES, parley_sim_agreed, NULL, 20);
+    parley_sim_free(sim);
+}
