@@ -139,9 +139,11 @@ class Cluster:
                 raise Broken("held %d of %d known" % (s["held"], s["known"]))
         return said[0]["test_accuracy"]
 
-    def gap_ms(self, nodes):
+    def worst(self, nodes):
+        """Of what these nodes said last of themselves: gaps between steps, turns of the loop."""
         said = [n.last("progress") for n in nodes]
-        return max((s.get("gap_max_ms") or 0 for s in said if s), default=0)
+        return {key: max((s.get(key) or 0 for s in said if s), default=0)
+                for key in ("gap_max_ms", "turn_max_ms")}
 
     def close(self):
         for node in self.nodes:
@@ -167,7 +169,7 @@ def undisturbed(cluster):
         raise Broken("%d committed, %d applied" % (committed, applied))
     if mass_abs and abs(mass) / mass_abs > 1e-6:
         raise Broken("mass error %g" % (abs(mass) / mass_abs))
-    return {"accuracy": accuracy, "gap_ms": cluster.gap_ms(nodes)}
+    return {"accuracy": accuracy, **cluster.worst(nodes)}
 
 
 def any_order(cluster):
@@ -201,7 +203,7 @@ def kill_two_of_five(cluster):
     accuracy = cluster.agreed(rest, 5)
     if any(n.step <= s for n, s in zip(rest, steps)):
         raise Broken("a survivor made no further step")
-    return {"accuracy": accuracy, "gap_ms": cluster.gap_ms(rest)}
+    return {"accuracy": accuracy, **cluster.worst(rest)}
 
 
 def kill_half(cluster):
@@ -272,7 +274,7 @@ def pause(cluster):
         raise Broken("it was never suspected")
     if any(s == 0 for s in steps):
         raise Broken("somebody waited")
-    return {"accuracy": accuracy, "gap_ms": cluster.gap_ms(rest)}
+    return {"accuracy": accuracy, **cluster.worst(rest)}
 
 
 def hostile(cluster):
@@ -343,7 +345,7 @@ def main():
             if why:
                 broken.append(why)
         worst = []
-        for key, of in (("accuracy", min), ("gap_ms", max), ("refused", max)):
+        for key, of in (("accuracy", min), ("gap_max_ms", max), ("turn_max_ms", max), ("refused", max)):
             values = [f[key] for f in figures if f.get(key) is not None]
             if values:
                 worst.append("%s %.4g" % (key, of(values)))
