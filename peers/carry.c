@@ -9,14 +9,11 @@
 #include "live.h"
 #include "loop.h"
 
-enum { SHORT_FLOATS_MAX = 1 << 20 };
-
 /* About a millisecond at the most: waking the worker would take longer where cores are scarce. */
 static bool is_short(const struct loop *loop, const struct op *op)
 {
     enum parley_update_type type = op->update.type;
-    return loop->vectors->count <= SHORT_FLOATS_MAX &&
-           (type == PARLEY_UPDATE_DIFF || type == PARLEY_UPDATE_SKETCH);
+    return loop->handoff->lends && (type == PARLEY_UPDATE_DIFF || type == PARLEY_UPDATE_SKETCH);
 }
 
 void carry_ops(struct loop *loop)
@@ -24,7 +21,7 @@ void carry_ops(struct loop *loop)
     struct op *op;
     while (!loop->finished && (op = ops_next(&loop->ops)) != NULL) {
         if (op_is_trainers(op)) {
-            mailbox_put(&loop->handoff->box, op);
+            handoff_put(loop->handoff, op);
         } else if (is_short(loop, op)) {
             vectors_carry(loop->vectors, op);
             mailbox_put(&loop->answers, op);

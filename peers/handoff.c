@@ -9,12 +9,17 @@ int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbo
     memset(handoff, 0, sizeof *handoff);
     handoff->vectors = vectors;
     handoff->answers = answers;
-    return mailbox_init(&handoff->box, NULL);
+    handoff->lends = vectors->count <= HANDOFF_LENT_FLOATS_MAX;
+    if (uv_sem_init(&handoff->boundary, 1)) return PARLEY_EFAIL;
+    int code = mailbox_init(&handoff->box, NULL);
+    if (code) uv_sem_destroy(&handoff->boundary);
+    return code;
 }
 
 void handoff_close(struct handoff *handoff)
 {
     mailbox_close(&handoff->box);
+    uv_sem_destroy(&handoff->boundary);
 }
 
 static void tell(struct handoff *handoff)
@@ -48,16 +53,47 @@ void handoff_end(struct handoff *handoff, int error)
     tell(handoff);
 }
 
-/* Everything that is new; ops are carried out after the lock is given back. */
-static void look(struct handoff *handoff, bool wait)
+static struct op *take_all(struct mailbox *box)
 {
-    struct mailbox *box = &handoff->box;
-    uv_mutex_lock(&box->lock);
-    while (wait && !atomic_load_explicit(&box->news, memory_order_relaxed))
-        uv_cond_wait(&box->arrived, &box->lock);
     struct op *op = box->first;
     box->first = NULL;
     box->last = &box->first;
+    return op;
+}
+
+/* The boundary is held. */
+static void carry(struct handoff *handoff, struct op *op)
+{
+    while (op) {
+        struct op *next = op->next;
+        vectors_carry(handoff->vectors, op);
+        op->done.done.version = atomic_load_explicit(&handoff->version, memory_order_relaxed);
+        mailbox_put(handoff->answers, op);
+        op = next;
+    }
+}
+
+void handoff_put(struct handoff *handoff, struct op *op)
+{
+    if (!handoff->lends || uv_sem_trywait(&handoff->boundary)) {
+        mailbox_put(&handoff->box, op);
+        return;
+    }
+    uv_mutex_lock(&handoff->box.lock);
+    struct op *earlier = take_all(&handoff->box);
+    uv_mutex_unlock(&handoff->box.lock);
+    carry(handoff, earlier);
+    op->next = NULL;
+    carry(handoff, op);
+    uv_sem_post(&handoff->boundary);
+}
+
+/* Everything that is new. The boundary is held: what the loop does at one comes before or after. */
+static void look(struct handoff *handoff)
+{
+    struct mailbox *box = &handoff->box;
+    uv_mutex_lock(&box->lock);
+    struct op *op = take_all(box);
     if (handoff->halted) handoff->credit = 0;
     handoff->halted = false;
     handoff->credit += handoff->granted;
@@ -66,14 +102,15 @@ static void look(struct handoff *handoff, bool wait)
     handoff->over = handoff->ended;
     atomic_store_explicit(&box->news, false, memory_order_relaxed);
     uv_mutex_unlock(&box->lock);
+    carry(handoff, op);
+}
 
-    while (op) {
-        struct op *next = op->next;
-        vectors_carry(handoff->vectors, op);
-        op->done.done.version = atomic_load_explicit(&handoff->version, memory_order_relaxed);
-        mailbox_put(handoff->answers, op);
-        op = next;
-    }
+static void wait_for_news(struct mailbox *box)
+{
+    uv_mutex_lock(&box->lock);
+    while (!atomic_load_explicit(&box->news, memory_order_relaxed))
+        uv_cond_wait(&box->arrived, &box->lock);
+    uv_mutex_unlock(&box->lock);
 }
 
 static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
@@ -101,29 +138,29 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
                      struct parley_turn *turn)
 {
     bool stepped = step && step->steps > 0;
-    /* Where trainers share a core, turns of a step and not of a time slice: an exchange waits for a
-     * boundary of both its nodes. Alone on its core, a trainer goes on at once. */
-    if (stepped) sched_yield();
     handoff->step_end_us = uv_hrtime() / 1000;
     if (handoff->going && !stepped) handoff->credit++; /* allowed, not made: still to be made */
     if (stepped) report(handoff, step, handoff->step_end_us);
+    if (handoff->going) uv_sem_post(&handoff->boundary);
     handoff->going = false;
+    /* Where trainers share a core, turns of a step and not of a time slice: an exchange waits for a
+     * boundary of both its nodes. Alone on its core, a trainer goes on at once. */
+    if (stepped) sched_yield();
 
-    bool wait = false;
     while (!handoff->over) {
-        if (wait || atomic_load_explicit(&handoff->box.news, memory_order_acquire))
-            look(handoff, wait);
-        if (handoff->over) break;
-        if (handoff->credit > 0) {
+        uv_sem_wait(&handoff->boundary);
+        if (atomic_load_explicit(&handoff->box.news, memory_order_acquire)) look(handoff);
+        if (handoff->credit > 0 && !handoff->over) {
             handoff->credit--;
-            handoff->going = true;
+            handoff->going = true; /* and the boundary stays held until the step is made */
             note_gap(handoff, stepped);
             *turn = (struct parley_turn){.started = !handoff->started,
                                          .progress = handoff->progress_seen};
             handoff->started = true;
             return PARLEY_GO;
         }
-        wait = true;
+        uv_sem_post(&handoff->boundary);
+        if (!handoff->over) wait_for_news(&handoff->box);
     }
     return handoff->error;
 }

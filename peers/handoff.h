@@ -15,7 +15,16 @@
 #include "parley/parley.h"
 #include "vectors.h"
 
+/* Larger vectors take longer than a turn of the loop should. */
+enum { HANDOFF_LENT_FLOATS_MAX = 1 << 20 };
+
 struct handoff {
+    /* Taken by the trainer while it makes a step, and by whoever works on its vectors. Between two
+     * steps the trainer may be waiting for its core: the loop then does what is due by itself. A
+     * semaphore, since one thread may close what another has left in the middle of a step. */
+    uv_sem_t boundary;
+    bool lends;
+
     struct mailbox box; /* to the trainer; its lock guards the next five */
     uint64_t granted;   /* steps not yet seen by the trainer */
     bool halted;        /* forget what is left; before `granted` */
@@ -43,7 +52,8 @@ struct handoff {
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers);
 void handoff_close(struct handoff *handoff);
 
-/* The loop's. */
+/* The loop's. An op is carried out at once if the trainer is at a boundary, else at its next. */
+void handoff_put(struct handoff *handoff, struct op *op);
 void handoff_grant(struct handoff *handoff, uint64_t steps, double progress);
 void handoff_halt(struct handoff *handoff);
 void handoff_end(struct handoff *handoff, int error);
