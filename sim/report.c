@@ -123,7 +123,9 @@ static void progress_lines(struct sim_report *report)
                             .live = view.live,
                             .samples_per_s = NAN,
                             .exchanges = view.ledger.applied,
-                            .bytes_sent = host->bytes_sent},
+                            .bytes_sent = host->bytes_sent,
+                            .gap_max_ms = NAN,
+                            .turn_max_ms = NAN},
         };
         if (view.drift >= 0)
             line.as.progress.drift_age_s =

@@ -40,7 +40,8 @@ class Node:
                    "--out", self.model, *cluster.options, *options]
         if seeds:
             command += ["--join", ",".join(seeds)]
-        with open(os.path.join(folder, "talk"), "a", encoding="utf-8") as talk:
+        self.talk = os.path.join(folder, "talk")
+        with open(self.talk, "a", encoding="utf-8") as talk:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=talk,
                                             stdin=subprocess.DEVNULL, text=True)
         threading.Thread(target=self.listen_to, args=(self.process,), daemon=True).start()
@@ -70,7 +71,7 @@ class Node:
 
 class Cluster:
     def __init__(self, arguments, rng, options=()):
-        self.parley, self.rng = arguments.parley, rng
+        self.arguments, self.parley, self.rng = arguments, arguments.parley, rng
         self.options = ["--data", arguments.data, "--seed", str(rng.randrange(1 << 30)), *options]
         self.folder = tempfile.mkdtemp(prefix="parley-soak-")
         self.heard, self.nodes = queue.Queue(), []
@@ -139,9 +140,11 @@ class Cluster:
                 raise Broken("held %d of %d known" % (s["held"], s["known"]))
         return said[0]["test_accuracy"]
 
-    def gap_ms(self, nodes):
+    def worst(self, nodes):
+        """Of what these nodes said last of themselves: gaps between steps, turns of the loop."""
         said = [n.last("progress") for n in nodes]
-        return max((s.get("gap_max_ms") or 0 for s in said if s), default=0)
+        return {key: max((s.get(key) or 0 for s in said if s), default=0)
+                for key in ("gap_max_ms", "turn_max_ms")}
 
     def close(self):
         for node in self.nodes:
@@ -167,7 +170,22 @@ def undisturbed(cluster):
         raise Broken("%d committed, %d applied" % (committed, applied))
     if mass_abs and abs(mass) / mass_abs > 1e-6:
         raise Broken("mass error %g" % (abs(mass) / mass_abs))
-    return {"accuracy": accuracy, "gap_ms": cluster.gap_ms(nodes)}
+    return {"accuracy": accuracy, **cluster.worst(nodes)}
+
+
+references = {}
+
+
+def within_a_point(cluster, accuracy, *options):
+    """The same five nodes undisturbed, tried once with these options, are at most a point better."""
+    if options not in references:
+        other = Cluster(cluster.arguments, random.Random(cluster.arguments.seed))
+        try:
+            references[options] = other.agreed(other.start_all(5, *options), 5)
+        finally:
+            other.close()
+    if accuracy < references[options] - 0.01:
+        raise Broken("accuracy %.4f, undisturbed %.4f" % (accuracy, references[options]))
 
 
 def any_order(cluster):
@@ -201,7 +219,8 @@ def kill_two_of_five(cluster):
     accuracy = cluster.agreed(rest, 5)
     if any(n.step <= s for n, s in zip(rest, steps)):
         raise Broken("a survivor made no further step")
-    return {"accuracy": accuracy, "gap_ms": cluster.gap_ms(rest)}
+    within_a_point(cluster, accuracy, "--epochs", "20")
+    return {"accuracy": accuracy, **cluster.worst(rest)}
 
 
 def kill_half(cluster):
@@ -229,6 +248,31 @@ def kill_in_exchange(cluster):
     if again.status not in (0, 3):  # 3: it came when all was over
         raise Broken("the restarted node ended with status %s" % again.status)
     return {"accuracy": accuracy}
+
+
+ROLES = {"offer": ["taking", "offered", "streaming", "diffing", "ready", "adding"],
+         "answer": ["taking", "streaming", "diffing", "ready", "adding"]}
+
+
+def kill_at_state(cluster):
+    """one of 4 killed on entering a state of an exchange, each state of each role in turn"""
+    turns = [(role, state) for role, states in ROLES.items() for state in states]
+    role, state = turns[cluster.seed % len(turns)]
+    nodes = cluster.start_all(4, "--model", "mlp:1024,512", "--steps", "60", "--log-level", "debug")
+    cluster.training()
+    victim = cluster.rng.choice(nodes)
+    with open(victim.talk, encoding="utf-8") as talk:
+        talk.seek(0, os.SEEK_END)
+        entered = ""
+        while not (entered.startswith("parley: " + role) and entered.endswith("-> %s\n" % state)):
+            entered = talk.readline()  # debug lines never cease while a node trains
+            if not entered and victim.process.poll() is not None:
+                raise Broken("the run ended before %s %s" % (role, state))
+        victim.signal(signal.SIGKILL)
+        victim.process.wait()
+        after = [line for line in talk if line.startswith("parley: " + role)]
+    accuracy = cluster.agreed([n for n in nodes if n is not victim], 4)
+    return {"accuracy": accuracy, "killed in that very state": int(not after)}
 
 
 def kill_in_agreement(cluster):
@@ -272,7 +316,7 @@ def pause(cluster):
         raise Broken("it was never suspected")
     if any(s == 0 for s in steps):
         raise Broken("somebody waited")
-    return {"accuracy": accuracy, "gap_ms": cluster.gap_ms(rest)}
+    return {"accuracy": accuracy, **cluster.worst(rest)}
 
 
 def hostile(cluster):
@@ -302,7 +346,7 @@ def hostile(cluster):
     return {"accuracy": accuracy, "refused": refused}
 
 
-TRIALS = [undisturbed, any_order, kill_two_of_five, kill_half, kill_in_exchange,
+TRIALS = [undisturbed, any_order, kill_two_of_five, kill_half, kill_in_exchange, kill_at_state,
           kill_in_agreement, late_joiner, pause, hostile]
 
 
@@ -311,6 +355,7 @@ TRIALS = [undisturbed, any_order, kill_two_of_five, kill_half, kill_in_exchange,
 
 def try_once(trial, arguments, seed):
     cluster = Cluster(arguments, random.Random(seed))
+    cluster.seed = seed
     try:
         return trial(cluster), None
     except Broken as broken:
@@ -343,7 +388,8 @@ def main():
             if why:
                 broken.append(why)
         worst = []
-        for key, of in (("accuracy", min), ("gap_ms", max), ("refused", max)):
+        for key, of in (("accuracy", min), ("gap_max_ms", max), ("turn_max_ms", max), ("refused", max),
+                        ("killed in that very state", sum)):
             values = [f[key] for f in figures if f.get(key) is not None]
             if values:
                 worst.append("%s %.4g" % (key, of(values)))

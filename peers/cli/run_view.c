@@ -240,7 +240,7 @@ static void print_summary(const struct run *run, const struct report_summary *su
 {
     struct summary summary = {
         .agreed = sum->agreed,
-        .nodes = sum->live,
+        .nodes = sum->known > 0 ? sum->known : sum->live,
         .digest = sum->digest,
         .drift = sum->digest ? 0 : NAN,
         .accuracy = sum->test_accuracy,

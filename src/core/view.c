@@ -1,5 +1,6 @@
 /* view.c: looking at a node from outside. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/state.h"
@@ -68,7 +69,7 @@ void parley_node_member(const struct parley_node *node, uint32_t index,
         .phase = (enum parley_phase)m->r.phase,
         .version = m->r.version,
         .samples = m->r.samples,
-        .distance = -1,
+        .distance = m->r.measured ? sqrt(m->r.distance_sq) : -1,
         .applied = m->applied,
         .mass = m->mass,
         .mass_abs = m->mass_abs,

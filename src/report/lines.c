@@ -46,7 +46,8 @@ static const struct field progress[] = {
     F(progress, REAL, loss),          F(progress, REAL, drift),
     F(progress, REAL, drift_age_s),   F(progress, COUNT, live),
     F(progress, REAL, samples_per_s), F(progress, COUNT, exchanges),
-    F(progress, COUNT, bytes_sent),   END};
+    F(progress, COUNT, bytes_sent),   F(progress, REAL, gap_max_ms),
+    F(progress, REAL, turn_max_ms),   END};
 static const struct field member[] = {F(member, STRING, peer), F(member, STRING, state),
                                       F(member, STRING, reason), END};
 static const struct field fault[] = {F(fault, STRING, kind), F(fault, STRING, target), END};

@@ -47,6 +47,8 @@ struct report_progress {
     uint64_t live;
     double samples_per_s;
     uint64_t exchanges, bytes_sent;
+    double gap_max_ms;  /* between two local steps, so far; not in sim */
+    double turn_max_ms; /* of the event loop, so far; not in sim */
 };
 
 struct report_member {

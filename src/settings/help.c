@@ -90,7 +90,7 @@ char *help_text(int topic)
         return text_take(&text);
     }
     text_add(&text, "parley: nodes that train by gossip and end with one model, bit for bit\n\n");
-    text_add(&text, "  parley run                try it: 4 nodes here, about ten seconds\n"
+    text_add(&text, "  parley run                try it: 4 nodes here, a few seconds\n"
                     "  parley VERB [options]\n\n");
     for (int verb = 0; verb < VERB_COUNT; verb++) {
         text_add(&text, "  ");

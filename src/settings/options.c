@@ -61,7 +61,7 @@ static const struct verb_info verbs[] = {
                   {NULL},
                   NULL,
                   "N nodes on this machine, one agreed model",
-                  "With no option at all: 4 nodes, the built-in digits, about ten seconds."},
+                  "With no option at all: 4 nodes, the built-in digits, a few seconds."},
     [VERB_NODE] = {"node",
                    "",
                    0,
