@@ -11,7 +11,6 @@
 
 #include "kernels/digest.h"
 #include "report/summary.h"
-#include "report/table.h"
 
 double sim_report_wall(void)
 {

@@ -18,7 +18,6 @@
 #include "file/model_file.h"
 #include "file/record.h"
 #include "read_file.h"
-#include "report/text.h"
 #include "train/trainer.h"
 
 enum { BATCH = 256 };

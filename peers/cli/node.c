@@ -8,7 +8,6 @@
  */
 #include "node.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
  * links between one pair: the one dialled by the lower boot id stays; of two dialled by the same
  * node the newer, because the dialler knew the older to be gone.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -41,7 +41,7 @@ static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_STATES_DIFFER] = "the other side knows of no such exchange",
 };
 
-const char *slot_state_name(enum slot_state state)
+static const char *slot_state_name(enum slot_state state)
 {
     static const char *const names[SLOT_STATES] = {"idle",      "connecting", "taking", "offered",
                                                    "streaming", "diffing",    "ready",  "adding",
@@ -154,11 +154,6 @@ void exchange_reserve(struct parley_node *node, enum role role)
 void exchange_release(struct parley_node *node, enum role role)
 {
     slot_move(node, &node->exchange.slots[role], SLOT_IDLE);
-}
-
-bool exchange_idle(const struct parley_node *node)
-{
-    return node->exchange.slots[INITIATOR].state == SLOT_IDLE && !doubt_blocks(node);
 }
 
 /* ---- Choosing a peer ------------------------------------------------------------------------- */

@@ -12,7 +12,6 @@
  * Merging takes, part by part, the greater of (incarnation, state) and of clock: commutative,
  * associative and idempotent.
  */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -503,9 +503,7 @@ void exchange_reserve(struct parley_node *node, enum role role);
 void exchange_release(struct parley_node *node, enum role role);
 void exchange_timers(struct parley_node *node);
 uint64_t exchange_deadline(const struct parley_node *node);
-bool exchange_idle(const struct parley_node *node); /* as initiator, and nothing blocks the end */
 void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass);
-const char *slot_state_name(enum slot_state state);
 
 bool doubt_room(const struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);
