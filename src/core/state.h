@@ -484,7 +484,7 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok);
 void flow_closed(struct parley_node *node, uint32_t conn);
 void flow_pump(struct parley_node *node);
 
-/* ---- exchange.c, doubt.c --------------------------------------------------------------------- */
+/* ---- exchange.c, offer.c, slot.c (more in exchange.h), doubt.c ------------------------------- */
 
 void exchange_init(struct parley_node *node);
 void exchange_advance(struct parley_node *node); /* starts what may start */
