@@ -547,7 +547,7 @@ void fetch_closed(struct parley_node *node, uint32_t conn, int member);
 void fetch_timers(struct parley_node *node);
 uint64_t fetch_deadline(const struct parley_node *node);
 
-/* ---- agreement.c ----------------------------------------------------------------------------- */
+/* ---- agreement.c (its view: said.h) ---------------------------------------------------------- */
 
 void agreement_stop(struct parley_node *node, enum parley_stop cause);
 void agreement_advance(struct parley_node *node);
@@ -560,7 +560,7 @@ void agreement_fetch_failed(struct parley_node *node);
 uint64_t agreement_deadline(const struct parley_node *node);
 /* Says goodbye to everybody and ends. */
 void agreement_finish(struct parley_node *node, int error);
-/* A member that this node's decisions wait for. */
+/* said.c: a member that this node's decisions wait for. */
 bool agreement_waits_for(const struct parley_node *node, int member);
 
 /* ---- training.c ------------------------------------------------------------------------------ */
