@@ -304,7 +304,7 @@ void agreement_finish(struct parley_node *node, int error)
     for (uint32_t i = 0; i < node->conns_count; i++) {
         struct conn *conn = &node->conns[i];
         if (conn->state == CONN_LIVE && !out_room(node)) return; /* the rest in the next step */
-        if (conn->state == CONN_LIVE) membership_pump(node, conn);
+        if (conn->state == CONN_LIVE) gossip_pump(node, conn);
         if (conn->state == CONN_LIVE) connection_goodbye(node, conn, MESSAGE_BYE_LEAVING);
     }
     out_finish(node, error);

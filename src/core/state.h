@@ -416,7 +416,7 @@ struct parley_update *out_vector(struct parley_node *node, enum parley_update_ty
                                  enum op_kind kind, int owner, uint32_t buffer);
 void out_finish(struct parley_node *node, int error);
 
-/* ---- connection.c ---------------------------------------------------------------------------- */
+/* ---- connection.c, hello.c ------------------------------------------------------------------- */
 
 void connection_start(struct parley_node *node);
 struct conn *connection_find(struct parley_node *node, uint32_t id);
@@ -440,10 +440,15 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
 /* Encodes and sends; a queue over its limit closes the connection. */
 void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
                      const void *message);
+/* hello.c: says who this node is; `answer`: to the HELLO of the other end. */
+void hello_send(struct parley_node *node, struct conn *conn, bool answer);
+/* What keeps the two apart, in words that name both sides' values; false if nothing does. */
+bool hello_differs(struct parley_node *node, const struct message_hello *hello, char *why,
+                   size_t size);
 /* True once every seed is either this node itself or there is none. */
 bool connection_alone(const struct parley_node *node);
 
-/* ---- membership.c ---------------------------------------------------------------------------- */
+/* ---- membership.c, gossip.c ------------------------------------------------------------------ */
 
 int membership_find(const struct parley_node *node, uint64_t boot);
 bool membership_is_live(const struct parley_node *node, int member);
@@ -460,7 +465,8 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
 /* Own record changed: urgent changes go to everybody at once, lazy ones now and then. */
 void membership_changed(struct parley_node *node, bool urgent);
 void membership_leave(struct parley_node *node);
-void membership_pump(struct parley_node *node, struct conn *conn);
+/* gossip.c: sends what is due of the members' records. */
+void gossip_pump(struct parley_node *node, struct conn *conn);
 void membership_timers(struct parley_node *node);
 uint64_t membership_deadline(const struct parley_node *node);
 uint32_t membership_known(const struct parley_node *node);
