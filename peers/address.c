@@ -35,7 +35,7 @@ int address_join(char text[PARLEY_ADDRESS_SIZE], const char *host, unsigned port
     return length < PARLEY_ADDRESS_SIZE ? PARLEY_OK : PARLEY_EUSAGE;
 }
 
-unsigned address_port(const struct sockaddr *from)
+static unsigned address_port(const struct sockaddr *from)
 {
     if (from->sa_family == AF_INET6) return ntohs(((const struct sockaddr_in6 *)from)->sin6_port);
     return ntohs(((const struct sockaddr_in *)from)->sin_port);

@@ -25,7 +25,6 @@ int address_join(char text[PARLEY_ADDRESS_SIZE], const char *host, unsigned port
 
 /* The numeric form of a socket's address; "?" if there is none. */
 void address_print(char text[PARLEY_ADDRESS_SIZE], const struct sockaddr *from);
-unsigned address_port(const struct sockaddr *from);
 
 /* True for 0.0.0.0 and [::]: an address to listen on that no peer could dial. */
 bool address_is_any(const struct sockaddr *from);

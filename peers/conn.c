@@ -24,7 +24,7 @@ static struct conn **bucket_of(struct loop *loop, uint32_t id)
     return &loop->conns[(id / 2) % LOOP_BUCKETS];
 }
 
-struct conn *conn_find(struct loop *loop, uint32_t id)
+static struct conn *conn_find(struct loop *loop, uint32_t id)
 {
     struct conn *conn = *bucket_of(loop, id);
     while (conn && conn->id != id)

@@ -55,7 +55,6 @@ struct conn {
 
 /* For conn.c and dial.c. */
 struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
-struct conn *conn_find(struct loop *loop, uint32_t id);
 void conn_opened(struct conn *conn);
 void conn_end(struct conn *conn, enum parley_closed reason, int code);
 void conn_release(struct conn *conn); /* its lookup has ended: frees it if its handle is closed */

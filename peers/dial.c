@@ -9,8 +9,6 @@
  */
 #include "conn.h"
 
-#include <string.h>
-
 #include "address.h"
 
 static void connect_to(struct conn *conn, const struct sockaddr *address);

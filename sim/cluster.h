@@ -150,7 +150,6 @@ PARLEY_CHECK int sim_call_at(struct parley_sim *sim, uint64_t time_us,
 bool sim_grow(struct parley_sim *sim, void *array, uint32_t count, uint32_t *capacity, size_t size);
 
 /* host.c */
-void sim_host_start(struct sim_host *host);
 void sim_host_event(struct sim_host *host, struct parley_event *event); /* stepping loop only */
 void sim_host_item(struct sim_host *host, struct sim_item *item);
 void sim_host_stop(struct sim_host *host); /* killed: forgets all but `last` */

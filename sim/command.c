@@ -7,18 +7,17 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "load.h"
 #include "report.h"
 #include "schedule.h"
+#include "training.h"
 
 #define PROGRESS_US UINT64_C(250000)
 #define ENDING_US UINT64_C(3600000000)
 
 struct run {
     const struct settings *settings;
-    struct dataset train, test;
+    struct job job;
     struct sim_training training;
     struct sim_task task;
     struct parley_sim *sim;
@@ -40,50 +39,20 @@ static struct sim_time time_of(const struct units_dist *dist)
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
 {
-    static const char *const topologies[] = {"complete", "ring", "torus", "exponential"};
     const struct run *run = arg;
-    const struct settings *s = run->settings;
     (void)node;
-    config->samples_budget = s->epochs > 0 ? (uint64_t)ceil(s->epochs * run->train.count) : 0;
-    config->steps_budget = s->steps;
-    config->time_budget_us = s->time_us;
-    config->min_peers = (uint32_t)s->nodes - 1;
-    config->strategy =
-        s->strategy == STRATEGY_GOSSIP ? PARLEY_STRATEGY_GOSSIP : PARLEY_STRATEGY_NONE;
-    for (int t = 0; t < 4; t++)
-        if (strcmp(s->topology, topologies[t]) == 0) config->topology = (enum parley_topology)t;
-    config->mix_every = (uint32_t)s->mix_every;
-    config->tolerance = s->tolerance;
-    config->settle_timeout_us = s->settle_timeout_us;
-    config->quorum = s->quorum == QUORUM_MAJORITY ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;
-    config->nodes = s->quorum == QUORUM_MAJORITY ? (uint32_t)s->nodes : 0;
+    job_config(&run->job, config);
+    config->min_peers = (uint32_t)run->settings->nodes - 1;
 }
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
-static int prepare_data(struct run *run)
+static int prepare_job(struct run *run, const struct source_reader *reader)
 {
-    const struct settings *s = run->settings;
-    char why[512];
-    int error = sim_load(&run->train, &run->test, s->data, s->test, why, sizeof why);
-    if (error) {
-        fprintf(stderr, "parley: %s\n", why);
-        return error;
-    }
-    struct trainer_options options = {
-        .model = s->model,
-        .optimizer = s->optimizer,
-        .schedule = s->schedule,
-        .rate = s->rate,
-        .momentum = s->momentum,
-        .batch = (uint32_t)s->batch,
-        .seed = s->seed,
-    };
-    error = sim_training_init(&run->training, &run->task, &options, s->partition, &run->train,
-                              run->nodes);
-    if (error)
-        fprintf(stderr, "parley: %s\n",
-                run->training.why[0] ? run->training.why : parley_error_text(error));
+    char why[512] = "";
+    int error = job_init(&run->job, run->settings, reader, why, sizeof why);
+    if (!error) error = sim_training_init(&run->training, &run->task, &run->job, run->nodes);
+    if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
     return error;
 }
 
@@ -117,9 +86,7 @@ static int prepare_sim(struct run *run)
     run->report = (struct sim_report){
         .settings = s,
         .sim = run->sim,
-        .training = &run->training,
-        .train = &run->train,
-        .test = &run->test,
+        .job = &run->job,
         .nodes = (uint32_t)s->nodes,
     };
     run->schedule.on_fault = sim_report_fault;
@@ -133,7 +100,7 @@ static double progress_of(const struct run *run)
 {
     const struct settings *s = run->settings;
     double progress = 0, samples = (double)run->sim->steps * run->task.batch;
-    if (s->epochs > 0) progress = samples / (s->epochs * run->train.count);
+    if (s->epochs > 0) progress = samples / (s->epochs * run->job.data.train.count);
     if (s->steps > 0)
         progress = fmax(progress, (double)run->sim->steps / ((double)s->steps * run->nodes));
     if (s->time_us > 0)
@@ -153,8 +120,8 @@ static void look(struct run *run)
         node = (node + 1) % run->nodes;
     if (!parley_sim_live(run->sim, node)) return;
     double accuracy, loss;
-    sim_training_evaluate(&run->training, parley_sim_vector(run->sim, node), &run->test, &accuracy,
-                          &loss);
+    trainer_evaluate(run->job.trainer, parley_sim_vector(run->sim, node), &run->job.data.test,
+                     &accuracy, &loss);
     if (accuracy < s->accuracy) return;
     run->report.reached_s = (double)parley_sim_now(run->sim) / 1e6;
     parley_sim_stop(run->sim, node, PARLEY_STOP_TARGET);
@@ -196,14 +163,14 @@ static void run_to_end(struct run *run)
     }
 }
 
-int sim_command(const struct settings *settings)
+int sim_command(const struct settings *settings, const struct source_reader *reader)
 {
     struct run run = {.settings = settings, .nodes = (uint32_t)settings->nodes};
     for (size_t i = 0; i < settings->faults.count; i++)
         if (settings->faults.items[i].kind == FAULT_JOIN &&
             settings->faults.items[i].target == FAULT_NUMBER)
             run.nodes += settings->faults.items[i].number;
-    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_data(&run) : PARLEY_EUSAGE;
+    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, reader) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
         fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);
     if (!error) error = prepare_sim(&run);
@@ -215,8 +182,7 @@ int sim_command(const struct settings *settings)
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
     sim_training_close(&run.training);
-    dataset_close(&run.train);
-    dataset_close(&run.test);
+    job_close(&run.job);
     free(run.starts);
     return error;
 }

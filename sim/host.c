@@ -76,7 +76,7 @@ static void memory_free(struct sim_host *host)
     host->node = NULL;
 }
 
-void sim_host_start(struct sim_host *host)
+static void sim_host_start(struct sim_host *host)
 {
     if (host->state == SIM_HOST_UP) return;
     sim_host_stop(host);

@@ -4,7 +4,6 @@
  * arrives a latency later. A link lives as long as an end, an item or a message refers to it.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "network.h"
 

@@ -120,7 +120,7 @@ void sim_send(struct sim_host *host, const struct parley_update *update)
 
 /* ---- Items of the network -------------------------------------------------------------------- */
 
-bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uint32_t to)
+static bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uint32_t to)
 {
     return sim->blocked && sim->blocked[(size_t)from * sim->nodes + to];
 }

@@ -110,7 +110,6 @@ enum sim_network_end { SIM_NETWORK_FLUSH, SIM_NETWORK_RESET, SIM_NETWORK_SILENT 
 void sim_network_end(struct sim_host *host, enum sim_network_end how);
 
 void sim_network_cut(struct parley_sim *sim, uint32_t a, uint32_t b);
-bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uint32_t to);
 void sim_network_release(
     struct parley_sim *sim); /* after a change of blocks: lets go what is held */
 

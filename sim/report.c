@@ -11,7 +11,6 @@
 
 #include "kernels/digest.h"
 #include "report/summary.h"
-#include "report/table.h"
 
 double sim_report_wall(void)
 {
@@ -100,7 +99,7 @@ void sim_report_fault(const char *kind, const char *target, void *arg)
 
 static double epochs(const struct sim_report *report)
 {
-    return (double)report->sim->steps * report->sim->task->batch / report->train->count;
+    return (double)report->sim->steps * report->sim->task->batch / report->job->data.train.count;
 }
 
 static void progress_lines(struct sim_report *report)
@@ -116,7 +115,7 @@ static void progress_lines(struct sim_report *report)
             .event = REPORT_PROGRESS,
             .node = sim->names[i],
             .as.progress = {.step = host->version,
-                            .epoch = (double)view.samples_cluster / report->train->count,
+                            .epoch = (double)view.samples_cluster / report->job->data.train.count,
                             .loss = host->version > 0 ? host->loss : NAN,
                             .drift = view.drift >= 0 ? view.drift : NAN,
                             .drift_age_s = NAN,
@@ -184,7 +183,7 @@ int sim_report_init(struct sim_report *report)
                        .version = PARLEY_VERSION,
                        .protocol = WIRE_VERSION,
                        .data = report->settings->data,
-                       .samples = report->train->count,
+                       .samples = report->job->data.train.count,
                        .model = report->settings->model,
                        .parameters = report->sim->parameters,
                        .seed = report->settings->seed,
@@ -240,7 +239,7 @@ static void judge(struct sim_report *report, struct verdict *v)
         if (view.drift_before > v->drift_before) v->drift_before = view.drift_before;
         if (v->agreed > 1 && same) continue; /* the same model, measured already */
         double accuracy, loss;
-        sim_training_evaluate(report->training, x, report->test, &accuracy, &loss);
+        trainer_evaluate(report->job->trainer, x, &report->job->data.test, &accuracy, &loss);
         if (v->agreed == 1) {
             v->accuracy = v->worst = accuracy;
             v->loss = loss;
@@ -316,7 +315,7 @@ int sim_report_end(struct sim_report *report)
         .drift = v.one_digest ? 0 : parley_sim_drift(sim),
         .accuracy = v.accuracy,
         .loss = v.loss,
-        .test_samples = report->test->count,
+        .test_samples = report->job->data.test.count,
         .epochs = epochs(report),
         .steps = sim->steps,
         .wall_s = virtual_s(report),

@@ -5,16 +5,13 @@
 #include <stdio.h>
 
 #include "cluster.h"
-#include "data/dataset.h"
+#include "job/job.h"
 #include "report/lines.h"
-#include "settings/settings.h"
-#include "training.h"
 
 struct sim_report {
     const struct settings *settings;
     struct parley_sim *sim;
-    struct sim_training *training;
-    const struct dataset *train, *test;
+    const struct job *job;
     FILE *json;                        /* NULL: none */
     uint32_t nodes;                    /* to be started at the beginning */
     uint64_t seen_us;                  /* virtual time of the progress line before */

@@ -1,46 +1,30 @@
-/* training.c: see training.h. Node 0's trainer also stands for all where they are alike. */
+/* training.c: see training.h. */
 #include "training.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/rng.h"
+#include "train/model.h"
 
 static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
 {
     struct sim_training *self = pointer;
     (void)node;
     (void)boot;
-    trainer_start(self->trainers[0], vectors[0], vectors + 1);
+    trainer_start(self->job->trainer, vectors[0], vectors + 1);
 }
 
 static int begin(void *pointer, uint32_t node, const char *const *names, uint32_t count)
 {
     struct sim_training *self = pointer;
-    const struct dataset *train = self->train;
-    struct partition_task task = {
-        .spec = self->partition,
-        .labels = train->labels,
-        .count = train->count,
-        .classes = train->classes,
-        .names = names,
-        .members = count,
-        .seed = self->options.seed,
-    };
+    struct trainer **trainer = &self->trainers[node];
     char name[16];
+    uint32_t samples;
+    int error = *trainer ? 0 : job_trainer(self->job, trainer, self->why, sizeof self->why);
     snprintf(name, sizeof name, "n%u", node);
-    uint32_t *share = NULL, size;
-    int error = partition_share(&task, name, 0, &share, &size, self->why, sizeof self->why);
-    if (!error && !self->trainers[node])
-        error =
-            trainer_new(&self->trainers[node], &self->options, train, self->why, sizeof self->why);
-    if (!error)
-        error = trainer_share(self->trainers[node], share, size,
-                              rng_mix(self->options.seed ^ rng_mix(node + 1)));
-    free(share);
-    return error;
+    if (error) return error;
+    return job_share(self->job, *trainer, name, names, count, &samples, self->why,
+                     sizeof self->why);
 }
 
 static double step(void *pointer, uint32_t node, float *const *vectors, double progress)
@@ -49,31 +33,23 @@ static double step(void *pointer, uint32_t node, float *const *vectors, double p
     return trainer_step(self->trainers[node], vectors[0], vectors + 1, progress);
 }
 
-int sim_training_init(struct sim_training *training, struct sim_task *task,
-                      const struct trainer_options *options, const char *partition,
-                      const struct dataset *train, uint32_t nodes)
+int sim_training_init(struct sim_training *training, struct sim_task *task, const struct job *job,
+                      uint32_t nodes)
 {
-    *training = (struct sim_training){.options = *options, .train = train, .nodes = nodes};
-    int error =
-        partition_parse(&training->partition, partition, training->why, sizeof training->why);
-    if (error) return error;
+    *training = (struct sim_training){.job = job, .nodes = nodes};
     training->trainers = calloc(nodes, sizeof *training->trainers);
     if (!training->trainers) return PARLEY_ENOMEM;
-    error =
-        trainer_new(&training->trainers[0], options, train, training->why, sizeof training->why);
-    if (error) return error;
-    struct trainer *first = training->trainers[0];
     *task = (struct sim_task){
         .self = training,
-        .parameters = trainer_parameters(first),
-        .vectors = 1 + trainer_state_vectors(first),
-        .batch = options->batch,
-        .model_digest = model_digest(trainer_model(first)),
+        .parameters = trainer_parameters(job->trainer),
+        .vectors = 1 + trainer_state_vectors(job->trainer),
+        .batch = (uint32_t)job->settings->batch,
+        .model_digest = model_digest(job->model),
         .start = start,
         .begin = begin,
         .step = step,
     };
-    task->tensors = model_tensors(trainer_model(first), &task->tensors_count);
+    task->tensors = model_tensors(job->model, &task->tensors_count);
     return 0;
 }
 
@@ -83,10 +59,4 @@ void sim_training_close(struct sim_training *training)
         trainer_free(training->trainers[i]);
     free(training->trainers);
     training->trainers = NULL;
-}
-
-void sim_training_evaluate(struct sim_training *training, const float *x,
-                           const struct dataset *test, double *accuracy, double *loss)
-{
-    trainer_evaluate(training->trainers[0], x, test, accuracy, loss);
 }

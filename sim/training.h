@@ -5,29 +5,19 @@
 #ifndef PARLEY_SIM_TRAINING_H
 #define PARLEY_SIM_TRAINING_H
 
-#include "data/dataset.h"
-#include "data/partition.h"
+#include "job/job.h"
 #include "task.h"
-#include "train/trainer.h"
 
 struct sim_training {
-    struct trainer_options options;
-    struct partition_spec partition;
-    const struct dataset *train; /* borrowed */
-    struct trainer **trainers;   /* [nodes], made when a node first starts; owned */
+    const struct job *job;     /* borrowed; its trainer stands for all where they are alike */
+    struct trainer **trainers; /* [nodes], made when a node first starts to train; owned */
     uint32_t nodes;
     char why[256]; /* of the last failure */
 };
 
-/* Fills in *task, which points to *training. options' strings and `train` are borrowed.
- * PARLEY_EUSAGE with training->why, PARLEY_ENOMEM; to be closed also then. */
+/* Fills in *task, which points to *training. PARLEY_ENOMEM; to be closed also then. */
 PARLEY_CHECK int sim_training_init(struct sim_training *training, struct sim_task *task,
-                                   const struct trainer_options *options, const char *partition,
-                                   const struct dataset *train, uint32_t nodes);
+                                   const struct job *job, uint32_t nodes);
 void sim_training_close(struct sim_training *training);
-
-/* Accuracy and loss of x on `test`. */
-void sim_training_evaluate(struct sim_training *training, const float *x,
-                           const struct dataset *test, double *accuracy, double *loss);
 
 #endif

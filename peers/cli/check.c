@@ -2,13 +2,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
+#include "job/job.h"
+#include "read_file.h"
 #include "report/human.h"
 #include "seed_list.h"
 #include "settings/list.h"
-#include "task.h"
 #include "train/model.h"
 
 static int print_settings(const struct settings *settings)
@@ -35,36 +35,37 @@ static int print_seeds(const struct settings *settings, char *why, size_t size)
     return error;
 }
 
-static void print_task(const struct task *task, const struct parley_config *config)
+static void print_job(const struct job *job)
 {
+    struct parley_config config;
     char memory[HUMAN_BYTES], model[HUMAN_BYTES];
-    const struct dataset *set = &task->load.train;
-    uint64_t bytes = config->parameters * sizeof(float);
-    uint64_t vectors = config->vectors + parley_config_buffers(config);
+    const struct dataset *set = &job->data.train;
+    parley_config_defaults(&config);
+    job_config(job, &config);
+    uint64_t bytes = config.parameters * sizeof(float);
+    uint64_t vectors = config.vectors + parley_config_buffers(&config);
     printf("data       %s: %" PRIu32 " samples, %" PRIu32 " for test, %" PRIu32
            " values each, %" PRIu32 " classes\n",
-           task->load.name, set->count, task->load.test.count, set->features, set->classes);
+           job->data.name, set->count, job->data.test.count, set->features, set->classes);
     printf("model      %s: %" PRIu64 " parameters, %s; %" PRIu64 " vectors: %s\n",
-           model_spec(task->model), config->parameters, human_bytes(model, bytes), vectors,
+           model_spec(job->model), config.parameters, human_bytes(model, bytes), vectors,
            human_bytes(memory, vectors * bytes));
-    printf("run        %016" PRIx64 " in cluster %s\n", task->run, config->cluster);
+    printf("run        %016" PRIx64 " in cluster %s\n", job->run, job->settings->cluster);
 }
 
 int check_command(const struct settings *settings)
 {
-    struct task task;
-    struct parley_options options;
+    struct job job;
     char why[512] = "";
     int error = print_settings(settings);
     if (error) return say_failure(error, NULL);
     printf("\n");
-    error = task_init(&task, settings, why, sizeof why);
+    error = job_init(&job, settings, &file_reader, why, sizeof why);
     if (!error) {
-        task_options(&task, &options);
-        print_task(&task, &options.config);
+        print_job(&job);
         error = print_seeds(settings, why, sizeof why);
     }
-    task_close(&task);
+    job_close(&job);
     fflush(stdout);
     if (error) return say_failure(error, why);
     printf("all of it would be accepted\n");

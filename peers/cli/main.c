@@ -70,7 +70,7 @@ static int dispatch(const struct settings *settings)
     case VERB_NODE:
         return node_command(settings);
     case VERB_SIM:
-        return parley_error_status(sim_command(settings));
+        return parley_error_status(sim_command(settings, &file_reader));
     case VERB_STATUS:
         return status_command(settings);
     case VERB_MODEL:

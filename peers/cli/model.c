@@ -17,9 +17,7 @@
 #include "cli.h"
 #include "file/model_file.h"
 #include "file/record.h"
-#include "load.h"
 #include "read_file.h"
-#include "report/text.h"
 #include "train/trainer.h"
 
 enum { BATCH = 256 };
@@ -206,7 +204,8 @@ static int evaluate(const struct opened *opened, const struct settings *settings
     float *x = malloc(file->n * sizeof *x);
     int error = x ? 0 : PARLEY_ENOMEM;
     if (!error)
-        error = load_test(&test, settings->data, settings->test, file->meta.classes, why, why_size);
+        error = source_load_test(&test, &file_reader, settings->data, settings->test,
+                                 file->meta.classes, why, why_size);
     if (!error) error = scale_as(&test, file, why, why_size);
     if (!error) error = trainer_new(&trainer, &options, &test, why, why_size);
     if (!error && trainer_parameters(trainer) != file->n) {

@@ -8,7 +8,6 @@
  */
 #include "node.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +19,8 @@
 #include "core/rng.h"
 #include "durable.h"
 #include "file/model_file.h"
+#include "read_file.h"
+#include "train/model.h"
 
 enum { TIMER_US = 250000, TIMER_TARGET_US = 20000 };
 
@@ -27,16 +28,63 @@ enum { TIMER_US = 250000, TIMER_TARGET_US = 20000 };
 
 static int make_vectors(struct node *node)
 {
-    size_t n = trainer_parameters(node->task.trainer);
-    uint32_t states = trainer_state_vectors(node->task.trainer);
+    size_t n = trainer_parameters(node->job.trainer);
+    uint32_t states = trainer_state_vectors(node->job.trainer);
     node->vectors = calloc((1 + (size_t)states) * n, sizeof *node->vectors);
     if (!node->vectors) return PARLEY_ENOMEM;
     node->x = node->vectors;
     node->options.vectors[0] = node->x;
     for (uint32_t i = 0; i < states; i++)
         node->options.vectors[1 + i] = node->state[i] = node->vectors + (1 + i) * n;
-    trainer_start(node->task.trainer, node->x, node->state);
+    trainer_start(node->job.trainer, node->x, node->state);
     return 0;
+}
+
+static int fill_tensors(struct node *node)
+{
+    struct parley_options *options = &node->options;
+    const struct tensor *from = model_tensors(node->job.model, &options->tensors_count);
+    options->tensors = node->tensors = calloc(options->tensors_count, sizeof *node->tensors);
+    if (!node->tensors) return PARLEY_ENOMEM;
+    for (uint32_t i = 0; i < options->tensors_count; i++) {
+        node->tensors[i].name = from[i].name;
+        node->tensors[i].rank = from[i].rank;
+        memcpy(node->tensors[i].shape, from[i].shape, sizeof from[i].shape);
+    }
+    return 0;
+}
+
+/* All that is known before the node has vectors, a name and its seeds. */
+static int fill_options(struct node *node)
+{
+    const struct settings *s = node->settings;
+    const struct dataset *set = &node->job.data.train;
+    struct parley_options *options = &node->options;
+    struct parley_config *config = &options->config;
+    parley_options_defaults(options);
+    job_config(&node->job, config);
+    config->cluster = s->cluster;
+    config->name = s->name;
+    config->run = node->job.run;
+    config->seed = 0; /* drawn: no two nodes choose alike */
+    config->min_peers = (uint32_t)s->min_peers;
+    if (s->join_timeout_us > 0) config->join_timeout_us = s->join_timeout_us;
+    config->leave_timeout_us = s->leave_timeout_us;
+    config->log_level = s->level;
+    options->out = s->out;
+    options->about = (struct parley_about){
+        .model = model_spec(node->job.model),
+        .data = node->job.data.name,
+        .features = set->features,
+        .classes = set->classes,
+        .channels = set->channels,
+        .height = set->height,
+        .width = set->width,
+        .scaling = set->bytes ? 1 : set->features,
+        .shift = set->shift,
+        .scale = set->scale,
+    };
+    return fill_tensors(node);
 }
 
 static void address_text(char text[UNITS_HOST_BYTES + 16], const struct units_address *address)
@@ -81,9 +129,9 @@ static void draw_name(char name[PARLEY_NAME_SIZE])
 static int prepare(struct node *node, char *why, size_t why_size)
 {
     int error = seed_list_make(&node->seeds, node->settings, why, why_size);
-    if (!error) error = task_init(&node->task, node->settings, why, why_size);
+    if (!error) error = job_init(&node->job, node->settings, &file_reader, why, why_size);
     if (error) return error;
-    task_options(&node->task, &node->options);
+    if ((error = fill_options(node))) return error;
     if (!node->settings->name) {
         draw_name(node->name);
         node->options.config.name = node->name;
@@ -117,11 +165,12 @@ static int take_share(struct node *node, char *why, size_t why_size)
     if (list) {
         for (uint32_t i = 0; i < count; i++)
             list[i] = names[i];
-        error = task_share(&node->task, own_name(node), list, count, &samples, why, why_size);
+        error = job_share(&node->job, node->job.trainer, own_name(node), list, count, &samples, why,
+                          why_size);
     }
     if (!error && !node->controlled)
         say_talk(node->settings, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s",
-                 samples, node->task.load.train.count,
+                 samples, node->job.data.train.count,
                  samples < node->settings->batch ? ", fewer than a batch: they are cycled" : "");
     free(list);
     free(names);
@@ -157,7 +206,7 @@ static void look_at_target(struct node *node, uint64_t *looked)
     *looked = index;
     if (!is_chosen(node, index)) return;
     double accuracy, loss;
-    trainer_evaluate(node->task.trainer, node->x, &node->task.load.test, &accuracy, &loss);
+    trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
     if (accuracy >= s->accuracy) parley_stop(node->p, PARLEY_STOP_TARGET);
 }
 
@@ -182,7 +231,7 @@ static int train(struct node *node, char *why, size_t why_size)
         if (turn.started && (error = take_share(node, why, why_size))) return error;
         look_at_target(node, &looked);
         uint64_t before_us = say_now_us();
-        double loss = trainer_step(node->task.trainer, node->x, node->state, turn.progress);
+        double loss = trainer_step(node->job.trainer, node->x, node->state, turn.progress);
         double smooth = atomic_load_explicit(&node->loss, memory_order_relaxed);
         smooth = isfinite(smooth) ? 0.95 * smooth + 0.05 * loss : loss;
         atomic_store_explicit(&node->loss, smooth, memory_order_relaxed);
@@ -206,11 +255,11 @@ static int save_own(struct node *node, char *why, size_t why_size)
         .height = about->height,
         .width = about->width,
         .scaling = about->scaling,
-        .run = node->task.run,
+        .run = node->job.run,
     };
     uint32_t count;
-    const struct tensor *tensors = model_tensors(node->task.model, &count);
-    size_t n = trainer_parameters(node->task.trainer);
+    const struct tensor *tensors = model_tensors(node->job.model, &count);
+    size_t n = trainer_parameters(node->job.trainer);
     size_t scaling = about->scaling * sizeof(float);
     struct piece pieces[4] = {
         {NULL, 0}, {node->x, n * sizeof(float)}, {about->shift, scaling}, {about->scale, scaling}};
@@ -218,7 +267,7 @@ static int save_own(struct node *node, char *why, size_t why_size)
     snprintf(meta.model, sizeof meta.model, "%s", about->model);
     snprintf(meta.data, sizeof meta.data, "%s", about->data);
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
-    int error = digest_model(node->x, n, tensors, count, node->task.run, meta.digest);
+    int error = digest_model(node->x, n, tensors, count, node->job.run, meta.digest);
     if (!error) error = model_file_header(&meta, n, tensors, count, &header, &pieces[0].size);
     pieces[0].bytes = header;
     if (!error) error = durable_write(node->own_path, pieces, 4, why, why_size);
@@ -232,7 +281,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
     double accuracy = NAN, loss = NAN;
     parley_result(node->p, &result);
     if (result.agreed)
-        trainer_evaluate(node->task.trainer, node->x, &node->task.load.test, &accuracy, &loss);
+        trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
     if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;
     if (!result.agreed && !error && !node->controlled) error = save_own(node, why, why_size);
     node_report_end(node, &result, accuracy, loss);
@@ -268,7 +317,8 @@ int node_command(const struct settings *settings)
         parley_close(node->p);
         node_report_close(node);
     }
-    task_close(&node->task);
+    job_close(&node->job);
+    free(node->tensors);
     free(node->vectors);
     free(node);
     return parley_error_status(error);

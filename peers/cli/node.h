@@ -11,9 +11,9 @@
 
 #include <uv.h>
 
+#include "job/job.h"
 #include "parley/parley.h"
 #include "seed_list.h"
-#include "task.h"
 
 struct node_control {
     uv_loop_t loop;
@@ -30,10 +30,11 @@ struct node_control {
 
 struct node {
     const struct settings *settings;
-    struct task task;
+    struct job job;
     struct parley *p;
     struct parley_options options;
-    float *vectors; /* [1 + states][parameters] in one block; owned */
+    struct parley_tensor *tensors; /* for the options; owned */
+    float *vectors;                /* [1 + states][parameters] in one block; owned */
     float *x, *state[2];
     FILE *json;                  /* NULL: none */
     char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */

@@ -87,17 +87,17 @@ static void say_join_line(struct node *node)
 
 void node_report_started(struct node *node)
 {
-    const struct task *task = &node->task;
+    const struct job *job = &node->job;
     struct report_line line = {
         .event = REPORT_STARTED,
         .as.started = {.pid = (uint64_t)getpid(),
                        .listen = parley_listens(node->p),
                        .version = PARLEY_VERSION,
                        .protocol = WIRE_VERSION,
-                       .data = task->load.name,
-                       .samples = task->load.train.count,
-                       .model = model_spec(task->model),
-                       .parameters = trainer_parameters(task->trainer),
+                       .data = job->data.name,
+                       .samples = job->data.train.count,
+                       .model = model_spec(job->model),
+                       .parameters = trainer_parameters(job->trainer),
                        .seed = node->settings->seed,
                        .blas = blas_core()},
     };
@@ -107,8 +107,8 @@ void node_report_started(struct node *node)
              parley_listens(node->p));
     say_join_line(node);
     say_talk(node->settings, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s",
-             task->load.name, task->load.train.count, model_spec(task->model),
-             trainer_parameters(task->trainer), blas_core());
+             job->data.name, job->data.train.count, model_spec(job->model),
+             trainer_parameters(job->trainer), blas_core());
     if (node->settings->min_peers > 0)
         say_talk(node->settings, "training starts when %" PRIu64 " other nodes are here",
                  node->settings->min_peers);
@@ -129,7 +129,7 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
     struct report_line line = {
         .event = REPORT_PROGRESS,
         .as.progress = {.step = view->version,
-                        .epoch = (double)view->samples_cluster / node->task.load.train.count,
+                        .epoch = (double)view->samples_cluster / node->job.data.train.count,
                         .loss = atomic_load(&node->loss),
                         .drift = view->drift >= 0 ? view->drift : NAN,
                         .drift_age_s = NAN,
@@ -157,7 +157,7 @@ static void say_where(struct node *node, const struct parley_view *view)
         .t = seconds(node),
         .live = view->live,
         .nodes = view->known,
-        .epoch = (double)view->samples_cluster / node->task.load.train.count,
+        .epoch = (double)view->samples_cluster / node->job.data.train.count,
         .loss = atomic_load(&node->loss),
         .drift = view->drift >= 0 ? view->drift : NAN,
         .samples_per_s = node->rate,
@@ -297,8 +297,8 @@ static void print_summary(struct node *node, const struct parley_result *result,
         .digest = digest,
         .accuracy = accuracy,
         .loss = loss,
-        .test_samples = node->task.load.test.count,
-        .epochs = (double)view->samples_cluster / node->task.load.train.count,
+        .test_samples = node->job.data.test.count,
+        .epochs = (double)view->samples_cluster / node->job.data.train.count,
         .steps = view->version,
         .wall_s = seconds(node),
         .exchanges = view->ledger.applied,
@@ -332,7 +332,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
                           result->view.drift_before >= 0 ? result->view.drift_before : NAN,
                       .test_accuracy = accuracy,
                       .test_loss = loss,
-                      .test_samples = node->task.load.test.count},
+                      .test_samples = node->job.data.test.count},
     };
     tell(node, &line, name_of(node));
     if (node->json != stdout) print_summary(node, result, accuracy, loss, digest);

@@ -52,3 +52,10 @@ int read_file(const char *path, uint64_t bytes_max, uint8_t **bytes, size_t *siz
     snprintf(why, why_size, "%s: %s", path, strerror(cause));
     return cause == ENOMEM ? PARLEY_ENOMEM : PARLEY_EDATA;
 }
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+const struct source_reader file_reader = {.exists = exists, .read = read_file};

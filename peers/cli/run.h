@@ -103,7 +103,6 @@ void run_faults_advance(struct run *run);
 void run_faults_close(struct run *run);
 
 /* run_view.c */
-double run_seconds(const struct run *run);
 double run_progress(const struct run *run);
 void run_say(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void run_tell(struct run *run, struct report_line *line);

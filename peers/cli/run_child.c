@@ -1,5 +1,4 @@
 /* run_child.c: starting a node's process, reading what it tells, telling it what to do. */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>

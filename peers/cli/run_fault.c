@@ -4,7 +4,6 @@
  * progress as last told. Who "half of them" are is drawn by the seed when the fault strikes, from
  * those that are there.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>

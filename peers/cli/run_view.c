@@ -24,7 +24,7 @@ enum {
     ROWS_MAX = 24
 };
 
-double run_seconds(const struct run *run)
+static double run_seconds(const struct run *run)
 {
     return (double)(say_now_us() - run->start_us) / 1e6;
 }

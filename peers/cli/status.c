@@ -15,13 +15,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "core/message.h"
 #include "report/human.h"
-#include "report/lines.h"
 #include "report/text.h"
 
 enum { TIMEOUT_S = 5, WATCH_MS = 500, REPORT_SIZE_MAX = PARLEY_CONTROL_BYTES_MAX };

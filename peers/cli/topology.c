@@ -27,10 +27,8 @@ struct graph {
 
 static int make_graph(struct graph *graph, const char *name, uint32_t n)
 {
-    static const char *const names[] = {"complete", "ring", "torus", "exponential"};
     memset(graph, 0, sizeof *graph);
-    for (int t = 0; t < 4; t++)
-        if (strcmp(name, names[t]) == 0) graph->topology = (enum parley_topology)t;
+    graph->topology = topology_of_name(name);
     graph->n = graph->columns = n;
     if (graph->topology == PARLEY_TOPOLOGY_TORUS)
         for (uint32_t rows = 1; rows * rows <= n; rows++)

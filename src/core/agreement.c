@@ -23,7 +23,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/said.h"
 
 enum {
     PATIENCE_US = 10000000,
@@ -33,20 +33,6 @@ enum {
     RECHECK_US = 100000,
     REJOIN_US = 2000000
 };
-
-static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
-
-static bool same(const uint8_t *a, const uint8_t *b)
-{
-    return memcmp(a, b, PARLEY_DIGEST_BYTES) == 0;
-}
-
-bool agreement_waits_for(const struct parley_node *node, int member)
-{
-    const struct record *r = &node->members[member].r;
-    return membership_is_live(node, member) && r->phase >= PARLEY_PHASE_TRAIN &&
-           r->phase <= PARLEY_PHASE_LOCKED;
-}
 
 /* ---- STOP ------------------------------------------------------------------------------------ */
 
@@ -94,21 +80,12 @@ static void reserve(struct parley_node *node)
     doubt_drop_all(node);
 }
 
-/* A live member that joins may train already, by news on their way, or will soon say it is LATE. */
-static bool somebody_joins(const struct parley_node *node)
-{
-    for (uint32_t i = 1; i < node->members_count; i++)
-        if (membership_is_live(node, (int)i) && node->members[i].r.phase == PARLEY_PHASE_JOINING)
-            return true;
-    return false;
-}
-
 static void settle(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     bool late = node->now_us >= a->since_us + node->config.settle_timeout_us;
     if (!drift_settled(node) && !late) return;
-    if (somebody_joins(node) && node->now_us < a->since_us + JOINING_US) return;
+    if (said_joining(node) && node->now_us < a->since_us + JOINING_US) return;
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
@@ -128,15 +105,6 @@ static void settle(struct parley_node *node)
 static void hash(struct parley_node *node, enum op_kind kind, uint32_t buffer)
 {
     out_vector(node, PARLEY_UPDATE_HASH, kind, NONE, buffer);
-}
-
-static uint32_t newest_generation(const struct parley_node *node)
-{
-    uint32_t newest = 1;
-    for (uint32_t i = 0; i < node->members_count; i++)
-        if (agreement_waits_for(node, (int)i) && node->members[i].r.generation > newest)
-            newest = node->members[i].r.generation;
-    return newest;
 }
 
 /* Says again what this node's buffer holds, in generation `generation`. */
@@ -164,87 +132,6 @@ static void next_generation(struct parley_node *node, uint32_t generation, const
     propose(node, generation);
 }
 
-/* ---- What all have said ---------------------------------------------------------------------- */
-
-struct said {
-    uint32_t waited, proposed, held, locked; /* of this generation */
-    bool one_digest;                         /* all who hold, hold the same */
-    const uint8_t *pick;
-    double score;
-};
-
-static bool lock_is_higher(const struct parley_node *node, const struct record *a,
-                           const struct record *b)
-{
-    if (node->config.quorum == PARLEY_QUORUM_LIVE && a->lock_voters != b->lock_voters)
-        return a->lock_voters > b->lock_voters;
-    if (a->lock_generation != b->lock_generation) return a->lock_generation > b->lock_generation;
-    return memcmp(a->lock_digest, b->lock_digest, PARLEY_DIGEST_BYTES) < 0;
-}
-
-/* A live member that has the model of this digest; 0: this node itself. */
-static int holder_of(struct parley_node *node, const uint8_t *digest)
-{
-    uint32_t seen = 0;
-    int found = NONE;
-    if (same(node->agreement.own, digest)) return 0;
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct member *m = &node->members[i];
-        if (!membership_is_live(node, (int)i) || m->r.phase < PARLEY_PHASE_PROPOSED ||
-            m->r.phase > PARLEY_PHASE_DONE || !same(m->r.digest, digest))
-            continue;
-        if (rng_below(&node->rng, ++seen) == 0) found = (int)i;
-    }
-    return found;
-}
-
-static void pick(struct parley_node *node, struct said *said)
-{
-    const struct record *lock = NULL, *least = NULL;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        if (!agreement_waits_for(node, (int)i)) continue;
-        if (r->lock_generation && (!lock || lock_is_higher(node, r, lock)) &&
-            holder_of(node, r->lock_digest) != NONE)
-            lock = r;
-        if (!least || r->score < least->score ||
-            (r->score <= least->score && memcmp(r->digest, least->digest, PARLEY_DIGEST_BYTES) < 0))
-            least = r;
-    }
-    said->pick = lock ? lock->lock_digest : least->digest;
-    said->score = lock ? 0 : least->score;
-}
-
-static struct said listen(struct parley_node *node)
-{
-    const struct record *self = &self_of(node)->r;
-    struct said said = {.one_digest = true};
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        if (!agreement_waits_for(node, (int)i)) continue;
-        said.waited++;
-        if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != self->generation) continue;
-        said.proposed++;
-        said.held += r->phase >= PARLEY_PHASE_HELD;
-        said.locked += r->phase >= PARLEY_PHASE_LOCKED;
-        if (r->phase >= PARLEY_PHASE_HELD && !same(r->digest, self->digest))
-            said.one_digest = false;
-    }
-    if (said.waited > 0 && said.proposed == said.waited) pick(node, &said);
-    return said;
-}
-
-static uint64_t fingerprint(const struct parley_node *node)
-{
-    uint64_t hash_of_all = node->fetch.progress_us;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        hash_of_all = rng_mix(
-            hash_of_all ^ ((uint64_t)r->phase << 40 | (uint64_t)r->state << 32 | r->generation));
-    }
-    return hash_of_all;
-}
-
 /* ---- Who may decide -------------------------------------------------------------------------- */
 
 static bool may_decide(struct parley_node *node)
@@ -269,7 +156,7 @@ static bool may_decide(struct parley_node *node)
                 "before deciding without them",
                 here, membership_known(node));
     }
-    bool all_gone = !somebody_joins(node);
+    bool all_gone = !said_joining(node);
     for (uint32_t i = 1; i < node->members_count; i++) {
         const struct member *m = &node->members[i];
         if (m->r.state != PARLEY_MEMBER_DEAD || m->refused) continue;
@@ -306,13 +193,13 @@ static bool obtain(struct parley_node *node, const uint8_t *digest)
 {
     struct agreement *a = &node->agreement;
     if (node->now_us < node->fetch.retry_us) return true;
-    int holder = holder_of(node, digest);
+    int holder = said_holder(node, digest);
     if (holder == NONE) return false;
     for (int i = 0; i < OUTFLOWS_MAX && holder != 0; i++) /* somebody still reads that buffer */
         if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
     memcpy(a->pick, digest, sizeof a->pick);
     if (holder == 0) {
-        if (a->is_written && same(a->written, digest))
+        if (a->is_written && said_same(a->written, digest))
             hold(node);
         else
             write_candidate(node);
@@ -337,7 +224,7 @@ void agreement_fetch_failed(struct parley_node *node)
 static void checked(struct parley_node *node, const uint8_t *digest)
 {
     struct agreement *a = &node->agreement;
-    if (!same(digest, a->pick)) {
+    if (!said_same(digest, a->pick)) {
         out_log(node, PARLEY_LOG_WARN, "%s sent a model of another digest than it announced",
                 node->members[node->fetch.member].r.name);
         a->candidate = CANDIDATE_OWN;
@@ -354,7 +241,7 @@ static void checked(struct parley_node *node, const uint8_t *digest)
 static void written(struct parley_node *node, const struct parley_event *event)
 {
     struct agreement *a = &node->agreement;
-    bool ok = event->done.ok && (!event->done.digest || same(event->done.digest, a->own));
+    bool ok = event->done.ok && (!event->done.digest || said_same(event->done.digest, a->own));
     if (!ok && !a->failed_write)
         out_log(node, PARLEY_LOG_ERROR, "the model could not be written; it is held in memory");
     a->failed_write = !ok;
@@ -380,23 +267,11 @@ static void count_holders(struct parley_node *node)
     for (uint32_t i = 0; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
         bool holds = i == 0 || (r->state != PARLEY_MEMBER_DEAD && r->phase >= PARLEY_PHASE_HELD &&
-                                r->phase <= PARLEY_PHASE_DONE && same(r->digest, a->own));
+                                r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
         a->held += holds;
     }
     a->known = membership_known(node);
     self->voters = a->held;
-}
-
-/* A DONE member whose verdict counts here; NONE if there is none. */
-static int done_member(const struct parley_node *node)
-{
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        if (r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&
-            2 * r->voters >= node->live && !same(r->digest, no_digest))
-            return (int)i;
-    }
-    return NONE;
 }
 
 /* Others have finished: take what they agreed on. */
@@ -411,7 +286,7 @@ static void adopt(struct parley_node *node, int member)
         reserve(node);
         a->candidate = CANDIDATE_OWN;
     }
-    if (a->candidate == CANDIDATE_HELD && same(a->own, r->digest)) {
+    if (a->candidate == CANDIDATE_HELD && said_same(a->own, r->digest)) {
         publish(node);
         return;
     }
@@ -429,7 +304,7 @@ void agreement_finish(struct parley_node *node, int error)
     for (uint32_t i = 0; i < node->conns_count; i++) {
         struct conn *conn = &node->conns[i];
         if (conn->state == CONN_LIVE && !out_room(node)) return; /* the rest in the next step */
-        if (conn->state == CONN_LIVE) membership_pump(node, conn);
+        if (conn->state == CONN_LIVE) gossip_pump(node, conn);
         if (conn->state == CONN_LIVE) connection_goodbye(node, conn, MESSAGE_BYE_LEAVING);
     }
     out_finish(node, error);
@@ -467,7 +342,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     case OP_CANDIDATE_HASH:
         memcpy(a->own, event->done.digest, sizeof a->own);
         a->candidate = CANDIDATE_OWN;
-        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, newest_generation(node));
+        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, said_generation(node));
         break;
     case OP_FETCHED_HASH:
         checked(node, event->done.digest);
@@ -503,7 +378,7 @@ static void give_up(struct parley_node *node)
 static void watch_progress(struct parley_node *node, bool verifying)
 {
     struct agreement *a = &node->agreement;
-    uint64_t now = fingerprint(node);
+    uint64_t now = said_fingerprint(node);
     if (now != a->fingerprint || verifying) {
         a->fingerprint = now;
         a->progress_us = node->now_us;
@@ -526,11 +401,11 @@ static void decide(struct parley_node *node)
     struct record *self = &self_of(node)->r;
     bool busy = a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
                 a->candidate == CANDIDATE_PUBLISHING;
-    uint32_t newest = newest_generation(node);
+    uint32_t newest = said_generation(node);
     if (newest > self->generation && !busy)
         next_generation(node, newest, "another node asks for it");
 
-    struct said said = listen(node);
+    struct said said = said_listen(node);
     bool verifying = false;
     if (a->candidate == CANDIDATE_OWN && said.pick) {
         a->score = said.score;
@@ -548,7 +423,7 @@ static void decide(struct parley_node *node)
         }
     }
     if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
-        listen(node).locked == listen(node).waited)
+        said_listen(node).locked == said_listen(node).waited)
         publish(node);
     else
         watch_progress(node, verifying);
@@ -607,7 +482,7 @@ void agreement_advance(struct parley_node *node)
         linger(node);
         return;
     }
-    int done = phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_LATE ? done_member(node) : NONE;
+    int done = phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_LATE ? said_done(node) : NONE;
     if (phase == PARLEY_PHASE_TRAIN) obey_stop(node);
     if (phase_of(node) == PARLEY_PHASE_STOP && node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
         a->since_us = node->now_us;

@@ -15,354 +15,11 @@
  * holds every delta decided before, so it is taken again if one was decided meanwhile.
  * Deltas, Boyd et al. 2006, section II: W = I - (e_i - e_j)(e_i - e_j)^T / divisor.
  */
-#include <assert.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/exchange.h"
 
-enum {
-    FRESH_STEPS = 16, /* where cores are scarce, a boundary may be that far away */
-    CONNECT_US = 1000000,
-    BUSY_RETRY_US = 1000,
-    NOBODY_RETRY_US = 20000,
-    LEAVE_EXCHANGES = 3
-};
-
-static const char *const reason_texts[EXCHANGE_REASONS] = {
-    [EXCHANGE_REASON_NONE] = "no reason given",
-    [EXCHANGE_NOT_TRAINING] = "it does not average now",
-    [EXCHANGE_DOUBTS] = "two exchanges are in doubt",
-    [EXCHANGE_AGE] = "the snapshot grew too old",
-    [EXCHANGE_NON_FINITE] = "a value is not finite",
-    [EXCHANGE_STALLED] = "no progress",
-    [EXCHANGE_LOST] = "the connection is gone",
-    [EXCHANGE_ASKED] = "the responder asked before the decision",
-    [EXCHANGE_SUM] = "a checksum was wrong",
-    [EXCHANGE_STATES_DIFFER] = "the other side knows of no such exchange",
-};
-
-const char *slot_state_name(enum slot_state state)
-{
-    static const char *const names[SLOT_STATES] = {"idle",      "connecting", "taking", "offered",
-                                                   "streaming", "diffing",    "ready",  "adding",
-                                                   "ending",    "reserved"};
-    return names[state];
-}
-
-/* ---- Slots ----------------------------------------------------------------------------------- */
-
-/* Every move of a slot goes through here. */
-static void slot_move(struct parley_node *node, struct slot *slot, enum slot_state to)
-{
-#define TO(x) (1u << SLOT_##x)
-    static const uint32_t allowed[SLOT_STATES] = {
-        [SLOT_IDLE] = TO(CONNECTING) | TO(TAKING) | TO(OFFERED) | TO(STREAMING) | TO(RESERVED),
-        [SLOT_CONNECTING] = TO(TAKING) | TO(OFFERED) | TO(ENDING),
-        [SLOT_TAKING] = TO(TAKING) | TO(OFFERED) | TO(STREAMING) | TO(ENDING),
-        [SLOT_OFFERED] = TO(OFFERED) | TO(TAKING) | TO(STREAMING) | TO(ENDING),
-        [SLOT_STREAMING] = TO(DIFFING) | TO(ENDING),
-        [SLOT_DIFFING] = TO(READY) | TO(ENDING),
-        [SLOT_READY] = TO(ADDING) | TO(ENDING),
-        [SLOT_ADDING] = TO(ENDING),
-        [SLOT_ENDING] = TO(IDLE),
-        [SLOT_RESERVED] = TO(IDLE),
-    };
-#undef TO
-    assert(allowed[slot->state] & (1u << to));
-    out_log(node, PARLEY_LOG_DEBUG, "%s %u: %s -> %s", slot->role == INITIATOR ? "offer" : "answer",
-            slot->sequence, slot_state_name(slot->state), slot_state_name(to));
-    slot->state = to;
-}
-
-static bool is_open(const struct slot *slot)
-{
-    return (slot->state >= SLOT_OFFERED && slot->state <= SLOT_ADDING) ||
-           (slot->state == SLOT_TAKING && slot->role == RESPONDER); /* it has accepted */
-}
-
-/* Over, one way or the other; the buffers are free once nothing works on them. */
-static void slot_end(struct parley_node *node, struct slot *slot)
-{
-    if (slot->state != SLOT_ENDING) {
-        slot->ended = node->training.version;
-        flow_forget(node, &slot->in);
-        slot_move(node, slot, SLOT_ENDING);
-        for (int i = 0; i < OUTFLOWS_MAX; i++)
-            if (node->outflows[i].active && node->outflows[i].slot == (int)slot->role &&
-                node->outflows[i].sequence == slot->sequence)
-                flow_abort(node, i);
-    }
-    if (slot->state == SLOT_ENDING && slot->pending == 0) slot_move(node, slot, SLOT_IDLE);
-}
-
-static void send_exchange(struct parley_node *node, uint32_t id, enum wire_type type,
-                          const struct message_exchange *message)
-{
-    struct conn *conn = connection_find(node, id);
-    if (conn) connection_send(node, conn, type, message);
-}
-
-/* Only before the decision. */
-static void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reason reason,
-                       bool tell)
-{
-    bool counted =
-        slot->state > SLOT_OFFERED || (slot->state == SLOT_TAKING && slot->role == RESPONDER);
-    node->ledger.aborted += counted;
-    if (slot->role == INITIATOR && slot->state >= SLOT_OFFERED) {
-        struct exchange *e = &node->exchange;
-        e->aborted[e->aborted_next++ % ABORTED_MAX] = slot->sequence;
-    }
-    out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s aborted: %s", slot->sequence,
-            node->members[slot->peer].r.name, reason_texts[reason]);
-    struct message_exchange abort = {
-        .sequence = slot->sequence, .from_responder = slot->role == RESPONDER, .reason = reason};
-    if (tell) send_exchange(node, slot->conn, WIRE_ABORT, &abort);
-    slot_end(node, slot);
-}
-
-static bool is_too_old(const struct parley_node *node, const struct slot *slot)
-{
-    return node->training.version > slot->version + node->config.age_steps_max;
-}
-
-void exchange_init(struct parley_node *node)
-{
-    uint32_t next = 0;
-    for (int role = 0; role < ROLES; role++) {
-        struct slot *slot = &node->exchange.slots[role];
-        slot->role = (enum role)role;
-        slot->own = next++;
-        slot->theirs = next++;
-        for (uint32_t v = 2; v < node->config.vectors; v++)
-            slot->spare[v] = next++;
-        slot->in.slot = role;
-    }
-    for (int i = 0; i < DOUBTS_MAX; i++)
-        node->exchange.doubts[i].buffer = next++;
-    node->fetch.in.slot = NONE;
-    node->drift.value = -1;
-}
-
-void exchange_reserve(struct parley_node *node, enum role role)
-{
-    struct slot *slot = &node->exchange.slots[role];
-    slot->fresh = false;
-    slot_move(node, slot, SLOT_RESERVED);
-}
-
-void exchange_release(struct parley_node *node, enum role role)
-{
-    slot_move(node, &node->exchange.slots[role], SLOT_IDLE);
-}
-
-bool exchange_idle(const struct parley_node *node)
-{
-    return node->exchange.slots[INITIATOR].state == SLOT_IDLE && !doubt_blocks(node);
-}
-
-/* ---- Choosing a peer ------------------------------------------------------------------------- */
-
-static struct commit *commit_of(struct parley_node *node, uint64_t responder)
-{
-    for (int i = 0; i < COMMITS_MAX; i++)
-        if (node->exchange.commits[i].responder == responder) return &node->exchange.commits[i];
-    return NULL;
-}
-
-void exchange_forget(struct parley_node *node, uint64_t responder)
-{
-    struct commit *commit = commit_of(node, responder);
-    if (commit) *commit = (struct commit){0};
-}
-
-static bool is_neighbour(const struct parley_node *node, int member)
-{
-    if (node->config.topology == PARLEY_TOPOLOGY_COMPLETE) return true;
-    const char *own = node->members[0].r.name, *theirs = node->members[member].r.name;
-    uint32_t own_place = 0, their_place = 0, n = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        if (!membership_is_live(node, (int)i)) continue;
-        n++;
-        own_place += strcmp(node->members[i].r.name, own) < 0;
-        their_place += strcmp(node->members[i].r.name, theirs) < 0;
-    }
-    return topology_linked(node->config.topology, n, own_place, their_place);
-}
-
-static bool fits(struct parley_node *node, int member)
-{
-    const struct member *m = &node->members[member];
-    enum parley_phase phase = (enum parley_phase)m->r.phase;
-    if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED) return false;
-    if (m->busy_us > node->now_us || commit_of(node, m->r.boot)) return false;
-    if (m->link == NONE && m->redial_us > node->now_us) return false;
-    if (node->leaving)
-        for (int i = 0; i < LEAVE_EXCHANGES; i++)
-            if (node->exchange.peer_last[i] == m->r.boot) return false;
-    return phase_of(node) != PARLEY_PHASE_TRAIN || is_neighbour(node, member);
-}
-
-/* ---- The initiator --------------------------------------------------------------------------- */
-
-/* Is there a snapshot at hand that is what a new one would be, or nearly so? */
-static bool is_fresh(const struct parley_node *node, const struct slot *slot)
-{
-    return slot->fresh && slot->holds == node->exchange.decided &&
-           node->training.version <= slot->version + FRESH_STEPS;
-}
-
-static void take(struct parley_node *node, struct slot *slot)
-{
-    slot->taken = slot->fresh = false;
-    slot->pending++;
-    slot->progress_us = slot->keepalive_us = node->now_us;
-    if (slot->state != SLOT_TAKING) slot_move(node, slot, SLOT_TAKING);
-    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own);
-}
-
-static void offer(struct parley_node *node, struct slot *slot, struct conn *conn)
-{
-    slot->taken = true;
-    slot->fresh = false;
-    slot->conn = conn->id;
-    slot->sequence = ++node->exchange.sequence;
-    slot->received = slot->sent = slot->peer_ready = false;
-    slot->progress_us = node->now_us;
-    slot_move(node, slot, SLOT_OFFERED);
-    conn->used_us = node->now_us;
-    struct message_exchange message = {.sequence = slot->sequence,
-                                       .open = is_open(&node->exchange.slots[RESPONDER])};
-    connection_send(node, conn, WIRE_OFFER, &message);
-}
-
-/* Who has made its budget of steps goes on averaging until all have. */
-static bool steps_are_made(const struct parley_node *node)
-{
-    return node->config.steps_budget && node->training.version >= node->config.steps_budget;
-}
-
-static bool may_start(const struct parley_node *node)
-{
-    const struct exchange *e = &node->exchange;
-    if (e->slots[INITIATOR].state != SLOT_IDLE || node->now_us < e->retry_us) return false;
-    if (node->training.diverged) return false;
-    if (node->leaving) return e->left_count < LEAVE_EXCHANGES;
-    if (phase_of(node) == PARLEY_PHASE_SETTLE) return true;
-    return phase_of(node) == PARLEY_PHASE_TRAIN &&
-           node->config.strategy == PARLEY_STRATEGY_GOSSIP &&
-           (node->training.version >= e->next_version || steps_are_made(node));
-}
-
-static void wait_for_peers(struct parley_node *node, uint64_t wait_us)
-{
-    node->exchange.retry_us = node->now_us + wait_us;
-}
-
-void exchange_advance(struct parley_node *node)
-{
-    struct exchange *e = &node->exchange;
-    struct slot *slot = &e->slots[INITIATOR];
-    if (!may_start(node)) return;
-    if (!commit_of(node, 0)) { /* 64 decisions unheard of */
-        wait_for_peers(node, NOBODY_RETRY_US);
-        return;
-    }
-    int peer = membership_pick(node, fits);
-    if (peer == NONE) {
-        wait_for_peers(node, node->live > 1 ? BUSY_RETRY_US : NOBODY_RETRY_US);
-        return;
-    }
-    slot->peer = peer;
-    slot->tries = 0;
-    slot->progress_us = node->now_us;
-    e->next_version = node->training.version + node->config.mix_every;
-    slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
-    if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
-    struct conn *conn = connection_want(node, peer);
-    if (!conn)
-        slot_move(node, slot, SLOT_CONNECTING);
-    else if (is_fresh(node, slot))
-        offer(node, slot, conn);
-    else
-        take(node, slot);
-}
-
-void exchange_live(struct parley_node *node, struct conn *conn)
-{
-    struct slot *slot = &node->exchange.slots[INITIATOR];
-    if (slot->state == SLOT_CONNECTING && slot->peer == conn->member) take(node, slot);
-    struct commit *commit = commit_of(node, node->members[conn->member].r.boot);
-    struct message_exchange again = {.sequence = commit ? commit->sequence : 0};
-    if (commit) connection_send(node, conn, WIRE_COMMIT, &again);
-}
-
-/* The snapshot is in hand: name it to the peer. */
-static void taken_as_initiator(struct parley_node *node, struct slot *slot)
-{
-    struct conn *conn = connection_of(node, slot->peer);
-    if (conn && fits(node, slot->peer))
-        offer(node, slot, conn);
-    else
-        slot_abort(node, slot, EXCHANGE_LOST, false);
-}
-
-/* It was busy: somebody else may have this very snapshot, unless a delta was decided since. */
-static void offer_elsewhere(struct parley_node *node, struct slot *slot)
-{
-    int peer = ++slot->tries < BUSY_TRIES_MAX && !is_too_old(node, slot)
-                   ? membership_pick(node, fits)
-                   : NONE;
-    struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
-    if (!conn) {
-        slot_end(node, slot);
-        wait_for_peers(node, BUSY_RETRY_US);
-        return;
-    }
-    slot->peer = peer;
-    if (slot->holds == node->exchange.decided)
-        offer(node, slot, conn);
-    else
-        take(node, slot);
-}
-
-static void begin_streams(struct parley_node *node, struct slot *slot)
-{
-    slot->pending++;
-    int flow = flow_send(node, slot->conn,
-                         slot->role == INITIATOR ? WIRE_STREAM_OFFER : WIRE_STREAM_ACCEPT,
-                         slot->sequence, &slot->own, 1, (int)slot->role);
-    assert(flow != NONE); /* two places are kept for exchanges */
-    (void)flow;
-}
-
-static void decide(struct parley_node *node, struct slot *slot)
-{
-    node->exchange.decided++;
-    slot_move(node, slot, SLOT_ADDING);
-    slot->pending++;
-    out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs)->vector.factor =
-        1.0f / (float)slot->divisor;
-    if (!slot->quick || !slot->sent) return;
-    /* At the same boundary the snapshot of the next exchange, which need not wait for one then. */
-    slot->pending++;
-    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own);
-}
-
-static void commit(struct parley_node *node, struct slot *slot)
-{
-    if (is_too_old(node, slot)) {
-        slot_abort(node, slot, EXCHANGE_AGE, true);
-        return;
-    }
-    struct commit *commit = commit_of(node, 0);
-    assert(commit); /* a place was free when the offer went out, and there is one offer at a time */
-    *commit = (struct commit){node->members[slot->peer].r.boot, slot->sequence, node->now_us};
-    node->ledger.committed++;
-    struct message_exchange message = {.sequence = slot->sequence};
-    send_exchange(node, slot->conn, WIRE_COMMIT, &message);
-    decide(node, slot);
-}
+enum { CONNECT_US = 1000000 };
 
 /* ---- The responder --------------------------------------------------------------------------- */
 
@@ -381,7 +38,7 @@ static void stream_as_responder(struct parley_node *node, struct slot *slot)
     slot->fresh = false;
     slot->progress_us = node->now_us;
     slot_move(node, slot, SLOT_STREAMING);
-    begin_streams(node, slot);
+    slot_stream(node, slot);
 }
 
 static void on_offer(struct parley_node *node, struct conn *conn,
@@ -407,17 +64,17 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->peer = conn->member;
     slot->conn = conn->id;
     slot->sequence = message->sequence;
-    slot->divisor = message->open || is_open(other) ? 3 : 2;
+    slot->divisor = message->open || slot_is_open(other) ? 3 : 2;
     slot->received = slot->sent = slot->peer_ready = false;
     conn->used_us = node->now_us;
     answer.divisor = slot->divisor;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     flow_expect(node, &slot->in, conn->id, WIRE_STREAM_OFFER, slot->sequence, &slot->theirs, 1);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
-    if (is_fresh(node, slot))
+    if (slot_is_fresh(node, slot))
         stream_as_responder(node, slot);
     else
-        take(node, slot);
+        slot_take(node, slot);
 }
 
 /* ---- Both ------------------------------------------------------------------------------------ */
@@ -452,14 +109,6 @@ void exchange_sent(struct parley_node *node, int index, bool ok)
     if (slot->state == SLOT_ENDING) slot_end(node, slot);
 }
 
-static void keep_snapshot(struct parley_node *node, struct slot *slot,
-                          const struct parley_event *event)
-{
-    slot->fresh = event->done.finite;
-    slot->version = event->done.version;
-    slot->holds = node->exchange.added;
-}
-
 static void taken(struct parley_node *node, struct slot *slot, const struct parley_event *event)
 {
     if (!event->done.finite) {
@@ -467,11 +116,11 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
         slot_abort(node, slot, EXCHANGE_NON_FINITE, slot->role == RESPONDER);
         return;
     }
-    keep_snapshot(node, slot, event);
+    slot_keep(node, slot, event);
     if (slot->holds != node->exchange.decided) {
-        take(node, slot);
+        slot_take(node, slot);
     } else if (slot->role == INITIATOR) {
-        taken_as_initiator(node, slot);
+        offer_taken(node, slot);
     } else {
         stream_as_responder(node, slot);
         diff_if_complete(node, slot);
@@ -480,7 +129,7 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
 
 static void diffed(struct parley_node *node, struct slot *slot, const struct parley_event *event)
 {
-    if (!event->done.finite || is_too_old(node, slot)) {
+    if (!event->done.finite || slot_is_too_old(node, slot)) {
         slot_abort(node, slot, event->done.finite ? EXCHANGE_AGE : EXCHANGE_NON_FINITE, true);
         return;
     }
@@ -491,9 +140,9 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
     slot_move(node, slot, SLOT_READY);
     struct message_exchange ready = {.sequence = slot->sequence};
     if (slot->role == RESPONDER)
-        send_exchange(node, slot->conn, WIRE_READY, &ready);
+        slot_send(node, slot->conn, WIRE_READY, &ready);
     else if (slot->peer_ready)
-        commit(node, slot);
+        offer_commit(node, slot);
 }
 
 void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass)
@@ -531,7 +180,7 @@ void exchange_done(struct parley_node *node, const struct op *op, const struct p
     slot->pending--;
     if (op->kind == OP_ADD) node->exchange.added++;
     if (slot->state == SLOT_ENDING) {
-        if (op->kind == OP_TAKE) keep_snapshot(node, slot, event);
+        if (op->kind == OP_TAKE) slot_keep(node, slot, event);
         slot_end(node, slot);
     } else if (op->kind == OP_TAKE)
         taken(node, slot, event);
@@ -543,39 +192,6 @@ void exchange_done(struct parley_node *node, const struct op *op, const struct p
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
-static void on_accept(struct parley_node *node, struct slot *slot,
-                      const struct message_exchange *message)
-{
-    if (slot->state != SLOT_OFFERED) return;
-    if (message->divisor != 2 && message->divisor != 3) {
-        slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
-        return;
-    }
-    slot->divisor = message->divisor;
-    slot->progress_us = node->now_us;
-    node->ledger.started++;
-    slot_move(node, slot, SLOT_STREAMING);
-    flow_expect(node, &slot->in, slot->conn, WIRE_STREAM_ACCEPT, slot->sequence, &slot->theirs, 1);
-    begin_streams(node, slot);
-}
-
-static void on_busy(struct parley_node *node, struct slot *slot, bool refused,
-                    const struct message_exchange *message)
-{
-    if (slot->state != SLOT_OFFERED) return;
-    uint64_t wait_us = refused ? NOBODY_RETRY_US : message->retry_us;
-    if (wait_us > 1000000) wait_us = 1000000;
-    node->members[slot->peer].busy_us = node->now_us + wait_us;
-    offer_elsewhere(node, slot);
-}
-
-static void on_ready(struct parley_node *node, struct slot *slot)
-{
-    slot->peer_ready = true;
-    slot->progress_us = node->now_us;
-    if (slot->state == SLOT_READY) commit(node, slot);
-}
-
 static void on_commit(struct parley_node *node, struct conn *conn,
                       const struct message_exchange *message)
 {
@@ -583,7 +199,7 @@ static void on_commit(struct parley_node *node, struct conn *conn,
     struct member *m = &node->members[conn->member];
     if (slot->state == SLOT_READY && slot->peer == conn->member &&
         slot->sequence == message->sequence) {
-        decide(node, slot);
+        slot_add(node, slot);
         return;
     }
     bool adding = slot->state == SLOT_ADDING && slot->peer == conn->member &&
@@ -609,13 +225,6 @@ static bool is_of(const struct slot *slot, const struct conn *conn,
            slot->sequence == message->sequence && slot->peer == conn->member;
 }
 
-static void on_applied(struct parley_node *node, struct conn *conn,
-                       const struct message_exchange *message)
-{
-    struct commit *commit = commit_of(node, node->members[conn->member].r.boot);
-    if (commit && commit->sequence == message->sequence) *commit = (struct commit){0};
-}
-
 void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type type,
                     const struct message_exchange *message)
 {
@@ -630,30 +239,30 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
         on_commit(node, conn, message);
         return;
     case WIRE_APPLIED:
-        on_applied(node, conn, message);
+        offer_applied(node, conn, message);
         return;
     case WIRE_ACCEPT: {
         struct message_exchange abort = {.sequence = message->sequence,
                                          .reason = EXCHANGE_STATES_DIFFER};
         if (mine)
-            on_accept(node, initiator, message);
+            offer_accepted(node, initiator, message);
         else
             connection_send(node, conn, WIRE_ABORT, &abort);
         return;
     }
     case WIRE_READY: {
         struct message_exchange abort = {.sequence = message->sequence, .reason = EXCHANGE_ASKED};
-        struct commit *commit = commit_of(node, node->members[conn->member].r.boot);
+        struct commit *commit = offer_commit_of(node, node->members[conn->member].r.boot);
         bool decided = commit && commit->sequence == message->sequence;
         if (mine && initiator->state < SLOT_ADDING)
-            on_ready(node, initiator);
+            offer_ready(node, initiator);
         else if (!decided)
             connection_send(node, conn, WIRE_ABORT, &abort);
         return;
     }
     case WIRE_BUSY:
     case WIRE_REFUSE:
-        if (mine) on_busy(node, initiator, type == WIRE_REFUSE, message);
+        if (mine) offer_busy(node, initiator, type == WIRE_REFUSE, message);
         return;
     case WIRE_ABORT:
         if (message->from_responder && mine && initiator->state < SLOT_ADDING)
@@ -668,22 +277,6 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     default:
         return;
     }
-}
-
-enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, uint32_t sequence)
-{
-    struct exchange *e = &node->exchange;
-    struct commit *commit = commit_of(node, asker);
-    if (commit && commit->sequence == sequence) return MESSAGE_COMMITTED;
-    struct slot *slot = &e->slots[INITIATOR];
-    if (slot->state >= SLOT_OFFERED && slot->state < SLOT_ADDING && slot->sequence == sequence &&
-        node->members[slot->peer].r.boot == asker) {
-        slot_abort(node, slot, EXCHANGE_ASKED, false); /* the question decides */
-        return MESSAGE_ABORTED;
-    }
-    for (int i = 0; i < ABORTED_MAX; i++)
-        if (e->aborted[i] == sequence && sequence != 0) return MESSAGE_ABORTED;
-    return MESSAGE_UNKNOWN;
 }
 
 /* ---- Broken links and timers ----------------------------------------------------------------- */
@@ -715,7 +308,7 @@ void exchange_timers(struct parley_node *node)
         if (waits_for_trainer && role == RESPONDER &&
             node->now_us >= slot->keepalive_us + c->keepalive_us) {
             struct message_exchange alive = {.sequence = slot->sequence, .from_responder = 1};
-            send_exchange(node, slot->conn, WIRE_KEEPALIVE, &alive);
+            slot_send(node, slot->conn, WIRE_KEEPALIVE, &alive);
             slot->keepalive_us = node->now_us;
         }
         if (slot->state < SLOT_OFFERED || slot->state > SLOT_READY ||

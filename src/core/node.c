@@ -279,7 +279,7 @@ static void node_pump(struct parley_node *node)
     for (uint32_t i = 0; i < node->conns_count; i++) {
         struct conn *conn = &node->conns[i];
         if (conn->state != CONN_LIVE) continue;
-        if (out_room(node)) membership_pump(node, conn);
+        if (out_room(node)) gossip_pump(node, conn);
         if (conn->state == CONN_LIVE && out_room(node)) drift_pump(node, conn);
     }
     flow_pump(node);

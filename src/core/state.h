@@ -416,7 +416,7 @@ struct parley_update *out_vector(struct parley_node *node, enum parley_update_ty
                                  enum op_kind kind, int owner, uint32_t buffer);
 void out_finish(struct parley_node *node, int error);
 
-/* ---- connection.c ---------------------------------------------------------------------------- */
+/* ---- connection.c, hello.c ------------------------------------------------------------------- */
 
 void connection_start(struct parley_node *node);
 struct conn *connection_find(struct parley_node *node, uint32_t id);
@@ -440,10 +440,15 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
 /* Encodes and sends; a queue over its limit closes the connection. */
 void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
                      const void *message);
+/* hello.c: says who this node is; `answer`: to the HELLO of the other end. */
+void hello_send(struct parley_node *node, struct conn *conn, bool answer);
+/* What keeps the two apart, in words that name both sides' values; false if nothing does. */
+bool hello_differs(struct parley_node *node, const struct message_hello *hello, char *why,
+                   size_t size);
 /* True once every seed is either this node itself or there is none. */
 bool connection_alone(const struct parley_node *node);
 
-/* ---- membership.c ---------------------------------------------------------------------------- */
+/* ---- membership.c, gossip.c ------------------------------------------------------------------ */
 
 int membership_find(const struct parley_node *node, uint64_t boot);
 bool membership_is_live(const struct parley_node *node, int member);
@@ -460,7 +465,8 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
 /* Own record changed: urgent changes go to everybody at once, lazy ones now and then. */
 void membership_changed(struct parley_node *node, bool urgent);
 void membership_leave(struct parley_node *node);
-void membership_pump(struct parley_node *node, struct conn *conn);
+/* gossip.c: sends what is due of the members' records. */
+void gossip_pump(struct parley_node *node, struct conn *conn);
 void membership_timers(struct parley_node *node);
 uint64_t membership_deadline(const struct parley_node *node);
 uint32_t membership_known(const struct parley_node *node);
@@ -484,7 +490,7 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok);
 void flow_closed(struct parley_node *node, uint32_t conn);
 void flow_pump(struct parley_node *node);
 
-/* ---- exchange.c, doubt.c --------------------------------------------------------------------- */
+/* ---- exchange.c, offer.c, slot.c (more in exchange.h), doubt.c ------------------------------- */
 
 void exchange_init(struct parley_node *node);
 void exchange_advance(struct parley_node *node); /* starts what may start */
@@ -503,9 +509,7 @@ void exchange_reserve(struct parley_node *node, enum role role);
 void exchange_release(struct parley_node *node, enum role role);
 void exchange_timers(struct parley_node *node);
 uint64_t exchange_deadline(const struct parley_node *node);
-bool exchange_idle(const struct parley_node *node); /* as initiator, and nothing blocks the end */
 void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass);
-const char *slot_state_name(enum slot_state state);
 
 bool doubt_room(const struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);
@@ -549,7 +553,7 @@ void fetch_closed(struct parley_node *node, uint32_t conn, int member);
 void fetch_timers(struct parley_node *node);
 uint64_t fetch_deadline(const struct parley_node *node);
 
-/* ---- agreement.c ----------------------------------------------------------------------------- */
+/* ---- agreement.c (its view: said.h) ---------------------------------------------------------- */
 
 void agreement_stop(struct parley_node *node, enum parley_stop cause);
 void agreement_advance(struct parley_node *node);
@@ -562,7 +566,7 @@ void agreement_fetch_failed(struct parley_node *node);
 uint64_t agreement_deadline(const struct parley_node *node);
 /* Says goodbye to everybody and ends. */
 void agreement_finish(struct parley_node *node, int error);
-/* A member that this node's decisions wait for. */
+/* said.c: a member that this node's decisions wait for. */
 bool agreement_waits_for(const struct parley_node *node, int member);
 
 /* ---- training.c ------------------------------------------------------------------------------ */

@@ -1,5 +1,7 @@
 /* topology.c: who may average with whom while training. Nodes stand in line, sorted by name. */
-#include "core/state.h"
+#include "core/topology.h"
+
+#include <string.h>
 
 /* The widest grid of n nodes with at least two rows; 1 if there is none. */
 static uint32_t torus_columns(uint32_t n)
@@ -30,4 +32,12 @@ bool topology_linked(enum parley_topology topology, uint32_t n, uint32_t a, uint
         return (forward & (forward - 1)) == 0 || (backward & (backward - 1)) == 0;
     }
     return false;
+}
+
+enum parley_topology topology_of_name(const char *name)
+{
+    static const char *const names[] = {"complete", "ring", "torus", "exponential"};
+    for (int t = PARLEY_TOPOLOGY_COMPLETE; t <= PARLEY_TOPOLOGY_EXPONENTIAL; t++)
+        if (strcmp(name, names[t]) == 0) return (enum parley_topology)t;
+    return PARLEY_TOPOLOGY_COMPLETE;
 }

@@ -5,7 +5,6 @@
  */
 #include "core/wire.h"
 
-#include <string.h>
 #include <xxhash.h>
 
 #include "parley/config.h"

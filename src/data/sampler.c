@@ -51,15 +51,6 @@ void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n)
     }
 }
 
-int sampler_seek(struct sampler *sampler, uint64_t pass, uint32_t position)
-{
-    if (position > sampler->count) return PARLEY_EDATA;
-    sampler->pass = pass;
-    sampler->position = position;
-    shuffle(sampler);
-    return 0;
-}
-
 void sampler_close(struct sampler *sampler)
 {
     free(sampler->order);

@@ -1,7 +1,6 @@
 /* sampler.h: the endless order in which a node visits its share: reshuffled each pass.
  *
- * Pure function of (share, seed, pass): a sampler at pass p, position q is the same wherever it is
- * made, so a checkpoint keeps two numbers. Thread rule: belongs to one thread.
+ * Pure function of (share, seed, pass). Thread rule: belongs to one thread.
  */
 #ifndef PARLEY_DATA_SAMPLER_H
 #define PARLEY_DATA_SAMPLER_H
@@ -25,9 +24,6 @@ PARLEY_CHECK int sampler_init(struct sampler *sampler, const uint32_t *share, ui
 
 /* The next n sample numbers; a share smaller than n is cycled. Allocates nothing. */
 void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n);
-
-/* Goes to where a sampler of the same share and seed stood. PARLEY_EDATA if position > count. */
-PARLEY_CHECK int sampler_seek(struct sampler *sampler, uint64_t pass, uint32_t position);
 
 void sampler_close(struct sampler *sampler);
 

@@ -102,11 +102,6 @@ static const struct {
     [REPORT_SUMMARY] = {"summary", summary},
 };
 
-const char *report_event_text(enum report_event event)
-{
-    return events[event].text;
-}
-
 static void add_string(struct text *text, const char *value)
 {
     if (!value) {

@@ -123,8 +123,6 @@ struct report_line {
     void *json; /* of a parsed line: owns its strings; NULL for lines to be built */
 };
 
-const char *report_event_text(enum report_event event);
-
 /* The line with its newline, to be freed by the caller; NULL when out of memory. Strings that are
  * not UTF-8 have each bad byte replaced. */
 char *report_line_text(const struct report_line *line);

@@ -3,10 +3,11 @@
 #ifndef PARLEY_SETTINGS_SIMULATE_H
 #define PARLEY_SETTINGS_SIMULATE_H
 
+#include "data/source.h"
 #include "settings/settings.h"
 
 /* Results go to stdout, talk to stderr, JSON lines where the settings say. Returns 0 or the error
  * that the exit status is made from; it has been said by then. */
-int sim_command(const struct settings *settings);
+int sim_command(const struct settings *settings, const struct source_reader *reader);
 
 #endif

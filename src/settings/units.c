@@ -2,15 +2,12 @@
 #include "settings/units.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
-
-#define EXACT_MAX 9007199254740992.0 /* 2^53: a double holds every integer up to here */
 
 static int refuse(units_why why, const char *clause)
 {
@@ -114,30 +111,6 @@ int units_time(const char *text, uint64_t *time_us, units_why why)
     return 0;
 }
 
-int units_size(const char *text, uint64_t *size_bytes, units_why why)
-{
-    static const struct unit units[] = {{"", 1},          {"B", 1},           {"kB", 1e3},
-                                        {"MB", 1e6},      {"GB", 1e9},        {"KiB", 1024},
-                                        {"MiB", 1048576}, {"GiB", 1073741824}};
-    double value;
-    if (!read_with_unit(text, units, COUNT_OF(units), &value))
-        return refuse(why, "is not a size (like 4096, 64KiB, 1MiB, 2GB)");
-    if (value > EXACT_MAX) return refuse(why, "is too large");
-    *size_bytes = (uint64_t)value;
-    return 0;
-}
-
-int units_rate(const char *text, uint64_t *rate_bits, units_why why)
-{
-    static const struct unit units[] = {{"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}};
-    double value;
-    if (!read_with_unit(text, units, COUNT_OF(units), &value))
-        return refuse(why, "is not a rate (like 500kbit, 100Mbit, 1Gbit)");
-    if (value < 1 || value > EXACT_MAX) return refuse(why, "is out of range");
-    *rate_bits = (uint64_t)value;
-    return 0;
-}
-
 int units_share(const char *text, double *share, units_why why)
 {
     const char *end;
@@ -147,27 +120,6 @@ int units_share(const char *text, double *share, units_why why)
         return refuse(why, "is not a share (like 50%)");
     if (percent <= 0 || percent > 100) return refuse(why, "is out of range (over 0% to 100%)");
     *share = percent / 100;
-    return 0;
-}
-
-int units_seeds(const char *text, uint64_t *first, uint64_t *last, units_why why)
-{
-    static const char clause[] = "is not a range of seeds (like 1..20)";
-    const char *dots = strstr(text, "..");
-    if (!dots) {
-        int error = units_count(text, 0, UINT64_MAX, first, why);
-        if (error) return refuse(why, clause);
-        *last = *first;
-        return 0;
-    }
-    char left[24];
-    if ((size_t)(dots - text) >= sizeof left) return refuse(why, clause);
-    memcpy(left, text, (size_t)(dots - text));
-    left[dots - text] = '\0';
-    if (units_count(left, 0, UINT64_MAX, first, why) ||
-        units_count(dots + 2, 0, UINT64_MAX, last, why))
-        return refuse(why, clause);
-    if (*first > *last) return refuse(why, "runs backwards");
     return 0;
 }
 

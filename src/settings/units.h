@@ -1,4 +1,4 @@
-/* units.h: values as people write them: numbers, times, sizes, rates, shares, addresses.
+/* units.h: values as people write them: numbers, times, shares, addresses.
  *
  * Every parser takes the whole of `text` or refuses it: no blanks, no trailing letters, no hex, no
  * inf or nan. It returns 0 and sets its result, or returns PARLEY_EUSAGE and writes into `why` the
@@ -32,17 +32,8 @@ PARLEY_CHECK int units_real(const char *text, double min, double max, double *va
 /* `500ms 10s 5m` with units us, ms, s, m, h; 0 needs none. Up to 366 days. */
 PARLEY_CHECK int units_time(const char *text, uint64_t *time_us, units_why why);
 
-/* `64KiB`: bytes with B, kB, MB, GB, KiB, MiB, GiB, or none. Up to 2^53 bytes. */
-PARLEY_CHECK int units_size(const char *text, uint64_t *size_bytes, units_why why);
-
-/* `100Mbit`: bits a second with bit, kbit, Mbit, Gbit. At least 1, up to 2^53. */
-PARLEY_CHECK int units_rate(const char *text, uint64_t *rate_bits, units_why why);
-
 /* `50%`: over 0 and up to 100 %, as a fraction in (0, 1]. */
 PARLEY_CHECK int units_share(const char *text, double *share, units_why why);
-
-/* `A..B` with A <= B, or one number alone. */
-PARLEY_CHECK int units_seeds(const char *text, uint64_t *first, uint64_t *last, units_why why);
 
 /* A time that may be drawn at random. */
 struct units_dist {

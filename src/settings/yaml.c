@@ -6,8 +6,6 @@
 
 #include <yaml.h>
 
-#include "report/text.h"
-
 enum place { OUTSIDE, AT_KEY, AT_VALUE, IN_LIST, AFTER };
 
 enum { KEY_BYTES = 64 };

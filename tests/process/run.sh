@@ -10,22 +10,22 @@ check() {
     nodes=$1
     shift
     "$parley" run -n "$nodes" "$@" --model mlp:32 --out "$nodes.safetensors" --json "$nodes.json" > "$nodes.out"
-    grep -c '"event":"agreed"' "$nodes.json" | grep -qx "$nodes"
+    grep -c '"event":"agreed"' "$nodes.json" | grep -x "$nodes" > /dev/null
     grep '"event":"agreed"' "$nodes.json" | grep -o 'sha256:[0-9a-f]*' | sort -u > digests
     [ "$(wc -l < digests)" -eq 1 ]
-    tail -n 1 "$nodes.json" | grep '"event":"summary"' | grep '"ok":true' | grep "\"live\":$nodes" | grep -qF "$(cat digests)"
+    tail -n 1 "$nodes.json" | grep '"event":"summary"' | grep '"ok":true' | grep "\"live\":$nodes" | grep -F "$(cat digests)" > /dev/null
     grep -qF "agreed    $nodes of $nodes nodes" "$nodes.out"
-    "$parley" model verify "$nodes.safetensors" | grep -qF "$(cat digests)"
+    "$parley" model verify "$nodes.safetensors" | grep -F "$(cat digests)" > /dev/null
     # The model does in a process of its own what it did in the nodes.
     accuracy=$(grep -m 1 '"event":"agreed"' "$nodes.json" | grep -o '"test_accuracy":[0-9.]*' | cut -d: -f2)
-    "$parley" model eval --json "$nodes.safetensors" | grep -qF "\"accuracy\":$accuracy"
+    "$parley" model eval --json "$nodes.safetensors" | grep -F "\"accuracy\":$accuracy" > /dev/null
 }
 
 check 2 --epochs 1
 check 4 --steps 40
 check 3 --epochs 50 --target-accuracy 0.5
-tail -n 1 3.json | grep -q '"time_to_target_s":[0-9]'
-grep '"phase":"stop"' 3.json | grep -q '"cause":"target"'
+tail -n 1 3.json | grep '"time_to_target_s":[0-9]' > /dev/null
+grep '"phase":"stop"' 3.json | grep '"cause":"target"' > /dev/null
 
 # JSON on stdout is all that is there, a line an object.
 "$parley" run -n 2 --steps 10 --model softmax --json - > lines

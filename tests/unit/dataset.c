@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct dataset image_set(uint32_t count, uint32_t side)
 {

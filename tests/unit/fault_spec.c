@@ -1,7 +1,6 @@
 /* fault_spec.c: the writing of faults and of seed lists. */
 #include <criterion/criterion.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "data/gzip.h"
-
 #define COUNT 12
 #define SIDE 5
 #define IMAGES_SIZE (16 + COUNT * SIDE * SIDE)

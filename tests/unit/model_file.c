@@ -1,6 +1,5 @@
 /* model_file.c: a parley model there and back, verified, and against a hostile world. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

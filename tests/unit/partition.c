@@ -2,7 +2,6 @@
 #include "data/partition.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -56,24 +56,6 @@ Test(sampler, a_share_smaller_than_the_batch_is_cycled)
     sampler_close(&sampler);
 }
 
-Test(sampler, two_numbers_bring_a_sampler_back_to_where_it_was)
-{
-    /* Proves that pass and position are the whole state, at every place of the first passes. */
-    for (uint32_t steps = 0; steps < 35; steps++) {
-        struct sampler a, b;
-        uint32_t skipped[35], from_a[25], from_b[25];
-        cr_assert_eq(sampler_init(&a, share, COUNT, 5), 0);
-        cr_assert_eq(sampler_init(&b, share, COUNT, 5), 0);
-        sampler_next(&a, skipped, steps);
-        cr_assert_eq(sampler_seek(&b, a.pass, a.position), 0);
-        sampler_next(&a, from_a, 25);
-        sampler_next(&b, from_b, 25);
-        cr_assert_eq(memcmp(from_a, from_b, sizeof from_a), 0);
-        sampler_close(&a);
-        sampler_close(&b);
-    }
-}
-
 Test(sampler, another_seed_gives_another_order)
 {
     /* Proves that nodes with the same share do not march in step. */
@@ -88,14 +70,10 @@ Test(sampler, another_seed_gives_another_order)
     sampler_close(&b);
 }
 
-Test(sampler, an_empty_share_and_a_position_behind_the_end_are_refused)
+Test(sampler, an_empty_share_is_refused)
 {
-    /* Proves the two errors that settings and checkpoints from outside can cause. */
+    /* Proves the error that settings from outside can cause. */
     struct sampler sampler;
     cr_assert_eq(sampler_init(&sampler, share, 0, 1), PARLEY_EDATA);
-    sampler_close(&sampler);
-    cr_assert_eq(sampler_init(&sampler, share, COUNT, 1), 0);
-    cr_assert_eq(sampler_seek(&sampler, 0, COUNT + 1), PARLEY_EDATA);
-    cr_assert_eq(sampler_seek(&sampler, 0, COUNT), 0);
     sampler_close(&sampler);
 }

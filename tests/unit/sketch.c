@@ -1,8 +1,6 @@
 /* sketch.c: the CountSketch: linear, unbiased, as sharp as the theory says. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/rng.h"
 #include "kernels/sketch.h"

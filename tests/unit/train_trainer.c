@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "train/model.h"
 #include "train/trainer.h"
 
 #define FEATURES 6

@@ -1,7 +1,6 @@
 /* units.c: numbers, times, sizes, rates, shares, distributions, addresses: strict, with reasons. */
 #include <criterion/criterion.h>
 
-#include <math.h>
 #include <string.h>
 
 #include "settings/units.h"
@@ -72,34 +71,16 @@ Test(units, decimals_are_finite_and_in_range)
     cr_assert_eq(units_real(digits, 0, 1, &value, why), PARLEY_EUSAGE);
 }
 
-Test(units, sizes_rates_shares_and_seeds_keep_their_units)
+Test(units, shares_are_parts_of_one)
 {
-    /* Binary and decimal prefixes differ; rates are bits; shares are parts of one. */
-    uint64_t value, last;
+    /* A percent sign is needed, and a value from above 0 to 100. */
     double share;
     units_why why;
-    cr_assert_eq(units_size("64KiB", &value, why), 0);
-    cr_assert_eq(value, 65536);
-    cr_assert_eq(units_size("1.5MB", &value, why), 0);
-    cr_assert_eq(value, 1500000);
-    cr_assert_eq(units_size("64kib", &value, why), PARLEY_EUSAGE);
-    cr_assert_eq(units_size("9e15GB", &value, why), PARLEY_EUSAGE);
-    cr_assert_eq(units_rate("100Mbit", &value, why), 0);
-    cr_assert_eq(value, 100000000);
-    cr_assert_eq(units_rate("100", &value, why), PARLEY_EUSAGE);
-    cr_assert_eq(units_rate("0bit", &value, why), PARLEY_EUSAGE);
     cr_assert_eq(units_share("50%", &share, why), 0);
     cr_assert_eq(share, 0.5);
     cr_assert_eq(units_share("101%", &share, why), PARLEY_EUSAGE);
     cr_assert_eq(units_share("0%", &share, why), PARLEY_EUSAGE);
     cr_assert_eq(units_share("50", &share, why), PARLEY_EUSAGE);
-    cr_assert_eq(units_seeds("3..20", &value, &last, why), 0);
-    cr_assert(value == 3 && last == 20);
-    cr_assert_eq(units_seeds("7", &value, &last, why), 0);
-    cr_assert(value == 7 && last == 7);
-    cr_assert_eq(units_seeds("20..3", &value, &last, why), PARLEY_EUSAGE);
-    cr_assert_eq(units_seeds("3...5", &value, &last, why), PARLEY_EUSAGE);
-    cr_assert_eq(units_seeds("..", &value, &last, why), PARLEY_EUSAGE);
 }
 
 Test(units, distributions_of_time_have_three_forms)

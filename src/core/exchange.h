@@ -1,0 +1,59 @@
+/* exchange.h: what the parts of an exchange know of one another.
+ *
+ *   exchange.c  the whole of it: the responder's side, frames, broken links, timers
+ *   offer.c     the initiator's side
+ *   slot.c      what both sides do alike
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_EXCHANGE_H
+#define PARLEY_CORE_EXCHANGE_H
+
+#include "core/state.h"
+
+enum {
+    FRESH_STEPS = 16, /* where cores are scarce, a boundary may be that far away */
+    BUSY_RETRY_US = 1000,
+    LEAVE_EXCHANGES = 3 /* with so many peers before a node leaves */
+};
+
+/* slot.c */
+
+/* Every move of a slot goes through here. */
+void slot_move(struct parley_node *node, struct slot *slot, enum slot_state to);
+/* The peer counts on it, and what it adds is not decided or not in x yet. */
+bool slot_is_open(const struct slot *slot);
+/* Over, one way or the other. */
+void slot_end(struct parley_node *node, struct slot *slot);
+/* Only before the decision. */
+void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reason reason,
+                bool tell);
+/* To a connection that may be gone. */
+void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
+               const struct message_exchange *message);
+bool slot_is_too_old(const struct parley_node *node, const struct slot *slot);
+/* Is there a snapshot at hand that is what a new one would be, or nearly so? */
+bool slot_is_fresh(const struct parley_node *node, const struct slot *slot);
+void slot_take(struct parley_node *node, struct slot *slot);
+/* What the snapshot just taken is. */
+void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_event *event);
+void slot_stream(struct parley_node *node, struct slot *slot);
+/* It is decided. */
+void slot_add(struct parley_node *node, struct slot *slot);
+
+/* offer.c */
+
+/* Of the newest exchange with this responder, until APPLIED; of 0: a free place. NULL: none. */
+struct commit *offer_commit_of(struct parley_node *node, uint64_t responder);
+/* The snapshot is in hand: name it to the peer. */
+void offer_taken(struct parley_node *node, struct slot *slot);
+void offer_accepted(struct parley_node *node, struct slot *slot,
+                    const struct message_exchange *message);
+void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
+                const struct message_exchange *message);
+void offer_ready(struct parley_node *node, struct slot *slot); /* the peer is */
+void offer_commit(struct parley_node *node, struct slot *slot);
+void offer_applied(struct parley_node *node, struct conn *conn,
+                   const struct message_exchange *message);
+
+#endif

@@ -1,0 +1,238 @@
+/* offer.c: the initiator's side of an exchange: whom to ask, the decision, and its memory of it.
+ *
+ *   a peer is chosen, dialled if need be; a snapshot; OFFER; BUSY or REFUSE goes to the next peer;
+ *   ACCEPT starts the streams; READY of both sides is followed by COMMIT
+ *
+ * What was decided is remembered until the responder says APPLIED, and said again on each new link.
+ * See exchange.c for the whole of it.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/exchange.h"
+
+enum { NOBODY_RETRY_US = 20000 };
+
+/* ---- What was decided ------------------------------------------------------------------------ */
+
+struct commit *offer_commit_of(struct parley_node *node, uint64_t responder)
+{
+    for (int i = 0; i < COMMITS_MAX; i++)
+        if (node->exchange.commits[i].responder == responder) return &node->exchange.commits[i];
+    return NULL;
+}
+
+void exchange_forget(struct parley_node *node, uint64_t responder)
+{
+    struct commit *commit = offer_commit_of(node, responder);
+    if (commit) *commit = (struct commit){0};
+}
+
+void offer_applied(struct parley_node *node, struct conn *conn,
+                   const struct message_exchange *message)
+{
+    struct commit *commit = offer_commit_of(node, node->members[conn->member].r.boot);
+    if (commit && commit->sequence == message->sequence) *commit = (struct commit){0};
+}
+
+enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, uint32_t sequence)
+{
+    struct exchange *e = &node->exchange;
+    struct commit *commit = offer_commit_of(node, asker);
+    if (commit && commit->sequence == sequence) return MESSAGE_COMMITTED;
+    struct slot *slot = &e->slots[INITIATOR];
+    if (slot->state >= SLOT_OFFERED && slot->state < SLOT_ADDING && slot->sequence == sequence &&
+        node->members[slot->peer].r.boot == asker) {
+        slot_abort(node, slot, EXCHANGE_ASKED, false); /* the question decides */
+        return MESSAGE_ABORTED;
+    }
+    for (int i = 0; i < ABORTED_MAX; i++)
+        if (e->aborted[i] == sequence && sequence != 0) return MESSAGE_ABORTED;
+    return MESSAGE_UNKNOWN;
+}
+
+/* ---- Choosing a peer ------------------------------------------------------------------------- */
+
+static bool is_neighbour(const struct parley_node *node, int member)
+{
+    if (node->config.topology == PARLEY_TOPOLOGY_COMPLETE) return true;
+    const char *own = node->members[0].r.name, *theirs = node->members[member].r.name;
+    uint32_t own_place = 0, their_place = 0, n = 0;
+    for (uint32_t i = 0; i < node->members_count; i++) {
+        if (!membership_is_live(node, (int)i)) continue;
+        n++;
+        own_place += strcmp(node->members[i].r.name, own) < 0;
+        their_place += strcmp(node->members[i].r.name, theirs) < 0;
+    }
+    return topology_linked(node->config.topology, n, own_place, their_place);
+}
+
+static bool fits(struct parley_node *node, int member)
+{
+    const struct member *m = &node->members[member];
+    enum parley_phase phase = (enum parley_phase)m->r.phase;
+    if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED) return false;
+    if (m->busy_us > node->now_us || offer_commit_of(node, m->r.boot)) return false;
+    if (m->link == NONE && m->redial_us > node->now_us) return false;
+    if (node->leaving)
+        for (int i = 0; i < LEAVE_EXCHANGES; i++)
+            if (node->exchange.peer_last[i] == m->r.boot) return false;
+    return phase_of(node) != PARLEY_PHASE_TRAIN || is_neighbour(node, member);
+}
+
+/* ---- Offering -------------------------------------------------------------------------------- */
+
+static void offer(struct parley_node *node, struct slot *slot, struct conn *conn)
+{
+    slot->taken = true;
+    slot->fresh = false;
+    slot->conn = conn->id;
+    slot->sequence = ++node->exchange.sequence;
+    slot->received = slot->sent = slot->peer_ready = false;
+    slot->progress_us = node->now_us;
+    slot_move(node, slot, SLOT_OFFERED);
+    conn->used_us = node->now_us;
+    struct message_exchange message = {.sequence = slot->sequence,
+                                       .open = slot_is_open(&node->exchange.slots[RESPONDER])};
+    connection_send(node, conn, WIRE_OFFER, &message);
+}
+
+/* Who has made its budget of steps goes on averaging until all have. */
+static bool steps_are_made(const struct parley_node *node)
+{
+    return node->config.steps_budget && node->training.version >= node->config.steps_budget;
+}
+
+static bool may_start(const struct parley_node *node)
+{
+    const struct exchange *e = &node->exchange;
+    if (e->slots[INITIATOR].state != SLOT_IDLE || node->now_us < e->retry_us) return false;
+    if (node->training.diverged) return false;
+    if (node->leaving) return e->left_count < LEAVE_EXCHANGES;
+    if (phase_of(node) == PARLEY_PHASE_SETTLE) return true;
+    return phase_of(node) == PARLEY_PHASE_TRAIN &&
+           node->config.strategy == PARLEY_STRATEGY_GOSSIP &&
+           (node->training.version >= e->next_version || steps_are_made(node));
+}
+
+static void wait_for_peers(struct parley_node *node, uint64_t wait_us)
+{
+    node->exchange.retry_us = node->now_us + wait_us;
+}
+
+void exchange_advance(struct parley_node *node)
+{
+    struct exchange *e = &node->exchange;
+    struct slot *slot = &e->slots[INITIATOR];
+    if (!may_start(node)) return;
+    if (!offer_commit_of(node, 0)) { /* 64 decisions unheard of */
+        wait_for_peers(node, NOBODY_RETRY_US);
+        return;
+    }
+    int peer = membership_pick(node, fits);
+    if (peer == NONE) {
+        wait_for_peers(node, node->live > 1 ? BUSY_RETRY_US : NOBODY_RETRY_US);
+        return;
+    }
+    slot->peer = peer;
+    slot->tries = 0;
+    slot->progress_us = node->now_us;
+    e->next_version = node->training.version + node->config.mix_every;
+    slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
+    if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
+    struct conn *conn = connection_want(node, peer);
+    if (!conn)
+        slot_move(node, slot, SLOT_CONNECTING);
+    else if (slot_is_fresh(node, slot))
+        offer(node, slot, conn);
+    else
+        slot_take(node, slot);
+}
+
+void exchange_live(struct parley_node *node, struct conn *conn)
+{
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    if (slot->state == SLOT_CONNECTING && slot->peer == conn->member) slot_take(node, slot);
+    struct commit *commit = offer_commit_of(node, node->members[conn->member].r.boot);
+    struct message_exchange again = {.sequence = commit ? commit->sequence : 0};
+    if (commit) connection_send(node, conn, WIRE_COMMIT, &again);
+}
+
+/* The snapshot is in hand: name it to the peer. */
+void offer_taken(struct parley_node *node, struct slot *slot)
+{
+    struct conn *conn = connection_of(node, slot->peer);
+    if (conn && fits(node, slot->peer))
+        offer(node, slot, conn);
+    else
+        slot_abort(node, slot, EXCHANGE_LOST, false);
+}
+
+/* It was busy: somebody else may have this very snapshot, unless a delta was decided since. */
+static void offer_elsewhere(struct parley_node *node, struct slot *slot)
+{
+    int peer = ++slot->tries < BUSY_TRIES_MAX && !slot_is_too_old(node, slot)
+                   ? membership_pick(node, fits)
+                   : NONE;
+    struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
+    if (!conn) {
+        slot_end(node, slot);
+        wait_for_peers(node, BUSY_RETRY_US);
+        return;
+    }
+    slot->peer = peer;
+    if (slot->holds == node->exchange.decided)
+        offer(node, slot, conn);
+    else
+        slot_take(node, slot);
+}
+
+void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
+                const struct message_exchange *message)
+{
+    if (slot->state != SLOT_OFFERED) return;
+    uint64_t wait_us = refused ? NOBODY_RETRY_US : message->retry_us;
+    if (wait_us > 1000000) wait_us = 1000000;
+    node->members[slot->peer].busy_us = node->now_us + wait_us;
+    offer_elsewhere(node, slot);
+}
+
+/* ---- The decision ---------------------------------------------------------------------------- */
+
+void offer_accepted(struct parley_node *node, struct slot *slot,
+                    const struct message_exchange *message)
+{
+    if (slot->state != SLOT_OFFERED) return;
+    if (message->divisor != 2 && message->divisor != 3) {
+        slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
+        return;
+    }
+    slot->divisor = message->divisor;
+    slot->progress_us = node->now_us;
+    node->ledger.started++;
+    slot_move(node, slot, SLOT_STREAMING);
+    flow_expect(node, &slot->in, slot->conn, WIRE_STREAM_ACCEPT, slot->sequence, &slot->theirs, 1);
+    slot_stream(node, slot);
+}
+
+void offer_commit(struct parley_node *node, struct slot *slot)
+{
+    if (slot_is_too_old(node, slot)) {
+        slot_abort(node, slot, EXCHANGE_AGE, true);
+        return;
+    }
+    struct commit *commit = offer_commit_of(node, 0);
+    assert(commit); /* a place was free when the offer went out, and there is one offer at a time */
+    *commit = (struct commit){node->members[slot->peer].r.boot, slot->sequence, node->now_us};
+    node->ledger.committed++;
+    struct message_exchange message = {.sequence = slot->sequence};
+    slot_send(node, slot->conn, WIRE_COMMIT, &message);
+    slot_add(node, slot);
+}
+
+void offer_ready(struct parley_node *node, struct slot *slot)
+{
+    slot->peer_ready = true;
+    slot->progress_us = node->now_us;
+    if (slot->state == SLOT_READY) offer_commit(node, slot);
+}

@@ -1,0 +1,186 @@
+/* slot.c: one side of an exchange, and what both sides do alike: a snapshot, two streams, an add.
+ *
+ * A slot is this node's place for one exchange as initiator, or for one as responder. It moves
+ * along the table below, and ends once, done or aborted; its buffers are free again when nothing
+ * works on them any more.
+ */
+#include <assert.h>
+
+#include "core/exchange.h"
+
+static const char *const reason_texts[EXCHANGE_REASONS] = {
+    [EXCHANGE_REASON_NONE] = "no reason given",
+    [EXCHANGE_NOT_TRAINING] = "it does not average now",
+    [EXCHANGE_DOUBTS] = "two exchanges are in doubt",
+    [EXCHANGE_AGE] = "the snapshot grew too old",
+    [EXCHANGE_NON_FINITE] = "a value is not finite",
+    [EXCHANGE_STALLED] = "no progress",
+    [EXCHANGE_LOST] = "the connection is gone",
+    [EXCHANGE_ASKED] = "the responder asked before the decision",
+    [EXCHANGE_SUM] = "a checksum was wrong",
+    [EXCHANGE_STATES_DIFFER] = "the other side knows of no such exchange",
+};
+
+static const char *slot_state_name(enum slot_state state)
+{
+    static const char *const names[SLOT_STATES] = {"idle",      "connecting", "taking", "offered",
+                                                   "streaming", "diffing",    "ready",  "adding",
+                                                   "ending",    "reserved"};
+    return names[state];
+}
+
+/* ---- Moves ----------------------------------------------------------------------------------- */
+
+/* Every move of a slot goes through here. */
+void slot_move(struct parley_node *node, struct slot *slot, enum slot_state to)
+{
+#define TO(x) (1u << SLOT_##x)
+    static const uint32_t allowed[SLOT_STATES] = {
+        [SLOT_IDLE] = TO(CONNECTING) | TO(TAKING) | TO(OFFERED) | TO(STREAMING) | TO(RESERVED),
+        [SLOT_CONNECTING] = TO(TAKING) | TO(OFFERED) | TO(ENDING),
+        [SLOT_TAKING] = TO(TAKING) | TO(OFFERED) | TO(STREAMING) | TO(ENDING),
+        [SLOT_OFFERED] = TO(OFFERED) | TO(TAKING) | TO(STREAMING) | TO(ENDING),
+        [SLOT_STREAMING] = TO(DIFFING) | TO(ENDING),
+        [SLOT_DIFFING] = TO(READY) | TO(ENDING),
+        [SLOT_READY] = TO(ADDING) | TO(ENDING),
+        [SLOT_ADDING] = TO(ENDING),
+        [SLOT_ENDING] = TO(IDLE),
+        [SLOT_RESERVED] = TO(IDLE),
+    };
+#undef TO
+    assert(allowed[slot->state] & (1u << to));
+    out_log(node, PARLEY_LOG_DEBUG, "%s %u: %s -> %s", slot->role == INITIATOR ? "offer" : "answer",
+            slot->sequence, slot_state_name(slot->state), slot_state_name(to));
+    slot->state = to;
+}
+
+bool slot_is_open(const struct slot *slot)
+{
+    return (slot->state >= SLOT_OFFERED && slot->state <= SLOT_ADDING) ||
+           (slot->state == SLOT_TAKING && slot->role == RESPONDER); /* it has accepted */
+}
+
+/* Over, one way or the other; the buffers are free once nothing works on them. */
+void slot_end(struct parley_node *node, struct slot *slot)
+{
+    if (slot->state != SLOT_ENDING) {
+        slot->ended = node->training.version;
+        flow_forget(node, &slot->in);
+        slot_move(node, slot, SLOT_ENDING);
+        for (int i = 0; i < OUTFLOWS_MAX; i++)
+            if (node->outflows[i].active && node->outflows[i].slot == (int)slot->role &&
+                node->outflows[i].sequence == slot->sequence)
+                flow_abort(node, i);
+    }
+    if (slot->state == SLOT_ENDING && slot->pending == 0) slot_move(node, slot, SLOT_IDLE);
+}
+
+void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
+               const struct message_exchange *message)
+{
+    struct conn *conn = connection_find(node, id);
+    if (conn) connection_send(node, conn, type, message);
+}
+
+/* Only before the decision. */
+void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reason reason, bool tell)
+{
+    bool counted =
+        slot->state > SLOT_OFFERED || (slot->state == SLOT_TAKING && slot->role == RESPONDER);
+    node->ledger.aborted += counted;
+    if (slot->role == INITIATOR && slot->state >= SLOT_OFFERED) {
+        struct exchange *e = &node->exchange;
+        e->aborted[e->aborted_next++ % ABORTED_MAX] = slot->sequence;
+    }
+    out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s aborted: %s", slot->sequence,
+            node->members[slot->peer].r.name, reason_texts[reason]);
+    struct message_exchange abort = {
+        .sequence = slot->sequence, .from_responder = slot->role == RESPONDER, .reason = reason};
+    if (tell) slot_send(node, slot->conn, WIRE_ABORT, &abort);
+    slot_end(node, slot);
+}
+
+bool slot_is_too_old(const struct parley_node *node, const struct slot *slot)
+{
+    return node->training.version > slot->version + node->config.age_steps_max;
+}
+
+/* ---- Snapshots, streams, adding -------------------------------------------------------------- */
+
+/* Is there a snapshot at hand that is what a new one would be, or nearly so? */
+bool slot_is_fresh(const struct parley_node *node, const struct slot *slot)
+{
+    return slot->fresh && slot->holds == node->exchange.decided &&
+           node->training.version <= slot->version + FRESH_STEPS;
+}
+
+void slot_take(struct parley_node *node, struct slot *slot)
+{
+    slot->taken = slot->fresh = false;
+    slot->pending++;
+    slot->progress_us = slot->keepalive_us = node->now_us;
+    if (slot->state != SLOT_TAKING) slot_move(node, slot, SLOT_TAKING);
+    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own);
+}
+
+void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_event *event)
+{
+    slot->fresh = event->done.finite;
+    slot->version = event->done.version;
+    slot->holds = node->exchange.added;
+}
+
+void slot_stream(struct parley_node *node, struct slot *slot)
+{
+    slot->pending++;
+    int flow = flow_send(node, slot->conn,
+                         slot->role == INITIATOR ? WIRE_STREAM_OFFER : WIRE_STREAM_ACCEPT,
+                         slot->sequence, &slot->own, 1, (int)slot->role);
+    assert(flow != NONE); /* two places are kept for exchanges */
+    (void)flow;
+}
+
+void slot_add(struct parley_node *node, struct slot *slot)
+{
+    node->exchange.decided++;
+    slot_move(node, slot, SLOT_ADDING);
+    slot->pending++;
+    out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs)->vector.factor =
+        1.0f / (float)slot->divisor;
+    if (!slot->quick || !slot->sent) return;
+    /* At the same boundary the snapshot of the next exchange, which need not wait for one then. */
+    slot->pending++;
+    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own);
+}
+
+/* ---- Setting up, lending --------------------------------------------------------------------- */
+
+void exchange_init(struct parley_node *node)
+{
+    uint32_t next = 0;
+    for (int role = 0; role < ROLES; role++) {
+        struct slot *slot = &node->exchange.slots[role];
+        slot->role = (enum role)role;
+        slot->own = next++;
+        slot->theirs = next++;
+        for (uint32_t v = 2; v < node->config.vectors; v++)
+            slot->spare[v] = next++;
+        slot->in.slot = role;
+    }
+    for (int i = 0; i < DOUBTS_MAX; i++)
+        node->exchange.doubts[i].buffer = next++;
+    node->fetch.in.slot = NONE;
+    node->drift.value = -1;
+}
+
+void exchange_reserve(struct parley_node *node, enum role role)
+{
+    struct slot *slot = &node->exchange.slots[role];
+    slot->fresh = false;
+    slot_move(node, slot, SLOT_RESERVED);
+}
+
+void exchange_release(struct parley_node *node, enum role role)
+{
+    slot_move(node, &node->exchange.slots[role], SLOT_IDLE);
+}

@@ -1,0 +1,175 @@
+/* job.c: see job.h. */
+#include "job/job.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "core/rng.h"
+#include "core/topology.h"
+#include "train/model.h"
+
+/* ---- What must be equal on all nodes --------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static void share(struct job *job, const char *name,
+                                                        const char *format, ...)
+{
+    char *value = job->values[job->shared_count];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof job->values[0], format, arguments);
+    va_end(arguments);
+    job->shared[job->shared_count++] = (struct parley_setting){name, value};
+}
+
+static const char *number(char text[40], double value)
+{
+    snprintf(text, 40, "%.15g", value);
+    return text;
+}
+
+static void share_budget(struct job *job)
+{
+    const struct settings *s = job->settings;
+    char text[64] = "", a[40];
+    size_t at = 0;
+    if (s->epochs > 0)
+        at += (size_t)snprintf(text, sizeof text, "%s epochs ", number(a, s->epochs));
+    if (s->steps > 0)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%" PRIu64 " steps ", s->steps);
+    if (s->time_us > 0 && at < sizeof text)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%ss ",
+                               number(a, (double)s->time_us / 1e6));
+    if (s->accuracy > 0 && at < sizeof text)
+        snprintf(text + at, sizeof text - at, "accuracy %s ", number(a, s->accuracy));
+    text[strlen(text) - (text[0] != 0)] = 0;
+    share(job, "budget", "%s", text);
+}
+
+static void share_settings(struct job *job)
+{
+    const struct settings *s = job->settings;
+    char a[40];
+    share(job, "data", "%s", job->data.name);
+    share(job, "model", "%s", model_spec(job->model));
+    share(job, "partition", "%s", s->partition);
+    share(job, "optimizer", "%s", s->optimizer);
+    share(job, "lr", "%s", number(a, s->rate));
+    share(job, "momentum", "%s", number(a, s->momentum));
+    share(job, "schedule", "%s", s->schedule);
+    share(job, "batch", "%" PRIu64, s->batch);
+    share(job, "seed", "%" PRIu64, s->seed);
+    share_budget(job);
+    share(job, "strategy", "%s", s->strategy == STRATEGY_GOSSIP ? "gossip" : "none");
+    share(job, "topology", "%s", s->topology);
+    share(job, "mix-every", "%" PRIu64, s->mix_every);
+    share(job, "tolerance", "%s", number(a, s->tolerance));
+    if (s->quorum == QUORUM_MAJORITY)
+        share(job, "quorum", "majority of %" PRIu64, s->nodes);
+    else
+        share(job, "quorum", "live");
+}
+
+static uint64_t run_id(const struct job *job)
+{
+    const char *cluster = job->settings->cluster ? job->settings->cluster : "";
+    uint64_t run = XXH3_64bits(cluster, strlen(cluster));
+    for (uint32_t i = 0; i < job->shared_count; i++)
+        run = XXH3_64bits_withSeed(job->values[i], strlen(job->values[i]) + 1, run);
+    return run ? run : 1;
+}
+
+/* ---- Making it ------------------------------------------------------------------------------- */
+
+int job_trainer(const struct job *job, struct trainer **trainer, char *why, size_t why_size)
+{
+    const struct settings *s = job->settings;
+    struct trainer_options options = {
+        .model = s->model,
+        .optimizer = s->optimizer,
+        .schedule = s->schedule,
+        .rate = s->rate,
+        .momentum = s->momentum,
+        .batch = (uint32_t)s->batch,
+        .seed = s->seed,
+    };
+    return trainer_new(trainer, &options, &job->data.train, why, why_size);
+}
+
+int job_init(struct job *job, const struct settings *settings, const struct source_reader *reader,
+             char *why, size_t why_size)
+{
+    memset(job, 0, sizeof *job);
+    job->settings = settings;
+    int error = partition_parse(&job->partition, settings->partition, why, why_size);
+    if (!error)
+        error = source_load(&job->data, reader, settings->data, settings->test, why, why_size);
+    if (!error) error = job_trainer(job, &job->trainer, why, why_size);
+    if (error) return error;
+    job->model = trainer_model(job->trainer);
+    share_settings(job);
+    job->run = run_id(job);
+    return 0;
+}
+
+void job_close(struct job *job)
+{
+    trainer_free(job->trainer);
+    source_close(&job->data);
+    memset(job, 0, sizeof *job);
+}
+
+/* ---- Using it -------------------------------------------------------------------------------- */
+
+void job_config(const struct job *job, struct parley_config *config)
+{
+    const struct settings *s = job->settings;
+    bool majority = s->quorum == QUORUM_MAJORITY;
+    config->parameters = trainer_parameters(job->trainer);
+    config->vectors = 1 + trainer_state_vectors(job->trainer);
+    config->model_digest = model_digest(job->model);
+    config->settings = job->shared;
+    config->settings_count = job->shared_count;
+    config->batch = (uint32_t)s->batch;
+    config->samples_budget = s->epochs > 0 ? (uint64_t)ceil(s->epochs * job->data.train.count) : 0;
+    config->steps_budget = s->steps;
+    config->time_budget_us = s->time_us;
+    config->strategy =
+        s->strategy == STRATEGY_GOSSIP ? PARLEY_STRATEGY_GOSSIP : PARLEY_STRATEGY_NONE;
+    config->topology = topology_of_name(s->topology);
+    config->mix_every = (uint32_t)s->mix_every;
+    config->tolerance = s->tolerance;
+    config->settle_timeout_us = s->settle_timeout_us;
+    config->quorum = majority ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;
+    config->nodes = majority ? (uint32_t)s->nodes : 0;
+}
+
+int job_share(const struct job *job, struct trainer *trainer, const char *self,
+              const char *const *names, uint32_t names_count, uint32_t *samples, char *why,
+              size_t why_size)
+{
+    const struct settings *s = job->settings;
+    const struct dataset *set = &job->data.train;
+    bool fixed = s->shard.count > 0;
+    struct partition_task partition = {
+        .spec = job->partition,
+        .labels = set->labels,
+        .count = set->count,
+        .classes = set->classes,
+        .names = fixed ? NULL : names,
+        .members = fixed ? s->shard.count : names_count,
+        .seed = s->seed,
+    };
+    uint32_t *share = NULL;
+    uint64_t sampler_seed = rng_mix(s->seed) ^ XXH3_64bits(self, strlen(self));
+    int error = partition_share(&partition, fixed ? NULL : self, s->shard.index, &share, samples,
+                                why, why_size);
+    if (!error) error = trainer_share(trainer, share, *samples, sampler_seed);
+    free(share);
+    return error;
+}

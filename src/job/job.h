@@ -1,0 +1,49 @@
+/* job.h: settings made into what nodes work on: data, model, trainers, the settings of a node, and
+ * which of them must match across the cluster.
+ *
+ * Both drivers and `parley check` come by here, so that what the one accepts the others do, and a
+ * simulated node trains and averages as a real one.
+ * Thread rule: a finished job may be read from any thread; its trainer belongs to one.
+ */
+#ifndef PARLEY_JOB_JOB_H
+#define PARLEY_JOB_JOB_H
+
+#include "data/partition.h"
+#include "data/source.h"
+#include "parley/config.h"
+#include "settings/settings.h"
+#include "train/trainer.h"
+
+struct job {
+    const struct settings *settings; /* borrowed */
+    struct source data;
+    struct partition_spec partition;
+    struct trainer *trainer;
+    const struct model *model;                         /* the trainer's */
+    struct parley_setting shared[PARLEY_SETTINGS_MAX]; /* that must match across the cluster */
+    char values[PARLEY_SETTINGS_MAX][64];
+    uint32_t shared_count;
+    uint64_t run; /* equal on all nodes with equal settings */
+};
+
+/* To be closed after any outcome. PARLEY_EUSAGE, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */
+PARLEY_CHECK int job_init(struct job *job, const struct settings *settings,
+                          const struct source_reader *reader, char *why, size_t why_size);
+void job_close(struct job *job);
+
+/* One more trainer like the job's own, for another node: trainer_free() it before the job is
+ * closed. PARLEY_ENOMEM. */
+PARLEY_CHECK int job_trainer(const struct job *job, struct trainer **trainer, char *why,
+                             size_t why_size);
+
+/* Overwrites in *config what settings, data and model say of a node; who and where it is, is left
+ * to the driver. It borrows from the job. */
+void job_config(const struct job *job, struct parley_config *config);
+
+/* Gives the trainer the share of `self`, among the members called `names`. PARLEY_EUSAGE,
+ * PARLEY_EDATA with a line in why, PARLEY_ENOMEM. *samples: of the share. */
+PARLEY_CHECK int job_share(const struct job *job, struct trainer *trainer, const char *self,
+                           const char *const *names, uint32_t names_count, uint32_t *samples,
+                           char *why, size_t why_size);
+
+#endif
