@@ -63,7 +63,14 @@ static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop
 
 void agreement_stop(struct parley_node *node, enum parley_stop cause)
 {
-    stop(node, cause, node->live);
+    struct training *t = &node->training;
+    if (phase_of(node) > PARLEY_PHASE_JOINING) {
+        stop(node, cause, node->live);
+    } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
+        t->stop = cause;
+        t->stop_us = node->now_us;
+        connection_hurry(node);
+    }
 }
 
 static void obey_stop(struct parley_node *node)

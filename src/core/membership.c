@@ -418,6 +418,9 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
         ping(node, target, favour->sequence);
         return;
     }
+    if (node->name_check.active && message->sequence == node->name_check.sequence &&
+        message->boot == node->members[node->name_check.member].r.boot)
+        node->name_check.answered = true;
     if (node->probe.member != NONE && message->sequence == node->probe.sequence &&
         message->boot == node->members[node->probe.member].r.boot) {
         probe_success(node);

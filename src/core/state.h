@@ -74,8 +74,9 @@ struct name_check {
     uint32_t conn;     /* the newcomer's */
     int member;        /* who had the name */
     uint64_t until_us; /* silent until then: replaced */
-    uint64_t heard_before_us;
-    bool active;
+    uint32_t sequence; /* of the ping to that one */
+    uint32_t pinged;   /* the connection it went out on; 0: none yet */
+    bool active, answered;
     struct message_hello hello;
 };
 
@@ -334,6 +335,8 @@ struct training {
     bool started;
     uint32_t diverged;  /* not 0: the model is no longer finite */
     uint32_t recovered; /* times another's was taken for that */
+    enum parley_stop stop; /* asked for while JOINING: obeyed once in */
+    uint64_t stop_us;
 };
 
 struct parley_node {
@@ -429,6 +432,8 @@ void connection_reject(struct parley_node *node, struct conn *conn, struct messa
 void connection_foreign(struct parley_node *node, struct conn *conn, uint8_t version);
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye);
 void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count);
+/* All seeds are dialled now, whatever their back-off. */
+void connection_hurry(struct parley_node *node);
 void connection_timers(struct parley_node *node);
 uint64_t connection_deadline(const struct parley_node *node);
 /* The LIVE connection of a member; NULL if there is none. */

@@ -40,9 +40,9 @@ static void calm(struct swarm *s)
 /* An operator stops one node, and after a minute also those who have not joined anybody. */
 static void stop(struct swarm *s)
 {
-    for (uint32_t minute = 0; minute < 10 && !ended(s->sim, s); minute++) {
+    for (uint32_t minute = 0; minute < 16 && !ended(s->sim, s); minute++) {
         uint32_t a = rng_below(&s->rng, s->nodes);
-        while (minute == 0 && (!s->up[a] || parley_sim_finished(s->sim, a, NULL)))
+        while (!s->up[a] || parley_sim_finished(s->sim, a, NULL))
             a = (a + 1) % s->nodes;
         for (uint32_t i = 0; i < s->nodes; i++)
             if (i == a || (minute > 0 && s->joins[i]))
@@ -53,6 +53,20 @@ static void stop(struct swarm *s)
 }
 
 /* ---- Looking back ---------------------------------------------------------------------------- */
+
+static bool seed_is_gone(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->seeds; i++)
+        if (!s->up[i] || s->left[i]) return true;
+    return false;
+}
+
+static bool somebody_left(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->left[i]) return true;
+    return false;
+}
 
 static void check_ends(struct swarm *s)
 {
@@ -66,10 +80,14 @@ static void check_ends(struct swarm *s)
         }
         parley_sim_view(s->sim, i, &view);
         bool done = view.phase == PARLEY_PHASE_DONE;
+        /* All who had trained are gone. */
+        bool untrained = view.phase == PARLEY_PHASE_LATE && view.version == 0 &&
+                         (s->killed > 0 || somebody_left(s));
         bool majority_gone = s->quorum == PARLEY_QUORUM_MAJORITY;
         bool excused = (error == PARLEY_OK && (done || s->left[i])) ||
                        (error == PARLEY_ENOT_WRITTEN && s->full[i] && done) ||
-                       (error == PARLEY_ENO_AGREEMENT && (s->agreed_count > 0 || majority_gone));
+                       (error == PARLEY_ENO_AGREEMENT && (s->agreed_count > 0 || majority_gone || untrained)) ||
+                       (error == PARLEY_ENO_SEED && (s->outsider[i] || seed_is_gone(s)));
         char text[80];
         snprintf(text, sizeof text, "it ended in phase %s: %s", parley_phase_name(view.phase),
                  parley_error_name(error));

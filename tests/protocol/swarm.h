@@ -26,7 +26,7 @@ struct swarm {
     struct parley_sim *sim;
     struct rng rng;
     uint64_t seed;
-    uint32_t nodes, min_peers, mix_every;
+    uint32_t nodes, seeds, min_peers, mix_every;
     enum parley_topology topology;
     enum parley_quorum quorum;
     double tolerance;
@@ -38,6 +38,7 @@ struct swarm {
     uint64_t heal_us;                    /* 0: no link is cut */
     uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
     uint32_t kinds;                      /* set of the acts that this seed allows */
+    bool spares; /* seeds are neither killed nor paused, and do not leave */
     bool excludes, lossy, late, stopped;
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];
@@ -88,6 +89,16 @@ static inline void swarm_configure(struct parley_config *config, uint32_t node, 
     config->time_budget_us = s->time_us;
 }
 
+/* Where a seed is away while somebody joins, two clusters may form, and end before they meet. */
+static inline void swarm_joins(struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->seeds; i++) {
+        bool late = parley_sim_now(s->sim) <= s->start_us[i];
+        s->excludes = s->excludes || s->left[i] || (!s->up[i] && !late) || s->resume_us[i] ||
+                      s->start_us[i] == PARLEY_SIM_NEVER;
+    }
+}
+
 /* ---- What happens, as it happens ------------------------------------------------------------- */
 
 static inline void swarm_line(const char *line, void *arg)
@@ -97,6 +108,7 @@ static inline void swarm_line(const char *line, void *arg)
     unsigned node;
     char phase[16];
     if (s->trace) fprintf(stderr, "%s\n", line);
+    if (strstr(line, ": this node") || strstr(line, " phase train")) swarm_joins(s);
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
     s->joins[node] = false;
     if (strcmp(phase, "late") == 0) s->late = true;
@@ -199,7 +211,10 @@ static inline void swarm_cut(struct swarm *s, bool partition)
 {
     uint64_t us = swarm_chance(s, 2) ? swarm_between(s, 10000, SWARM_SHORT_US)
                                      : swarm_between(s, SWARM_SHORT_US, 40 * SECOND);
-    if (us > SWARM_SHORT_US && !(s->kinds & 1u << SWARM_ACTS)) us = SWARM_SHORT_US;
+    if (!(s->kinds & 1u << SWARM_ACTS)) {
+        if (s->heal_us) return;
+        if (us > SWARM_SHORT_US) us = SWARM_SHORT_US;
+    }
     /* Cuts that follow each other may add up to a long one. */
     s->excludes = s->excludes || us > SWARM_SHORT_US || s->heal_us;
     uint64_t until_us = parley_sim_now(s->sim) + us;
@@ -217,6 +232,8 @@ static inline void swarm_act(struct swarm *s)
 {
     uint32_t a = rng_below(&s->rng, s->nodes), b = rng_below(&s->rng, s->nodes);
     uint32_t act = rng_below(&s->rng, SWARM_ACTS);
+    bool ends = act <= SWARM_PAUSE || act == SWARM_LEAVE;
+    if (ends && s->spares && a < s->seeds) return;
     if (!(s->kinds & 1u << act)) return;
     switch ((enum swarm_act)act) {
     case SWARM_KILL:
@@ -277,7 +294,7 @@ static inline void swarm_draw_starts(struct swarm *s)
     for (uint32_t i = 0; i < s->nodes; i++) {
         if (kind > 0) s->start_us[i] = swarm_between(s, 0, kind == 1 ? 50000 : 10 * SECOND);
         s->up[i] = s->joins[i] = true;
-        if (!swarm_chance(s, 12)) continue;
+        if (i < s->seeds || !swarm_chance(s, 12)) continue;
         s->start_us[i] = PARLEY_SIM_NEVER;
         s->up[i] = s->joins[i] = false;
     }
@@ -302,11 +319,13 @@ static inline void swarm_draw(struct swarm *s, uint64_t seed)
     /* Every kind in half of the seeds, so that most of them are not mere chaos. */
     s->kinds = rng_below(&s->rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */
     if (s->quorum == PARLEY_QUORUM_MAJORITY) s->kinds &= ~(1u << SWARM_RESTART);
+    s->seeds = 1 + rng_below(&s->rng, s->nodes < 4 ? s->nodes : 4);
+    s->spares = !swarm_chance(s, 4);
     swarm_draw_starts(s);
     struct parley_sim_options options = {
         .nodes = s->nodes,
         .seed = seed,
-        .seeds = 1 + rng_below(&s->rng, s->nodes < 4 ? s->nodes : 4),
+        .seeds = s->seeds,
         .start_us = s->start_us,
         .rate = swarm_chance(s, 2) ? 0.001 : 0,
         .step_us = swarm_between(s, 500, 30000),
