@@ -394,13 +394,19 @@ static void count_holders(struct parley_node *node)
     self->voters = a->held;
 }
 
-/* A DONE member whose verdict counts here; NONE if there is none. */
+/* A DONE member whose verdict counts here; NONE if there is none. Who joins or is late takes what
+ * the others decide, however many they are. */
 static int done_member(const struct parley_node *node)
 {
+    uint32_t voices = 0;
+    for (uint32_t i = 0; i < node->members_count; i++)
+        voices += agreement_waits_for(node, (int)i) ||
+                  (membership_is_live(node, (int)i) &&
+                   node->members[i].r.phase == PARLEY_PHASE_DONE);
     for (uint32_t i = 1; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
         if (r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&
-            2 * r->voters >= node->live && !same(r->digest, no_digest))
+            2 * r->voters >= voices && !same(r->digest, no_digest))
             return (int)i;
     }
     return NONE;

@@ -269,6 +269,7 @@ struct drift {
     uint32_t version;                  /* of the newest own sketch */
     uint32_t passed; /* own sketch versions in a row whose table was within tolerance */
     uint32_t judged; /* version of the sketch judged last */
+    uint64_t among;  /* a sum over those whom that was about */
     double value;    /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
