@@ -77,8 +77,10 @@ static void obey_stop(struct parley_node *node)
 {
     for (uint32_t i = 1; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
+        /* What an operator says holds for all, however few its node saw when it was cut off. */
+        bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
-                      2 * r->stop_live >= node->live;
+                      (asked || 2 * r->stop_live >= node->live);
         if (counts) {
             stop(node, (enum parley_stop)r->stop, r->stop_live);
             return;
@@ -99,6 +101,8 @@ static void reserve(struct parley_node *node)
     a->patience_us = PATIENCE_US;
     a->drift_before = node->live == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
+    for (uint32_t i = 0; i < node->members_count; i++)
+        node->members[i].counted = agreement_waits_for(node, (int)i);
 }
 
 /* A live member that joins may train already, by news on their way, or will soon say it is LATE. */
@@ -533,6 +537,38 @@ static void watch_progress(struct parley_node *node, bool verifying)
     if (idle) next_generation(node, self_of(node)->r.generation + 1, "nothing moved");
 }
 
+/* Back to SETTLE, to mix and propose anew; locks are kept. */
+static void rejoin(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
+    if (a->candidate != CANDIDATE_NONE && !idle) return;
+    if (idle) exchange_release(node, INITIATOR);
+    a->candidate = CANDIDATE_NONE;
+    a->since_us = node->now_us;
+    a->rejoined = true;
+    /* What this node held of its generation may be counted already: it speaks anew in the next. */
+    if (self_of(node)->r.generation) self_of(node)->r.generation++;
+    a->follows = false;
+    node->drift.passed = 0;
+    node_phase(node, PARLEY_PHASE_SETTLE);
+}
+
+/* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
+static bool somebody_is_back(const struct parley_node *node)
+{
+    const struct record *self = &node->members[0].r;
+    enum candidate_state candidate = node->agreement.candidate;
+    if (self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
+        (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD))
+        return false;
+    for (uint32_t i = 1; i < node->members_count; i++)
+        if (agreement_waits_for(node, (int)i) && !node->members[i].counted &&
+            node->members[i].r.phase <= PARLEY_PHASE_SETTLE)
+            return true;
+    return false;
+}
+
 static void decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -557,14 +593,20 @@ static void decide(struct parley_node *node)
             self->lock_voters = said.held;
             self->lock_generation = self->generation;
             memcpy(self->lock_digest, self->digest, sizeof self->lock_digest);
+            a->verify_since_us = 0;
             node_phase(node, PARLEY_PHASE_LOCKED);
         }
     }
     if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
-        listen(node).locked == listen(node).waited)
-        publish(node);
-    else
-        watch_progress(node, verifying);
+        listen(node).locked == listen(node).waited) {
+        /* Who locked may be gone since, and the others not know of it. */
+        if (may_decide(node)) {
+            publish(node);
+            return;
+        }
+        verifying = true;
+    }
+    watch_progress(node, verifying);
 }
 
 void agreement_late(struct parley_node *node)
@@ -572,21 +614,6 @@ void agreement_late(struct parley_node *node)
     node->agreement.progress_us = node->now_us;
     node->agreement.follows = false;
     node_phase(node, PARLEY_PHASE_LATE);
-}
-
-/* Back to SETTLE, to mix and propose anew; locks are kept. */
-static void rejoin(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
-    if (a->candidate != CANDIDATE_NONE && !idle) return;
-    if (idle) exchange_release(node, INITIATOR);
-    a->candidate = CANDIDATE_NONE;
-    a->since_us = node->now_us;
-    a->rejoined = true;
-    a->follows = false;
-    node->drift.passed = 0;
-    node_phase(node, PARLEY_PHASE_SETTLE);
 }
 
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
@@ -637,6 +664,8 @@ void agreement_advance(struct parley_node *node)
         wait_for_others(node);
     else if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
         settle(node);
+    else if (phase >= PARLEY_PHASE_PROPOSED && somebody_is_back(node))
+        rejoin(node);
     else if (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LOCKED)
         decide(node);
 }

@@ -18,7 +18,7 @@ enum { SWARM_NODES_MAX = 9, SWARM_AGREED_MAX = 64 };
 
 struct swarm_agreed {
     uint32_t node;
-    bool outsider; /* it was joining, or not there, when the first node was done */
+    bool outsider; /* it was joining, stopped or not there when the first node was done */
     uint8_t digest[PARLEY_DIGEST_BYTES];
 };
 
@@ -134,7 +134,7 @@ static inline void swarm_done(struct swarm *s, uint32_t node)
     parley_sim_view(s->sim, node, &mine);
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_view(s->sim, i, &other);
-        if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i];
+        if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i] || s->resume_us[i];
         if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
         done += s->up[i] && other.phase == PARLEY_PHASE_DONE && !parley_sim_finished(s->sim, i, 0);
         holders += other.phase >= PARLEY_PHASE_HELD && other.phase <= PARLEY_PHASE_DONE;
