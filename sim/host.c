@@ -114,6 +114,7 @@ void sim_host_stop(struct sim_host *host)
     if (host->node) parley_node_view(host->node, &host->last);
     if (host->counted) sim_truth_add(host->sim, host->vectors[0], -1);
     host->counted = false;
+    host->paused = false;
     host->state = SIM_HOST_OFF;
     host->epoch++;
     host->operations_count = 0;

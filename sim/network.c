@@ -131,8 +131,10 @@ static void syn(struct parley_sim *sim, struct sim_link *link)
     struct sim_host *from = dialer->host, *to = link->end[1].host;
     if (dialer->state != SIM_END_DIALING) return;
     if (sim_network_blocked(sim, from->index, to->index) ||
-        sim_network_blocked(sim, to->index, from->index))
+        sim_network_blocked(sim, to->index, from->index)) {
+        sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + SIM_SYN_AGAIN_US, 0);
         return;
+    }
     uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from);
     if (to->state != SIM_HOST_UP) {
         if (!to->silent) sim_end_closing(link, 0, PARLEY_CLOSED_REFUSED, back);

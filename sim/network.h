@@ -16,7 +16,8 @@
 
 enum {
     SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction, about what two sockets hold */
-    SIM_DIAL_TIMEOUT_US = 3000000
+    SIM_DIAL_TIMEOUT_US = 3000000,
+    SIM_SYN_AGAIN_US = 1000000
 };
 
 struct sim_message {

@@ -10,7 +10,7 @@
  *
  * Each node speaks for itself, in its member record, ordered by its own clock; what all have said
  * decides, so merging has no state of its own. A conflict of digests, or a while in which nothing
- * moved, starts the next generation; locks survive it. A view of less than half of whom it knows
+ * moved, starts the next generation; locks survive it. A view that is no majority of whom it knows
  * must find every missing member refusing a dial, or silent for long, before it locks.
  *
  * Decision: a member that dies just leaves the view, without a new generation. A digest it had
@@ -49,15 +49,24 @@ static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop
 
 void agreement_stop(struct parley_node *node, enum parley_stop cause)
 {
-    stop(node, cause, node->live);
+    struct training *t = &node->training;
+    if (phase_of(node) > PARLEY_PHASE_JOINING) {
+        stop(node, cause, node->live);
+    } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
+        t->stop = cause;
+        t->stop_us = node->now_us;
+        connection_hurry(node);
+    }
 }
 
 static void obey_stop(struct parley_node *node)
 {
     for (uint32_t i = 1; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
+        /* What an operator says holds for all, however few its node saw when it was cut off. */
+        bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
-                      2 * r->stop_live >= node->live;
+                      (asked || 2 * r->stop_live >= node->live);
         if (counts) {
             stop(node, (enum parley_stop)r->stop, r->stop_live);
             return;
@@ -78,6 +87,8 @@ static void reserve(struct parley_node *node)
     a->patience_us = PATIENCE_US;
     a->drift_before = node->live == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
+    for (uint32_t i = 0; i < node->members_count; i++)
+        node->members[i].counted = agreement_waits_for(node, (int)i);
 }
 
 static void settle(struct parley_node *node)
@@ -143,7 +154,7 @@ static bool may_decide(struct parley_node *node)
             agreement_waits_for(node, (int)i) || (node->members[i].r.phase == PARLEY_PHASE_DONE &&
                                                   node->members[i].r.state != PARLEY_MEMBER_DEAD);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
-    if (2 * here >= membership_known(node)) return true;
+    if (2 * here > membership_known(node)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         for (uint32_t i = 1; i < node->members_count; i++) {
@@ -395,6 +406,38 @@ static void watch_progress(struct parley_node *node, bool verifying)
     if (idle) next_generation(node, self_of(node)->r.generation + 1, "nothing moved");
 }
 
+/* Back to SETTLE, to mix and propose anew; locks are kept. */
+static void rejoin(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
+    if (a->candidate != CANDIDATE_NONE && !idle) return;
+    if (idle) exchange_release(node, INITIATOR);
+    a->candidate = CANDIDATE_NONE;
+    a->since_us = node->now_us;
+    a->rejoined = true;
+    /* What this node held of its generation may be counted already: it speaks anew in the next. */
+    if (self_of(node)->r.generation) self_of(node)->r.generation++;
+    a->follows = false;
+    node->drift.passed = 0;
+    node_phase(node, PARLEY_PHASE_SETTLE);
+}
+
+/* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
+static bool somebody_is_back(const struct parley_node *node)
+{
+    const struct record *self = &node->members[0].r;
+    enum candidate_state candidate = node->agreement.candidate;
+    if (self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
+        (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD))
+        return false;
+    for (uint32_t i = 1; i < node->members_count; i++)
+        if (agreement_waits_for(node, (int)i) && !node->members[i].counted &&
+            node->members[i].r.phase <= PARLEY_PHASE_SETTLE)
+            return true;
+    return false;
+}
+
 static void decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -419,14 +462,20 @@ static void decide(struct parley_node *node)
             self->lock_voters = said.held;
             self->lock_generation = self->generation;
             memcpy(self->lock_digest, self->digest, sizeof self->lock_digest);
+            a->verify_since_us = 0;
             node_phase(node, PARLEY_PHASE_LOCKED);
         }
     }
     if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
-        said_listen(node).locked == said_listen(node).waited)
-        publish(node);
-    else
-        watch_progress(node, verifying);
+        said_listen(node).locked == said_listen(node).waited) {
+        /* Who locked may be gone since, and the others not know of it. */
+        if (may_decide(node)) {
+            publish(node);
+            return;
+        }
+        verifying = true;
+    }
+    watch_progress(node, verifying);
 }
 
 void agreement_late(struct parley_node *node)
@@ -434,21 +483,6 @@ void agreement_late(struct parley_node *node)
     node->agreement.progress_us = node->now_us;
     node->agreement.follows = false;
     node_phase(node, PARLEY_PHASE_LATE);
-}
-
-/* Back to SETTLE, to mix and propose anew; locks are kept. */
-static void rejoin(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
-    if (a->candidate != CANDIDATE_NONE && !idle) return;
-    if (idle) exchange_release(node, INITIATOR);
-    a->candidate = CANDIDATE_NONE;
-    a->since_us = node->now_us;
-    a->rejoined = true;
-    a->follows = false;
-    node->drift.passed = 0;
-    node_phase(node, PARLEY_PHASE_SETTLE);
 }
 
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
@@ -499,6 +533,8 @@ void agreement_advance(struct parley_node *node)
         wait_for_others(node);
     else if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
         settle(node);
+    else if (phase >= PARLEY_PHASE_PROPOSED && somebody_is_back(node))
+        rejoin(node);
     else if (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LOCKED)
         decide(node);
 }

@@ -323,16 +323,12 @@ static void name_check_begin(struct parley_node *node, struct conn *conn, int me
     *check = (struct name_check){.conn = conn->id,
                                  .member = member,
                                  .until_us = node->now_us + NAME_CHECK_US,
+                                 .sequence = ++node->probe_sequence,
                                  .active = true,
                                  .hello = *hello};
     node->members[member].refused = false;
     node->members[member].redial_us = 0;
-    struct conn *link = connection_want(node, member);
-    if (link) {
-        check->heard_before_us = link->heard_us;
-        struct message_probe ping = {.boot = node->members[member].r.boot};
-        connection_send(node, link, WIRE_PING, &ping);
-    }
+    connection_want(node, member);
 }
 
 static void admit(struct parley_node *node, struct conn *conn, struct message_hello *hello)
@@ -350,13 +346,18 @@ static void name_check_timers(struct parley_node *node)
     struct conn *link = connection_of(node, check->member);
     bool gone = owner->refused || !membership_is_live(node, check->member) ||
                 node->now_us >= check->until_us;
-    bool answered = link && link->heard_us > check->heard_before_us;
-    if (!conn || conn->state != CONN_PENDING || (!gone && !answered)) {
+    /* Only an answer tells: other bytes may have been under way when it died. */
+    if (link && check->pinged != link->id) {
+        struct message_probe ping = {check->sequence, owner->r.boot};
+        connection_send(node, link, WIRE_PING, &ping);
+        check->pinged = link->id;
+    }
+    if (!conn || conn->state != CONN_PENDING || (!gone && !check->answered)) {
         if (!conn || conn->state != CONN_PENDING) check->active = false;
         return;
     }
     check->active = false;
-    if (answered) {
+    if (check->answered) {
         char text[MESSAGE_TEXT_SIZE];
         snprintf(text, sizeof text,
                  "the name %s is taken by the live node at %s; choose another "
@@ -448,13 +449,18 @@ bool connection_alone(const struct parley_node *node)
     return true;
 }
 
-void connection_start(struct parley_node *node)
+void connection_hurry(struct parley_node *node)
 {
     for (uint32_t i = 0; i < node->seeds_count; i++) {
         node->seeds[i].backoff_us = node->config.redial_min_us;
         node->seeds[i].next_us = node->now_us;
     }
     node->next_seed_us = node->now_us;
+}
+
+void connection_start(struct parley_node *node)
+{
+    connection_hurry(node);
     node->deadline_us = node->now_us;
     connection_timers(node);
 }

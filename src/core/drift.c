@@ -147,6 +147,16 @@ static void measure_own(struct parley_node *node)
     membership_changed(node, true);
 }
 
+/* Who is waited for has changed: what was found of the others says nothing of all. */
+static void watch_members(struct parley_node *node)
+{
+    uint64_t among = 0;
+    for (uint32_t i = 0; i < node->members_count; i++)
+        if (agreement_waits_for(node, (int)i)) among += rng_mix(node->members[i].r.boot);
+    if (among != node->drift.among) node->drift.passed = 0;
+    node->drift.among = among;
+}
+
 /* What all say of themselves, taken together; false if somebody has said nothing yet. */
 static bool judge(struct parley_node *node, double *rms, double *largest)
 {
@@ -196,6 +206,7 @@ bool drift_advance(struct parley_node *node)
     struct slot *slot = &node->exchange.slots[INITIATOR];
     if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving || node->training.diverged)
         return false;
+    watch_members(node);
     measure(node);
     if (drift->sketching) return true;
     bool due = drift->version == 0 || drift->mixed >= MIXED_PER_SKETCH;

@@ -133,6 +133,8 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
             node->next_suspicion_us = m->suspect_until_us;
         /* A frame can bring many suspects: they are dialled as far as there is room. */
         if (member != 0 && out_room(node)) connection_want(node, member);
+        if (node->now_us + node->config.redial_min_us < node->next_redial_us)
+            node->next_redial_us = node->now_us + node->config.redial_min_us;
     }
     if (state == PARLEY_MEMBER_ALIVE) m->refused = false;
     if (state == PARLEY_MEMBER_LEFT) exchange_forget(node, m->r.boot);
@@ -408,6 +410,9 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
         ping(node, target, favour->sequence);
         return;
     }
+    if (node->name_check.active && message->sequence == node->name_check.sequence &&
+        message->boot == node->members[node->name_check.member].r.boot)
+        node->name_check.answered = true;
     if (node->probe.member != NONE && message->sequence == node->probe.sequence &&
         message->boot == node->members[node->probe.member].r.boot) {
         probe_success(node);
@@ -477,13 +482,19 @@ static void suspicion_timers(struct parley_node *node)
     }
 }
 
-/* The dead are dialled now and then: that is how a healed partition finds together. */
+/* The dead are dialled now and then: that is how a healed partition finds together. A suspect has
+ * little time left: it is dialled as soon as may be. */
 static void redial_timers(struct parley_node *node)
 {
     if (node->now_us < node->next_redial_us) return;
     node->next_redial_us = NEVER;
     for (uint32_t i = 1; i < node->members_count; i++) {
         struct member *m = &node->members[i];
+        if (m->r.state == PARLEY_MEMBER_SUSPECT && m->link == NONE) {
+            if (out_room(node)) connection_want(node, (int)i);
+            uint64_t at_us = node->now_us + node->config.redial_min_us;
+            if (at_us < node->next_redial_us) node->next_redial_us = at_us;
+        }
         if (m->r.state != PARLEY_MEMBER_DEAD) continue;
         if (node->now_us >= m->redial_us && out_room(node)) {
             if (!node->leaving) connection_want(node, (int)i);

@@ -111,13 +111,19 @@ uint64_t said_fingerprint(const struct parley_node *node)
     return hash_of_all;
 }
 
-/* A DONE member whose verdict counts here; NONE if there is none. */
+/* A DONE member whose verdict counts here. Who joins or is late takes what the others decide,
+ * however many they are. */
 int said_done(const struct parley_node *node)
 {
+    uint32_t voices = 0;
+    for (uint32_t i = 0; i < node->members_count; i++)
+        voices +=
+            agreement_waits_for(node, (int)i) ||
+            (membership_is_live(node, (int)i) && node->members[i].r.phase == PARLEY_PHASE_DONE);
     for (uint32_t i = 1; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
         if (r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&
-            2 * r->voters >= node->live && !said_same(r->digest, no_digest))
+            2 * r->voters >= voices && !said_same(r->digest, no_digest))
             return (int)i;
     }
     return NONE;

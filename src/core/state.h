@@ -74,8 +74,9 @@ struct name_check {
     uint32_t conn;     /* the newcomer's */
     int member;        /* who had the name */
     uint64_t until_us; /* silent until then: replaced */
-    uint64_t heard_before_us;
-    bool active;
+    uint32_t sequence; /* of the ping to that one */
+    uint32_t pinged;   /* the connection it went out on; 0: none yet */
+    bool active, answered;
     struct message_hello hello;
 };
 
@@ -90,6 +91,7 @@ struct member {
     uint64_t dead_since_us;
     uint64_t redial_us;        /* a dead member's address is tried again then */
     uint64_t busy_us;          /* it said BUSY: not before then */
+    bool counted;              /* this node's proposal has settled with it */
     bool refused;              /* its address refused a dial since it was last alive */
     bool reported;             /* ALIVE was told to the driver */
     int link;                  /* index of its LIVE connection; NONE */
@@ -268,6 +270,7 @@ struct drift {
     uint32_t version;                  /* of the newest own sketch */
     uint32_t passed; /* own sketch versions in a row whose table was within tolerance */
     uint32_t judged; /* version of the sketch judged last */
+    uint64_t among;  /* a sum over those whom that was about */
     double value;    /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
@@ -334,6 +337,8 @@ struct training {
     bool started;
     uint32_t diverged;  /* not 0: the model is no longer finite */
     uint32_t recovered; /* times another's was taken for that */
+    enum parley_stop stop; /* asked for while JOINING: obeyed once in */
+    uint64_t stop_us;
 };
 
 struct parley_node {
@@ -429,6 +434,8 @@ void connection_reject(struct parley_node *node, struct conn *conn, struct messa
 void connection_foreign(struct parley_node *node, struct conn *conn, uint8_t version);
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye);
 void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count);
+/* All seeds are dialled now, whatever their back-off. */
+void connection_hurry(struct parley_node *node);
 void connection_timers(struct parley_node *node);
 uint64_t connection_deadline(const struct parley_node *node);
 /* The LIVE connection of a member; NULL if there is none. */

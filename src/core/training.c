@@ -2,6 +2,7 @@
  *
  *   JOINING  until the cluster is met and, if it is further than an exchange may be old, its state
  *            taken over; a node alone in its peer list starts by itself
+ *            (told to stop, it does so once it is in; if nobody is met for a while, it ends)
  *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
  *            closely and the schedule follows the progress of the whole cluster
  *
@@ -11,7 +12,14 @@
 
 #include "core/state.h"
 
-enum { GRANT_US = 20000, GRANT_MIN = 2, GRANT_MAX = 64, DIVERGED_MAX = 3, IDLE_MIX_US = 1000 };
+enum {
+    GRANT_US = 20000,
+    GRANT_MIN = 2,
+    GRANT_MAX = 64,
+    DIVERGED_MAX = 3,
+    IDLE_MIX_US = 1000,
+    MEET_US = 10000000
+};
 
 uint64_t training_samples(const struct parley_node *node)
 {
@@ -59,6 +67,7 @@ static void begin(struct parley_node *node)
     t->start_us = t->stepped_us = node->now_us;
     node->exchange.next_version = t->version + node->config.mix_every;
     node_phase(node, PARLEY_PHASE_TRAIN);
+    if (t->stop != PARLEY_STOP_NONE) agreement_stop(node, t->stop);
 }
 
 static void take_state(struct parley_node *node)
@@ -74,8 +83,14 @@ static void take_state(struct parley_node *node)
 static void join(struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
+    const struct training *t = &node->training;
     bool met = node->contacted && node->met_all;
-    if (!met && !(connection_alone(node) && (node->live == 1 || node->contacted))) return;
+    if (!met && !(connection_alone(node) && (node->live == 1 || node->contacted))) {
+        if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
+        out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
+        out_finish(node, PARLEY_ENO_SEED);
+        return;
+    }
     uint32_t training = 0, ending = 0;
     uint64_t furthest = 0;
     for (uint32_t i = 1; i < node->members_count; i++) {
@@ -91,7 +106,8 @@ static void join(struct parley_node *node)
     }
     if (training > 0 && furthest > c->age_steps_max)
         take_state(node);
-    else if (node->fetch.state == FETCH_IDLE && (training > 0 || node->live > c->min_peers))
+    else if (node->fetch.state == FETCH_IDLE &&
+             (training > 0 || node->live > c->min_peers || t->stop))
         begin(node);
 }
 
@@ -250,6 +266,8 @@ uint64_t training_deadline(const struct parley_node *node)
     const struct training *t = &node->training;
     uint64_t at = NEVER;
     if (node->leaving) return node->now_us + IDLE_MIX_US * 10;
+    if (phase_of(node) == PARLEY_PHASE_JOINING && t->stop && t->stop_us + MEET_US > node->now_us)
+        return t->stop_us + MEET_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged)
         at = t->start_us + node->config.time_budget_us;
     return at;
