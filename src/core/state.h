@@ -538,7 +538,7 @@ void drift_sketches(struct parley_node *node, const struct message_sketches *mes
 bool drift_advance(struct parley_node *node);
 uint64_t drift_deadline(const struct parley_node *node);
 void drift_pump(struct parley_node *node, struct conn *conn);
-bool drift_settled(const struct parley_node *node); /* within tolerance in two fresh tables */
+bool drift_settled(struct parley_node *node); /* within tolerance in two fresh tables */
 
 /* ---- fetch.c --------------------------------------------------------------------------------- */
 
