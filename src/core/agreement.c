@@ -10,7 +10,7 @@
  *
  * Each node speaks for itself, in its member record, ordered by its own clock; what all have said
  * decides, so merging has no state of its own. A conflict of digests, or a while in which nothing
- * moved, starts the next generation; locks survive it. A view of less than half of whom it knows
+ * moved, starts the next generation; locks survive it. A view of half or less of whom it knows
  * must find every missing member refusing a dial, or silent for long, before it locks.
  *
  * Decision: a member that dies just leaves the view, without a new generation. A digest it had
@@ -267,7 +267,7 @@ static bool may_decide(struct parley_node *node)
             agreement_waits_for(node, (int)i) || (node->members[i].r.phase == PARLEY_PHASE_DONE &&
                                                   node->members[i].r.state != PARLEY_MEMBER_DEAD);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
-    if (2 * here >= membership_known(node)) return true;
+    if (2 * here > membership_known(node)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         for (uint32_t i = 1; i < node->members_count; i++) {

@@ -137,7 +137,7 @@ static inline void swarm_done(struct swarm *s, uint32_t node)
         if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i] || s->resume_us[i];
         if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
         done += s->up[i] && other.phase == PARLEY_PHASE_DONE && !parley_sim_finished(s->sim, i, 0);
-        holders += other.phase >= PARLEY_PHASE_HELD && other.phase <= PARLEY_PHASE_DONE;
+        holders += other.phase >= PARLEY_PHASE_HELD; /* or it has left since */
     }
     if (mine.held > mine.known) swarm_fail(s, "more hold it than are known", node);
     if (mine.held > holders && s->restarted == 0)
@@ -200,7 +200,7 @@ static inline void swarm_start(struct swarm *s, uint32_t node)
 static inline void swarm_kill(struct swarm *s, uint32_t node)
 {
     if (!s->up[node] || parley_sim_finished(s->sim, node, NULL)) return;
-    if (s->start_us[node] != PARLEY_SIM_NEVER && parley_sim_now(s->sim) < s->start_us[node]) return;
+    if (s->start_us[node] != PARLEY_SIM_NEVER && parley_sim_now(s->sim) <= s->start_us[node]) return;
     parley_sim_kill(s->sim, node, swarm_chance(s, 2));
     s->up[node] = false;
     s->lossy = true;
@@ -235,6 +235,7 @@ static inline void swarm_act(struct swarm *s)
     bool ends = act <= SWARM_PAUSE || act == SWARM_LEAVE;
     if (ends && s->spares && a < s->seeds) return;
     if (!(s->kinds & 1u << act)) return;
+    if (s->trace) fprintf(stderr, "%.3fs act %u on n%u\n", (double)parley_sim_now(s->sim) / 1e6, act, a);
     switch ((enum swarm_act)act) {
     case SWARM_KILL:
         if (2 * s->killed < s->nodes) swarm_kill(s, a);
