@@ -190,8 +190,9 @@ static void measure(struct parley_node *node)
     drift->passed = largest <= node->config.tolerance ? drift->passed + 1 : 0;
 }
 
-bool drift_settled(const struct parley_node *node)
+bool drift_settled(struct parley_node *node)
 {
+    watch_members(node);
     uint32_t others = 0; /* who joins or is late does not mix: there may be live peers and no one */
     for (uint32_t i = 1; i < node->members_count; i++)
         others += agreement_waits_for(node, (int)i);

@@ -335,8 +335,8 @@ struct training {
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
     bool started;
-    uint32_t diverged;  /* not 0: the model is no longer finite */
-    uint32_t recovered; /* times another's was taken for that */
+    uint32_t diverged;     /* not 0: the model is no longer finite */
+    uint32_t recovered;    /* times another's was taken for that */
     enum parley_stop stop; /* asked for while JOINING: obeyed once in */
     uint64_t stop_us;
 };
@@ -542,7 +542,7 @@ void drift_sketches(struct parley_node *node, const struct message_sketches *mes
 bool drift_advance(struct parley_node *node);
 uint64_t drift_deadline(const struct parley_node *node);
 void drift_pump(struct parley_node *node, struct conn *conn);
-bool drift_settled(const struct parley_node *node); /* within tolerance in two fresh tables */
+bool drift_settled(struct parley_node *node); /* within tolerance in two fresh tables */
 
 /* ---- fetch.c --------------------------------------------------------------------------------- */
 
