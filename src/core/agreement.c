@@ -404,9 +404,9 @@ static int done_member(const struct parley_node *node)
 {
     uint32_t voices = 0;
     for (uint32_t i = 0; i < node->members_count; i++)
-        voices += agreement_waits_for(node, (int)i) ||
-                  (membership_is_live(node, (int)i) &&
-                   node->members[i].r.phase == PARLEY_PHASE_DONE);
+        voices +=
+            agreement_waits_for(node, (int)i) ||
+            (membership_is_live(node, (int)i) && node->members[i].r.phase == PARLEY_PHASE_DONE);
     for (uint32_t i = 1; i < node->members_count; i++) {
         const struct record *r = &node->members[i].r;
         if (r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&

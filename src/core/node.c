@@ -351,7 +351,8 @@ void node_phase(struct parley_node *node, enum parley_phase phase)
         [PARLEY_PHASE_STOP] = TO(SETTLE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_SETTLE] = TO(PROPOSED) | TO(HELD) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_PROPOSED] = TO(SETTLE) | TO(HELD) | TO(LATE) | TO(LEFT),
-        [PARLEY_PHASE_HELD] = TO(SETTLE) | TO(PROPOSED) | TO(LOCKED) | TO(DONE) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_HELD] =
+            TO(SETTLE) | TO(PROPOSED) | TO(LOCKED) | TO(DONE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_LOCKED] = TO(PROPOSED) | TO(HELD) | TO(DONE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_DONE] = TO(LEFT),
         [PARLEY_PHASE_LATE] = TO(SETTLE) | TO(DONE) | TO(LEFT),

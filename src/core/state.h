@@ -335,8 +335,8 @@ struct training {
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
     bool started;
-    uint32_t diverged;  /* not 0: the model is no longer finite */
-    uint32_t recovered; /* times another's was taken for that */
+    uint32_t diverged;     /* not 0: the model is no longer finite */
+    uint32_t recovered;    /* times another's was taken for that */
     enum parley_stop stop; /* asked for while JOINING: obeyed once in */
     uint64_t stop_us;
 };

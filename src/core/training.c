@@ -12,7 +12,14 @@
 
 #include "core/state.h"
 
-enum { GRANT_US = 20000, GRANT_MIN = 2, GRANT_MAX = 64, DIVERGED_MAX = 3, IDLE_MIX_US = 1000, MEET_US = 10000000 };
+enum {
+    GRANT_US = 20000,
+    GRANT_MIN = 2,
+    GRANT_MAX = 64,
+    DIVERGED_MAX = 3,
+    IDLE_MIX_US = 1000,
+    MEET_US = 10000000
+};
 
 uint64_t training_samples(const struct parley_node *node)
 {
@@ -99,7 +106,8 @@ static void join(struct parley_node *node)
     }
     if (training > 0 && furthest > c->age_steps_max)
         take_state(node);
-    else if (node->fetch.state == FETCH_IDLE && (training > 0 || node->live > c->min_peers || t->stop))
+    else if (node->fetch.state == FETCH_IDLE &&
+             (training > 0 || node->live > c->min_peers || t->stop))
         begin(node);
 }
 

@@ -38,7 +38,7 @@ struct swarm {
     uint64_t heal_us;                    /* 0: no link is cut */
     uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
     uint32_t kinds;                      /* set of the acts that this seed allows */
-    bool spares; /* seeds are neither killed nor paused, and do not leave */
+    bool spares;                         /* seeds are neither killed nor paused, and do not leave */
     bool excludes, lossy, late, stopped;
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];
@@ -200,7 +200,8 @@ static inline void swarm_start(struct swarm *s, uint32_t node)
 static inline void swarm_kill(struct swarm *s, uint32_t node)
 {
     if (!s->up[node] || parley_sim_finished(s->sim, node, NULL)) return;
-    if (s->start_us[node] != PARLEY_SIM_NEVER && parley_sim_now(s->sim) <= s->start_us[node]) return;
+    if (s->start_us[node] != PARLEY_SIM_NEVER && parley_sim_now(s->sim) <= s->start_us[node])
+        return;
     parley_sim_kill(s->sim, node, swarm_chance(s, 2));
     s->up[node] = false;
     s->lossy = true;
@@ -235,7 +236,8 @@ static inline void swarm_act(struct swarm *s)
     bool ends = act <= SWARM_PAUSE || act == SWARM_LEAVE;
     if (ends && s->spares && a < s->seeds) return;
     if (!(s->kinds & 1u << act)) return;
-    if (s->trace) fprintf(stderr, "%.3fs act %u on n%u\n", (double)parley_sim_now(s->sim) / 1e6, act, a);
+    if (s->trace)
+        fprintf(stderr, "%.3fs act %u on n%u\n", (double)parley_sim_now(s->sim) / 1e6, act, a);
     switch ((enum swarm_act)act) {
     case SWARM_KILL:
         if (2 * s->killed < s->nodes) swarm_kill(s, a);
@@ -308,8 +310,8 @@ static inline void swarm_draw(struct swarm *s, uint64_t seed)
     uint32_t peers = s->nodes - 1;
     s->min_peers = swarm_chance(s, 3) ? 0 : swarm_chance(s, 3) ? peers / 2 : peers;
     s->mix_every = swarm_chance(s, 2) ? 1 : 1 + rng_below(&s->rng, 50);
-    s->topology = swarm_chance(s, 2) ? PARLEY_TOPOLOGY_COMPLETE
-                                     : (enum parley_topology)rng_below(&s->rng, 4);
+    s->topology =
+        swarm_chance(s, 2) ? PARLEY_TOPOLOGY_COMPLETE : (enum parley_topology)rng_below(&s->rng, 4);
     s->quorum = swarm_chance(s, 5) ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;
     s->tolerance = pow(10, -2 - 4 * rng_unit(&s->rng));
     uint32_t budget = rng_below(&s->rng, 5);
@@ -331,8 +333,8 @@ static inline void swarm_draw(struct swarm *s, uint64_t seed)
         .rate = swarm_chance(s, 2) ? 0.001 : 0,
         .step_us = swarm_between(s, 500, 30000),
         .operation_us = swarm_chance(s, 4) ? swarm_between(s, 1000, 500000) : 0,
-        .latency_us = swarm_chance(s, 4) ? swarm_between(s, 5000, 100000)
-                                         : swarm_between(s, 1, 2000),
+        .latency_us =
+            swarm_chance(s, 4) ? swarm_between(s, 5000, 100000) : swarm_between(s, 1, 2000),
         .bandwidth_bytes = swarm_chance(s, 3) ? swarm_between(s, 1000000, 20000000) : 0,
         .configure = swarm_configure,
         .arg = s};
