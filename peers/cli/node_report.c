@@ -48,6 +48,10 @@ int node_report_init(struct node *node)
     const char *path = node->settings->json, *control = getenv(CONTROL_VARIABLE);
     node->start_us = control ? strtoull(control, NULL, 10) : say_now_us();
     node->controlled = control != NULL;
+    /* A process group of its own: a terminal's Ctrl-C is for `run` only. No session of its own, as
+     * Linux then gives each node a share of the processor apart, and trainers that take turns by
+     * sched_yield() (peers/handoff.c) would not see each other. */
+    if (control) setpgid(0, 0);
     unsetenv(CONTROL_VARIABLE);
     node->told_us = node->start_us;
     if (uv_mutex_init(&node->error_lock)) return PARLEY_EFAIL;

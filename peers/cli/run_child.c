@@ -345,7 +345,6 @@ int child_start(struct child *child, bool again)
         .file = run->executable,
         .args = arguments,
         .env = environment,
-        .flags = UV_PROCESS_DETACHED, /* a process group of its own: Ctrl-C is for us only */
         .stdio_count = 3,
         .stdio = stdio,
     };
