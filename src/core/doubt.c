@@ -140,7 +140,6 @@ void doubt_done(struct parley_node *node, int index, bool ok)
     struct conn *conn = connection_of(node, doubt->member);
     doubt->active = false;
     node->exchange.added++;
-    node->members[doubt->member].applied_sequence = doubt->sequence;
     exchange_applied(node, doubt->member, doubt->divisor, doubt->mass);
     if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
 }

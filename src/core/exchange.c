@@ -163,7 +163,6 @@ static void added(struct parley_node *node, struct slot *slot)
     exchange_applied(node, slot->peer, slot->divisor, slot->mass);
     drift_pair(node, slot->norm_sq, slot->own_norm_sq);
     if (slot->role == RESPONDER) {
-        node->members[slot->peer].applied_sequence = slot->sequence;
         struct message_exchange message = {.sequence = slot->sequence};
         struct conn *conn = connection_of(node, slot->peer);
         if (conn) connection_send(node, conn, WIRE_APPLIED, &message);

@@ -18,7 +18,6 @@ static void failed(struct parley_node *node)
     flow_forget(node, &fetch->in);
     fetch->state = FETCH_IDLE;
     fetch->retry_us = node->now_us + RETRY_US;
-    fetch->tries++;
     if (fetch->by_digest)
         agreement_fetch_failed(node);
     else

@@ -223,7 +223,7 @@ void offer_commit(struct parley_node *node, struct slot *slot)
     }
     struct commit *commit = offer_commit_of(node, 0);
     assert(commit); /* a place was free when the offer went out, and there is one offer at a time */
-    *commit = (struct commit){node->members[slot->peer].r.boot, slot->sequence, node->now_us};
+    *commit = (struct commit){node->members[slot->peer].r.boot, slot->sequence};
     node->ledger.committed++;
     struct message_exchange message = {.sequence = slot->sequence};
     slot_send(node, slot->conn, WIRE_COMMIT, &message);

@@ -17,7 +17,6 @@ static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_STALLED] = "no progress",
     [EXCHANGE_LOST] = "the connection is gone",
     [EXCHANGE_ASKED] = "the responder asked before the decision",
-    [EXCHANGE_SUM] = "a checksum was wrong",
     [EXCHANGE_STATES_DIFFER] = "the other side knows of no such exchange",
 };
 

@@ -89,13 +89,11 @@ struct member {
     uint64_t confirmers[3];
     uint32_t confirmations;
     uint64_t dead_since_us;
-    uint64_t redial_us;        /* a dead member's address is tried again then */
-    uint64_t busy_us;          /* it said BUSY: not before then */
-    bool counted;              /* this node's proposal has settled with it */
-    bool refused;              /* its address refused a dial since it was last alive */
-    bool reported;             /* ALIVE was told to the driver */
-    int link;                  /* index of its LIVE connection; NONE */
-    uint32_t applied_sequence; /* as responder: newest of its exchanges that is in x */
+    uint64_t redial_us; /* a dead member's address is tried again then */
+    uint64_t busy_us;   /* it said BUSY: not before then */
+    bool counted;       /* this node's proposal has settled with it */
+    bool refused;       /* its address refused a dial since it was last alive */
+    int link;           /* index of its LIVE connection; NONE */
     uint64_t applied;
     double mass, mass_abs;
 };
@@ -194,7 +192,6 @@ enum exchange_reason {
     EXCHANGE_STALLED,
     EXCHANGE_LOST,
     EXCHANGE_ASKED,
-    EXCHANGE_SUM,
     EXCHANGE_STATES_DIFFER,
     EXCHANGE_REASONS
 };
@@ -235,7 +232,6 @@ struct doubt {
 struct commit {
     uint64_t responder; /* boot; 0: free */
     uint32_t sequence;
-    uint64_t since_us;
 };
 
 struct exchange {
@@ -288,7 +284,6 @@ struct fetch {
     uint8_t digest[PARLEY_DIGEST_BYTES];
     uint64_t version;
     uint64_t progress_us, retry_us;
-    uint32_t tries;
     struct inflow in;
     /* Serving a joiner: the responder's slot is reserved until its state has been streamed. */
     bool serving;
@@ -323,9 +318,8 @@ struct agreement {
     double drift_before;
     uint32_t held, known;
     uint64_t done_us;
-    bool follows;        /* while LATE: another LATE node went back to SETTLE */
-    bool rejoined;       /* this node has done so */
-    uint64_t adopt_boot; /* the DONE member whose model is adopted; 0: none */
+    bool follows;  /* while LATE: another LATE node went back to SETTLE */
+    bool rejoined; /* this node has done so */
 };
 
 struct training {
