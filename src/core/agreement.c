@@ -38,7 +38,7 @@ enum {
 
 static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop_live)
 {
-    struct record *self = &self_of(node)->r;
+    struct record *self = self_of(node);
     if (self->phase > PARLEY_PHASE_TRAIN) return;
     self->stop = cause;
     self->stop_live = stop_live;
@@ -51,7 +51,7 @@ void agreement_stop(struct parley_node *node, enum parley_stop cause)
 {
     struct training *t = &node->training;
     if (phase_of(node) > PARLEY_PHASE_JOINING) {
-        stop(node, cause, node->live);
+        stop(node, cause, live_of(node));
     } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
         t->stop = cause;
         t->stop_us = node->now_us;
@@ -61,12 +61,13 @@ void agreement_stop(struct parley_node *node, enum parley_stop cause)
 
 static void obey_stop(struct parley_node *node)
 {
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
+    if (node->roster->counts[ROSTER_STOPPED] == 0) return;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
         /* What an operator says holds for all, however few its node saw when it was cut off. */
         bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
-                      (asked || 2 * r->stop_live >= node->live);
+                      (asked || 2 * r->stop_live >= live_of(node));
         if (counts) {
             stop(node, (enum parley_stop)r->stop, r->stop_live);
             return;
@@ -85,9 +86,9 @@ static void reserve(struct parley_node *node)
     a->other = slot->theirs;
     a->since_us = a->progress_us = node->now_us;
     a->patience_us = PATIENCE_US;
-    a->drift_before = node->live == 1 ? 0 : node->drift.value;
+    a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
-    for (uint32_t i = 0; i < node->members_count; i++)
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++)
         node->members[i].counted = agreement_waits_for(node, (int)i);
 }
 
@@ -108,7 +109,7 @@ static void settle(struct parley_node *node)
                 node->config.tolerance);
     reserve(node);
     /* Who has not measured itself against others does not win against those who have. */
-    a->score = self_of(node)->r.measured ? sqrt(self_of(node)->r.distance_sq) : DBL_MAX;
+    a->score = self_of(node)->measured ? sqrt(self_of(node)->distance_sq) : DBL_MAX;
     a->candidate = CANDIDATE_TAKING;
     out_vector(node, PARLEY_UPDATE_TAKE, OP_CANDIDATE_TAKE, NONE, a->buffer);
 }
@@ -122,7 +123,7 @@ static void hash(struct parley_node *node, enum op_kind kind, uint32_t buffer)
 static void propose(struct parley_node *node, uint32_t generation)
 {
     struct agreement *a = &node->agreement;
-    struct record *self = &self_of(node)->r;
+    struct record *self = self_of(node);
     self->generation = generation;
     self->score = a->score;
     memcpy(self->digest, a->own, sizeof self->digest);
@@ -148,29 +149,21 @@ static void next_generation(struct parley_node *node, uint32_t generation, const
 static bool may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    uint32_t here = 0;
-    for (uint32_t i = 0; i < node->members_count; i++)
-        here +=
-            agreement_waits_for(node, (int)i) || (node->members[i].r.phase == PARLEY_PHASE_DONE &&
-                                                  node->members[i].r.state != PARLEY_MEMBER_DEAD);
+    uint32_t here = node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
-    if (2 * here > membership_known(node)) return true;
+    if (2 * here > roster_known(node->roster)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
-        for (uint32_t i = 1; i < node->members_count; i++) {
-            if (node->members[i].r.state != PARLEY_MEMBER_DEAD) continue;
-            node->members[i].refused = false;
-            node->members[i].redial_us = 0;
-        }
+        for (uint32_t i = 0; i < node->roster->count; i++)
+            if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
         out_log(node, PARLEY_LOG_WARN,
                 "only %u of %u known nodes are here: dialling the missing "
                 "before deciding without them",
-                here, membership_known(node));
+                here, roster_known(node->roster));
     }
     bool all_gone = !said_joining(node);
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct member *m = &node->members[i];
-        if (m->r.state != PARLEY_MEMBER_DEAD || m->refused) continue;
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
+        if (record_of(node, i)->state != PARLEY_MEMBER_DEAD || node->members[i].refused) continue;
         all_gone = false;
         if (out_room(node)) connection_want(node, (int)i);
     }
@@ -189,7 +182,7 @@ static void write_candidate(struct parley_node *node)
 static void hold(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    struct record *self = &self_of(node)->r;
+    struct record *self = self_of(node);
     a->candidate = CANDIDATE_HELD;
     memcpy(self->digest, a->own, sizeof self->digest);
     self->score = a->score;
@@ -206,10 +199,10 @@ static bool obtain(struct parley_node *node, const uint8_t *digest)
     if (node->now_us < node->fetch.retry_us) return true;
     int holder = said_holder(node, digest);
     if (holder == NONE) return false;
-    for (int i = 0; i < OUTFLOWS_MAX && holder != 0; i++) /* somebody still reads that buffer */
+    for (int i = 0; i < OUTFLOWS_MAX && holder != node->self; i++) /* somebody still reads that buffer */
         if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
     memcpy(a->pick, digest, sizeof a->pick);
-    if (holder == 0) {
+    if (holder == node->self) {
         if (a->is_written && said_same(a->written, digest))
             hold(node);
         else
@@ -237,7 +230,7 @@ static void checked(struct parley_node *node, const uint8_t *digest)
     struct agreement *a = &node->agreement;
     if (!said_same(digest, a->pick)) {
         out_log(node, PARLEY_LOG_WARN, "%s sent a model of another digest than it announced",
-                node->members[node->fetch.member].r.name);
+                record_of(node, node->fetch.member)->name);
         a->candidate = CANDIDATE_OWN;
         node->fetch.retry_us = node->now_us + RECHECK_US;
         return;
@@ -273,15 +266,15 @@ static void publish(struct parley_node *node)
 static void count_holders(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    struct record *self = &self_of(node)->r;
+    struct record *self = self_of(node);
     a->held = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        bool holds = i == 0 || (r->state != PARLEY_MEMBER_DEAD && r->phase >= PARLEY_PHASE_HELD &&
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        bool holds = (int)i == node->self || (r->state != PARLEY_MEMBER_DEAD && r->phase >= PARLEY_PHASE_HELD &&
                                 r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
         a->held += holds;
     }
-    a->known = membership_known(node);
+    a->known = roster_known(node->roster);
     self->voters = a->held;
 }
 
@@ -289,7 +282,7 @@ static void count_holders(struct parley_node *node)
 static void adopt(struct parley_node *node, int member)
 {
     struct agreement *a = &node->agreement;
-    const struct record *r = &node->members[member].r;
+    const struct record *r = record_of(node, member);
     if (a->candidate == CANDIDATE_NONE) {
         if (phase_of(node) < PARLEY_PHASE_SETTLE || node->drift.sketching ||
             node->exchange.slots[INITIATOR].state != SLOT_IDLE || node->fetch.state != FETCH_IDLE)
@@ -311,24 +304,30 @@ static void adopt(struct parley_node *node, int member)
 
 void agreement_finish(struct parley_node *node, int error)
 {
-    if (self_of(node)->r.state != PARLEY_MEMBER_LEFT) membership_leave(node);
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        struct conn *conn = &node->conns[i];
+    if (self_of(node)->state != PARLEY_MEMBER_LEFT) membership_leave(node);
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
         if (conn->state == CONN_LIVE && !out_room(node)) return; /* the rest in the next step */
-        if (conn->state == CONN_LIVE) gossip_pump(node, conn);
+        if (conn->state == CONN_LIVE) gossip_flush(node, conn);
         if (conn->state == CONN_LIVE) connection_goodbye(node, conn, MESSAGE_BYE_LEAVING);
     }
     out_finish(node, error);
+}
+
+static bool everybody_is_done(const struct parley_node *node)
+{
+    if (node->roster->counts[ROSTER_DONE] < live_of(node)) return false;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (record_is_live(record_of(node, i)) && record_of(node, i)->phase != PARLEY_PHASE_DONE)
+            return false;
+    return true;
 }
 
 /* Done: others may still fetch. */
 static void linger(struct parley_node *node)
 {
     const struct agreement *a = &node->agreement;
-    bool all_done = true, served = true;
-    for (uint32_t i = 1; i < node->members_count; i++)
-        all_done = all_done && (!membership_is_live(node, (int)i) ||
-                                node->members[i].r.phase == PARLEY_PHASE_DONE);
+    bool all_done = everybody_is_done(node), served = true;
     for (int i = 0; i < OUTFLOWS_MAX; i++)
         served = served && !node->outflows[i].active;
     uint64_t last_us = a->done_us > node->fetch.served_us ? a->done_us : node->fetch.served_us;
@@ -368,7 +367,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         }
         a->candidate = CANDIDATE_PUBLISHED;
         a->done_us = node->now_us;
-        memcpy(self_of(node)->r.digest, a->own, PARLEY_DIGEST_BYTES);
+        memcpy(self_of(node)->digest, a->own, PARLEY_DIGEST_BYTES);
         node_phase(node, PARLEY_PHASE_DONE);
         count_holders(node);
         break;
@@ -381,15 +380,15 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
 
 static void give_up(struct parley_node *node)
 {
-    out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", node->live,
-            membership_known(node));
+    out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", live_of(node),
+            roster_known(node->roster));
     agreement_finish(node, PARLEY_ENO_AGREEMENT);
 }
 
 static void watch_progress(struct parley_node *node, bool verifying)
 {
     struct agreement *a = &node->agreement;
-    uint64_t now = said_fingerprint(node);
+    uint64_t now = node->roster->news ^ node->fetch.progress_us << 20;
     if (now != a->fingerprint || verifying) {
         a->fingerprint = now;
         a->progress_us = node->now_us;
@@ -403,7 +402,7 @@ static void watch_progress(struct parley_node *node, bool verifying)
     a->patience_us += rng_below(&node->rng, PATIENCE_US / 10);
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD ||
                 a->candidate == CANDIDATE_FETCHING;
-    if (idle) next_generation(node, self_of(node)->r.generation + 1, "nothing moved");
+    if (idle) next_generation(node, self_of(node)->generation + 1, "nothing moved");
 }
 
 /* Back to SETTLE, to mix and propose anew; locks are kept. */
@@ -417,7 +416,7 @@ static void rejoin(struct parley_node *node)
     a->since_us = node->now_us;
     a->rejoined = true;
     /* What this node held of its generation may be counted already: it speaks anew in the next. */
-    if (self_of(node)->r.generation) self_of(node)->r.generation++;
+    if (self_of(node)->generation) self_of(node)->generation++;
     a->follows = false;
     node->drift.passed = 0;
     node_phase(node, PARLEY_PHASE_SETTLE);
@@ -426,14 +425,14 @@ static void rejoin(struct parley_node *node)
 /* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
 static bool somebody_is_back(const struct parley_node *node)
 {
-    const struct record *self = &node->members[0].r;
+    const struct record *self = self_of(node);
     enum candidate_state candidate = node->agreement.candidate;
-    if (self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
+    if (!node->members || self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
         (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD))
         return false;
-    for (uint32_t i = 1; i < node->members_count; i++)
-        if (agreement_waits_for(node, (int)i) && !node->members[i].counted &&
-            node->members[i].r.phase <= PARLEY_PHASE_SETTLE)
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if ((int)i != node->self && agreement_waits_for(node, (int)i) && !node->members[i].counted &&
+            record_of(node, i)->phase <= PARLEY_PHASE_SETTLE)
             return true;
     return false;
 }
@@ -441,7 +440,7 @@ static bool somebody_is_back(const struct parley_node *node)
 static void decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    struct record *self = &self_of(node)->r;
+    struct record *self = self_of(node);
     bool busy = a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
                 a->candidate == CANDIDATE_PUBLISHING;
     uint32_t newest = said_generation(node);
@@ -491,9 +490,9 @@ void agreement_late(struct parley_node *node)
 static void wait_for_others(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    const struct record *first = NULL, *self = &self_of(node)->r;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
+    const struct record *first = NULL, *self = self_of(node);
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
         if (!membership_is_live(node, (int)i)) continue;
         if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING)
             a->progress_us = node->now_us;

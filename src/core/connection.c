@@ -17,15 +17,16 @@ enum { NAME_CHECK_US = 2000000, PENDING_PER_HOST_MAX = 4, CHUNK_BYTES_FIRST = 64
 
 struct conn *connection_find(struct parley_node *node, uint32_t id)
 {
-    for (uint32_t i = 0; i < node->conns_count; i++)
-        if (node->conns[i].id == id && node->conns[i].state != CONN_FREE) return &node->conns[i];
+    for (uint32_t i = 0; i < node->open_count; i++)
+        if (node->open[i].id == id) return &node->conns[node->open[i].place];
     return NULL;
 }
 
 struct conn *connection_of(struct parley_node *node, int member)
 {
-    int link = node->members[member].link;
-    return link == NONE ? NULL : &node->conns[link];
+    for (uint32_t i = 0; i < node->open_count; i++)
+        if (node->open[i].member == member) return connection_at(node, i);
+    return NULL;
 }
 
 /* ---- Sending --------------------------------------------------------------------------------- */
@@ -41,6 +42,7 @@ void connection_send(struct parley_node *node, struct conn *conn, enum wire_type
     update->send.bytes = bytes;
     update->send.size = size;
     conn->queued += (uint32_t)size;
+    if (conn->queued > node->config.queue_bytes_max) node->next_conn_us = node->now_us;
 }
 
 void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason)
@@ -57,10 +59,10 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
 static uint32_t pool_size(const struct parley_node *node)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        const struct conn *conn = &node->conns[i];
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        const struct conn *conn = connection_at(node, i);
         bool newcomer = conn->state == CONN_PENDING && !conn->outgoing;
-        count += conn->state != CONN_FREE && conn->state != CONN_CLOSING && !newcomer;
+        count += conn->state != CONN_CLOSING && !newcomer;
     }
     return count;
 }
@@ -75,28 +77,58 @@ static bool is_used(const struct parley_node *node, const struct conn *conn)
     return node->fetch.state != FETCH_IDLE && node->fetch.conn == conn->id;
 }
 
-static struct conn *place(struct parley_node *node)
+static struct conn *place(struct parley_node *node, uint32_t id)
 {
-    for (uint32_t i = 0; i < node->conns_count; i++)
-        if (node->conns[i].state == CONN_FREE) return &node->conns[i];
-    return NULL;
+    if (node->open_count == node->conns_count) return NULL;
+    uint32_t i = 0;
+    while (node->conns[i].state != CONN_FREE)
+        i++;
+    node->open[node->open_count++] = (struct open){id, i, NONE};
+    return &node->conns[i];
+}
+
+static struct open *open_of(struct parley_node *node, const struct conn *conn)
+{
+    uint32_t i = 0;
+    while (node->open[i].id != conn->id)
+        i++;
+    return &node->open[i];
+}
+
+static void vacate(struct parley_node *node, struct conn *conn)
+{
+    *open_of(node, conn) = node->open[--node->open_count];
+    conn->state = CONN_FREE;
+}
+
+/* Links over which news come last. */
+static bool goes_before(const struct conn *a, const struct conn *b)
+{
+    return a->asks != b->asks ? b->asks : a->used_us < b->used_us;
 }
 
 static void close_least_used(struct parley_node *node)
 {
     struct conn *least = NULL;
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        struct conn *conn = &node->conns[i];
-        if (conn->state != CONN_LIVE || is_used(node, conn)) continue;
-        if (!least || conn->used_us < least->used_us) least = conn;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
+        if (conn->state != CONN_LIVE || conn->asked || is_used(node, conn)) continue;
+        if (!least || goes_before(conn, least)) least = conn;
     }
     if (least) connection_goodbye(node, least, MESSAGE_BYE_IDLE);
+}
+
+/* A deadline of one more connection: at the latest that of a HELLO from now. */
+static void wait_for_hello(struct parley_node *node)
+{
+    uint64_t at_us = node->now_us + node->config.hello_timeout_us;
+    if (at_us < node->next_conn_us) node->next_conn_us = at_us;
 }
 
 static struct conn *conn_open(struct parley_node *node, uint32_t id, const char *address,
                               enum conn_state state)
 {
-    struct conn *conn = place(node);
+    struct conn *conn = place(node, id);
     if (!conn) return NULL;
     *conn = (struct conn){.id = id,
                           .state = state,
@@ -108,6 +140,7 @@ static struct conn *conn_open(struct parley_node *node, uint32_t id, const char 
                           .used_us = node->now_us,
                           .chunk_bytes = CHUNK_BYTES_FIRST};
     strncpy(conn->address, address, sizeof conn->address - 1);
+    wait_for_hello(node);
     return conn;
 }
 
@@ -131,24 +164,30 @@ struct conn *connection_want(struct parley_node *node, int member)
         conn->used_us = node->now_us;
         return conn;
     }
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        conn = &node->conns[i];
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        conn = connection_at(node, i);
         if (conn->outgoing && conn->member == member &&
             (conn->state == CONN_DIALING || conn->state == CONN_PENDING))
             return NULL;
     }
-    if (node->now_us < node->members[member].redial_us) return NULL;
-    conn = dial(node, node->members[member].r.address);
+    const struct member *m = member_of(node, member);
+    if (m && node->now_us < m->redial_us) return NULL;
+    conn = dial(node, record_of(node, member)->address);
     if (conn) conn->member = member;
     return NULL;
+}
+
+static void put_off(struct parley_node *node, int member)
+{
+    struct member *m = member_of(node, member);
+    if (m) m->redial_us = node->now_us + node->config.redial_min_us;
 }
 
 /* A dial that did not come to a LIVE link is not tried again at once. */
 static void back_off(struct parley_node *node, struct conn *conn)
 {
     if (!conn->outgoing) return;
-    if (conn->member != NONE)
-        node->members[conn->member].redial_us = node->now_us + node->config.redial_min_us;
+    if (conn->member != NONE) put_off(node, conn->member);
     if (conn->seed == NONE) return;
     struct seed *seed = &node->seeds[conn->seed];
     seed->next_us = node->now_us + seed->backoff_us;
@@ -173,11 +212,11 @@ static void conn_down(struct parley_node *node, struct conn *conn)
         if (seed->next_us < node->next_seed_us) node->next_seed_us = seed->next_us;
     }
     if (member == NONE) return;
-    if (connection_of(node, member) == conn) node->members[member].link = NONE;
+    open_of(node, conn)->member = NONE;
     flow_closed(node, conn->id);
     exchange_closed(node, conn->id, member);
     fetch_closed(node, conn->id, member);
-    if (!conn->goodbye && node->members[member].link == NONE) membership_lost(node, member);
+    if (!conn->goodbye && !connection_of(node, member)) membership_lost(node, member);
 }
 
 void connection_close(struct parley_node *node, struct conn *conn)
@@ -195,7 +234,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     int member = conn->member, seed = conn->seed;
     bool refused = event->closed.reason == PARLEY_CLOSED_REFUSED;
     if (conn->state != CONN_CLOSING) conn_down(node, conn);
-    conn->state = CONN_FREE;
+    vacate(node, conn);
     if (!dialled) return;
     if (seed != NONE) {
         struct seed *s = &node->seeds[seed];
@@ -204,10 +243,10 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
                 event->closed.text && *event->closed.text ? event->closed.text
                                                           : "the connection ended before HELLO",
                 seconds);
-        if (s->boot && member == NONE) member = membership_find(node, s->boot);
+        if (s->boot && member == NONE) member = roster_find(node->roster, s->boot);
     }
     if (member != NONE) {
-        node->members[member].redial_us = node->now_us + node->config.redial_min_us;
+        put_off(node, member);
         if (refused) membership_refused(node, member);
     }
 }
@@ -223,8 +262,8 @@ void connection_incoming(struct parley_node *node, uint32_t id, const char *addr
     struct conn *oldest = NULL;
     uint32_t same_host = 0, pending = 0, length = host_length(address);
     bool loopback = strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0;
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        struct conn *conn = &node->conns[i];
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
         if (conn->state != CONN_PENDING || conn->outgoing) continue;
         pending++;
         same_host +=
@@ -246,6 +285,7 @@ void connection_connected(struct parley_node *node, uint32_t id)
     if (!conn || conn->state != CONN_DIALING) return;
     conn->state = CONN_PENDING;
     conn->since_us = node->now_us;
+    wait_for_hello(node);
     hello_send(node, conn, false);
 }
 
@@ -262,7 +302,7 @@ static void refuse(struct parley_node *node, struct conn *conn, int error, const
  * one that a stranger dials. */
 static void refused(struct parley_node *node, struct conn *conn, int error, const char *text)
 {
-    bool ends = conn->outgoing && phase_of(node) == PARLEY_PHASE_JOINING && node->live == 1;
+    bool ends = conn->outgoing && phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
     out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
     if (ends && (error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN)) out_finish(node, error);
 }
@@ -271,7 +311,7 @@ static void refused(struct parley_node *node, struct conn *conn, int error, cons
 static bool keeps(const struct parley_node *node, const struct conn *conn, const struct conn *old)
 {
     if (conn->outgoing == old->outgoing) return true;
-    bool own_dial_wins = node->members[0].r.boot < node->members[conn->member].r.boot;
+    bool own_dial_wins = self_of(node)->boot < record_of(node, conn->member)->boot;
     return conn->outgoing == own_dial_wins;
 }
 
@@ -294,17 +334,17 @@ static void conn_live(struct parley_node *node, struct conn *conn,
         seed->next_us = node->now_us + node->config.redial_min_us;
     }
     struct conn *old = connection_of(node, member);
-    if (old && old != conn && !keeps(node, conn, old)) {
+    if (old && !keeps(node, conn, old)) {
         connection_goodbye(node, conn, MESSAGE_BYE_DUPLICATE);
         return;
     }
     conn->state = CONN_LIVE;
     conn->since_us = conn->used_us = node->now_us;
-    node->members[member].link = (int)(conn - node->conns);
-    node->members[member].refused = false;
-    if (old && old != conn) connection_goodbye(node, old, MESSAGE_BYE_DUPLICATE);
+    if (old) open_of(node, old)->member = NONE;
+    open_of(node, conn)->member = member;
+    if (old) connection_goodbye(node, old, MESSAGE_BYE_DUPLICATE);
     node->contacted = true;
-    membership_contact(node, member);
+    membership_contact(node, conn);
     exchange_live(node, conn);
     doubt_live(node, conn);
     fetch_live(node, conn);
@@ -326,8 +366,7 @@ static void name_check_begin(struct parley_node *node, struct conn *conn, int me
                                  .sequence = ++node->probe_sequence,
                                  .active = true,
                                  .hello = *hello};
-    node->members[member].refused = false;
-    node->members[member].redial_us = 0;
+    membership_forgive(node, member);
     connection_want(node, member);
 }
 
@@ -342,13 +381,13 @@ static void name_check_timers(struct parley_node *node)
     struct name_check *check = &node->name_check;
     if (!check->active) return;
     struct conn *conn = connection_find(node, check->conn);
-    struct member *owner = &node->members[check->member];
+    const struct record *owner = record_of(node, (uint32_t)check->member);
     struct conn *link = connection_of(node, check->member);
-    bool gone = owner->refused || !membership_is_live(node, check->member) ||
+    bool gone = member_of(node, check->member)->refused || !membership_is_live(node, check->member) ||
                 node->now_us >= check->until_us;
     /* Only an answer tells: other bytes may have been under way when it died. */
     if (link && check->pinged != link->id) {
-        struct message_probe ping = {check->sequence, owner->r.boot};
+        struct message_probe ping = {check->sequence, owner->boot};
         connection_send(node, link, WIRE_PING, &ping);
         check->pinged = link->id;
     }
@@ -362,7 +401,7 @@ static void name_check_timers(struct parley_node *node)
         snprintf(text, sizeof text,
                  "the name %s is taken by the live node at %s; choose another "
                  "with --name",
-                 owner->r.name, owner->r.address);
+                 owner->name, owner->address);
         refuse(node, conn, PARLEY_ENAME_TAKEN, text);
         return;
     }
@@ -372,12 +411,12 @@ static void name_check_timers(struct parley_node *node)
 
 void connection_hello(struct parley_node *node, struct conn *conn, struct message_hello *hello)
 {
-    struct member *self = self_of(node);
+    const struct record *self = self_of(node);
     if (conn->state != CONN_PENDING || hello->boot == 0 || !*hello->name || !*hello->address) {
         connection_close(node, conn);
         return;
     }
-    if (hello->boot == self->r.boot) { /* a seed that is this node itself */
+    if (hello->boot == self->boot) { /* a seed that is this node itself */
         if (conn->outgoing && conn->seed != NONE) node->seeds[conn->seed].self = true;
         if (conn->outgoing)
             connection_close(node, conn);
@@ -392,28 +431,24 @@ void connection_hello(struct parley_node *node, struct conn *conn, struct messag
         return;
     }
     if (conn->outgoing && conn->member != NONE &&
-        node->members[conn->member].r.boot != hello->boot) {
+        record_of(node, conn->member)->boot != hello->boot) {
         /* We dialled one boot and another answers: the first is gone. */
         membership_replaced(node, conn->member);
         conn->member = NONE;
     }
-    if (strcmp(hello->name, self->r.name) == 0) {
+    if (strcmp(hello->name, self->name) == 0) {
         snprintf(text, sizeof text,
                  "the name %s is taken by the live node at %s; choose another "
                  "with --name",
-                 self->r.name, self->r.address);
+                 self->name, self->address);
         refuse(node, conn, PARLEY_ENAME_TAKEN, text);
         return;
     }
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        struct member *m = &node->members[i];
-        if (m->r.boot == hello->boot || strcmp(m->r.name, hello->name) != 0 ||
-            !membership_is_live(node, (int)i))
-            continue;
-        name_check_begin(node, conn, (int)i, hello);
-        return;
-    }
-    admit(node, conn, hello);
+    int owner = node->members ? roster_namesake(node->roster, hello->name, hello->boot) : NONE;
+    if (owner != NONE)
+        name_check_begin(node, conn, owner, hello);
+    else
+        admit(node, conn, hello);
 }
 
 void connection_reject(struct parley_node *node, struct conn *conn, struct message_reject *reject)
@@ -428,7 +463,7 @@ void connection_foreign(struct parley_node *node, struct conn *conn, uint8_t ver
 {
     char text[MESSAGE_TEXT_SIZE];
     snprintf(text, sizeof text, "the protocol has version %u there and %u at %s", version,
-             WIRE_VERSION, self_of(node)->r.name);
+             WIRE_VERSION, self_of(node)->name);
     refused(node, conn, PARLEY_EMISMATCH, text);
     /* It can't read a reason, but any frame tells it of our version. */
     refuse(node, conn, PARLEY_EMISMATCH, text);
@@ -489,7 +524,7 @@ static void seeds_timers(struct parley_node *node)
         struct seed *seed = &node->seeds[i];
         if (seed->self || seed->dialing || node->leaving) continue;
         if (node->now_us >= seed->next_us) {
-            int member = seed->boot ? membership_find(node, seed->boot) : NONE;
+            int member = seed->boot ? roster_find(node->roster, seed->boot) : NONE;
             if (member != NONE && membership_is_live(node, member)) {
                 seed->next_us = node->now_us + 10 * node->config.redial_min_us;
             } else {
@@ -524,15 +559,25 @@ static uint64_t conn_deadline(const struct parley_node *node, const struct conn 
     return conn->since_us + node->config.hello_timeout_us;
 }
 
+static void conn_timers(struct parley_node *node)
+{
+    if (node->now_us < node->next_conn_us) return;
+    node->next_conn_us = NEVER;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
+        uint64_t at_us = conn_deadline(node, conn);
+        if (node->now_us >= at_us && out_room(node))
+            connection_close(node, conn);
+        else if (at_us < node->next_conn_us)
+            node->next_conn_us = at_us;
+    }
+}
+
 void connection_timers(struct parley_node *node)
 {
     seeds_timers(node);
     name_check_timers(node);
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        struct conn *conn = &node->conns[i];
-        if (node->now_us >= conn_deadline(node, conn) && out_room(node))
-            connection_close(node, conn);
-    }
+    conn_timers(node);
     if (join_deadline(node) <= node->now_us) {
         out_log(node, PARLEY_LOG_ERROR, "no seed was reached within %.1f s; is one of them up?",
                 (double)node->config.join_timeout_us / 1e6);
@@ -542,11 +587,7 @@ void connection_timers(struct parley_node *node)
 
 uint64_t connection_deadline(const struct parley_node *node)
 {
-    uint64_t at = node->next_seed_us;
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        uint64_t conn_at = conn_deadline(node, &node->conns[i]);
-        if (conn_at < at) at = conn_at;
-    }
+    uint64_t at = node->next_seed_us < node->next_conn_us ? node->next_seed_us : node->next_conn_us;
     if (node->name_check.active && node->now_us + 20000 < at) at = node->now_us + 20000;
     uint64_t join_at = join_deadline(node);
     return join_at < at ? join_at : at;

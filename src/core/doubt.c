@@ -31,11 +31,11 @@ bool doubt_room(const struct parley_node *node)
 static void ask(struct parley_node *node, struct doubt *doubt)
 {
     struct message_outcome_frame frame = {
-        .initiator = doubt->initiator, .asker = self_of(node)->r.boot, .sequence = doubt->sequence};
+        .initiator = doubt->initiator, .asker = self_of(node)->boot, .sequence = doubt->sequence};
     struct conn *conn = connection_want(node, doubt->member);
     if (!conn) { /* a third peer may reach it */
-        for (uint32_t i = 0; i < node->conns_count && !conn; i++)
-            if (node->conns[i].state == CONN_LIVE) conn = &node->conns[i];
+        for (uint32_t i = 0; i < node->open_count && !conn; i++)
+            if (connection_at(node, i)->state == CONN_LIVE) conn = connection_at(node, i);
     }
     if (conn) connection_send(node, conn, WIRE_ASK, &frame);
     doubt->ask_us = node->now_us + doubt->backoff_us;
@@ -49,7 +49,7 @@ void doubt_open(struct parley_node *node, struct slot *slot)
         if (doubt->active) continue;
         uint32_t free_buffer = doubt->buffer;
         *doubt = (struct doubt){.active = true,
-                                .initiator = node->members[slot->peer].r.boot,
+                                .initiator = record_of(node, slot->peer)->boot,
                                 .member = slot->peer,
                                 .sequence = slot->sequence,
                                 .divisor = slot->divisor,
@@ -59,7 +59,7 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .backoff_us = ASK_MIN_US};
         slot->theirs = free_buffer;
         out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is in doubt", doubt->sequence,
-                node->members[doubt->member].r.name);
+                record_of(node, doubt->member)->name);
         ask(node, doubt);
         return;
     }
@@ -85,15 +85,15 @@ void doubt_ask(struct parley_node *node, struct conn *conn,
                const struct message_outcome_frame *frame)
 {
     struct message_outcome_frame answer = *frame;
-    int initiator = membership_find(node, frame->initiator);
+    int initiator = roster_find(node->roster, frame->initiator);
     if (initiator == 0) {
         answer.outcome = exchange_outcome(node, frame->asker, frame->sequence);
     } else if (initiator != NONE &&
-               strcmp(node->members[initiator].r.name, self_of(node)->r.name) == 0) {
+               strcmp(record_of(node, initiator)->name, self_of(node)->name) == 0) {
         answer.outcome = MESSAGE_RESTARTED;
     } else {
         struct conn *next = initiator == NONE ? NULL : connection_of(node, initiator);
-        if (next && node->members[conn->member].r.boot == frame->asker)
+        if (next && record_of(node, conn->member)->boot == frame->asker)
             connection_send(node, next, WIRE_ASK, frame);
         return;
     }
@@ -118,8 +118,8 @@ static void resolve(struct parley_node *node, int index, uint32_t outcome)
 
 void doubt_outcome(struct parley_node *node, const struct message_outcome_frame *frame)
 {
-    if (frame->asker != self_of(node)->r.boot) {
-        int asker = membership_find(node, frame->asker);
+    if (frame->asker != self_of(node)->boot) {
+        int asker = roster_find(node->roster, frame->asker);
         struct conn *conn = asker > 0 ? connection_of(node, asker) : NULL;
         if (conn) connection_send(node, conn, WIRE_OUTCOME, frame);
         return;
@@ -166,9 +166,10 @@ bool doubt_blocks(const struct parley_node *node)
     for (int i = 0; i < DOUBTS_MAX; i++) {
         const struct doubt *doubt = &node->exchange.doubts[i];
         if (!doubt->active) continue;
-        const struct member *m = &node->members[doubt->member];
-        bool gone = m->r.state >= PARLEY_MEMBER_DEAD &&
-                    (m->refused || node->now_us >= doubt->since_us + SILENT_US);
+        const struct record *r = record_of(node, (uint32_t)doubt->member);
+        const struct member *m = member_of(node, doubt->member);
+        bool gone = r->state >= PARLEY_MEMBER_DEAD &&
+                    (!m || m->refused || node->now_us >= doubt->since_us + SILENT_US);
         if (doubt->adding || !gone) return true;
     }
     return false;

@@ -6,8 +6,9 @@
  * 2n/(n-1) sigma^2 (Kong et al. 2021; on the complete graph). In SETTLE each node sends a
  * CountSketch of its model (linear, so that S x - mean S = S(x - mean) with no cancellation), and
  * says how far it is from the mean of all sketches; drift is the rms of what all say. There are at
- * most SKETCHES_MAX sketches: where there are more nodes, those with the least hash are the sample,
- * and all nodes measure their distance to its mean, so that no outlier hides.
+ * most SKETCHES_MAX sketches: where there are more nodes, those with the least hash are the sample.
+ * Every node measures its own distance to the sample's mean and proposes only once that is within
+ * tolerance, so no outlier hides; of the others' distances it judges the sample's.
  * In SETTLE nothing but averaging moves the models, and averaging only lowers the distance: an old
  * sketch errs on the safe side.
  */
@@ -16,7 +17,12 @@
 
 #include "core/state.h"
 
-enum { MIXED_PER_SKETCH = 2, SKETCH_INTERVAL_US = 2000, RELAY_INTERVAL_US = 20000 };
+enum {
+    MIXED_PER_SKETCH = 2,      /* exchanges between two sketches, ... */
+    MIXED_PER_SKETCH_MANY = 8, /* and where only a sample is sketched */
+    SKETCH_INTERVAL_US = 2000,
+    RELAY_INTERVAL_US = 20000
+};
 
 /* Weight of the newest pair in the moving means: about the last 20 exchanges. */
 static const double PAIR_WEIGHT = 0.1;
@@ -37,7 +43,7 @@ void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
     drift->pair_sq += weight * (norm_sq - drift->pair_sq);
     drift->own_sq += weight * (own_norm_sq - drift->own_sq);
     if (phase_of(node) != PARLEY_PHASE_TRAIN) return;
-    double n = node->live > 1 ? node->live : 2;
+    double n = live_of(node) > 1 ? live_of(node) : 2;
     double sigma_sq = drift->pair_sq * (n - 1) / (2 * n);
     drift->value = relative(sigma_sq, drift->own_sq - sigma_sq);
     drift->measured_us = node->now_us;
@@ -60,8 +66,15 @@ static struct sketch *sketch_of(struct parley_node *node, uint64_t boot)
 
 static bool is_waited_for(const struct parley_node *node, uint64_t boot)
 {
-    int member = membership_find(node, boot);
+    int member = roster_find(node->roster, boot);
     return member != NONE && agreement_waits_for(node, member);
+}
+
+static bool is_sampled(const struct parley_node *node, int member)
+{
+    for (uint32_t i = 0; i < node->drift.sample_count; i++)
+        if (node->drift.sample[i] == member) return true;
+    return false;
 }
 
 /* A place for a new sketch: a free one, one of somebody gone, or that of the greatest hash. */
@@ -85,7 +98,7 @@ static void sketch_put(struct parley_node *node, uint64_t boot, uint32_t version
     if (!sketch || (sketch->boot == boot && sketch->version >= version)) return;
     sketch->boot = boot;
     sketch->version = version;
-    sketch->change = ++node->change;
+    sketch->change = ++node->drift.change;
     memcpy(sketch->buckets, buckets, PARLEY_SKETCH_BUCKETS * sizeof *buckets);
 }
 
@@ -107,72 +120,91 @@ static bool proposed_unmeasured(const struct record *r)
     return r->phase >= PARLEY_PHASE_PROPOSED && !r->measured;
 }
 
-/* True if everybody waited for, as far as the sample goes, has a sketch here. */
-static bool table_is_complete(struct parley_node *node)
+/* Puts a member into the sample if its rank is among the least. */
+static void sample_add(struct parley_node *node, int member)
 {
-    uint32_t missing = 0, waited = 0, held = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        if (!agreement_waits_for(node, (int)i) || proposed_unmeasured(&node->members[i].r))
-            continue;
-        waited++;
-        bool here = sketch_of(node, node->members[i].r.boot) != NULL;
-        held += here;
-        missing += !here;
-        if (node->members[i].r.phase < PARLEY_PHASE_SETTLE) return false;
+    struct drift *drift = &node->drift;
+    uint64_t rank = rank_of(node, record_of(node, (uint32_t)member)->boot);
+    uint32_t at = drift->sample_count;
+    if (at == SKETCHES_MAX && rank > drift->ranks[at - 1]) return;
+    if (at < SKETCHES_MAX)
+        drift->sample_count++;
+    else
+        at--;
+    for (; at > 0 && drift->ranks[at - 1] > rank; at--) {
+        drift->sample[at] = drift->sample[at - 1];
+        drift->ranks[at] = drift->ranks[at - 1];
     }
-    return missing == 0 || (waited > SKETCHES_MAX && held == SKETCHES_MAX);
-}
-
-static void measure_own(struct parley_node *node)
-{
-    const double *own = node->drift.own;
-    struct member *self = self_of(node);
-    double mean_sq = 0, distance_sq = 0;
-    for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
-        double sum = 0;
-        uint32_t count = 0;
-        for (int i = 0; i < SKETCHES_MAX; i++) {
-            const struct sketch *sketch = &node->drift.sketches[i];
-            if (!sketch->version || !is_waited_for(node, sketch->boot)) continue;
-            sum += sketch->buckets[b];
-            count++;
-        }
-        double mean = sum / count;
-        mean_sq += mean * mean;
-        distance_sq += (own[b] - mean) * (own[b] - mean);
-    }
-    self->r.measured = node->drift.version;
-    self->r.distance_sq = distance_sq;
-    self->r.mean_sq = mean_sq;
-    membership_changed(node, true);
+    drift->sample[at] = member;
+    drift->ranks[at] = rank;
 }
 
 /* Who is waited for has changed: what was found of the others says nothing of all. */
 static void watch_members(struct parley_node *node)
 {
+    struct drift *drift = &node->drift;
     uint64_t among = 0;
-    for (uint32_t i = 0; i < node->members_count; i++)
-        if (agreement_waits_for(node, (int)i)) among += rng_mix(node->members[i].r.boot);
-    if (among != node->drift.among) node->drift.passed = 0;
-    node->drift.among = among;
+    if (node->roster->news == drift->seen) return;
+    drift->seen = node->roster->news;
+    drift->sample_count = 0;
+    drift->all_settle = true;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (!record_is_waited_for(r)) continue;
+        among += rng_mix(r->boot);
+        if (r->phase < PARLEY_PHASE_SETTLE) drift->all_settle = false;
+        if (!proposed_unmeasured(r)) sample_add(node, (int)i);
+    }
+    if (among != drift->among) drift->passed = 0;
+    drift->among = among;
 }
 
-/* What all say of themselves, taken together; false if somebody has said nothing yet. */
+/* True if the whole sample has a sketch here, and nobody trains any more. */
+static bool table_is_complete(struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->drift.sample_count; i++)
+        if (!sketch_of(node, record_of(node, (uint32_t)node->drift.sample[i])->boot)) return false;
+    return node->drift.all_settle;
+}
+
+static void measure_own(struct parley_node *node)
+{
+    const struct drift *drift = &node->drift;
+    const struct sketch *sketches[SKETCHES_MAX];
+    struct record *self = self_of(node);
+    double mean_sq = 0, distance_sq = 0;
+    for (uint32_t i = 0; i < drift->sample_count; i++)
+        sketches[i] = sketch_of(node, record_of(node, (uint32_t)drift->sample[i])->boot);
+    for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < drift->sample_count; i++)
+            sum += sketches[i]->buckets[b];
+        double mean = sum / drift->sample_count;
+        mean_sq += mean * mean;
+        distance_sq += (drift->own[b] - mean) * (drift->own[b] - mean);
+    }
+    self->measured = drift->version;
+    self->distance_sq = distance_sq;
+    self->mean_sq = mean_sq;
+    membership_changed(node, is_sampled(node, node->self));
+}
+
+/* What the sample and this node say of themselves, taken together; false if one of them has said
+ * nothing yet. */
 static bool judge(struct parley_node *node, double *rms, double *largest)
 {
-    double sum_sq = 0, largest_sq = 0, mean_sq = self_of(node)->r.mean_sq;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        if (!agreement_waits_for(node, (int)i) || proposed_unmeasured(r)) continue;
+    const struct drift *drift = &node->drift;
+    const struct record *self = self_of(node);
+    double sum_sq = 0, largest_sq = self->distance_sq;
+    if (drift->sample_count == 0) return false;
+    for (uint32_t i = 0; i < drift->sample_count; i++) {
+        const struct record *r = record_of(node, (uint32_t)drift->sample[i]);
         if (!r->measured) return false;
         sum_sq += r->distance_sq;
         if (r->distance_sq > largest_sq) largest_sq = r->distance_sq;
-        count++;
     }
-    if (count == 0) return false;
-    *rms = relative(sum_sq / count, mean_sq);
-    *largest = relative(largest_sq, mean_sq);
+    *rms = relative(sum_sq / drift->sample_count, self->mean_sq);
+    *largest = relative(largest_sq, self->mean_sq);
     return true;
 }
 
@@ -180,8 +212,9 @@ static void measure(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
     double rms, largest;
+    watch_members(node);
     if (!drift->version || !table_is_complete(node)) return;
-    if (self_of(node)->r.measured != drift->version) measure_own(node);
+    if (self_of(node)->measured != drift->version) measure_own(node);
     if (!judge(node, &rms, &largest)) return;
     drift->value = rms;
     drift->measured_us = node->now_us;
@@ -193,13 +226,18 @@ static void measure(struct parley_node *node)
 bool drift_settled(struct parley_node *node)
 {
     watch_members(node);
-    uint32_t others = 0; /* who joins or is late does not mix: there may be live peers and no one */
-    for (uint32_t i = 1; i < node->members_count; i++)
-        others += agreement_waits_for(node, (int)i);
-    return others == 0 || node->drift.passed >= 2;
+    /* Who joins or is late does not mix: there may be live peers and no one else here. */
+    uint32_t self = agreement_waits_for(node, node->self);
+    return node->roster->counts[ROSTER_WAITED] == self || node->drift.passed >= 2;
 }
 
 /* ---- Taking and telling ---------------------------------------------------------------------- */
+
+/* How many sketches are under way. */
+static uint32_t sketchers(const struct parley_node *node)
+{
+    return live_of(node) < SKETCHES_MAX ? live_of(node) : SKETCHES_MAX;
+}
 
 bool drift_advance(struct parley_node *node)
 {
@@ -207,10 +245,11 @@ bool drift_advance(struct parley_node *node)
     struct slot *slot = &node->exchange.slots[INITIATOR];
     if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving || node->training.diverged)
         return false;
-    watch_members(node);
     measure(node);
     if (drift->sketching) return true;
-    bool due = drift->version == 0 || drift->mixed >= MIXED_PER_SKETCH;
+    bool many = drift->sample_count == SKETCHES_MAX;
+    uint32_t mixed = many ? MIXED_PER_SKETCH_MANY : MIXED_PER_SKETCH;
+    bool due = drift->version == 0 || drift->mixed >= mixed;
     if (!due || slot->state != SLOT_IDLE) return false;
     if (node->now_us < drift->next_us) return true; /* mixing on unmeasured gains nothing */
     drift->sketching = true;
@@ -242,11 +281,11 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     }
     drift->sketching = false;
     exchange_release(node, INITIATOR);
-    drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * node->live;
+    drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * sketchers(node);
     drift->version++;
-    self_of(node)->r.sketch = drift->version;
+    self_of(node)->sketch = drift->version;
     memcpy(drift->own, event->done.sketch, sizeof drift->own);
-    sketch_put(node, self_of(node)->r.boot, drift->version, event->done.sketch);
+    sketch_put(node, self_of(node)->boot, drift->version, event->done.sketch);
     measure(node);
 }
 
@@ -255,7 +294,7 @@ void drift_sketches(struct parley_node *node, const struct message_sketches *mes
     for (uint32_t i = 0; i < message->count; i++) {
         const struct message_sketch *sketch = &message->sketches[i];
         if (sketch->buckets.size != PARLEY_SKETCH_BUCKETS * 8 || sketch->version == 0 ||
-            !is_waited_for(node, sketch->boot) || sketch->boot == self_of(node)->r.boot)
+            !is_waited_for(node, sketch->boot) || sketch->boot == self_of(node)->boot)
             continue;
         double buckets[PARLEY_SKETCH_BUCKETS];
         bool sane = true;
@@ -304,18 +343,18 @@ void drift_pump(struct parley_node *node, struct conn *conn)
     if (phase < PARLEY_PHASE_SETTLE || phase > PARLEY_PHASE_LOCKED) return;
     struct message_sketches message = {.count = 0};
     uint8_t bytes[MESSAGE_SKETCHES_MAX][PARLEY_SKETCH_BUCKETS * 8];
-    uint64_t self = self_of(node)->r.boot;
-    if (drift->version > conn->sketch_sent && sketch_of(node, self)) {
+    uint64_t self = self_of(node)->boot;
+    if (drift->version > conn->sketch_sent && is_sampled(node, node->self)) {
         conn->sketch_sent = drift->version;
         add_sketch(&message, bytes[0], self, drift->version, drift->own);
     }
     const struct sketch *sketch;
-    bool relay = node->now_us >= conn->sketches_us;
+    bool relay = conn->asks && node->now_us >= conn->sketches_us;
     while (relay && message.count < MESSAGE_SKETCHES_MAX &&
            (sketch = next_to_send(node, conn->sketches_sent)) != NULL) {
         conn->sketches_sent = sketch->change;
-        conn->sketches_us = node->now_us + RELAY_INTERVAL_US * (1 + node->live / 8);
-        if (sketch->boot == self || sketch->boot == node->members[conn->member].r.boot) continue;
+        conn->sketches_us = node->now_us + RELAY_INTERVAL_US * (1 + sketchers(node) / 8);
+        if (sketch->boot == self || sketch->boot == record_of(node, conn->member)->boot) continue;
         add_sketch(&message, bytes[message.count], sketch->boot, sketch->version, sketch->buckets);
     }
     if (message.count > 0) connection_send(node, conn, WIRE_SKETCHES, &message);

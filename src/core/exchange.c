@@ -54,7 +54,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     }
     /* Two offers of one pair have crossed: the higher id is the busy one. */
     bool crossed = other->state == SLOT_OFFERED && other->peer == conn->member &&
-                   self_of(node)->r.boot > node->members[conn->member].r.boot;
+                   self_of(node)->boot > record_of(node, conn->member)->boot;
     if (slot->state != SLOT_IDLE || crossed) {
         answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
@@ -147,11 +147,13 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
 
 void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass)
 {
-    struct member *m = &node->members[member];
+    struct member *m = member_of(node, member);
     double moved = mass * (double)(1.0f / (float)divisor), size = moved < 0 ? -moved : moved;
-    m->applied++;
-    m->mass += moved;
-    m->mass_abs += size;
+    if (m) {
+        m->applied++;
+        m->mass += moved;
+        m->mass_abs += size;
+    }
     node->ledger.applied++;
     node->ledger.mass += moved;
     node->ledger.mass_abs += size;
@@ -168,7 +170,7 @@ static void added(struct parley_node *node, struct slot *slot)
         if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
     } else if (node->leaving) {
         node->exchange.peer_last[node->exchange.left_count++ % LEAVE_EXCHANGES] =
-            node->members[slot->peer].r.boot;
+            record_of(node, slot->peer)->boot;
     }
     slot_end(node, slot);
 }
@@ -195,7 +197,7 @@ static void on_commit(struct parley_node *node, struct conn *conn,
                       const struct message_exchange *message)
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
-    struct member *m = &node->members[conn->member];
+    uint64_t initiator = record_of(node, (uint32_t)conn->member)->boot;
     if (slot->state == SLOT_READY && slot->peer == conn->member &&
         slot->sequence == message->sequence) {
         slot_add(node, slot);
@@ -203,11 +205,11 @@ static void on_commit(struct parley_node *node, struct conn *conn,
     }
     bool adding = slot->state == SLOT_ADDING && slot->peer == conn->member &&
                   slot->sequence == message->sequence;
-    struct message_outcome_frame outcome = {m->r.boot, self_of(node)->r.boot, message->sequence,
+    struct message_outcome_frame outcome = {initiator, self_of(node)->boot, message->sequence,
                                             MESSAGE_COMMITTED};
     for (int i = 0; i < DOUBTS_MAX; i++) {
         const struct doubt *doubt = &node->exchange.doubts[i];
-        if (!doubt->active || doubt->initiator != m->r.boot || doubt->sequence != message->sequence)
+        if (!doubt->active || doubt->initiator != initiator || doubt->sequence != message->sequence)
             continue;
         doubt_outcome(node, &outcome);
         return;
@@ -251,7 +253,7 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     }
     case WIRE_READY: {
         struct message_exchange abort = {.sequence = message->sequence, .reason = EXCHANGE_ASKED};
-        struct commit *commit = offer_commit_of(node, node->members[conn->member].r.boot);
+        struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
         bool decided = commit && commit->sequence == message->sequence;
         if (mine && initiator->state < SLOT_ADDING)
             offer_ready(node, initiator);

@@ -1,88 +1,159 @@
-/* gossip.c: which member records go out on a link, and when.
+/* gossip.c: which member records go out on which links, and when.
  *
- *   - own record: urgent changes at once, progress now and then
- *   - news of others (state, phase): now and then; their progress: seldom
- *   - a new link is sent the whole table, page by page: that is anti-entropy and join
+ *   - own record: news at once on all links, progress now and then
+ *   - news of others (state, phase): now and then, on the links that asked for it
+ *   - a link that asks is sent the whole table first, page by page: that is anti-entropy and join
+ *   - others' progress: a page now and then, to the links that asked, in turn
  *
- * Each record goes out once a change and link; `change` numbers order them.
+ * A node asks RELAYS of its links, so it hears of each change that often and no more, however many
+ * nodes there are. Each record goes out once a change and link; the roster's numbers order them.
  */
 #include "core/state.h"
 
 enum {
-    OWN_INTERVAL_US = 20000,  /* own progress, to each link; times 1 + n / 8, as the next */
-    RELAY_INTERVAL_US = 5000, /* news of others */
-    MESSAGE_RECORDS_OTHERS = MESSAGE_RECORDS_MAX - 1, /* and the own one */
-    LAZY_INTERVAL_US = 1000000                        /* the progress of others */
+    RELAYS = 8,
+    OWN_INTERVAL_US = 20000,   /* own progress, to each link; times 1 + n^2 / 64 */
+    NEWS_INTERVAL_US = 5000,   /* news of others; times 1 + n / 8 */
+    ANY_INTERVAL_US = 1000000, /* others' progress; times n / 64 where that is less than 1 */
+    PAGE = MESSAGE_RECORDS_MAX - 1 /* and the own one */
 };
 
-/* The more links there are, the less often each is used. */
-static uint64_t scaled(const struct parley_node *node, uint64_t interval_us)
+/* The records of others whose change is newer than `since`, oldest change first, at most a page. */
+static uint32_t page(const struct parley_node *node, const struct conn *conn, enum roster_list list,
+                     uint64_t since, int32_t *members)
 {
-    return interval_us * (1 + node->live / 8);
-}
-
-/* The records of others whose change is newer than `since`, oldest change first, at most a frame
- * full. */
-static uint32_t page(const struct parley_node *node, const struct conn *conn, bool lazy,
-                     uint64_t since, uint32_t *order)
-{
+    const struct roster_place *places = node->roster->places;
+    int32_t newest[PAGE];
     uint32_t count = 0;
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct member *m = &node->members[i];
-        uint64_t change = lazy ? m->lazy_change : m->urgent_change;
-        if (change <= since) continue;
+    for (int i = node->roster->newest[list]; i != NONE; i = places[i].older[list]) {
+        if (places[i].change[list] <= since) break;
         /* A member need not hear what it said of itself; but what others say of it. */
-        if ((int)i == conn->member && m->r.state == PARLEY_MEMBER_ALIVE) continue;
-        uint32_t at = count < MESSAGE_RECORDS_OTHERS ? count++ : MESSAGE_RECORDS_OTHERS;
-        for (; at > 0; at--) {
-            const struct member *before = &node->members[order[at - 1]];
-            if ((lazy ? before->lazy_change : before->urgent_change) < change) break;
-            if (at < MESSAGE_RECORDS_OTHERS) order[at] = order[at - 1];
-        }
-        if (at < MESSAGE_RECORDS_OTHERS) order[at] = i;
+        bool itself = i == conn->member && record_of(node, i)->state == PARLEY_MEMBER_ALIVE;
+        if (i != node->self && !itself) newest[count++ % PAGE] = i;
     }
-    return count;
+    uint32_t kept = count < PAGE ? count : PAGE;
+    for (uint32_t i = 0; i < kept; i++)
+        members[i] = newest[(count - 1 - i) % PAGE];
+    return kept;
 }
 
-static void add_others(struct parley_node *node, struct conn *conn, bool lazy,
-                       struct message_members *message)
+/* Adds a page of what has changed since *sent. True if that was all. */
+static bool add_others(const struct parley_node *node, const struct conn *conn,
+                       enum roster_list list, uint64_t *sent, struct message_members *message)
 {
-    uint64_t *sent = lazy ? &conn->lazy_sent : &conn->urgent_sent;
-    uint32_t order[MESSAGE_RECORDS_OTHERS];
-    uint32_t count = page(node, conn, lazy, *sent, order);
+    int32_t members[PAGE];
+    uint32_t count = page(node, conn, list, *sent, members);
     for (uint32_t i = 0; i < count; i++)
-        message->records[message->count++] = node->members[order[i]].r;
-    if (count == MESSAGE_RECORDS_OTHERS) { /* a frame full: the rest in the next step */
-        const struct member *last = &node->members[order[count - 1]];
-        *sent = lazy ? last->lazy_change : last->urgent_change;
-        node->more = true;
+        message->records[message->count++] = *record_of(node, members[i]);
+    bool all = count < PAGE;
+    *sent = all ? node->roster->change : node->roster->places[members[count - 1]].change[list];
+    return all;
+}
+
+/* What is due now on every link. */
+struct due {
+    bool own, news, any;
+};
+
+static void add_own(struct parley_node *node, struct conn *conn, bool progress,
+                    struct message_members *message)
+{
+    const struct roster_place *self = &node->roster->places[node->self];
+    bool due = self->change[ROSTER_NEWS] > conn->own_sent ||
+               (progress && self->change[ROSTER_ANY] > conn->own_sent);
+    if (!due) return;
+    message->records[message->count++] = *self_of(node);
+    conn->own_sent = self->change[ROSTER_ANY];
+}
+
+static void pump(struct parley_node *node, struct conn *conn, struct due due)
+{
+    struct message_members message;
+    message.count = message.complete = message.ask = 0;
+    add_own(node, conn, due.own, &message);
+    if (conn->wanted && !conn->asked) conn->asked = (message.ask = 1);
+    bool all = true;
+    if (conn->asks && (!conn->synced || due.any)) {
+        all = add_others(node, conn, ROSTER_ANY, &conn->any_sent, &message);
+        message.complete = all && !conn->synced;
+        conn->synced = conn->synced || all;
+        if (all) conn->news_sent = conn->any_sent;
+        all = conn->synced; /* of progress a page will do */
+    } else if (conn->asks && due.news && node->roster->news > conn->news_sent) {
+        all = add_others(node, conn, ROSTER_NEWS, &conn->news_sent, &message);
+    }
+    if (!all) node->gossip.due = node->more = true; /* a frame full: the rest in the next step */
+    if (message.count > 0 || message.complete || message.ask)
+        connection_send(node, conn, WIRE_MEMBERS, &message);
+}
+
+/* Asks further links for news, as long as they are too few. */
+static void want(struct parley_node *node)
+{
+    uint32_t most = node->config.connections_max / 4, wanted = 0;
+    if (most > RELAYS) most = RELAYS;
+    for (uint32_t i = 0; i < node->open_count; i++)
+        wanted += node->open[i].member != NONE && connection_at(node, i)->wanted;
+    for (uint32_t i = 0; i < node->open_count && wanted < most; i++) {
+        if (node->open[i].member == NONE || connection_at(node, i)->wanted) continue;
+        connection_at(node, i)->wanted = true;
+        wanted++;
+    }
+}
+
+/* The link whose turn it is to get others' progress; NULL if nobody asked. */
+static struct conn *next_in_turn(struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        uint32_t at = node->gossip.turn++ % node->open_count;
+        if (node->open[at].member != NONE && connection_at(node, at)->asks)
+            return connection_at(node, at);
+    }
+    return NULL;
+}
+
+static void schedule(struct parley_node *node, struct due due)
+{
+    struct gossip *gossip = &node->gossip;
+    uint64_t n = live_of(node);
+    if (due.own) gossip->own_us = node->now_us + OWN_INTERVAL_US * (64 + n * n) / 64;
+    if (due.news && !gossip->due) { /* else some link has not got all of it yet */
+        gossip->news_us = node->now_us + NEWS_INTERVAL_US * (1 + n / 8);
+        gossip->news_sent = node->roster->news;
+    }
+    if (due.any) gossip->any_us = node->now_us + ANY_INTERVAL_US * (n < 64 ? n : 64) / 64;
+    gossip->next_us = gossip->own_us < gossip->any_us ? gossip->own_us : gossip->any_us;
+    if (node->roster->news > gossip->news_sent && gossip->news_us < gossip->next_us)
+        gossip->next_us = gossip->news_us;
+}
+
+void gossip_pump(struct parley_node *node)
+{
+    struct gossip *gossip = &node->gossip;
+    if (node->roster->shared || node->open_count == 0) {
+        gossip->next_us = NEVER;
         return;
     }
-    *sent = node->change;
-    conn->urgent_us = node->now_us + scaled(node, RELAY_INTERVAL_US);
-    if (!lazy) return;
-    conn->urgent_sent = node->change;
-    conn->lazy_us = node->now_us + LAZY_INTERVAL_US;
-    message->complete = !conn->synced;
-    conn->synced = true;
+    bool news = node->roster->news > gossip->news_sent && node->now_us >= gossip->news_us;
+    if (!gossip->due && !news && node->now_us < gossip->next_us) return;
+    struct due due = {.own = node->now_us >= gossip->own_us, .news = news};
+    struct conn *turn = node->now_us >= gossip->any_us ? next_in_turn(node) : NULL;
+    gossip->due = false;
+    want(node);
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        if (node->open[i].member == NONE) continue;
+        if (!out_room(node)) {
+            gossip->due = true;
+            return;
+        }
+        due.any = connection_at(node, i) == turn;
+        pump(node, connection_at(node, i), due);
+    }
+    due.any = node->now_us >= gossip->any_us;
+    schedule(node, due);
 }
 
-void gossip_pump(struct parley_node *node, struct conn *conn)
+void gossip_flush(struct parley_node *node, struct conn *conn)
 {
-    const struct member *self = self_of(node);
-    bool lazy = node->now_us >= conn->lazy_us || !conn->synced;
-    bool urgent = node->news > conn->urgent_sent && node->now_us >= conn->urgent_us;
-    bool own = self->urgent_change > conn->own_sent ||
-               (self->lazy_change > conn->own_sent && node->now_us >= conn->own_us);
-    if (!own && !urgent && !lazy) return;
-
-    struct message_members message;
-    message.count = message.complete = 0;
-    if (own) {
-        message.records[message.count++] = self->r;
-        conn->own_sent = self->lazy_change;
-        conn->own_us = node->now_us + scaled(node, OWN_INTERVAL_US);
-    }
-    if (lazy || urgent) add_others(node, conn, lazy, &message);
-    if (message.count > 0 || message.complete) connection_send(node, conn, WIRE_MEMBERS, &message);
+    if (!node->roster->shared) pump(node, conn, (struct due){.own = true});
 }

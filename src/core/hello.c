@@ -8,7 +8,7 @@
 void hello_send(struct parley_node *node, struct conn *conn, bool answer)
 {
     const struct parley_config *c = &node->config;
-    const struct record *self = &self_of(node)->r;
+    const struct record *self = self_of(node);
     struct message_hello hello = {.protocol_min = WIRE_VERSION,
                                   .protocol_max = WIRE_VERSION,
                                   .run = c->run,
@@ -30,7 +30,7 @@ bool hello_differs(struct parley_node *node, const struct message_hello *hello, 
                    size_t size)
 {
     const struct parley_config *c = &node->config;
-    const char *here = self_of(node)->r.name;
+    const char *here = self_of(node)->name;
     if (strcmp(hello->cluster, node->cluster) != 0) {
         snprintf(why, size, "cluster is \"%s\" at %s and \"%s\" at %s", node->cluster, here,
                  hello->cluster, hello->name);

@@ -17,69 +17,39 @@
 
 #include "core/state.h"
 
-enum { HEALTH_MAX = 8, REDIAL_DEAD_US = 2000000, FAVOUR_US = 2000000 };
+enum { HEALTH_MAX = 8, REDIAL_DEAD_US = 2000000, FAVOUR_US = 2000000, PICK_TRIES = 8 };
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-int membership_find(const struct parley_node *node, uint64_t boot)
-{
-    for (uint32_t at = (uint32_t)rng_mix(boot);; at++) {
-        int member = node->index[at & node->index_mask];
-        if (member == NONE || node->members[member].r.boot == boot) return member;
-    }
-}
-
 static int member_add(struct parley_node *node, const struct record *record)
 {
-    if (node->members_count == node->config.members_max) return NONE;
-    int member = (int)node->members_count++;
-    node->members[member] = (struct member){.link = NONE};
-    node->members[member].r.boot = record->boot;
-    memcpy(node->members[member].r.name, record->name, sizeof record->name);
-    memcpy(node->members[member].r.address, record->address, sizeof record->address);
-    node->members[member].r.state = PARLEY_MEMBER_DEAD; /* until the merge says otherwise */
-    uint32_t at = (uint32_t)rng_mix(record->boot);
-    while (node->index[at & node->index_mask] != NONE)
-        at++;
-    node->index[at & node->index_mask] = member;
+    int member = roster_add(node->roster, record);
+    if (member != NONE) node->members[member] = (struct member){0};
     return member;
-}
-
-static bool state_is_live(uint32_t state)
-{
-    return state == PARLEY_MEMBER_ALIVE || state == PARLEY_MEMBER_SUSPECT;
 }
 
 bool membership_is_live(const struct parley_node *node, int member)
 {
-    return state_is_live(node->members[member].r.state);
+    return record_is_live(record_of(node, (uint32_t)member));
 }
 
-/* Names ever seen that have not left of their own will; who left after it agreed still counts. */
-uint32_t membership_known(const struct parley_node *node)
+static bool is_peer(struct parley_node *node, uint32_t i, bool (*fits)(struct parley_node *, int))
 {
-    uint32_t known = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        if (r->state == PARLEY_MEMBER_LEFT && r->phase != PARLEY_PHASE_DONE) continue;
-        bool again = false; /* a restart: counted with its newest boot */
-        for (uint32_t j = 0; j < i && !again; j++)
-            again = strcmp(node->members[j].r.name, r->name) == 0 &&
-                    !(node->members[j].r.state == PARLEY_MEMBER_LEFT &&
-                      node->members[j].r.phase != PARLEY_PHASE_DONE);
-        known += !again;
-    }
-    return known;
+    return (int)i != node->self && record_of(node, i)->state == PARLEY_MEMBER_ALIVE &&
+           fits(node, (int)i);
 }
 
+/* Where most fit, a few draws find one; only where few do, all are looked at. */
 int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int))
 {
+    uint32_t count = node->roster->count, seen = 0;
     int found = NONE;
-    uint32_t seen = 0;
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        if (node->members[i].r.state != PARLEY_MEMBER_ALIVE || !fits(node, (int)i)) continue;
-        if (rng_below(&node->rng, ++seen) == 0) found = (int)i;
+    for (int tries = 0; tries < PICK_TRIES; tries++) {
+        uint32_t i = rng_below(&node->rng, count);
+        if (is_peer(node, i, fits)) return (int)i;
     }
+    for (uint32_t i = 0; i < count; i++)
+        if (is_peer(node, i, fits) && rng_below(&node->rng, ++seen) == 0) found = (int)i;
     return found;
 }
 
@@ -87,7 +57,7 @@ int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *,
 
 static double scale_of(const struct parley_node *node)
 {
-    double n = log10((double)(node->live > 1 ? node->live : 1));
+    double n = log10((double)(live_of(node) > 1 ? live_of(node) : 1));
     return n > 1 ? n : 1;
 }
 
@@ -102,29 +72,22 @@ static uint64_t suspicion_us(const struct parley_node *node, uint32_t confirmati
 
 static void tell(struct parley_node *node, int member, const char *reason)
 {
-    const struct member *m = &node->members[member];
+    const struct record *r = record_of(node, (uint32_t)member);
     struct parley_update *update = out_add(node, PARLEY_UPDATE_MEMBER);
-    update->member.name = m->r.name;
-    update->member.boot = m->r.boot;
-    update->member.state = (enum parley_member_state)m->r.state;
+    update->member.name = r->name;
+    update->member.boot = r->boot;
+    update->member.state = (enum parley_member_state)r->state;
     update->member.reason = out_text(node, reason);
-}
-
-static void mark_urgent(struct parley_node *node, struct member *m)
-{
-    m->urgent_change = m->lazy_change = ++node->change;
-    if (m != self_of(node)) node->news = node->change;
 }
 
 /* Every move between states goes through here. */
 static void member_state(struct parley_node *node, int member, enum parley_member_state state,
                          const char *reason)
 {
-    struct member *m = &node->members[member];
-    node->live += state_is_live(state);
-    node->live -= state_is_live(m->r.state);
-    m->r.state = state;
-    mark_urgent(node, m);
+    struct record *r = record_of(node, (uint32_t)member);
+    struct member *m = member_of(node, member);
+    r->state = state;
+    roster_changed(node->roster, member, true);
     if (state == PARLEY_MEMBER_SUSPECT) {
         m->suspect_since_us = node->now_us;
         m->confirmations = 0;
@@ -132,12 +95,12 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
         if (m->suspect_until_us < node->next_suspicion_us)
             node->next_suspicion_us = m->suspect_until_us;
         /* A frame can bring many suspects: they are dialled as far as there is room. */
-        if (member != 0 && out_room(node)) connection_want(node, member);
+        if (member != node->self && out_room(node)) connection_want(node, member);
         if (node->now_us + node->config.redial_min_us < node->next_redial_us)
             node->next_redial_us = node->now_us + node->config.redial_min_us;
     }
-    if (state == PARLEY_MEMBER_ALIVE) m->refused = false;
-    if (state == PARLEY_MEMBER_LEFT) exchange_forget(node, m->r.boot);
+    if (state == PARLEY_MEMBER_ALIVE && m) m->refused = false;
+    if (state == PARLEY_MEMBER_LEFT) exchange_forget(node, r->boot);
     if (state == PARLEY_MEMBER_DEAD) {
         m->dead_since_us = node->now_us;
         m->redial_us = node->now_us + REDIAL_DEAD_US;
@@ -148,7 +111,7 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
 
 static void suspect(struct parley_node *node, int member, const char *reason)
 {
-    if (node->members[member].r.state == PARLEY_MEMBER_ALIVE)
+    if (record_of(node, member)->state == PARLEY_MEMBER_ALIVE)
         member_state(node, member, PARLEY_MEMBER_SUSPECT, reason);
 }
 
@@ -167,29 +130,27 @@ static void confirm(struct parley_node *node, int member, uint64_t by)
 
 void membership_changed(struct parley_node *node, bool urgent)
 {
-    struct member *self = self_of(node);
-    self->r.clock++;
-    self->lazy_change = ++node->change;
-    if (urgent) self->urgent_change = self->lazy_change;
+    self_of(node)->clock++;
+    roster_changed(node->roster, node->self, urgent);
+    node->gossip.due = node->gossip.due || urgent;
 }
 
 void membership_leave(struct parley_node *node)
 {
-    self_of(node)->r.clock++;
-    member_state(node, 0, PARLEY_MEMBER_LEFT, "it is done");
+    self_of(node)->clock++;
+    member_state(node, node->self, PARLEY_MEMBER_LEFT, "it is done");
 }
 
 void membership_start(struct parley_node *node)
 {
-    struct record self = self_of(node)->r;
-    member_add(node, &self);
-    self_of(node)->r.incarnation = 1;
-    self_of(node)->r.phase = PARLEY_PHASE_JOINING;
-    member_state(node, 0, PARLEY_MEMBER_ALIVE, "this node");
+    self_of(node)->incarnation = 1;
+    self_of(node)->phase = PARLEY_PHASE_JOINING;
+    member_state(node, node->self, PARLEY_MEMBER_ALIVE, "this node");
     membership_changed(node, true);
     node->probe.member = NONE;
     node->next_suspicion_us = node->next_redial_us = NEVER;
-    node->next_probe_us = node->now_us + node->config.probe_interval_us;
+    node->next_probe_us = node->roster->shared ? NEVER
+                                               : node->now_us + node->config.probe_interval_us;
 }
 
 /* ---- Merging --------------------------------------------------------------------------------- */
@@ -197,9 +158,9 @@ void membership_start(struct parley_node *node)
 /* Others think wrongly of this node. */
 static void refute(struct parley_node *node, const struct record *record)
 {
-    struct member *self = self_of(node);
-    if (self->r.state == PARLEY_MEMBER_LEFT || record->incarnation < self->r.incarnation) return;
-    self->r.incarnation = record->incarnation + 1;
+    struct record *self = self_of(node);
+    if (self->state == PARLEY_MEMBER_LEFT || record->incarnation < self->incarnation) return;
+    self->incarnation = record->incarnation + 1;
     membership_changed(node, true);
     if (node->health < HEALTH_MAX) node->health++;
     if (record->state != PARLEY_MEMBER_DEAD) return;
@@ -210,27 +171,30 @@ static void refute(struct parley_node *node, const struct record *record)
 
 static void merge_state(struct parley_node *node, int member, const struct record *record, int from)
 {
-    struct member *m = &node->members[member];
+    struct record *r = record_of(node, member);
     uint64_t theirs = (uint64_t)record->incarnation << 2 | record->state;
-    uint64_t ours = (uint64_t)m->r.incarnation << 2 | m->r.state;
-    if (theirs == ours && m->r.state == PARLEY_MEMBER_SUSPECT && from != NONE)
-        confirm(node, member, node->members[from].r.boot);
+    uint64_t ours = (uint64_t)r->incarnation << 2 | r->state;
+    if (theirs == ours && r->state == PARLEY_MEMBER_SUSPECT && from != NONE)
+        confirm(node, member, record_of(node, from)->boot);
     if (theirs <= ours) return;
-    m->r.incarnation = record->incarnation;
-    if (record->state == m->r.state) {
-        mark_urgent(node, m);
+    r->incarnation = record->incarnation;
+    if (record->state == r->state) {
+        roster_changed(node->roster, member, true);
         return;
     }
     char reason[80];
     snprintf(reason, sizeof reason, "%s says so",
-             from == NONE || from == member ? "it" : node->members[from].r.name);
+             from == NONE || from == member ? "it" : record_of(node, from)->name);
     member_state(node, member, (enum parley_member_state)record->state, reason);
 }
 
 /* What may change without being urgent: progress. All else is news. */
-static bool is_news(const struct record *old, const struct record *new)
+static bool is_news(const struct parley_node *node, const struct record *old,
+                    const struct record *new)
 {
-    return old->phase != new->phase || old->stop != new->stop ||
+    uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
+    bool made = old->version < budget && new->version >= budget;
+    return made || old->phase != new->phase || old->stop != new->stop ||
            old->generation != new->generation || old->measured != new->measured ||
            memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
            old->lock_generation != new->lock_generation;
@@ -246,36 +210,34 @@ static bool is_sane(const struct record *r)
 
 static void merge_own_words(struct parley_node *node, int member, const struct record *record)
 {
-    struct member *m = &node->members[member];
-    struct record old = m->r;
-    m->r = *record;
-    memcpy(m->r.name, old.name, sizeof old.name);
-    m->r.incarnation = old.incarnation;
-    m->r.state = old.state;
-    m->lazy_change = ++node->change;
+    struct record *r = record_of(node, member), old = *r;
+    *r = *record;
+    memcpy(r->name, old.name, sizeof old.name);
+    r->incarnation = old.incarnation;
+    r->state = old.state;
     if (old.phase == PARLEY_PHASE_LATE && record->phase == PARLEY_PHASE_SETTLE)
         node->agreement.follows = true;
-    if (is_news(&old, record)) m->urgent_change = node->change;
+    roster_changed(node->roster, member, is_news(node, &old, record));
 }
 
 int membership_merge(struct parley_node *node, const struct record *record, int from)
 {
     if (!is_sane(record)) return NONE;
-    if (record->boot == self_of(node)->r.boot) {
+    if (record->boot == self_of(node)->boot) {
         if (record->state != PARLEY_MEMBER_ALIVE) refute(node, record);
-        return 0;
+        return node->self;
     }
-    int member = membership_find(node, record->boot);
+    int member = roster_find(node->roster, record->boot);
     bool added = member == NONE;
+    if (node->roster->shared) return member; /* what it says stands there already */
     if (added) {
         member = member_add(node, record);
         if (member == NONE) return NONE;
-        struct member *m = &node->members[member];
-        m->r.incarnation = record->incarnation;
+        record_of(node, member)->incarnation = record->incarnation;
         member_state(node, member, (enum parley_member_state)record->state,
                      from == NONE ? "it connected" : "a peer told of it");
     }
-    if (record->clock > node->members[member].r.clock) merge_own_words(node, member, record);
+    if (record->clock > record_of(node, member)->clock) merge_own_words(node, member, record);
     if (!added) merge_state(node, member, record, from);
     return member;
 }
@@ -286,30 +248,47 @@ void membership_members(struct parley_node *node, struct conn *conn,
     for (uint32_t i = 0; i < message->count; i++)
         membership_merge(node, &message->records[i], conn->member);
     if (message->complete) node->met_all = true;
+    if (message->ask && !conn->asks) {
+        conn->asks = true;
+        node->gossip.due = true;
+    }
 }
 
 /* ---- Evidence from links --------------------------------------------------------------------- */
 
-void membership_contact(struct parley_node *node, int member)
+void membership_forgive(struct parley_node *node, int member)
 {
-    node->members[member].redial_us = 0;
-    if (node->members[member].r.state == PARLEY_MEMBER_DEAD)
-        /* It hears of it through the record that goes out now, and refutes. */
-        mark_urgent(node, &node->members[member]);
+    struct member *m = member_of(node, member);
+    if (!m) return;
+    m->redial_us = 0;
+    m->refused = false;
+}
+
+void membership_contact(struct parley_node *node, struct conn *conn)
+{
+    membership_forgive(node, conn->member);
+    node->gossip.due = true;
+    if (record_of(node, conn->member)->state != PARLEY_MEMBER_DEAD) return;
+    /* It hears of it through the record that goes out now, and refutes; and as it may come from
+     * another part of a divided cluster, both tell each other all they know. */
+    roster_changed(node->roster, conn->member, true);
+    conn->wanted = true;
 }
 
 void membership_lost(struct parley_node *node, int member)
 {
-    if (node->leaving || node->members[member].r.state == PARLEY_MEMBER_LEFT) return;
+    if (node->leaving || record_of(node, member)->state == PARLEY_MEMBER_LEFT) return;
+    if (node->roster->shared) return; /* the driver tells who died */
     suspect(node, member, "its connection broke");
     connection_want(node, member);
 }
 
 void membership_refused(struct parley_node *node, int member)
 {
-    struct member *m = &node->members[member];
+    struct member *m = member_of(node, member);
+    if (!m) return;
     m->refused = true;
-    if (m->r.state != PARLEY_MEMBER_SUSPECT) return;
+    if (record_of(node, member)->state != PARLEY_MEMBER_SUSPECT) return;
     uint64_t until_us = node->now_us + node->config.broken_suspicion_us;
     if (until_us < m->suspect_until_us) m->suspect_until_us = until_us;
     if (m->suspect_until_us < node->next_suspicion_us)
@@ -318,7 +297,7 @@ void membership_refused(struct parley_node *node, int member)
 
 void membership_replaced(struct parley_node *node, int member)
 {
-    uint64_t boot = node->members[member].r.boot;
+    uint64_t boot = record_of(node, member)->boot;
     struct conn *conn = connection_of(node, member);
     if (membership_is_live(node, member))
         member_state(node, member, PARLEY_MEMBER_DEAD, "it was started anew");
@@ -338,7 +317,7 @@ static bool heard_since(struct parley_node *node, int member, uint64_t since_us)
 static void ping(struct parley_node *node, int member, uint32_t sequence)
 {
     struct conn *conn = connection_want(node, member);
-    struct message_probe probe = {sequence, node->members[member].r.boot};
+    struct message_probe probe = {sequence, record_of(node, member)->boot};
     if (conn) connection_send(node, conn, WIRE_PING, &probe);
 }
 
@@ -349,7 +328,7 @@ static bool is_linked(struct parley_node *node, int member)
 
 static void ask_others(struct parley_node *node)
 {
-    struct message_probe probe = {node->probe.sequence, node->members[node->probe.member].r.boot};
+    struct message_probe probe = {node->probe.sequence, record_of(node, node->probe.member)->boot};
     int asked[8];
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->config.indirect_probes && count < 8; i++) {
@@ -367,10 +346,10 @@ static void ask_others(struct parley_node *node)
 /* The next in a shuffled round over all live members. */
 static int next_target(struct parley_node *node)
 {
-    for (uint32_t tries = 0; tries <= node->members_count; tries++) {
+    for (uint32_t tries = 0; tries <= node->roster->count; tries++) {
         if (node->probe_at >= node->probe_count) {
             node->probe_at = 0;
-            node->probe_count = node->members_count - 1;
+            node->probe_count = node->roster->count - 1;
             for (uint32_t i = 0; i < node->probe_count; i++) {
                 uint32_t j = rng_below(&node->rng, i + 1);
                 node->probe_order[i] = node->probe_order[j];
@@ -394,27 +373,27 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
                      struct message_probe *message)
 {
     if (type == WIRE_PING) {
-        struct message_probe ack = {message->sequence, self_of(node)->r.boot};
+        struct message_probe ack = {message->sequence, self_of(node)->boot};
         if (message->boot == ack.boot) connection_send(node, conn, WIRE_ACK, &ack);
         return;
     }
     if (type == WIRE_PING_FOR) {
-        int target = membership_find(node, message->boot);
+        int target = roster_find(node->roster, message->boot);
         if (target <= 0) return;
         struct favour *favour = &node->favours[0];
         for (int i = 1; i < 8; i++) /* the oldest gives way */
             if (node->favours[i].until_us < favour->until_us) favour = &node->favours[i];
         *favour = (struct favour){++node->probe_sequence, message->sequence,
-                                  node->members[conn->member].r.boot, message->boot,
+                                  record_of(node, conn->member)->boot, message->boot,
                                   node->now_us + FAVOUR_US};
         ping(node, target, favour->sequence);
         return;
     }
     if (node->name_check.active && message->sequence == node->name_check.sequence &&
-        message->boot == node->members[node->name_check.member].r.boot)
+        message->boot == record_of(node, node->name_check.member)->boot)
         node->name_check.answered = true;
     if (node->probe.member != NONE && message->sequence == node->probe.sequence &&
-        message->boot == node->members[node->probe.member].r.boot) {
+        message->boot == record_of(node, node->probe.member)->boot) {
         probe_success(node);
         return;
     }
@@ -423,7 +402,7 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
         if (favour->until_us < node->now_us || favour->sequence != message->sequence ||
             favour->target != message->boot)
             continue;
-        int asker = membership_find(node, favour->asker);
+        int asker = roster_find(node->roster, favour->asker);
         struct conn *back = asker > 0 ? connection_of(node, asker) : NULL;
         struct message_probe ack = {favour->asker_sequence, message->boot};
         if (back) connection_send(node, back, WIRE_ACK, &ack);
@@ -460,9 +439,9 @@ static void suspicion_timers(struct parley_node *node)
 {
     if (node->now_us < node->next_suspicion_us) return;
     node->next_suspicion_us = NEVER;
-    for (uint32_t i = 1; i < node->members_count; i++) {
+    for (uint32_t i = 1; i < node->roster->count; i++) {
         struct member *m = &node->members[i];
-        if (m->r.state != PARLEY_MEMBER_SUSPECT) continue;
+        if (record_of(node, i)->state != PARLEY_MEMBER_SUSPECT) continue;
         if (!out_room(node)) {
             node->next_suspicion_us = node->now_us;
             return;
@@ -488,14 +467,15 @@ static void redial_timers(struct parley_node *node)
 {
     if (node->now_us < node->next_redial_us) return;
     node->next_redial_us = NEVER;
-    for (uint32_t i = 1; i < node->members_count; i++) {
+    for (uint32_t i = 1; i < node->roster->count; i++) {
         struct member *m = &node->members[i];
-        if (m->r.state == PARLEY_MEMBER_SUSPECT && m->link == NONE) {
+        uint32_t state = record_of(node, i)->state;
+        if (state == PARLEY_MEMBER_SUSPECT && !connection_of(node, (int)i)) {
             if (out_room(node)) connection_want(node, (int)i);
             uint64_t at_us = node->now_us + node->config.redial_min_us;
             if (at_us < node->next_redial_us) node->next_redial_us = at_us;
         }
-        if (m->r.state != PARLEY_MEMBER_DEAD) continue;
+        if (state != PARLEY_MEMBER_DEAD) continue;
         if (node->now_us >= m->redial_us && out_room(node)) {
             if (!node->leaving) connection_want(node, (int)i);
             uint64_t wait_us = (node->now_us - m->dead_since_us) / 4;
@@ -523,11 +503,6 @@ uint64_t membership_deadline(const struct parley_node *node)
         uint64_t timeout_us = node->config.probe_timeout_us * (1 + node->health);
         if (node->probe.sent_us + timeout_us < at) at = node->probe.sent_us + timeout_us;
     }
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        const struct conn *conn = &node->conns[i];
-        if (conn->state != CONN_LIVE) continue;
-        if (node->members[0].lazy_change > conn->own_sent && conn->own_us < at) at = conn->own_us;
-        if (node->news > conn->urgent_sent && conn->urgent_us < at) at = conn->urgent_us;
-    }
+    if (node->gossip.next_us < at) at = node->gossip.next_us;
     return at;
 }

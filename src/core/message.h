@@ -89,6 +89,7 @@ struct message_members {
     struct record records[MESSAGE_RECORDS_MAX];
     uint32_t count;
     uint32_t complete; /* 1: the receiver now has all that the sender knows */
+    uint32_t ask;      /* 1: the sender wants to hear over this link of all that happens */
 };
 
 struct message_sketch {

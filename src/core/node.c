@@ -20,7 +20,7 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
 static void malformed(struct parley_node *node, struct conn *conn, int error)
 {
     out_log(node, PARLEY_LOG_WARN, "closed a connection with %s: %s",
-            conn->member >= 0 ? node->members[conn->member].r.name : conn->address,
+            conn->member >= 0 ? record_of(node, conn->member)->name : conn->address,
             parley_error_text(error));
     connection_close(node, conn);
 }
@@ -86,7 +86,7 @@ union message {
 static void node_status(struct parley_node *node, struct conn *conn,
                         const struct message_status *status)
 {
-    struct message_report report = {.total = node->members_count};
+    struct message_report report = {.total = node->roster->count};
     struct parley_view view;
     parley_node_view(node, &view);
     memcpy(report.cluster, node->cluster, sizeof report.cluster);
@@ -94,9 +94,9 @@ static void node_status(struct parley_node *node, struct conn *conn,
     report.known = view.known;
     report.drift = view.drift;
     report.progress = view.progress;
-    for (uint32_t i = status->from; i < node->members_count && report.count < MESSAGE_RECORDS_MAX;
+    for (uint32_t i = status->from; i < node->roster->count && report.count < MESSAGE_RECORDS_MAX;
          i++)
-        report.records[report.count++] = node->members[i].r;
+        report.records[report.count++] = *record_of(node, i);
     connection_send(node, conn, WIRE_REPORT, &report);
 }
 
@@ -276,10 +276,9 @@ static void node_advance(struct parley_node *node)
 
 static void node_pump(struct parley_node *node)
 {
-    for (uint32_t i = 0; i < node->conns_count; i++) {
-        struct conn *conn = &node->conns[i];
-        if (conn->state != CONN_LIVE) continue;
-        if (out_room(node)) gossip_pump(node, conn);
+    gossip_pump(node);
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
         if (conn->state == CONN_LIVE && out_room(node)) drift_pump(node, conn);
     }
     flow_pump(node);
@@ -359,11 +358,11 @@ void node_phase(struct parley_node *node, enum parley_phase phase)
         [PARLEY_PHASE_LEFT] = 0,
     };
 #undef TO
-    struct member *self = self_of(node);
-    assert(allowed[self->r.phase] & (1u << phase));
+    struct record *self = self_of(node);
+    assert(allowed[self->phase] & (1u << phase));
     out_log(node, PARLEY_LOG_DEBUG, "phase %s -> %s",
-            parley_phase_name((enum parley_phase)self->r.phase), parley_phase_name(phase));
-    self->r.phase = phase;
+            parley_phase_name((enum parley_phase)self->phase), parley_phase_name(phase));
+    self->phase = phase;
     membership_changed(node, true);
     out_add(node, PARLEY_UPDATE_PHASE)->phase.phase = phase;
 }
@@ -375,17 +374,14 @@ static bool allocate(struct parley_node *node)
     struct parley_config *c = &node->config;
     node->conns_count = c->connections_max + c->pending_max;
     node->conns = calloc(node->conns_count, sizeof *node->conns);
+    node->open = calloc(node->conns_count, sizeof *node->open);
     node->seeds = calloc(PARLEY_SEEDS_MAX, sizeof *node->seeds);
     node->members = calloc(c->members_max, sizeof *node->members);
     node->probe_order = calloc(c->members_max, sizeof *node->probe_order);
-    uint32_t places = 4;
-    while (places < 2 * c->members_max)
-        places *= 2;
-    node->index_mask = places - 1;
-    node->index = malloc(places * sizeof *node->index);
-    if (!node->conns || !node->seeds || !node->members || !node->probe_order || !node->index)
+    node->roster = &node->own_roster;
+    if (!node->conns || !node->open || !node->seeds || !node->members || !node->probe_order ||
+        roster_init(node->roster, c->members_max, c->steps_budget) != 0)
         return false;
-    memset(node->index, 0xff, places * sizeof *node->index);
     for (int i = 0; i < SKETCHES_MAX; i++) {
         node->drift.sketches[i].buckets = calloc(PARLEY_SKETCH_BUCKETS, sizeof(double));
         if (!node->drift.sketches[i].buckets) return false;
@@ -417,18 +413,22 @@ int parley_node_new(struct parley_node **result, const struct parley_config *con
     for (uint32_t i = 0; i < config->seeds_count; i++)
         memcpy(node->seeds[node->seeds_count++].address, config->seeds[i],
                strlen(config->seeds[i]) + 1);
-    struct record *self = &node->members[0].r;
-    memcpy(self->name, config->name, strlen(config->name) + 1);
-    memcpy(self->address, config->address, strlen(config->address) + 1);
-    self->boot = config->boot;
+    struct record self = {.boot = config->boot};
+    memcpy(self.name, config->name, strlen(config->name) + 1);
+    memcpy(self.address, config->address, strlen(config->address) + 1);
+    node->self = roster_add(node->roster, &self);
+    if (node->self == NONE) {
+        parley_node_free(node);
+        return PARLEY_ELIMIT;
+    }
     node->config.cluster = node->cluster;
-    node->config.name = self->name;
-    node->config.address = self->address;
+    node->config.name = self_of(node)->name;
+    node->config.address = self_of(node)->address;
     node->config.settings = NULL;
     node->config.seeds = NULL;
     node->rng = rng_init(config->seed, config->boot);
     node->next_conn = 1;
-    node->deadline_us = NEVER;
+    node->deadline_us = node->next_conn_us = NEVER;
     exchange_init(node);
     *result = node;
     return 0;
@@ -443,10 +443,11 @@ void parley_node_free(struct parley_node *node)
         XXH3_freeState(flows[i]->sum);
     for (int i = 0; i < SKETCHES_MAX; i++)
         free(node->drift.sketches[i].buckets);
-    free(node->index);
+    roster_close(&node->own_roster);
     free(node->probe_order);
     free(node->members);
     free(node->seeds);
+    free(node->open);
     free(node->conns);
     free(node);
 }

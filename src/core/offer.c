@@ -31,7 +31,7 @@ void exchange_forget(struct parley_node *node, uint64_t responder)
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message)
 {
-    struct commit *commit = offer_commit_of(node, node->members[conn->member].r.boot);
+    struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
     if (commit && commit->sequence == message->sequence) *commit = (struct commit){0};
 }
 
@@ -42,7 +42,7 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
     if (commit && commit->sequence == sequence) return MESSAGE_COMMITTED;
     struct slot *slot = &e->slots[INITIATOR];
     if (slot->state >= SLOT_OFFERED && slot->state < SLOT_ADDING && slot->sequence == sequence &&
-        node->members[slot->peer].r.boot == asker) {
+        record_of(node, slot->peer)->boot == asker) {
         slot_abort(node, slot, EXCHANGE_ASKED, false); /* the question decides */
         return MESSAGE_ABORTED;
     }
@@ -56,27 +56,29 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 static bool is_neighbour(const struct parley_node *node, int member)
 {
     if (node->config.topology == PARLEY_TOPOLOGY_COMPLETE) return true;
-    const char *own = node->members[0].r.name, *theirs = node->members[member].r.name;
+    const char *own = self_of(node)->name, *theirs = record_of(node, member)->name;
     uint32_t own_place = 0, their_place = 0, n = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
+    for (uint32_t i = 0; i < node->roster->count; i++) {
         if (!membership_is_live(node, (int)i)) continue;
         n++;
-        own_place += strcmp(node->members[i].r.name, own) < 0;
-        their_place += strcmp(node->members[i].r.name, theirs) < 0;
+        own_place += strcmp(record_of(node, i)->name, own) < 0;
+        their_place += strcmp(record_of(node, i)->name, theirs) < 0;
     }
     return topology_linked(node->config.topology, n, own_place, their_place);
 }
 
 static bool fits(struct parley_node *node, int member)
 {
-    const struct member *m = &node->members[member];
-    enum parley_phase phase = (enum parley_phase)m->r.phase;
+    const struct record *r = record_of(node, (uint32_t)member);
+    const struct member *m = member_of(node, member);
+    enum parley_phase phase = (enum parley_phase)r->phase;
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED) return false;
-    if (m->busy_us > node->now_us || offer_commit_of(node, m->r.boot)) return false;
-    if (m->link == NONE && m->redial_us > node->now_us) return false;
+    if (member == node->self || offer_commit_of(node, r->boot)) return false;
+    if (m && m->busy_us > node->now_us) return false;
+    if (m && m->redial_us > node->now_us && !connection_of(node, member)) return false;
     if (node->leaving)
         for (int i = 0; i < LEAVE_EXCHANGES; i++)
-            if (node->exchange.peer_last[i] == m->r.boot) return false;
+            if (node->exchange.peer_last[i] == r->boot) return false;
     return phase_of(node) != PARLEY_PHASE_TRAIN || is_neighbour(node, member);
 }
 
@@ -131,7 +133,7 @@ void exchange_advance(struct parley_node *node)
     }
     int peer = membership_pick(node, fits);
     if (peer == NONE) {
-        wait_for_peers(node, node->live > 1 ? BUSY_RETRY_US : NOBODY_RETRY_US);
+        wait_for_peers(node, live_of(node) > 1 ? BUSY_RETRY_US : NOBODY_RETRY_US);
         return;
     }
     slot->peer = peer;
@@ -153,7 +155,7 @@ void exchange_live(struct parley_node *node, struct conn *conn)
 {
     struct slot *slot = &node->exchange.slots[INITIATOR];
     if (slot->state == SLOT_CONNECTING && slot->peer == conn->member) slot_take(node, slot);
-    struct commit *commit = offer_commit_of(node, node->members[conn->member].r.boot);
+    struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
     struct message_exchange again = {.sequence = commit ? commit->sequence : 0};
     if (commit) connection_send(node, conn, WIRE_COMMIT, &again);
 }
@@ -193,7 +195,8 @@ void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
     if (slot->state != SLOT_OFFERED) return;
     uint64_t wait_us = refused ? NOBODY_RETRY_US : message->retry_us;
     if (wait_us > 1000000) wait_us = 1000000;
-    node->members[slot->peer].busy_us = node->now_us + wait_us;
+    struct member *m = member_of(node, slot->peer);
+    if (m) m->busy_us = node->now_us + wait_us;
     offer_elsewhere(node, slot);
 }
 
@@ -223,7 +226,7 @@ void offer_commit(struct parley_node *node, struct slot *slot)
     }
     struct commit *commit = offer_commit_of(node, 0);
     assert(commit); /* a place was free when the offer went out, and there is one offer at a time */
-    *commit = (struct commit){node->members[slot->peer].r.boot, slot->sequence};
+    *commit = (struct commit){record_of(node, slot->peer)->boot, slot->sequence};
     node->ledger.committed++;
     struct message_exchange message = {.sequence = slot->sequence};
     slot_send(node, slot->conn, WIRE_COMMIT, &message);

@@ -14,28 +14,19 @@ bool said_same(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, PARLEY_DIGEST_BYTES) == 0;
 }
 
-bool agreement_waits_for(const struct parley_node *node, int member)
-{
-    const struct record *r = &node->members[member].r;
-    return membership_is_live(node, member) && r->phase >= PARLEY_PHASE_TRAIN &&
-           r->phase <= PARLEY_PHASE_LOCKED;
-}
-
 /* A live member that joins may train already, by news on their way, or will soon say it is LATE. */
 bool said_joining(const struct parley_node *node)
 {
-    for (uint32_t i = 1; i < node->members_count; i++)
-        if (membership_is_live(node, (int)i) && node->members[i].r.phase == PARLEY_PHASE_JOINING)
-            return true;
-    return false;
+    uint32_t self = phase_of(node) == PARLEY_PHASE_JOINING;
+    return node->roster->counts[ROSTER_JOINING] > self;
 }
 
 uint32_t said_generation(const struct parley_node *node)
 {
     uint32_t newest = 1;
-    for (uint32_t i = 0; i < node->members_count; i++)
-        if (agreement_waits_for(node, (int)i) && node->members[i].r.generation > newest)
-            newest = node->members[i].r.generation;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (agreement_waits_for(node, (int)i) && record_of(node, i)->generation > newest)
+            newest = record_of(node, i)->generation;
     return newest;
 }
 
@@ -48,16 +39,16 @@ static bool lock_is_higher(const struct parley_node *node, const struct record *
     return memcmp(a->lock_digest, b->lock_digest, PARLEY_DIGEST_BYTES) < 0;
 }
 
-/* A live member that has the model of this digest; 0: this node itself. */
+/* A live member that has the model of this digest, this node itself if it can be. */
 int said_holder(struct parley_node *node, const uint8_t *digest)
 {
     uint32_t seen = 0;
     int found = NONE;
-    if (said_same(node->agreement.own, digest)) return 0;
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct member *m = &node->members[i];
-        if (!membership_is_live(node, (int)i) || m->r.phase < PARLEY_PHASE_PROPOSED ||
-            m->r.phase > PARLEY_PHASE_DONE || !said_same(m->r.digest, digest))
+    if (said_same(node->agreement.own, digest)) return node->self;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if ((int)i == node->self || !record_is_live(r) || r->phase < PARLEY_PHASE_PROPOSED ||
+            r->phase > PARLEY_PHASE_DONE || !said_same(r->digest, digest))
             continue;
         if (rng_below(&node->rng, ++seen) == 0) found = (int)i;
     }
@@ -67,8 +58,8 @@ int said_holder(struct parley_node *node, const uint8_t *digest)
 static void pick(struct parley_node *node, struct said *said)
 {
     const struct record *lock = NULL, *least = NULL;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
         if (!agreement_waits_for(node, (int)i)) continue;
         if (r->lock_generation && (!lock || lock_is_higher(node, r, lock)) &&
             said_holder(node, r->lock_digest) != NONE)
@@ -83,10 +74,10 @@ static void pick(struct parley_node *node, struct said *said)
 
 struct said said_listen(struct parley_node *node)
 {
-    const struct record *self = &self_of(node)->r;
+    const struct record *self = self_of(node);
     struct said said = {.one_digest = true};
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
         if (!agreement_waits_for(node, (int)i)) continue;
         said.waited++;
         if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != self->generation) continue;
@@ -100,30 +91,19 @@ struct said said_listen(struct parley_node *node)
     return said;
 }
 
-uint64_t said_fingerprint(const struct parley_node *node)
-{
-    uint64_t hash_of_all = node->fetch.progress_us;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        hash_of_all = rng_mix(
-            hash_of_all ^ ((uint64_t)r->phase << 40 | (uint64_t)r->state << 32 | r->generation));
-    }
-    return hash_of_all;
-}
-
 /* A DONE member whose verdict counts here. Who joins or is late takes what the others decide,
  * however many they are. */
 int said_done(const struct parley_node *node)
 {
-    uint32_t voices = 0;
-    for (uint32_t i = 0; i < node->members_count; i++)
-        voices +=
-            agreement_waits_for(node, (int)i) ||
-            (membership_is_live(node, (int)i) && node->members[i].r.phase == PARLEY_PHASE_DONE);
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        if (r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&
-            2 * r->voters >= voices && !said_same(r->digest, no_digest))
+    if (node->roster->counts[ROSTER_DONE] == 0) return NONE;
+    uint32_t voices = node->roster->counts[ROSTER_WAITED];
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        voices += record_is_live(record_of(node, i)) &&
+                  record_of(node, i)->phase == PARLEY_PHASE_DONE;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if ((int)i != node->self && r->phase == PARLEY_PHASE_DONE &&
+            r->state != PARLEY_MEMBER_DEAD && 2 * r->voters >= voices && !said_same(r->digest, no_digest))
             return (int)i;
     }
     return NONE;

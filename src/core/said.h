@@ -19,12 +19,10 @@ bool said_same(const uint8_t *a, const uint8_t *b); /* digests */
 struct said said_listen(struct parley_node *node);
 /* Of those who are waited for, at least 1. */
 uint32_t said_generation(const struct parley_node *node);
-/* A live member that has the model of this digest; 0: this node itself; NONE: nobody. */
+/* A live member that has the model of this digest, this node itself if it can be; NONE: nobody. */
 int said_holder(struct parley_node *node, const uint8_t *digest);
 /* A DONE member whose verdict counts here; NONE if there is none. */
 int said_done(const struct parley_node *node);
-/* Changes whenever a member moves on. */
-uint64_t said_fingerprint(const struct parley_node *node);
 /* A live member joins: it may train already, by news on their way, or will soon say it is LATE. */
 bool said_joining(const struct parley_node *node);
 

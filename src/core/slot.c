@@ -92,7 +92,7 @@ void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reaso
         e->aborted[e->aborted_next++ % ABORTED_MAX] = slot->sequence;
     }
     out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s aborted: %s", slot->sequence,
-            node->members[slot->peer].r.name, reason_texts[reason]);
+            record_of(node, slot->peer)->name, reason_texts[reason]);
     struct message_exchange abort = {
         .sequence = slot->sequence, .from_responder = slot->role == RESPONDER, .reason = reason};
     if (tell) slot_send(node, slot->conn, WIRE_ABORT, &abort);

@@ -16,11 +16,11 @@
 
 #include "core/message.h"
 #include "core/rng.h"
+#include "core/roster.h"
 #include "core/topology.h"
 #include "parley/node.h"
 
 enum {
-    NONE = -1,
     COMMITS_MAX = 64, /* decided as initiator, APPLIED not yet heard */
     ABORTED_MAX = 64, /* newest sequences aborted as initiator */
     DOUBTS_MAX = 2,
@@ -48,17 +48,25 @@ struct conn {
     uint64_t heard_us, used_us;
     uint32_t queued;      /* control bytes not yet out */
     uint32_t chunk_bytes; /* adapted so that a chunk takes 25 to 100 ms at the most */
-    /* What has gone out here: this node's own record, news of the others, their progress. News of
-     * one's own goes at once, the rest not before these times. */
-    uint64_t own_sent, urgent_sent, lazy_sent;
-    uint64_t own_us, urgent_us, lazy_us;
-    uint64_t sketches_sent, sketches_us; /* of the others */
-    uint32_t sketch_sent;                /* version of the own one */
-    bool synced;                         /* everything known has gone out once */
+    /* gossip.c: up to which change the own record, news of the others and their progress have gone
+     * out here. */
+    uint64_t own_sent, news_sent, any_sent;
+    bool wanted, asked; /* the other end is to relay news here, and has been told */
+    bool asks;          /* the other end wants that of us */
+    bool synced;        /* everything known has gone out once since */
+    /* drift.c: of the others, and the version of the own one */
+    uint64_t sketches_sent, sketches_us;
+    uint32_t sketch_sent;
     /* A chunk that is coming in. */
     uint32_t chunk_left; /* bytes of floats still to come; 0: none */
     uint64_t chunk_sum;
     struct inflow *into; /* NULL: nobody wants it any more */
+};
+
+/* Where the connection of this id is: what is looked up with each event lies close together. */
+struct open {
+    uint32_t id, place;
+    int32_t member; /* while LIVE, and not about to give way to another link to it; else NONE */
 };
 
 struct seed {
@@ -82,9 +90,8 @@ struct name_check {
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
+/* What this node alone knows of a member. */
 struct member {
-    struct record r;
-    uint64_t urgent_change, lazy_change;         /* node->change when that part of r last changed */
     uint64_t suspect_since_us, suspect_until_us; /* while SUSPECT */
     uint64_t confirmers[3];
     uint32_t confirmations;
@@ -93,9 +100,16 @@ struct member {
     uint64_t busy_us;   /* it said BUSY: not before then */
     bool counted;       /* this node's proposal has settled with it */
     bool refused;       /* its address refused a dial since it was last alive */
-    int link;           /* index of its LIVE connection; NONE */
     uint64_t applied;
     double mass, mass_abs;
+};
+
+struct gossip {
+    bool due; /* something wants to go out at once */
+    uint64_t own_us, news_us, any_us; /* not before then: own progress, news and progress of others */
+    uint64_t next_us;                 /* the first of those that matters */
+    uint64_t news_sent;               /* the roster's news that have gone to all */
+    uint32_t turn;                    /* of the links that get others' progress */
 };
 
 struct probe {
@@ -261,6 +275,12 @@ struct sketch {
 struct drift {
     struct sketch sketches[SKETCHES_MAX];
     double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
+    uint64_t change;                   /* counts changes of sketches */
+    int32_t sample[SKETCHES_MAX];      /* [sample_count], members, by rank */
+    uint64_t ranks[SKETCHES_MAX];
+    uint32_t sample_count;
+    bool all_settle; /* nobody who is waited for trains any more */
+    uint64_t seen;   /* the roster's news when the sample was drawn */
     bool sketching;                    /* the initiator's slot is reserved for it */
     uint32_t mixed;                    /* exchanges that ended since the newest own sketch */
     uint32_t version;                  /* of the newest own sketch */
@@ -347,9 +367,11 @@ struct parley_node {
     bool finished;
     struct parley_updates *out;
 
-    struct conn *conns; /* [config.connections_max + config.pending_max] */
-    uint32_t conns_count;
+    struct conn *conns; /* [conns_count = config.connections_max + config.pending_max] */
+    struct open *open;  /* [open_count of conns_count], those not FREE, in no order */
+    uint32_t conns_count, open_count;
     uint32_t next_conn;
+    uint64_t next_conn_us; /* no connection's deadline is before that */
     struct seed *seeds; /* [PARLEY_SEEDS_MAX] */
     uint32_t seeds_count;
     uint64_t next_seed_us;
@@ -357,14 +379,12 @@ struct parley_node {
     bool met_all;   /* that peer's whole table has come */
     struct name_check name_check;
 
-    struct member *members; /* [config.members_max]; 0 is this node */
-    uint32_t members_count;
-    uint32_t live;  /* alive or suspect, this node included */
-    int32_t *index; /* [index_mask + 1], boot to member */
-    uint32_t index_mask;
-    uint64_t change; /* counts changes of members and sketches */
-    uint64_t news;   /* the newest urgent one of another member */
-    uint32_t *probe_order;
+    struct parley_roster *roster; /* own, or shared */
+    struct parley_roster own_roster;
+    int self;               /* this node's place in it; 0 in an own one */
+    struct member *members; /* [roster->max]; NULL where the roster is shared */
+    struct gossip gossip;
+    uint32_t *probe_order; /* [roster->max], likewise */
     uint32_t probe_at, probe_count;
     struct probe probe;
     uint64_t next_probe_us, next_suspicion_us, next_redial_us;
@@ -386,14 +406,31 @@ struct parley_node {
     uint64_t start_us;
 };
 
-static inline struct member *self_of(struct parley_node *node)
+static inline struct record *record_of(const struct parley_node *node, uint32_t member)
 {
-    return &node->members[0];
+    return &node->roster->records[member];
+}
+
+static inline struct record *self_of(const struct parley_node *node)
+{
+    return record_of(node, (uint32_t)node->self);
+}
+
+/* NULL where the roster is shared. */
+static inline struct member *member_of(const struct parley_node *node, int member)
+{
+    return node->members ? &node->members[member] : NULL;
+}
+
+/* Alive or suspect, this node included. */
+static inline uint32_t live_of(const struct parley_node *node)
+{
+    return node->roster->counts[ROSTER_LIVE];
 }
 
 static inline enum parley_phase phase_of(const struct parley_node *node)
 {
-    return (enum parley_phase)node->members[0].r.phase;
+    return (enum parley_phase)self_of(node)->phase;
 }
 
 /* ---- out.c: updates -------------------------------------------------------------------------- */
@@ -419,6 +456,11 @@ void out_finish(struct parley_node *node, int error);
 
 void connection_start(struct parley_node *node);
 struct conn *connection_find(struct parley_node *node, uint32_t id);
+/* The i-th of those that are not FREE, i < open_count. */
+static inline struct conn *connection_at(const struct parley_node *node, uint32_t i)
+{
+    return &node->conns[node->open[i].place];
+}
 void connection_incoming(struct parley_node *node, uint32_t id, const char *address);
 void connection_connected(struct parley_node *node, uint32_t id);
 void connection_closed(struct parley_node *node, const struct parley_event *event);
@@ -451,12 +493,12 @@ bool connection_alone(const struct parley_node *node);
 
 /* ---- membership.c, gossip.c ------------------------------------------------------------------ */
 
-int membership_find(const struct parley_node *node, uint64_t boot);
 bool membership_is_live(const struct parley_node *node, int member);
 /* A record seen directly or heard of. `from` is the member that said it, NONE for HELLO. */
 int membership_merge(struct parley_node *node, const struct record *record, int from);
 void membership_start(struct parley_node *node);
-void membership_contact(struct parley_node *node, int member);  /* HELLO completed */
+void membership_contact(struct parley_node *node, struct conn *conn); /* HELLO completed */
+void membership_forgive(struct parley_node *node, int member); /* its address may be dialled again */
 void membership_lost(struct parley_node *node, int member);     /* its connection broke */
 void membership_refused(struct parley_node *node, int member);  /* its address refused a dial */
 void membership_replaced(struct parley_node *node, int member); /* another boot has its place */
@@ -466,11 +508,11 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
 /* Own record changed: urgent changes go to everybody at once, lazy ones now and then. */
 void membership_changed(struct parley_node *node, bool urgent);
 void membership_leave(struct parley_node *node);
-/* gossip.c: sends what is due of the members' records. */
-void gossip_pump(struct parley_node *node, struct conn *conn);
+/* gossip.c: sends what is due of the members' records: on all links, or what this one lacks. */
+void gossip_pump(struct parley_node *node);
+void gossip_flush(struct parley_node *node, struct conn *conn);
 void membership_timers(struct parley_node *node);
 uint64_t membership_deadline(const struct parley_node *node);
-uint32_t membership_known(const struct parley_node *node);
 /* A random live peer for which fits() holds; NONE if there is none. */
 int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int));
 
@@ -567,8 +609,11 @@ void agreement_fetch_failed(struct parley_node *node);
 uint64_t agreement_deadline(const struct parley_node *node);
 /* Says goodbye to everybody and ends. */
 void agreement_finish(struct parley_node *node, int error);
-/* said.c: a member that this node's decisions wait for. */
-bool agreement_waits_for(const struct parley_node *node, int member);
+/* A member that this node's decisions wait for. */
+static inline bool agreement_waits_for(const struct parley_node *node, int member)
+{
+    return record_is_waited_for(record_of(node, (uint32_t)member));
+}
 
 /* ---- training.c ------------------------------------------------------------------------------ */
 

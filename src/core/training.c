@@ -23,10 +23,7 @@ enum {
 
 uint64_t training_samples(const struct parley_node *node)
 {
-    uint64_t samples = 0;
-    for (uint32_t i = 0; i < node->members_count; i++)
-        samples += node->members[i].r.samples;
-    return samples;
+    return node->roster->samples;
 }
 
 static double part(double made, double budget)
@@ -48,15 +45,21 @@ double training_progress(const struct parley_node *node)
 
 /* ---- Joining --------------------------------------------------------------------------------- */
 
-static bool trains(const struct parley_node *node, uint32_t member)
+/* The most steps that a node which trains has made. */
+static uint64_t furthest(const struct parley_node *node)
 {
-    const struct record *r = &node->members[member].r;
-    return membership_is_live(node, (int)member) && r->phase == PARLEY_PHASE_TRAIN;
+    uint64_t steps = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN && r->version > steps)
+            steps = r->version;
+    }
+    return steps;
 }
 
 static bool has_state(struct parley_node *node, int member)
 {
-    uint32_t phase = node->members[member].r.phase;
+    uint32_t phase = record_of(node, member)->phase;
     return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_SETTLE;
 }
 
@@ -85,29 +88,21 @@ static void join(struct parley_node *node)
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
     bool met = node->contacted && node->met_all;
-    if (!met && !(connection_alone(node) && (node->live == 1 || node->contacted))) {
+    if (!met && !(connection_alone(node) && (live_of(node) == 1 || node->contacted))) {
         if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
         out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
         out_finish(node, PARLEY_ENO_SEED);
         return;
     }
-    uint32_t training = 0, ending = 0;
-    uint64_t furthest = 0;
-    for (uint32_t i = 1; i < node->members_count; i++) {
-        const struct record *r = &node->members[i].r;
-        training += trains(node, i);
-        ending += membership_is_live(node, (int)i) && r->phase > PARLEY_PHASE_TRAIN &&
-                  r->phase <= PARLEY_PHASE_DONE;
-        if (trains(node, i) && r->version > furthest) furthest = r->version;
-    }
-    if (ending > 0 && node->fetch.state == FETCH_IDLE) {
+    uint32_t training = node->roster->counts[ROSTER_TRAINS];
+    if (node->roster->counts[ROSTER_ENDING] > 0 && node->fetch.state == FETCH_IDLE) {
         agreement_late(node);
         return;
     }
-    if (training > 0 && furthest > c->age_steps_max)
+    if (training > 0 && furthest(node) > c->age_steps_max)
         take_state(node);
     else if (node->fetch.state == FETCH_IDLE &&
-             (training > 0 || node->live > c->min_peers || t->stop))
+             (training > 0 || live_of(node) > c->min_peers || t->stop))
         begin(node);
 }
 
@@ -118,7 +113,7 @@ void training_adopted(struct parley_node *node, uint64_t version)
     node->exchange.decided++; /* snapshots taken before are of another model */
     node->exchange.added++;
     out_log(node, PARLEY_LOG_INFO, "took model and optimizer state of %s at its step %llu",
-            node->members[node->fetch.member].r.name, (unsigned long long)version);
+            record_of(node, node->fetch.member)->name, (unsigned long long)version);
     node->training.recovered += node->training.diverged > 0;
     node->training.diverged = 0;
     if (phase_of(node) == PARLEY_PHASE_JOINING) begin(node);
@@ -129,7 +124,7 @@ void training_adopted(struct parley_node *node, uint64_t version)
 void training_stepped(struct parley_node *node, const struct parley_event *event)
 {
     struct training *t = &node->training;
-    struct record *self = &self_of(node)->r;
+    struct record *self = self_of(node);
     uint64_t steps = event->stepped.version - t->version;
     uint64_t took_us = node->now_us - t->stepped_us;
     if (steps > 0 && took_us > 0) {
@@ -140,14 +135,9 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     t->version = self->version = event->stepped.version;
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
     t->samples = self->samples = event->stepped.samples;
-    membership_changed(node, false);
+    uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
+    membership_changed(node, budget && t->version >= budget && t->version - steps < budget);
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
-}
-
-static bool is_joining(const struct parley_node *node, uint32_t member)
-{
-    return membership_is_live(node, (int)member) &&
-           node->members[member].r.phase == PARLEY_PHASE_JOINING;
 }
 
 static bool budget_is_spent(const struct parley_node *node)
@@ -156,13 +146,8 @@ static bool budget_is_spent(const struct parley_node *node)
     const struct training *t = &node->training;
     if (c->samples_budget && training_samples(node) >= c->samples_budget) return true;
     if (c->time_budget_us && node->now_us >= t->start_us + c->time_budget_us) return true;
-    if (!c->steps_budget) return false;
     /* Who is about to train counts, too: else a start-up race would make it late. */
-    for (uint32_t i = 0; i < node->members_count; i++)
-        if ((agreement_waits_for(node, (int)i) || is_joining(node, i)) &&
-            node->members[i].r.version < c->steps_budget)
-            return false;
-    return true;
+    return c->steps_budget && node->roster->counts[ROSTER_UNMADE] == 0;
 }
 
 /* Steps that may be outstanding: about 20 ms of them, and never more than this node's part of what
@@ -175,7 +160,7 @@ static uint64_t grant_target(const struct parley_node *node)
     target = target < GRANT_MIN ? GRANT_MIN : target > GRANT_MAX ? GRANT_MAX : target;
     if (c->samples_budget) {
         double left = (double)c->samples_budget - (double)training_samples(node);
-        double share = ceil(left / ((double)c->batch * node->live));
+        double share = ceil(left / ((double)c->batch * live_of(node)));
         if (share < target) target = share > 0 ? share : 0;
     }
     if (c->steps_budget) {
@@ -204,7 +189,7 @@ static bool recovers(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->diverged == 0) return false;
-    if (t->recovered == DIVERGED_MAX || node->live == 1) {
+    if (t->recovered == DIVERGED_MAX || live_of(node) == 1) {
         out_log(node, PARLEY_LOG_ERROR,
                 "the loss is no longer finite after %llu steps; try a "
                 "smaller --lr",
@@ -226,7 +211,7 @@ void training_advance(struct parley_node *node)
     enum parley_phase phase = phase_of(node);
     if (node->leaving) {
         struct exchange *e = &node->exchange;
-        uint32_t wanted = node->live - 1 < 3 ? node->live - 1 : 3;
+        uint32_t wanted = live_of(node) - 1 < 3 ? live_of(node) - 1 : 3;
         bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
         bool idle =
             e->slots[INITIATOR].state == SLOT_IDLE && e->slots[RESPONDER].state == SLOT_IDLE;

@@ -26,13 +26,13 @@ const char *parley_stop_name(enum parley_stop cause)
 
 void parley_node_view(const struct parley_node *node, struct parley_view *view)
 {
-    const struct record *self = &node->members[0].r;
+    const struct record *self = self_of(node);
     const struct agreement *agreement = &node->agreement;
     *view = (struct parley_view){
         .phase = (enum parley_phase)self->phase,
         .stop = (enum parley_stop)self->stop,
-        .live = node->live,
-        .known = agreement->known ? agreement->known : membership_known(node),
+        .live = live_of(node),
+        .known = agreement->known ? agreement->known : roster_known(node->roster),
         .version = node->training.version,
         .samples_cluster = training_samples(node),
         .progress = training_progress(node),
@@ -53,42 +53,47 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
 
 uint32_t parley_node_members(const struct parley_node *node)
 {
-    return node->members_count;
+    return node->roster->count;
 }
 
 void parley_node_member(const struct parley_node *node, uint32_t index,
                         struct parley_member *member)
 {
-    assert(index < node->members_count);
-    const struct member *m = &node->members[index];
+    assert(index < node->roster->count);
+    const struct record *r = record_of(node, index);
+    const struct member *m = member_of(node, (int)index);
     *member = (struct parley_member){
-        .name = m->r.name,
-        .address = m->r.address,
-        .boot = m->r.boot,
-        .state = (enum parley_member_state)m->r.state,
-        .phase = (enum parley_phase)m->r.phase,
-        .version = m->r.version,
-        .samples = m->r.samples,
-        .distance = m->r.measured ? sqrt(m->r.distance_sq) : -1,
-        .applied = m->applied,
-        .mass = m->mass,
-        .mass_abs = m->mass_abs,
+        .name = r->name,
+        .address = r->address,
+        .boot = r->boot,
+        .state = (enum parley_member_state)r->state,
+        .phase = (enum parley_phase)r->phase,
+        .version = r->version,
+        .samples = r->samples,
+        .distance = r->measured ? sqrt(r->distance_sq) : -1,
+        .applied = m ? m->applied : 0,
+        .mass = m ? m->mass : 0,
+        .mass_abs = m ? m->mass_abs : 0,
     };
 }
 
 void parley_node_check(const struct parley_node *node)
 {
     uint32_t live = 0;
-    for (uint32_t i = 0; i < node->members_count; i++) {
-        const struct member *m = &node->members[i];
-        live += m->r.state == PARLEY_MEMBER_ALIVE || m->r.state == PARLEY_MEMBER_SUSPECT;
-        assert(membership_find(node, m->r.boot) == (int)i);
-        if (m->link != NONE) {
-            const struct conn *conn = &node->conns[m->link];
-            assert(conn->state == CONN_LIVE && conn->member == (int)i);
-        }
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *m = record_of(node, i);
+        live += record_is_live(m);
+        samples += m->samples;
+        assert(roster_find(node->roster, m->boot) == (int)i);
     }
-    assert(live == node->live);
+    assert(live == live_of(node) && samples == node->roster->samples);
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        const struct conn *conn = connection_at(node, i);
+        assert(conn->state != CONN_FREE && conn->id == node->open[i].id);
+        if (node->open[i].member != NONE)
+            assert(conn->state == CONN_LIVE && conn->member == node->open[i].member);
+    }
     uint32_t buffers = parley_config_buffers(&node->config);
     bool used[16] = {false};
     for (int role = 0; role < ROLES; role++) {

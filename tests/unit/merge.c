@@ -45,16 +45,16 @@ static void merge(struct lone *lone, const struct record *record)
 
 static void same_tables(struct lone *a, struct lone *b, uint64_t seed)
 {
-    cr_assert_eq(a->node->live, b->node->live, "seed %llu", (unsigned long long)seed);
-    cr_assert_eq(a->node->members_count, b->node->members_count);
+    cr_assert_eq(live_of(a->node), live_of(b->node), "seed %llu", (unsigned long long)seed);
+    cr_assert_eq(a->node->roster->count, b->node->roster->count);
     for (uint64_t boot = 100; boot < 100 + BOOTS; boot++) {
-        int i = membership_find(a->node, boot), j = membership_find(b->node, boot);
+        int i = roster_find(a->node->roster, boot), j = roster_find(b->node->roster, boot);
         cr_assert_eq(i == NONE, j == NONE);
         if (i == NONE) continue;
         uint8_t one[4096], other[4096];
-        struct message_members m = {.records = {a->node->members[i].r}, .count = 1};
+        struct message_members m = {.records = {*record_of(a->node, i)}, .count = 1};
         size_t size = message_encode(WIRE_MEMBERS, &m, one, sizeof one);
-        m.records[0] = b->node->members[j].r;
+        m.records[0] = *record_of(b->node, j);
         cr_assert_eq(message_encode(WIRE_MEMBERS, &m, other, sizeof other), size);
         cr_assert_eq(memcmp(one, other, size), 0, "seed %llu", (unsigned long long)seed);
     }
@@ -99,8 +99,8 @@ Test(merge, what_was_merged_elsewhere_counts_the_same)
             merge(a, &record);
             merge(i % 2 ? third : b, &record);
         }
-        for (uint32_t i = 1; i < third->node->members_count; i++)
-            merge(b, &third->node->members[i].r);
+        for (uint32_t i = 1; i < third->node->roster->count; i++)
+            merge(b, record_of(third->node, i));
         same_tables(a, b, seed);
         lone_free(a);
         lone_free(b);
@@ -112,15 +112,15 @@ Test(merge, who_is_called_suspect_or_dead_says_otherwise)
 {
     /* Proves that a node outbids every false word about itself, and nobody else's of its age. */
     struct lone *lone = listener();
-    struct record r = lone->node->members[0].r;
+    struct record r = *record_of(lone->node, 0);
     for (uint32_t incarnation = 1; incarnation < 20; incarnation += 3) {
         r.incarnation = incarnation;
         r.state = incarnation % 2 ? PARLEY_MEMBER_SUSPECT : PARLEY_MEMBER_DEAD;
         merge(lone, &r);
-        cr_assert_eq(lone->node->members[0].r.incarnation, incarnation + 1);
-        cr_assert_eq(lone->node->members[0].r.state, PARLEY_MEMBER_ALIVE);
+        cr_assert_eq(record_of(lone->node, 0)->incarnation, incarnation + 1);
+        cr_assert_eq(record_of(lone->node, 0)->state, PARLEY_MEMBER_ALIVE);
         merge(lone, &r);
-        cr_assert_eq(lone->node->members[0].r.incarnation, incarnation + 1, "said before");
+        cr_assert_eq(record_of(lone->node, 0)->incarnation, incarnation + 1, "said before");
     }
     lone_free(lone);
 }

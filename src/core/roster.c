@@ -1,0 +1,174 @@
+/* roster.c: see roster.h. */
+#include "core/roster.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "core/rng.h"
+
+int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budget)
+{
+    uint32_t places = 4;
+    while (places < 2 * max)
+        places *= 2;
+    *roster = (struct parley_roster){
+        .max = max, .index_mask = places - 1, .steps_budget = steps_budget};
+    roster->newest[ROSTER_ANY] = roster->newest[ROSTER_NEWS] = NONE;
+    roster->records = calloc(max, sizeof *roster->records);
+    roster->places = calloc(max, sizeof *roster->places);
+    roster->index = malloc(places * sizeof *roster->index);
+    if (!roster->records || !roster->places || !roster->index) return PARLEY_ENOMEM;
+    memset(roster->index, 0xff, places * sizeof *roster->index);
+    return 0;
+}
+
+void roster_close(struct parley_roster *roster)
+{
+    free(roster->index);
+    free(roster->places);
+    free(roster->records);
+}
+
+/* ---- Looking up ------------------------------------------------------------------------------ */
+
+int roster_find(const struct parley_roster *roster, uint64_t boot)
+{
+    for (uint32_t at = (uint32_t)rng_mix(boot);; at++) {
+        int member = roster->index[at & roster->index_mask];
+        if (member == NONE || roster->records[member].boot == boot) return member;
+    }
+}
+
+static uint32_t hash_of(const char *name)
+{
+    return (uint32_t)XXH3_64bits(name, strlen(name));
+}
+
+static bool is_named(const struct parley_roster *roster, uint32_t member, uint32_t hash,
+                     const char *name)
+{
+    return roster->places[member].name == hash && strcmp(roster->records[member].name, name) == 0;
+}
+
+int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot)
+{
+    uint32_t hash = hash_of(name);
+    for (uint32_t i = 0; i < roster->count; i++)
+        if (is_named(roster, i, hash, name) && record_is_live(&roster->records[i]) &&
+            roster->records[i].boot != boot)
+            return (int)i;
+    return NONE;
+}
+
+static bool is_known(const struct record *r)
+{
+    return r->state != PARLEY_MEMBER_LEFT || r->phase == PARLEY_PHASE_DONE;
+}
+
+/* A restarted node is counted once. Few names have two boots, so the inner loop is seldom long:
+ * `restarts` says whether there is any. */
+uint32_t roster_known(const struct parley_roster *roster)
+{
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        const struct record *r = &roster->records[i];
+        if (!is_known(r)) continue;
+        bool again = false;
+        for (uint32_t j = 0; roster->restarts && j < i && !again; j++)
+            again = is_named(roster, j, roster->places[i].name, r->name) &&
+                    is_known(&roster->records[j]);
+        known += !again;
+    }
+    return known;
+}
+
+/* ---- Changing -------------------------------------------------------------------------------- */
+
+static void unlink_place(struct parley_roster *roster, int member, enum roster_list list)
+{
+    struct roster_place *place = &roster->places[member];
+    int newer = place->newer[list], older = place->older[list];
+    if (newer != NONE)
+        roster->places[newer].older[list] = older;
+    else
+        roster->newest[list] = older;
+    if (older != NONE) roster->places[older].newer[list] = newer;
+}
+
+static void link_newest(struct parley_roster *roster, int member, enum roster_list list)
+{
+    struct roster_place *place = &roster->places[member];
+    place->newer[list] = NONE;
+    place->older[list] = roster->newest[list];
+    if (roster->newest[list] != NONE) roster->places[roster->newest[list]].newer[list] = member;
+    roster->newest[list] = member;
+    place->change[list] = roster->change;
+}
+
+int roster_add(struct parley_roster *roster, const struct record *record)
+{
+    if (roster->count == roster->max) return NONE;
+    uint32_t hash = hash_of(record->name);
+    for (uint32_t i = 0; i < roster->count && !roster->restarts; i++)
+        roster->restarts = is_named(roster, i, hash, record->name);
+    int member = (int)roster->count++;
+    struct record *r = &roster->records[member];
+    *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
+    memcpy(r->name, record->name, sizeof r->name);
+    memcpy(r->address, record->address, sizeof r->address);
+    roster->places[member] = (struct roster_place){.name = hash};
+    uint32_t at = (uint32_t)rng_mix(record->boot);
+    while (roster->index[at & roster->index_mask] != NONE)
+        at++;
+    roster->index[at & roster->index_mask] = member;
+    roster->change++;
+    for (int list = 0; list < ROSTER_LISTS; list++)
+        link_newest(roster, member, (enum roster_list)list);
+    return member;
+}
+
+static uint8_t classes_of(const struct parley_roster *roster, const struct record *r)
+{
+    bool live = record_is_live(r), waited = record_is_waited_for(r);
+    bool joining = live && r->phase == PARLEY_PHASE_JOINING;
+    bool dead = r->state == PARLEY_MEMBER_DEAD;
+    bool in[ROSTER_CLASSES] = {
+        [ROSTER_LIVE] = live,
+        [ROSTER_WAITED] = waited,
+        [ROSTER_JOINING] = joining,
+        [ROSTER_TRAINS] = live && r->phase == PARLEY_PHASE_TRAIN,
+        [ROSTER_ENDING] = live && r->phase > PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_DONE,
+        [ROSTER_STOPPED] = !dead && r->stop != PARLEY_STOP_NONE,
+        [ROSTER_DONE] = !dead && r->phase == PARLEY_PHASE_DONE,
+        [ROSTER_UNMADE] = (waited || joining) && r->version < roster->steps_budget,
+    };
+    uint8_t classes = 0;
+    for (int i = 0; i < ROSTER_CLASSES; i++)
+        classes |= (uint8_t)(in[i] << i);
+    return classes;
+}
+
+static void count(struct parley_roster *roster, int member)
+{
+    struct roster_place *place = &roster->places[member];
+    uint8_t classes = classes_of(roster, &roster->records[member]);
+    for (int i = 0; classes != place->classes && i < ROSTER_CLASSES; i++)
+        roster->counts[i] += (classes >> i & 1u) - (place->classes >> i & 1u);
+    roster->samples += roster->records[member].samples - place->samples;
+    place->classes = classes;
+    place->samples = roster->records[member].samples;
+}
+
+void roster_changed(struct parley_roster *roster, int member, bool news)
+{
+    roster->change++;
+    unlink_place(roster, member, ROSTER_ANY);
+    link_newest(roster, member, ROSTER_ANY);
+    if (news) {
+        unlink_place(roster, member, ROSTER_NEWS);
+        link_newest(roster, member, ROSTER_NEWS);
+        roster->news = roster->change;
+    }
+    count(roster, member);
+}

@@ -1,0 +1,92 @@
+/* roster.h: the table of member records, its indices, and what is counted over it.
+ *
+ * A node has one of its own, fed by gossip (membership.c). A simulation of very many nodes may give
+ * them one in common (parley_roster in node.h), in which each writes its own record: then there is
+ * nothing to gossip, and the driver tells who died.
+ *
+ * Whoever changes a record says so with roster_changed(): that numbers the change, for gossip.c,
+ * and keeps the counts, so that no event has to look at all members.
+ *
+ * Thread rule: as the node's; a shared one belongs to the thread of all its nodes.
+ */
+#ifndef PARLEY_CORE_ROSTER_H
+#define PARLEY_CORE_ROSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/message.h"
+#include "parley/node.h"
+
+enum { NONE = -1 };
+
+/* What is counted. A member may be in several classes. */
+enum roster_class {
+    ROSTER_LIVE,    /* alive or suspect */
+    ROSTER_WAITED,  /* live and in TRAIN to LOCKED: decisions wait for it */
+    ROSTER_JOINING, /* live and in JOINING */
+    ROSTER_TRAINS,  /* live and in TRAIN */
+    ROSTER_ENDING,  /* live and in STOP to DONE */
+    ROSTER_STOPPED, /* not dead, and has raised STOP */
+    ROSTER_DONE,    /* not dead, and in DONE */
+    ROSTER_UNMADE,  /* joins, or is waited for, and has not made its budget of steps */
+    ROSTER_CLASSES
+};
+
+/* Members in the order of their newest change, newest first; links are indices or NONE. */
+enum roster_list {
+    ROSTER_ANY,  /* of any change */
+    ROSTER_NEWS, /* of the newest change that was more than progress */
+    ROSTER_LISTS
+};
+
+struct roster_place {
+    uint64_t change[ROSTER_LISTS]; /* numbers of its newest changes */
+    int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
+    uint64_t samples; /* as counted */
+    uint32_t name;    /* a hash of the record's name */
+    uint8_t classes;  /* bits, as counted */
+};
+
+struct parley_roster {
+    struct record *records;      /* [count of max] */
+    struct roster_place *places; /* [count of max] */
+    uint32_t count, max;
+    bool shared;   /* by many nodes */
+    bool restarts; /* some name has two boots */
+    int32_t *index;  /* [index_mask + 1], boot to record */
+    uint32_t index_mask;
+    uint64_t steps_budget;           /* for ROSTER_UNMADE; 0: none */
+    uint64_t change;                 /* of the newest change */
+    uint64_t news;                   /* of the newest that was more than progress */
+    int32_t newest[ROSTER_LISTS];
+    uint32_t counts[ROSTER_CLASSES];
+    uint64_t samples; /* of all members ever seen */
+};
+
+/* PARLEY_ENOMEM. `max` is at least 1. */
+PARLEY_CHECK int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budget);
+void roster_close(struct parley_roster *roster);
+
+int roster_find(const struct parley_roster *roster, uint64_t boot);
+/* Another live member of that name than `boot`; NONE if there is none. */
+int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot);
+/* Adds boot, name and address, as DEAD until said otherwise. NONE: the table is full. */
+int roster_add(struct parley_roster *roster, const struct record *record);
+/* The record was changed; news is more than progress. */
+void roster_changed(struct parley_roster *roster, int member, bool news);
+/* Names ever seen that have not left of their own will; who left after it agreed still counts. */
+uint32_t roster_known(const struct parley_roster *roster);
+
+static inline bool record_is_live(const struct record *r)
+{
+    return r->state == PARLEY_MEMBER_ALIVE || r->state == PARLEY_MEMBER_SUSPECT;
+}
+
+static inline bool record_is_waited_for(const struct record *r)
+{
+    return record_is_live(r) && r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_LOCKED;
+}
+
+#endif
