@@ -216,6 +216,7 @@ static void conn_down(struct parley_node *node, struct conn *conn)
     flow_closed(node, conn->id);
     exchange_closed(node, conn->id, member);
     fetch_closed(node, conn->id, member);
+    node->gossip.due = true;
     if (!conn->goodbye && !connection_of(node, member)) membership_lost(node, member);
 }
 

@@ -261,8 +261,11 @@ bool drift_advance(struct parley_node *node)
 
 uint64_t drift_deadline(const struct parley_node *node)
 {
-    bool waits = phase_of(node) == PARLEY_PHASE_SETTLE && node->drift.next_us > node->now_us;
-    return waits ? node->drift.next_us : NEVER;
+    const struct drift *drift = &node->drift;
+    if (phase_of(node) != PARLEY_PHASE_SETTLE) return NEVER;
+    uint64_t at_us = drift->next_us > node->now_us ? drift->next_us : NEVER;
+    if (drift->change > drift->relayed && drift->relay_us < at_us) at_us = drift->relay_us;
+    return at_us;
 }
 
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
@@ -284,6 +287,7 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * sketchers(node);
     drift->version++;
     self_of(node)->sketch = drift->version;
+    drift->due = true;
     memcpy(drift->own, event->done.sketch, sizeof drift->own);
     sketch_put(node, self_of(node)->boot, drift->version, event->done.sketch);
     measure(node);
@@ -335,12 +339,9 @@ static void add_sketch(struct message_sketches *message, uint8_t *bytes, uint64_
         (struct message_sketch){boot, version, {bytes, PARLEY_SKETCH_BUCKETS * 8}};
 }
 
-/* The own sketch goes out at once; those of others now and then, as most come directly. */
-void drift_pump(struct parley_node *node, struct conn *conn)
+static void pump(struct parley_node *node, struct conn *conn, bool relay)
 {
     struct drift *drift = &node->drift;
-    enum parley_phase phase = phase_of(node);
-    if (phase < PARLEY_PHASE_SETTLE || phase > PARLEY_PHASE_LOCKED) return;
     struct message_sketches message = {.count = 0};
     uint8_t bytes[MESSAGE_SKETCHES_MAX][PARLEY_SKETCH_BUCKETS * 8];
     uint64_t self = self_of(node)->boot;
@@ -348,14 +349,35 @@ void drift_pump(struct parley_node *node, struct conn *conn)
         conn->sketch_sent = drift->version;
         add_sketch(&message, bytes[0], self, drift->version, drift->own);
     }
-    const struct sketch *sketch;
-    bool relay = conn->asks && node->now_us >= conn->sketches_us;
+    const struct sketch *sketch = NULL;
     while (relay && message.count < MESSAGE_SKETCHES_MAX &&
            (sketch = next_to_send(node, conn->sketches_sent)) != NULL) {
         conn->sketches_sent = sketch->change;
-        conn->sketches_us = node->now_us + RELAY_INTERVAL_US * (1 + sketchers(node) / 8);
         if (sketch->boot == self || sketch->boot == record_of(node, conn->member)->boot) continue;
         add_sketch(&message, bytes[message.count], sketch->boot, sketch->version, sketch->buckets);
     }
+    if (sketch) drift->due = node->more = true; /* a frame full: the rest in the next step */
     if (message.count > 0) connection_send(node, conn, WIRE_SKETCHES, &message);
+}
+
+/* The own sketch goes out at once; those of others now and then, as most come directly. */
+void drift_pump(struct parley_node *node)
+{
+    struct drift *drift = &node->drift;
+    enum parley_phase phase = phase_of(node);
+    if (phase < PARLEY_PHASE_SETTLE || phase > PARLEY_PHASE_LOCKED) return;
+    bool relay = drift->change > drift->relayed && node->now_us >= drift->relay_us;
+    if (!drift->due && !relay) return;
+    drift->due = false;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        if (node->open[i].member == NONE) continue;
+        struct conn *conn = connection_at(node, i);
+        if (out_room(node))
+            pump(node, conn, relay && conn->asks);
+        else
+            drift->due = true;
+    }
+    if (!relay || drift->due) return;
+    drift->relay_us = node->now_us + RELAY_INTERVAL_US * (1 + sketchers(node) / 8);
+    drift->relayed = drift->change;
 }

@@ -12,6 +12,8 @@
 
 enum {
     RELAYS = 8,
+    LINKS_LEAST = 3,
+    WANT_INTERVAL_US = 100000,
     OWN_INTERVAL_US = 20000,   /* own progress, to each link; times 1 + n^2 / 64 */
     NEWS_INTERVAL_US = 5000,   /* news of others; times 1 + n / 8 */
     ANY_INTERVAL_US = 1000000, /* others' progress; times n / 64 where that is less than 1 */
@@ -87,18 +89,32 @@ static void pump(struct parley_node *node, struct conn *conn, struct due due)
         connection_send(node, conn, WIRE_MEMBERS, &message);
 }
 
-/* Asks further links for news, as long as they are too few. */
+static bool is_stranger(struct parley_node *node, int member)
+{
+    return !connection_of(node, member);
+}
+
+/* Asks further links for news, as long as they are too few, and dials somebody where there are
+ * hardly any: averaging makes links too, but not for who joins, or has few neighbours. */
 static void want(struct parley_node *node)
 {
-    uint32_t most = node->config.connections_max / 4, wanted = 0;
+    uint32_t most = node->config.connections_max / 4, wanted = 0, links = 0;
     if (most > RELAYS) most = RELAYS;
-    for (uint32_t i = 0; i < node->open_count; i++)
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        links += node->open[i].member != NONE;
         wanted += node->open[i].member != NONE && connection_at(node, i)->wanted;
+    }
     for (uint32_t i = 0; i < node->open_count && wanted < most; i++) {
         if (node->open[i].member == NONE || connection_at(node, i)->wanted) continue;
         connection_at(node, i)->wanted = true;
         wanted++;
     }
+    if (links >= LINKS_LEAST || links + 1 >= live_of(node) || node->leaving ||
+        node->now_us < node->gossip.want_us)
+        return;
+    int peer = membership_pick(node, is_stranger);
+    if (peer != NONE) connection_want(node, peer);
+    node->gossip.want_us = node->now_us + WANT_INTERVAL_US;
 }
 
 /* The link whose turn it is to get others' progress; NULL if nobody asked. */
@@ -125,17 +141,20 @@ static void schedule(struct parley_node *node, struct due due)
     gossip->next_us = gossip->own_us < gossip->any_us ? gossip->own_us : gossip->any_us;
     if (node->roster->news > gossip->news_sent && gossip->news_us < gossip->next_us)
         gossip->next_us = gossip->news_us;
+    if (gossip->want_us > node->now_us && gossip->want_us < gossip->next_us)
+        gossip->next_us = gossip->want_us;
 }
 
 void gossip_pump(struct parley_node *node)
 {
     struct gossip *gossip = &node->gossip;
-    if (node->roster->shared || node->open_count == 0) {
+    if (node->roster->shared) return;
+    bool news = node->roster->news > gossip->news_sent && node->now_us >= gossip->news_us;
+    if (!gossip->due && !news && node->now_us < gossip->next_us) return;
+    if (node->open_count == 0 && live_of(node) <= 1) { /* nobody to talk to yet */
         gossip->next_us = NEVER;
         return;
     }
-    bool news = node->roster->news > gossip->news_sent && node->now_us >= gossip->news_us;
-    if (!gossip->due && !news && node->now_us < gossip->next_us) return;
     struct due due = {.own = node->now_us >= gossip->own_us, .news = news};
     struct conn *turn = node->now_us >= gossip->any_us ? next_in_turn(node) : NULL;
     gossip->due = false;
@@ -155,5 +174,8 @@ void gossip_pump(struct parley_node *node)
 
 void gossip_flush(struct parley_node *node, struct conn *conn)
 {
-    if (!node->roster->shared) pump(node, conn, (struct due){.own = true});
+    do {
+        node->gossip.due = false;
+        if (!node->roster->shared) pump(node, conn, (struct due){.own = true, .news = true});
+    } while (node->gossip.due && out_room(node));
 }

@@ -267,7 +267,7 @@ void membership_forgive(struct parley_node *node, int member)
 void membership_contact(struct parley_node *node, struct conn *conn)
 {
     membership_forgive(node, conn->member);
-    node->gossip.due = true;
+    node->gossip.due = node->drift.due = true;
     if (record_of(node, conn->member)->state != PARLEY_MEMBER_DEAD) return;
     /* It hears of it through the record that goes out now, and refutes; and as it may come from
      * another part of a divided cluster, both tell each other all they know. */

@@ -277,10 +277,7 @@ static void node_advance(struct parley_node *node)
 static void node_pump(struct parley_node *node)
 {
     gossip_pump(node);
-    for (uint32_t i = 0; i < node->open_count; i++) {
-        struct conn *conn = connection_at(node, i);
-        if (conn->state == CONN_LIVE && out_room(node)) drift_pump(node, conn);
-    }
+    drift_pump(node);
     flow_pump(node);
 }
 
@@ -428,7 +425,7 @@ int parley_node_new(struct parley_node **result, const struct parley_config *con
     node->config.seeds = NULL;
     node->rng = rng_init(config->seed, config->boot);
     node->next_conn = 1;
-    node->deadline_us = node->next_conn_us = NEVER;
+    node->deadline_us = node->next_conn_us = node->gossip.next_us = NEVER;
     exchange_init(node);
     *result = node;
     return 0;

@@ -55,7 +55,7 @@ struct conn {
     bool asks;          /* the other end wants that of us */
     bool synced;        /* everything known has gone out once since */
     /* drift.c: of the others, and the version of the own one */
-    uint64_t sketches_sent, sketches_us;
+    uint64_t sketches_sent;
     uint32_t sketch_sent;
     /* A chunk that is coming in. */
     uint32_t chunk_left; /* bytes of floats still to come; 0: none */
@@ -107,6 +107,7 @@ struct member {
 struct gossip {
     bool due; /* something wants to go out at once */
     uint64_t own_us, news_us, any_us; /* not before then: own progress, news and progress of others */
+    uint64_t want_us;                 /* another link is dialled then */
     uint64_t next_us;                 /* the first of those that matters */
     uint64_t news_sent;               /* the roster's news that have gone to all */
     uint32_t turn;                    /* of the links that get others' progress */
@@ -276,6 +277,8 @@ struct drift {
     struct sketch sketches[SKETCHES_MAX];
     double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
     uint64_t change;                   /* counts changes of sketches */
+    uint64_t relayed, relay_us;        /* up to which others' went out, and when they may again */
+    bool due;                          /* the own one wants to go out */
     int32_t sample[SKETCHES_MAX];      /* [sample_count], members, by rank */
     uint64_t ranks[SKETCHES_MAX];
     uint32_t sample_count;
@@ -577,7 +580,7 @@ void drift_sketches(struct parley_node *node, const struct message_sketches *mes
 /* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
 bool drift_advance(struct parley_node *node);
 uint64_t drift_deadline(const struct parley_node *node);
-void drift_pump(struct parley_node *node, struct conn *conn);
+void drift_pump(struct parley_node *node);
 bool drift_settled(struct parley_node *node); /* within tolerance in two fresh tables */
 
 /* ---- fetch.c --------------------------------------------------------------------------------- */

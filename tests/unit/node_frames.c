@@ -7,7 +7,7 @@ static struct lone *training_node(struct parley_config *config)
     struct lone *lone = lone_new(config);
     lone_start(lone);
     lone_tick(lone);
-    cr_assert_eq(lone->node->members[0].r.phase, PARLEY_PHASE_TRAIN);
+    cr_assert_eq(record_of(lone->node, 0)->phase, PARLEY_PHASE_TRAIN);
     return lone;
 }
 
@@ -550,17 +550,17 @@ Test(node_frames, who_wakes_late_reads_before_it_judges)
     struct lone *lone = plain_node();
     lone_peer(lone, "a", 1);
     lone_closed(lone, 2, PARLEY_CLOSED_RESET);
-    cr_assert_eq(lone->node->members[1].r.state, PARLEY_MEMBER_SUSPECT);
+    cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_SUSPECT);
     lone_run(lone, lone->node->members[1].suspect_until_us - lone->now_us - 1);
     lone->now_us += 60000000;
     lone_tick(lone);
-    cr_assert_eq(lone->node->members[1].r.state, PARLEY_MEMBER_SUSPECT);
+    cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_SUSPECT);
     lone_peer(lone, "a", 1);
     struct message_members members = {.count = 1};
     members.records[0] =
         (struct record){.boot = 1, .name = "a", .address = "x:1", .incarnation = 5, .clock = 1};
     lone_say(lone, lone->next_incoming - 2, WIRE_MEMBERS, &members);
     lone_run(lone, 500000);
-    cr_assert_eq(lone->node->members[1].r.state, PARLEY_MEMBER_ALIVE);
+    cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_ALIVE);
     lone_free(lone);
 }

@@ -125,7 +125,7 @@ static void any_sketches(struct message_sketches *m)
 static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, size_t capacity)
 {
     static union any m;
-    lone_phase = lone->node->members[0].r.phase;
+    lone_phase = record_of(lone->node, 0)->phase;
     memset(&m, 0, sizeof m);
     switch (type) {
     case WIRE_HELLO: {
