@@ -14,6 +14,9 @@
 
 #define PROGRESS_US UINT64_C(250000)
 #define ENDING_US UINT64_C(3600000000)
+#define START_INTERVAL_US UINT64_C(1000)
+
+enum { STARTS_AT_ONCE = 16 };
 
 struct run {
     const struct settings *settings;
@@ -62,8 +65,10 @@ static int prepare_sim(struct run *run)
     char why[512] = "";
     run->starts = calloc(run->nodes, sizeof *run->starts);
     if (!run->starts) return PARLEY_ENOMEM;
-    for (uint64_t i = s->nodes; i < run->nodes; i++)
-        run->starts[i] = PARLEY_SIM_NEVER;
+    for (uint64_t i = 0; i < run->nodes; i++) /* a thousand dials in one moment would be a flood */
+        run->starts[i] = i >= s->nodes       ? PARLEY_SIM_NEVER
+                         : i > STARTS_AT_ONCE ? (i - STARTS_AT_ONCE) * START_INTERVAL_US
+                                              : 0;
     struct sim_options options = {
         .base = {.nodes = run->nodes,
                  .parameters = run->task.parameters,

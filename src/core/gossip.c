@@ -15,7 +15,7 @@ enum {
     LINKS_LEAST = 3,
     WANT_INTERVAL_US = 100000,
     OWN_INTERVAL_US = 20000,   /* own progress, to each link; times 1 + n^2 / 64 */
-    NEWS_INTERVAL_US = 5000,   /* news of others; times 1 + n / 8 */
+    NEWS_INTERVAL_US = 5000,   /* news of others; times 1 + n / 8, up to 64 nodes */
     ANY_INTERVAL_US = 1000000, /* others' progress; times n / 64 where that is less than 1 */
     PAGE = MESSAGE_RECORDS_MAX - 1 /* and the own one */
 };
@@ -134,7 +134,7 @@ static void schedule(struct parley_node *node, struct due due)
     uint64_t n = live_of(node);
     if (due.own) gossip->own_us = node->now_us + OWN_INTERVAL_US * (64 + n * n) / 64;
     if (due.news && !gossip->due) { /* else some link has not got all of it yet */
-        gossip->news_us = node->now_us + NEWS_INTERVAL_US * (1 + n / 8);
+        gossip->news_us = node->now_us + NEWS_INTERVAL_US * (1 + (n < 64 ? n : 64) / 8);
         gossip->news_sent = node->roster->news;
     }
     if (due.any) gossip->any_us = node->now_us + ANY_INTERVAL_US * (n < 64 ? n : 64) / 64;
