@@ -199,7 +199,8 @@ static bool obtain(struct parley_node *node, const uint8_t *digest)
     if (node->now_us < node->fetch.retry_us) return true;
     int holder = said_holder(node, digest);
     if (holder == NONE) return false;
-    for (int i = 0; i < OUTFLOWS_MAX && holder != node->self; i++) /* somebody still reads that buffer */
+    for (int i = 0; i < OUTFLOWS_MAX && holder != node->self;
+         i++) /* somebody still reads that buffer */
         if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
     memcpy(a->pick, digest, sizeof a->pick);
     if (holder == node->self) {
@@ -270,8 +271,9 @@ static void count_holders(struct parley_node *node)
     a->held = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        bool holds = (int)i == node->self || (r->state != PARLEY_MEMBER_DEAD && r->phase >= PARLEY_PHASE_HELD &&
-                                r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
+        bool holds = (int)i == node->self ||
+                     (r->state != PARLEY_MEMBER_DEAD && r->phase >= PARLEY_PHASE_HELD &&
+                      r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
         a->held += holds;
     }
     a->known = roster_known(node->roster);
@@ -431,8 +433,8 @@ static bool somebody_is_back(const struct parley_node *node)
         (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD))
         return false;
     for (uint32_t i = 0; i < node->roster->count; i++)
-        if ((int)i != node->self && agreement_waits_for(node, (int)i) && !node->members[i].counted &&
-            record_of(node, i)->phase <= PARLEY_PHASE_SETTLE)
+        if ((int)i != node->self && agreement_waits_for(node, (int)i) &&
+            !node->members[i].counted && record_of(node, i)->phase <= PARLEY_PHASE_SETTLE)
             return true;
     return false;
 }

@@ -384,8 +384,8 @@ static void name_check_timers(struct parley_node *node)
     struct conn *conn = connection_find(node, check->conn);
     const struct record *owner = record_of(node, (uint32_t)check->member);
     struct conn *link = connection_of(node, check->member);
-    bool gone = member_of(node, check->member)->refused || !membership_is_live(node, check->member) ||
-                node->now_us >= check->until_us;
+    bool gone = member_of(node, check->member)->refused ||
+                !membership_is_live(node, check->member) || node->now_us >= check->until_us;
     /* Only an answer tells: other bytes may have been under way when it died. */
     if (link && check->pinged != link->id) {
         struct message_probe ping = {check->sequence, owner->boot};

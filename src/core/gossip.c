@@ -14,9 +14,9 @@ enum {
     RELAYS = 8,
     LINKS_LEAST = 3,
     WANT_INTERVAL_US = 100000,
-    OWN_INTERVAL_US = 20000,   /* own progress, to each link; times 1 + n^2 / 64 */
-    NEWS_INTERVAL_US = 5000,   /* news of others; times 1 + n / 8, up to 64 nodes */
-    ANY_INTERVAL_US = 1000000, /* others' progress; times n / 64 where that is less than 1 */
+    OWN_INTERVAL_US = 20000,       /* own progress, to each link; times 1 + n^2 / 64 */
+    NEWS_INTERVAL_US = 5000,       /* news of others; times 1 + n / 8, up to 64 nodes */
+    ANY_INTERVAL_US = 1000000,     /* others' progress; times n / 64 where that is less than 1 */
     PAGE = MESSAGE_RECORDS_MAX - 1 /* and the own one */
 };
 

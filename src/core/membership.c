@@ -149,8 +149,8 @@ void membership_start(struct parley_node *node)
     membership_changed(node, true);
     node->probe.member = NONE;
     node->next_suspicion_us = node->next_redial_us = NEVER;
-    node->next_probe_us = node->roster->shared ? NEVER
-                                               : node->now_us + node->config.probe_interval_us;
+    node->next_probe_us =
+        node->roster->shared ? NEVER : node->now_us + node->config.probe_interval_us;
 }
 
 /* ---- Merging --------------------------------------------------------------------------------- */

@@ -83,7 +83,8 @@ static const struct field record_fields[] = {F(struct record, boot, "b", U64),
 
 static const struct field members_fields[] = {
     L(struct message_members, records, "r", count, record_fields),
-    F(struct message_members, complete, "all", U32), F(struct message_members, ask, "ask", U32), END};
+    F(struct message_members, complete, "all", U32), F(struct message_members, ask, "ask", U32),
+    END};
 
 static const struct field sketch_fields[] = {F(struct message_sketch, boot, "b", U64),
                                              F(struct message_sketch, version, "v", U32),

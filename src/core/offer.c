@@ -53,18 +53,24 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 
 /* ---- Choosing a peer ------------------------------------------------------------------------- */
 
-static bool is_neighbour(const struct parley_node *node, int member)
+/* The topology is over the live members in the order of their names. */
+static void find_neighbours(struct parley_node *node)
 {
-    if (node->config.topology == PARLEY_TOPOLOGY_COMPLETE) return true;
-    const char *own = self_of(node)->name, *theirs = record_of(node, member)->name;
-    uint32_t own_place = 0, their_place = 0, n = 0;
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        if (!membership_is_live(node, (int)i)) continue;
-        n++;
-        own_place += strcmp(record_of(node, i)->name, own) < 0;
-        their_place += strcmp(record_of(node, i)->name, theirs) < 0;
+    struct exchange *e = &node->exchange;
+    const struct parley_roster *roster = node->roster;
+    uint32_t n = live_of(node), own_place = 0, place = 0;
+    for (uint32_t i = 0; roster->line[i] != (uint32_t)node->self; i++)
+        own_place += record_is_live(record_of(node, roster->line[i]));
+    e->neighbours_count = 0;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        int member = (int)roster->line[i];
+        if (!membership_is_live(node, member)) continue;
+        if (member != node->self && e->neighbours_count < NEIGHBOURS_MAX &&
+            topology_linked(node->config.topology, n, own_place, place))
+            e->neighbours[e->neighbours_count++] = member;
+        place++;
     }
-    return topology_linked(node->config.topology, n, own_place, their_place);
+    e->turnover = roster->turnover;
 }
 
 static bool fits(struct parley_node *node, int member)
@@ -79,7 +85,24 @@ static bool fits(struct parley_node *node, int member)
     if (node->leaving)
         for (int i = 0; i < LEAVE_EXCHANGES; i++)
             if (node->exchange.peer_last[i] == r->boot) return false;
-    return phase_of(node) != PARLEY_PHASE_TRAIN || is_neighbour(node, member);
+    return true;
+}
+
+/* While training, a neighbour; to settle, anybody. */
+static int pick_peer(struct parley_node *node)
+{
+    struct exchange *e = &node->exchange;
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || node->config.topology == PARLEY_TOPOLOGY_COMPLETE)
+        return membership_pick(node, fits);
+    if (e->turnover != node->roster->turnover) find_neighbours(node);
+    int found = NONE;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < e->neighbours_count; i++) {
+        int member = e->neighbours[i];
+        if (record_of(node, member)->state != PARLEY_MEMBER_ALIVE || !fits(node, member)) continue;
+        if (rng_below(&node->rng, ++seen) == 0) found = member;
+    }
+    return found;
 }
 
 /* ---- Offering -------------------------------------------------------------------------------- */
@@ -131,7 +154,7 @@ void exchange_advance(struct parley_node *node)
         wait_for_peers(node, NOBODY_RETRY_US);
         return;
     }
-    int peer = membership_pick(node, fits);
+    int peer = pick_peer(node);
     if (peer == NONE) {
         wait_for_peers(node, live_of(node) > 1 ? BUSY_RETRY_US : NOBODY_RETRY_US);
         return;
@@ -173,9 +196,8 @@ void offer_taken(struct parley_node *node, struct slot *slot)
 /* It was busy: somebody else may have this very snapshot, unless a delta was decided since. */
 static void offer_elsewhere(struct parley_node *node, struct slot *slot)
 {
-    int peer = ++slot->tries < BUSY_TRIES_MAX && !slot_is_too_old(node, slot)
-                   ? membership_pick(node, fits)
-                   : NONE;
+    int peer =
+        ++slot->tries < BUSY_TRIES_MAX && !slot_is_too_old(node, slot) ? pick_peer(node) : NONE;
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
         slot_end(node, slot);

@@ -12,13 +12,15 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
     uint32_t places = 4;
     while (places < 2 * max)
         places *= 2;
-    *roster = (struct parley_roster){
-        .max = max, .index_mask = places - 1, .steps_budget = steps_budget};
+    *roster =
+        (struct parley_roster){.max = max, .index_mask = places - 1, .steps_budget = steps_budget};
     roster->newest[ROSTER_ANY] = roster->newest[ROSTER_NEWS] = NONE;
     roster->records = calloc(max, sizeof *roster->records);
     roster->places = calloc(max, sizeof *roster->places);
+    roster->line = calloc(max, sizeof *roster->line);
     roster->index = malloc(places * sizeof *roster->index);
-    if (!roster->records || !roster->places || !roster->index) return PARLEY_ENOMEM;
+    if (!roster->records || !roster->places || !roster->line || !roster->index)
+        return PARLEY_ENOMEM;
     memset(roster->index, 0xff, places * sizeof *roster->index);
     return 0;
 }
@@ -26,6 +28,7 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
 void roster_close(struct parley_roster *roster)
 {
     free(roster->index);
+    free(roster->line);
     free(roster->places);
     free(roster->records);
 }
@@ -106,6 +109,21 @@ static void link_newest(struct parley_roster *roster, int member, enum roster_li
     place->change[list] = roster->change;
 }
 
+static void line_up(struct parley_roster *roster, uint32_t member)
+{
+    const char *name = roster->records[member].name;
+    uint32_t from = 0, to = member; /* so many stand in line already */
+    while (from < to) {
+        uint32_t middle = (from + to) / 2;
+        if (strcmp(roster->records[roster->line[middle]].name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    memmove(roster->line + from + 1, roster->line + from, (member - from) * sizeof *roster->line);
+    roster->line[from] = member;
+}
+
 int roster_add(struct parley_roster *roster, const struct record *record)
 {
     if (roster->count == roster->max) return NONE;
@@ -118,6 +136,7 @@ int roster_add(struct parley_roster *roster, const struct record *record)
     memcpy(r->name, record->name, sizeof r->name);
     memcpy(r->address, record->address, sizeof r->address);
     roster->places[member] = (struct roster_place){.name = hash};
+    line_up(roster, (uint32_t)member);
     uint32_t at = (uint32_t)rng_mix(record->boot);
     while (roster->index[at & roster->index_mask] != NONE)
         at++;
@@ -155,6 +174,7 @@ static void count(struct parley_roster *roster, int member)
     uint8_t classes = classes_of(roster, &roster->records[member]);
     for (int i = 0; classes != place->classes && i < ROSTER_CLASSES; i++)
         roster->counts[i] += (classes >> i & 1u) - (place->classes >> i & 1u);
+    roster->turnover += (classes ^ place->classes) >> ROSTER_LIVE & 1u;
     roster->samples += roster->records[member].samples - place->samples;
     place->classes = classes;
     place->samples = roster->records[member].samples;

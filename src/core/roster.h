@@ -52,15 +52,17 @@ struct roster_place {
 struct parley_roster {
     struct record *records;      /* [count of max] */
     struct roster_place *places; /* [count of max] */
+    uint32_t *line;              /* [count of max], members by name; of one name in any order */
     uint32_t count, max;
-    bool shared;   /* by many nodes */
-    bool restarts; /* some name has two boots */
-    int32_t *index;  /* [index_mask + 1], boot to record */
+    bool shared;    /* by many nodes */
+    bool restarts;  /* some name has two boots */
+    int32_t *index; /* [index_mask + 1], boot to record */
     uint32_t index_mask;
-    uint64_t steps_budget;           /* for ROSTER_UNMADE; 0: none */
-    uint64_t change;                 /* of the newest change */
-    uint64_t news;                   /* of the newest that was more than progress */
+    uint64_t steps_budget; /* for ROSTER_UNMADE; 0: none */
+    uint64_t change;       /* of the newest change */
+    uint64_t news;         /* of the newest that was more than progress */
     int32_t newest[ROSTER_LISTS];
+    uint64_t turnover; /* counts comings and goings of live members */
     uint32_t counts[ROSTER_CLASSES];
     uint64_t samples; /* of all members ever seen */
 };

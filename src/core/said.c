@@ -98,12 +98,13 @@ int said_done(const struct parley_node *node)
     if (node->roster->counts[ROSTER_DONE] == 0) return NONE;
     uint32_t voices = node->roster->counts[ROSTER_WAITED];
     for (uint32_t i = 0; i < node->roster->count; i++)
-        voices += record_is_live(record_of(node, i)) &&
-                  record_of(node, i)->phase == PARLEY_PHASE_DONE;
+        voices +=
+            record_is_live(record_of(node, i)) && record_of(node, i)->phase == PARLEY_PHASE_DONE;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if ((int)i != node->self && r->phase == PARLEY_PHASE_DONE &&
-            r->state != PARLEY_MEMBER_DEAD && 2 * r->voters >= voices && !said_same(r->digest, no_digest))
+            r->state != PARLEY_MEMBER_DEAD && 2 * r->voters >= voices &&
+            !said_same(r->digest, no_digest))
             return (int)i;
     }
     return NONE;

@@ -27,6 +27,7 @@ enum {
     OUTFLOWS_MAX = 10, /* two exchanges and eight fetches served */
     OPS_MAX = 64,
     SKETCHES_MAX = 32, /* members whose sketches are kept: a sample where there are more */
+    NEIGHBOURS_MAX = 64,
     BUSY_TRIES_MAX = 3
 };
 
@@ -106,11 +107,12 @@ struct member {
 
 struct gossip {
     bool due; /* something wants to go out at once */
-    uint64_t own_us, news_us, any_us; /* not before then: own progress, news and progress of others */
-    uint64_t want_us;                 /* another link is dialled then */
-    uint64_t next_us;                 /* the first of those that matters */
-    uint64_t news_sent;               /* the roster's news that have gone to all */
-    uint32_t turn;                    /* of the links that get others' progress */
+    uint64_t own_us, news_us,
+        any_us;         /* not before then: own progress, news and progress of others */
+    uint64_t want_us;   /* another link is dialled then */
+    uint64_t next_us;   /* the first of those that matters */
+    uint64_t news_sent; /* the roster's news that have gone to all */
+    uint32_t turn;      /* of the links that get others' progress */
 };
 
 struct probe {
@@ -255,11 +257,14 @@ struct exchange {
     struct commit commits[COMMITS_MAX];
     uint32_t aborted[ABORTED_MAX];
     uint32_t aborted_next;
-    uint32_t sequence;     /* of the newest offer */
-    uint64_t decided;      /* deltas decided so far */
-    uint64_t added;        /* deltas that are in x */
-    uint64_t next_version; /* own step count from which the next exchange may start */
-    uint64_t retry_us;     /* nobody could be asked: not before then */
+    uint32_t sequence;                  /* of the newest offer */
+    uint64_t decided;                   /* deltas decided so far */
+    uint64_t added;                     /* deltas that are in x */
+    uint64_t next_version;              /* own step count from which the next exchange may start */
+    uint64_t retry_us;                  /* nobody could be asked: not before then */
+    int32_t neighbours[NEIGHBOURS_MAX]; /* [neighbours_count] */
+    uint32_t neighbours_count;
+    uint64_t turnover;     /* the roster's when they were found */
     uint64_t peer_last[3]; /* LEAVE: boots already met */
     uint32_t left_count;
 };
@@ -282,15 +287,15 @@ struct drift {
     int32_t sample[SKETCHES_MAX];      /* [sample_count], members, by rank */
     uint64_t ranks[SKETCHES_MAX];
     uint32_t sample_count;
-    bool all_settle; /* nobody who is waited for trains any more */
-    uint64_t seen;   /* the roster's news when the sample was drawn */
-    bool sketching;                    /* the initiator's slot is reserved for it */
-    uint32_t mixed;                    /* exchanges that ended since the newest own sketch */
-    uint32_t version;                  /* of the newest own sketch */
-    uint32_t passed; /* own sketch versions in a row whose table was within tolerance */
-    uint32_t judged; /* version of the sketch judged last */
-    uint64_t among;  /* a sum over those whom that was about */
-    double value;    /* relative; negative: unknown */
+    bool all_settle;  /* nobody who is waited for trains any more */
+    uint64_t seen;    /* the roster's news when the sample was drawn */
+    bool sketching;   /* the initiator's slot is reserved for it */
+    uint32_t mixed;   /* exchanges that ended since the newest own sketch */
+    uint32_t version; /* of the newest own sketch */
+    uint32_t passed;  /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged;  /* version of the sketch judged last */
+    uint64_t among;   /* a sum over those whom that was about */
+    double value;     /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;
@@ -375,7 +380,7 @@ struct parley_node {
     uint32_t conns_count, open_count;
     uint32_t next_conn;
     uint64_t next_conn_us; /* no connection's deadline is before that */
-    struct seed *seeds; /* [PARLEY_SEEDS_MAX] */
+    struct seed *seeds;    /* [PARLEY_SEEDS_MAX] */
     uint32_t seeds_count;
     uint64_t next_seed_us;
     bool contacted; /* some peer has let us in */
@@ -501,8 +506,9 @@ bool membership_is_live(const struct parley_node *node, int member);
 int membership_merge(struct parley_node *node, const struct record *record, int from);
 void membership_start(struct parley_node *node);
 void membership_contact(struct parley_node *node, struct conn *conn); /* HELLO completed */
-void membership_forgive(struct parley_node *node, int member); /* its address may be dialled again */
-void membership_lost(struct parley_node *node, int member);     /* its connection broke */
+void membership_forgive(struct parley_node *node,
+                        int member);                        /* its address may be dialled again */
+void membership_lost(struct parley_node *node, int member); /* its connection broke */
 void membership_refused(struct parley_node *node, int member);  /* its address refused a dial */
 void membership_replaced(struct parley_node *node, int member); /* another boot has its place */
 void membership_members(struct parley_node *node, struct conn *conn, struct message_members *m);
