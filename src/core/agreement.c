@@ -316,20 +316,11 @@ void agreement_finish(struct parley_node *node, int error)
     out_finish(node, error);
 }
 
-static bool everybody_is_done(const struct parley_node *node)
-{
-    if (node->roster->counts[ROSTER_DONE] < live_of(node)) return false;
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        if (record_is_live(record_of(node, i)) && record_of(node, i)->phase != PARLEY_PHASE_DONE)
-            return false;
-    return true;
-}
-
 /* Done: others may still fetch. */
 static void linger(struct parley_node *node)
 {
     const struct agreement *a = &node->agreement;
-    bool all_done = everybody_is_done(node), served = true;
+    bool all_done = said_all_done(node), served = true;
     for (int i = 0; i < OUTFLOWS_MAX; i++)
         served = served && !node->outflows[i].active;
     uint64_t last_us = a->done_us > node->fetch.served_us ? a->done_us : node->fetch.served_us;
@@ -354,7 +345,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     case OP_CANDIDATE_HASH:
         memcpy(a->own, event->done.digest, sizeof a->own);
         a->candidate = CANDIDATE_OWN;
-        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, said_generation(node));
+        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, said_listen(node).newest);
         break;
     case OP_FETCHED_HASH:
         checked(node, event->done.digest);
@@ -445,11 +436,11 @@ static void decide(struct parley_node *node)
     struct record *self = self_of(node);
     bool busy = a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
                 a->candidate == CANDIDATE_PUBLISHING;
-    uint32_t newest = said_generation(node);
-    if (newest > self->generation && !busy)
-        next_generation(node, newest, "another node asks for it");
-
     struct said said = said_listen(node);
+    if (said.newest > self->generation && !busy) {
+        next_generation(node, said.newest, "another node asks for it");
+        said = said_listen(node);
+    }
     bool verifying = false;
     if (a->candidate == CANDIDATE_OWN && said.pick) {
         a->score = said.score;
@@ -467,8 +458,9 @@ static void decide(struct parley_node *node)
             node_phase(node, PARLEY_PHASE_LOCKED);
         }
     }
+    said = said_listen(node);
     if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
-        said_listen(node).locked == said_listen(node).waited) {
+        said.locked == said.waited) {
         /* Who locked may be gone since, and the others not know of it. */
         if (may_decide(node)) {
             publish(node);

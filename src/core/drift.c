@@ -59,9 +59,64 @@ static uint64_t rank_of(const struct parley_node *node, uint64_t boot)
 static struct sketch *sketch_of(struct parley_node *node, uint64_t boot)
 {
     for (int i = 0; i < SKETCHES_MAX; i++)
-        if (node->drift.sketches[i].version && node->drift.sketches[i].boot == boot)
-            return &node->drift.sketches[i];
+        if (node->roster->sketches[i].version && node->roster->sketches[i].boot == boot)
+            return &node->roster->sketches[i];
     return NULL;
+}
+
+/* It proposed before it knew of anybody to measure itself against, and will not any more. */
+static bool proposed_unmeasured(const struct record *r)
+{
+    return r->phase >= PARLEY_PHASE_PROPOSED && !r->measured;
+}
+
+/* Puts a member into the sample if its rank is among the least. */
+static void sample_add(struct roster_sample *sample, int member, uint64_t rank)
+{
+    uint32_t at = sample->count;
+    if (at == SKETCHES_MAX && rank > sample->ranks[at - 1]) return;
+    if (at < SKETCHES_MAX)
+        sample->count++;
+    else
+        at--;
+    for (; at > 0 && sample->ranks[at - 1] > rank; at--) {
+        sample->members[at] = sample->members[at - 1];
+        sample->ranks[at] = sample->ranks[at - 1];
+    }
+    sample->members[at] = member;
+    sample->ranks[at] = rank;
+}
+
+/* Drawn anew after each news. */
+static const struct roster_sample *sample_of(const struct parley_node *node)
+{
+    struct roster_sample *sample = &node->roster->sample;
+    if (sample->news == node->roster->news) return sample;
+    *sample = (struct roster_sample){.news = node->roster->news, .all_settle = true};
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (!record_is_waited_for(r)) continue;
+        sample->among += rng_mix(r->boot);
+        if (r->phase < PARLEY_PHASE_SETTLE) sample->all_settle = false;
+        if (!proposed_unmeasured(r)) sample_add(sample, (int)i, rank_of(node, r->boot));
+    }
+    return sample;
+}
+
+static bool is_sampled(const struct parley_node *node, int member)
+{
+    const struct roster_sample *sample = sample_of(node);
+    for (uint32_t i = 0; i < sample->count; i++)
+        if (sample->members[i] == member) return true;
+    return false;
+}
+
+/* Who is waited for has changed: what was found of the others says nothing of all. */
+static void watch_members(struct parley_node *node)
+{
+    uint64_t among = sample_of(node)->among;
+    if (among != node->drift.among) node->drift.passed = 0;
+    node->drift.among = among;
 }
 
 static bool is_waited_for(const struct parley_node *node, uint64_t boot)
@@ -70,19 +125,12 @@ static bool is_waited_for(const struct parley_node *node, uint64_t boot)
     return member != NONE && agreement_waits_for(node, member);
 }
 
-static bool is_sampled(const struct parley_node *node, int member)
-{
-    for (uint32_t i = 0; i < node->drift.sample_count; i++)
-        if (node->drift.sample[i] == member) return true;
-    return false;
-}
-
 /* A place for a new sketch: a free one, one of somebody gone, or that of the greatest hash. */
 static struct sketch *sketch_place(struct parley_node *node, uint64_t boot)
 {
     struct sketch *greatest = NULL;
     for (int i = 0; i < SKETCHES_MAX; i++) {
-        struct sketch *sketch = &node->drift.sketches[i];
+        struct sketch *sketch = &node->roster->sketches[i];
         if (!sketch->version || !is_waited_for(node, sketch->boot)) return sketch;
         if (!greatest || rank_of(node, sketch->boot) > rank_of(node, greatest->boot))
             greatest = sketch;
@@ -114,72 +162,29 @@ static double read_double(const uint8_t *bytes)
 
 /* ---- The measure ----------------------------------------------------------------------------- */
 
-/* It proposed before it knew of anybody to measure itself against, and will not any more. */
-static bool proposed_unmeasured(const struct record *r)
-{
-    return r->phase >= PARLEY_PHASE_PROPOSED && !r->measured;
-}
-
-/* Puts a member into the sample if its rank is among the least. */
-static void sample_add(struct parley_node *node, int member)
-{
-    struct drift *drift = &node->drift;
-    uint64_t rank = rank_of(node, record_of(node, (uint32_t)member)->boot);
-    uint32_t at = drift->sample_count;
-    if (at == SKETCHES_MAX && rank > drift->ranks[at - 1]) return;
-    if (at < SKETCHES_MAX)
-        drift->sample_count++;
-    else
-        at--;
-    for (; at > 0 && drift->ranks[at - 1] > rank; at--) {
-        drift->sample[at] = drift->sample[at - 1];
-        drift->ranks[at] = drift->ranks[at - 1];
-    }
-    drift->sample[at] = member;
-    drift->ranks[at] = rank;
-}
-
-/* Who is waited for has changed: what was found of the others says nothing of all. */
-static void watch_members(struct parley_node *node)
-{
-    struct drift *drift = &node->drift;
-    uint64_t among = 0;
-    if (node->roster->news == drift->seen) return;
-    drift->seen = node->roster->news;
-    drift->sample_count = 0;
-    drift->all_settle = true;
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (!record_is_waited_for(r)) continue;
-        among += rng_mix(r->boot);
-        if (r->phase < PARLEY_PHASE_SETTLE) drift->all_settle = false;
-        if (!proposed_unmeasured(r)) sample_add(node, (int)i);
-    }
-    if (among != drift->among) drift->passed = 0;
-    drift->among = among;
-}
-
 /* True if the whole sample has a sketch here, and nobody trains any more. */
 static bool table_is_complete(struct parley_node *node)
 {
-    for (uint32_t i = 0; i < node->drift.sample_count; i++)
-        if (!sketch_of(node, record_of(node, (uint32_t)node->drift.sample[i])->boot)) return false;
-    return node->drift.all_settle;
+    const struct roster_sample *sample = sample_of(node);
+    for (uint32_t i = 0; i < sample->count; i++)
+        if (!sketch_of(node, record_of(node, (uint32_t)sample->members[i])->boot)) return false;
+    return sample->all_settle;
 }
 
 static void measure_own(struct parley_node *node)
 {
     const struct drift *drift = &node->drift;
+    const struct roster_sample *sample = sample_of(node);
     const struct sketch *sketches[SKETCHES_MAX];
     struct record *self = self_of(node);
     double mean_sq = 0, distance_sq = 0;
-    for (uint32_t i = 0; i < drift->sample_count; i++)
-        sketches[i] = sketch_of(node, record_of(node, (uint32_t)drift->sample[i])->boot);
+    for (uint32_t i = 0; i < sample->count; i++)
+        sketches[i] = sketch_of(node, record_of(node, (uint32_t)sample->members[i])->boot);
     for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
         double sum = 0;
-        for (uint32_t i = 0; i < drift->sample_count; i++)
+        for (uint32_t i = 0; i < sample->count; i++)
             sum += sketches[i]->buckets[b];
-        double mean = sum / drift->sample_count;
+        double mean = sum / sample->count;
         mean_sq += mean * mean;
         distance_sq += (drift->own[b] - mean) * (drift->own[b] - mean);
     }
@@ -193,17 +198,17 @@ static void measure_own(struct parley_node *node)
  * nothing yet. */
 static bool judge(struct parley_node *node, double *rms, double *largest)
 {
-    const struct drift *drift = &node->drift;
+    const struct roster_sample *sample = sample_of(node);
     const struct record *self = self_of(node);
     double sum_sq = 0, largest_sq = self->distance_sq;
-    if (drift->sample_count == 0) return false;
-    for (uint32_t i = 0; i < drift->sample_count; i++) {
-        const struct record *r = record_of(node, (uint32_t)drift->sample[i]);
+    if (sample->count == 0) return false;
+    for (uint32_t i = 0; i < sample->count; i++) {
+        const struct record *r = record_of(node, (uint32_t)sample->members[i]);
         if (!r->measured) return false;
         sum_sq += r->distance_sq;
         if (r->distance_sq > largest_sq) largest_sq = r->distance_sq;
     }
-    *rms = relative(sum_sq / drift->sample_count, self->mean_sq);
+    *rms = relative(sum_sq / sample->count, self->mean_sq);
     *largest = relative(largest_sq, self->mean_sq);
     return true;
 }
@@ -247,7 +252,7 @@ bool drift_advance(struct parley_node *node)
         return false;
     measure(node);
     if (drift->sketching) return true;
-    bool many = drift->sample_count == SKETCHES_MAX;
+    bool many = sample_of(node)->count == SKETCHES_MAX;
     uint32_t mixed = many ? MIXED_PER_SKETCH_MANY : MIXED_PER_SKETCH;
     bool due = drift->version == 0 || drift->mixed >= mixed;
     if (!due || slot->state != SLOT_IDLE) return false;
@@ -323,7 +328,7 @@ static const struct sketch *next_to_send(const struct parley_node *node, uint64_
 {
     const struct sketch *next = NULL;
     for (int i = 0; i < SKETCHES_MAX; i++) {
-        const struct sketch *sketch = &node->drift.sketches[i];
+        const struct sketch *sketch = &node->roster->sketches[i];
         if (sketch->version && sketch->change > sent && (!next || sketch->change < next->change))
             next = sketch;
     }

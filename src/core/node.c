@@ -379,10 +379,6 @@ static bool allocate(struct parley_node *node)
     if (!node->conns || !node->open || !node->seeds || !node->members || !node->probe_order ||
         roster_init(node->roster, c->members_max, c->steps_budget) != 0)
         return false;
-    for (int i = 0; i < SKETCHES_MAX; i++) {
-        node->drift.sketches[i].buckets = calloc(PARLEY_SKETCH_BUCKETS, sizeof(double));
-        if (!node->drift.sketches[i].buckets) return false;
-    }
     struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
                               &node->fetch.in};
     for (int i = 0; i < 3; i++)
@@ -438,8 +434,6 @@ void parley_node_free(struct parley_node *node)
                               &node->fetch.in};
     for (int i = 0; i < 3; i++)
         XXH3_freeState(flows[i]->sum);
-    for (int i = 0; i < SKETCHES_MAX; i++)
-        free(node->drift.sketches[i].buckets);
     roster_close(&node->own_roster);
     free(node->probe_order);
     free(node->members);

@@ -22,11 +22,17 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
     if (!roster->records || !roster->places || !roster->line || !roster->index)
         return PARLEY_ENOMEM;
     memset(roster->index, 0xff, places * sizeof *roster->index);
+    for (int i = 0; i < SKETCHES_MAX; i++) {
+        roster->sketches[i].buckets = calloc(PARLEY_SKETCH_BUCKETS, sizeof(double));
+        if (!roster->sketches[i].buckets) return PARLEY_ENOMEM;
+    }
     return 0;
 }
 
 void roster_close(struct parley_roster *roster)
 {
+    for (int i = 0; i < SKETCHES_MAX; i++)
+        free(roster->sketches[i].buckets);
     free(roster->index);
     free(roster->line);
     free(roster->places);

@@ -19,7 +19,10 @@
 #include "core/message.h"
 #include "parley/node.h"
 
-enum { NONE = -1 };
+enum {
+    NONE = -1,
+    SKETCHES_MAX = 32 /* members whose sketches are kept: a sample where there are more */
+};
 
 /* What is counted. A member may be in several classes. */
 enum roster_class {
@@ -49,6 +52,35 @@ struct roster_place {
     uint8_t classes;  /* bits, as counted */
 };
 
+/* What all records say, taken together: said.c. Good for one number of `news`. */
+struct roster_said {
+    uint64_t news;
+    uint32_t generation;             /* for whom it was asked */
+    uint32_t newest;                 /* generation of those waited for, at least 1 */
+    uint32_t done;                   /* live and DONE */
+    uint32_t locks;                  /* of those waited for */
+    uint32_t proposed, held, locked; /* of those waited for, in `generation` */
+    int32_t least;                   /* waited for, of the least score and digest */
+    bool one_digest;                 /* all who hold in `generation`, hold the same */
+};
+
+/* Whose sketches tell the drift: drift.c. Good for one number of `news`. */
+struct roster_sample {
+    uint64_t news;
+    int32_t members[SKETCHES_MAX]; /* [count], those waited for of the least rank, by rank */
+    uint64_t ranks[SKETCHES_MAX];
+    uint32_t count;
+    uint64_t among;  /* a sum over all who are waited for */
+    bool all_settle; /* none of them trains any more */
+};
+
+struct sketch {
+    uint64_t boot;
+    uint32_t version; /* 0: free */
+    uint64_t change;
+    double *buckets; /* [PARLEY_SKETCH_BUCKETS] */
+};
+
 struct parley_roster {
     struct record *records;      /* [count of max] */
     struct roster_place *places; /* [count of max] */
@@ -63,6 +95,9 @@ struct parley_roster {
     uint64_t news;         /* of the newest that was more than progress */
     int32_t newest[ROSTER_LISTS];
     uint64_t turnover; /* counts comings and goings of live members */
+    struct roster_said said;
+    struct roster_sample sample;
+    struct sketch sketches[SKETCHES_MAX];
     uint32_t counts[ROSTER_CLASSES];
     uint64_t samples; /* of all members ever seen */
 };

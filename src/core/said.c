@@ -21,15 +21,6 @@ bool said_joining(const struct parley_node *node)
     return node->roster->counts[ROSTER_JOINING] > self;
 }
 
-uint32_t said_generation(const struct parley_node *node)
-{
-    uint32_t newest = 1;
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        if (agreement_waits_for(node, (int)i) && record_of(node, i)->generation > newest)
-            newest = record_of(node, i)->generation;
-    return newest;
-}
-
 static bool lock_is_higher(const struct parley_node *node, const struct record *a,
                            const struct record *b)
 {
@@ -55,39 +46,73 @@ int said_holder(struct parley_node *node, const uint8_t *digest)
     return found;
 }
 
-static void pick(struct parley_node *node, struct said *said)
+/* A lock that somebody can serve; the highest of them, or NULL. */
+static const struct record *highest_lock(struct parley_node *node)
 {
-    const struct record *lock = NULL, *least = NULL;
+    const struct record *lock = NULL;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        if (!agreement_waits_for(node, (int)i)) continue;
-        if (r->lock_generation && (!lock || lock_is_higher(node, r, lock)) &&
-            said_holder(node, r->lock_digest) != NONE)
+        if (record_is_waited_for(r) && r->lock_generation &&
+            (!lock || lock_is_higher(node, r, lock)) && said_holder(node, r->lock_digest) != NONE)
             lock = r;
-        if (!least || r->score < least->score ||
-            (r->score <= least->score && memcmp(r->digest, least->digest, PARLEY_DIGEST_BYTES) < 0))
-            least = r;
     }
-    said->pick = lock ? lock->lock_digest : least->digest;
-    said->score = lock ? 0 : least->score;
+    return lock;
+}
+
+static bool is_less(const struct record *a, const struct record *b)
+{
+    if (a->score < b->score) return true;
+    return a->score <= b->score && memcmp(a->digest, b->digest, PARLEY_DIGEST_BYTES) < 0;
+}
+
+/* One look at all records, good until the next news. */
+static const struct roster_said *listen(const struct parley_node *node)
+{
+    const struct parley_roster *roster = node->roster;
+    struct roster_said *said = &node->roster->said;
+    uint32_t generation = self_of(node)->generation;
+    if (said->news == roster->news && said->generation == generation) return said;
+    *said = (struct roster_said){.news = roster->news,
+                                 .generation = generation,
+                                 .newest = 1,
+                                 .least = NONE,
+                                 .one_digest = true};
+    const struct record *least = NULL, *holder = NULL;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        const struct record *r = &roster->records[i];
+        said->done += record_is_live(r) && r->phase == PARLEY_PHASE_DONE;
+        if (!record_is_waited_for(r)) continue;
+        if (r->generation > said->newest) said->newest = r->generation;
+        said->locks += r->lock_generation > 0;
+        if (!least || is_less(r, least)) {
+            least = r;
+            said->least = (int)i;
+        }
+        if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != generation) continue;
+        said->proposed++;
+        said->held += r->phase >= PARLEY_PHASE_HELD;
+        said->locked += r->phase >= PARLEY_PHASE_LOCKED;
+        if (r->phase < PARLEY_PHASE_HELD) continue;
+        if (holder && !said_same(r->digest, holder->digest)) said->one_digest = false;
+        holder = r;
+    }
+    return said;
 }
 
 struct said said_listen(struct parley_node *node)
 {
-    const struct record *self = self_of(node);
-    struct said said = {.one_digest = true};
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (!agreement_waits_for(node, (int)i)) continue;
-        said.waited++;
-        if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != self->generation) continue;
-        said.proposed++;
-        said.held += r->phase >= PARLEY_PHASE_HELD;
-        said.locked += r->phase >= PARLEY_PHASE_LOCKED;
-        if (r->phase >= PARLEY_PHASE_HELD && !said_same(r->digest, self->digest))
-            said.one_digest = false;
-    }
-    if (said.waited > 0 && said.proposed == said.waited) pick(node, &said);
+    const struct roster_said *all = listen(node);
+    struct said said = {.newest = all->newest,
+                        .waited = node->roster->counts[ROSTER_WAITED],
+                        .proposed = all->proposed,
+                        .held = all->held,
+                        .locked = all->locked,
+                        .one_digest = all->one_digest};
+    if (said.waited == 0 || said.proposed < said.waited) return said;
+    const struct record *lock = all->locks > 0 ? highest_lock(node) : NULL;
+    const struct record *least = record_of(node, (uint32_t)all->least);
+    said.pick = lock ? lock->lock_digest : least->digest;
+    said.score = lock ? 0 : least->score;
     return said;
 }
 
@@ -96,10 +121,7 @@ struct said said_listen(struct parley_node *node)
 int said_done(const struct parley_node *node)
 {
     if (node->roster->counts[ROSTER_DONE] == 0) return NONE;
-    uint32_t voices = node->roster->counts[ROSTER_WAITED];
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        voices +=
-            record_is_live(record_of(node, i)) && record_of(node, i)->phase == PARLEY_PHASE_DONE;
+    uint32_t voices = node->roster->counts[ROSTER_WAITED] + listen(node)->done;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if ((int)i != node->self && r->phase == PARLEY_PHASE_DONE &&
@@ -108,4 +130,10 @@ int said_done(const struct parley_node *node)
             return (int)i;
     }
     return NONE;
+}
+
+bool said_all_done(const struct parley_node *node)
+{
+    return node->roster->counts[ROSTER_DONE] >= live_of(node) &&
+           listen(node)->done == live_of(node);
 }

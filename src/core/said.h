@@ -8,6 +8,7 @@
 #include "core/state.h"
 
 struct said {
+    uint32_t newest;                         /* generation of those waited for, at least 1 */
     uint32_t waited, proposed, held, locked; /* of this generation */
     bool one_digest;                         /* all who hold, hold the same */
     const uint8_t *pick;
@@ -17,10 +18,10 @@ struct said {
 bool said_same(const uint8_t *a, const uint8_t *b); /* digests */
 
 struct said said_listen(struct parley_node *node);
-/* Of those who are waited for, at least 1. */
-uint32_t said_generation(const struct parley_node *node);
 /* A live member that has the model of this digest, this node itself if it can be; NONE: nobody. */
 int said_holder(struct parley_node *node, const uint8_t *digest);
+/* Every live member is DONE. */
+bool said_all_done(const struct parley_node *node);
 /* A DONE member whose verdict counts here; NONE if there is none. */
 int said_done(const struct parley_node *node);
 /* A live member joins: it may train already, by news on their way, or will soon say it is LATE. */

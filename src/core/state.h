@@ -26,7 +26,6 @@ enum {
     DOUBTS_MAX = 2,
     OUTFLOWS_MAX = 10, /* two exchanges and eight fetches served */
     OPS_MAX = 64,
-    SKETCHES_MAX = 32, /* members whose sketches are kept: a sample where there are more */
     NEIGHBOURS_MAX = 64,
     BUSY_TRIES_MAX = 3
 };
@@ -271,24 +270,11 @@ struct exchange {
 
 /* ---- The rest -------------------------------------------------------------------------------- */
 
-struct sketch {
-    uint64_t boot;
-    uint32_t version; /* 0: free */
-    uint64_t change;
-    double *buckets; /* [PARLEY_SKETCH_BUCKETS] */
-};
-
 struct drift {
-    struct sketch sketches[SKETCHES_MAX];
     double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
     uint64_t change;                   /* counts changes of sketches */
     uint64_t relayed, relay_us;        /* up to which others' went out, and when they may again */
     bool due;                          /* the own one wants to go out */
-    int32_t sample[SKETCHES_MAX];      /* [sample_count], members, by rank */
-    uint64_t ranks[SKETCHES_MAX];
-    uint32_t sample_count;
-    bool all_settle;  /* nobody who is waited for trains any more */
-    uint64_t seen;    /* the roster's news when the sample was drawn */
     bool sketching;   /* the initiator's slot is reserved for it */
     uint32_t mixed;   /* exchanges that ended since the newest own sketch */
     uint32_t version; /* of the newest own sketch */
