@@ -45,6 +45,8 @@ enum parley_quorum {
     PARLEY_QUORUM_MAJORITY /* more than half of `nodes` decide */
 };
 
+struct parley_roster;
+
 /* A setting that every node of a cluster must share; compared as text in HELLO. */
 struct parley_setting {
     const char *name;
@@ -63,6 +65,9 @@ struct parley_config {
         *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
     uint32_t seeds_count;
     uint32_t min_peers; /* other nodes alive before training starts */
+    /* Normally NULL: the node keeps a table of members of its own, by gossip. Else one table in
+     * common with all nodes of this process (node.h); it must outlive them. */
+    struct parley_roster *roster;
 
     /* What is averaged. */
     uint64_t parameters;   /* floats in the parameter vector, at least 1 */

@@ -249,9 +249,26 @@ struct parley_updates {
 PARLEY_CHECK int parley_updates_init(struct parley_updates *updates); /* PARLEY_ENOMEM */
 void parley_updates_close(struct parley_updates *updates);
 
+/* ---- One table of members for very many nodes -------------------------------------------------
+ */
+
+/* n views of n members take memory and traffic that grow with the square of n. Nodes of one process
+ * (a simulation) may instead share one table, given to each as config.roster: each writes what it
+ * says of itself, all read it at once, and nobody probes or gossips; the driver tells who died.
+ *
+ * Thread rule: belongs to the one thread of all its nodes. */
+
+/* `max`: boots ever started, up to PARLEY_MEMBERS_MAX. PARLEY_EUSAGE, PARLEY_ENOMEM. */
+PARLEY_CHECK int parley_roster_new(struct parley_roster **roster, uint32_t max,
+                                   uint64_t steps_budget);
+void parley_roster_free(struct parley_roster *roster);
+/* The node of this boot has died; not for those that have left. */
+void parley_roster_dead(struct parley_roster *roster, uint64_t boot);
+
 /* ---- The node -------------------------------------------------------------------------------- */
 
-/* PARLEY_EUSAGE for a config that parley_config_check() refuses, PARLEY_ENOMEM. */
+/* PARLEY_EUSAGE for a config that parley_config_check() refuses, PARLEY_ELIMIT for a shared roster
+ * that is full, PARLEY_ENOMEM. */
 PARLEY_CHECK int parley_node_new(struct parley_node **node, const struct parley_config *config);
 
 void parley_node_step(struct parley_node *node, const struct parley_event *event,

@@ -324,7 +324,8 @@ static void conn_live(struct parley_node *node, struct conn *conn,
     memcpy(record.address, hello->address, sizeof record.address);
     int member = membership_merge(node, &record, NONE);
     if (member == NONE) {
-        refuse(node, conn, PARLEY_ELIMIT, "the table of members is full");
+        refuse(node, conn, PARLEY_ELIMIT,
+               node->roster->shared ? "it is not on the list" : "the table of members is full");
         return;
     }
     conn->member = member;

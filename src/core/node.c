@@ -373,12 +373,15 @@ static bool allocate(struct parley_node *node)
     node->conns = calloc(node->conns_count, sizeof *node->conns);
     node->open = calloc(node->conns_count, sizeof *node->open);
     node->seeds = calloc(PARLEY_SEEDS_MAX, sizeof *node->seeds);
-    node->members = calloc(c->members_max, sizeof *node->members);
-    node->probe_order = calloc(c->members_max, sizeof *node->probe_order);
-    node->roster = &node->own_roster;
-    if (!node->conns || !node->open || !node->seeds || !node->members || !node->probe_order ||
-        roster_init(node->roster, c->members_max, c->steps_budget) != 0)
-        return false;
+    if (!node->conns || !node->open || !node->seeds) return false;
+    node->roster = c->roster ? c->roster : &node->own_roster;
+    if (!c->roster) {
+        node->members = calloc(c->members_max, sizeof *node->members);
+        node->probe_order = calloc(c->members_max, sizeof *node->probe_order);
+        if (!node->members || !node->probe_order ||
+            roster_init(node->roster, c->members_max, c->steps_budget) != 0)
+            return false;
+    }
     struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
                               &node->fetch.in};
     for (int i = 0; i < 3; i++)

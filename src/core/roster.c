@@ -39,6 +39,35 @@ void roster_close(struct parley_roster *roster)
     free(roster->records);
 }
 
+int parley_roster_new(struct parley_roster **result, uint32_t max, uint64_t steps_budget)
+{
+    *result = NULL;
+    if (max == 0 || max > PARLEY_MEMBERS_MAX) return PARLEY_EUSAGE;
+    struct parley_roster *roster = malloc(sizeof *roster);
+    if (!roster) return PARLEY_ENOMEM;
+    int error = roster_init(roster, max, steps_budget);
+    roster->shared = true;
+    if (!error)
+        *result = roster;
+    else
+        parley_roster_free(roster);
+    return error;
+}
+
+void parley_roster_free(struct parley_roster *roster)
+{
+    if (roster) roster_close(roster);
+    free(roster);
+}
+
+void parley_roster_dead(struct parley_roster *roster, uint64_t boot)
+{
+    int member = roster_find(roster, boot);
+    if (member == NONE || roster->records[member].state == PARLEY_MEMBER_LEFT) return;
+    roster->records[member].state = PARLEY_MEMBER_DEAD;
+    roster_changed(roster, member, true);
+}
+
 /* ---- Looking up ------------------------------------------------------------------------------ */
 
 int roster_find(const struct parley_roster *roster, uint64_t boot)

@@ -275,13 +275,13 @@ struct drift {
     uint64_t change;                   /* counts changes of sketches */
     uint64_t relayed, relay_us;        /* up to which others' went out, and when they may again */
     bool due;                          /* the own one wants to go out */
-    bool sketching;   /* the initiator's slot is reserved for it */
-    uint32_t mixed;   /* exchanges that ended since the newest own sketch */
-    uint32_t version; /* of the newest own sketch */
-    uint32_t passed;  /* own sketch versions in a row whose table was within tolerance */
-    uint32_t judged;  /* version of the sketch judged last */
-    uint64_t among;   /* a sum over those whom that was about */
-    double value;     /* relative; negative: unknown */
+    bool sketching;                    /* the initiator's slot is reserved for it */
+    uint32_t mixed;                    /* exchanges that ended since the newest own sketch */
+    uint32_t version;                  /* of the newest own sketch */
+    uint32_t passed; /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged; /* version of the sketch judged last */
+    uint64_t among;  /* a sum over those whom that was about */
+    double value;    /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;

@@ -18,6 +18,7 @@ enum {
     GRANT_MAX = 64,
     DIVERGED_MAX = 3,
     IDLE_MIX_US = 1000,
+    LOOK_US = 10000,
     MEET_US = 10000000
 };
 
@@ -87,7 +88,7 @@ static void join(struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
-    bool met = node->contacted && node->met_all;
+    bool met = node->roster->shared || (node->contacted && node->met_all);
     if (!met && !(connection_alone(node) && (live_of(node) == 1 || node->contacted))) {
         if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
         out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
@@ -251,6 +252,8 @@ uint64_t training_deadline(const struct parley_node *node)
     const struct training *t = &node->training;
     uint64_t at = NEVER;
     if (node->leaving) return node->now_us + IDLE_MIX_US * 10;
+    if (phase_of(node) == PARLEY_PHASE_JOINING && node->roster->shared)
+        return node->now_us + LOOK_US; /* nobody tells it that the others are there */
     if (phase_of(node) == PARLEY_PHASE_JOINING && t->stop && t->stop_us + MEET_US > node->now_us)
         return t->stop_us + MEET_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged)

@@ -33,6 +33,7 @@ enum settings_origin { ORIGIN_UNSET, ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRON
 /* In the order of the table's valid words. */
 enum settings_strategy { STRATEGY_GOSSIP, STRATEGY_NONE };
 enum settings_quorum { QUORUM_LIVE, QUORUM_MAJORITY };
+enum settings_membership { MEMBERSHIP_FULL, MEMBERSHIP_STATIC };
 enum settings_when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
 enum settings_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBUG };
 
@@ -80,7 +81,8 @@ struct settings {
     uint64_t mix_every;
     const char *topology;
     double tolerance;
-    int quorum; /* enum settings_quorum */
+    int quorum;     /* enum settings_quorum */
+    int membership; /* enum settings_membership */
     uint64_t settle_timeout_us;
 
     struct units_dist compute, latency;
