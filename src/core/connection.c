@@ -13,7 +13,12 @@
 
 #include "core/state.h"
 
-enum { NAME_CHECK_US = 2000000, PENDING_PER_HOST_MAX = 4, CHUNK_BYTES_FIRST = 64 * 1024 };
+enum {
+    NAME_CHECK_US = 2000000,
+    YOUNG_US = 100000,
+    PENDING_PER_HOST_MAX = 4,
+    CHUNK_BYTES_FIRST = 64 * 1024
+};
 
 struct conn *connection_find(struct parley_node *node, uint32_t id)
 {
@@ -101,10 +106,18 @@ static void vacate(struct parley_node *node, struct conn *conn)
     conn->state = CONN_FREE;
 }
 
-/* Links over which news come last. */
-static bool goes_before(const struct conn *a, const struct conn *b)
+/* What the other end would lose: a mere link, news, or the table that it needs to join. */
+static int loss_of(const struct parley_node *node, const struct conn *conn)
 {
-    return a->asks != b->asks ? b->asks : a->used_us < b->used_us;
+    bool young = node->now_us < conn->since_us + YOUNG_US; /* it may be about to ask */
+    if (conn->asks ? !conn->synced : young) return 2;
+    return conn->asks;
+}
+
+static bool goes_before(const struct parley_node *node, const struct conn *a, const struct conn *b)
+{
+    int loss = loss_of(node, a), other = loss_of(node, b);
+    return loss != other ? loss < other : a->used_us < b->used_us;
 }
 
 static void close_least_used(struct parley_node *node)
@@ -113,7 +126,7 @@ static void close_least_used(struct parley_node *node)
     for (uint32_t i = 0; i < node->open_count; i++) {
         struct conn *conn = connection_at(node, i);
         if (conn->state != CONN_LIVE || conn->asked || is_used(node, conn)) continue;
-        if (!least || goes_before(conn, least)) least = conn;
+        if (!least || goes_before(node, conn, least)) least = conn;
     }
     if (least) connection_goodbye(node, least, MESSAGE_BYE_IDLE);
 }

@@ -55,6 +55,7 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .divisor = slot->divisor,
                                 .buffer = slot->theirs,
                                 .mass = slot->mass,
+                                .gap = slot->gap,
                                 .since_us = node->now_us,
                                 .backoff_us = ASK_MIN_US};
         slot->theirs = free_buffer;
@@ -140,7 +141,7 @@ void doubt_done(struct parley_node *node, int index, bool ok)
     struct conn *conn = connection_of(node, doubt->member);
     doubt->active = false;
     node->exchange.added++;
-    exchange_applied(node, doubt->member, doubt->divisor, doubt->mass);
+    exchange_applied(node, doubt->member, doubt->divisor, doubt->mass, doubt->gap);
     if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
 }
 

@@ -47,7 +47,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     struct slot *slot = &node->exchange.slots[RESPONDER];
     const struct slot *other = &node->exchange.slots[INITIATOR];
     struct message_exchange answer = {.sequence = message->sequence};
-    answer.reason = refusal(node);
+    answer.reason = exchange_is_sane(message) ? refusal(node) : EXCHANGE_STATES_DIFFER;
     if (answer.reason) {
         connection_send(node, conn, WIRE_REFUSE, &answer);
         return;
@@ -68,6 +68,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->received = slot->sent = slot->peer_ready = false;
     conn->used_us = node->now_us;
     answer.divisor = slot->divisor;
+    answer.samples = slot->samples = node->training.part;
+    slot->gap = message->samples - slot->samples;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     flow_expect(node, &slot->in, conn->id, WIRE_STREAM_OFFER, slot->sequence, &slot->theirs, 1);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
@@ -145,7 +147,8 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
         offer_commit(node, slot);
 }
 
-void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass)
+void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass,
+                      double gap)
 {
     struct member *m = member_of(node, member);
     double moved = mass * (double)(1.0f / (float)divisor), size = moved < 0 ? -moved : moved;
@@ -157,12 +160,13 @@ void exchange_applied(struct parley_node *node, int member, uint32_t divisor, do
     node->ledger.applied++;
     node->ledger.mass += moved;
     node->ledger.mass_abs += size;
+    node->training.part += gap / divisor;
     node->drift.mixed++;
 }
 
 static void added(struct parley_node *node, struct slot *slot)
 {
-    exchange_applied(node, slot->peer, slot->divisor, slot->mass);
+    exchange_applied(node, slot->peer, slot->divisor, slot->mass, slot->gap);
     drift_pair(node, slot->norm_sq, slot->own_norm_sq);
     if (slot->role == RESPONDER) {
         struct message_exchange message = {.sequence = slot->sequence};

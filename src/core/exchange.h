@@ -56,4 +56,10 @@ void offer_commit(struct parley_node *node, struct slot *slot);
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message);
 
+/* What a peer says of its part of the cluster's samples can be one. */
+static inline bool exchange_is_sane(const struct message_exchange *message)
+{
+    return message->samples >= 0 && message->samples < 1e18;
+}
+
 #endif

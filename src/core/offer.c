@@ -117,7 +117,9 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     slot->progress_us = node->now_us;
     slot_move(node, slot, SLOT_OFFERED);
     conn->used_us = node->now_us;
+    slot->samples = node->training.part;
     struct message_exchange message = {.sequence = slot->sequence,
+                                       .samples = slot->samples,
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
     connection_send(node, conn, WIRE_OFFER, &message);
 }
@@ -228,11 +230,12 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
                     const struct message_exchange *message)
 {
     if (slot->state != SLOT_OFFERED) return;
-    if (message->divisor != 2 && message->divisor != 3) {
+    if ((message->divisor != 2 && message->divisor != 3) || !exchange_is_sane(message)) {
         slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
         return;
     }
     slot->divisor = message->divisor;
+    slot->gap = message->samples - slot->samples;
     slot->progress_us = node->now_us;
     node->ledger.started++;
     slot_move(node, slot, SLOT_STREAMING);

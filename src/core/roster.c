@@ -210,9 +210,12 @@ static void count(struct parley_roster *roster, int member)
     for (int i = 0; classes != place->classes && i < ROSTER_CLASSES; i++)
         roster->counts[i] += (classes >> i & 1u) - (place->classes >> i & 1u);
     roster->turnover += (classes ^ place->classes) >> ROSTER_LIVE & 1u;
-    roster->samples += roster->records[member].samples - place->samples;
+    uint64_t samples = roster->records[member].samples;
+    roster->samples += samples - place->samples;
+    if (!(place->classes >> ROSTER_LIVE & 1u)) roster->samples_gone -= place->samples;
+    if (!(classes >> ROSTER_LIVE & 1u)) roster->samples_gone += samples;
     place->classes = classes;
-    place->samples = roster->records[member].samples;
+    place->samples = samples;
 }
 
 void roster_changed(struct parley_roster *roster, int member, bool news)

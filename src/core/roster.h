@@ -99,7 +99,7 @@ struct parley_roster {
     struct roster_sample sample;
     struct sketch sketches[SKETCHES_MAX];
     uint32_t counts[ROSTER_CLASSES];
-    uint64_t samples; /* of all members ever seen */
+    uint64_t samples, samples_gone; /* of all members ever seen; of those no longer live */
 };
 
 /* PARLEY_ENOMEM. `max` is at least 1. */

@@ -228,6 +228,8 @@ struct slot {
     bool quick;       /* exchanges follow each other so fast that such a one is of use */
     uint64_t ended;   /* own step count when the last exchange ended */
     double mass, norm_sq, own_norm_sq;
+    double samples; /* this node's part of the cluster's samples, as told to the peer; ... */
+    double gap;     /* ... and what the peer's was more */
     uint64_t progress_us, keepalive_us;
     uint32_t pending; /* operations under way on its buffers */
     uint32_t tries;   /* initiator: peers that said BUSY in a row */
@@ -241,7 +243,7 @@ struct doubt {
     int member;
     uint32_t sequence, divisor;
     uint32_t buffer;
-    double mass;
+    double mass, gap;
     uint64_t since_us, ask_us, backoff_us;
 };
 
@@ -338,7 +340,8 @@ struct agreement {
 
 struct training {
     uint64_t version, samples; /* as last reported */
-    uint64_t granted;          /* steps asked of the driver, all told */
+    double part; /* of the cluster's samples: own ones come in, and every exchange averages it */
+    uint64_t granted; /* steps asked of the driver, all told */
     uint64_t start_us;
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
@@ -547,7 +550,9 @@ void exchange_reserve(struct parley_node *node, enum role role);
 void exchange_release(struct parley_node *node, enum role role);
 void exchange_timers(struct parley_node *node);
 uint64_t exchange_deadline(const struct parley_node *node);
-void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass);
+/* A delta of <r, d> = mass is in x; gap: of the two parts of the cluster's samples. */
+void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass,
+                      double gap);
 
 bool doubt_room(const struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);

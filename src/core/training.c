@@ -19,12 +19,18 @@ enum {
     DIVERGED_MAX = 3,
     IDLE_MIX_US = 1000,
     LOOK_US = 10000,
+    HEARD_MAX = 12,
     MEET_US = 10000000
 };
 
+/* Of few members each hears often enough. Among many the counts are averaged like the models: a
+ * node's part, times the number of nodes, is about what all together have used. */
 uint64_t training_samples(const struct parley_node *node)
 {
-    return node->roster->samples;
+    const struct parley_roster *roster = node->roster;
+    if (roster->shared || live_of(node) <= HEARD_MAX) return roster->samples;
+    double all = node->training.part * roster->counts[ROSTER_WAITED] + (double)roster->samples_gone;
+    return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
 
 static double part(double made, double budget)
@@ -135,6 +141,7 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     }
     t->version = self->version = event->stepped.version;
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
+    t->part += (double)(event->stepped.samples - t->samples);
     t->samples = self->samples = event->stepped.samples;
     uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
     membership_changed(node, budget && t->version >= budget && t->version - steps < budget);
