@@ -2,6 +2,8 @@
  *
  *   JOINING  until the cluster is met and, if it is further than an exchange may be old, its state
  *            taken over; a node alone in its peer list starts by itself
+ *            (where others train already, knowing of min_peers others is enough, even if dead;
+ *            nothing less is: the share of the data is cut for the members known now)
  *            (told to stop, it does so once it is in; if nobody is met for a while, it ends)
  *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
  *            closely and the schedule follows the progress of the whole cluster
@@ -106,6 +108,8 @@ static void join(struct parley_node *node)
         agreement_late(node);
         return;
     }
+    /* Who trains has met that many; told of it before being told of them, one waits. */
+    if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
     if (training > 0 && furthest(node) > c->age_steps_max)
         take_state(node);
     else if (node->fetch.state == FETCH_IDLE &&

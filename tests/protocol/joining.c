@@ -32,6 +32,43 @@ Test(joining, a_list_that_holds_all_makes_one_cluster)
     }
 }
 
+struct begun {
+    struct parley_sim *sim;
+    uint32_t count;
+};
+
+static void on_phase(const char *line, void *arg)
+{
+    struct begun *begun = arg;
+    const char *train = strstr(line, " phase train");
+    if (!train) return;
+    uint32_t node = (uint32_t)strtoul(strstr(line, " n") + 2, NULL, 10);
+    struct parley_view view;
+    parley_sim_view(begun->sim, node, &view);
+    cr_expect_eq(view.known, 8, "n%u trains and knows of %u", node, view.known);
+    begun->count++;
+}
+
+Test(joining, who_trains_knows_all_that_it_was_to_wait_for)
+{
+    /* Shares of the data are cut for the members a node knows as it begins. It may be told that
+     * others train before it is told who they are: it must not begin with a part of them. */
+    uint32_t peers = 7;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
+                                                                    .seed = seed,
+                                                                    .seeds = 1,
+                                                                    .latency_us = seed * 100,
+                                                                    .configure = scene_wait_for,
+                                                                    .arg = &peers});
+        struct begun begun = {.sim = sim};
+        parley_sim_on_line(sim, PARLEY_LOG_ERROR, on_phase, &begun);
+        scene_train(sim, 8);
+        cr_assert_eq(begun.count, 8);
+        parley_sim_free(sim);
+    }
+}
+
 static void until_target(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)arg;
