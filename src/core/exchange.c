@@ -19,16 +19,18 @@
 
 #include "core/exchange.h"
 
-enum { CONNECT_US = 1000000 };
+/* Who sent what is not finite is let be for a while: else the two would try again without end. */
+enum { CONNECT_US = 1000000, NON_FINITE_US = 1000000 };
 
 /* ---- The responder --------------------------------------------------------------------------- */
 
-static enum exchange_reason refusal(const struct parley_node *node)
+static enum exchange_reason refusal(const struct parley_node *node, int member)
 {
     enum parley_phase phase = phase_of(node);
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED || node->leaving)
         return EXCHANGE_NOT_TRAINING;
-    if (node->training.diverged) return EXCHANGE_NON_FINITE;
+    if (node->training.diverged || node->members[member].spoilt_us > node->now_us)
+        return EXCHANGE_NON_FINITE;
     return doubt_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;
 }
 
@@ -47,7 +49,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     struct slot *slot = &node->exchange.slots[RESPONDER];
     const struct slot *other = &node->exchange.slots[INITIATOR];
     struct message_exchange answer = {.sequence = message->sequence};
-    answer.reason = refusal(node);
+    answer.reason = refusal(node, conn->member);
     if (answer.reason) {
         connection_send(node, conn, WIRE_REFUSE, &answer);
         return;
@@ -129,6 +131,7 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
 
 static void diffed(struct parley_node *node, struct slot *slot, const struct parley_event *event)
 {
+    if (!event->done.finite) node->members[slot->peer].spoilt_us = node->now_us + NON_FINITE_US;
     if (!event->done.finite || slot_is_too_old(node, slot)) {
         slot_abort(node, slot, event->done.finite ? EXCHANGE_AGE : EXCHANGE_NON_FINITE, true);
         return;

@@ -72,7 +72,8 @@ static bool fits(struct parley_node *node, int member)
     const struct member *m = &node->members[member];
     enum parley_phase phase = (enum parley_phase)m->r.phase;
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED) return false;
-    if (m->busy_us > node->now_us || offer_commit_of(node, m->r.boot)) return false;
+    if (m->busy_us > node->now_us || m->spoilt_us > node->now_us) return false;
+    if (offer_commit_of(node, m->r.boot)) return false;
     if (m->link == NONE && m->redial_us > node->now_us) return false;
     if (node->leaving)
         for (int i = 0; i < LEAVE_EXCHANGES; i++)
