@@ -34,7 +34,7 @@ expect 3 'no agreement' -n 2 --quorum majority --fault kill:n1@30%
 expect 3 'no node is left' -n 3 --fault kill:100%@30%
 expect 2 'out of range' -n 0
 
-expect 7 'too few samples: 2 samples, 3 members' -n 3 --data idx:few
+expect 2 'too few samples: 2 samples, 3 members' -n 3 --data idx:few
 
 # Faults on nobody, and for nobody.
 expect 2 '"n9" is not a node (n0 to n3)' -n 4 --fault kill:n9@1s

@@ -144,12 +144,19 @@ Test(faults, a_slow_line_of_one_node_carries_its_rate)
     parley_sim_free(sim);
 }
 
+static void see_torn(const char *line, void *arg)
+{
+    if (strstr(line, " n1 ") && strstr(line, "held in memory")) *(bool *)arg = true;
+}
+
 Test(faults, a_torn_write_is_found_at_read_back_and_never_published)
 {
     /* n1 reads back other bytes than it wrote: it holds the model in memory only, ends so, and the
      * others have their files. */
     struct parley_sim *sim = trained(7, 64, 20000);
     int error = 0;
+    bool told = false;
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, see_torn, &told);
     parley_sim_disk_torn(sim, 1, true);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     scene_until(sim, NODES, parley_sim_agreed, NULL, 60);
@@ -160,6 +167,7 @@ Test(faults, a_torn_write_is_found_at_read_back_and_never_published)
                      parley_error_name(error));
         cr_assert_eq(parley_sim_file(sim, i) == NULL, i == 1);
     }
+    cr_assert(told);
     parley_sim_free(sim);
 }
 
