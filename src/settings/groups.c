@@ -68,15 +68,6 @@ int groups_find(const char *groups, uint64_t node)
     return GROUPS_NONE;
 }
 
-uint32_t groups_count(const char *groups)
-{
-    uint32_t group = 0;
-    struct run run;
-    for (const char *at = groups; *at && read_run(&at, &group, &run);)
-        continue;
-    return group + 1;
-}
-
 uint64_t groups_last(const char *groups)
 {
     uint32_t group = 0;

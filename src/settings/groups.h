@@ -17,9 +17,6 @@ bool groups_are_sane(const char *groups);
 /* The group of n<node>, counted from 0, or GROUPS_NONE. The groups are sane. */
 int groups_find(const char *groups, uint64_t node);
 
-/* How many groups there are. */
-uint32_t groups_count(const char *groups);
-
 /* The highest node that is named. */
 uint64_t groups_last(const char *groups);
 
