@@ -1,5 +1,5 @@
 #!/bin/bash
-# sim.sh PARLEY: the simulator at its edges: each behaves, or is refused with a line that names it.
+# edges.sh PARLEY: the simulator at its edges: each behaves, or is refused with a line that names it.
 set -uo pipefail
 parley=$1
 folder=$(mktemp -d)
