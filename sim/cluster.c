@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "network.h"
+#include "route.h"
 
 /* So many events without the clock moving are a livelock (a share for each node on top). */
 #define EVENTS_AT_ONCE_MAX UINT64_C(2000000)
@@ -65,6 +66,7 @@ void sim_drop(struct parley_sim *sim, struct sim_item *item)
     case SIM_SENT:
     case SIM_SYN:
     case SIM_UNREACHED:
+    case SIM_BREAK:
         sim_link_release(sim, item->data);
         break;
     case SIM_RECEIVED:
@@ -106,6 +108,7 @@ static void hosts_init(struct parley_sim *sim)
         host->sim = sim;
         host->index = i;
         host->slow = 1;
+        host->out.rate_bytes = host->in.rate_bytes = options->bandwidth_bytes;
         host->tick_us = UINT64_MAX;
         /* Machines were switched on at different times: nobody may compare clocks. */
         host->clock_us = rng_mix(sim->run + i) % UINT64_C(1000000000000);
@@ -199,7 +202,7 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     if (base->seeds > base->nodes) base->seeds = base->nodes;
     if (base->nodes > PARLEY_MEMBERS_MAX || base->parameters > UINT64_C(1) << 32 ||
         base->vectors > PARLEY_VECTORS_MAX || base->seeds > PARLEY_SEEDS_MAX ||
-        !(base->rate >= 0 && base->rate <= 1))
+        !(base->rate >= 0 && base->rate <= 1) || !(base->loss >= 0 && base->loss < 1))
         return PARLEY_EUSAGE;
     options.compute = (struct sim_time){.low_us = base->step_us};
     options.latency = (struct sim_time){.low_us = base->latency_us};
@@ -246,6 +249,7 @@ void parley_sim_free(struct parley_sim *sim)
     free(sim->addresses);
     free(sim->blocked);
     free(sim->held);
+    sim_site_links_free(sim);
     free(sim->expected);
     free(sim->scratch);
     free(sim->before);

@@ -2,6 +2,7 @@
  *
  *   queue.c     what happens next             host.c       a node's life: start, events, pause, end
  *   link.c, network.c   connections, bytes    vectors.c    TAKE, ADD, DIFF, ... on a node's buffers
+ *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
  *   task.c      what the nodes train          checkers.c   the global truth
  *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
  *
@@ -16,6 +17,7 @@
 #include "parley/sim.h"
 #include "queue.h"
 #include "task.h"
+#include "trace.h"
 
 struct sim_link;
 struct sim_message;
@@ -24,6 +26,12 @@ struct sim_message;
 struct sim_time {
     uint64_t low_us, high_us;
     double sigma;
+};
+
+/* What carries bytes, one after the other. */
+struct sim_line {
+    uint64_t rate_bytes; /* a second; 0: without limit */
+    uint64_t free_us;    /* when all that it has taken is through */
 };
 
 /* A vector operation that waits for the trainer's boundary or for an earlier one on its buffers. */
@@ -55,10 +63,13 @@ struct sim_host {
     struct sim_link **links; /* [links_count] where one end is ours and not closed */
     uint32_t links_count, links_capacity;
     uint32_t conn_next; /* of the next incoming connection */
-    uint64_t sender_us; /* when its line is free again, out and in */
-    uint64_t receiver_us;
-    double loss_rate;  /* of messages from and to it */
-    uint64_t extra_us; /* added to the latency of all it sends and receives */
+    struct sim_line out, in;
+    double loss_rate;      /* of messages from and to it */
+    double cut_rate;       /* of messages from and to it that end their connection */
+    double duplicate_rate; /* of dials from and to it */
+    uint64_t extra_us;     /* added to the latency of all it sends and receives */
+    uint64_t reorder_us;   /* up to so much more, drawn for each message */
+    enum parley_sim_lie lie;
 
     float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters]; owned; all or none */
     float **buffers;                    /* [buffers_count], each NULL until first used; owned */
@@ -77,7 +88,8 @@ struct sim_host {
 
     uint64_t bytes_sent;
 
-    bool disk_full, written, published;
+    bool disk_full, disk_torn, written, published;
+    uint64_t disk_us; /* that a write takes longer */
     uint8_t file[PARLEY_DIGEST_BYTES];
 };
 
@@ -93,7 +105,8 @@ struct sim_call {
 struct sim_options {
     struct parley_sim_options base;
     struct sim_time compute, latency;
-    const struct sim_task *task; /* borrowed */
+    const struct sim_trace *trace; /* in place of compute, or NULL; borrowed */
+    const struct sim_task *task;   /* borrowed */
 };
 
 struct parley_sim {
@@ -110,9 +123,11 @@ struct parley_sim {
     char (*names)[16]; /* [nodes] */
     char (*addresses)[24];
 
-    struct sim_link *links; /* all of them */
-    bool *blocked;          /* [from * nodes + to], NULL while nobody is */
-    struct sim_item *held;  /* [held_count], stopped by a block */
+    struct sim_link *links;           /* all of them */
+    struct sim_site_link *site_links; /* [site_links_count]; owned */
+    uint32_t site_links_count;
+    bool *blocked;         /* [from * nodes + to], NULL while nobody is */
+    struct sim_item *held; /* [held_count], stopped by a block */
     uint32_t held_count, held_capacity;
 
     double *expected; /* [parameters], the sum of the counted models if averaging moved nothing */
@@ -172,6 +187,9 @@ struct sim_done {
     double sketch[]; /* of SKETCH */
 };
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok);
+
+/* byzantine.c: x, [count], is about to be sent by the host. */
+void sim_byzantine(struct sim_host *host, float *x, size_t count);
 
 /* checkers.c */
 void sim_truth_add(struct parley_sim *sim, const float *x,

@@ -13,6 +13,7 @@
 #include "training.h"
 
 #define PROGRESS_US UINT64_C(250000)
+#define TRACE_BYTES_MAX (UINT64_C(64) << 20)
 #define ENDING_US UINT64_C(3600000000)
 #define START_INTERVAL_US UINT64_C(1000)
 
@@ -22,6 +23,7 @@ struct run {
     const struct settings *settings;
     struct job job;
     struct sim_training training;
+    struct sim_trace trace;
     struct sim_task task;
     struct parley_sim *sim;
     struct sim_schedule schedule;
@@ -59,6 +61,44 @@ static int prepare_job(struct run *run, const struct source_reader *reader)
     return error;
 }
 
+static int prepare_trace(struct run *run, const struct source_reader *reader)
+{
+    const struct units_dist *compute = &run->settings->compute;
+    uint8_t *bytes = NULL;
+    size_t size;
+    char why[512] = "";
+    if (compute->kind != UNITS_DIST_TRACE) return 0;
+    int error = reader->read(compute->path, TRACE_BYTES_MAX, &bytes, &size, why, sizeof why);
+    if (!error) {
+        int length = snprintf(why, sizeof why, "--compute: %.200s: ", compute->path);
+        error = sim_trace_init(&run->trace, run->nodes, (const char *)bytes, size, why + length,
+                               sizeof why - (size_t)length);
+        if (error == PARLEY_ENOMEM) why[0] = '\0';
+    }
+    free(bytes);
+    if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
+    return error;
+}
+
+static int prepare_links(struct run *run)
+{
+    const struct links *links = &run->settings->links;
+    uint32_t *group = malloc(run->nodes * sizeof *group);
+    int error = group ? 0 : PARLEY_ENOMEM;
+    for (size_t i = 0; !error && i < links->count; i++) {
+        const struct link_spec *spec = &links->items[i];
+        for (uint32_t n = 0; n < run->nodes; n++) {
+            int found = groups_find(spec->groups, n);
+            group[n] = found == GROUPS_NONE ? UINT32_MAX : (uint32_t)found;
+        }
+        error = parley_sim_link(run->sim, group,
+                                spec->has_latency ? spec->latency_us : PARLEY_SIM_NEVER,
+                                spec->bandwidth_bytes);
+    }
+    free(group);
+    return error;
+}
+
 static int prepare_sim(struct run *run)
 {
     const struct settings *s = run->settings;
@@ -76,15 +116,19 @@ static int prepare_sim(struct run *run)
                  .seed = s->seed,
                  .seeds = s->nodes < 3 ? (uint32_t)s->nodes : 3,
                  .start_us = run->starts,
+                 .bandwidth_bytes = s->bandwidth_bytes,
+                 .loss = s->loss,
                  .operation_us = SIM_OPERATION_US + run->task.parameters / 1000, /* 1 ns each */
                  .unchecked = true,
                  .configure = configure,
                  .arg = run},
         .compute = time_of(&s->compute),
         .latency = time_of(&s->latency),
+        .trace = run->trace.times ? &run->trace : NULL,
         .task = &run->task,
     };
     int error = sim_new(&run->sim, &options);
+    if (!error) error = prepare_links(run);
     if (!error)
         error = sim_schedule_init(&run->schedule, run->sim, &s->faults, s->seed, why, sizeof why);
     if (why[0]) fprintf(stderr, "parley: %s\n", why);
@@ -169,6 +213,19 @@ static void run_to_end(struct run *run)
     }
 }
 
+/* What a reader of the summary alone would wonder at. */
+static void tell_oddities(const struct run *run)
+{
+    uint32_t ended = 0;
+    size_t left = sim_schedule_left(&run->schedule);
+    for (uint32_t i = 0; i < run->nodes; i++)
+        ended += run->sim->hosts[i].state != SIM_HOST_OFF;
+    if (ended == 0) fprintf(stderr, "parley: sim: no node is left: all of them were killed\n");
+    if (left > 0)
+        fprintf(stderr, "parley: sim: %zu of %zu faults did not strike: the run was over before\n",
+                left, run->schedule.count);
+}
+
 int sim_command(const struct settings *settings, const struct source_reader *reader)
 {
     struct run run = {.settings = settings, .nodes = (uint32_t)settings->nodes};
@@ -179,15 +236,18 @@ int sim_command(const struct settings *settings, const struct source_reader *rea
     int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, reader) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
         fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);
+    if (!error) error = prepare_trace(&run, reader);
     if (!error) error = prepare_sim(&run);
     if (!error) {
         run_to_end(&run);
+        tell_oddities(&run);
         error = sim_report_end(&run.report);
     }
     sim_report_close(&run.report);
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
     sim_training_close(&run.training);
+    sim_trace_close(&run.trace);
     job_close(&run.job);
     free(run.starts);
     return error;

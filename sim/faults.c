@@ -85,6 +85,26 @@ void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability)
     sim->hosts[node].loss_rate = probability;
 }
 
+void parley_sim_cut(struct parley_sim *sim, uint32_t node, double probability)
+{
+    sim->hosts[node].cut_rate = probability;
+}
+
+void parley_sim_duplicate(struct parley_sim *sim, uint32_t node, double probability)
+{
+    sim->hosts[node].duplicate_rate = probability;
+}
+
+void parley_sim_reorder(struct parley_sim *sim, uint32_t node, uint64_t longest_us)
+{
+    sim->hosts[node].reorder_us = longest_us;
+}
+
+void parley_sim_bandwidth(struct parley_sim *sim, uint32_t node, uint64_t bandwidth_bytes)
+{
+    sim->hosts[node].out.rate_bytes = sim->hosts[node].in.rate_bytes = bandwidth_bytes;
+}
+
 void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor)
 {
     sim->hosts[node].slow = factor;
@@ -93,6 +113,21 @@ void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor)
 void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full)
 {
     sim->hosts[node].disk_full = full;
+}
+
+void parley_sim_disk_torn(struct parley_sim *sim, uint32_t node, bool torn)
+{
+    sim->hosts[node].disk_torn = torn;
+}
+
+void parley_sim_disk_slow(struct parley_sim *sim, uint32_t node, uint64_t extra_us)
+{
+    sim->hosts[node].disk_us = extra_us;
+}
+
+void parley_sim_byzantine(struct parley_sim *sim, uint32_t node, enum parley_sim_lie lie)
+{
+    sim->hosts[node].lie = lie;
 }
 
 void parley_sim_stop(struct parley_sim *sim, uint32_t node, enum parley_stop cause)

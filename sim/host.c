@@ -197,22 +197,28 @@ static void line(struct sim_host *host, const char *what, const char *a, const c
     sim->on_line(text, sim->on_line_arg);
 }
 
-static int begin_training(struct sim_host *host)
+static void begin_training(struct sim_host *host)
 {
     const struct sim_task *task = host->sim->task;
-    if (!task->begin) return 0;
+    if (!task->begin) return;
+    char why[128] = "", text[160];
     uint32_t records = parley_node_members(host->node), count = 0;
     const char **names = malloc(records * sizeof *names);
-    if (!names) return PARLEY_ENOMEM;
+    if (!names) {
+        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for a list of names");
+        return;
+    }
     for (uint32_t i = 0; i < records; i++) {
         struct parley_member member;
         parley_node_member(host->node, i, &member);
         if (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT)
             names[count++] = host->sim->names[strtoul(member.name + 1, NULL, 10)];
     }
-    int error = task->begin(task->self, host->index, names, count);
+    int error = task->begin(task->self, host->index, names, count, why, sizeof why);
     free(names);
-    return error;
+    snprintf(text, sizeof text, "%s: %s", host->sim->names[host->index],
+             why[0] ? why : parley_error_text(error));
+    if (error) sim_fail(host->sim, error, text);
 }
 
 static void tell(struct sim_host *host, const struct parley_update *update)
@@ -222,8 +228,7 @@ static void tell(struct sim_host *host, const struct parley_update *update)
     switch (update->type) {
     case PARLEY_UPDATE_PHASE:
         line(host, "phase", parley_phase_name(update->phase.phase), "", "");
-        if (update->phase.phase == PARLEY_PHASE_TRAIN && begin_training(host) != 0)
-            sim_fail(sim, PARLEY_EDATA, "a node found no share of the data");
+        if (update->phase.phase == PARLEY_PHASE_TRAIN) begin_training(host);
         break;
     case PARLEY_UPDATE_MEMBER:
         line(host, "member", update->member.name, parley_member_state_name(update->member.state),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "network.h"
+#include "route.h"
 
 /* ---- Links ----------------------------------------------------------------------------------- */
 
@@ -132,31 +133,6 @@ struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size
     return message;
 }
 
-uint64_t sim_latency_us(struct parley_sim *sim, const struct sim_host *from,
-                        const struct sim_host *to)
-{
-    if (from == to) return 0;
-    uint64_t us = sim_draw_us(&sim->draws, &sim->options.latency) + from->extra_us + to->extra_us;
-    double arrives = (1 - from->loss_rate) * (1 - to->loss_rate);
-    for (uint64_t again = 200000; arrives < 1 && again <= 25600000; again *= 2) {
-        if (rng_unit(&sim->draws) < arrives) break;
-        us += again;
-    }
-    return us;
-}
-
-/* Puts off by the time that `size` bytes take on a line that is free at *free_us. */
-uint64_t sim_line_us(const struct parley_sim *sim, uint64_t *free_us, size_t size, bool arriving)
-{
-    uint64_t now = sim->queue.now_us, rate = sim->options.base.bandwidth_bytes;
-    if (rate == 0) return now;
-    uint64_t takes = (uint64_t)((double)size * 1e6 / (double)rate);
-    uint64_t start = arriving ? *free_us : *free_us > now ? *free_us : now;
-    /* Bytes that arrive came in while they left the other end: they take no time of their own. */
-    *free_us = start + takes > now ? start + takes : now;
-    return *free_us;
-}
-
 void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t time_us)
 {
     struct sim_link *link = message->link;
@@ -166,6 +142,28 @@ void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t t
     item.data = message;
     item.epoch = end->epoch;
     sim_put(end->host->sim, item);
+}
+
+/* True if the next message of this end cuts the connection instead of arriving. */
+static bool sim_end_cut(struct sim_link *link, int side)
+{
+    struct sim_end *end = &link->end[side];
+    struct parley_sim *sim = end->host->sim;
+    double stays = (1 - end->host->cut_rate) * (1 - link->end[!side].host->cut_rate);
+    if (stays == 1 || end->host == link->end[!side].host || rng_unit(&sim->draws) < stays)
+        return false;
+    sim_end_reset(link, side);
+    sim_end_closing(link, side, PARLEY_CLOSED_RESET, sim->queue.now_us);
+    return true;
+}
+
+/* Nothing more comes through from this end, and in a while it gives up. */
+static void sim_end_break(struct sim_link *link, int side)
+{
+    struct sim_end *end = &link->end[side];
+    if (end->broken) return;
+    end->broken = true;
+    sim_link_put(link, side, SIM_BREAK, end->host->sim->queue.now_us + SIM_LOST_US, 0);
 }
 
 /* The message has gone through its sender's line. */
@@ -187,8 +185,15 @@ void sim_message_left(struct sim_message *message)
             sim_link_put(link, message->side, SIM_SENT, sim->queue.now_us, message->size);
         message->chunk = false;
     }
-    uint64_t arrival =
-        sim->queue.now_us + sim_latency_us(sim, end->host, link->end[!message->side].host);
+    const struct sim_host *to = link->end[!message->side].host;
+    bool lost = false;
+    uint64_t arrival = sim_site_line_us(sim, end->host, to, message->size, &message->span_us) +
+                       sim_latency_us(sim, end->host, to, &lost);
+    if (end->broken || lost || sim_end_cut(link, message->side)) {
+        if (lost) sim_end_break(link, message->side);
+        sim_message_free(sim, message);
+        return;
+    }
     if (arrival < end->arrival_us) arrival = end->arrival_us;
     end->arrival_us = arrival;
     sim_message_put(message, SIM_ARRIVED, arrival);
@@ -206,7 +211,8 @@ void sim_end_pump(struct sim_end *end)
         if (!end->first) end->last = NULL;
         message->next = NULL;
         end->flight_bytes += message->size;
-        uint64_t left = sim_line_us(sim, &end->host->sender_us, message->size, false);
+        uint64_t left =
+            sim_line_us(&end->host->out, sim->queue.now_us, message->size, &message->span_us);
         if (left == sim->queue.now_us)
             sim_message_left(message);
         else
@@ -243,7 +249,7 @@ void sim_end_reset(struct sim_link *link, int side)
     if (!message) return;
     message->what = SIM_MESSAGE_RESET;
     uint64_t arrival =
-        end->host->sim->queue.now_us + sim_latency_us(end->host->sim, end->host, other->host);
+        end->host->sim->queue.now_us + sim_latency_us(end->host->sim, end->host, other->host, NULL);
     if (arrival < end->arrival_us) arrival = end->arrival_us;
     end->arrival_us = arrival;
     sim_message_put(message, SIM_ARRIVED, arrival);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "network.h"
+#include "route.h"
 
 /* ---- What a core asks for -------------------------------------------------------------------- */
 
@@ -13,6 +14,20 @@ static struct sim_host *host_at(struct parley_sim *sim, const char *address)
     unsigned long index = strtoul(address + 1, &after, 10);
     if (index >= sim->nodes || strcmp(sim->addresses[index], address) != 0) return NULL;
     return &sim->hosts[index];
+}
+
+/* Now and then a dial reaches its target once more: of that one the dialer knows nothing. */
+static void duplicate_syn(struct sim_host *host, struct sim_host *target)
+{
+    struct parley_sim *sim = host->sim;
+    double once = (1 - host->duplicate_rate) * (1 - target->duplicate_rate);
+    if (once == 1 || rng_unit(&sim->draws) < once) return;
+    struct sim_link *link = sim_link_new(sim);
+    if (!link) return;
+    link->end[0].host = host;
+    link->end[1].host = target;
+    uint64_t late_us = (uint64_t)(rng_unit(&sim->draws) * SIM_DUPLICATE_US);
+    sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + late_us, 0);
 }
 
 void sim_dial(struct sim_host *host, uint32_t conn, const char *address)
@@ -28,8 +43,9 @@ void sim_dial(struct sim_host *host, uint32_t conn, const char *address)
             sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, now);
         } else {
             link->end[1].host = target;
-            sim_link_put(link, 0, SIM_SYN, now + sim_latency_us(sim, host, target), 0);
+            sim_link_put(link, 0, SIM_SYN, now + sim_latency_us(sim, host, target, NULL), 0);
             sim_link_put(link, 0, SIM_UNREACHED, now + SIM_DIAL_TIMEOUT_US, 0);
+            duplicate_syn(host, target);
         }
     }
     sim_link_release(sim, link);
@@ -93,12 +109,32 @@ static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *head
     return true;
 }
 
+/* A lying node's chunk: not what its buffer holds. */
+static void send_lie(struct sim_host *host, const struct parley_update *update, const uint8_t *body)
+{
+    float *lie = malloc(update->chunk.size);
+    if (!lie) {
+        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for a message");
+        return;
+    }
+    memcpy(lie, body, update->chunk.size);
+    sim_byzantine(host, lie, update->chunk.size / sizeof *lie);
+    wire_chunk_seal(update->chunk.head, (const uint8_t *)lie, update->chunk.size);
+    send_frame(host, update->chunk.conn, update->chunk.head, update->chunk.head_size, lie,
+               update->chunk.size, &update->chunk.op);
+    free(lie);
+}
+
 void sim_send(struct sim_host *host, const struct parley_update *update)
 {
     if (update->type == PARLEY_UPDATE_SEND_CHUNK) {
         const float *buffer = sim_buffer(host, update->chunk.buffer);
         if (!buffer) return;
         const uint8_t *body = (const uint8_t *)buffer + update->chunk.offset;
+        if (host->lie) {
+            send_lie(host, update, body);
+            return;
+        }
         wire_chunk_seal(update->chunk.head, body, update->chunk.size);
         send_frame(host, update->chunk.conn, update->chunk.head, update->chunk.head_size, body,
                    update->chunk.size, &update->chunk.op);
@@ -125,26 +161,40 @@ static bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uin
     return sim->blocked && sim->blocked[(size_t)from * sim->nodes + to];
 }
 
-static void syn(struct parley_sim *sim, struct sim_link *link)
+/* The target accepts; the item's number counts how often the SYN was sent before. */
+static bool sim_accept(struct parley_sim *sim, struct sim_link *link, uint64_t back_us)
+{
+    struct sim_host *to = link->end[1].host;
+    to->conn_next += 2;
+    if (!sim_end_attach(link, 1, to, to->conn_next, SIM_END_OPEN)) return false;
+    link->end[1].arrival_us = back_us;
+    sim_link_put(link, 1, SIM_INCOMING, sim->queue.now_us, 0);
+    return true;
+}
+
+static void syn(struct parley_sim *sim, struct sim_link *link, uint64_t before)
 {
     struct sim_end *dialer = &link->end[0];
     struct sim_host *from = dialer->host, *to = link->end[1].host;
-    if (dialer->state != SIM_END_DIALING) return;
+    bool waits = dialer->state == SIM_END_DIALING;
+    if (!waits && (before > 0 || to->state != SIM_HOST_UP)) return;
     if (sim_network_blocked(sim, from->index, to->index) ||
         sim_network_blocked(sim, to->index, from->index)) {
-        sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + SIM_SYN_AGAIN_US, 0);
+        sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + SIM_SYN_AGAIN_US, before + 1);
         return;
     }
-    uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from);
+    uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from, NULL);
     if (to->state != SIM_HOST_UP) {
         if (!to->silent) sim_end_closing(link, 0, PARLEY_CLOSED_REFUSED, back);
         return;
     }
-    to->conn_next += 2;
-    if (!sim_end_attach(link, 1, to, to->conn_next, SIM_END_OPEN)) return;
-    link->end[1].arrival_us = back;
-    sim_link_put(link, 1, SIM_INCOMING, sim->queue.now_us, 0);
-    sim_link_put(link, 0, SIM_CONNECTED, back, 0);
+    if (!sim_accept(sim, link, back)) return;
+    if (waits) {
+        sim_link_put(link, 0, SIM_CONNECTED, back, 0);
+    } else { /* a machine that knows of no such dial says so */
+        dialer->arrival_us = back;
+        sim_end_reset(link, 0);
+    }
 }
 
 static void hold(struct parley_sim *sim, struct sim_item *item)
@@ -166,12 +216,13 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
         return;
     }
     if (to->state == SIM_END_OPEN || to->state == SIM_END_DIALING) {
-        sim_message_put(message, SIM_RECEIVED,
-                        sim_line_us(sim, &to->host->receiver_us, message->size, true));
+        sim_message_put(
+            message, SIM_RECEIVED,
+            sim_line_us(&to->host->in, sim->queue.now_us, message->size, &message->span_us));
         return;
     }
-    /* A machine that is back knows nothing of its old connections. */
-    if (to->host->state == SIM_HOST_UP && to->epoch != to->host->epoch)
+    /* A machine that is back, or has given up, knows nothing of its old connections. */
+    if (to->host->state == SIM_HOST_UP && (to->epoch != to->host->epoch || to->broken))
         sim_end_reset(link, !message->side);
     sim_message_free(sim, message);
 }
@@ -181,7 +232,10 @@ void sim_network_item(struct parley_sim *sim, struct sim_item *item)
     struct sim_link *link = item->data;
     switch (item->kind) {
     case SIM_SYN:
-        syn(sim, link);
+        syn(sim, link, item->number);
+        break;
+    case SIM_BREAK:
+        sim_end_closing(link, item->side, PARLEY_CLOSED_RESET, sim->queue.now_us);
         break;
     case SIM_UNREACHED:
         if (link->end[1].state == SIM_END_CLOSED && link->end[0].state == SIM_END_DIALING)

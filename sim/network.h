@@ -7,7 +7,9 @@
  *
  * What goes wrong: nobody listens (REFUSED), a silent or blocked target (UNREACHED after 3 s), a
  * process that ends (RESET to the other end, after what had left before), a cut (RESET at both). A
- * block holds back what arrives until it is healed, as TCP would.
+ * block holds back what arrives until it is healed, as TCP would. What is lost is sent again; lost
+ * too often, its end is RESET and the other, half open, learns it when it next sends. A SYN that
+ * comes late or twice makes a connection at the target that is RESET a moment later.
  */
 #ifndef PARLEY_SIM_NETWORK_H
 #define PARLEY_SIM_NETWORK_H
@@ -17,7 +19,8 @@
 enum {
     SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction, about what two sockets hold */
     SIM_DIAL_TIMEOUT_US = 3000000,
-    SIM_SYN_AGAIN_US = 1000000
+    SIM_SYN_AGAIN_US = 1000000,
+    SIM_DUPLICATE_US = 2000000 /* the second of two SYNs comes within this */
 };
 
 struct sim_message {
@@ -28,6 +31,7 @@ struct sim_message {
     uint8_t side; /* the sender's end */
     bool chunk;   /* a DONE for op is owed */
     enum { SIM_MESSAGE_BYTES, SIM_MESSAGE_END, SIM_MESSAGE_RESET } what;
+    uint64_t span_us; /* from its first byte to its last, on the line that it was on last */
     size_t size;
     uint8_t bytes[]; /* [size], one frame */
 };
@@ -44,6 +48,7 @@ struct sim_end {
     uint32_t epoch; /* of the host */
     uint32_t conn;
     enum sim_end_state state;
+    bool broken;                      /* what it sends is lost, until it notices */
     bool flushing;                    /* closed by its core: what was sent still leaves */
     struct sim_message *first, *last; /* not yet left */
     size_t flight_bytes;              /* left, not yet consumed */
@@ -83,11 +88,6 @@ struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size
 void sim_message_free(struct parley_sim *sim, struct sim_message *message);
 void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t time_us);
 void sim_message_left(struct sim_message *message);
-
-uint64_t sim_latency_us(struct parley_sim *sim, const struct sim_host *from,
-                        const struct sim_host *to);
-/* When `size` bytes are through a line that is free at *free_us; moves that. */
-uint64_t sim_line_us(const struct parley_sim *sim, uint64_t *free_us, size_t size, bool arriving);
 
 /* ---- network.c ------------------------------------------------------------------------------- */
 

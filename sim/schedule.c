@@ -65,13 +65,26 @@ static void wall(struct parley_sim *sim, uint32_t from, uint32_t to, bool up)
 /* The walls of a partition, or of one direction: the first group hears nothing of the others. */
 static void separate(struct parley_sim *sim, const struct fault_spec *spec, bool up)
 {
+    int *group = malloc(sim->nodes * sizeof *group);
+    if (!group) {
+        sim_fail(sim, PARLEY_ENOMEM, "no memory for a partition");
+        return;
+    }
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        group[i] = groups_find(spec->name, i);
     for (uint32_t a = 0; a < sim->nodes; a++)
-        for (uint32_t b = 0; b < sim->nodes; b++) {
-            int from = fault_group_of(spec->name, sim->names[a]);
-            int to = fault_group_of(spec->name, sim->names[b]);
-            if (from != to && (spec->kind != FAULT_ONEWAY || to == 0)) wall(sim, a, b, up);
-        }
+        for (uint32_t b = 0; b < sim->nodes; b++)
+            if (group[a] != group[b] && (spec->kind != FAULT_ONEWAY || group[b] == 0))
+                wall(sim, a, b, up);
+    free(group);
 }
+
+static const enum parley_sim_lie lies[FAULT_LIE_COUNT] = {
+    [FAULT_LIE_SIGN] = PARLEY_SIM_SIGN,
+    [FAULT_LIE_SCALE] = PARLEY_SIM_SCALE,
+    [FAULT_LIE_RANDOM] = PARLEY_SIM_RANDOM,
+    [FAULT_LIE_NAN] = PARLEY_SIM_NAN,
+};
 
 static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, uint32_t node,
                         bool begins)
@@ -96,10 +109,23 @@ static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, u
         parley_sim_slow(sim, node, begins ? spec->value : 1);
         break;
     case FAULT_LATENCY:
-        parley_sim_latency(sim, node, begins ? spec->latency_us : 0);
+        parley_sim_latency(sim, node, begins ? spec->time_us : 0);
         break;
     case FAULT_LOSS:
         parley_sim_loss(sim, node, begins ? spec->value : 0);
+        break;
+    case FAULT_CUT:
+        parley_sim_cut(sim, node, begins ? spec->value : 0);
+        break;
+    case FAULT_DUPLICATE:
+        parley_sim_duplicate(sim, node, begins ? spec->value : 0);
+        break;
+    case FAULT_REORDER:
+        parley_sim_reorder(sim, node, begins ? spec->time_us : 0);
+        break;
+    case FAULT_BANDWIDTH:
+        parley_sim_bandwidth(sim, node,
+                             begins ? spec->rate_bytes : sim->options.base.bandwidth_bytes);
         break;
     case FAULT_CLOG: /* nothing comes or goes, and nothing breaks */
         for (uint32_t i = 0; i < sim->nodes; i++) {
@@ -110,6 +136,15 @@ static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, u
         break;
     case FAULT_DISK_FULL:
         parley_sim_disk_full(sim, node, begins);
+        break;
+    case FAULT_DISK_TORN:
+        parley_sim_disk_torn(sim, node, begins);
+        break;
+    case FAULT_DISK_SLOW:
+        parley_sim_disk_slow(sim, node, begins ? spec->time_us : 0);
+        break;
+    case FAULT_BYZANTINE:
+        parley_sim_byzantine(sim, node, begins ? lies[spec->lie] : PARLEY_SIM_HONEST);
         break;
     case FAULT_JOIN:
         if (begins) parley_sim_start(sim, node);
@@ -191,6 +226,14 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
         if (error) return error;
     }
     return 0;
+}
+
+size_t sim_schedule_left(const struct sim_schedule *schedule)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < schedule->count; i++)
+        left += !schedule->planned[i].struck;
+    return left;
 }
 
 void sim_schedule_close(struct sim_schedule *schedule)

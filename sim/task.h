@@ -20,8 +20,10 @@ struct sim_task {
     uint32_t tensors_count;
     /* A node's first model; vectors: [vectors] of [parameters]. boot counts its starts from 1. */
     void (*start)(void *self, uint32_t node, uint32_t boot, float *const *vectors);
-    /* Training starts on `node` with these members alive, itself among them. NULL: no matter. */
-    int (*begin)(void *self, uint32_t node, const char *const *names, uint32_t count);
+    /* Training starts on `node` with these members alive, itself among them. NULL: no matter. An
+     * error comes with a line in why. */
+    int (*begin)(void *self, uint32_t node, const char *const *names, uint32_t count, char *why,
+                 size_t why_size);
     /* One local step; returns the loss. NULL: nothing moves. */
     double (*step)(void *self, uint32_t node, float *const *vectors, double progress);
 };

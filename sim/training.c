@@ -14,17 +14,17 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
     trainer_start(self->job->trainer, vectors[0], vectors + 1);
 }
 
-static int begin(void *pointer, uint32_t node, const char *const *names, uint32_t count)
+static int begin(void *pointer, uint32_t node, const char *const *names, uint32_t count, char *why,
+                 size_t why_size)
 {
     struct sim_training *self = pointer;
     struct trainer **trainer = &self->trainers[node];
     char name[16];
     uint32_t samples;
-    int error = *trainer ? 0 : job_trainer(self->job, trainer, self->why, sizeof self->why);
+    int error = *trainer ? 0 : job_trainer(self->job, trainer, why, why_size);
     snprintf(name, sizeof name, "n%u", node);
     if (error) return error;
-    return job_share(self->job, *trainer, name, names, count, &samples, self->why,
-                     sizeof self->why);
+    return job_share(self->job, *trainer, name, names, count, &samples, why, why_size);
 }
 
 static double step(void *pointer, uint32_t node, float *const *vectors, double progress)

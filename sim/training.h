@@ -12,7 +12,6 @@ struct sim_training {
     const struct job *job;     /* borrowed; its trainer stands for all where they are alike */
     struct trainer **trainers; /* [nodes], made when a node first starts to train; owned */
     uint32_t nodes;
-    char why[256]; /* of the last failure */
 };
 
 /* Fills in *task, which points to *training. PARLEY_ENOMEM; to be closed also then. */

@@ -20,7 +20,9 @@ _Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of s
 static void step_begin(struct sim_host *host)
 {
     if (host->stepping || host->steps_left == 0) return;
-    uint64_t takes = sim_draw_us(&host->draws, &host->sim->options.compute);
+    const struct sim_options *options = &host->sim->options;
+    uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
+                                    : sim_draw_us(&host->draws, &options->compute);
     struct sim_item item = sim_item_for(host, SIM_STEP_END);
     item.time_us += (uint64_t)((double)takes * host->slow);
     host->stepping = true;
@@ -197,8 +199,10 @@ static void write_file(struct sim_host *host, const struct parley_update *update
                      done->digest) != 0)
         sim_fail(sim, PARLEY_ENOMEM, "no memory for a digest");
     if (update->type != PARLEY_UPDATE_WRITE) return;
+    /* What is read back is not what was written: no driver would publish that. */
+    if (host->disk_torn) done->digest[0] ^= 1;
     memcpy(host->file, done->digest, sizeof host->file);
-    host->written = true;
+    host->written = !host->disk_torn;
 }
 
 static void perform(struct sim_host *host, const struct parley_update *update)
@@ -230,6 +234,7 @@ static void perform(struct sim_host *host, const struct parley_update *update)
         break;
     default:
         write_file(host, update, done);
+        if (update->type == PARLEY_UPDATE_WRITE) cost += host->disk_us;
     }
     uint64_t start = sim->queue.now_us;
     if (cost > 0) {

@@ -46,6 +46,7 @@ struct parley_sim_options {
     uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 20) */
     uint64_t latency_us;      /* one way (default 0) */
     uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
+    double loss;              /* of each message, in [0, 1): see parley_sim_loss() (default 0) */
     uint32_t fragment_bytes;  /* received in pieces of at most so many bytes (default as sent) */
     bool unchecked;           /* leaves out parley_node_check() after every event */
     /* Changes a node's configuration before each of its starts. */
@@ -99,10 +100,41 @@ void parley_sim_partition(struct parley_sim *sim, const uint32_t *group);
 void parley_sim_heal(struct parley_sim *sim); /* removes all blocks */
 void parley_sim_latency(struct parley_sim *sim, uint32_t node, uint64_t extra_us);
 /* Each message from or to the node is lost with this probability and sent again, as TCP would:
- * after 200 ms, then twice that, and so on. */
+ * after 200 ms, then twice that, and so on; the fifth time in a row its connection is given up: the
+ * sender sees it reset, the receiver not before it sends something itself. */
 void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability);
+/* Each message from or to the node cuts its connection, for both ends, with this probability. */
+void parley_sim_cut(struct parley_sim *sim, uint32_t node, double probability);
+/* Each dial from or to the node reaches its target twice with this probability: up to 2 s later a
+ * second connection comes in, of which the dialer knows nothing. */
+void parley_sim_duplicate(struct parley_sim *sim, uint32_t node, double probability);
+/* Each message from or to the node takes up to so much longer, drawn anew: those of one connection
+ * stay in order, others overtake each other, and dials may come when they were given up. */
+void parley_sim_reorder(struct parley_sim *sim, uint32_t node, uint64_t longest_us);
+/* A second, of the node in each direction; 0: without limit. */
+void parley_sim_bandwidth(struct parley_sim *sim, uint32_t node, uint64_t bandwidth_bytes);
+/* What nodes of group[node] = 0, 1, ... (UINT32_MAX: none) send to those of another group takes
+ * latency_us (PARLEY_SIM_NEVER: as elsewhere) and goes through a line that each two groups share in
+ * each direction (0: without limit). Of several links between two nodes the newest holds.
+ * PARLEY_ENOMEM. */
+PARLEY_CHECK int parley_sim_link(struct parley_sim *sim, const uint32_t *group, uint64_t latency_us,
+                                 uint64_t bandwidth_bytes);
 void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor); /* steps take longer */
 void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full);
+/* What is read back is not what was written. */
+void parley_sim_disk_torn(struct parley_sim *sim, uint32_t node, bool torn);
+void parley_sim_disk_slow(struct parley_sim *sim, uint32_t node, uint64_t extra_us); /* a write */
+
+/* What a node sends of its model in place of the truth. */
+enum parley_sim_lie {
+    PARLEY_SIM_HONEST,
+    PARLEY_SIM_SIGN,   /* the negative */
+    PARLEY_SIM_SCALE,  /* a hundred times as much */
+    PARLEY_SIM_RANDOM, /* draws of a normal distribution */
+    PARLEY_SIM_NAN     /* the truth, but for one value of each chunk, which is not a number */
+};
+void parley_sim_byzantine(struct parley_sim *sim, uint32_t node, enum parley_sim_lie lie);
+
 void parley_sim_stop(struct parley_sim *sim, uint32_t node, enum parley_stop cause);
 void parley_sim_leave(struct parley_sim *sim, uint32_t node);
 

@@ -19,16 +19,18 @@
 
 #include "core/exchange.h"
 
-enum { CONNECT_US = 1000000 };
+/* Who sent what is not finite is let be for a while: else the two would try again without end. */
+enum { CONNECT_US = 1000000, NON_FINITE_US = 1000000 };
 
 /* ---- The responder --------------------------------------------------------------------------- */
 
-static enum exchange_reason refusal(const struct parley_node *node)
+static enum exchange_reason refusal(const struct parley_node *node, int member)
 {
     enum parley_phase phase = phase_of(node);
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED || node->leaving)
         return EXCHANGE_NOT_TRAINING;
-    if (node->training.diverged) return EXCHANGE_NON_FINITE;
+    const struct member *m = member_of(node, member);
+    if (node->training.diverged || (m && m->spoilt_us > node->now_us)) return EXCHANGE_NON_FINITE;
     return doubt_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;
 }
 
@@ -47,7 +49,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     struct slot *slot = &node->exchange.slots[RESPONDER];
     const struct slot *other = &node->exchange.slots[INITIATOR];
     struct message_exchange answer = {.sequence = message->sequence};
-    answer.reason = exchange_is_sane(message) ? refusal(node) : EXCHANGE_STATES_DIFFER;
+    answer.reason =
+        exchange_is_sane(message) ? refusal(node, conn->member) : EXCHANGE_STATES_DIFFER;
     if (answer.reason) {
         connection_send(node, conn, WIRE_REFUSE, &answer);
         return;
@@ -131,6 +134,8 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
 
 static void diffed(struct parley_node *node, struct slot *slot, const struct parley_event *event)
 {
+    struct member *m = member_of(node, slot->peer);
+    if (!event->done.finite && m) m->spoilt_us = node->now_us + NON_FINITE_US;
     if (!event->done.finite || slot_is_too_old(node, slot)) {
         slot_abort(node, slot, event->done.finite ? EXCHANGE_AGE : EXCHANGE_NON_FINITE, true);
         return;

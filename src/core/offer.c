@@ -80,7 +80,7 @@ static bool fits(struct parley_node *node, int member)
     enum parley_phase phase = (enum parley_phase)r->phase;
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED) return false;
     if (member == node->self || offer_commit_of(node, r->boot)) return false;
-    if (m && m->busy_us > node->now_us) return false;
+    if (m && (m->busy_us > node->now_us || m->spoilt_us > node->now_us)) return false;
     if (m && m->redial_us > node->now_us && !connection_of(node, member)) return false;
     if (node->leaving)
         for (int i = 0; i < LEAVE_EXCHANGES; i++)

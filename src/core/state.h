@@ -98,6 +98,7 @@ struct member {
     uint64_t dead_since_us;
     uint64_t redial_us; /* a dead member's address is tried again then */
     uint64_t busy_us;   /* it said BUSY: not before then */
+    uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
     bool counted;       /* this node's proposal has settled with it */
     bool refused;       /* its address refused a dial since it was last alive */
     uint64_t applied;

@@ -8,7 +8,7 @@
 #include "report/text.h"
 #include "settings/nearest.h"
 
-enum value_kind { NOTHING, FACTOR, PROBABILITY, TIME };
+enum value_kind { NOTHING, FACTOR, PROBABILITY, TIME, RATE, LIE };
 
 static const struct {
     const char *text;
@@ -66,6 +66,20 @@ static int parse_kind(const char *text, struct fault_spec *fault, units_why why)
     return PARLEY_EUSAGE;
 }
 
+static int parse_lie(const char *value, struct fault_spec *fault, units_why why)
+{
+    static const char *const lies[] = {
+#define X(name, text) text,
+        FAULT_LIES(X)
+#undef X
+    };
+    for (int lie = 0; value && lie < FAULT_LIE_COUNT; lie++) {
+        fault->lie = (enum fault_lie)lie;
+        if (strcmp(value, lies[lie]) == 0) return 0;
+    }
+    return blame(why, "lie", value ? value : "", "is not one of sign, scale, random, nan");
+}
+
 static int parse_value(const char *value, struct fault_spec *fault, units_why why)
 {
     units_why clause;
@@ -78,14 +92,20 @@ static int parse_value(const char *value, struct fault_spec *fault, units_why wh
             return blame(why, "factor", value, clause);
         return 0;
     case PROBABILITY:
-        if (!value) return refuse(why, "says not how much is lost (like loss=0.3)");
+        if (!value) return refuse(why, "says not how often (a probability, like loss=0.3)");
         if (units_real(value, 0, 1, &fault->value, clause))
             return blame(why, "probability", value, clause);
         return 0;
     case TIME:
         if (!value) return refuse(why, "says not how long (like latency=300ms)");
-        if (units_time(value, &fault->latency_us, clause)) return blame(why, "time", value, clause);
+        if (units_time(value, &fault->time_us, clause)) return blame(why, "time", value, clause);
         return 0;
+    case RATE:
+        if (!value) return refuse(why, "says not how much (like bandwidth=10Mbit)");
+        if (units_rate(value, &fault->rate_bytes, clause)) return blame(why, "rate", value, clause);
+        return 0;
+    case LIE:
+        return parse_lie(value, fault, why);
     }
     return PARLEY_EUSAGE;
 }
@@ -100,26 +120,6 @@ static bool name_is_sane(const char *name, size_t length)
     return true;
 }
 
-/* Two groups or more of sane names, no name twice. */
-static bool groups_are_sane(const char *groups)
-{
-    if (!strchr(groups, '|')) return false;
-    int group = 0;
-    for (const char *name = groups;;) {
-        size_t length = strcspn(name, ",|");
-        char copy[64];
-        if (!name_is_sane(name, length)) return false;
-        memcpy(copy, name, length);
-        copy[length] = '\0';
-        char before[FAULT_TARGET_BYTES];
-        snprintf(before, sizeof before, "%.*s", (int)(name - groups), groups);
-        if (fault_group_of(before, copy) >= 0) return false;
-        if (name[length] == '|') group++;
-        if (name[length] == '\0') return group > 0;
-        name += length + 1;
-    }
-}
-
 static int parse_target(const char *text, struct fault_spec *fault, units_why why)
 {
     units_why clause;
@@ -129,7 +129,7 @@ static int parse_target(const char *text, struct fault_spec *fault, units_why wh
     if (fault->kind == FAULT_PARTITION || fault->kind == FAULT_ONEWAY) {
         fault->target = FAULT_GROUPS;
         if (groups_are_sane(text)) return 0;
-        return blame(why, "target", text, "is not a set of groups (like n0,n1|n2,n3)");
+        return blame(why, "target", text, "is not a set of groups (like n0,n1|n2-n9)");
     }
     if (strchr(text, '%')) {
         fault->target = FAULT_SHARE;
@@ -225,18 +225,4 @@ void faults_close(struct faults *faults)
 {
     free(faults->items);
     *faults = (struct faults){0};
-}
-
-int fault_group_of(const char *groups, const char *name)
-{
-    int group = 0;
-    size_t wanted = strlen(name);
-    for (const char *p = groups; *p;) {
-        size_t length = strcspn(p, ",|");
-        if (length == wanted && wanted > 0 && strncmp(p, name, length) == 0) return group;
-        p += length;
-        if (*p == '|') group++;
-        if (*p) p++;
-    }
-    return -1;
 }

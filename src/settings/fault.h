@@ -1,6 +1,6 @@
 /* fault.h: one planned fault, KIND[=VALUE]:TARGET@WHEN[+FOR].
  *
- *   kill:n3@5s   pause:1@40%+2s   slow=4:50%@0s   partition:n0,n1|n2,n3@10s+5s   loss=0.3:2@10%
+ *   kill:n3@5s   pause:1@40%+2s   slow=4:50%@0s   partition:n0,n1|n2-n9@10s+5s   loss=0.3:2@10%
  *
  * Only the writing is judged here; who `50%` are is drawn when the fault strikes.
  * Thread rule: pure; a list belongs to one thread.
@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "settings/groups.h"
 #include "settings/units.h"
 
 /* X(NAME, text, what stands after '=', only in sim, may last) */
@@ -22,8 +23,15 @@
     X(ONEWAY, "oneway", NOTHING, true, true)                                                       \
     X(LOSS, "loss", PROBABILITY, true, true)                                                       \
     X(LATENCY, "latency", TIME, true, true)                                                        \
+    X(CUT, "cut", PROBABILITY, true, true)                                                         \
+    X(DUPLICATE, "duplicate", PROBABILITY, true, true)                                             \
+    X(REORDER, "reorder", TIME, true, true)                                                        \
+    X(BANDWIDTH, "bandwidth", RATE, true, true)                                                    \
     X(CLOG, "clog", NOTHING, true, true)                                                           \
     X(DISK_FULL, "disk-full", NOTHING, true, true)                                                 \
+    X(DISK_TORN, "disk-torn", NOTHING, true, true)                                                 \
+    X(DISK_SLOW, "disk-slow", TIME, true, true)                                                    \
+    X(BYZANTINE, "byzantine", LIE, true, true)                                                     \
     X(JOIN, "join", NOTHING, true, false)
 
 enum fault_kind {
@@ -33,6 +41,20 @@ enum fault_kind {
         FAULT_KIND_COUNT
 };
 
+/* What a Byzantine node sends in place of its floats; X(NAME, text). */
+#define FAULT_LIES(X)                                                                              \
+    X(SIGN, "sign")     /* their negatives */                                                      \
+    X(SCALE, "scale")   /* a hundred times as much */                                              \
+    X(RANDOM, "random") /* draws of a normal distribution */                                       \
+    X(NAN, "nan")       /* one of them is not a number */
+
+enum fault_lie {
+#define X(name, text) FAULT_LIE_##name,
+    FAULT_LIES(X)
+#undef X
+        FAULT_LIE_COUNT
+};
+
 /* A point or span of the run. */
 struct fault_moment {
     enum fault_moment_kind { FAULT_NEVER, FAULT_TIME, FAULT_BUDGET } kind;
@@ -40,14 +62,16 @@ struct fault_moment {
     double share;     /* of FAULT_BUDGET: fraction of the budget, in [0, 1] */
 };
 
-enum { FAULT_TARGET_BYTES = 256, FAULTS_MAX = 256 };
+enum { FAULT_TARGET_BYTES = GROUPS_BYTES, FAULTS_MAX = 256 };
 
 struct fault_spec {
     enum fault_kind kind;
-    double value;        /* slow: times slower, over 1; loss: probability in (0, 1] */
-    uint64_t latency_us; /* of latency */
+    double value;     /* slow: times slower, over 1; loss, cut, duplicate: probability in [0, 1] */
+    uint64_t time_us; /* of latency, reorder, disk-slow */
+    uint64_t rate_bytes; /* a second, of bandwidth */
+    enum fault_lie lie;  /* of byzantine */
     enum fault_target { FAULT_NAME, FAULT_NUMBER, FAULT_SHARE, FAULT_GROUPS } target;
-    char name[FAULT_TARGET_BYTES]; /* the name; or the groups as written: "n0,n1|n2,n3" */
+    char name[FAULT_TARGET_BYTES]; /* the name; or the groups as written: "n0,n1|n2-n9" */
     uint32_t number;               /* nodes, at least 1 */
     double share;                  /* of the nodes at the start, in (0, 1] */
     struct fault_moment when;
@@ -69,8 +93,5 @@ PARLEY_CHECK int fault_parse(const char *text, struct fault_spec *fault, units_w
 PARLEY_CHECK int faults_add_list(struct faults *faults, const char *list, units_why why);
 
 void faults_close(struct faults *faults);
-
-/* The group of `name` in "n0,n1|n2,n3", counted from 0; -1 if it is in none. */
-int fault_group_of(const char *groups, const char *name);
 
 #endif

@@ -39,14 +39,29 @@ static int judge_size(const struct settings *settings, char *why)
 }
 
 /* True if `name` is one of n0 to n(nodes-1). */
-static bool is_node(const char *name, size_t length, uint64_t nodes)
+static bool is_node(const char *name, uint64_t nodes)
 {
-    char copy[24], expected[24];
-    if (length >= sizeof copy) return false;
-    snprintf(copy, sizeof copy, "%.*s", (int)length, name);
-    unsigned long number = strtoul(copy + 1, NULL, 10);
+    char expected[24];
+    unsigned long number = name[0] == 'n' ? strtoul(name + 1, NULL, 10) : 0;
     snprintf(expected, sizeof expected, "n%lu", number);
-    return number < nodes && strcmp(copy, expected) == 0;
+    return number < nodes && strcmp(name, expected) == 0;
+}
+
+static int no_such_node(const struct settings *settings, const char *flag, const char *name,
+                        char *why)
+{
+    snprintf(why, SETTINGS_WHY_BYTES, "%s: \"%s\" is not a node (n0 to n%llu)", flag, name,
+             (unsigned long long)settings->nodes - 1);
+    return PARLEY_EUSAGE;
+}
+
+static int judge_groups(const struct settings *settings, const char *flag, const char *groups,
+                        char *why)
+{
+    char last[24];
+    if (groups_last(groups) < settings->nodes) return 0;
+    snprintf(last, sizeof last, "n%llu", (unsigned long long)groups_last(groups));
+    return no_such_node(settings, flag, last, why);
 }
 
 static int judge_fault(const struct settings *settings, const struct fault_spec *fault, char *why)
@@ -62,18 +77,22 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
                  (unsigned)fault->number, (unsigned long long)settings->nodes);
         return PARLEY_EUSAGE;
     }
-    if (fault->kind == FAULT_JOIN || (fault->target != FAULT_NAME && fault->target != FAULT_GROUPS))
-        return 0;
-    for (const char *name = fault->name; *name;) {
-        size_t length = strcspn(name, ",|");
-        if (!is_node(name, length, settings->nodes)) {
-            snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%.*s\" is not a node (n0 to n%llu)",
-                     (int)length, name, (unsigned long long)settings->nodes - 1);
-            return PARLEY_EUSAGE;
-        }
-        name += length + (name[length] != '\0');
+    if (fault->target == FAULT_GROUPS) return judge_groups(settings, "--fault", fault->name, why);
+    if (fault->kind == FAULT_JOIN || fault->target != FAULT_NAME) return 0;
+    if (is_node(fault->name, settings->nodes)) return 0;
+    return no_such_node(settings, "--fault", fault->name, why);
+}
+
+static int judge_simulation(const struct settings *settings, char *why)
+{
+    if (settings->latency.kind == UNITS_DIST_TRACE) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--latency: a trace is possible for --compute only");
+        return PARLEY_EUSAGE;
     }
-    return 0;
+    int error = 0;
+    for (size_t i = 0; !error && i < settings->links.count; i++)
+        error = judge_groups(settings, "--link", settings->links.items[i].groups, why);
+    return error;
 }
 
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
@@ -91,6 +110,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     case VERB_RUN:
     case VERB_SIM:
         error = judge_size(settings, why);
+        if (!error) error = judge_simulation(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)
             error = judge_fault(settings, &settings->faults.items[i], why);
         return error;

@@ -162,7 +162,8 @@ bool option_is_setting(enum option_id id)
 
 bool option_repeats(enum option_id id)
 {
-    return options[id].kind == OPTION_SEEDS || options[id].kind == OPTION_FAULTS;
+    return options[id].kind == OPTION_SEEDS || options[id].kind == OPTION_FAULTS ||
+           options[id].kind == OPTION_LINKS;
 }
 
 const char *option_variable(enum option_id id, char out[64])

@@ -44,6 +44,7 @@ enum option_kind {
     OPTION_REAL,    /* double in [min, max] */
     OPTION_TIME,    /* uint64_t, microseconds */
     OPTION_DIST,    /* struct units_dist */
+    OPTION_RATE,    /* uint64_t, bytes a second; 0: unset */
     OPTION_ADDRESS, /* struct units_address */
     OPTION_SHARD,   /* struct settings_shard */
     OPTION_TEXT,    /* const char *: clean UTF-8 */
@@ -51,7 +52,8 @@ enum option_kind {
     OPTION_SPEC,    /* const char *: one of valid; those that end in ':' want more after it */
     OPTION_CHOICE,  /* int: the place in valid */
     OPTION_SEEDS,   /* struct seeds; repeatable, or commas */
-    OPTION_FAULTS   /* struct faults; repeatable, or blanks */
+    OPTION_FAULTS,  /* struct faults; repeatable, or blanks */
+    OPTION_LINKS    /* struct links; likewise */
 };
 
 enum option_group {

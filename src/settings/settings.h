@@ -22,6 +22,7 @@
 
 #include "parley/error.h"
 #include "settings/fault.h"
+#include "settings/link.h"
 #include "settings/options.h"
 #include "settings/seeds.h"
 #include "settings/units.h"
@@ -86,6 +87,9 @@ struct settings {
     uint64_t settle_timeout_us;
 
     struct units_dist compute, latency;
+    uint64_t bandwidth_bytes; /* a second; 0: without limit */
+    double loss;              /* of a message, in [0, 1) */
+    struct links links;
     struct faults faults;
 
     const char *out; /* NULL: no file */

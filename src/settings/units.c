@@ -111,6 +111,21 @@ int units_time(const char *text, uint64_t *time_us, units_why why)
     return 0;
 }
 
+int units_rate(const char *text, uint64_t *bytes, units_why why)
+{
+    static const struct unit units[] = {
+        {"bit", 0.125}, {"kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}};
+    const char *end;
+    double number, value;
+    if (isdigit((unsigned char)text[0]) && read_decimal(text, &end, &number) && number == 0)
+        return refuse(why, "lets nothing through (write a rate over 0, like 100Mbit)");
+    if (!read_with_unit(text, units, COUNT_OF(units), &value))
+        return refuse(why, "is not a rate (like 100Mbit, 1Gbit)");
+    if (value < 1 || value > 1e15) return refuse(why, "is out of range (8bit to 8000000Gbit)");
+    *bytes = (uint64_t)value;
+    return 0;
+}
+
 int units_share(const char *text, double *share, units_why why)
 {
     const char *end;
@@ -137,10 +152,14 @@ static bool split_pair(const char *pair, char left[32], const char **right)
 int units_dist(const char *text, struct units_dist *dist, units_why why)
 {
     static const char clause[] =
-        "is not a time or distribution (like 5ms, lognormal:5ms,0.3, uniform:1ms,9ms)";
+        "is not a time or distribution (like 5ms, lognormal:5ms,0.3, uniform:1ms,9ms, trace:FILE)";
     char left[32];
     const char *right;
     *dist = (struct units_dist){.kind = UNITS_DIST_CONSTANT};
+    if (strncmp(text, "trace:", 6) == 0 && text[6] != '\0') {
+        *dist = (struct units_dist){.kind = UNITS_DIST_TRACE, .path = text + 6};
+        return 0;
+    }
     if (strncmp(text, "lognormal:", 10) == 0) {
         dist->kind = UNITS_DIST_LOGNORMAL;
         if (!split_pair(text + 10, left, &right) || units_time(left, &dist->low_us, why) ||

@@ -35,18 +35,24 @@ PARLEY_CHECK int units_time(const char *text, uint64_t *time_us, units_why why);
 /* `50%`: over 0 and up to 100 %, as a fraction in (0, 1]. */
 PARLEY_CHECK int units_share(const char *text, double *share, units_why why);
 
+/* `100Mbit`: bits a second, with units bit, kbit, Mbit, Gbit, as bytes a second; 0 is refused: what
+ * has no bandwidth lets nothing through. */
+PARLEY_CHECK int units_rate(const char *text, uint64_t *bytes, units_why why);
+
 /* A time that may be drawn at random. */
 struct units_dist {
     enum units_dist_kind {
         UNITS_DIST_CONSTANT,  /* low_us */
         UNITS_DIST_LOGNORMAL, /* median low_us, standard deviation `sigma` of the logarithm */
         UNITS_DIST_UNIFORM,   /* low_us to high_us */
+        UNITS_DIST_TRACE,     /* a line of the file at `path` after the other */
     } kind;
     uint64_t low_us, high_us;
     double sigma;
+    const char *path; /* borrowed from the text */
 };
 
-/* `5ms`, `lognormal:5ms,0.3`, `uniform:1ms,9ms`. */
+/* `5ms`, `lognormal:5ms,0.3`, `uniform:1ms,9ms`, `trace:FILE`. */
 PARLEY_CHECK int units_dist(const char *text, struct units_dist *dist, units_why why);
 
 struct units_address {

@@ -19,6 +19,7 @@ union value {
     struct settings_shard shard;
     struct seeds seeds;
     struct faults faults;
+    struct links links;
 };
 
 static size_t size_of(enum option_kind kind)
@@ -29,6 +30,7 @@ static size_t size_of(enum option_kind kind)
         [OPTION_REAL] = sizeof(double),
         [OPTION_TIME] = sizeof(uint64_t),
         [OPTION_DIST] = sizeof(struct units_dist),
+        [OPTION_RATE] = sizeof(uint64_t),
         [OPTION_ADDRESS] = sizeof(struct units_address),
         [OPTION_SHARD] = sizeof(struct settings_shard),
         [OPTION_TEXT] = sizeof(const char *),
@@ -37,6 +39,7 @@ static size_t size_of(enum option_kind kind)
         [OPTION_CHOICE] = sizeof(int),
         [OPTION_SEEDS] = sizeof(struct seeds),
         [OPTION_FAULTS] = sizeof(struct faults),
+        [OPTION_LINKS] = sizeof(struct links),
     };
     return sizes[kind];
 }
@@ -138,6 +141,8 @@ static int parse(const struct option_info *option, const char *text, union value
         return units_time(text, &value->count, clause);
     case OPTION_DIST:
         return units_dist(text, &value->dist, clause);
+    case OPTION_RATE:
+        return units_rate(text, &value->count, clause);
     case OPTION_ADDRESS:
         return units_address(text, &value->address, clause);
     case OPTION_SHARD:
@@ -157,6 +162,8 @@ static int parse(const struct option_info *option, const char *text, union value
         return seeds_add_list(&value->seeds, text, clause);
     case OPTION_FAULTS:
         return faults_add_list(&value->faults, text, clause);
+    case OPTION_LINKS:
+        return links_add_list(&value->links, text, clause);
     }
     return PARLEY_EUSAGE;
 }
@@ -181,6 +188,8 @@ int value_parse(enum option_id id, const char *text, struct settings *settings,
         seeds_close(&value.seeds);
     else if (option->kind == OPTION_FAULTS)
         faults_close(&value.faults);
+    else if (option->kind == OPTION_LINKS)
+        links_close(&value.links);
     return error;
 }
 
@@ -189,4 +198,5 @@ void value_close(enum option_id id, struct settings *settings)
     char *field = (char *)settings + option_info(id)->offset;
     if (option_info(id)->kind == OPTION_SEEDS) seeds_close((struct seeds *)field);
     if (option_info(id)->kind == OPTION_FAULTS) faults_close((struct faults *)field);
+    if (option_info(id)->kind == OPTION_LINKS) links_close((struct links *)field);
 }

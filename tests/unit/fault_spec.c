@@ -26,15 +26,20 @@ Test(fault_spec, every_part_of_a_fault_is_read)
     cr_assert(fault.when.kind == FAULT_BUDGET && fault.when.share == 0);
     cr_assert(fault.lasting.kind == FAULT_BUDGET && fault.lasting.share == 0.1);
     cr_assert_eq(fault_parse("latency=300ms:n0@1s", &fault, why), 0);
-    cr_assert_eq(fault.latency_us, 300000);
+    cr_assert_eq(fault.time_us, 300000);
     cr_assert_eq(fault_parse("loss=0.3:1@1s", &fault, why), 0);
     cr_assert_eq(fault.value, 0.3);
     cr_assert_eq(fault_parse("partition:n0,n1|n2,n3@10s+5s", &fault, why), 0);
     cr_assert_eq(fault.target, FAULT_GROUPS);
-    cr_assert_eq(fault_group_of(fault.name, "n1"), 0);
-    cr_assert_eq(fault_group_of(fault.name, "n2"), 1);
-    cr_assert_eq(fault_group_of(fault.name, "n"), -1);
-    cr_assert_eq(fault_group_of(fault.name, ""), -1);
+    cr_assert_str_eq(fault.name, "n0,n1|n2,n3");
+    cr_assert_eq(fault_parse("cut=0.5:n0@1s", &fault, why), 0);
+    cr_assert_eq(fault.value, 0.5);
+    cr_assert_eq(fault_parse("reorder=2s:n0@1s", &fault, why), 0);
+    cr_assert_eq(fault.time_us, 2000000);
+    cr_assert_eq(fault_parse("bandwidth=8Mbit:n0@1s+5s", &fault, why), 0);
+    cr_assert_eq(fault.rate_bytes, 1000000);
+    cr_assert_eq(fault_parse("byzantine=nan:n0@0s", &fault, why), 0);
+    cr_assert_eq(fault.lie, FAULT_LIE_NAN);
 }
 
 Test(fault_spec, what_is_no_fault_is_refused_with_the_part_that_is_wrong)
@@ -53,6 +58,11 @@ Test(fault_spec, what_is_no_fault_is_refused_with_the_part_that_is_wrong)
                {"slow=0.5:n3@5s", "factor"},
                {"loss=2:n3@5s", "probability"},
                {"latency=5:n3@5s", "time"},
+               {"cut:n3@5s", "probability"},
+               {"bandwidth=0:n3@5s", "nothing through"},
+               {"bandwidth=5:n3@5s", "rate"},
+               {"byzantine:n3@5s", "sign, scale, random, nan"},
+               {"byzantine=evil:n3@5s", "\"evil\""},
                {"kill:@5s", "target"},
                {"kill:0@5s", "target"},
                {"kill:0%@5s", "target"},
@@ -65,6 +75,10 @@ Test(fault_spec, what_is_no_fault_is_refused_with_the_part_that_is_wrong)
                {"partition:n0@5s", "groups"},
                {"partition:n0|@5s", "groups"},
                {"partition:n0|n0@5s", "groups"},
+               {"partition:@5s", "groups"},
+               {"partition:n0-n4|n4@5s", "groups"},
+               {"partition:n4-n0|n5@5s", "groups"},
+               {"partition:a|b@5s", "groups"},
                {"partition:n0,n1@5s", "groups"},
                {"kill:\xff@5s", "clean"}};
     struct fault_spec fault;

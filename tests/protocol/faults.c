@@ -1,0 +1,232 @@
+/* faults.c: what may happen to connections, lines, disks and honesty, and what it may not do. */
+#include "scene.h"
+
+enum { NODES = 6 };
+
+/* Steps are long enough here for an exchange that is held up not to grow too old: 64 of them. */
+static struct parley_sim *trained(uint64_t seed, uint64_t parameters, uint64_t step_us)
+{
+    static const uint32_t peers = NODES - 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .seed = seed,
+                                                                .parameters = parameters,
+                                                                .seeds = 2,
+                                                                .step_us = step_us,
+                                                                .latency_us = 500,
+                                                                .configure = scene_wait_for,
+                                                                .arg = (void *)&peers});
+    scene_train(sim, NODES);
+    return sim;
+}
+
+struct sums {
+    uint64_t applied, aborted;
+};
+
+static struct sums sums_of(const struct parley_sim *sim)
+{
+    struct sums sums = {0};
+    for (uint32_t i = 0; i < NODES; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        sums.applied += view.ledger.applied;
+        sums.aborted += view.ledger.aborted;
+    }
+    return sums;
+}
+
+Test(faults, lost_messages_leave_the_mean_where_it_was)
+{
+    /* 30 % of all messages are lost for a minute: sent again, or their connection given up and half
+     * open for a while. The mean moves by rounding only. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct parley_sim *sim = trained(seed, 64, 500000);
+        for (uint32_t i = 0; i < NODES; i++)
+            parley_sim_loss(sim, i, 1 - sqrt(0.7)); /* at both ends: 0.3 */
+        scene_run(sim, 60 * SECOND);
+        for (uint32_t i = 0; i < NODES; i++)
+            parley_sim_loss(sim, i, 0);
+        scene_until(sim, NODES, parley_sim_quiet, NULL, 60);
+        struct sums sums = sums_of(sim);
+        cr_assert_gt(sums.applied, 100);
+        cr_assert_leq(parley_sim_mass_error(sim), 1e-5);
+        scene_agree(sim, NODES, 0);
+        parley_sim_free(sim);
+    }
+}
+
+Test(faults, messages_that_cut_their_connection_leave_the_mean_where_it_was)
+{
+    /* Every tenth message ends its connection, so that exchanges break in every state. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct parley_sim *sim = trained(seed, 64, 20000);
+        for (uint32_t i = 0; i < NODES; i++)
+            parley_sim_cut(sim, i, 0.05);
+        scene_run(sim, 20 * SECOND);
+        for (uint32_t i = 0; i < NODES; i++)
+            parley_sim_cut(sim, i, 0);
+        scene_until(sim, NODES, parley_sim_quiet, NULL, 60);
+        struct sums sums = sums_of(sim);
+        cr_assert_gt(sums.applied, 50);
+        cr_assert_gt(sums.aborted, 10);
+        cr_assert_leq(parley_sim_mass_error(sim), 1e-5);
+        scene_agree(sim, NODES, 0);
+        parley_sim_free(sim);
+    }
+}
+
+static void count_hellos(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    (void)sim;
+    *(uint32_t *)arg += frame->type == WIRE_HELLO && frame->arriving;
+}
+
+Test(faults, dials_that_come_twice_or_late_make_one_cluster)
+{
+    /* From the first dial on: half of them come twice, and all up to 5 s late, when they were given
+     * up. Nodes meet, train and agree all the same. */
+    uint32_t peers = NODES - 1;
+    uint32_t hellos = 0;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = NODES, .seed = 4, .seeds = 2, .configure = scene_wait_for, .arg = &peers});
+    parley_sim_on_frame(sim, count_hellos, &hellos);
+    for (uint32_t i = 0; i < NODES; i++) {
+        parley_sim_duplicate(sim, i, 0.5);
+        parley_sim_reorder(sim, i, 2500000);
+    }
+    scene_run(sim, 60 * SECOND);
+    for (uint32_t i = 0; i < NODES; i++)
+        parley_sim_reorder(sim, i, 0);
+    scene_until(sim, NODES, parley_sim_converged, NULL, 60);
+    cr_assert_gt(hellos, 2 * peers);
+    scene_agree(sim, NODES, 0);
+    cr_assert_leq(parley_sim_mass_error(sim), 1e-5);
+    parley_sim_free(sim);
+}
+
+/* Bytes that come from the first half of the nodes to the second. */
+
+static void count_crossing(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    (void)sim;
+    if (!frame->arriving || frame->from >= NODES / 2 || frame->to < NODES / 2) return;
+    *(uint64_t *)arg += frame->size;
+}
+
+Test(faults, two_sites_share_the_line_between_them)
+{
+    /* A megabyte a second between the halves carries no more than that, whoever sends, and most of
+     * that. */
+    const uint32_t site[NODES] = {0, 0, 0, 1, 1, 1};
+    uint64_t crossing = 0;
+    struct parley_sim *sim = trained(5, 50000, 20000);
+    cr_assert_eq(parley_sim_link(sim, site, 20000, 1000000), 0);
+    scene_run(sim, 5 * SECOND); /* what was under way is through */
+    parley_sim_on_frame(sim, count_crossing, &crossing);
+    scene_run(sim, 20 * SECOND);
+    cr_assert_leq(crossing, 20500000);
+    cr_assert_geq(crossing, 10000000);
+    parley_sim_free(sim);
+}
+
+Test(faults, a_slow_line_of_one_node_carries_its_rate)
+{
+    /* n0 at 100 kB/s in each direction: in 20 s no more than 2 MB each, and one model's less. */
+    struct parley_sim *sim = trained(6, 10000, 20000);
+    struct parley_view before, after;
+    parley_sim_bandwidth(sim, 0, 100000);
+    scene_run(sim, 5 * SECOND);
+    parley_sim_view(sim, 0, &before);
+    scene_run(sim, 20 * SECOND);
+    parley_sim_view(sim, 0, &after);
+    uint64_t models = after.ledger.applied - before.ledger.applied;
+    cr_assert(models <= 50 && models >= 10, "%d exchanges of 40 kB in 20 s", (int)models);
+    parley_sim_free(sim);
+}
+
+static void see_torn(const char *line, void *arg)
+{
+    if (strstr(line, " n1 ") && strstr(line, "held in memory")) *(bool *)arg = true;
+}
+
+Test(faults, a_torn_write_is_found_at_read_back_and_never_published)
+{
+    /* n1 reads back other bytes than it wrote: it holds the model in memory only, ends so, and the
+     * others have their files. */
+    struct parley_sim *sim = trained(7, 64, 20000);
+    int error = 0;
+    bool told = false;
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, see_torn, &told);
+    parley_sim_disk_torn(sim, 1, true);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, NODES, parley_sim_agreed, NULL, 60);
+    scene_run(sim, 30 * SECOND);
+    for (uint32_t i = 0; i < NODES; i++) {
+        cr_assert(parley_sim_finished(sim, i, &error));
+        cr_assert_eq(error, i == 1 ? PARLEY_ENOT_WRITTEN : 0, "n%u: %s", i,
+                     parley_error_name(error));
+        cr_assert_eq(parley_sim_file(sim, i) == NULL, i == 1);
+    }
+    cr_assert(told);
+    parley_sim_free(sim);
+}
+
+Test(faults, a_slow_disk_delays_the_end_and_no_more)
+{
+    /* A write of 8 s at n2: nobody gives up, all publish one model. */
+    struct parley_sim *sim = trained(8, 64, 20000);
+    parley_sim_disk_slow(sim, 2, 8 * SECOND);
+    uint64_t from = parley_sim_now(sim);
+    scene_agree(sim, NODES, 0);
+    cr_assert_geq(parley_sim_now(sim), from + 8 * SECOND);
+    parley_sim_free(sim);
+}
+
+/* How far apart the honest ones (all but n1) are; not finite if one of them is not. */
+static double honest_spread(const struct parley_sim *sim, uint64_t parameters)
+{
+    double squares = 0;
+    for (uint64_t j = 0; j < parameters; j++)
+        for (uint32_t i = 2; i < NODES; i++) {
+            double gap = parley_sim_vector(sim, i)[j] - parley_sim_vector(sim, 0)[j];
+            squares += gap * gap;
+        }
+    return sqrt(squares);
+}
+
+Test(faults, what_is_not_finite_is_applied_by_nobody)
+{
+    /* One value of each chunk that n1 sends is NaN: its exchanges come to nothing, at no great
+     * cost, the others mix and agree on a finite model. */
+    struct parley_sim *sim = trained(9, 64, 20000);
+    double before = honest_spread(sim, 64);
+    parley_sim_byzantine(sim, 1, PARLEY_SIM_NAN);
+    struct parley_view view, start;
+    parley_sim_view(sim, 1, &start);
+    for (int part = 0; part < 50; part++) {
+        scene_run(sim, SECOND / 10);
+        cr_assert(isfinite(honest_spread(sim, 64)), "at %d", part);
+    }
+    parley_sim_view(sim, 1, &view);
+    cr_assert_leq(view.ledger.applied, start.ledger.applied + 2); /* what was under way */
+    cr_assert_gt(view.ledger.aborted, start.ledger.aborted);
+    cr_assert_lt(view.ledger.aborted, 100);
+    cr_assert_lt(honest_spread(sim, 64), 1e-3 * before);
+    scene_agree(sim, NODES, 0);
+    for (int j = 0; j < 64; j++)
+        cr_assert(isfinite(parley_sim_agreed_vector(sim, 0)[j]));
+    parley_sim_free(sim);
+}
+
+Test(faults, a_lie_moves_the_mean_and_the_checker_sees_it)
+{
+    /* Sign, scale, noise: what n1 says is not what it has, so the two deltas do not cancel. */
+    const enum parley_sim_lie lies[] = {PARLEY_SIM_SIGN, PARLEY_SIM_SCALE, PARLEY_SIM_RANDOM};
+    for (int k = 0; k < 3; k++) {
+        struct parley_sim *sim = trained(10, 64, 20000);
+        parley_sim_byzantine(sim, 1, lies[k]);
+        scene_run(sim, SECOND / 10);
+        cr_assert_gt(parley_sim_mass_error(sim), 1e-3, "lie %d", k);
+        parley_sim_free(sim);
+    }
+}
