@@ -10,6 +10,7 @@
 
 #include "report.h"
 #include "schedule.h"
+#include "swarm.h"
 #include "training.h"
 
 #define PROGRESS_US UINT64_C(250000)
@@ -165,6 +166,7 @@ static void run_to_end(struct run *run)
 
 int sim_command(const struct settings *settings, const struct source_reader *reader)
 {
+    if (settings->swarm) return swarm_command(settings);
     struct run run = {.settings = settings, .nodes = (uint32_t)settings->nodes};
     for (size_t i = 0; i < settings->faults.count; i++)
         if (settings->faults.items[i].kind == FAULT_JOIN &&
