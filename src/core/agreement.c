@@ -61,7 +61,7 @@ void agreement_stop(struct parley_node *node, enum parley_stop cause)
 
 static void obey_stop(struct parley_node *node)
 {
-    for (uint32_t i = 1; i < node->members_count; i++) {
+    for (uint32_t i = 1; i < node->members_count && !PLANTED(STOP_UNHEARD); i++) {
         const struct record *r = &node->members[i].r;
         /* What an operator says holds for all, however few its node saw when it was cut off. */
         bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
@@ -154,7 +154,7 @@ static bool may_decide(struct parley_node *node)
             agreement_waits_for(node, (int)i) || (node->members[i].r.phase == PARLEY_PHASE_DONE &&
                                                   node->members[i].r.state != PARLEY_MEMBER_DEAD);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
-    if (2 * here > membership_known(node)) return true;
+    if (2 * here > membership_known(node) || PLANTED(DECIDE_ALONE)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         for (uint32_t i = 1; i < node->members_count; i++) {
@@ -243,8 +243,8 @@ static void checked(struct parley_node *node, const uint8_t *digest)
         return;
     }
     uint32_t swap = a->buffer;
-    a->buffer = a->other;
-    a->other = swap;
+    a->buffer = PLANTED(FETCH_UNUSED) ? a->buffer : a->other;
+    a->other = PLANTED(FETCH_UNUSED) ? a->other : swap;
     memcpy(a->own, digest, sizeof a->own);
     write_candidate(node);
 }

@@ -77,6 +77,7 @@ static void pick(struct parley_node *node, struct said *said)
             (r->score <= least->score && memcmp(r->digest, least->digest, PARLEY_DIGEST_BYTES) < 0))
             least = r;
     }
+    if (PLANTED(PICK_OWN)) least = &self_of(node)->r;
     said->pick = lock ? lock->lock_digest : least->digest;
     said->score = lock ? 0 : least->score;
 }
@@ -92,11 +93,12 @@ struct said said_listen(struct parley_node *node)
         if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != self->generation) continue;
         said.proposed++;
         said.held += r->phase >= PARLEY_PHASE_HELD;
-        said.locked += r->phase >= PARLEY_PHASE_LOCKED;
+        said.locked += r->phase >= PARLEY_PHASE_LOCKED - PLANTED(DONE_WITHOUT_LOCK);
         if (r->phase >= PARLEY_PHASE_HELD && !said_same(r->digest, self->digest))
             said.one_digest = false;
     }
     if (said.waited > 0 && said.proposed == said.waited) pick(node, &said);
+    if (!said.pick && PLANTED(HOLD_EARLY)) said.pick = node->agreement.own;
     return said;
 }
 

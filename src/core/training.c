@@ -104,7 +104,7 @@ static void join(struct parley_node *node)
         agreement_late(node);
         return;
     }
-    if (training > 0 && furthest > c->age_steps_max)
+    if (training > 0 && furthest > c->age_steps_max && !PLANTED(JOIN_UNTRAINED))
         take_state(node);
     else if (node->fetch.state == FETCH_IDLE &&
              (training > 0 || node->live > c->min_peers || t->stop))
