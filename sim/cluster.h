@@ -5,6 +5,7 @@
  *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
  *   task.c      what the nodes train          checkers.c   the global truth
  *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
+ *   watch.c     checks after every event      swarm.c      random lives of random clusters
  *
  * One rule keeps it repeatable and free of recursion: only the stepping loop gives a core an event;
  * all else puts items into the queue.
@@ -21,6 +22,7 @@
 
 struct sim_link;
 struct sim_message;
+struct sim_watch;
 
 /* A time that may be drawn: low + unit * (high - low), or low * exp(sigma * normal). */
 struct sim_time {
@@ -134,6 +136,8 @@ struct parley_sim {
     double *scratch;  /* [parameters] */
     float *before;    /* [parameters], a model before a local step */
     double start_spread;
+
+    struct sim_watch *watch; /* borrowed; NULL: nobody looks at every event */
 
     uint64_t hash, events, events_now; /* events_now: since the clock last moved */
     uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;

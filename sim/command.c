@@ -10,6 +10,7 @@
 
 #include "report.h"
 #include "schedule.h"
+#include "swarm.h"
 #include "training.h"
 
 #define PROGRESS_US UINT64_C(250000)
@@ -106,7 +107,7 @@ static int prepare_sim(struct run *run)
     run->starts = calloc(run->nodes, sizeof *run->starts);
     if (!run->starts) return PARLEY_ENOMEM;
     for (uint64_t i = 0; i < run->nodes; i++) /* a thousand dials in one moment would be a flood */
-        run->starts[i] = i >= s->nodes       ? PARLEY_SIM_NEVER
+        run->starts[i] = i >= s->nodes        ? PARLEY_SIM_NEVER
                          : i > STARTS_AT_ONCE ? (i - STARTS_AT_ONCE) * START_INTERVAL_US
                                               : 0;
     struct sim_options options = {
@@ -228,6 +229,7 @@ static void tell_oddities(const struct run *run)
 
 int sim_command(const struct settings *settings, const struct source_reader *reader)
 {
+    if (settings->swarm) return swarm_command(settings);
     struct run run = {.settings = settings, .nodes = (uint32_t)settings->nodes};
     for (size_t i = 0; i < settings->faults.count; i++)
         if (settings->faults.items[i].kind == FAULT_JOIN &&

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "network.h"
+#include "watch.h"
 
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind)
 {
@@ -301,8 +302,10 @@ void sim_host_event(struct sim_host *host, struct parley_event *event)
     parley_node_step(host->node, event, &sim->updates);
     sim->events++;
     if (!sim->options.base.unchecked) parley_node_check(host->node);
+    if (sim->watch) sim_watch_event(sim->watch, host, event);
     uint32_t epoch = host->epoch;
     for (uint32_t i = 0; i < sim->updates.count && host->epoch == epoch && !sim->error; i++) {
+        if (sim->watch) sim_watch_update(sim->watch, host, &sim->updates.list[i]);
         sim_hash(sim, sim->updates.list[i].type);
         carry_out(host, &sim->updates.list[i]);
     }

@@ -224,6 +224,9 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
     /* A machine that is back, or has given up, knows nothing of its old connections. */
     if (to->host->state == SIM_HOST_UP && (to->epoch != to->host->epoch || to->broken))
         sim_end_reset(link, !message->side);
+    struct sim_end *from = &link->end[message->side];
+    from->flight_bytes -= message->size;
+    sim_end_pump(from);
     sim_message_free(sim, message);
 }
 

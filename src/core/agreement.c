@@ -61,7 +61,7 @@ void agreement_stop(struct parley_node *node, enum parley_stop cause)
 
 static void obey_stop(struct parley_node *node)
 {
-    if (node->roster->counts[ROSTER_STOPPED] == 0) return;
+    if (node->roster->counts[ROSTER_STOPPED] == 0 || PLANTED(STOP_UNHEARD)) return;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         /* What an operator says holds for all, however few its node saw when it was cut off. */
@@ -151,7 +151,7 @@ static bool may_decide(struct parley_node *node)
     struct agreement *a = &node->agreement;
     uint32_t here = node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
-    if (2 * here > roster_known(node->roster)) return true;
+    if (2 * here > roster_known(node->roster) || PLANTED(DECIDE_ALONE)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         for (uint32_t i = 0; i < node->roster->count; i++)
@@ -237,8 +237,8 @@ static void checked(struct parley_node *node, const uint8_t *digest)
         return;
     }
     uint32_t swap = a->buffer;
-    a->buffer = a->other;
-    a->other = swap;
+    a->buffer = PLANTED(FETCH_UNUSED) ? a->buffer : a->other;
+    a->other = PLANTED(FETCH_UNUSED) ? a->other : swap;
     memcpy(a->own, digest, sizeof a->own);
     write_candidate(node);
 }

@@ -44,6 +44,7 @@ static void ask(struct parley_node *node, struct doubt *doubt)
 
 void doubt_open(struct parley_node *node, struct slot *slot)
 {
+    if (PLANTED(FORGET_DOUBT)) return;
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
         if (doubt->active) continue;
@@ -71,7 +72,7 @@ static void drop(struct parley_node *node, struct doubt *doubt)
 {
     double size = doubt->mass < 0 ? -doubt->mass : doubt->mass;
     doubt->active = false;
-    node->ledger.dropped++;
+    node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
     node->ledger.mass_dropped += size / doubt->divisor;
 }
 
@@ -128,8 +129,8 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
     if (frame->outcome < MESSAGE_COMMITTED || frame->outcome > MESSAGE_RESTARTED) return;
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->active && !doubt->adding && doubt->initiator == frame->initiator &&
-            doubt->sequence == frame->sequence)
+        bool open = doubt->active && (!doubt->adding || PLANTED(APPLY_AGAIN));
+        if (open && doubt->initiator == frame->initiator && doubt->sequence == frame->sequence)
             resolve(node, i, frame->outcome);
     }
 }

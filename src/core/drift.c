@@ -233,7 +233,8 @@ bool drift_settled(struct parley_node *node)
     watch_members(node);
     /* Who joins or is late does not mix: there may be live peers and no one else here. */
     uint32_t self = agreement_waits_for(node, node->self);
-    return node->roster->counts[ROSTER_WAITED] == self || node->drift.passed >= 2;
+    return node->roster->counts[ROSTER_WAITED] == self || node->drift.passed >= 2 ||
+           (PLANTED(SETTLE_UNMIXED) && node->drift.judged);
 }
 
 /* ---- Taking and telling ---------------------------------------------------------------------- */
@@ -293,8 +294,10 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     drift->version++;
     self_of(node)->sketch = drift->version;
     drift->due = true;
-    memcpy(drift->own, event->done.sketch, sizeof drift->own);
-    sketch_put(node, self_of(node)->boot, drift->version, event->done.sketch);
+    const double *sketch = event->done.sketch;
+    if (PLANTED(STALE_SKETCH) && drift->version > 1) sketch = drift->own;
+    memcpy(drift->own, sketch, sizeof drift->own);
+    sketch_put(node, self_of(node)->boot, drift->version, sketch);
     measure(node);
 }
 

@@ -55,6 +55,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
         connection_send(node, conn, WIRE_REFUSE, &answer);
         return;
     }
+    if (slot->state != SLOT_IDLE && PLANTED(WAIT_FOR_BUSY)) return;
     /* Two offers of one pair have crossed: the higher id is the busy one. */
     bool crossed = other->state == SLOT_OFFERED && other->peer == conn->member &&
                    self_of(node)->boot > record_of(node, conn->member)->boot;
@@ -89,8 +90,9 @@ static void diff_if_complete(struct parley_node *node, struct slot *slot)
     if (slot->state != SLOT_STREAMING || !slot->taken || !slot->received) return;
     slot_move(node, slot, SLOT_DIFFING);
     slot->pending++;
+    const struct slot *named = PLANTED(OTHER_SNAPSHOT) ? &node->exchange.slots[RESPONDER] : slot;
     out_vector(node, PARLEY_UPDATE_DIFF, OP_DIFF, (int)slot->role, slot->theirs)->vector.other =
-        slot->own;
+        named->own;
 }
 
 void exchange_received(struct parley_node *node, int index)
@@ -122,7 +124,7 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
         return;
     }
     slot_keep(node, slot, event);
-    if (slot->holds != node->exchange.decided) {
+    if (slot->holds != node->exchange.decided && !PLANTED(OLD_SNAPSHOT)) {
         slot_take(node, slot);
     } else if (slot->role == INITIATOR) {
         offer_taken(node, slot);
@@ -150,6 +152,7 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
         slot_send(node, slot->conn, WIRE_READY, &ready);
     else if (slot->peer_ready)
         offer_commit(node, slot);
+    if (slot->role == RESPONDER && PLANTED(APPLY_BEFORE_DECISION)) slot_add(node, slot);
 }
 
 void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass,
@@ -162,7 +165,7 @@ void exchange_applied(struct parley_node *node, int member, uint32_t divisor, do
         m->mass += moved;
         m->mass_abs += size;
     }
-    node->ledger.applied++;
+    node->ledger.applied += 1 + PLANTED(LEDGER_TWICE);
     node->ledger.mass += moved;
     node->ledger.mass_abs += size;
     node->training.part += gap / divisor;

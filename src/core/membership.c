@@ -64,6 +64,7 @@ static double scale_of(const struct parley_node *node)
 /* Lifeguard, section IV-B: from the longest to the shortest as confirmations come in. */
 static uint64_t suspicion_us(const struct parley_node *node, uint32_t confirmations)
 {
+    if (PLANTED(SUSPECT_FOR_EVER)) return UINT32_MAX;
     double least = scale_of(node) * (double)node->config.probe_interval_us;
     double most = least * node->config.suspicion_factor;
     double span = most - (most - least) * log(confirmations + 1.0) / log(3 + 1.0);
@@ -160,7 +161,7 @@ static void refute(struct parley_node *node, const struct record *record)
 {
     struct record *self = self_of(node);
     if (self->state == PARLEY_MEMBER_LEFT || record->incarnation < self->incarnation) return;
-    self->incarnation = record->incarnation + 1;
+    self->incarnation = record->incarnation + !PLANTED(REFUTE_IN_VAIN);
     membership_changed(node, true);
     if (node->health < HEALTH_MAX) node->health++;
     if (record->state != PARLEY_MEMBER_DEAD) return;

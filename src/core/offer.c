@@ -234,7 +234,7 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
         slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
         return;
     }
-    slot->divisor = message->divisor;
+    slot->divisor = PLANTED(OTHER_DIVISOR) ? 2 : message->divisor;
     slot->gap = message->samples - slot->samples;
     slot->progress_us = node->now_us;
     node->ledger.started++;

@@ -91,7 +91,7 @@ static const struct roster_said *listen(const struct parley_node *node)
         if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != generation) continue;
         said->proposed++;
         said->held += r->phase >= PARLEY_PHASE_HELD;
-        said->locked += r->phase >= PARLEY_PHASE_LOCKED;
+        said->locked += r->phase >= PARLEY_PHASE_LOCKED - PLANTED(DONE_WITHOUT_LOCK);
         if (r->phase < PARLEY_PHASE_HELD) continue;
         if (holder && !said_same(r->digest, holder->digest)) said->one_digest = false;
         holder = r;
@@ -108,9 +108,11 @@ struct said said_listen(struct parley_node *node)
                         .held = all->held,
                         .locked = all->locked,
                         .one_digest = all->one_digest};
+    if (PLANTED(HOLD_EARLY)) said.pick = node->agreement.own;
     if (said.waited == 0 || said.proposed < said.waited) return said;
     const struct record *lock = all->locks > 0 ? highest_lock(node) : NULL;
     const struct record *least = record_of(node, (uint32_t)all->least);
+    if (PLANTED(PICK_OWN)) least = self_of(node);
     said.pick = lock ? lock->lock_digest : least->digest;
     said.score = lock ? 0 : least->score;
     return said;

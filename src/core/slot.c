@@ -71,7 +71,8 @@ void slot_end(struct parley_node *node, struct slot *slot)
                 node->outflows[i].sequence == slot->sequence)
                 flow_abort(node, i);
     }
-    if (slot->state == SLOT_ENDING && slot->pending == 0) slot_move(node, slot, SLOT_IDLE);
+    if (slot->state == SLOT_ENDING && (slot->pending == 0 || PLANTED(EARLY_RELEASE)))
+        slot_move(node, slot, SLOT_IDLE);
 }
 
 void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
@@ -144,8 +145,10 @@ void slot_add(struct parley_node *node, struct slot *slot)
     node->exchange.decided++;
     slot_move(node, slot, SLOT_ADDING);
     slot->pending++;
+    float factor = 1.0f / (float)slot->divisor;
+    if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) factor = 0;
     out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs)->vector.factor =
-        1.0f / (float)slot->divisor;
+        factor;
     if (!slot->quick || !slot->sent) return;
     /* At the same boundary the snapshot of the next exchange, which need not wait for one then. */
     slot->pending++;

@@ -15,6 +15,7 @@
 #include <xxhash.h>
 
 #include "core/message.h"
+#include "core/plant.h"
 #include "core/rng.h"
 #include "core/roster.h"
 #include "core/topology.h"

@@ -110,7 +110,7 @@ static void join(struct parley_node *node)
     }
     /* Who trains has met that many; told of it before being told of them, one waits. */
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
-    if (training > 0 && furthest(node) > c->age_steps_max)
+    if (training > 0 && furthest(node) > c->age_steps_max && !PLANTED(JOIN_UNTRAINED))
         take_state(node);
     else if (node->fetch.state == FETCH_IDLE &&
              (training > 0 || live_of(node) > c->min_peers || t->stop))

@@ -95,6 +95,27 @@ static int judge_simulation(const struct settings *settings, char *why)
     return error;
 }
 
+/* A swarm draws by itself what a run is told. */
+static int judge_swarm(const struct settings *settings, char *why)
+{
+    static const enum option_id only[] = {OPTION_ID_SEEDS, OPTION_ID_TALLY, OPTION_ID_THREADS};
+    for (size_t i = 0; !settings->swarm && i < sizeof only / sizeof *only; i++) {
+        if (settings->values[only[i]].origin != ORIGIN_FLAG) continue;
+        snprintf(why, SETTINGS_WHY_BYTES, "--%s: is for --swarm, which is not given",
+                 option_info(only[i])->name);
+        return PARLEY_EUSAGE;
+    }
+    if (settings->swarm && settings->seeds.last == 0) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--swarm: needs --seeds A..B, like --seeds 1..2000");
+        return PARLEY_EUSAGE;
+    }
+    if (settings->swarm && settings->faults.count > 0) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--fault: a swarm draws its own faults (--swarm)");
+        return PARLEY_EUSAGE;
+    }
+    return 0;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -111,6 +132,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     case VERB_SIM:
         error = judge_size(settings, why);
         if (!error) error = judge_simulation(settings, why);
+        if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)
             error = judge_fault(settings, &settings->faults.items[i], why);
         return error;

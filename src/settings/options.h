@@ -47,6 +47,7 @@ enum option_kind {
     OPTION_RATE,    /* uint64_t, bytes a second; 0: unset */
     OPTION_ADDRESS, /* struct units_address */
     OPTION_SHARD,   /* struct settings_shard */
+    OPTION_RANGE,   /* struct settings_range */
     OPTION_TEXT,    /* const char *: clean UTF-8 */
     OPTION_NAME,    /* const char *: 1 to 63 letters, digits, ., -, _ */
     OPTION_SPEC,    /* const char *: one of valid; those that end in ':' want more after it */

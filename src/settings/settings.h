@@ -42,6 +42,10 @@ struct settings_shard {
     uint32_t index, count; /* count 0: not given; else index < count */
 };
 
+struct settings_range {
+    uint64_t first, last; /* first <= last; both 0: not given */
+};
+
 struct settings_value {
     char *text; /* as given; repeated ones joined by ',' or ' '; NULL: unset; owned */
     enum settings_origin origin;
@@ -90,6 +94,10 @@ struct settings {
     uint64_t bandwidth_bytes; /* a second; 0: without limit */
     double loss;              /* of a message, in [0, 1) */
     struct links links;
+    bool swarm;
+    struct settings_range seeds;
+    const char *tally; /* or NULL */
+    uint64_t threads;  /* 0: one a core */
     struct faults faults;
 
     const char *out; /* NULL: no file */

@@ -8,6 +8,8 @@
 #include "report/text.h"
 #include "settings/nearest.h"
 
+enum { RANGE_MAX = 100000000 };
+
 union value {
     bool flag;
     int choice;
@@ -17,6 +19,7 @@ union value {
     struct units_dist dist;
     struct units_address address;
     struct settings_shard shard;
+    struct settings_range range;
     struct seeds seeds;
     struct faults faults;
     struct links links;
@@ -33,6 +36,7 @@ static size_t size_of(enum option_kind kind)
         [OPTION_RATE] = sizeof(uint64_t),
         [OPTION_ADDRESS] = sizeof(struct units_address),
         [OPTION_SHARD] = sizeof(struct settings_shard),
+        [OPTION_RANGE] = sizeof(struct settings_range),
         [OPTION_TEXT] = sizeof(const char *),
         [OPTION_NAME] = sizeof(const char *),
         [OPTION_SPEC] = sizeof(const char *),
@@ -116,6 +120,23 @@ static int parse_shard(const char *text, struct settings_shard *shard, char *cla
     return 0;
 }
 
+static int parse_range(const char *text, struct settings_range *range, char *clause)
+{
+    char left[24];
+    units_why why;
+    const char *dots = strstr(text, "..");
+    if (!dots || dots - text >= (int)sizeof left)
+        return refuse(clause, "is not a range (write A..B, like 1..2000)");
+    snprintf(left, sizeof left, "%.*s", (int)(dots - text), text);
+    if (units_count(left, 1, UINT64_MAX, &range->first, why) ||
+        units_count(dots + 2, 1, UINT64_MAX, &range->last, why))
+        return refuse(clause, "is not a range of counts from 1 (write A..B, like 1..2000)");
+    if (range->first > range->last) return refuse(clause, "ends before it begins");
+    if (range->last - range->first >= RANGE_MAX)
+        return refuse(clause, "is too long (at most 100000000)");
+    return 0;
+}
+
 static int parse_name(const char *text, char *clause)
 {
     static const char letters[] =
@@ -147,6 +168,8 @@ static int parse(const struct option_info *option, const char *text, union value
         return units_address(text, &value->address, clause);
     case OPTION_SHARD:
         return parse_shard(text, &value->shard, clause);
+    case OPTION_RANGE:
+        return parse_range(text, &value->range, clause);
     case OPTION_TEXT:
         value->text = text;
         return 0;

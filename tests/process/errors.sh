@@ -52,4 +52,8 @@ expect 8 'smaller --lr' node --lr 1000 --steps 300 --model mlp:64 --out m
 expect 0 'all of it would be accepted' check
 expect 0 'spectral gap' topology ring -n 8
 expect 2 'is not a topology' topology star
+expect 2 '"nodir/tally": No such file' sim --swarm --seeds 1..2 --tally nodir/tally
+expect 0 '2 of 2 seeds well' sim --swarm --seeds 1..2 --tally tally
+expect 0 '3 of 3 seeds well (2 of them earlier)' sim --swarm --seeds 1..3 --tally tally
+expect 0 '"ok":true' sim --swarm --seeds 1..3 --tally tally --json -
 exit $((failures > 0))

@@ -141,10 +141,13 @@ Test(joining, a_node_that_leaves_is_missed_by_nobody)
     scene_train(sim, 4);
     scene_run(sim, 2 * SECOND);
     parley_sim_leave(sim, 2);
-    scene_run(sim, 11 * SECOND);
-    int error = -1;
-    cr_assert(parley_sim_finished(sim, 2, &error));
-    cr_assert_eq(error, 0, "%s", parley_error_name(error));
+    scene_expect(sim, "phase member finished", 11,
+                 "n2 phase left\n"
+                 "n2 member n2 left: it is done\n"
+                 "n2 finished no error\n"
+                 "n0 member n2 left: ...\n"
+                 "n1 member n2 left: ...\n"
+                 "n3 member n2 left: ...\n");
     scene_agree(sim, 4, 0);
     struct parley_view view;
     parley_sim_view(sim, 0, &view);

@@ -193,3 +193,52 @@ Test(kills, the_seed_may_die_after_all_have_joined)
     scene_agree(sim, 5, 4);
     parley_sim_free(sim);
 }
+
+Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
+{
+    /* What the others say of a killed process: suspect at the moment its connection breaks, dead
+     * half a second later as its address refuses; and of its next boot. */
+    uint32_t peers = 2;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 6, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 3);
+    scene_run(sim, 2 * SECOND - parley_sim_now(sim));
+    parley_sim_kill(sim, 2, false);
+    scene_expect(sim, "member phase", 3,
+                 "2.000s n1 member n2 suspect: its connection broke\n"
+                 "2.000s n0 member n2 suspect: its connection broke\n"
+                 "2.501s n0 member n2 dead: its connection broke and its address refuses\n"
+                 "2.501s n1 member n2 dead: its connection broke and its address refuses\n");
+    parley_sim_start(sim, 2);
+    scene_expect(sim, "member phase", 3,
+                 "n2 member n2 alive: this node\n"
+                 "n0 member n2 alive: it connected\n"
+                 "n2 member n0 alive: it connected\n"
+                 "n2 member n2 dead: a peer told of it\n"
+                 "n2 member n1 alive: a peer told of it\n"
+                 "n1 member n2 alive: a peer told of it\n"
+                 "n2 phase train\n");
+    scene_agree(sim, 3, 0);
+    parley_sim_free(sim);
+}
+
+Test(kills, a_transcript_that_breaks_off_shows_both_lines)
+{
+    /* The fixture's own: the line expected and the one that came; the same where none came. */
+    uint32_t peers = 1;
+    char why[300];
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 2, .seed = 1, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 2);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    cr_assert_eq(parley_sim_expect(sim, "phase", "n0 phase stop\nn0 phase settled\n", 10 * SECOND,
+                                   why, sizeof why),
+                 PARLEY_ENO_AGREEMENT);
+    cr_assert_not_null(strstr(why, "expected: n0 phase settled\n     got: 0."), "%s", why);
+    cr_assert_not_null(strstr(why, "s n0 phase settle"), "%s", why);
+    scene_until(sim, 2, parley_sim_agreed, NULL, 30);
+    cr_assert_eq(parley_sim_expect(sim, "phase", "n0 phase train", SECOND, why, sizeof why),
+                 PARLEY_ENO_AGREEMENT);
+    cr_assert_not_null(strstr(why, "got: nothing until"), "%s", why);
+    parley_sim_free(sim);
+}

@@ -60,6 +60,15 @@ static inline void scene_dump(const struct parley_sim *sim, uint32_t nodes)
         cr_assert_eq(scene_error, 0, "%s", scene_why);                                             \
     } while (0)
 
+/* What comes, line by line: parley_sim_expect(). */
+#define scene_expect(sim, kinds, seconds, transcript)                                              \
+    do {                                                                                           \
+        char scene_why[600];                                                                       \
+        int scene_error = parley_sim_expect(sim, kinds, transcript, (seconds)*SECOND, scene_why,   \
+                                            sizeof scene_why);                                     \
+        cr_assert_eq(scene_error, 0, "the transcript breaks off\n%s", scene_why);                  \
+    } while (0)
+
 /* Node `who` is told to stop; all live nodes must agree within a virtual minute. */
 #define scene_agree(sim, nodes, who)                                                               \
     do {                                                                                           \

@@ -116,6 +116,13 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
            "(parley help run lists them)");
     expect("node --fault kill:n0@5s", NULL, "--fault is an option of run and sim, not of node");
     expect("run --quiet=3", NULL, "--quiet takes no value");
+    expect("run --seeds 1..3", NULL, "--seeds is an option of sim, not of run");
+    expect("sim --seeds 5", NULL, "--seeds: \"5\" is not a range (write A..B, like 1..2000)");
+    expect("sim --seeds 5..x", NULL,
+           "--seeds: \"5..x\" is not a range of counts from 1 (write A..B, like 1..2000)");
+    expect("sim --seeds 5..3", NULL, "--seeds: \"5..3\" ends before it begins");
+    expect("sim --seeds 1..200000000", NULL,
+           "--seeds: \"1..200000000\" is too long (at most 100000000)");
     expect("run --lr", NULL, "--lr: needs a value, RATE");
     expect("run -z", NULL, "\"-z\" is not an option of run (parley help run lists them)");
     expect("run --model mpl:3", NULL,
@@ -289,6 +296,10 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("run --fault kill:5@5s", NULL, "--fault: \"kill\" of 5 nodes, but there are 4");
     expect("run --fault clog:n1@5s", NULL, "--fault: \"clog\" is possible in parley sim only");
     expect("sim --fault partition:n0|n9@5s", NULL, "--fault: \"n9\" is not a node (n0 to n3)");
+    expect("sim --swarm", NULL, "--swarm: needs --seeds A..B, like --seeds 1..2000");
+    expect("sim --seeds 1..3", NULL, "--seeds: is for --swarm, which is not given");
+    expect("sim --swarm --seeds 1..3 --fault kill:n1@5s", NULL,
+           "--fault: a swarm draws its own faults (--swarm)");
     expect("node --shard 4/4", NULL,
            "--shard: \"4/4\" names a share past the last (I runs from 0 to N-1)");
     expect("node --listen 0.0.0.0:7000", NULL,
@@ -299,6 +310,9 @@ Test(settings, settings_that_do_not_go_together_are_refused)
         load("node --quorum majority --nodes 5 --shard 3/4 --listen [::]:1 --insecure", NULL, NULL),
         0, "%s", why);
     cr_assert(settings.shard.index == 3 && settings.shard.count == 4);
+    settings_close(&settings);
+    cr_assert_eq(load("sim --swarm --seeds 7..9", NULL, NULL), 0, "%s", why);
+    cr_assert(settings.seeds.first == 7 && settings.seeds.last == 9 && settings.threads == 0);
     settings_close(&settings);
 }
 
