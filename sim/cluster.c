@@ -263,7 +263,11 @@ bool parley_sim_step(struct parley_sim *sim)
 {
     uint64_t before = sim->queue.now_us;
     struct sim_item item;
-    if (sim->error || !sim_queue_take(&sim->queue, &item)) return false;
+    if (sim->error) return false;
+    if (!sim_queue_take(&sim->queue, &item)) {
+        if (sim->queue.error) sim_fail(sim, sim->queue.error, "no memory for the event queue");
+        return false;
+    }
     if (sim->queue.now_us != before) sim->events_now = 0;
     if (++sim->events_now > EVENTS_AT_ONCE_MAX + 1000 * (uint64_t)sim->nodes)
         sim_fail(sim, PARLEY_EINVARIANT, "events without end at one moment");
