@@ -26,6 +26,13 @@ struct sim_time {
     double sigma;
 };
 
+/* Where an end is found by its connection's number; conn 0: the place is free. */
+struct sim_place {
+    struct sim_link *link;
+    uint32_t conn;
+    uint8_t side;
+};
+
 /* A vector operation that waits for the trainer's boundary or for an earlier one on its buffers. */
 struct sim_operation {
     struct parley_update update;
@@ -52,8 +59,10 @@ struct sim_host {
     uint64_t clock_us;       /* what its clock was at virtual time 0 */
     uint64_t tick_us;        /* virtual time of its tick in the queue, UINT64_MAX: none */
 
-    struct sim_link **links; /* [links_count] where one end is ours and not closed */
-    uint32_t links_count, links_capacity;
+    /* Ends that are ours and not closed, by connection: [links_places], a power of 2 or 0, at most
+     * half full, probed from conn on. */
+    struct sim_place *links;
+    uint32_t links_count, links_places;
     uint32_t conn_next; /* of the next incoming connection */
     uint64_t sender_us; /* when its line is free again, out and in */
     uint64_t receiver_us;

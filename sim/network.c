@@ -260,10 +260,11 @@ void sim_sent(struct sim_host *host, struct sim_item *item)
 {
     struct sim_link *link = item->data;
     struct sim_end *end = &link->end[item->side];
+    size_t bytes = end->sent_bytes;
+    end->sent_bytes = 0;
     if (end->state == SIM_END_OPEN)
-        sim_host_event(host, &(struct parley_event){
-                                 .type = PARLEY_EVENT_SENT,
-                                 .sent = {.conn = end->conn, .bytes = (size_t)item->number}});
+        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_SENT,
+                                                    .sent = {.conn = end->conn, .bytes = bytes}});
     sim_link_release(host->sim, link);
 }
 
@@ -331,28 +332,33 @@ void sim_received(struct sim_host *host, struct sim_item *item)
 
 /* ---- Ends and cuts --------------------------------------------------------------------------- */
 
+static void end_of(struct sim_host *host, struct sim_link *link, int side, enum sim_network_end how)
+{
+    struct sim_end *end = &link->end[side];
+    bool open = end->state == SIM_END_OPEN || end->state == SIM_END_DIALING;
+    link->users++;
+    if (open && how == SIM_NETWORK_FLUSH) sim_end_closing(link, side, PARLEY_CLOSED_LOCAL, 0);
+    if (how == SIM_NETWORK_SILENT) end->flushing = false;
+    if (!end->flushing) sim_end_drop_queue(end);
+    if (open && how == SIM_NETWORK_RESET) sim_end_reset(link, side);
+    sim_end_detach(link, side);
+    sim_link_release(host->sim, link);
+}
+
 void sim_network_end(struct sim_host *host, enum sim_network_end how)
 {
-    while (host->links_count > 0) {
-        struct sim_link *link = host->links[host->links_count - 1];
-        int side = link->end[0].host == host && link->end[0].state != SIM_END_CLOSED ? 0 : 1;
-        struct sim_end *end = &link->end[side];
-        bool open = end->state == SIM_END_OPEN || end->state == SIM_END_DIALING;
-        link->users++;
-        if (open && how == SIM_NETWORK_FLUSH) sim_end_closing(link, side, PARLEY_CLOSED_LOCAL, 0);
-        if (how == SIM_NETWORK_SILENT) end->flushing = false;
-        if (!end->flushing) sim_end_drop_queue(end);
-        if (open && how == SIM_NETWORK_RESET) sim_end_reset(link, side);
-        sim_end_detach(link, side);
-        sim_link_release(host->sim, link);
-    }
+    /* Others move up into a place that becomes free. */
+    for (uint32_t i = 0; host->links_count > 0; i = (i + 1) & (host->links_places - 1))
+        while (host->links[i].conn)
+            end_of(host, host->links[i].link, host->links[i].side, how);
 }
 
 void sim_network_cut(struct parley_sim *sim, uint32_t a, uint32_t b)
 {
-    struct sim_host *host = &sim->hosts[a];
-    for (uint32_t i = 0; i < host->links_count; i++) {
-        struct sim_link *link = host->links[i];
+    const struct sim_host *host = &sim->hosts[a];
+    for (uint32_t i = 0; i < host->links_places; i++) {
+        if (!host->links[i].conn) continue;
+        struct sim_link *link = host->links[i].link;
         if (link->end[0].host->index + link->end[1].host->index != a + b ||
             (link->end[0].host->index != b && link->end[1].host->index != b))
             continue;

@@ -47,6 +47,7 @@ struct sim_end {
     bool flushing;                    /* closed by its core: what was sent still leaves */
     struct sim_message *first, *last; /* not yet left */
     size_t flight_bytes;              /* left, not yet consumed */
+    size_t sent_bytes;                /* left, and its core does not know; with a SENT on its way */
     uint64_t arrival_us;              /* of the newest that left: they don't overtake */
     uint8_t *rest;                    /* [rest_size] received and not consumed; owned */
     size_t rest_size;
