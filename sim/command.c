@@ -14,6 +14,7 @@
 
 #define PROGRESS_US UINT64_C(250000)
 #define ENDING_US UINT64_C(3600000000)
+#define CHECK_EVENTS 4096 /* a node's whole state is looked at after each so many events */
 
 struct run {
     const struct settings *settings;
@@ -25,6 +26,7 @@ struct run {
     struct sim_report report;
     uint64_t *starts; /* [nodes] */
     uint32_t nodes;   /* with those that join later */
+    uint32_t threads;
     uint64_t steps_seen, evaluated;
     uint64_t stepped_us; /* virtual time of the newest local step */
 };
@@ -45,13 +47,23 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->min_peers = (uint32_t)run->settings->nodes - 1;
 }
 
+/* As many as asked for; unasked, one a core. */
+static uint32_t threads_of(const struct settings *settings)
+{
+    uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : sim_workers_cores();
+    if (threads == 1 || sim_blas_is_safe()) return threads;
+    fprintf(stderr, "parley: sim: this OpenBLAS computes in one thread only; --threads is 1\n");
+    return 1;
+}
+
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static int prepare_job(struct run *run, const struct source_reader *reader)
 {
     char why[512] = "";
     int error = job_init(&run->job, run->settings, reader, why, sizeof why);
-    if (!error) error = sim_training_init(&run->training, &run->task, &run->job, run->nodes);
+    if (!error)
+        error = sim_training_init(&run->training, &run->task, &run->job, run->nodes, run->threads);
     if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
     return error;
 }
@@ -71,12 +83,14 @@ static int prepare_sim(struct run *run)
                  .seed = s->seed,
                  .seeds = s->nodes < 3 ? (uint32_t)s->nodes : 3,
                  .start_us = run->starts,
+                 .threads = run->threads,
                  .operation_us = SIM_OPERATION_US + run->task.parameters / 1000, /* 1 ns each */
                  .configure = configure,
                  .arg = run},
         .compute = time_of(&s->compute),
         .latency = time_of(&s->latency),
         .task = &run->task,
+        .check_events = CHECK_EVENTS,
     };
     int error = sim_new(&run->sim, &options);
     if (!error)
@@ -165,7 +179,8 @@ static void run_to_end(struct run *run)
 
 int sim_command(const struct settings *settings, const struct source_reader *reader)
 {
-    struct run run = {.settings = settings, .nodes = (uint32_t)settings->nodes};
+    struct run run = {
+        .settings = settings, .nodes = (uint32_t)settings->nodes, .threads = threads_of(settings)};
     for (size_t i = 0; i < settings->faults.count; i++)
         if (settings->faults.items[i].kind == FAULT_JOIN &&
             settings->faults.items[i].target == FAULT_NUMBER)

@@ -147,12 +147,13 @@ void sim_message_free(struct parley_sim *sim, struct sim_message *message)
     if (message->chunk && message->link->end[message->side].host->epoch == message->epoch)
         sim_done_chunk(message->link->end[message->side].host, message->op, false);
     sim_link_release(sim, message->link);
+    sim_block_release(sim, message->block);
     free(message);
 }
 
-struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size)
+struct sim_message *sim_message_new(struct sim_link *link, int side, size_t head_size)
 {
-    struct sim_message *message = malloc(sizeof *message + size);
+    struct sim_message *message = malloc(sizeof *message + head_size);
     if (!message) {
         sim_fail(link->end[side].host->sim, PARLEY_ENOMEM, "no memory for a message");
         return NULL;
@@ -161,7 +162,8 @@ struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size
         .link = link,
         .epoch = link->end[side].epoch,
         .side = (uint8_t)side,
-        .size = size,
+        .size = head_size,
+        .head_size = head_size,
     };
     link->users++;
     return message;
@@ -328,6 +330,7 @@ void sim_links_free(struct parley_sim *sim)
             while (link->end[side].first) {
                 struct sim_message *message = link->end[side].first;
                 link->end[side].first = message->next;
+                sim_block_release(sim, message->block);
                 free(message);
             }
         link_free(sim, link);

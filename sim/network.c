@@ -51,7 +51,7 @@ static bool frame_seen(struct sim_message *message, bool arriving)
     struct sim_end *end = &link->end[arriving ? !message->side : message->side];
     struct parley_sim *sim = end->host->sim;
     struct wire_header header;
-    if (message->size < WIRE_HEADER_BYTES || wire_header_read(message->bytes, &header) != 0)
+    if (message->size < WIRE_HEADER_BYTES || wire_header_read(message->head, &header) != 0)
         return true;
     uint64_t number = ++(arriving ? sim->arrivals : sim->frames)[header.type];
     if (!sim->on_frame) return true;
@@ -67,25 +67,20 @@ static bool frame_seen(struct sim_message *message, bool arriving)
     return end->state == SIM_END_OPEN || (end->state == SIM_END_DIALING && !arriving);
 }
 
-/* Queues one frame: head and body, sent by `conn`. False once the sender is gone. */
-static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *head, size_t head_size,
-                       const void *body, size_t body_size, const uint32_t *op)
+/* The end of conn, if bytes can still be sent there. */
+static struct sim_end *sending(struct sim_host *host, uint32_t conn, struct sim_link **link)
 {
-    struct sim_link *link;
-    struct sim_end *end = sim_end_find(host, conn, &link);
-    if (!end || (end->state != SIM_END_OPEN && end->state != SIM_END_DIALING)) {
-        if (op) sim_done_chunk(host, *op, false);
-        return false;
-    }
-    struct sim_message *message =
-        sim_message_new(link, sim_end_side(link, end), head_size + body_size);
-    if (!message) return false;
-    memcpy(message->bytes, head, head_size);
-    if (body_size > 0) memcpy(message->bytes + head_size, body, body_size);
-    message->chunk = op;
-    message->op = op ? *op : 0;
+    struct sim_end *end = sim_end_find(host, conn, link);
+    bool open = end && (end->state == SIM_END_OPEN || end->state == SIM_END_DIALING);
+    return open ? end : NULL;
+}
+
+/* False once the sender is gone. */
+static bool send_message(struct sim_end *end, struct sim_message *message)
+{
+    struct parley_sim *sim = end->host->sim;
     if (!frame_seen(message, false)) {
-        sim_message_free(host->sim, message);
+        sim_message_free(sim, message);
         return false;
     }
     sim_end_queue(end, message);
@@ -93,15 +88,46 @@ static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *head
     return true;
 }
 
+/* One frame that is sent by `conn`. False once the sender is gone. */
+static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *bytes, size_t size)
+{
+    struct sim_link *link;
+    struct sim_end *end = sending(host, conn, &link);
+    if (!end) return false;
+    struct sim_message *message = sim_message_new(link, sim_end_side(link, end), size);
+    if (!message) return false;
+    memcpy(message->head, bytes, size);
+    return send_message(end, message);
+}
+
+static void send_chunk(struct sim_host *host, const struct parley_update *update)
+{
+    struct sim_link *link;
+    struct sim_end *end = sending(host, update->chunk.conn, &link);
+    struct sim_block *block = sim_buffer(host, update->chunk.buffer);
+    if (!end || !block) {
+        sim_done_chunk(host, update->chunk.op, false);
+        return;
+    }
+    struct sim_message *message =
+        sim_message_new(link, sim_end_side(link, end), update->chunk.head_size);
+    if (!message) return;
+    wire_chunk_seal(update->chunk.head, (const uint8_t *)block->x + update->chunk.offset,
+                    update->chunk.size);
+    memcpy(message->head, update->chunk.head, message->head_size);
+    message->block = block;
+    block->users++;
+    message->offset = update->chunk.offset;
+    message->size += update->chunk.size;
+    message->chunk = true;
+    message->op = update->chunk.op;
+    send_message(end, message);
+}
+
 void sim_send(struct sim_host *host, const struct parley_update *update)
 {
     if (update->type == PARLEY_UPDATE_SEND_CHUNK) {
-        const float *buffer = sim_buffer(host, update->chunk.buffer);
-        if (!buffer) return;
-        const uint8_t *body = (const uint8_t *)buffer + update->chunk.offset;
-        wire_chunk_seal(update->chunk.head, body, update->chunk.size);
-        send_frame(host, update->chunk.conn, update->chunk.head, update->chunk.head_size, body,
-                   update->chunk.size, &update->chunk.op);
+        send_chunk(host, update);
         return;
     }
     const uint8_t *bytes = update->send.bytes;
@@ -112,7 +138,7 @@ void sim_send(struct sim_host *host, const struct parley_update *update)
         if (left >= WIRE_HEADER_BYTES && wire_header_read(bytes, &header) == 0 &&
             header.size <= left - WIRE_HEADER_BYTES)
             size = WIRE_HEADER_BYTES + header.size;
-        if (!send_frame(host, update->send.conn, bytes, size, NULL, 0, NULL)) return;
+        if (!send_frame(host, update->send.conn, bytes, size)) return;
         bytes += size;
         left -= size;
     }
@@ -309,6 +335,37 @@ static void end_deliver(struct sim_end *end, const uint8_t *bytes, size_t size)
     free(all);
 }
 
+static void deliver_in_pieces(struct sim_end *to, const uint8_t *bytes, size_t size, size_t piece)
+{
+    for (size_t at = 0; at < size && to->state == SIM_END_OPEN; at += piece)
+        end_deliver(to, bytes + at, piece < size - at ? piece : size - at);
+}
+
+/* Head and floats apart, so that the floats need not be copied; a test may want other pieces. */
+static void deliver(struct sim_end *to, const struct sim_message *message)
+{
+    struct parley_sim *sim = to->host->sim;
+    size_t piece = sim->options.base.fragment_bytes, floats = message->size - message->head_size;
+    const uint8_t *body =
+        message->block ? (const uint8_t *)message->block->x + message->offset : NULL;
+    if (piece == 0) {
+        end_deliver(to, message->head, message->head_size);
+        sim->arriving = message->block;
+        if (body && to->state == SIM_END_OPEN) end_deliver(to, body, floats);
+        sim->arriving = NULL;
+        return;
+    }
+    uint8_t *whole = malloc(message->size);
+    if (!whole) {
+        sim_fail(sim, PARLEY_ENOMEM, "no memory for what was received");
+        return;
+    }
+    memcpy(whole, message->head, message->head_size);
+    if (body) memcpy(whole + message->head_size, body, floats);
+    deliver_in_pieces(to, whole, message->size, piece);
+    free(whole);
+}
+
 void sim_received(struct sim_host *host, struct sim_item *item)
 {
     struct sim_message *message = item->data;
@@ -319,11 +376,7 @@ void sim_received(struct sim_host *host, struct sim_item *item)
         sim_end_closing(link, !message->side, reset ? PARLEY_CLOSED_RESET : PARLEY_CLOSED_EOF,
                         host->sim->queue.now_us);
     } else if (to->state == SIM_END_OPEN && frame_seen(message, true)) {
-        size_t piece = host->sim->options.base.fragment_bytes;
-        if (piece == 0) piece = message->size;
-        for (size_t at = 0; at < message->size && to->state == SIM_END_OPEN; at += piece)
-            end_deliver(to, message->bytes + at,
-                        piece < message->size - at ? piece : message->size - at);
+        deliver(to, message);
     }
     from->flight_bytes -= message->size;
     sim_end_pump(from);

@@ -28,8 +28,11 @@ struct sim_message {
     uint8_t side; /* the sender's end */
     bool chunk;   /* a DONE for op is owed */
     enum { SIM_MESSAGE_BYTES, SIM_MESSAGE_END, SIM_MESSAGE_RESET } what;
-    size_t size;
-    uint8_t bytes[]; /* [size], one frame */
+    size_t size;             /* of the frame: head and floats */
+    struct sim_block *block; /* whose floats follow the head, held; NULL: none */
+    uint64_t offset;         /* of those, in bytes */
+    size_t head_size;
+    uint8_t head[]; /* [head_size] */
 };
 
 enum sim_end_state {
@@ -80,7 +83,7 @@ void sim_end_reset(struct sim_link *link, int side); /* the other end, after wha
 /* The core will hear CLOSED at time_us, and nothing else any more. */
 void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason, uint64_t time_us);
 
-struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size);
+struct sim_message *sim_message_new(struct sim_link *link, int side, size_t head_size);
 void sim_message_free(struct parley_sim *sim, struct sim_message *message);
 void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t time_us);
 void sim_message_left(struct sim_message *message);

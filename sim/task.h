@@ -4,6 +4,7 @@
 #ifndef PARLEY_SIM_TASK_H
 #define PARLEY_SIM_TASK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,15 +16,19 @@ struct sim_task {
     uint64_t parameters;
     uint32_t vectors;
     uint32_t batch;
+    bool alike; /* all nodes start with the same model */
     uint64_t model_digest;
     const struct tensor *tensors; /* [tensors_count] or NULL, for the digest */
     uint32_t tensors_count;
-    /* A node's first model; vectors: [vectors] of [parameters]. boot counts its starts from 1. */
+    /* The others are called in the loop's thread. A node's first model; vectors: [vectors] of
+     * [parameters]. boot counts its starts from 1. */
     void (*start)(void *self, uint32_t node, uint32_t boot, float *const *vectors);
     /* Training starts on `node` with these members alive, itself among them. NULL: no matter. */
     int (*begin)(void *self, uint32_t node, const char *const *names, uint32_t count);
-    /* One local step; returns the loss. NULL: nothing moves. */
-    double (*step)(void *self, uint32_t node, float *const *vectors, double progress);
+    /* One local step; returns the loss. NULL: nothing moves. Called in several threads at once, for
+     * different nodes; `thread` counts them from 0. */
+    double (*step)(void *self, uint32_t node, uint32_t thread, float *const *vectors,
+                   double progress);
 };
 
 /* Vectors drawn from a normal distribution; each step moves x by rate * (target - x), the target

@@ -83,6 +83,7 @@ struct settings {
     int quorum; /* enum settings_quorum */
     uint64_t settle_timeout_us;
 
+    uint64_t threads; /* of sim; 0: one a core */
     struct units_dist compute, latency;
     struct faults faults;
 
