@@ -156,6 +156,7 @@ struct parley_sim {
     uint64_t hash, events, events_now; /* events_now: since the clock last moved */
     uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;
     uint64_t steps; /* local steps of all nodes */
+    bool begun;     /* the first of them */
     int error;
     char error_text[160];
 

@@ -18,6 +18,7 @@
 
 struct run {
     const struct settings *settings;
+    struct settings data; /* the same for the job, which has a model of data */
     struct job job;
     struct sim_training training;
     struct sim_task task;
@@ -44,6 +45,9 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     const struct run *run = arg;
     (void)node;
     job_config(&run->job, config);
+    config->parameters = run->task.parameters;
+    config->vectors = run->task.vectors;
+    config->model_digest = run->task.model_digest;
     config->min_peers = (uint32_t)run->settings->nodes - 1;
 }
 
@@ -61,8 +65,13 @@ static uint32_t threads_of(const struct settings *settings)
 static int prepare_job(struct run *run, const struct source_reader *reader)
 {
     char why[512] = "";
-    int error = job_init(&run->job, run->settings, reader, why, sizeof why);
-    if (!error)
+    bool quadratic = sim_quadratic_is(run->settings->model);
+    run->data = *run->settings;
+    if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
+    int error = job_init(&run->job, &run->data, reader, why, sizeof why);
+    if (!error && quadratic)
+        error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
+    else if (!error)
         error = sim_training_init(&run->training, &run->task, &run->job, run->nodes, run->threads);
     if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
     return error;
@@ -127,15 +136,16 @@ static void look(struct run *run)
 {
     const struct settings *s = run->settings;
     uint64_t due = run->sim->steps * run->task.batch / s->eval_samples;
-    if (s->accuracy <= 0 || due == run->evaluated || run->report.reached_s >= 0) return;
+    if (s->accuracy <= 0 || !run->task.evaluate || due == run->evaluated ||
+        run->report.reached_s >= 0)
+        return;
     run->evaluated = due;
     uint32_t node = (uint32_t)(rng_mix(s->seed ^ rng_mix(due)) % run->nodes);
     for (uint32_t i = 0; i < run->nodes && !parley_sim_live(run->sim, node); i++)
         node = (node + 1) % run->nodes;
     if (!parley_sim_live(run->sim, node)) return;
     double accuracy, loss;
-    trainer_evaluate(run->job.trainer, parley_sim_vector(run->sim, node), &run->job.data.test,
-                     &accuracy, &loss);
+    run->task.evaluate(run->task.self, parley_sim_vector(run->sim, node), &accuracy, &loss);
     if (accuracy < s->accuracy) return;
     run->report.reached_s = (double)parley_sim_now(run->sim) / 1e6;
     parley_sim_stop(run->sim, node, PARLEY_STOP_TARGET);
@@ -153,7 +163,6 @@ static bool over(const struct run *run)
 static void stepped(struct run *run)
 {
     double wall = sim_report_wall();
-    if (run->steps_seen == 0) run->report.wall_train_s = wall;
     run->report.wall_trained_s = wall;
     run->steps_seen = run->sim->steps;
     run->stepped_us = parley_sim_now(run->sim);
@@ -167,6 +176,8 @@ static void run_to_end(struct run *run)
     uint64_t next_us = PROGRESS_US;
     uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
     while (parley_sim_step(sim)) {
+        if (sim->begun && run->report.wall_train_s == 0)
+            run->report.wall_train_s = sim_report_wall();
         if (sim->steps != run->steps_seen) stepped(run);
         if (parley_sim_now(sim) >= next_us) {
             sim_report_progress(&run->report, false);
@@ -196,7 +207,10 @@ int sim_command(const struct settings *settings, const struct source_reader *rea
     sim_report_close(&run.report);
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
-    sim_training_close(&run.training);
+    if (sim_quadratic_is(settings->model))
+        sim_quadratic_close(&run.task);
+    else
+        sim_training_close(&run.training);
     job_close(&run.job);
     free(run.starts);
     return error;

@@ -28,6 +28,12 @@ static double step(void *pointer, uint32_t node, uint32_t thread, float *const *
                            progress);
 }
 
+static void evaluate(void *pointer, const float *x, double *accuracy, double *loss)
+{
+    const struct sim_training *self = pointer;
+    trainer_evaluate(self->job->trainer, x, &self->job->data.test, accuracy, loss);
+}
+
 /* ---- Shares ---------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
@@ -155,6 +161,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .start = start,
         .begin = begin,
         .step = step,
+        .evaluate = evaluate,
     };
     task->tensors = model_tensors(job->model, &task->tensors_count);
     return 0;

@@ -36,7 +36,7 @@ static void step_begin(struct sim_host *host)
     uint64_t takes = sim_draw_us(&host->draws, &host->sim->options.compute);
     struct sim_item item = sim_item_for(host, SIM_STEP_END);
     item.time_us += (uint64_t)((double)takes * host->slow);
-    host->stepping = true;
+    host->stepping = host->sim->begun = true;
     host->steps_left--;
     sim_put(host->sim, item);
     if (!host->sim->task->step) return;

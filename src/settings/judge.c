@@ -76,6 +76,19 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
     return 0;
 }
 
+static int judge_model(const struct settings *settings, char *why)
+{
+    bool quadratic = strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0;
+    if (!quadratic || (settings->verb == VERB_SIM && settings->accuracy <= 0)) return 0;
+    if (settings->verb == VERB_SIM)
+        snprintf(why, SETTINGS_WHY_BYTES, "--target-accuracy: \"%s\" has no accuracy",
+                 settings->model);
+    else
+        snprintf(why, SETTINGS_WHY_BYTES, "--model: \"%s\" is possible in parley sim only",
+                 settings->model);
+    return PARLEY_EUSAGE;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -86,11 +99,13 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     switch (settings->verb) {
     case VERB_NODE:
     case VERB_CHECK:
-        error = judge_network(settings, why);
+        error = judge_model(settings, why);
+        if (!error) error = judge_network(settings, why);
         return error ? error : judge_size(settings, why);
     case VERB_RUN:
     case VERB_SIM:
-        error = judge_size(settings, why);
+        error = judge_model(settings, why);
+        if (!error) error = judge_size(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)
             error = judge_fault(settings, &settings->faults.items[i], why);
         return error;
