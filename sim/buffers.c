@@ -89,18 +89,27 @@ static void store_part(struct sim_host *host, const struct parley_update *update
         memcpy((uint8_t *)block->x + update->store.offset, update->store.bytes, update->store.size);
 }
 
+/* Whether the floats are those of the arriving block at the same place. If so, the buffer becomes
+ * that block with its first floats; those that follow stand in it already, as nobody writes a block
+ * that two hold. */
+static bool store_shared(struct sim_host *host, const struct parley_update *update)
+{
+    struct sim_block *block = host->sim->arriving;
+    if (!block || update->store.bytes != (const uint8_t *)block->x + update->store.offset)
+        return false;
+    if (update->store.offset > 0) return host->buffers[update->store.buffer] == block;
+    block->users++;
+    replace(host, update->store.buffer, block);
+    return true;
+}
+
 void sim_store(struct sim_host *host, const struct parley_update *update)
 {
-    struct parley_sim *sim = host->sim;
-    uint64_t bytes = sim->parameters * sizeof(float);
+    uint64_t bytes = host->sim->parameters * sizeof(float);
     if (update->store.offset > bytes || update->store.size > bytes - update->store.offset) {
-        sim_fail(sim, PARLEY_EINVARIANT, "a STORE past the end of its buffer");
-    } else if (update->store.size == bytes && sim->arriving &&
-               update->store.bytes == (const uint8_t *)sim->arriving->x) {
-        if (!place(host, update->store.buffer)) return;
-        sim->arriving->users++;
-        replace(host, update->store.buffer, sim->arriving);
-    } else {
-        store_part(host, update);
+        sim_fail(host->sim, PARLEY_EINVARIANT, "a STORE past the end of its buffer");
+        return;
     }
+    if (!place(host, update->store.buffer)) return;
+    if (!store_shared(host, update)) store_part(host, update);
 }

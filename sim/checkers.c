@@ -5,16 +5,20 @@
  * is all the truth that must be kept: it is rounding alone, unless deltas were added on one side
  * only (yet). It is kept in units of 2^-40, in integers, whose sum does not depend on the order of
  * adding: each thread has its own, and no number of threads shows in the result. A single move
- * beyond a million counts as a million.
+ * beyond a million counts as a million. Of models with more than 16,384 parameters a sample stands
+ * for all, blocks spread evenly over the vector: each pass over it costs as much as an exchange.
  */
 #include <math.h>
 #include <string.h>
 
 #include "cluster.h"
+#include "kernels/mix.h"
 #include "kernels/path.h"
 
 #define MOVED_UNITS 0x1p40
 #define MOVED_MAX 0x1p20
+#define MOVED_SAMPLE 16384
+#define MOVED_BLOCK 1024
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
@@ -107,15 +111,33 @@ KERNEL_AVX512 static void mix_avx512(float *x, const float *d, float factor, int
     mix(x, d, factor, moved, n);
 }
 
-void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor)
+/* Of so many blocks one is looked at. */
+static uint64_t sampled_every(const struct parley_sim *sim)
 {
-    if (kernel_path_best() == KERNEL_PATH_AVX512)
-        mix_avx512(x, d, factor, sim->moved[thread], sim->parameters);
-    else
-        mix(x, d, factor, sim->moved[thread], sim->parameters);
+    return (sim->parameters + MOVED_SAMPLE - 1) / MOVED_SAMPLE;
 }
 
-/* All that averaging has moved parameter j by. */
+static bool is_sampled(const struct parley_sim *sim, uint64_t j)
+{
+    return j / MOVED_BLOCK % sampled_every(sim) == 0;
+}
+
+void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor)
+{
+    uint64_t n = sim->parameters, size;
+    bool wide = kernel_path_best() == KERNEL_PATH_AVX512;
+    for (uint64_t at = 0; at < n; at += size) {
+        size = n - at < MOVED_BLOCK ? n - at : MOVED_BLOCK;
+        if (!is_sampled(sim, at))
+            mix_add(x + at, d + at, factor, size);
+        else if (wide)
+            mix_avx512(x + at, d + at, factor, sim->moved[thread] + at, size);
+        else
+            mix(x + at, d + at, factor, sim->moved[thread] + at, size);
+    }
+}
+
+/* All that averaging has moved parameter j by, if that is looked at. */
 static double moved_of(const struct parley_sim *sim, uint64_t j)
 {
     int64_t sum = 0;
@@ -173,6 +195,7 @@ double parley_sim_drift(const struct parley_sim *sim)
 double parley_sim_mass_error(const struct parley_sim *sim)
 {
     uint32_t count = sum_into(sim, sim->scratch);
+    uint64_t sampled = 0;
     double squares = 0, expected_sq = 0;
     for (uint32_t i = 0; i < sim->nodes; i++)
         sim_settle(sim, i); /* also those that count no more */
@@ -181,7 +204,9 @@ double parley_sim_mass_error(const struct parley_sim *sim)
         double d = moved_of(sim, j), expected = sim->scratch[j] - d;
         squares += d * d;
         expected_sq += expected * expected;
+        sampled += is_sampled(sim, j);
     }
+    squares *= (double)sim->parameters / (double)sampled;
     /* Nodes that all start alike have no spread to compare with: take the mean's own size. */
     double scale = sim->start_spread > 0 ? sim->start_spread : sqrt(expected_sq) / count;
     return squares == 0 ? 0 : sqrt(squares) / count / (scale > 0 ? scale : 1);

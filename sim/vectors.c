@@ -91,13 +91,21 @@ static uint64_t buffers_of(const struct parley_update *update)
 /* ---- What an operation computes, in any thread -------------------------------------------------
  */
 
+enum { TAKE_FLOATS = 4096 };
+
 static void take(struct sim_done *done)
 {
     const struct sim_host *host = done->host;
     uint64_t n = host->sim->parameters;
-    for (uint32_t v = 0; v < done->update.vector.vectors; v++)
+    bool finite = true;
+    for (uint64_t at = 0; at < n; at += TAKE_FLOATS) {
+        uint64_t size = n - at < TAKE_FLOATS ? n - at : TAKE_FLOATS;
+        memcpy(done->to[0]->x + at, host->vectors[0] + at, size * sizeof(float));
+        finite = mix_finite(done->to[0]->x + at, size) && finite; /* while in the cache */
+    }
+    for (uint32_t v = 1; v < done->update.vector.vectors; v++)
         memcpy(done->to[v]->x, host->vectors[v], n * sizeof(float));
-    done->event.done.finite = mix_finite(done->to[0]->x, n);
+    done->event.done.finite = finite;
 }
 
 static void set(struct sim_done *done)
