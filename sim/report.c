@@ -318,11 +318,12 @@ static void summary_line(struct sim_report *report, const struct verdict *v, con
 static void print_cost(const struct sim_report *report)
 {
     char peak[HUMAN_BYTES], node[HUMAN_BYTES];
+    uint32_t threads = report->sim->options.base.threads;
     double most = resident_max(), beyond = (most - report->resident) / report->sim->nodes;
-    printf("speed     %.0f node-steps/s with %" PRIu32 " threads   memory %s at most, %s a node "
+    printf("speed     %.0f node-steps/s with %" PRIu32 " thread%s   memory %s at most, %s a node "
            "beyond data\n",
-           steps_per_s(report), report->sim->options.base.threads,
-           human_bytes(peak, (uint64_t)most), human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
+           steps_per_s(report), threads, threads == 1 ? "" : "s", human_bytes(peak, (uint64_t)most),
+           human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
 }
 
 int sim_report_end(struct sim_report *report)

@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-enum { LOOKS = 2000 };
+enum { LOOKS = 400 };
 
 struct worker {
     struct sim_workers *workers;
