@@ -1,13 +1,24 @@
 /* checkers.c: the truth that no node can see: all models, all ledgers, all digests at once.
  *
- * `expected` is the sum of the counted models if averaging moved nothing: starts, deaths, local
- * steps and models taken from peers are added to it as they happen. What the true sum differs by is
- * averaging's doing: rounding, and deltas that one side only has added (yet).
+ * Averaging moves the sum of the models by what its ADDs really added, rounding and all; training,
+ * starts, deaths and models taken from peers are not its doing. So `moved`, the sum of those moves,
+ * is all the truth that must be kept: it is rounding alone, unless deltas were added on one side
+ * only (yet). It is kept in units of 2^-40, in integers, whose sum does not depend on the order of
+ * adding: each thread has its own, and no number of threads shows in the result. A single move
+ * beyond a million counts as a million. Of models with more than 16,384 parameters a sample stands
+ * for all, blocks spread evenly over the vector: each pass over it costs as much as an exchange.
  */
 #include <math.h>
 #include <string.h>
 
 #include "cluster.h"
+#include "kernels/mix.h"
+#include "kernels/path.h"
+
+#define MOVED_UNITS 0x1p40
+#define MOVED_MAX 0x1p20
+#define MOVED_SAMPLE 16384
+#define MOVED_BLOCK 1024
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
@@ -53,8 +64,14 @@ bool parley_sim_member(const struct parley_sim *sim, uint32_t node, uint32_t pee
     return false;
 }
 
+void sim_settle(const struct parley_sim *sim, uint32_t node)
+{
+    sim_workers_drain(sim->workers, &sim->hosts[node].lane);
+}
+
 const float *parley_sim_vector(const struct parley_sim *sim, uint32_t node)
 {
+    sim_settle(sim, node);
     return sim->hosts[node].vectors[0];
 }
 
@@ -64,7 +81,8 @@ const float *parley_sim_agreed_vector(const struct parley_sim *sim, uint32_t nod
     struct parley_view view;
     parley_sim_view(sim, node, &view);
     if (view.phase != PARLEY_PHASE_DONE || view.candidate >= host->buffers_count) return NULL;
-    return host->buffers[view.candidate];
+    sim_settle(sim, node);
+    return host->buffers[view.candidate] ? host->buffers[view.candidate]->x : NULL;
 }
 
 const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
@@ -74,10 +92,58 @@ const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
 
 /* ---- The truth ------------------------------------------------------------------------------- */
 
-void sim_truth_add(struct parley_sim *sim, const float *x, double factor)
+KERNEL_BODY void mix(float *restrict x, const float *restrict d, float factor,
+                     int64_t *restrict moved, uint64_t n)
 {
-    for (uint64_t j = 0; j < sim->parameters; j++)
-        sim->expected[j] += factor * x[j];
+    for (uint64_t j = 0; j < n; j++) {
+        float before = x[j];
+        x[j] += factor * d[j]; /* as mix_add() does */
+        double move = (double)x[j] - before;
+        move = move < MOVED_MAX ? move : MOVED_MAX; /* NaN too */
+        move = move > -MOVED_MAX ? move : -MOVED_MAX;
+        moved[j] += (int64_t)(move * MOVED_UNITS);
+    }
+}
+
+KERNEL_AVX512 static void mix_avx512(float *x, const float *d, float factor, int64_t *moved,
+                                     uint64_t n)
+{
+    mix(x, d, factor, moved, n);
+}
+
+/* Of so many blocks one is looked at. */
+static uint64_t sampled_every(const struct parley_sim *sim)
+{
+    return (sim->parameters + MOVED_SAMPLE - 1) / MOVED_SAMPLE;
+}
+
+static bool is_sampled(const struct parley_sim *sim, uint64_t j)
+{
+    return j / MOVED_BLOCK % sampled_every(sim) == 0;
+}
+
+void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor)
+{
+    uint64_t n = sim->parameters, size;
+    bool wide = kernel_path_best() == KERNEL_PATH_AVX512;
+    for (uint64_t at = 0; at < n; at += size) {
+        size = n - at < MOVED_BLOCK ? n - at : MOVED_BLOCK;
+        if (!is_sampled(sim, at))
+            mix_add(x + at, d + at, factor, size);
+        else if (wide)
+            mix_avx512(x + at, d + at, factor, sim->moved[thread] + at, size);
+        else
+            mix(x + at, d + at, factor, sim->moved[thread] + at, size);
+    }
+}
+
+/* All that averaging has moved parameter j by, if that is looked at. */
+static double moved_of(const struct parley_sim *sim, uint64_t j)
+{
+    int64_t sum = 0;
+    for (uint32_t t = 0; t < sim->options.base.threads; t++)
+        sum += sim->moved[t][j];
+    return (double)sum / MOVED_UNITS;
 }
 
 static uint32_t sum_into(const struct parley_sim *sim, double *sum)
@@ -86,7 +152,7 @@ static uint32_t sum_into(const struct parley_sim *sim, double *sum)
     memset(sum, 0, sim->parameters * sizeof *sum);
     for (uint32_t i = 0; i < sim->nodes; i++) {
         if (!sim->hosts[i].counted) continue;
-        const float *x = sim->hosts[i].vectors[0];
+        const float *x = parley_sim_vector(sim, i);
         for (uint64_t j = 0; j < sim->parameters; j++)
             sum[j] += x[j];
         count++;
@@ -108,7 +174,7 @@ double parley_sim_spread(const struct parley_sim *sim)
     parley_sim_mean(sim, mean);
     for (uint32_t i = 0; i < sim->nodes; i++) {
         if (!sim->hosts[i].counted) continue;
-        const float *x = sim->hosts[i].vectors[0];
+        const float *x = parley_sim_vector(sim, i);
         for (uint64_t j = 0; j < sim->parameters; j++) {
             double d = x[j] - mean[j];
             squares += d * d;
@@ -129,13 +195,18 @@ double parley_sim_drift(const struct parley_sim *sim)
 double parley_sim_mass_error(const struct parley_sim *sim)
 {
     uint32_t count = sum_into(sim, sim->scratch);
+    uint64_t sampled = 0;
     double squares = 0, expected_sq = 0;
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        sim_settle(sim, i); /* also those that count no more */
     if (count == 0) return 0;
     for (uint64_t j = 0; j < sim->parameters; j++) {
-        double d = sim->scratch[j] - sim->expected[j];
+        double d = moved_of(sim, j), expected = sim->scratch[j] - d;
         squares += d * d;
-        expected_sq += sim->expected[j] * sim->expected[j];
+        expected_sq += expected * expected;
+        sampled += is_sampled(sim, j);
     }
+    squares *= (double)sim->parameters / (double)sampled;
     /* Nodes that all start alike have no spread to compare with: take the mean's own size. */
     double scale = sim->start_spread > 0 ? sim->start_spread : sqrt(expected_sq) / count;
     return squares == 0 ? 0 : sqrt(squares) / count / (scale > 0 ? scale : 1);

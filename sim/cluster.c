@@ -24,7 +24,7 @@ void sim_fail(struct parley_sim *sim, int error, const char *text)
 
 void sim_hash(struct parley_sim *sim, uint64_t value)
 {
-    sim->hash = rng_mix(sim->hash ^ rng_mix(value + UINT64_C(0x9e3779b97f4a7c15)));
+    sim->hash = rng_mix(sim->hash * 3 + value);
 }
 
 uint64_t sim_draw_us(struct rng *rng, const struct sim_time *time)
@@ -57,6 +57,8 @@ void sim_drop(struct parley_sim *sim, struct sim_item *item)
 {
     switch (item->kind) {
     case SIM_DONE:
+        sim_done_free(item->data);
+        break;
     case SIM_CALL:
         free(item->data);
         break;
@@ -123,10 +125,25 @@ static void hosts_init(struct parley_sim *sim)
     }
 }
 
+static int threads_init(struct parley_sim *sim)
+{
+    uint32_t threads = sim->options.base.threads;
+    size_t lines = sim->parameters * sizeof(int64_t) / SIM_LINE + 1;
+    sim->moved = calloc(threads, sizeof *sim->moved);
+    if (!sim->moved) return PARLEY_ENOMEM;
+    for (uint32_t t = 0; t < threads; t++) {
+        sim->moved[t] = aligned_alloc(SIM_LINE, lines * SIM_LINE);
+        if (!sim->moved[t]) return PARLEY_ENOMEM;
+        memset(sim->moved[t], 0, lines * SIM_LINE);
+    }
+    return sim_workers_new(&sim->workers, threads);
+}
+
 /* The spread of the models that the nodes are to start with. */
 static int start_spread(struct parley_sim *sim)
 {
     const struct sim_task *task = sim->task;
+    if (task->alike) return 0;
     float *vectors[PARLEY_VECTORS_MAX] = {0};
     double *sum = calloc(sim->parameters, sizeof *sum);
     double squares = 0, mean_sq = 0;
@@ -173,12 +190,10 @@ int sim_new(struct parley_sim **result, const struct sim_options *options)
     sim->hosts = calloc(sim->nodes, sizeof *sim->hosts);
     sim->names = calloc(sim->nodes, sizeof *sim->names);
     sim->addresses = calloc(sim->nodes, sizeof *sim->addresses);
-    sim->expected = calloc(sim->parameters, sizeof *sim->expected);
     sim->scratch = calloc(sim->parameters, sizeof *sim->scratch);
-    sim->before = calloc(sim->parameters, sizeof *sim->before);
-    if (!sim->hosts || !sim->names || !sim->addresses || !sim->expected || !sim->scratch ||
-        !sim->before)
-        goto out;
+    if (!sim->hosts || !sim->names || !sim->addresses || !sim->scratch) goto out;
+    error = threads_init(sim);
+    if (error) goto out;
     hosts_init(sim);
     error = sim->error ? sim->error : start_spread(sim);
 out:
@@ -199,10 +214,13 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     if (base->seeds == 0) base->seeds = 1;
     if (base->step_us == 0) base->step_us = 1000;
     if (base->operation_us == 0) base->operation_us = SIM_OPERATION_US;
+    if (base->threads == 0) base->threads = 1;
     if (base->seeds > base->nodes) base->seeds = base->nodes;
+    options.check_events = base->unchecked ? 0 : 1;
     if (base->nodes > PARLEY_MEMBERS_MAX || base->parameters > UINT64_C(1) << 32 ||
         base->vectors > PARLEY_VECTORS_MAX || base->seeds > PARLEY_SEEDS_MAX ||
-        !(base->rate >= 0 && base->rate <= 1) || !(base->loss >= 0 && base->loss < 1))
+        base->threads > SIM_THREADS_MAX || !(base->rate >= 0 && base->rate <= 1) ||
+        !(base->loss >= 0 && base->loss < 1))
         return PARLEY_EUSAGE;
     options.compute = (struct sim_time){.low_us = base->step_us};
     options.latency = (struct sim_time){.low_us = base->latency_us};
@@ -241,18 +259,21 @@ void parley_sim_free(struct parley_sim *sim)
     if (sim->hosts)
         for (uint32_t i = 0; i < sim->nodes; i++)
             sim_host_free(&sim->hosts[i]);
+    sim_workers_free(sim->workers);
+    sim_blocks_free(sim);
     sim_queue_close(&sim->queue);
     parley_updates_close(&sim->updates);
     sim_vectors_close(&sim->own_task);
+    for (uint32_t t = 0; sim->moved && t < sim->options.base.threads; t++)
+        free(sim->moved[t]);
+    free(sim->moved);
     free(sim->hosts);
     free(sim->names);
     free(sim->addresses);
     free(sim->blocked);
     free(sim->held);
     sim_site_links_free(sim);
-    free(sim->expected);
     free(sim->scratch);
-    free(sim->before);
     free(sim);
 }
 
@@ -267,7 +288,11 @@ bool parley_sim_step(struct parley_sim *sim)
 {
     uint64_t before = sim->queue.now_us;
     struct sim_item item;
-    if (sim->error || !sim_queue_take(&sim->queue, &item)) return false;
+    if (sim->error) return false;
+    if (!sim_queue_take(&sim->queue, &item)) {
+        if (sim->queue.error) sim_fail(sim, sim->queue.error, "no memory for the event queue");
+        return false;
+    }
     if (sim->queue.now_us != before) sim->events_now = 0;
     if (++sim->events_now > EVENTS_AT_ONCE_MAX + 1000 * (uint64_t)sim->nodes)
         sim_fail(sim, PARLEY_EINVARIANT, "events without end at one moment");

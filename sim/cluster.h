@@ -3,12 +3,14 @@
  *   queue.c     what happens next             host.c       a node's life: start, events, pause, end
  *   link.c, network.c   connections, bytes    vectors.c    TAKE, ADD, DIFF, ... on a node's buffers
  *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
+ *   buffers.c   the floats of buffers         workers.c    threads that compute
  *   task.c      what the nodes train          checkers.c   the global truth
  *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
  *   watch.c     checks after every event      swarm.c      random lives of random clusters
  *
  * One rule keeps it repeatable and free of recursion: only the stepping loop gives a core an event;
- * all else puts items into the queue.
+ * all else puts items into the queue. What takes long is computed by jobs, which know nothing of
+ * time: whichever thread makes them, their results are looked at when their events are due.
  */
 #ifndef PARLEY_SIM_CLUSTER_H
 #define PARLEY_SIM_CLUSTER_H
@@ -19,6 +21,7 @@
 #include "queue.h"
 #include "task.h"
 #include "trace.h"
+#include "workers.h"
 
 struct sim_link;
 struct sim_message;
@@ -36,9 +39,31 @@ struct sim_line {
     uint64_t free_us;    /* when all that it has taken is through */
 };
 
+/* Where an end is found by its connection's number; conn 0: the place is free. */
+struct sim_place {
+    struct sim_link *link;
+    uint32_t conn;
+    uint8_t side;
+};
+
 /* A vector operation that waits for the trainer's boundary or for an earlier one on its buffers. */
 struct sim_operation {
     struct parley_update update;
+};
+
+enum { SIM_LINE = 64 }; /* bytes of a cache line: no two threads write to one */
+
+/* Floats with a count of who holds them (buffers.c). */
+struct sim_block {
+    struct sim_block *next; /* among the free ones */
+    uint32_t users;
+    _Alignas(SIM_LINE) float x[]; /* [parameters] */
+};
+
+/* The local step under way. */
+struct sim_step {
+    struct sim_job job;
+    double progress, loss;
 };
 
 enum sim_host_state {
@@ -62,8 +87,10 @@ struct sim_host {
     uint64_t clock_us;       /* what its clock was at virtual time 0 */
     uint64_t tick_us;        /* virtual time of its tick in the queue, UINT64_MAX: none */
 
-    struct sim_link **links; /* [links_count] where one end is ours and not closed */
-    uint32_t links_count, links_capacity;
+    /* Ends that are ours and not closed, by connection: [links_places], a power of 2 or 0, at most
+     * half full, probed from conn on. */
+    struct sim_place *links;
+    uint32_t links_count, links_places;
     uint32_t conn_next; /* of the next incoming connection */
     struct sim_line out, in;
     double loss_rate;      /* of messages from and to it */
@@ -74,11 +101,13 @@ struct sim_host {
     enum parley_sim_lie lie;
 
     float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters]; owned; all or none */
-    float **buffers;                    /* [buffers_count], each NULL until first used; owned */
+    struct sim_block **buffers;         /* [buffers_count], each NULL until first used; counted */
     uint32_t buffers_count;
     struct sim_operation *operations; /* [operations_count], in the order given */
     uint32_t operations_count, operations_capacity;
     uint64_t computed_us; /* when its operations so far are through */
+    struct sim_lane lane; /* its jobs: steps and operations */
+    struct sim_step step;
 
     uint64_t steps_left, version, samples;
     bool stepping;
@@ -109,6 +138,7 @@ struct sim_options {
     struct sim_time compute, latency;
     const struct sim_trace *trace; /* in place of compute, or NULL; borrowed */
     const struct sim_task *task;   /* borrowed */
+    uint64_t check_events;         /* parley_node_check() after each so many events; 0: never */
 };
 
 struct parley_sim {
@@ -132,9 +162,12 @@ struct parley_sim {
     struct sim_item *held; /* [held_count], stopped by a block */
     uint32_t held_count, held_capacity;
 
-    double *expected; /* [parameters], the sum of the counted models if averaging moved nothing */
-    double *scratch;  /* [parameters] */
-    float *before;    /* [parameters], a model before a local step */
+    struct sim_workers *workers;
+    struct sim_block *blocks;   /* free ones */
+    struct sim_block *arriving; /* whose floats a core is being given, or NULL */
+
+    int64_t **moved; /* [threads] of [parameters]: what averaging added to models (checkers.c) */
+    double *scratch; /* [parameters] */
     double start_spread;
 
     struct sim_watch *watch; /* borrowed; NULL: nobody looks at every event */
@@ -142,6 +175,7 @@ struct parley_sim {
     uint64_t hash, events, events_now; /* events_now: since the clock last moved */
     uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;
     uint64_t steps; /* local steps of all nodes */
+    bool begun;     /* the first of them */
     int error;
     char error_text[160];
 
@@ -176,28 +210,42 @@ void sim_host_resume(struct sim_host *host);
 void sim_host_free(struct sim_host *host);
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
 
-/* training, in vectors.c */
+/* vectors.c */
 void sim_train(struct sim_host *host, uint64_t steps, double progress);
 void sim_step_end(struct sim_host *host);
 void sim_operation(struct sim_host *host, const struct parley_update *update);
 void sim_operations_run(struct sim_host *host);
-float *sim_buffer(struct sim_host *host, uint32_t buffer); /* NULL after sim_fail() */
+void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its jobs */
+
+/* buffers.c; NULL after sim_fail() */
+struct sim_block *sim_block_new(struct parley_sim *sim);
+void sim_block_release(struct parley_sim *sim, struct sim_block *block); /* NULL is none */
+void sim_blocks_free(struct parley_sim *sim);
+struct sim_block *sim_buffer(struct sim_host *host, uint32_t buffer);       /* to be read */
+struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer); /* to be overwritten */
 void sim_store(struct sim_host *host, const struct parley_update *update);
 
 /* What a SIM_DONE brings; owned by its item. */
 struct sim_done {
+    struct sim_job job;
+    struct sim_host *host;
+    struct parley_update update;
+    struct sim_block *from[PARLEY_VECTORS_MAX], *to[PARLEY_VECTORS_MAX]; /* held */
     struct parley_event event;
+    int error;
     uint8_t digest[PARLEY_DIGEST_BYTES];
     double sketch[]; /* of SKETCH */
 };
+void sim_done_tell(struct sim_host *host, struct sim_done *done); /* and frees it */
+void sim_done_free(struct sim_done *done);
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok);
 
 /* byzantine.c: x, [count], is about to be sent by the host. */
 void sim_byzantine(struct sim_host *host, float *x, size_t count);
 
 /* checkers.c */
-void sim_truth_add(struct parley_sim *sim, const float *x,
-                   double factor); /* expected += factor x */
+/* x += factor * d in the given thread, with the truth kept; the model is a counted one. */
+void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor);
 void sim_check(struct parley_sim *sim);
 
 #endif

@@ -19,9 +19,11 @@
 #define START_INTERVAL_US UINT64_C(1000)
 
 enum { STARTS_AT_ONCE = 16 };
+#define CHECK_EVENTS 4096 /* a node's whole state is looked at after each so many events */
 
 struct run {
     const struct settings *settings;
+    struct settings data; /* the same for the job, which has a model of data */
     struct job job;
     struct sim_training training;
     struct sim_trace trace;
@@ -31,6 +33,7 @@ struct run {
     struct sim_report report;
     uint64_t *starts; /* [nodes] */
     uint32_t nodes;   /* with those that join later */
+    uint32_t threads;
     uint64_t steps_seen, evaluated;
     uint64_t stepped_us; /* virtual time of the newest local step */
 };
@@ -48,7 +51,19 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     const struct run *run = arg;
     (void)node;
     job_config(&run->job, config);
+    config->parameters = run->task.parameters;
+    config->vectors = run->task.vectors;
+    config->model_digest = run->task.model_digest;
     config->min_peers = (uint32_t)run->settings->nodes - 1;
+}
+
+/* As many as asked for; unasked, one a core. */
+static uint32_t threads_of(const struct settings *settings)
+{
+    uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : sim_workers_cores();
+    if (threads == 1 || sim_blas_is_safe()) return threads;
+    fprintf(stderr, "parley: sim: this OpenBLAS computes in one thread only; --threads is 1\n");
+    return 1;
 }
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
@@ -56,8 +71,14 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
 static int prepare_job(struct run *run, const struct source_reader *reader)
 {
     char why[512] = "";
-    int error = job_init(&run->job, run->settings, reader, why, sizeof why);
-    if (!error) error = sim_training_init(&run->training, &run->task, &run->job, run->nodes);
+    bool quadratic = sim_quadratic_is(run->settings->model);
+    run->data = *run->settings;
+    if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
+    int error = job_init(&run->job, &run->data, reader, why, sizeof why);
+    if (!error && quadratic)
+        error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
+    else if (!error)
+        error = sim_training_init(&run->training, &run->task, &run->job, run->nodes, run->threads);
     if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
     return error;
 }
@@ -119,14 +140,15 @@ static int prepare_sim(struct run *run)
                  .start_us = run->starts,
                  .bandwidth_bytes = s->bandwidth_bytes,
                  .loss = s->loss,
+                 .threads = run->threads,
                  .operation_us = SIM_OPERATION_US + run->task.parameters / 1000, /* 1 ns each */
-                 .unchecked = true,
                  .configure = configure,
                  .arg = run},
         .compute = time_of(&s->compute),
         .latency = time_of(&s->latency),
         .trace = run->trace.times ? &run->trace : NULL,
         .task = &run->task,
+        .check_events = CHECK_EVENTS,
     };
     int error = sim_new(&run->sim, &options);
     if (!error) error = prepare_links(run);
@@ -164,15 +186,16 @@ static void look(struct run *run)
 {
     const struct settings *s = run->settings;
     uint64_t due = run->sim->steps * run->task.batch / s->eval_samples;
-    if (s->accuracy <= 0 || due == run->evaluated || run->report.reached_s >= 0) return;
+    if (s->accuracy <= 0 || !run->task.evaluate || due == run->evaluated ||
+        run->report.reached_s >= 0)
+        return;
     run->evaluated = due;
     uint32_t node = (uint32_t)(rng_mix(s->seed ^ rng_mix(due)) % run->nodes);
     for (uint32_t i = 0; i < run->nodes && !parley_sim_live(run->sim, node); i++)
         node = (node + 1) % run->nodes;
     if (!parley_sim_live(run->sim, node)) return;
     double accuracy, loss;
-    trainer_evaluate(run->job.trainer, parley_sim_vector(run->sim, node), &run->job.data.test,
-                     &accuracy, &loss);
+    run->task.evaluate(run->task.self, parley_sim_vector(run->sim, node), &accuracy, &loss);
     if (accuracy < s->accuracy) return;
     run->report.reached_s = (double)parley_sim_now(run->sim) / 1e6;
     parley_sim_stop(run->sim, node, PARLEY_STOP_TARGET);
@@ -190,7 +213,6 @@ static bool over(const struct run *run)
 static void stepped(struct run *run)
 {
     double wall = sim_report_wall();
-    if (run->steps_seen == 0) run->report.wall_train_s = wall;
     run->report.wall_trained_s = wall;
     run->steps_seen = run->sim->steps;
     run->stepped_us = parley_sim_now(run->sim);
@@ -204,6 +226,8 @@ static void run_to_end(struct run *run)
     uint64_t next_us = PROGRESS_US;
     uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
     while (parley_sim_step(sim)) {
+        if (sim->begun && run->report.wall_train_s == 0)
+            run->report.wall_train_s = sim_report_wall();
         if (sim->steps != run->steps_seen) stepped(run);
         if (parley_sim_now(sim) >= next_us) {
             sim_report_progress(&run->report, false);
@@ -230,7 +254,8 @@ static void tell_oddities(const struct run *run)
 int sim_command(const struct settings *settings, const struct source_reader *reader)
 {
     if (settings->swarm) return swarm_command(settings);
-    struct run run = {.settings = settings, .nodes = (uint32_t)settings->nodes};
+    struct run run = {
+        .settings = settings, .nodes = (uint32_t)settings->nodes, .threads = threads_of(settings)};
     for (size_t i = 0; i < settings->faults.count; i++)
         if (settings->faults.items[i].kind == FAULT_JOIN &&
             settings->faults.items[i].target == FAULT_NUMBER)
@@ -248,8 +273,11 @@ int sim_command(const struct settings *settings, const struct source_reader *rea
     sim_report_close(&run.report);
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
-    sim_training_close(&run.training);
     sim_trace_close(&run.trace);
+    if (sim_quadratic_is(settings->model))
+        sim_quadratic_close(&run.task);
+    else
+        sim_training_close(&run.training);
     job_close(&run.job);
     free(run.starts);
     return error;

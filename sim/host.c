@@ -56,7 +56,8 @@ static int core_new(struct sim_host *host)
 static int vectors_new(struct sim_host *host)
 {
     for (uint32_t v = 0; v < host->sim->task->vectors; v++) {
-        host->vectors[v] = malloc(host->sim->parameters * sizeof(float));
+        size_t lines = host->sim->parameters * sizeof(float) / SIM_LINE + 1;
+        host->vectors[v] = aligned_alloc(SIM_LINE, lines * SIM_LINE);
         if (!host->vectors[v]) return PARLEY_ENOMEM;
     }
     return 0;
@@ -64,12 +65,13 @@ static int vectors_new(struct sim_host *host)
 
 static void memory_free(struct sim_host *host)
 {
+    sim_settle(host->sim, host->index);
     for (uint32_t v = 0; v < PARLEY_VECTORS_MAX; v++) {
         free(host->vectors[v]);
         host->vectors[v] = NULL;
     }
     for (uint32_t b = 0; b < host->buffers_count; b++)
-        free(host->buffers[b]);
+        sim_block_release(host->sim, host->buffers[b]);
     free(host->buffers);
     host->buffers = NULL;
     host->buffers_count = 0;
@@ -99,7 +101,6 @@ static void sim_host_start(struct sim_host *host)
     host->state = SIM_HOST_UP;
     host->sim->task->start(host->sim->task->self, host->index, host->boots, host->vectors);
     host->counted = true;
-    sim_truth_add(host->sim, host->vectors[0], 1);
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_START});
 }
 
@@ -113,7 +114,6 @@ static void waiting_drop(struct sim_host *host)
 void sim_host_stop(struct sim_host *host)
 {
     if (host->node) parley_node_view(host->node, &host->last);
-    if (host->counted) sim_truth_add(host->sim, host->vectors[0], -1);
     host->counted = false;
     host->paused = false;
     host->state = SIM_HOST_OFF;
@@ -143,9 +143,7 @@ static void finish(struct sim_host *host, int error)
     waiting_drop(host);
     struct parley_view view;
     parley_node_view(host->node, &view);
-    if (view.phase == PARLEY_PHASE_DONE || !host->counted) return;
-    sim_truth_add(host->sim, host->vectors[0], -1);
-    host->counted = false;
+    if (view.phase != PARLEY_PHASE_DONE) host->counted = false;
 }
 
 /* ---- Events in ------------------------------------------------------------------------------- */
@@ -301,7 +299,8 @@ void sim_host_event(struct sim_host *host, struct parley_event *event)
     hash_event(host, event);
     parley_node_step(host->node, event, &sim->updates);
     sim->events++;
-    if (!sim->options.base.unchecked) parley_node_check(host->node);
+    uint64_t every = sim->options.check_events;
+    if (every > 0 && sim->events % every == 0) parley_node_check(host->node);
     if (sim->watch) sim_watch_event(sim->watch, host, event);
     uint32_t epoch = host->epoch;
     for (uint32_t i = 0; i < sim->updates.count && host->epoch == epoch && !sim->error; i++) {
@@ -332,12 +331,9 @@ static void process(struct sim_host *host, struct sim_item *item)
     case SIM_STEP_END:
         sim_step_end(host);
         break;
-    case SIM_DONE: {
-        struct sim_done *done = item->data;
-        sim_host_event(host, &done->event);
-        free(done);
+    case SIM_DONE:
+        sim_done_tell(host, item->data);
         break;
-    }
     case SIM_STOP:
         sim_host_event(host,
                        &(struct parley_event){.type = PARLEY_EVENT_STOP,

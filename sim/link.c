@@ -41,13 +41,55 @@ void sim_link_release(struct parley_sim *sim, struct sim_link *link)
     if (--link->users == 0) link_free(sim, link);
 }
 
+/* ---- Ends by connection ---------------------------------------------------------------------- */
+
+/* The place of conn, or the free one where it would stand. */
+static uint32_t place_of(const struct sim_host *host, uint32_t conn)
+{
+    uint32_t mask = host->links_places - 1, at = conn & mask;
+    while (host->links[at].conn != 0 && host->links[at].conn != conn)
+        at = (at + 1) & mask;
+    return at;
+}
+
+static bool places_grow(struct sim_host *host)
+{
+    struct sim_place *old = host->links;
+    uint32_t count = host->links_places, more = count ? 2 * count : 8;
+    struct sim_place *grown = calloc(more, sizeof *grown);
+    if (!grown) {
+        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for a connection");
+        return false;
+    }
+    host->links = grown;
+    host->links_places = more;
+    for (uint32_t i = 0; i < count; i++)
+        if (old[i].conn) grown[place_of(host, old[i].conn)] = old[i];
+    free(old);
+    return true;
+}
+
+/* Those after it that would be found no longer move up, so that no gap parts them from where their
+ * probing starts (Knuth, TAOCP vol. 3, 6.4, algorithm R). */
+static void place_free(struct sim_host *host, uint32_t gap)
+{
+    uint32_t mask = host->links_places - 1;
+    host->links_count--;
+    for (uint32_t at = (gap + 1) & mask; host->links[at].conn != 0; at = (at + 1) & mask) {
+        uint32_t home = host->links[at].conn & mask;
+        if (((at - home) & mask) < ((at - gap) & mask)) continue;
+        host->links[gap] = host->links[at];
+        gap = at;
+    }
+    host->links[gap] = (struct sim_place){0};
+}
+
 bool sim_end_attach(struct sim_link *link, int side, struct sim_host *host, uint32_t conn,
                     enum sim_end_state state)
 {
-    if (!sim_grow(host->sim, &host->links, host->links_count, &host->links_capacity,
-                  sizeof *host->links))
-        return false;
-    host->links[host->links_count++] = link;
+    if (2 * (host->links_count + 1) > host->links_places && !places_grow(host)) return false;
+    host->links[place_of(host, conn)] = (struct sim_place){link, conn, (uint8_t)side};
+    host->links_count++;
     struct sim_end *end = &link->end[side];
     end->host = host;
     end->epoch = host->epoch;
@@ -63,11 +105,7 @@ void sim_end_detach(struct sim_link *link, int side)
     struct sim_end *end = &link->end[side];
     struct sim_host *host = end->host;
     end->state = SIM_END_CLOSED;
-    for (uint32_t i = 0; i < host->links_count; i++) {
-        if (host->links[i] != link) continue;
-        host->links[i] = host->links[--host->links_count];
-        break;
-    }
+    place_free(host, place_of(host, end->conn));
     free(end->rest);
     end->rest = NULL;
     end->rest_size = 0;
@@ -76,14 +114,11 @@ void sim_end_detach(struct sim_link *link, int side)
 
 struct sim_end *sim_end_find(struct sim_host *host, uint32_t conn, struct sim_link **link)
 {
-    for (uint32_t i = 0; i < host->links_count; i++)
-        for (int side = 0; side < 2; side++) {
-            struct sim_end *end = &host->links[i]->end[side];
-            if (end->host != host || end->conn != conn || end->state == SIM_END_CLOSED) continue;
-            *link = host->links[i];
-            return end;
-        }
-    return NULL;
+    if (host->links_count == 0) return NULL;
+    const struct sim_place *place = &host->links[place_of(host, conn)];
+    if (place->conn == 0) return NULL;
+    *link = place->link;
+    return &place->link->end[place->side];
 }
 
 int sim_end_side(const struct sim_link *link, const struct sim_end *end)
@@ -113,12 +148,13 @@ void sim_message_free(struct parley_sim *sim, struct sim_message *message)
     if (message->chunk && message->link->end[message->side].host->epoch == message->epoch)
         sim_done_chunk(message->link->end[message->side].host, message->op, false);
     sim_link_release(sim, message->link);
+    sim_block_release(sim, message->block);
     free(message);
 }
 
-struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size)
+struct sim_message *sim_message_new(struct sim_link *link, int side, size_t head_size)
 {
-    struct sim_message *message = malloc(sizeof *message + size);
+    struct sim_message *message = malloc(sizeof *message + head_size);
     if (!message) {
         sim_fail(link->end[side].host->sim, PARLEY_ENOMEM, "no memory for a message");
         return NULL;
@@ -127,7 +163,8 @@ struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size
         .link = link,
         .epoch = link->end[side].epoch,
         .side = (uint8_t)side,
-        .size = size,
+        .size = head_size,
+        .head_size = head_size,
     };
     link->users++;
     return message;
@@ -166,6 +203,14 @@ static void sim_end_break(struct sim_link *link, int side)
     sim_link_put(link, side, SIM_BREAK, end->host->sim->queue.now_us + SIM_LOST_US, 0);
 }
 
+/* Its core hears of all that leaves at one moment in one event. */
+static void sent(struct sim_link *link, int side, size_t size)
+{
+    struct sim_end *end = &link->end[side];
+    if (end->sent_bytes == 0) sim_link_put(link, side, SIM_SENT, end->host->sim->queue.now_us, 0);
+    end->sent_bytes += size;
+}
+
 /* The message has gone through its sender's line. */
 void sim_message_left(struct sim_message *message)
 {
@@ -182,7 +227,7 @@ void sim_message_left(struct sim_message *message)
         if (message->chunk && message->epoch == end->host->epoch)
             sim_done_chunk(end->host, message->op, true);
         else if (end->state == SIM_END_OPEN)
-            sim_link_put(link, message->side, SIM_SENT, sim->queue.now_us, message->size);
+            sent(link, message->side, message->size);
         message->chunk = false;
     }
     const struct sim_host *to = link->end[!message->side].host;
@@ -291,6 +336,7 @@ void sim_links_free(struct parley_sim *sim)
             while (link->end[side].first) {
                 struct sim_message *message = link->end[side].first;
                 link->end[side].first = message->next;
+                sim_block_release(sim, message->block);
                 free(message);
             }
         link_free(sim, link);

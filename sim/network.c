@@ -67,7 +67,7 @@ static bool frame_seen(struct sim_message *message, bool arriving)
     struct sim_end *end = &link->end[arriving ? !message->side : message->side];
     struct parley_sim *sim = end->host->sim;
     struct wire_header header;
-    if (message->size < WIRE_HEADER_BYTES || wire_header_read(message->bytes, &header) != 0)
+    if (message->size < WIRE_HEADER_BYTES || wire_header_read(message->head, &header) != 0)
         return true;
     uint64_t number = ++(arriving ? sim->arrivals : sim->frames)[header.type];
     if (!sim->on_frame) return true;
@@ -83,25 +83,20 @@ static bool frame_seen(struct sim_message *message, bool arriving)
     return end->state == SIM_END_OPEN || (end->state == SIM_END_DIALING && !arriving);
 }
 
-/* Queues one frame: head and body, sent by `conn`. False once the sender is gone. */
-static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *head, size_t head_size,
-                       const void *body, size_t body_size, const uint32_t *op)
+/* The end of conn, if bytes can still be sent there. */
+static struct sim_end *sending(struct sim_host *host, uint32_t conn, struct sim_link **link)
 {
-    struct sim_link *link;
-    struct sim_end *end = sim_end_find(host, conn, &link);
-    if (!end || (end->state != SIM_END_OPEN && end->state != SIM_END_DIALING)) {
-        if (op) sim_done_chunk(host, *op, false);
-        return false;
-    }
-    struct sim_message *message =
-        sim_message_new(link, sim_end_side(link, end), head_size + body_size);
-    if (!message) return false;
-    memcpy(message->bytes, head, head_size);
-    if (body_size > 0) memcpy(message->bytes + head_size, body, body_size);
-    message->chunk = op;
-    message->op = op ? *op : 0;
+    struct sim_end *end = sim_end_find(host, conn, link);
+    bool open = end && (end->state == SIM_END_OPEN || end->state == SIM_END_DIALING);
+    return open ? end : NULL;
+}
+
+/* False once the sender is gone. */
+static bool send_message(struct sim_end *end, struct sim_message *message)
+{
+    struct parley_sim *sim = end->host->sim;
     if (!frame_seen(message, false)) {
-        sim_message_free(host->sim, message);
+        sim_message_free(sim, message);
         return false;
     }
     sim_end_queue(end, message);
@@ -109,35 +104,62 @@ static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *head
     return true;
 }
 
-/* A lying node's chunk: not what its buffer holds. */
-static void send_lie(struct sim_host *host, const struct parley_update *update, const uint8_t *body)
+/* One frame that is sent by `conn`. False once the sender is gone. */
+static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *bytes, size_t size)
 {
-    float *lie = malloc(update->chunk.size);
-    if (!lie) {
-        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for a message");
+    struct sim_link *link;
+    struct sim_end *end = sending(host, conn, &link);
+    if (!end) return false;
+    struct sim_message *message = sim_message_new(link, sim_end_side(link, end), size);
+    if (!message) return false;
+    memcpy(message->head, bytes, size);
+    return send_message(end, message);
+}
+
+/* A lying node's chunk: a copy of the block's part, and not what that holds. */
+static struct sim_block *lie_about(struct sim_host *host, const struct sim_block *block,
+                                   const struct parley_update *update)
+{
+    struct sim_block *lie = sim_block_new(host->sim);
+    if (!lie) return NULL;
+    float *x = lie->x + update->chunk.offset / sizeof *x;
+    memcpy(x, (const uint8_t *)block->x + update->chunk.offset, update->chunk.size);
+    sim_byzantine(host, x, update->chunk.size / sizeof *x);
+    return lie;
+}
+
+static void send_chunk(struct sim_host *host, const struct parley_update *update)
+{
+    struct sim_link *link;
+    struct sim_end *end = sending(host, update->chunk.conn, &link);
+    struct sim_block *block = sim_buffer(host, update->chunk.buffer);
+    if (end && block && host->lie)
+        block = lie_about(host, block, update);
+    else if (block)
+        block->users++;
+    if (!end || !block) {
+        sim_block_release(host->sim, block);
+        sim_done_chunk(host, update->chunk.op, false);
         return;
     }
-    memcpy(lie, body, update->chunk.size);
-    sim_byzantine(host, lie, update->chunk.size / sizeof *lie);
-    wire_chunk_seal(update->chunk.head, (const uint8_t *)lie, update->chunk.size);
-    send_frame(host, update->chunk.conn, update->chunk.head, update->chunk.head_size, lie,
-               update->chunk.size, &update->chunk.op);
-    free(lie);
+    struct sim_message *message =
+        sim_message_new(link, sim_end_side(link, end), update->chunk.head_size);
+    if (!message) return;
+    wire_chunk_seal(update->chunk.head, (const uint8_t *)block->x + update->chunk.offset,
+                    update->chunk.size);
+    memcpy(message->head, update->chunk.head, message->head_size);
+    message->block = block;
+    message->offset = update->chunk.offset;
+    message->size += update->chunk.size;
+    message->chunk = true;
+    message->op = update->chunk.op;
+    send_message(end, message);
 }
 
 void sim_send(struct sim_host *host, const struct parley_update *update)
 {
     if (update->type == PARLEY_UPDATE_SEND_CHUNK) {
-        const float *buffer = sim_buffer(host, update->chunk.buffer);
-        if (!buffer) return;
-        const uint8_t *body = (const uint8_t *)buffer + update->chunk.offset;
-        if (host->lie) {
-            send_lie(host, update, body);
-            return;
-        }
-        wire_chunk_seal(update->chunk.head, body, update->chunk.size);
-        send_frame(host, update->chunk.conn, update->chunk.head, update->chunk.head_size, body,
-                   update->chunk.size, &update->chunk.op);
+        send_chunk(host, update);
         return;
     }
     const uint8_t *bytes = update->send.bytes;
@@ -148,7 +170,7 @@ void sim_send(struct sim_host *host, const struct parley_update *update)
         if (left >= WIRE_HEADER_BYTES && wire_header_read(bytes, &header) == 0 &&
             header.size <= left - WIRE_HEADER_BYTES)
             size = WIRE_HEADER_BYTES + header.size;
-        if (!send_frame(host, update->send.conn, bytes, size, NULL, 0, NULL)) return;
+        if (!send_frame(host, update->send.conn, bytes, size)) return;
         bytes += size;
         left -= size;
     }
@@ -317,10 +339,11 @@ void sim_sent(struct sim_host *host, struct sim_item *item)
 {
     struct sim_link *link = item->data;
     struct sim_end *end = &link->end[item->side];
+    size_t bytes = end->sent_bytes;
+    end->sent_bytes = 0;
     if (end->state == SIM_END_OPEN)
-        sim_host_event(host, &(struct parley_event){
-                                 .type = PARLEY_EVENT_SENT,
-                                 .sent = {.conn = end->conn, .bytes = (size_t)item->number}});
+        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_SENT,
+                                                    .sent = {.conn = end->conn, .bytes = bytes}});
     sim_link_release(host->sim, link);
 }
 
@@ -365,6 +388,37 @@ static void end_deliver(struct sim_end *end, const uint8_t *bytes, size_t size)
     free(all);
 }
 
+static void deliver_in_pieces(struct sim_end *to, const uint8_t *bytes, size_t size, size_t piece)
+{
+    for (size_t at = 0; at < size && to->state == SIM_END_OPEN; at += piece)
+        end_deliver(to, bytes + at, piece < size - at ? piece : size - at);
+}
+
+/* Head and floats apart, so that the floats need not be copied; a test may want other pieces. */
+static void deliver(struct sim_end *to, const struct sim_message *message)
+{
+    struct parley_sim *sim = to->host->sim;
+    size_t piece = sim->options.base.fragment_bytes, floats = message->size - message->head_size;
+    const uint8_t *body =
+        message->block ? (const uint8_t *)message->block->x + message->offset : NULL;
+    if (piece == 0) {
+        end_deliver(to, message->head, message->head_size);
+        sim->arriving = message->block;
+        if (body && to->state == SIM_END_OPEN) end_deliver(to, body, floats);
+        sim->arriving = NULL;
+        return;
+    }
+    uint8_t *whole = malloc(message->size);
+    if (!whole) {
+        sim_fail(sim, PARLEY_ENOMEM, "no memory for what was received");
+        return;
+    }
+    memcpy(whole, message->head, message->head_size);
+    if (body) memcpy(whole + message->head_size, body, floats);
+    deliver_in_pieces(to, whole, message->size, piece);
+    free(whole);
+}
+
 void sim_received(struct sim_host *host, struct sim_item *item)
 {
     struct sim_message *message = item->data;
@@ -375,11 +429,7 @@ void sim_received(struct sim_host *host, struct sim_item *item)
         sim_end_closing(link, !message->side, reset ? PARLEY_CLOSED_RESET : PARLEY_CLOSED_EOF,
                         host->sim->queue.now_us);
     } else if (to->state == SIM_END_OPEN && frame_seen(message, true)) {
-        size_t piece = host->sim->options.base.fragment_bytes;
-        if (piece == 0) piece = message->size;
-        for (size_t at = 0; at < message->size && to->state == SIM_END_OPEN; at += piece)
-            end_deliver(to, message->bytes + at,
-                        piece < message->size - at ? piece : message->size - at);
+        deliver(to, message);
     }
     from->flight_bytes -= message->size;
     sim_end_pump(from);
@@ -388,28 +438,33 @@ void sim_received(struct sim_host *host, struct sim_item *item)
 
 /* ---- Ends and cuts --------------------------------------------------------------------------- */
 
+static void end_of(struct sim_host *host, struct sim_link *link, int side, enum sim_network_end how)
+{
+    struct sim_end *end = &link->end[side];
+    bool open = end->state == SIM_END_OPEN || end->state == SIM_END_DIALING;
+    link->users++;
+    if (open && how == SIM_NETWORK_FLUSH) sim_end_closing(link, side, PARLEY_CLOSED_LOCAL, 0);
+    if (how == SIM_NETWORK_SILENT) end->flushing = false;
+    if (!end->flushing) sim_end_drop_queue(end);
+    if (open && how == SIM_NETWORK_RESET) sim_end_reset(link, side);
+    sim_end_detach(link, side);
+    sim_link_release(host->sim, link);
+}
+
 void sim_network_end(struct sim_host *host, enum sim_network_end how)
 {
-    while (host->links_count > 0) {
-        struct sim_link *link = host->links[host->links_count - 1];
-        int side = link->end[0].host == host && link->end[0].state != SIM_END_CLOSED ? 0 : 1;
-        struct sim_end *end = &link->end[side];
-        bool open = end->state == SIM_END_OPEN || end->state == SIM_END_DIALING;
-        link->users++;
-        if (open && how == SIM_NETWORK_FLUSH) sim_end_closing(link, side, PARLEY_CLOSED_LOCAL, 0);
-        if (how == SIM_NETWORK_SILENT) end->flushing = false;
-        if (!end->flushing) sim_end_drop_queue(end);
-        if (open && how == SIM_NETWORK_RESET) sim_end_reset(link, side);
-        sim_end_detach(link, side);
-        sim_link_release(host->sim, link);
-    }
+    /* Others move up into a place that becomes free. */
+    for (uint32_t i = 0; host->links_count > 0; i = (i + 1) & (host->links_places - 1))
+        while (host->links[i].conn)
+            end_of(host, host->links[i].link, host->links[i].side, how);
 }
 
 void sim_network_cut(struct parley_sim *sim, uint32_t a, uint32_t b)
 {
-    struct sim_host *host = &sim->hosts[a];
-    for (uint32_t i = 0; i < host->links_count; i++) {
-        struct sim_link *link = host->links[i];
+    const struct sim_host *host = &sim->hosts[a];
+    for (uint32_t i = 0; i < host->links_places; i++) {
+        if (!host->links[i].conn) continue;
+        struct sim_link *link = host->links[i].link;
         if (link->end[0].host->index + link->end[1].host->index != a + b ||
             (link->end[0].host->index != b && link->end[1].host->index != b))
             continue;

@@ -31,9 +31,12 @@ struct sim_message {
     uint8_t side; /* the sender's end */
     bool chunk;   /* a DONE for op is owed */
     enum { SIM_MESSAGE_BYTES, SIM_MESSAGE_END, SIM_MESSAGE_RESET } what;
-    uint64_t span_us; /* from its first byte to its last, on the line that it was on last */
-    size_t size;
-    uint8_t bytes[]; /* [size], one frame */
+    uint64_t span_us;        /* from its first byte to its last, on the line that it was on last */
+    size_t size;             /* of the frame: head and floats */
+    struct sim_block *block; /* whose floats follow the head, held; NULL: none */
+    uint64_t offset;         /* of those, in bytes */
+    size_t head_size;
+    uint8_t head[]; /* [head_size] */
 };
 
 enum sim_end_state {
@@ -52,6 +55,7 @@ struct sim_end {
     bool flushing;                    /* closed by its core: what was sent still leaves */
     struct sim_message *first, *last; /* not yet left */
     size_t flight_bytes;              /* left, not yet consumed */
+    size_t sent_bytes;                /* left, and its core does not know; with a SENT on its way */
     uint64_t arrival_us;              /* of the newest that left: they don't overtake */
     uint8_t *rest;                    /* [rest_size] received and not consumed; owned */
     size_t rest_size;
@@ -84,7 +88,7 @@ void sim_end_reset(struct sim_link *link, int side); /* the other end, after wha
 /* The core will hear CLOSED at time_us, and nothing else any more. */
 void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason, uint64_t time_us);
 
-struct sim_message *sim_message_new(struct sim_link *link, int side, size_t size);
+struct sim_message *sim_message_new(struct sim_link *link, int side, size_t head_size);
 void sim_message_free(struct parley_sim *sim, struct sim_message *message);
 void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t time_us);
 void sim_message_left(struct sim_message *message);

@@ -1,7 +1,14 @@
-/* queue.h: the virtual clock and the heap of what is to happen.
+/* queue.h: the virtual clock and what is to happen.
  *
  * Items leave by time, and among equal times in the order they were put in, so one seed makes one
  * run. Time never goes back: an item put in for the past happens now.
+ *
+ * A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem",
+ * 1990, section 2), made for clocks that only advance: bucket b > 0 holds the times whose highest
+ * bit that differs from the time taken last is bit b - 1; bucket 0 holds that time itself. When
+ * bucket 0 is empty, the lowest bucket with items is dealt out anew. An item moves once a bit of
+ * its distance at most, in rows, whatever the number of items; and since equal times always lie in
+ * one bucket, in the order they came, no tie needs a number.
  */
 #ifndef PARLEY_SIM_QUEUE_H
 #define PARLEY_SIM_QUEUE_H
@@ -22,7 +29,7 @@ enum sim_kind {
     SIM_CONNECTED, /* data: struct sim_link, counted */
     SIM_INCOMING,  /* likewise */
     SIM_CLOSED,    /* likewise; number: enum parley_closed */
-    SIM_SENT,      /* likewise; number: bytes */
+    SIM_SENT,      /* likewise */
     SIM_RECEIVED,  /* data: struct sim_message, owned: it came to `node` */
     /* The kinds above are for the process of `node` and wait while that is paused. */
     SIM_SYN,       /* data: struct sim_link, counted: a dial reaches its target */
@@ -35,7 +42,6 @@ enum sim_kind {
 
 struct sim_item {
     uint64_t time_us;
-    uint64_t sequence;
     uint64_t number;
     void *data;
     uint32_t node;
@@ -44,25 +50,32 @@ struct sim_item {
     uint8_t side; /* of a link: which end */
 };
 
+struct sim_bucket {
+    struct sim_item *items; /* [count] of capacity, of which `taken` are gone */
+    size_t taken, count, capacity;
+    uint64_t least_us; /* of its items */
+};
+
 struct sim_queue {
-    struct sim_item *heap; /* [count] of capacity */
-    size_t count, capacity;
-    uint64_t sequence; /* of the next item put in */
+    struct sim_bucket bucket[65];
+    uint64_t filled;  /* bit b - 1: bucket b > 0 has items */
+    uint64_t last_us; /* of the item taken last, from which the buckets count; at most now_us */
     uint64_t now_us;
+    int error; /* PARLEY_ENOMEM: an item could not be moved; nothing was lost, nothing is taken */
 };
 
 void sim_queue_init(struct sim_queue *queue);
 
-/* Fills in sequence. PARLEY_ENOMEM: the item was not taken. */
+/* PARLEY_ENOMEM: the item was not taken. */
 PARLEY_CHECK int sim_queue_put(struct sim_queue *queue, struct sim_item item);
 
-/* Takes the next item and moves the clock to it; false if there is none. */
+/* Takes the next item and moves the clock to it; false if there is none, or queue->error. */
 bool sim_queue_take(struct sim_queue *queue, struct sim_item *item);
 
 /* Time of the next item, UINT64_MAX if there is none. */
 uint64_t sim_queue_next_us(const struct sim_queue *queue);
 
-/* Frees the heap; the items' data are the caller's business (take them out first). */
+/* Frees the queue; the items' data are the caller's business (take them out first). */
 void sim_queue_close(struct sim_queue *queue);
 
 #endif

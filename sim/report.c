@@ -6,11 +6,30 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kernels/digest.h"
+#include "report/human.h"
 #include "report/summary.h"
+
+/* Bytes of memory that this process has at hand now; 0 where nobody says. */
+static double resident(void)
+{
+    unsigned long size, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (fscanf(file, "%lu %lu", &size, &pages) != 2) pages = 0;
+    fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double resident_max(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (double)usage.ru_maxrss * 1024;
+}
 
 double sim_report_wall(void)
 {
@@ -175,6 +194,7 @@ int sim_report_init(struct sim_report *report)
     report->sim->on_update = on_update;
     report->sim->on_update_arg = report;
     report->wall_start_s = report->spoken_s = sim_report_wall();
+    report->resident = resident();
     report->reached_s = -1;
     const char *core = getenv("OPENBLAS_CORETYPE");
     struct report_line line = {
@@ -238,8 +258,9 @@ static void judge(struct sim_report *report, struct verdict *v)
         if (view.known > v->known) v->known = view.known;
         if (view.drift_before > v->drift_before) v->drift_before = view.drift_before;
         if (v->agreed > 1 && same) continue; /* the same model, measured already */
+        if (!sim->task->evaluate) continue;
         double accuracy, loss;
-        trainer_evaluate(report->job->trainer, x, &report->job->data.test, &accuracy, &loss);
+        sim->task->evaluate(sim->task->self, x, &accuracy, &loss);
         if (v->agreed == 1) {
             v->accuracy = v->worst = accuracy;
             v->loss = loss;
@@ -249,13 +270,19 @@ static void judge(struct sim_report *report, struct verdict *v)
     v->one_digest = v->one_digest && v->agreed > 0;
 }
 
+/* Steps a second from the first that began to the last that ended, with all that came between. */
+static double steps_per_s(const struct sim_report *report)
+{
+    double span = report->wall_trained_s - report->wall_train_s;
+    return span > 0 ? (double)report->sim->steps / span : NAN;
+}
+
 static void summary_line(struct sim_report *report, const struct verdict *v, const char *digest,
                          int error)
 {
     struct parley_sim *sim = report->sim;
     char hash[20];
     snprintf(hash, sizeof hash, "%016" PRIx64, parley_sim_run_hash(sim));
-    double now = sim_report_wall(), span = report->wall_trained_s - report->wall_train_s;
     struct report_line line = {
         .event = REPORT_SUMMARY,
         .as.summary = {.ok = !error,
@@ -278,14 +305,25 @@ static void summary_line(struct sim_report *report, const struct verdict *v, con
                        .bytes_sent = parley_sim_bytes_sent(sim),
                        .mass_error = parley_sim_mass_error(sim),
                        .mass_dropped = v->mass_dropped,
-                       .wall_s = now - report->wall_start_s,
+                       .wall_s = sim_report_wall() - report->wall_start_s,
                        .time_to_target_s = report->reached_s >= 0 ? report->reached_s : NAN,
                        .sim = true,
                        .virtual_s = virtual_s(report),
                        .run_hash = hash,
-                       .node_steps_per_s = span > 0 ? (double)sim->steps / span : NAN},
+                       .node_steps_per_s = steps_per_s(report)},
     };
     say(report, &line);
+}
+
+static void print_cost(const struct sim_report *report)
+{
+    char peak[HUMAN_BYTES], node[HUMAN_BYTES];
+    uint32_t threads = report->sim->options.base.threads;
+    double most = resident_max(), beyond = (most - report->resident) / report->sim->nodes;
+    printf("speed     %.0f node-steps/s with %" PRIu32 " thread%s   memory %s at most, %s a node "
+           "beyond data\n",
+           steps_per_s(report), threads, threads == 1 ? "" : "s", human_bytes(peak, (uint64_t)most),
+           human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
 }
 
 int sim_report_end(struct sim_report *report)
@@ -327,6 +365,7 @@ int sim_report_end(struct sim_report *report)
     free(text);
     printf("simulated %.1f s in %.1f s   run hash %016" PRIx64 "\n", virtual_s(report),
            sim_report_wall() - report->wall_start_s, parley_sim_run_hash(sim));
+    print_cost(report);
     fflush(stdout);
     return error;
 }

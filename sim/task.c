@@ -28,9 +28,11 @@ static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *co
             vectors[v][j] = (float)rng_normal(&rng);
 }
 
-static double vectors_step(void *pointer, uint32_t node, float *const *vectors, double progress)
+static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                           double progress)
 {
     const struct vectors *self = pointer;
+    (void)thread;
     (void)progress;
     struct rng rng = stream(self, node, STREAM_TARGET);
     double loss = 0;

@@ -4,10 +4,12 @@
 #ifndef PARLEY_SIM_TASK_H
 #define PARLEY_SIM_TASK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "parley/error.h"
+#include "settings/settings.h"
 #include "train/model.h"
 
 struct sim_task {
@@ -15,17 +17,23 @@ struct sim_task {
     uint64_t parameters;
     uint32_t vectors;
     uint32_t batch;
+    bool alike; /* all nodes start with the same model */
     uint64_t model_digest;
     const struct tensor *tensors; /* [tensors_count] or NULL, for the digest */
     uint32_t tensors_count;
-    /* A node's first model; vectors: [vectors] of [parameters]. boot counts its starts from 1. */
+    /* The others are called in the loop's thread. A node's first model; vectors: [vectors] of
+     * [parameters]. boot counts its starts from 1. */
     void (*start)(void *self, uint32_t node, uint32_t boot, float *const *vectors);
     /* Training starts on `node` with these members alive, itself among them. NULL: no matter. An
      * error comes with a line in why. */
     int (*begin)(void *self, uint32_t node, const char *const *names, uint32_t count, char *why,
                  size_t why_size);
-    /* One local step; returns the loss. NULL: nothing moves. */
-    double (*step)(void *self, uint32_t node, float *const *vectors, double progress);
+    /* One local step; returns the loss. NULL: nothing moves. Called in several threads at once, for
+     * different nodes; `thread` counts them from 0. */
+    double (*step)(void *self, uint32_t node, uint32_t thread, float *const *vectors,
+                   double progress);
+    /* What the model x is worth on data that no node trains on. NULL: there are none. */
+    void (*evaluate)(void *self, const float *x, double *accuracy, double *loss);
 };
 
 /* Vectors drawn from a normal distribution; each step moves x by rate * (target - x), the target
@@ -33,5 +41,14 @@ struct sim_task {
 PARLEY_CHECK int sim_vectors_init(struct sim_task *task, uint64_t parameters, uint32_t vectors,
                                   double rate, uint64_t seed);
 void sim_vectors_close(struct sim_task *task);
+
+/* "quadratic:D" or "quadratic:D,common", for runs in which only the protocol matters. Node i goes
+ * down the gradient of f_i(x) = sum over j of a_j (x_j - b_ij)^2 / 2, a_j in [1/2, 1) and b_ij in
+ * [-1, 1) drawn by the seed (b_0j for all nodes if common), from x = 0. Some ns a parameter and
+ * step. PARLEY_EUSAGE with a line in why[size], PARLEY_ENOMEM. */
+PARLEY_CHECK int sim_quadratic_init(struct sim_task *task, const struct settings *settings,
+                                    char *why, size_t size);
+void sim_quadratic_close(struct sim_task *task);
+bool sim_quadratic_is(const char *model); /* whether that is what the spec asks for */
 
 #endif

@@ -94,7 +94,7 @@ static const char *added(struct sim_watch *watch, struct sim_host *host, const s
             return "a snapshot has served two exchanges";
         h->snapshots[side->named % WATCH_BUFFERS].used = true;
     }
-    return compare(watch, entry, host->buffers[update->vector.buffer], update->vector.factor);
+    return compare(watch, entry, host->buffers[update->vector.buffer]->x, update->vector.factor);
 }
 
 void watch_delta(struct sim_watch *watch, struct sim_host *host, const struct parley_update *update)

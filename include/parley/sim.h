@@ -16,6 +16,8 @@
  *
  * What may go wrong: a broken invariant, or no memory. Then nothing moves any more,
  * parley_sim_error() says what it was, and the stepping functions return the code.
+ * Local steps and operations on vectors count from when they begin: who looks at a model sees them
+ * as made. Nobody but the node's own core can tell.
  * Thread rule: a simulation belongs to one thread; several may run in several threads.
  */
 #ifndef PARLEY_SIM_H
@@ -48,7 +50,8 @@ struct parley_sim_options {
     uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
     double loss;              /* of each message, in [0, 1): see parley_sim_loss() (default 0) */
     uint32_t fragment_bytes;  /* received in pieces of at most so many bytes (default as sent) */
-    bool unchecked;           /* leaves out parley_node_check() after every event */
+    uint32_t threads; /* that compute, this one included; no result depends on it (default 1) */
+    bool unchecked;   /* leaves out parley_node_check() after every event */
     /* Changes a node's configuration before each of its starts. */
     void (*configure)(struct parley_config *config, uint32_t node, void *arg);
     void *arg; /* for configure */

@@ -202,7 +202,7 @@ static void back_off(struct parley_node *node, struct conn *conn)
     if (!conn->outgoing) return;
     if (conn->member != NONE) put_off(node, conn->member);
     if (conn->seed == NONE) return;
-    struct seed *seed = &node->seeds[conn->seed];
+    struct seed_dial *seed = &node->seeds[conn->seed];
     seed->next_us = node->now_us + seed->backoff_us;
     seed->backoff_us *= 2;
     if (seed->backoff_us > node->config.redial_max_us)
@@ -219,7 +219,7 @@ static void conn_down(struct parley_node *node, struct conn *conn)
     if (node->name_check.active && node->name_check.conn == conn->id)
         node->name_check.active = false;
     if (conn->seed != NONE) {
-        struct seed *seed = &node->seeds[conn->seed];
+        struct seed_dial *seed = &node->seeds[conn->seed];
         seed->dialing = false;
         conn->seed = NONE;
         if (seed->next_us < node->next_seed_us) node->next_seed_us = seed->next_us;
@@ -251,7 +251,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     vacate(node, conn);
     if (!dialled) return;
     if (seed != NONE) {
-        struct seed *s = &node->seeds[seed];
+        struct seed_dial *s = &node->seeds[seed];
         double seconds = (double)(s->next_us - node->now_us) / 1e6;
         out_log(node, PARLEY_LOG_WARN, "seed %s: %s; next try in %.1f s", s->address,
                 event->closed.text && *event->closed.text ? event->closed.text
@@ -343,7 +343,7 @@ static void conn_live(struct parley_node *node, struct conn *conn,
     }
     conn->member = member;
     if (conn->seed != NONE) {
-        struct seed *seed = &node->seeds[conn->seed];
+        struct seed_dial *seed = &node->seeds[conn->seed];
         seed->boot = hello->boot;
         seed->backoff_us = node->config.redial_min_us;
         seed->next_us = node->now_us + node->config.redial_min_us;
@@ -524,8 +524,9 @@ void connection_seeds(struct parley_node *node, const char *const *seeds, uint32
         if (known || node->seeds_count == PARLEY_SEEDS_MAX ||
             strlen(seeds[i]) >= PARLEY_ADDRESS_SIZE)
             continue;
-        struct seed *seed = &node->seeds[node->seeds_count++];
-        *seed = (struct seed){.backoff_us = node->config.redial_min_us, .next_us = node->now_us};
+        struct seed_dial *seed = &node->seeds[node->seeds_count++];
+        *seed =
+            (struct seed_dial){.backoff_us = node->config.redial_min_us, .next_us = node->now_us};
         memcpy(seed->address, seeds[i], strlen(seeds[i]) + 1);
         node->next_seed_us = node->now_us;
     }
@@ -536,7 +537,7 @@ static void seeds_timers(struct parley_node *node)
     if (node->now_us < node->next_seed_us) return;
     node->next_seed_us = NEVER;
     for (uint32_t i = 0; i < node->seeds_count; i++) {
-        struct seed *seed = &node->seeds[i];
+        struct seed_dial *seed = &node->seeds[i];
         if (seed->self || seed->dialing || node->leaving) continue;
         if (node->now_us >= seed->next_us) {
             int member = seed->boot ? roster_find(node->roster, seed->boot) : NONE;

@@ -70,7 +70,7 @@ struct open {
     int32_t member; /* while LIVE, and not about to give way to another link to it; else NONE */
 };
 
-struct seed {
+struct seed_dial {
     char address[PARLEY_ADDRESS_SIZE];
     uint64_t next_us, backoff_us;
     uint64_t boot; /* who answered there last; 0: nobody yet */
@@ -370,8 +370,8 @@ struct parley_node {
     struct open *open;  /* [open_count of conns_count], those not FREE, in no order */
     uint32_t conns_count, open_count;
     uint32_t next_conn;
-    uint64_t next_conn_us; /* no connection's deadline is before that */
-    struct seed *seeds;    /* [PARLEY_SEEDS_MAX] */
+    uint64_t next_conn_us;   /* no connection's deadline is before that */
+    struct seed_dial *seeds; /* [PARLEY_SEEDS_MAX] */
     uint32_t seeds_count;
     uint64_t next_seed_us;
     bool contacted; /* some peer has let us in */

@@ -24,7 +24,7 @@
 
 #include "parley/error.h"
 
-#define PARTITION_MEMBERS_MAX 4096
+#define PARTITION_MEMBERS_MAX 16384
 #define PARTITION_ALPHA_MAX 1e6
 
 enum partition_kind {

@@ -15,7 +15,8 @@
 static void shuffle(struct sampler *sampler)
 {
     struct rng rng = rng_init(sampler->seed, sampler->pass);
-    memcpy(sampler->order, sampler->share, sampler->count * sizeof *sampler->order);
+    for (uint32_t i = 0; i < sampler->count; i++)
+        sampler->order[i] = sampler->share ? sampler->share[i] : i;
     for (uint32_t i = sampler->count; i > 1; i--) {
         uint32_t k = rng_below(&rng, i);
         uint32_t moved = sampler->order[i - 1];
@@ -29,12 +30,12 @@ int sampler_init(struct sampler *sampler, const uint32_t *share, uint32_t count,
     *sampler = (struct sampler){.count = count, .seed = seed};
     if (count == 0) return PARLEY_EDATA;
     sampler->order = malloc(count * sizeof *sampler->order);
-    sampler->share = malloc(count * sizeof *sampler->share);
-    if (!sampler->order || !sampler->share) {
+    if (share) sampler->share = malloc(count * sizeof *sampler->share);
+    if (!sampler->order || (share && !sampler->share)) {
         sampler_close(sampler);
         return PARLEY_ENOMEM;
     }
-    memcpy(sampler->share, share, count * sizeof *share);
+    if (share) memcpy(sampler->share, share, count * sizeof *share);
     shuffle(sampler);
     return 0;
 }

@@ -11,14 +11,15 @@
 
 struct sampler {
     uint32_t *order;   /* [count], this pass's order of sample numbers; owned */
-    uint32_t *share;   /* [count], as given; owned */
+    uint32_t *share;   /* [count], as given; owned; NULL: 0 to count - 1 */
     uint32_t count;    /* size of the share, at least 1 */
     uint32_t position; /* next to be drawn, in [0, count] */
     uint64_t pass;     /* completed passes */
     uint64_t seed;
 };
 
-/* Copies share[count]. PARLEY_EDATA if count is 0, PARLEY_ENOMEM. */
+/* Copies share[count]; NULL is all numbers below count, and takes no memory. PARLEY_EDATA if count
+ * is 0, PARLEY_ENOMEM. */
 PARLEY_CHECK int sampler_init(struct sampler *sampler, const uint32_t *share, uint32_t count,
                               uint64_t seed);
 

@@ -149,27 +149,45 @@ void job_config(const struct job *job, struct parley_config *config)
     config->nodes = majority ? (uint32_t)s->nodes : 0;
 }
 
+static struct partition_task partition_task(const struct job *job, const char *const *names,
+                                            uint32_t members)
+{
+    const struct dataset *set = &job->data.train;
+    return (struct partition_task){
+        .spec = job->partition,
+        .labels = set->labels,
+        .count = set->count,
+        .classes = set->classes,
+        .names = names,
+        .members = members,
+        .seed = job->settings->seed,
+    };
+}
+
+uint64_t job_sampler_seed(const struct job *job, const char *self)
+{
+    return rng_mix(job->settings->seed) ^ XXH3_64bits(self, strlen(self));
+}
+
 int job_share(const struct job *job, struct trainer *trainer, const char *self,
               const char *const *names, uint32_t names_count, uint32_t *samples, char *why,
               size_t why_size)
 {
     const struct settings *s = job->settings;
-    const struct dataset *set = &job->data.train;
     bool fixed = s->shard.count > 0;
-    struct partition_task partition = {
-        .spec = job->partition,
-        .labels = set->labels,
-        .count = set->count,
-        .classes = set->classes,
-        .names = fixed ? NULL : names,
-        .members = fixed ? s->shard.count : names_count,
-        .seed = s->seed,
-    };
+    struct partition_task partition =
+        partition_task(job, fixed ? NULL : names, fixed ? s->shard.count : names_count);
     uint32_t *share = NULL;
-    uint64_t sampler_seed = rng_mix(s->seed) ^ XXH3_64bits(self, strlen(self));
     int error = partition_share(&partition, fixed ? NULL : self, s->shard.index, &share, samples,
                                 why, why_size);
-    if (!error) error = trainer_share(trainer, share, *samples, sampler_seed);
+    if (!error) error = trainer_share(trainer, share, *samples, job_sampler_seed(job, self));
     free(share);
     return error;
+}
+
+int job_owners(const struct job *job, const char *const *names, uint32_t names_count,
+               uint32_t *owner, char *why, size_t why_size)
+{
+    struct partition_task partition = partition_task(job, names, names_count);
+    return partition_owners(&partition, owner, why, why_size);
 }

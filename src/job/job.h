@@ -31,7 +31,7 @@ PARLEY_CHECK int job_init(struct job *job, const struct settings *settings,
                           const struct source_reader *reader, char *why, size_t why_size);
 void job_close(struct job *job);
 
-/* One more trainer like the job's own, for another node: trainer_free() it before the job is
+/* One more trainer like the job's own, for another thread: trainer_free() it before the job is
  * closed. PARLEY_ENOMEM. */
 PARLEY_CHECK int job_trainer(const struct job *job, struct trainer **trainer, char *why,
                              size_t why_size);
@@ -45,5 +45,13 @@ void job_config(const struct job *job, struct parley_config *config);
 PARLEY_CHECK int job_share(const struct job *job, struct trainer *trainer, const char *self,
                            const char *const *names, uint32_t names_count, uint32_t *samples,
                            char *why, size_t why_size);
+
+/* The shares of all members at once: owner[training samples] is each sample's owner, by its place
+ * among the names in strcmp's order. Not for the partition `all`. Errors as above. */
+PARLEY_CHECK int job_owners(const struct job *job, const char *const *names, uint32_t names_count,
+                            uint32_t *owner, char *why, size_t why_size);
+
+/* In which order the node called `self` visits its share. */
+uint64_t job_sampler_seed(const struct job *job, const char *self);
 
 #endif

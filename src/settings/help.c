@@ -47,6 +47,7 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
         if (strcmp(valid, "idx:") == 0) more = "DIR";
         if (strcmp(valid, "mlp:") == 0) more = "WIDTHS";
         if (strcmp(valid, "dirichlet:") == 0) more = "ALPHA";
+        if (strcmp(valid, "quadratic:") == 0) more = "D";
         text_add(&words, "%s%s%s", i ? ", " : ": ", valid, more);
     }
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))

@@ -98,7 +98,7 @@ static int judge_simulation(const struct settings *settings, char *why)
 /* A swarm draws by itself what a run is told. */
 static int judge_swarm(const struct settings *settings, char *why)
 {
-    static const enum option_id only[] = {OPTION_ID_SEEDS, OPTION_ID_TALLY, OPTION_ID_THREADS};
+    static const enum option_id only[] = {OPTION_ID_SEEDS, OPTION_ID_TALLY};
     for (size_t i = 0; !settings->swarm && i < sizeof only / sizeof *only; i++) {
         if (settings->values[only[i]].origin != ORIGIN_FLAG) continue;
         snprintf(why, SETTINGS_WHY_BYTES, "--%s: is for --swarm, which is not given",
@@ -116,6 +116,19 @@ static int judge_swarm(const struct settings *settings, char *why)
     return 0;
 }
 
+static int judge_model(const struct settings *settings, char *why)
+{
+    bool quadratic = strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0;
+    if (!quadratic || (settings->verb == VERB_SIM && settings->accuracy <= 0)) return 0;
+    if (settings->verb == VERB_SIM)
+        snprintf(why, SETTINGS_WHY_BYTES, "--target-accuracy: \"%s\" has no accuracy",
+                 settings->model);
+    else
+        snprintf(why, SETTINGS_WHY_BYTES, "--model: \"%s\" is possible in parley sim only",
+                 settings->model);
+    return PARLEY_EUSAGE;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -126,11 +139,13 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     switch (settings->verb) {
     case VERB_NODE:
     case VERB_CHECK:
-        error = judge_network(settings, why);
+        error = judge_model(settings, why);
+        if (!error) error = judge_network(settings, why);
         return error ? error : judge_size(settings, why);
     case VERB_RUN:
     case VERB_SIM:
-        error = judge_size(settings, why);
+        error = judge_model(settings, why);
+        if (!error) error = judge_size(settings, why);
         if (!error) error = judge_simulation(settings, why);
         if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)

@@ -90,6 +90,7 @@ struct settings {
     int membership; /* enum settings_membership */
     uint64_t settle_timeout_us;
 
+    uint64_t threads; /* of sim; 0: one a core */
     struct units_dist compute, latency;
     uint64_t bandwidth_bytes; /* a second; 0: without limit */
     double loss;              /* of a message, in [0, 1) */
@@ -97,7 +98,6 @@ struct settings {
     bool swarm;
     struct settings_range seeds;
     const char *tally; /* or NULL */
-    uint64_t threads;  /* 0: one a core */
     struct faults faults;
 
     const char *out; /* NULL: no file */

@@ -136,6 +136,12 @@ int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count
 
 double trainer_step(struct trainer *trainer, float *x, float *const *state, double progress)
 {
+    return trainer_step_of(trainer, &trainer->sampler, x, state, progress);
+}
+
+double trainer_step_of(struct trainer *trainer, struct sampler *sampler, float *x,
+                       float *const *state, double progress)
+{
     uint32_t rows = trainer->batch;
     double factor = schedule_factor(trainer->schedule, progress);
     struct optimizer_step step = {
@@ -151,8 +157,8 @@ double trainer_step(struct trainer *trainer, float *x, float *const *state, doub
     float *logits;
     double loss;
 
-    assert(trainer->sampler.order != NULL);
-    sampler_next(&trainer->sampler, trainer->index, rows);
+    assert(sampler->order != NULL);
+    sampler_next(sampler, trainer->index, rows);
     dataset_gather(trainer->set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
     logits = gradient_forward(trainer->model, &trainer->workspace, x, rows);
     loss = loss_gradient(logits, trainer->labels, rows, trainer->set->classes) / rows;

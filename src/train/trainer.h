@@ -4,7 +4,7 @@
  * vectors belong to the caller, who may change x between two steps (that is what averaging does).
  * Happy path: trainer_new, trainer_share, trainer_start, trainer_step again and again,
  * trainer_evaluate now and then, trainer_free.
- * Thread rule: a trainer belongs to one thread; many trainers may share one data set.
+ * Thread rule: a trainer belongs to one thread at a time; many trainers may share one data set.
  */
 #ifndef PARLEY_TRAIN_TRAINER_H
 #define PARLEY_TRAIN_TRAINER_H
@@ -18,6 +18,7 @@
 #define TRAINER_BATCH_MAX (1u << 20) /* samples a step */
 
 struct model;
+struct sampler;
 struct trainer; /* opaque */
 
 struct trainer_options {
@@ -56,6 +57,11 @@ PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, u
  * been changed but the place in the share: the caller ends the run (PARLEY_EDIVERGED).
  * Allocates nothing. */
 double trainer_step(struct trainer *trainer, float *x, float *const *state, double progress);
+
+/* The same on the share of another: so one trainer, with its options and scratch memory, serves
+ * many nodes in turn, each with a sampler and vectors of its own. */
+double trainer_step_of(struct trainer *trainer, struct sampler *sampler, float *x,
+                       float *const *state, double progress);
 
 /* Accuracy in [0, 1] and mean loss of x on `set`, which has the trainer's features and no more
  * classes. Both are 0 for an empty set. Needs no share; does not disturb training. */

@@ -33,6 +33,11 @@ cp full/$labels short/
 expect 2 'did you mean "node"' nod
 expect 2 'did you mean --epochs' run --epoch 3
 expect 2 '--lr: "abc"' node --lr abc
+expect 2 '"quadratic:8" is possible in parley sim only' run --model quadratic:8
+expect 2 '"quadratic:8" is possible in parley sim only' node --model quadratic:8
+expect 2 'quadratic:D or quadratic:D,common' sim --model quadratic:8x
+expect 2 '"quadratic:8" has no accuracy' sim --model quadratic:8 --target-accuracy 0.9
+expect 2 '--threads: "0"' sim --threads 0
 expect 2 'nofile: No such file' node --peers nofile
 expect 2 'nofile: No such file' check -c nofile
 expect 2 '--insecure' node --listen 0.0.0.0:0

@@ -1,4 +1,4 @@
-/* sim_queue.c: the virtual clock and its heap. */
+/* sim_queue.c: the virtual clock and its radix heap. */
 #include <criterion/criterion.h>
 
 #include "../../sim/queue.h"
@@ -17,8 +17,9 @@ Test(sim_queue, items_leave_by_time_and_then_in_the_order_they_came)
             sim_queue_put(&queue, (struct sim_item){.time_us = rng_below(&rng, 50), .number = i}),
             0);
     for (int i = 0; i < 10000; i++) {
-        cr_assert_eq(sim_queue_next_us(&queue), queue.heap[0].time_us);
+        uint64_t next_us = sim_queue_next_us(&queue);
         cr_assert(sim_queue_take(&queue, &item));
+        cr_assert_eq(item.time_us, next_us);
         cr_assert(item.time_us > time_us || (item.time_us == time_us && item.number >= number));
         cr_assert_eq(queue.now_us, item.time_us);
         time_us = item.time_us;
@@ -41,5 +42,46 @@ Test(sim_queue, the_past_is_now)
     cr_assert(sim_queue_take(&queue, &item));
     cr_assert_eq(item.time_us, 100);
     cr_assert_eq(queue.now_us, 100);
+    sim_queue_close(&queue);
+}
+
+/* The number of the item that must leave next: the least time, and of those the first to come. */
+static uint64_t expected(const uint64_t *time_us, uint64_t count)
+{
+    uint64_t best = 0;
+    for (uint64_t i = 1; i < count; i++)
+        if (time_us[i] < time_us[best]) best = i;
+    return best;
+}
+
+Test(sim_queue, items_put_in_while_others_leave_keep_the_order)
+{
+    /* Against a plain search: puts between takes, times from now to far away, the clock sometimes
+     * moved on by hand as far as the next item allows. */
+    enum { COUNT = 3000 };
+    static uint64_t time_us[COUNT];
+    struct sim_queue queue;
+    struct rng rng = rng_init(2, 1);
+    struct sim_item item;
+    uint64_t put = 0, left = 0;
+    sim_queue_init(&queue);
+    while (left < COUNT) {
+        if (put < COUNT && rng_below(&rng, 3) > 0) {
+            uint64_t away = rng_next(&rng) >> (rng_below(&rng, 52) + 12);
+            time_us[put] = queue.now_us + (rng_below(&rng, 4) ? away : 0);
+            item = (struct sim_item){.time_us = time_us[put], .number = put};
+            put++;
+            cr_assert_eq(sim_queue_put(&queue, item), 0);
+        } else if (left < put) {
+            uint64_t next = expected(time_us, put);
+            cr_assert_eq(sim_queue_next_us(&queue), time_us[next]);
+            cr_assert(sim_queue_take(&queue, &item));
+            cr_assert_eq(item.number, next);
+            time_us[next] = UINT64_MAX;
+            left++;
+            uint64_t gap = sim_queue_next_us(&queue) - queue.now_us;
+            if (left < put && rng_below(&rng, 4) == 0) queue.now_us += gap / 2;
+        }
+    }
     sim_queue_close(&queue);
 }

@@ -1,0 +1,36 @@
+#!/bin/bash
+# sim.sh PARLEY: a simulation is repeated to the last bit, whatever the number of threads.
+set -uo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+
+# lines NAME ARGUMENT...: the JSON lines of a run, without what depends on the real time.
+lines() {
+    local name=$1
+    shift
+    "$parley" sim -q --json - "$@" > raw || { echo "sim $*: status $?"; failures=$((failures + 1)); }
+    sed -E 's/"(pid|wall_s|node_steps_per_s)": *[^,}]*//g' raw > "$name"
+}
+
+# alike NAME ARGUMENT...: with 1, 2 and 3 threads, and 2 again.
+alike() {
+    local name=$1 threads
+    shift
+    lines one --threads 1 "$@"
+    grep -q '"agreed"' one || { echo "$name: no node agreed"; failures=$((failures + 1)); }
+    for threads in 2 3 2; do
+        lines many --threads $threads "$@"
+        cmp -s one many && continue
+        echo "$name: not the same with $threads threads:"
+        diff one many | head -n 4
+        failures=$((failures + 1))
+    done
+}
+
+alike softmax --nodes 6 --steps 20 --model softmax --latency lognormal:2ms,0.5 --fault kill:1@50%
+alike mlp --nodes 3 --steps 6 --model mlp:64,32 --compute uniform:1ms,9ms --target-accuracy 0.99
+alike quadratic --nodes 8 --steps 30 --model quadratic:500
+[ $failures -eq 0 ]
