@@ -1,15 +1,16 @@
-/* command.c: `parley sim`: settings to simulation, run to its end.
+/* command.c: one run of `parley sim`: settings to simulation, run to its end.
  *
  * Data, model and trainers are the real ones, time and network are not. The run ends when every
  * node has ended; a virtual hour after the last local step without that is no agreement.
  */
-#include "settings/simulate.h"
+#include "run.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "report.h"
+#include "experiment.h"
 #include "schedule.h"
+#include "settings/simulate.h"
 #include "training.h"
 
 #define PROGRESS_US UINT64_C(250000)
@@ -23,10 +24,11 @@ struct run {
     struct parley_sim *sim;
     struct sim_schedule schedule;
     struct sim_report report;
+    struct sim_outcome *outcome;
+    bool silent, draws_curve;
     uint64_t *starts; /* [nodes] */
     uint32_t nodes;   /* with those that join later */
     uint64_t steps_seen, evaluated;
-    uint64_t stepped_us; /* virtual time of the newest local step */
 };
 
 static struct sim_time time_of(const struct units_dist *dist)
@@ -45,12 +47,18 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->min_peers = (uint32_t)run->settings->nodes - 1;
 }
 
+/* A budget whose end is known ahead. */
+static bool has_budget(const struct settings *s)
+{
+    return s->epochs > 0 || s->steps > 0 || s->time_us > 0;
+}
+
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
-static int prepare_job(struct run *run, const struct source_reader *reader)
+static int prepare_job(struct run *run, const struct source *data)
 {
     char why[512] = "";
-    int error = job_init(&run->job, run->settings, reader, why, sizeof why);
+    int error = job_init_on(&run->job, run->settings, data, why, sizeof why);
     if (!error) error = sim_training_init(&run->training, &run->task, &run->job, run->nodes);
     if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
     return error;
@@ -88,10 +96,15 @@ static int prepare_sim(struct run *run)
         .sim = run->sim,
         .job = &run->job,
         .nodes = (uint32_t)s->nodes,
+        .outcome = run->outcome,
+        .silent = run->silent,
     };
     run->schedule.on_fault = sim_report_fault;
     run->schedule.arg = &run->report;
-    return sim_report_init(&run->report);
+    error = sim_report_init(&run->report);
+    if (error || !run->draws_curve) return error;
+    return curve_init(&run->outcome->curve, run->job.trainer, &run->job.data.test,
+                      run->task.parameters, has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples);
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */
@@ -127,6 +140,14 @@ static void look(struct run *run)
     parley_sim_stop(run->sim, node, PARLEY_STOP_TARGET);
 }
 
+static void draw_curve(struct run *run)
+{
+    double samples = (double)run->sim->steps * run->task.batch;
+    if (run->draws_curve)
+        curve_look(&run->outcome->curve, run->sim,
+                   has_budget(run->settings) ? progress_of(run) : samples);
+}
+
 static bool over(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++) {
@@ -142,9 +163,10 @@ static void stepped(struct run *run)
     if (run->steps_seen == 0) run->report.wall_train_s = wall;
     run->report.wall_trained_s = wall;
     run->steps_seen = run->sim->steps;
-    run->stepped_us = parley_sim_now(run->sim);
+    run->report.trained_us = parley_sim_now(run->sim);
     if (run->schedule.count > 0) sim_schedule_progress(&run->schedule, progress_of(run));
     look(run);
+    draw_curve(run);
 }
 
 static void run_to_end(struct run *run)
@@ -154,30 +176,50 @@ static void run_to_end(struct run *run)
     uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
     while (parley_sim_step(sim)) {
         if (sim->steps != run->steps_seen) stepped(run);
+        if (run->draws_curve && sim->steps > 0)
+            curve_settle(&run->outcome->curve, sim, (double)run->report.trained_us / 1e6);
         if (parley_sim_now(sim) >= next_us) {
             sim_report_progress(&run->report, false);
             next_us = parley_sim_now(sim) + PROGRESS_US;
             if (over(run)) break;
         }
-        if (parley_sim_now(sim) > run->stepped_us + spent_us) break;
+        if (parley_sim_now(sim) > run->report.trained_us + spent_us) break;
     }
 }
 
-int sim_command(const struct settings *settings, const struct source_reader *reader)
+static void end_curve(struct run *run)
 {
-    struct run run = {.settings = settings, .nodes = (uint32_t)settings->nodes};
+    const struct report_summary *s = &run->outcome->summary;
+    double time_s = isfinite(s->agreed_s) ? s->agreed_s : s->virtual_s;
+    if (run->draws_curve)
+        curve_end(&run->outcome->curve, run->sim, time_s, s->test_accuracy, s->test_loss);
+}
+
+int sim_run(const struct settings *settings, const struct source *data, unsigned how,
+            struct sim_outcome *outcome)
+{
+    struct run run = {
+        .settings = settings,
+        .nodes = (uint32_t)settings->nodes,
+        .outcome = outcome,
+        .silent = (how & SIM_RUN_SILENT) != 0,
+        .draws_curve = (how & SIM_RUN_CURVE) != 0,
+    };
     for (size_t i = 0; i < settings->faults.count; i++)
         if (settings->faults.items[i].kind == FAULT_JOIN &&
             settings->faults.items[i].target == FAULT_NUMBER)
             run.nodes += settings->faults.items[i].number;
-    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, reader) : PARLEY_EUSAGE;
+    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
         fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);
     if (!error) error = prepare_sim(&run);
     if (!error) {
         run_to_end(&run);
         error = sim_report_end(&run.report);
+        end_curve(&run);
     }
+    outcome->error = error;
+    curve_close(&outcome->curve);
     sim_report_close(&run.report);
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
@@ -185,4 +227,9 @@ int sim_command(const struct settings *settings, const struct source_reader *rea
     job_close(&run.job);
     free(run.starts);
     return error;
+}
+
+int sim_command(const struct settings *settings, const struct source_reader *reader)
+{
+    return sim_experiment(settings, reader);
 }
