@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/human.h"
 
@@ -143,14 +144,24 @@ static void power_label(int power, char out[AXIS_LABEL_BYTES])
              size >= 10 ? digits[size / 10 % 10] : "", digits[size % 10]);
 }
 
-const char *axis_label(const struct axis *axis, double value, char out[AXIS_LABEL_BYTES])
+/* "100 kB", where other figures would be "100.0 kB". */
+static void bytes_label(double value, char out[AXIS_LABEL_BYTES])
 {
     char text[HUMAN_BYTES];
+    human_bytes(text, (uint64_t)(value + 0.5));
+    const char *unit = strchr(text, ' '), *zero = strstr(text, ".0 ");
+    snprintf(out, AXIS_LABEL_BYTES, "%.*s%s", (int)((zero ? zero : unit) - text), text, unit);
+}
+
+const char *axis_label(const struct axis *axis, double value, char out[AXIS_LABEL_BYTES])
+{
     double power = log10(fmax(fabs(value), 1e-300));
     if (axis->scale != AXIS_LOG)
         snprintf(out, AXIS_LABEL_BYTES, "%.6g", value == 0 ? 0 : value / axis->divisor);
     else if (axis->unit == AXIS_BYTES)
-        snprintf(out, AXIS_LABEL_BYTES, "%s", human_bytes(text, (uint64_t)(value + 0.5)));
+        bytes_label(value, out);
+    else if (axis->unit == AXIS_SECONDS && value < 0.9999)
+        snprintf(out, AXIS_LABEL_BYTES, "%.3g ms", value * 1e3);
     else if (fabs(power - round(power)) < 1e-6 && (power < -2.5 || power > 3.5))
         power_label((int)round(power), out);
     else

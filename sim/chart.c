@@ -43,7 +43,7 @@ const char *chart_style(void)
            ".c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}"
            ".c4{stroke:var(--c4)}.c5{stroke:var(--c5)}.c6{stroke:var(--c6)}.c7{stroke:var(--c7)}"
            ".d1{stroke-dasharray:7 4}.d2{stroke-dasharray:1.5 4}.d3{stroke-dasharray:9 4 1.5 4}"
-           ".edge{stroke:var(--dim);stroke-width:.7;opacity:.4}"
+           ".edge{stroke:var(--dim);stroke-width:.8;fill:none}"
            ".node{fill:var(--c0);stroke:none}.dead{fill:var(--back);stroke:var(--c3);"
            "stroke-width:1.6}.later{fill:var(--c1);stroke:none}\n";
 }

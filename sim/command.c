@@ -165,6 +165,7 @@ static void stepped(struct run *run)
     run->steps_seen = run->sim->steps;
     run->report.trained_us = parley_sim_now(run->sim);
     if (run->schedule.count > 0) sim_schedule_progress(&run->schedule, progress_of(run));
+    if (has_budget(run->settings) && progress_of(run) >= 1) sim_report_trained(&run->report);
     look(run);
     draw_curve(run);
 }

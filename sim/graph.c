@@ -37,22 +37,27 @@ static void lay_out(struct place *places, uint32_t n, double x, double y)
     }
 }
 
-/* Counts the links, and draws them if there is an svg. */
-static uint64_t links(struct text *svg, enum parley_topology topology, const struct place *places,
-                      uint32_t n)
+static uint64_t count_links(enum parley_topology topology, uint32_t n)
 {
     uint64_t count = 0;
-    if (svg) text_add(svg, "<path class=\"edge\" d=\"");
     for (uint32_t a = 0; a < n; a++)
-        for (uint32_t b = a + 1; b < n; b++) {
-            if (!topology_linked(topology, n, a, b)) continue;
-            count++;
-            if (svg)
+        for (uint32_t b = a + 1; b < n; b++)
+            count += topology_linked(topology, n, a, b);
+    return count;
+}
+
+/* The more links, the fainter each, so that a few hundred are no blot. */
+static void draw_links(struct text *svg, enum parley_topology topology, const struct place *places,
+                       uint32_t n, uint64_t count)
+{
+    text_add(svg, "<path class=\"edge\" style=\"opacity:%.2f\" d=\"",
+             fmax(0.06, fmin(0.7, 40.0 / (double)(count + 1))));
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = a + 1; b < n; b++)
+            if (topology_linked(topology, n, a, b))
                 text_add(svg, "M%.1f %.1fL%.1f %.1f", places[a].x, places[a].y, places[b].x,
                          places[b].y);
-        }
-    if (svg) text_add(svg, "\"/>\n");
-    return count;
+    text_add(svg, "\"/>\n");
 }
 
 static void draw_node(struct text *svg, const struct place *place, const char *class, double radius,
@@ -67,7 +72,7 @@ static void draw_node(struct text *svg, const struct place *place, const char *c
                  -radius * 1.4, -radius * 1.4, radius * 1.4);
     if (named)
         text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
-                 x + (place->x - x) * (1 + (double)NAME_DISTANCE / RADIUS),
+                 x + (place->x - x) * (1 + (NAME_DISTANCE + 4.0) / RADIUS),
                  y + (place->y - y) * (1 + (double)NAME_DISTANCE / RADIUS) + 4, place->name);
     text_add(svg, "\n");
 }
@@ -104,8 +109,8 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
     struct place *places = calloc(all, sizeof *places);
     if (!places) return PARLEY_ENOMEM;
     lay_out(places, n, x, y);
-    uint64_t edges = links(NULL, topology, places, n);
-    if (edges <= GRAPH_EDGES_MAX) links(svg, topology, places, n);
+    uint64_t edges = count_links(topology, n);
+    if (edges <= GRAPH_EDGES_MAX) draw_links(svg, topology, places, n, edges);
     draw_title(svg, settings, outcome, edges, x, top + 14);
     double radius = fmax(2, fmin(6, 260.0 / n));
     for (uint32_t i = 0; i < n; i++)

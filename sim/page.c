@@ -12,7 +12,7 @@
 #include "repeat.h"
 #include "tally.h"
 
-enum { PAGE_BYTES_MAX = 1 << 28 };
+enum { PAGE_BYTES_MAX = 1 << 28, COMMAND_COLUMNS = 136 };
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
@@ -122,6 +122,19 @@ static double add_lines(struct text *svg, char *lines, double top)
     return y - top + 16;
 }
 
+/* Breaks a command line before the flags that pass the picture's width. */
+static char *wrap(char *line)
+{
+    char *broken = line, *flag = line;
+    while (flag && (flag = strstr(flag + 1, " --")) != NULL) {
+        size_t length = strcspn(flag + 1, " ");
+        if (flag + length - broken < COMMAND_COLUMNS) continue;
+        *flag = '\n';
+        broken = flag;
+    }
+    return line;
+}
+
 static char *svg_page(const struct plan *plan, const struct sim_outcome *outcomes)
 {
     struct text page, svg;
@@ -136,11 +149,12 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
     y += picture_curves(&svg, plan, outcomes, y);
     y += add_lines(&svg, tally_table(plan, outcomes), y);
     y += picture_topologies(&svg, plan, outcomes, y + 10) + 10;
-    add_taken(&svg, "<desc>", repeat_line(plan->base), "</desc>\n");
     text_add(&svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">", y + 10);
     add_version(&svg, plan);
-    text_add(&svg, "</text></g>\n");
-    add_svg(&page, &svg, y + 44, true);
+    text_add(&svg, "</text>\n");
+    y += 10 + add_lines(&svg, wrap(repeat_line(plan->base)), y + 10);
+    text_add(&svg, "</g>\n");
+    add_svg(&page, &svg, y + 24, true);
     return text_take(&page);
 }
 

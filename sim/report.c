@@ -33,6 +33,11 @@ static void say(struct sim_report *report, struct report_line *line)
     free(text);
 }
 
+void sim_report_trained(struct sim_report *report)
+{
+    if (report->drift_trained < 0) report->drift_trained = parley_sim_drift(report->sim);
+}
+
 /* ---- While it goes --------------------------------------------------------------------------- */
 
 static void agreed_line(struct sim_report *report, uint32_t node)
@@ -65,8 +70,7 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
         line.event = REPORT_PHASE;
         line.as.phase.phase = parley_phase_name(update->phase.phase);
         say(report, &line);
-        if (update->phase.phase > PARLEY_PHASE_TRAIN && report->drift_trained < 0)
-            report->drift_trained = parley_sim_drift(sim);
+        if (update->phase.phase > PARLEY_PHASE_TRAIN) sim_report_trained(report);
         if (update->phase.phase != PARLEY_PHASE_DONE) break;
         report->agreed_us = parley_sim_now(sim);
         agreed_line(report, node);

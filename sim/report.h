@@ -36,8 +36,8 @@ struct sim_report {
     double wall_trained_s;             /* of the last local step */
     double spoken_s;                   /* wall time of the newest line for people */
     uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
-    double drift_trained;              /* when the first node stopped training; negative: not yet */
-    double reached_s;                  /* virtual: the target accuracy was met; negative: not */
+    double drift_trained; /* at the budget's end, or where a node stops before; negative: not yet */
+    double reached_s;     /* virtual: the target accuracy was met; negative: not */
 };
 
 double sim_report_wall(void); /* seconds, from an arbitrary start */
@@ -45,6 +45,8 @@ double sim_report_wall(void); /* seconds, from an arbitrary start */
 /* Hooks itself into the simulation. PARLEY_EFAIL when the JSON file can't be opened (said). */
 PARLEY_CHECK int sim_report_init(struct sim_report *report);
 void sim_report_fault(const char *kind, const char *target, void *report);
+/* The budget is reached: training ends now. */
+void sim_report_trained(struct sim_report *report);
 void sim_report_progress(struct sim_report *report, bool last);
 /* The judgement: 0, PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED, ... */
 int sim_report_end(struct sim_report *report);

@@ -104,7 +104,7 @@ struct report_summary {
     const char *run_hash;
     double node_steps_per_s;
     double trained_s, agreed_s; /* virtual: the last local step; the last live node was DONE */
-    double drift_trained;       /* true relative drift when the first node stopped training */
+    double drift_trained;       /* true relative drift when training ended */
     const char *swept; /* of a sweep: the values of this run, as one JSON object; not parsed back */
 };
 
