@@ -118,11 +118,11 @@ static void choose_unit(struct axis *axis)
 struct axis axis_fit(enum axis_scale scale, enum axis_unit unit, double low, double high)
 {
     struct axis axis = {.scale = scale, .unit = unit, .low = low, .high = high};
-    if (!(low <= high)) { /* no value at all */
+    if (!(low <= high) || (scale == AXIS_LOG && high <= 0)) { /* no value at all */
         axis.low = scale == AXIS_LOG ? 0.1 : 0;
         axis.high = 1;
     }
-    if (scale == AXIS_LOG && axis.low <= 0) axis.low = fmax(axis.high, 1e-300) * 1e-9;
+    if (scale == AXIS_LOG && axis.low <= 0) axis.low = axis.high * 1e-9;
     choose_unit(&axis);
     if (scale == AXIS_LOG)
         fit_log(&axis);

@@ -19,15 +19,16 @@ static bool given(const struct settings *settings, enum option_id id)
     return repeat_counts(id) && settings->values[id].origin > ORIGIN_DEFAULT;
 }
 
-static void add_for_shell(struct text *text, const char *value)
+/* " --name=value", as one word of a shell. */
+static void add_for_shell(struct text *text, const char *name, const char *value)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "._-+,:/@%=";
-    if (value[0] && strspn(value, safe) == strlen(value)) {
-        text_add(text, "%s", value);
+    if (strspn(value, safe) == strlen(value)) {
+        text_add(text, " --%s=%s", name, value);
         return;
     }
-    text_add(text, "'");
+    text_add(text, " '--%s=", name);
     for (; *value; value++)
         text_add(text, *value == '\'' ? "'\\''" : "%c", *value);
     text_add(text, "'");
@@ -41,10 +42,10 @@ char *repeat_line(const struct settings *settings)
     for (int i = 0; i < OPTION_ID_COUNT; i++) {
         enum option_id id = (enum option_id)i;
         if (!given(settings, id)) continue;
-        text_add(&text, " --%s", option_info(id)->name);
-        if (!option_info(id)->metavar) continue;
-        text_add(&text, "=");
-        add_for_shell(&text, settings->values[i].text);
+        if (option_info(id)->metavar)
+            add_for_shell(&text, option_info(id)->name, settings->values[i].text);
+        else if (strcmp(settings->values[i].text, "true") == 0)
+            text_add(&text, " --%s", option_info(id)->name);
     }
     return text_take(&text);
 }
