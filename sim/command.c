@@ -196,20 +196,26 @@ static void end_curve(struct run *run)
         curve_end(&run->outcome->curve, run->sim, time_s, s->test_accuracy, s->test_loss);
 }
 
+uint32_t sim_run_nodes(const struct settings *settings)
+{
+    uint32_t nodes = (uint32_t)settings->nodes;
+    for (size_t i = 0; i < settings->faults.count; i++)
+        if (settings->faults.items[i].kind == FAULT_JOIN &&
+            settings->faults.items[i].target == FAULT_NUMBER)
+            nodes += settings->faults.items[i].number;
+    return nodes;
+}
+
 int sim_run(const struct settings *settings, const struct source *data, unsigned how,
             struct sim_outcome *outcome)
 {
     struct run run = {
         .settings = settings,
-        .nodes = (uint32_t)settings->nodes,
+        .nodes = sim_run_nodes(settings),
         .outcome = outcome,
         .silent = (how & SIM_RUN_SILENT) != 0,
         .draws_curve = (how & SIM_RUN_CURVE) != 0,
     };
-    for (size_t i = 0; i < settings->faults.count; i++)
-        if (settings->faults.items[i].kind == FAULT_JOIN &&
-            settings->faults.items[i].target == FAULT_NUMBER)
-            run.nodes += settings->faults.items[i].number;
     int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
         fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);

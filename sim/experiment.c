@@ -6,13 +6,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "page.h"
 #include "plan.h"
+#include "processes.h"
 #include "repeat.h"
 #include "run.h"
 #include "tally.h"
@@ -28,16 +27,13 @@ struct experiment {
     struct data_set *sets; /* [sets_count]; owned */
     uint32_t sets_count;
     uint32_t *set_of;             /* [plan.count] */
-    struct sim_outcome *outcomes; /* [plan.count] */
-    unsigned how;                 /* enum sim_run_how */
+    struct sim_outcome *outcomes; /* [plan.count], with the fates behind them: shared memory */
+    size_t outcomes_bytes;
+    unsigned how; /* enum sim_run_how */
     FILE *json, *csv;
     struct page_file page;
     double start_s;
-
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t ended;
-    uint32_t next;   /* to be begun */
-    bool *has_ended; /* [plan.count] */
+    int error; /* the first */
 };
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
@@ -96,16 +92,31 @@ static int open_files(struct experiment *e)
     return head ? 0 : PARLEY_ENOMEM;
 }
 
+/* For the outcomes, where the processes of the runs can write them. */
+static int make_room(struct experiment *e)
+{
+    size_t nodes = 0;
+    for (uint32_t i = 0; i < e->plan.count; i++)
+        nodes += sim_run_nodes(&e->plan.runs[i]->settings);
+    e->outcomes_bytes = e->plan.count * sizeof *e->outcomes + nodes;
+    e->outcomes = processes_share(e->outcomes_bytes);
+    if (!e->outcomes) return PARLEY_ENOMEM;
+    uint8_t *fates = (uint8_t *)(e->outcomes + e->plan.count);
+    for (uint32_t i = 0; i < e->plan.count; i++) {
+        e->outcomes[i].fates = fates;
+        fates += sim_run_nodes(&e->plan.runs[i]->settings);
+    }
+    return 0;
+}
+
 static int prepare(struct experiment *e, const struct source_reader *reader)
 {
     char why[SETTINGS_WHY_BYTES] = "";
     int error = plan_init(&e->plan, e->settings, why);
     if (why[0]) fprintf(stderr, "parley: %s\n", why);
     if (error) return error;
-    e->outcomes = calloc(e->plan.count, sizeof *e->outcomes);
-    e->has_ended = calloc(e->plan.count, sizeof *e->has_ended);
-    if (!e->outcomes || !e->has_ended) return PARLEY_ENOMEM;
-    error = open_files(e);
+    error = make_room(e);
+    if (!error) error = open_files(e);
     if (!error) error = load_data(e, reader);
     if (e->plan.count > 1) e->how |= SIM_RUN_SILENT;
     if (e->settings->report) e->how |= SIM_RUN_CURVE;
@@ -164,67 +175,31 @@ static int say(const struct experiment *e, uint32_t i)
 
 /* ---- The runs -------------------------------------------------------------------------------- */
 
-static void make(struct experiment *e, uint32_t i)
+static void make(void *arg, uint32_t i)
 {
+    struct experiment *e = arg;
     const struct source *data = &e->sets[e->set_of[i]].source;
     e->outcomes[i].error = sim_run(&e->plan.runs[i]->settings, data, e->how, &e->outcomes[i]);
 }
 
-static void *work(void *arg)
+static void ended(void *arg, uint32_t i, bool died)
 {
     struct experiment *e = arg;
-    pthread_mutex_lock(&e->lock);
-    while (e->next < e->plan.count) {
-        uint32_t i = e->next++;
-        pthread_mutex_unlock(&e->lock);
-        make(e, i);
-        pthread_mutex_lock(&e->lock);
-        e->has_ended[i] = true;
-        pthread_cond_signal(&e->ended);
-    }
-    pthread_mutex_unlock(&e->lock);
-    return NULL;
+    if (died) e->outcomes[i].error = PARLEY_EFAIL;
+    int said = say(e, i);
+    if (!e->error) e->error = e->outcomes[i].error ? e->outcomes[i].error : said;
 }
 
-/* Says what is to be said in the order of the plan, whatever the order of the ends. */
-static int wait_and_say(struct experiment *e)
-{
-    int error = 0;
-    for (uint32_t i = 0; i < e->plan.count; i++) {
-        pthread_mutex_lock(&e->lock);
-        while (!e->has_ended[i])
-            pthread_cond_wait(&e->ended, &e->lock);
-        pthread_mutex_unlock(&e->lock);
-        int said = say(e, i);
-        if (!error) error = e->outcomes[i].error ? e->outcomes[i].error : said;
-    }
-    return error;
-}
-
+/* Threads that runs do not need for being side by side are theirs to compute with. */
 static int run_all(struct experiment *e)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t threads = e->settings->threads;
-    if (threads == 0) threads = processors > 0 ? (uint64_t)processors : 1;
-    if (threads > e->plan.count) threads = e->plan.count;
-    pthread_t *workers = calloc(threads, sizeof *workers);
-    if (!workers) return PARLEY_ENOMEM;
-    uint64_t begun = 0;
-    while (begun < threads && pthread_create(&workers[begun], NULL, work, e) == 0)
-        begun++;
-    if (begun == 0) work(e); /* slower, and to the same end */
-    int error = wait_and_say(e);
-    for (uint64_t i = 0; i < begun; i++)
-        pthread_join(workers[i], NULL);
-    free(workers);
-    return error;
-}
-
-static int run_one(struct experiment *e)
-{
-    make(e, 0);
-    int said = say(e, 0);
-    return e->outcomes[0].error ? e->outcomes[0].error : said;
+    const struct processes_job job = {make, ended, e};
+    uint64_t given = e->settings->threads;
+    uint32_t threads = given > 0 ? (uint32_t)given : processes_default();
+    for (uint32_t i = 0; e->plan.count > 1 && i < e->plan.count; i++)
+        e->plan.runs[i]->settings.threads = threads > e->plan.count ? threads / e->plan.count : 1;
+    int error = processes_run(&job, e->plan.count, threads);
+    return error ? error : e->error;
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -246,27 +221,20 @@ static void close_all(struct experiment *e)
     if (e->json && e->json != stdout) fclose(e->json);
     if (e->csv && e->csv != stdout) fclose(e->csv);
     page_close(&e->page);
-    for (uint32_t i = 0; e->outcomes && i < e->plan.count; i++)
-        sim_outcome_close(&e->outcomes[i]);
     for (uint32_t i = 0; i < e->sets_count; i++)
         source_close(&e->sets[i].source);
     free(e->sets);
     free(e->set_of);
-    free(e->outcomes);
-    free(e->has_ended);
+    processes_unshare(e->outcomes, e->outcomes_bytes);
     plan_close(&e->plan);
-    pthread_mutex_destroy(&e->lock);
-    pthread_cond_destroy(&e->ended);
 }
 
 int sim_experiment(const struct settings *settings, const struct source_reader *reader)
 {
     struct experiment e = {.settings = settings, .start_s = sim_report_wall()};
-    pthread_mutex_init(&e.lock, NULL);
-    pthread_cond_init(&e.ended, NULL);
     int error = prepare(&e, reader);
     if (!error) {
-        error = e.plan.count > 1 ? run_all(&e) : run_one(&e);
+        error = run_all(&e);
         int concluded = conclude(&e);
         if (!error) error = concluded;
     }

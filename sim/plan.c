@@ -73,7 +73,7 @@ static struct plan_run *choose(const struct plan *plan, uint64_t number, const c
         const struct sweep *sweep = axis(plan, i);
         run->values[i] = sweep->values[number % sweep->count];
         number /= sweep->count;
-        bool none = plan->axes[i] == OPTION_ID_FAULT && strcmp(run->values[i], "none") == 0;
+        bool none = sweep_is_none(plan->axes[i], run->values[i]);
         texts[plan->axes[i]] = none ? "" : run->values[i];
     }
     texts[OPTION_ID_COMPARE] = "";

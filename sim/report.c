@@ -296,7 +296,6 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .drift_trained = report->drift_trained >= 0 ? report->drift_trained : NAN,
         .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
-    outcome->fates = calloc(sim->nodes, sizeof *outcome->fates);
     for (uint32_t i = 0; outcome->fates && i < sim->nodes; i++)
         outcome->fates[i] = parley_sim_live(sim, i)   ? SIM_FATE_LIVE
                             : sim->hosts[i].boots > 0 ? SIM_FATE_DEAD
@@ -347,10 +346,4 @@ int sim_report_end(struct sim_report *report)
     say(report, &line);
     if (!report->silent && report->json != stdout) print_summary(report);
     return error;
-}
-
-void sim_outcome_close(struct sim_outcome *outcome)
-{
-    free(outcome->fates);
-    outcome->fates = NULL;
 }

@@ -19,7 +19,7 @@ struct sim_outcome {
     char digest[DIGEST_TEXT_BYTES], hash[20];
     uint64_t parameters;
     struct curve curve;
-    uint8_t *fates; /* [summary.nodes], enum sim_fate; owned */
+    uint8_t *fates; /* [summary.nodes], enum sim_fate; the caller's, or NULL */
 };
 
 struct sim_report {
@@ -51,6 +51,5 @@ void sim_report_progress(struct sim_report *report, bool last);
 /* The judgement: 0, PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED, ... */
 int sim_report_end(struct sim_report *report);
 void sim_report_close(struct sim_report *report);
-void sim_outcome_close(struct sim_outcome *outcome);
 
 #endif

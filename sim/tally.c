@@ -50,7 +50,8 @@ static struct spread spread_of(const struct plan *plan, const struct sim_outcome
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < plan->count; i++) {
             double value = value_of(&outcomes[i].summary, column);
-            if (plan->runs[i]->group != group || !isfinite(value)) continue;
+            bool ended = outcomes[i].summary.strategy != NULL;
+            if (plan->runs[i]->group != group || !ended || !isfinite(value)) continue;
             if (pass == 0) {
                 sum += value;
                 spread.count++;

@@ -170,17 +170,17 @@ bool option_repeats(enum option_id id)
 bool option_sweeps(enum option_id id)
 {
     switch (options[id].kind) {
-    case OPTION_COUNT:
-    case OPTION_REAL:
-    case OPTION_TIME:
-    case OPTION_DIST:
-    case OPTION_SPEC:
-    case OPTION_CHOICE:
-    case OPTION_FAULTS:
+    case OPTION_FLAG:
+    case OPTION_ADDRESS:
+    case OPTION_SHARD:
+    case OPTION_TEXT:
+    case OPTION_NAME:
+    case OPTION_SEEDS:
+    case OPTION_STRATEGIES:
+        return false;
+    default:
         return options[id].verbs & SIM && options[id].group <= GROUP_FAULTS &&
                id != OPTION_ID_THREADS;
-    default:
-        return false;
     }
 }
 

@@ -26,7 +26,9 @@ static char *gather(const struct settings *settings, enum option_id id, const ch
     bool adds =
         (option_repeats(id) || place->adds) && value->text && value->origin == place->origin;
     const char *before = adds ? value->text : "";
-    const char *between = !adds ? "" : option_info(id)->kind == OPTION_FAULTS ? " " : ",";
+    const char *between = !adds                                                          ? ""
+                          : !option_repeats(id) || option_info(id)->kind == OPTION_SEEDS ? ","
+                                                                                         : " ";
     size_t size = strlen(before) + strlen(between) + strlen(text) + 1;
     char *copy = malloc(size);
     if (copy) snprintf(copy, size, "%s%s%s", before, between, text);
@@ -45,8 +47,7 @@ static int take_value(struct settings *settings, enum option_id id, const char *
     struct sweep sweep = {0};
     int error = may_sweep(settings, id) ? sweep_parse(&sweep, id, text, clause)
                                         : value_parse(id, text, NULL, clause);
-    bool none = sweep.count > 0 && option_info(id)->kind == OPTION_FAULTS &&
-                strcmp(sweep.values[0], "none") == 0;
+    bool none = sweep.count > 0 && sweep_is_none(id, sweep.values[0]);
     if (!error && store && none)
         value_clear(id, settings);
     else if (!error && store)

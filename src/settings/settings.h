@@ -86,7 +86,7 @@ struct settings {
 
     struct units_dist compute, latency;
     struct faults faults;
-    uint64_t threads;    /* 0: as many as there are processors */
+    uint64_t threads;    /* 0: one a core */
     const char *compare; /* for sweep_strategies(); or NULL */
 
     const char *out; /* NULL: no file */

@@ -200,7 +200,12 @@ static int cut_list(struct sweep *sweep, enum option_id id, const char *text, ch
     }
 }
 
-/* Faults: "none or kill:1@50% pause:2@10% or kill:2@50%". */
+bool sweep_is_none(enum option_id id, const char *value)
+{
+    return option_repeats(id) && strcmp(value, "none") == 0;
+}
+
+/* Of what is a list by nature: "none or kill:1@50% pause:2@10% or kill:2@50%". */
 static int cut_alternatives(struct sweep *sweep, const char *text, char *clause)
 {
     for (;;) {
@@ -210,7 +215,7 @@ static int cut_alternatives(struct sweep *sweep, const char *text, char *clause)
         while (length > 0 && text[length - 1] == ' ')
             length--;
         if (length == 0 || strncmp(text, "or ", 3) == 0)
-            return refuse(clause, "has an \"or\" without faults, or none, on both sides");
+            return refuse(clause, "has an \"or\" without something, or none, on both sides");
         int error = add(sweep, text, length, clause);
         if (error || !next) return error;
         text = next + 4;
@@ -222,7 +227,7 @@ static int judge(const struct sweep *sweep, enum option_id id, char *clause)
     char inner[SETTINGS_WHY_BYTES], quoted[TEXT_QUOTED_BYTES];
     for (size_t i = 0; i < sweep->count; i++) {
         const char *value = sweep->values[i];
-        if (option_info(id)->kind == OPTION_FAULTS && strcmp(value, "none") == 0) continue;
+        if (sweep_is_none(id, value)) continue;
         int error = value_parse(id, value, NULL, inner);
         if (!error) continue;
         const char *more = strstr(value, "..") ? "; it has no ranges: list the values" : "";
@@ -237,8 +242,8 @@ int sweep_parse(struct sweep *sweep, enum option_id id, const char *text,
 {
     *sweep = (struct sweep){0};
     if (text[0] == '\0') return refuse(clause, "is empty");
-    int error = option_info(id)->kind == OPTION_FAULTS ? cut_alternatives(sweep, text, clause)
-                                                       : cut_list(sweep, id, text, clause);
+    int error = option_repeats(id) ? cut_alternatives(sweep, text, clause)
+                                   : cut_list(sweep, id, text, clause);
     if (!error) error = judge(sweep, id, clause);
     if (error) sweep_close(sweep);
     return error;

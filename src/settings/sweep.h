@@ -14,6 +14,7 @@
 #ifndef PARLEY_SETTINGS_SWEEP_H
 #define PARLEY_SETTINGS_SWEEP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "parley/error.h"
@@ -36,6 +37,9 @@ PARLEY_CHECK int sweep_parse(struct sweep *sweep, enum option_id id, const char 
  * above. */
 PARLEY_CHECK int sweep_strategies(struct sweep *sweep, const char *text,
                                   char clause[SWEEP_CLAUSE_BYTES]);
+
+/* Whether `value` is the word for an empty list, as in "none or kill:1@50%". */
+bool sweep_is_none(enum option_id id, const char *value);
 
 void sweep_close(struct sweep *sweep);
 
