@@ -183,7 +183,7 @@ char *tally_csv_head(const struct plan *plan)
     text_add(&text, "strategy");
     for (uint32_t i = 0; i < plan->axes_count; i++)
         text_add(&text, ",--%s", option_info(plan->axes[i])->name);
-    text_add(&text, ",ok,nodes,live,agreed,known,test_accuracy,worst_accuracy,test_loss,"
+    text_add(&text, ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,test_loss,"
                     "drift_trained,epochs,steps,samples,exchanges,exchanges_dropped,bytes_sent,"
                     "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
                     "run_hash,digest\n");
@@ -201,7 +201,7 @@ char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
         text_add(&text, ",");
         if (run->values[i]) add_quoted(&text, run->values[i]);
     }
-    text_add(&text, ",%s", s->ok ? "true" : "false");
+    text_add(&text, ",%s,%" PRIu64, s->ok ? "true" : "false", outcome->parameters);
     text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->nodes, s->live, s->agreed,
              s->known);
     add_real(&text, s->test_accuracy);
