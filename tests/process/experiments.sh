@@ -8,13 +8,13 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-"$PARLEY" sim -q -c "$examples/period.yaml" --nodes 3 --model softmax --epochs 0.2 --seed 1..2 --report period.html > period.txt
+"$PARLEY" sim -q -c "$examples/period.yaml" --nodes 3 --model softmax --epochs 0.2 --seed 1 --report period.html > period.txt
 cat period.txt
-[ "$(grep -cE '^gossip +(1|4|16|64) .* 6 of 6$' period.txt)" -eq 4 ]
-[ "$(grep -cE '^single +- .* 2 of 2$' period.txt)" -eq 1 ]
+[ "$(grep -cE '^gossip +(1|4|16|64) .* 3 of 3$' period.txt)" -eq 4 ]
+[ "$(grep -cE '^single +- .* 1 of 1$' period.txt)" -eq 1 ]
 grep -q "mix-every: '1,4,16,64'" <(sed "s/&#39;/'/g" period.html)
 
-"$PARLEY" sim -q -c "$examples/churn.yaml" --nodes 4 --model softmax --epochs 0.5 --seed 1 --report churn.html > churn.txt
+"$PARLEY" sim -q -c "$examples/churn.yaml" --nodes 4 --model softmax --epochs 0.3 --seed 1 --report churn.html > churn.txt
 cat churn.txt
 [ "$(grep -cE '^gossip +none .* 4 of 4$' churn.txt)" -eq 1 ]
 [ "$(grep -cE '^gossip +kill:60%@50% .* 2 of 4$' churn.txt)" -eq 1 ]

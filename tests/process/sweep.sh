@@ -1,6 +1,6 @@
 #!/bin/bash
 # sweep.sh PARLEY: a small comparison: its JSON lines, CSV, table and report say the same, for any
-# number of threads, from flags and from a file; each run is what it is alone; bad ones are refused
+# number of threads, from flags and from the report's file; each run is what it is alone; bad ones are refused
 # before any run.
 set -uo pipefail
 parley=$1
@@ -72,18 +72,6 @@ END
 cmp one.csv again.csv || fail "the report's file makes another experiment"
 grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line"
 well_formed again.svg || fail "the SVG is not well-formed"
-
-# The same as an experiment's file with lists.
-cat > lists.yaml <<'END'
-nodes: 3
-model: softmax
-steps: 30
-compare: [gossip, none]
-mix-every: [1, 8]
-seed: [1, 2]
-END
-"$parley" sim -q -c lists.yaml --csv lists.csv > /dev/null
-cmp one.csv lists.csv || fail "a file with lists makes another experiment"
 
 # A single run speaks as it always did, and has a report, too.
 "$parley" sim --nodes 2 --model softmax --steps 10 --json - --report alone.svg > alone.json
