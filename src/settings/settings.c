@@ -67,6 +67,8 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
     struct settings_value *value = &settings->values[id];
     char clause[SETTINGS_WHY_BYTES] = "";
     char quoted[TEXT_QUOTED_BYTES];
+    bool tried = settings->verb == VERB_SIM && !option_sweeps(id) &&
+                 option_info(id)->kind != OPTION_STRATEGIES && strpbrk(text, ",.") != NULL;
     int error = take_value(settings, id, text, false, clause);
     if (error) goto blame;
     if (value->origin > place->origin) return 0;
@@ -84,8 +86,6 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
     *value = (struct settings_value){copy, place->origin, place->line};
     return 0;
 blame:
-    bool tried = settings->verb == VERB_SIM && !option_sweeps(id) &&
-                 option_info(id)->kind != OPTION_STRATEGIES && strpbrk(text, ",.") != NULL;
     snprintf(why, SETTINGS_WHY_BYTES, "%s: %s %.400s%s", place->label, text_quote(quoted, text),
              clause, tried ? " (it can't be swept)" : "");
     return error;
