@@ -1,15 +1,16 @@
-/* command.c: `parley sim`: settings to simulation, run to its end.
+/* command.c: one run of `parley sim`: settings to simulation, run to its end.
  *
  * Data, model and trainers are the real ones, time and network are not. The run ends when every
  * node has ended; a virtual hour after the last local step without that is no agreement.
  */
-#include "settings/simulate.h"
+#include "run.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "report.h"
+#include "experiment.h"
 #include "schedule.h"
+#include "settings/simulate.h"
 #include "swarm.h"
 #include "training.h"
 
@@ -31,11 +32,12 @@ struct run {
     struct parley_sim *sim;
     struct sim_schedule schedule;
     struct sim_report report;
+    struct sim_outcome *outcome;
+    bool silent, draws_curve;
     uint64_t *starts; /* [nodes] */
     uint32_t nodes;   /* with those that join later */
     uint32_t threads;
     uint64_t steps_seen, evaluated;
-    uint64_t stepped_us; /* virtual time of the newest local step */
 };
 
 static struct sim_time time_of(const struct units_dist *dist)
@@ -66,15 +68,21 @@ static uint32_t threads_of(const struct settings *settings)
     return 1;
 }
 
+/* A budget whose end is known ahead. */
+static bool has_budget(const struct settings *s)
+{
+    return s->epochs > 0 || s->steps > 0 || s->time_us > 0;
+}
+
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
-static int prepare_job(struct run *run, const struct source_reader *reader)
+static int prepare_job(struct run *run, const struct source *data)
 {
     char why[512] = "";
     bool quadratic = sim_quadratic_is(run->settings->model);
     run->data = *run->settings;
     if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
-    int error = job_init(&run->job, &run->data, reader, why, sizeof why);
+    int error = job_init_on(&run->job, &run->data, data, why, sizeof why);
     if (!error && quadratic)
         error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
     else if (!error)
@@ -161,10 +169,15 @@ static int prepare_sim(struct run *run)
         .sim = run->sim,
         .job = &run->job,
         .nodes = (uint32_t)s->nodes,
+        .outcome = run->outcome,
+        .silent = run->silent,
     };
     run->schedule.on_fault = sim_report_fault;
     run->schedule.arg = &run->report;
-    return sim_report_init(&run->report);
+    error = sim_report_init(&run->report);
+    if (error || !run->draws_curve) return error;
+    return curve_init(&run->outcome->curve, run->job.trainer, &run->job.data.test,
+                      run->task.parameters, has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples);
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */
@@ -201,6 +214,14 @@ static void look(struct run *run)
     parley_sim_stop(run->sim, node, PARLEY_STOP_TARGET);
 }
 
+static void draw_curve(struct run *run)
+{
+    double samples = (double)run->sim->steps * run->task.batch;
+    if (run->draws_curve)
+        curve_look(&run->outcome->curve, run->sim,
+                   has_budget(run->settings) ? progress_of(run) : samples);
+}
+
 static bool over(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++) {
@@ -215,9 +236,11 @@ static void stepped(struct run *run)
     double wall = sim_report_wall();
     run->report.wall_trained_s = wall;
     run->steps_seen = run->sim->steps;
-    run->stepped_us = parley_sim_now(run->sim);
+    run->report.trained_us = parley_sim_now(run->sim);
     if (run->schedule.count > 0) sim_schedule_progress(&run->schedule, progress_of(run));
+    if (has_budget(run->settings) && progress_of(run) >= 1) sim_report_trained(&run->report);
     look(run);
+    draw_curve(run);
 }
 
 static void run_to_end(struct run *run)
@@ -229,12 +252,14 @@ static void run_to_end(struct run *run)
         if (sim->begun && run->report.wall_train_s == 0)
             run->report.wall_train_s = sim_report_wall();
         if (sim->steps != run->steps_seen) stepped(run);
+        if (run->draws_curve && sim->steps > 0)
+            curve_settle(&run->outcome->curve, sim, (double)run->report.trained_us / 1e6);
         if (parley_sim_now(sim) >= next_us) {
             sim_report_progress(&run->report, false);
             next_us = parley_sim_now(sim) + PROGRESS_US;
             if (over(run)) break;
         }
-        if (parley_sim_now(sim) > run->stepped_us + spent_us) break;
+        if (parley_sim_now(sim) > run->report.trained_us + spent_us) break;
     }
 }
 
@@ -251,16 +276,36 @@ static void tell_oddities(const struct run *run)
                 left, run->schedule.count);
 }
 
-int sim_command(const struct settings *settings, const struct source_reader *reader)
+static void end_curve(struct run *run)
 {
-    if (settings->swarm) return swarm_command(settings);
-    struct run run = {
-        .settings = settings, .nodes = (uint32_t)settings->nodes, .threads = threads_of(settings)};
+    const struct report_summary *s = &run->outcome->summary;
+    double time_s = isfinite(s->agreed_s) ? s->agreed_s : s->virtual_s;
+    if (run->draws_curve)
+        curve_end(&run->outcome->curve, run->sim, time_s, s->test_accuracy, s->test_loss);
+}
+
+uint32_t sim_run_nodes(const struct settings *settings)
+{
+    uint32_t nodes = (uint32_t)settings->nodes;
     for (size_t i = 0; i < settings->faults.count; i++)
         if (settings->faults.items[i].kind == FAULT_JOIN &&
             settings->faults.items[i].target == FAULT_NUMBER)
-            run.nodes += settings->faults.items[i].number;
-    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, reader) : PARLEY_EUSAGE;
+            nodes += settings->faults.items[i].number;
+    return nodes;
+}
+
+int sim_run(const struct settings *settings, const struct source *data,
+            const struct source_reader *reader, unsigned how, struct sim_outcome *outcome)
+{
+    struct run run = {
+        .settings = settings,
+        .threads = threads_of(settings),
+        .nodes = sim_run_nodes(settings),
+        .outcome = outcome,
+        .silent = (how & SIM_RUN_SILENT) != 0,
+        .draws_curve = (how & SIM_RUN_CURVE) != 0 && !sim_quadratic_is(settings->model),
+    };
+    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
         fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);
     if (!error) error = prepare_trace(&run, reader);
@@ -269,7 +314,10 @@ int sim_command(const struct settings *settings, const struct source_reader *rea
         run_to_end(&run);
         tell_oddities(&run);
         error = sim_report_end(&run.report);
+        end_curve(&run);
     }
+    outcome->error = error;
+    curve_close(&outcome->curve);
     sim_report_close(&run.report);
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
@@ -281,4 +329,9 @@ int sim_command(const struct settings *settings, const struct source_reader *rea
     job_close(&run.job);
     free(run.starts);
     return error;
+}
+
+int sim_command(const struct settings *settings, const struct source_reader *reader)
+{
+    return settings->swarm ? swarm_command(settings) : sim_experiment(settings, reader);
 }

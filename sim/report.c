@@ -53,6 +53,11 @@ static void say(struct sim_report *report, struct report_line *line)
     free(text);
 }
 
+void sim_report_trained(struct sim_report *report)
+{
+    if (report->drift_trained < 0) report->drift_trained = parley_sim_drift(report->sim);
+}
+
 /* ---- While it goes --------------------------------------------------------------------------- */
 
 static void agreed_line(struct sim_report *report, uint32_t node)
@@ -85,7 +90,10 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
         line.event = REPORT_PHASE;
         line.as.phase.phase = parley_phase_name(update->phase.phase);
         say(report, &line);
-        if (update->phase.phase == PARLEY_PHASE_DONE) agreed_line(report, node);
+        if (update->phase.phase > PARLEY_PHASE_TRAIN) sim_report_trained(report);
+        if (update->phase.phase != PARLEY_PHASE_DONE) break;
+        report->agreed_us = parley_sim_now(sim);
+        agreed_line(report, node);
         break;
     case PARLEY_UPDATE_MEMBER:
         line.event = REPORT_MEMBER;
@@ -97,7 +105,7 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
         say(report, &line);
         break;
     case PARLEY_UPDATE_LOG:
-        if ((int)update->log.level <= report->settings->level &&
+        if (!report->silent && (int)update->log.level <= report->settings->level &&
             (update->log.level <= PARLEY_LOG_WARN || report->settings->verbose))
             fprintf(stderr, "%.3f s  %s: %s\n", virtual_s(report), sim->names[node],
                     update->log.text);
@@ -112,7 +120,7 @@ void sim_report_fault(const char *kind, const char *target, void *arg)
     struct sim_report *report = arg;
     struct report_line line = {.event = REPORT_FAULT, .as.fault = {.kind = kind, .target = target}};
     say(report, &line);
-    if (!report->settings->quiet)
+    if (!report->settings->quiet && !report->silent)
         fprintf(stderr, "%.3f s  fault: %s %s\n", virtual_s(report), kind, target);
 }
 
@@ -164,7 +172,7 @@ void sim_report_progress(struct sim_report *report, bool last)
     progress_lines(report);
     double wall = sim_report_wall(), loss = 0;
     uint32_t stepped = 0;
-    if (settings->quiet || settings->progress == WHEN_NEVER ||
+    if (settings->quiet || settings->progress == WHEN_NEVER || report->silent ||
         (wall < report->spoken_s + 1 && !last))
         return;
     report->spoken_s = wall;
@@ -183,7 +191,7 @@ void sim_report_progress(struct sim_report *report, bool last)
 
 int sim_report_init(struct sim_report *report)
 {
-    const char *path = report->settings->json;
+    const char *path = report->silent ? NULL : report->settings->json;
     report->seen_steps = calloc(report->sim->nodes, sizeof *report->seen_steps);
     if (!report->seen_steps) return PARLEY_ENOMEM;
     if (path) report->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
@@ -195,7 +203,7 @@ int sim_report_init(struct sim_report *report)
     report->sim->on_update_arg = report;
     report->wall_start_s = report->spoken_s = sim_report_wall();
     report->resident = resident();
-    report->reached_s = -1;
+    report->reached_s = report->drift_trained = -1;
     const char *core = getenv("OPENBLAS_CORETYPE");
     struct report_line line = {
         .event = REPORT_STARTED,
@@ -277,42 +285,49 @@ static double steps_per_s(const struct sim_report *report)
     return span > 0 ? (double)report->sim->steps / span : NAN;
 }
 
-static void summary_line(struct sim_report *report, const struct verdict *v, const char *digest,
-                         int error)
+static void conclude(struct sim_report *report, const struct verdict *v)
 {
     struct parley_sim *sim = report->sim;
-    char hash[20];
-    snprintf(hash, sizeof hash, "%016" PRIx64, parley_sim_run_hash(sim));
-    struct report_line line = {
-        .event = REPORT_SUMMARY,
-        .as.summary = {.ok = !error,
-                       .nodes = sim->nodes,
-                       .live = v->live,
-                       .agreed = v->agreed,
-                       .known = v->known,
-                       .digest = digest,
-                       .strategy =
-                           report->settings->strategy == STRATEGY_GOSSIP ? "gossip" : "none",
-                       .test_accuracy = v->accuracy,
-                       .worst_accuracy = v->worst,
-                       .test_loss = v->loss,
-                       .drift_before = v->drift_before,
-                       .epochs = epochs(report),
-                       .steps = sim->steps,
-                       .samples = sim->steps * sim->task->batch,
-                       .exchanges = v->exchanges,
-                       .exchanges_dropped = v->dropped,
-                       .bytes_sent = parley_sim_bytes_sent(sim),
-                       .mass_error = parley_sim_mass_error(sim),
-                       .mass_dropped = v->mass_dropped,
-                       .wall_s = sim_report_wall() - report->wall_start_s,
-                       .time_to_target_s = report->reached_s >= 0 ? report->reached_s : NAN,
-                       .sim = true,
-                       .virtual_s = virtual_s(report),
-                       .run_hash = hash,
-                       .node_steps_per_s = steps_per_s(report)},
+    struct sim_outcome *outcome = report->outcome;
+    struct parley_view view;
+    parley_sim_view(sim, v->first, &view);
+    digest_text(view.digest, outcome->digest);
+    snprintf(outcome->hash, sizeof outcome->hash, "%016" PRIx64, parley_sim_run_hash(sim));
+    outcome->parameters = sim->parameters;
+    outcome->summary = (struct report_summary){
+        .ok = !outcome->error,
+        .nodes = sim->nodes,
+        .live = v->live,
+        .agreed = v->agreed,
+        .known = v->known,
+        .digest = v->one_digest ? outcome->digest : NULL,
+        .strategy = option_info(OPTION_ID_STRATEGY)->valid[report->settings->strategy],
+        .test_accuracy = v->accuracy,
+        .worst_accuracy = v->worst,
+        .test_loss = v->loss,
+        .drift_before = v->drift_before,
+        .epochs = epochs(report),
+        .steps = sim->steps,
+        .samples = sim->steps * sim->task->batch,
+        .exchanges = v->exchanges,
+        .exchanges_dropped = v->dropped,
+        .bytes_sent = parley_sim_bytes_sent(sim),
+        .mass_error = parley_sim_mass_error(sim),
+        .mass_dropped = v->mass_dropped,
+        .wall_s = sim_report_wall() - report->wall_start_s,
+        .time_to_target_s = report->reached_s >= 0 ? report->reached_s : NAN,
+        .sim = true,
+        .virtual_s = virtual_s(report),
+        .run_hash = outcome->hash,
+        .node_steps_per_s = steps_per_s(report),
+        .trained_s = (double)report->trained_us / 1e6,
+        .drift_trained = report->drift_trained >= 0 ? report->drift_trained : NAN,
+        .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
-    say(report, &line);
+    for (uint32_t i = 0; outcome->fates && i < sim->nodes; i++)
+        outcome->fates[i] = parley_sim_live(sim, i)   ? SIM_FATE_LIVE
+                            : sim->hosts[i].boots > 0 ? SIM_FATE_DEAD
+                                                      : SIM_FATE_NEVER;
 }
 
 static void print_cost(const struct sim_report *report)
@@ -326,9 +341,35 @@ static void print_cost(const struct sim_report *report)
            human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
 }
 
+static void print_summary(const struct sim_report *report)
+{
+    const struct report_summary *s = &report->outcome->summary;
+    struct summary summary = {
+        .agreed = s->agreed,
+        .nodes = s->nodes,
+        .digest = s->digest,
+        .drift = s->digest ? 0 : parley_sim_drift(report->sim),
+        .accuracy = s->test_accuracy,
+        .loss = s->test_loss,
+        .test_samples = report->job->data.test.count,
+        .epochs = s->epochs,
+        .steps = s->steps,
+        .wall_s = s->virtual_s,
+        .exchanges = s->exchanges,
+        .bytes_sent = s->bytes_sent,
+    };
+    char *text = summary_text(&summary);
+    if (text) fputs(text, stdout);
+    free(text);
+    printf("simulated %.1f s in %.1f s   run hash %s\n", s->virtual_s, s->wall_s, s->run_hash);
+    print_cost(report);
+    fflush(stdout);
+}
+
 int sim_report_end(struct sim_report *report)
 {
     struct parley_sim *sim = report->sim;
+    struct sim_outcome *outcome = report->outcome;
     struct verdict v;
     const char *why;
     sim_check(sim);
@@ -338,34 +379,11 @@ int sim_report_end(struct sim_report *report)
     if (!error) error = v.error;
     if (!error && (v.agreed < v.live || v.agreed == 0 || !v.one_digest))
         error = PARLEY_ENO_AGREEMENT;
-    char digest[DIGEST_TEXT_BYTES];
-    struct parley_view view;
-    parley_sim_view(sim, v.first, &view);
-    digest_text(view.digest, digest);
-    const char *shown = v.one_digest ? digest : NULL;
+    outcome->error = error;
+    conclude(report, &v);
     sim_report_progress(report, true);
-    summary_line(report, &v, shown, error);
-    if (report->json == stdout) return error;
-    struct summary summary = {
-        .agreed = v.agreed,
-        .nodes = sim->nodes,
-        .digest = shown,
-        .drift = v.one_digest ? 0 : parley_sim_drift(sim),
-        .accuracy = v.accuracy,
-        .loss = v.loss,
-        .test_samples = report->job->data.test.count,
-        .epochs = epochs(report),
-        .steps = sim->steps,
-        .wall_s = virtual_s(report),
-        .exchanges = v.exchanges,
-        .bytes_sent = parley_sim_bytes_sent(sim),
-    };
-    char *text = summary_text(&summary);
-    if (text) fputs(text, stdout);
-    free(text);
-    printf("simulated %.1f s in %.1f s   run hash %016" PRIx64 "\n", virtual_s(report),
-           sim_report_wall() - report->wall_start_s, parley_sim_run_hash(sim));
-    print_cost(report);
-    fflush(stdout);
+    struct report_line line = {.event = REPORT_SUMMARY, .as.summary = outcome->summary};
+    say(report, &line);
+    if (!report->silent && report->json != stdout) print_summary(report);
     return error;
 }

@@ -101,6 +101,17 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
     return trainer_new(trainer, &options, &job->data.train, why, why_size);
 }
 
+/* With its data. */
+static int finish(struct job *job, char *why, size_t why_size)
+{
+    int error = job_trainer(job, &job->trainer, why, why_size);
+    if (error) return error;
+    job->model = trainer_model(job->trainer);
+    share_settings(job);
+    job->run = run_id(job);
+    return 0;
+}
+
 int job_init(struct job *job, const struct settings *settings, const struct source_reader *reader,
              char *why, size_t why_size)
 {
@@ -109,18 +120,24 @@ int job_init(struct job *job, const struct settings *settings, const struct sour
     int error = partition_parse(&job->partition, settings->partition, why, why_size);
     if (!error)
         error = source_load(&job->data, reader, settings->data, settings->test, why, why_size);
-    if (!error) error = job_trainer(job, &job->trainer, why, why_size);
-    if (error) return error;
-    job->model = trainer_model(job->trainer);
-    share_settings(job);
-    job->run = run_id(job);
-    return 0;
+    return error ? error : finish(job, why, why_size);
+}
+
+int job_init_on(struct job *job, const struct settings *settings, const struct source *data,
+                char *why, size_t why_size)
+{
+    memset(job, 0, sizeof *job);
+    job->settings = settings;
+    job->data = *data;
+    job->shares_data = true;
+    int error = partition_parse(&job->partition, settings->partition, why, why_size);
+    return error ? error : finish(job, why, why_size);
 }
 
 void job_close(struct job *job)
 {
     trainer_free(job->trainer);
-    source_close(&job->data);
+    if (!job->shares_data) source_close(&job->data);
     memset(job, 0, sizeof *job);
 }
 

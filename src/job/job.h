@@ -17,6 +17,7 @@
 struct job {
     const struct settings *settings; /* borrowed */
     struct source data;
+    bool shares_data; /* it is another's, who outlives the job */
     struct partition_spec partition;
     struct trainer *trainer;
     const struct model *model;                         /* the trainer's */
@@ -29,6 +30,9 @@ struct job {
 /* To be closed after any outcome. PARLEY_EUSAGE, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */
 PARLEY_CHECK int job_init(struct job *job, const struct settings *settings,
                           const struct source_reader *reader, char *why, size_t why_size);
+/* The same on data that is loaded already; borrowed. */
+PARLEY_CHECK int job_init_on(struct job *job, const struct settings *settings,
+                             const struct source *data, char *why, size_t why_size);
 void job_close(struct job *job);
 
 /* One more trainer like the job's own, for another thread: trainer_free() it before the job is

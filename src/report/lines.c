@@ -89,7 +89,11 @@ static const struct field summary[] = {F(summary, BOOL, ok),
                                        END};
 static const struct field summary_sim[] = {F(summary, REAL, virtual_s),
                                            F(summary, STRING, run_hash),
-                                           F(summary, REAL, node_steps_per_s), END};
+                                           F(summary, REAL, node_steps_per_s),
+                                           F(summary, REAL, trained_s),
+                                           F(summary, REAL, agreed_s),
+                                           F(summary, REAL, drift_trained),
+                                           END};
 
 static const struct {
     const char *text;
@@ -187,6 +191,7 @@ char *report_line_text(const struct report_line *line)
     if (line->event == REPORT_SUMMARY && line->as.summary.sim) {
         text_add(&text, ",");
         add_fields(&text, summary_sim, &line->as.summary);
+        if (line->as.summary.swept) text_add(&text, ",\"swept\":%s", line->as.summary.swept);
     }
     text_add(&text, "}\n");
     return text_take(&text);

@@ -99,10 +99,13 @@ struct report_summary {
     double test_accuracy, worst_accuracy, test_loss, drift_before, epochs;
     uint64_t steps, samples, exchanges, exchanges_dropped, bytes_sent;
     double mass_error, mass_dropped, wall_s, time_to_target_s;
-    bool sim; /* has the three below */
+    bool sim; /* has those below */
     double virtual_s;
     const char *run_hash;
     double node_steps_per_s;
+    double trained_s, agreed_s; /* virtual: the last local step; the last live node was DONE */
+    double drift_trained;       /* true relative drift when training ended */
+    const char *swept; /* of a sweep: the values of this run, as one JSON object; not parsed back */
 };
 
 struct report_line {

@@ -77,7 +77,9 @@ static const struct verb_info verbs[] = {
                   {NULL},
                   NULL,
                   "many nodes in virtual time, with faults",
-                  "The same seed gives the same run, to the last bit."},
+                  "The same seed gives the same run, to the last bit. A list (1,4,16) or a range\n"
+                  "(1..5, 0..60+20, 4..64x2) for a setting makes a run of each of its values; for\n"
+                  "faults write --fault \"none or kill:10%@50%\"."},
     [VERB_STATUS] =
         {"status", "[HOST:PORT]", 0, 1, {NULL}, NULL, "a cluster as one node sees it", NULL},
     [VERB_MODEL] = {"model",
@@ -164,6 +166,23 @@ bool option_repeats(enum option_id id)
 {
     return options[id].kind == OPTION_SEEDS || options[id].kind == OPTION_FAULTS ||
            options[id].kind == OPTION_LINKS;
+}
+
+bool option_sweeps(enum option_id id)
+{
+    switch (options[id].kind) {
+    case OPTION_FLAG:
+    case OPTION_ADDRESS:
+    case OPTION_SHARD:
+    case OPTION_TEXT:
+    case OPTION_NAME:
+    case OPTION_SEEDS:
+    case OPTION_STRATEGIES:
+        return false;
+    default:
+        return options[id].verbs & SIM && options[id].group <= GROUP_FAULTS &&
+               id != OPTION_ID_THREADS;
+    }
 }
 
 const char *option_variable(enum option_id id, char out[64])

@@ -39,22 +39,23 @@ struct verb_info {
 const struct verb_info *verb_info(enum verb verb);
 
 enum option_kind {
-    OPTION_FLAG,    /* bool */
-    OPTION_COUNT,   /* uint64_t in [min, max] */
-    OPTION_REAL,    /* double in [min, max] */
-    OPTION_TIME,    /* uint64_t, microseconds */
-    OPTION_DIST,    /* struct units_dist */
-    OPTION_RATE,    /* uint64_t, bytes a second; 0: unset */
-    OPTION_ADDRESS, /* struct units_address */
-    OPTION_SHARD,   /* struct settings_shard */
-    OPTION_RANGE,   /* struct settings_range */
-    OPTION_TEXT,    /* const char *: clean UTF-8 */
-    OPTION_NAME,    /* const char *: 1 to 63 letters, digits, ., -, _ */
-    OPTION_SPEC,    /* const char *: one of valid; those that end in ':' want more after it */
-    OPTION_CHOICE,  /* int: the place in valid */
-    OPTION_SEEDS,   /* struct seeds; repeatable, or commas */
-    OPTION_FAULTS,  /* struct faults; repeatable, or blanks */
-    OPTION_LINKS    /* struct links; likewise */
+    OPTION_FLAG,      /* bool */
+    OPTION_COUNT,     /* uint64_t in [min, max] */
+    OPTION_REAL,      /* double in [min, max] */
+    OPTION_TIME,      /* uint64_t, microseconds */
+    OPTION_DIST,      /* struct units_dist */
+    OPTION_RATE,      /* uint64_t, bytes a second; 0: unset */
+    OPTION_ADDRESS,   /* struct units_address */
+    OPTION_SHARD,     /* struct settings_shard */
+    OPTION_RANGE,     /* struct settings_range */
+    OPTION_TEXT,      /* const char *: clean UTF-8 */
+    OPTION_NAME,      /* const char *: 1 to 63 letters, digits, ., -, _ */
+    OPTION_SPEC,      /* const char *: one of valid; those that end in ':' want more after it */
+    OPTION_CHOICE,    /* int: the place in valid */
+    OPTION_SEEDS,     /* struct seeds; repeatable, or commas */
+    OPTION_FAULTS,    /* struct faults; repeatable, or blanks */
+    OPTION_LINKS,     /* struct links; likewise */
+    OPTION_STRATEGIES /* const char *: names of strategies, or all, or single; commas */
 };
 
 enum option_group {
@@ -105,6 +106,10 @@ enum option_id option_find(const char *name, enum verb verb);
 bool option_is_setting(enum option_id id);
 
 bool option_repeats(enum option_id id);
+
+/* True if `parley sim` takes a list or a range for it, and makes a run of each value: what is told
+ * to a run can be swept, what is told to the program can't. */
+bool option_sweeps(enum option_id id);
 
 /* "PARLEY_MIX_EVERY" for mix-every. Returns out. */
 const char *option_variable(enum option_id id, char out[64]);

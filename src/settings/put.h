@@ -9,6 +9,7 @@
 struct put_place {
     enum settings_origin origin;
     unsigned line;
+    bool adds; /* a list goes on: the value joins the one before it */
     char label[512];
 };
 

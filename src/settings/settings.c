@@ -19,16 +19,46 @@ void settings_init(struct settings *settings)
 }
 
 /* The text to be stored: `text` itself, or added to what the same source gave before. */
-static char *gather(const struct settings_value *value, enum option_id id, const char *text,
-                    enum settings_origin origin)
+static char *gather(const struct settings *settings, enum option_id id, const char *text,
+                    const struct put_place *place)
 {
-    bool adds = option_repeats(id) && value->text && value->origin == origin;
+    const struct settings_value *value = &settings->values[id];
+    bool adds =
+        (option_repeats(id) || place->adds) && value->text && value->origin == place->origin;
     const char *before = adds ? value->text : "";
-    const char *between = !adds ? "" : option_info(id)->kind == OPTION_SEEDS ? "," : " ";
+    const char *between = !adds                                                          ? ""
+                          : !option_repeats(id) || option_info(id)->kind == OPTION_SEEDS ? ","
+                                                                                         : " ";
     size_t size = strlen(before) + strlen(between) + strlen(text) + 1;
     char *copy = malloc(size);
     if (copy) snprintf(copy, size, "%s%s%s", before, between, text);
     return copy;
+}
+
+static bool may_sweep(const struct settings *settings, enum option_id id)
+{
+    return settings->verb == VERB_SIM && option_sweeps(id);
+}
+
+/* Judges `text` and, with `store`, puts it into its field: a sweep's first value. */
+static int take_value(struct settings *settings, enum option_id id, const char *text, bool store,
+                      char *clause)
+{
+    struct sweep sweep = {0};
+    int error = may_sweep(settings, id) ? sweep_parse(&sweep, id, text, clause)
+                                        : value_parse(id, text, NULL, clause);
+    bool none = sweep.count > 0 && sweep_is_none(id, sweep.values[0]);
+    if (!error && store && none)
+        value_clear(id, settings);
+    else if (!error && store)
+        error = value_parse(id, sweep.count > 0 ? sweep.values[0] : text, settings, clause);
+    if (error || !store) {
+        sweep_close(&sweep);
+        return error;
+    }
+    sweep_close(&settings->sweeps[id]); /* nothing borrows of the former one any more */
+    settings->sweeps[id] = sweep;
+    return 0;
 }
 
 int put_value(struct settings *settings, enum option_id id, const char *text,
@@ -37,15 +67,17 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
     struct settings_value *value = &settings->values[id];
     char clause[SETTINGS_WHY_BYTES] = "";
     char quoted[TEXT_QUOTED_BYTES];
-    int error = value_parse(id, text, NULL, clause);
+    bool tried = settings->verb == VERB_SIM && !option_sweeps(id) &&
+                 option_info(id)->kind != OPTION_STRATEGIES && strpbrk(text, ",.") != NULL;
+    int error = take_value(settings, id, text, false, clause);
     if (error) goto blame;
     if (value->origin > place->origin) return 0;
-    char *copy = gather(value, id, text, place->origin);
+    char *copy = gather(settings, id, text, place);
     if (!copy) {
         snprintf(why, SETTINGS_WHY_BYTES, "%s", parley_error_text(PARLEY_ENOMEM));
         return PARLEY_ENOMEM;
     }
-    error = value_parse(id, copy, settings, clause);
+    error = take_value(settings, id, copy, true, clause);
     if (error) {
         free(copy);
         goto blame;
@@ -54,8 +86,8 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
     *value = (struct settings_value){copy, place->origin, place->line};
     return 0;
 blame:
-    snprintf(why, SETTINGS_WHY_BYTES, "%s: %s %.*s", place->label, text_quote(quoted, text), 300,
-             clause);
+    snprintf(why, SETTINGS_WHY_BYTES, "%s: %s %.400s%s", place->label, text_quote(quoted, text),
+             clause, tried ? " (it can't be swept)" : "");
     return error;
 }
 
@@ -141,10 +173,13 @@ static int visit(void *context, const char *key, const char *value, unsigned ite
     if (id == OPTION_ID_COUNT || !option_is_setting(id)) return unknown_key(walk, key, line);
     struct put_place place = {.origin = ORIGIN_FILE, .line = line};
     snprintf(place.label, sizeof place.label, "%.300s:%u: %s", walk->name, line, key);
-    if (item > 0 && !option_repeats(id)) {
-        snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: takes one value, not a list", place.label);
+    bool lists = option_repeats(id) || id == OPTION_ID_COMPARE || may_sweep(walk->settings, id);
+    if (item > 0 && !lists) {
+        snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: takes one value, not a list%s", place.label,
+                 option_sweeps(id) ? " (lists are for parley sim)" : "");
         return PARLEY_EUSAGE;
     }
+    place.adds = item > 1;
     if (walk->seen[id] && item < 2) {
         snprintf(walk->why, SETTINGS_WHY_BYTES, "%s: is there twice", place.label);
         return PARLEY_EUSAGE;
@@ -280,9 +315,32 @@ int settings_forward(const struct settings *settings, enum verb child, char ***a
     return 0;
 }
 
+int settings_copy(struct settings *copy, const struct settings *base,
+                  const char *const texts[OPTION_ID_COUNT], char why[SETTINGS_WHY_BYTES])
+{
+    settings_init(copy);
+    copy->verb = base->verb;
+    copy->topic = base->topic;
+    copy->file_name = base->file_name;
+    copy->no_color = base->no_color;
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        const struct settings_value *value = &base->values[i];
+        const char *text = value->origin > ORIGIN_DEFAULT ? value->text : "";
+        struct put_place place = {.origin = value->origin, .line = value->line};
+        if (texts[i]) text = texts[i];
+        if (place.origin <= ORIGIN_DEFAULT) place.origin = ORIGIN_FLAG;
+        snprintf(place.label, sizeof place.label, "--%s", option_info((enum option_id)i)->name);
+        if (!text[0]) continue;
+        int error = put_value(copy, (enum option_id)i, text, &place, why);
+        if (error) return error;
+    }
+    return settings_finish(copy, why);
+}
+
 void settings_close(struct settings *settings)
 {
     for (int id = 0; id < OPTION_ID_COUNT; id++) {
+        sweep_close(&settings->sweeps[id]);
         value_close((enum option_id)id, settings);
         free(settings->values[id].text);
     }

@@ -25,6 +25,7 @@
 #include "settings/link.h"
 #include "settings/options.h"
 #include "settings/seeds.h"
+#include "settings/sweep.h"
 #include "settings/units.h"
 
 enum { SETTINGS_WHY_BYTES = 1024, SETTINGS_VALUE_BYTES_MAX = 4096, SETTINGS_OPERANDS_MAX = 2 };
@@ -99,15 +100,17 @@ struct settings {
     struct settings_range seeds;
     const char *tally; /* or NULL */
     struct faults faults;
+    const char *compare; /* for sweep_strategies(); or NULL */
 
     const char *out; /* NULL: no file */
     uint64_t leave_timeout_us;
 
-    const char *json;    /* file, "-" or NULL */
-    bool json_stdout;    /* of status and model */
-    bool watch, dot;     /* of status; of topology */
-    int progress, color; /* enum settings_when; NO_COLOR is heeded */
-    int level;           /* enum settings_level, -q and -v heeded */
+    const char *json;         /* file, "-" or NULL */
+    const char *csv, *report; /* of sim; or NULL */
+    bool json_stdout;         /* of status and model */
+    bool watch, dot;          /* of status; of topology */
+    int progress, color;      /* enum settings_when; NO_COLOR is heeded */
+    int level;                /* enum settings_level, -q and -v heeded */
     bool quiet, verbose;
 
     const char *config; /* the file to be read, or NULL */
@@ -117,6 +120,8 @@ struct settings {
     const char *file_name; /* for origins; borrowed from settings_file's caller */
     char note[256];        /* a warning for the user, or "" */
     struct settings_value values[OPTION_ID_COUNT];
+    /* Of sim: count over 1 where a list or a range was given; the field holds the first value. */
+    struct sweep sweeps[OPTION_ID_COUNT];
 };
 
 void settings_init(struct settings *settings);
@@ -147,6 +152,13 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
  * PARLEY_ENOMEM. */
 PARLEY_CHECK int settings_forward(const struct settings *settings, enum verb child,
                                   char ***arguments, size_t *count);
+
+/* The settings of one run of a sweep: those of `base`, finished, with the values of texts[id] where
+ * that is not NULL; "" leaves the default. `texts` may go, `base` must outlive the copy. To be
+ * closed after any outcome. Errors as above: values that do not go together are named. */
+PARLEY_CHECK int settings_copy(struct settings *copy, const struct settings *base,
+                               const char *const texts[OPTION_ID_COUNT],
+                               char why[SETTINGS_WHY_BYTES]);
 
 void settings_close(struct settings *settings);
 

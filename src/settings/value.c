@@ -44,6 +44,7 @@ static size_t size_of(enum option_kind kind)
         [OPTION_SEEDS] = sizeof(struct seeds),
         [OPTION_FAULTS] = sizeof(struct faults),
         [OPTION_LINKS] = sizeof(struct links),
+        [OPTION_STRATEGIES] = sizeof(const char *),
     };
     return sizes[kind];
 }
@@ -146,6 +147,14 @@ static int parse_name(const char *text, char *clause)
     return refuse(clause, "is not a name (1 to 63 letters, digits, '.', '_', '-')");
 }
 
+static int parse_strategies(const char *text, char *clause)
+{
+    struct sweep sweep;
+    int error = sweep_strategies(&sweep, text, clause);
+    if (!error) sweep_close(&sweep);
+    return error;
+}
+
 static int parse(const struct option_info *option, const char *text, union value *value,
                  char clause[SETTINGS_WHY_BYTES])
 {
@@ -187,6 +196,9 @@ static int parse(const struct option_info *option, const char *text, union value
         return faults_add_list(&value->faults, text, clause);
     case OPTION_LINKS:
         return links_add_list(&value->links, text, clause);
+    case OPTION_STRATEGIES:
+        value->text = text;
+        return parse_strategies(text, clause);
     }
     return PARLEY_EUSAGE;
 }
@@ -222,4 +234,10 @@ void value_close(enum option_id id, struct settings *settings)
     if (option_info(id)->kind == OPTION_SEEDS) seeds_close((struct seeds *)field);
     if (option_info(id)->kind == OPTION_FAULTS) faults_close((struct faults *)field);
     if (option_info(id)->kind == OPTION_LINKS) links_close((struct links *)field);
+}
+
+void value_clear(enum option_id id, struct settings *settings)
+{
+    value_close(id, settings);
+    memset((char *)settings + option_info(id)->offset, 0, size_of(option_info(id)->kind));
 }

@@ -13,6 +13,9 @@
 PARLEY_CHECK int value_parse(enum option_id id, const char *text, struct settings *settings,
                              char clause[SETTINGS_WHY_BYTES]);
 
+/* Frees what the field owns and leaves it empty. */
+void value_clear(enum option_id id, struct settings *settings);
+
 /* Frees what a field owns. */
 void value_close(enum option_id id, struct settings *settings);
 

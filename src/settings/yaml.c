@@ -79,6 +79,8 @@ static int on_event(struct walk *walk, const yaml_event_t *event)
         walk->item = 0;
         return 0;
     case YAML_SEQUENCE_END_EVENT:
+        if (walk->item == 0)
+            return refuse(walk, event, "an empty list sets nothing: leave the line out");
         walk->place = AT_KEY;
         return 0;
     default:

@@ -63,13 +63,13 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
                        "\"message\":\"caf\xc3\xa9 \xef\xbf\xbd\",\"hint\":null}\n");
 }
 
-Test(lines, the_summary_has_three_fields_more_in_sim)
+Test(lines, the_summary_has_more_fields_in_sim)
 {
     /* The last line of run and of sim. */
     struct report_line line = {.event = REPORT_SUMMARY, .t = 12.5};
     line.as.summary = (struct report_summary){
-        true,  4,    4, 4,  4,     NULL, "gossip", 0.97, 0.96,  0.1, 1e-5, 4, 1000,
-        32000, 1872, 1, 99, 1e-17, 0,    12.5,     NAN,  false, 0,   NULL, 0};
+        true, 4,  4,     4, 4,    NULL, "gossip", 0.97, 0.96, 0.1, 1e-5, 4, 1000, 32000, 1872,
+        1,    99, 1e-17, 0, 12.5, NAN,  false,    0,    NULL, 0,   0,    0, 0,    NULL};
     static const char common[] =
         "{\"event\":\"summary\",\"t\":12.5,\"ok\":true,\"nodes\":4,\"live\":4,\"agreed\":4,"
         "\"known\":4,\"digest\":null,\"strategy\":\"gossip\",\"test_accuracy\":0.97,"
@@ -84,8 +84,17 @@ Test(lines, the_summary_has_three_fields_more_in_sim)
     line.as.summary.virtual_s = 60;
     line.as.summary.run_hash = "00ff";
     line.as.summary.node_steps_per_s = 1e5;
+    line.as.summary.trained_s = 50;
+    line.as.summary.agreed_s = 59.5;
+    line.as.summary.drift_trained = 0.25;
     snprintf(expected, sizeof expected,
-             "%s,\"virtual_s\":60,\"run_hash\":\"00ff\",\"node_steps_per_s\":100000}\n", common);
+             "%s,\"virtual_s\":60,\"run_hash\":\"00ff\",\"node_steps_per_s\":100000,"
+             "\"trained_s\":50,\"agreed_s\":59.5,\"drift_trained\":0.25}\n",
+             common);
+    expect_line(&line, expected);
+    size_t length = strlen(expected);
+    line.as.summary.swept = "{\"nodes\":4}";
+    snprintf(expected + length - 2, sizeof expected - length, ",\"swept\":{\"nodes\":4}}\n");
     expect_line(&line, expected);
 }
 

@@ -195,7 +195,9 @@ Test(settings, a_settings_file_is_flat_and_strict)
            "x.yaml:2: \"strateg\" is not a setting; did you mean \"strategy\"?");
     expect("run", "lr: 1\nlr: 2\n", "x.yaml:2: lr: is there twice");
     expect("run", "join: [a:1]\njoin: [b:1]\n", "x.yaml:2: join: is there twice");
-    expect("run", "lr: [1]\n", "x.yaml:1: lr: takes one value, not a list");
+    expect("run", "lr: [1]\n",
+           "x.yaml:1: lr: takes one value, not a list (lists are for parley sim)");
+    expect("run", "join: []\n", "x.yaml:1: an empty list sets nothing: leave the line out");
     expect("run", "lr: &a 1\n", "x.yaml:1: anchors are not allowed");
     expect("run", "lr: *a\n", "x.yaml:1: aliases are not allowed");
     expect("run", "lr: !!int 3\n", "x.yaml:1: tags are not allowed");

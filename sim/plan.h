@@ -1,0 +1,49 @@
+/* plan.h: which runs an experiment is made of: every combination of the swept settings, for each
+ * strategy that is compared.
+ *
+ * Strategies come first, then the settings in the order of the table, the seed last: runs that
+ * differ in their seed alone stand together and are a group, of which tables show mean and spread.
+ * With --compare, runs of a single node come last, with the same budget of samples; what says
+ * nothing to one node (the network, mixing, faults) is left out of their settings, and those that
+ * are then alike are one run.
+ */
+#ifndef PARLEY_SIM_PLAN_H
+#define PARLEY_SIM_PLAN_H
+
+#include <stdbool.h>
+
+#include "settings/settings.h"
+
+enum { PLAN_RUNS_MAX = 10000 };
+
+struct plan_run {
+    struct settings settings; /* of this run alone; owned */
+    const char *strategy;     /* its name, or "single" */
+    const char
+        *values[OPTION_ID_COUNT]; /* [axes_count]; NULL: says nothing to this run; borrowed */
+    uint32_t group;
+};
+
+struct plan {
+    const struct settings *base; /* borrowed */
+    bool compares;
+    struct sweep strategies;
+    enum option_id axes[OPTION_ID_COUNT]; /* [axes_count]: settings with more than one value */
+    uint32_t axes_count;
+    bool seeds; /* the last axis is the seed */
+    struct plan_run **runs;
+    uint32_t count, groups;
+};
+
+/* To be closed after any outcome. PARLEY_EUSAGE with a line in why, PARLEY_ENOMEM. */
+PARLEY_CHECK int plan_init(struct plan *plan, const struct settings *base,
+                           char why[SETTINGS_WHY_BYTES]);
+void plan_close(struct plan *plan);
+
+/* "gossip, mix-every 4, seed 1". Freed by the caller; NULL: no memory. */
+char *plan_label(const struct plan *plan, const struct plan_run *run, bool with_seed);
+
+/* {"mix-every":4,"seed":1}; NULL where nothing is swept, or there is no memory (*error). */
+char *plan_json(const struct plan *plan, const struct plan_run *run, int *error);
+
+#endif

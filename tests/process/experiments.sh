@@ -1,0 +1,29 @@
+#!/bin/bash
+# experiments.sh PARLEY: the examples of the simulator, made small: each ends well and says what its
+# comments say it does.
+set -euo pipefail
+export PARLEY=$1
+examples=$(cd "$(dirname "$0")/../../examples" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+"$PARLEY" sim -q -c "$examples/period.yaml" --nodes 3 --model softmax --epochs 0.2 --seed 1 --report period.html > period.txt
+cat period.txt
+[ "$(grep -cE '^gossip +(1|4|16|64) .* 3 of 3$' period.txt)" -eq 4 ]
+[ "$(grep -cE '^single +- .* 1 of 1$' period.txt)" -eq 1 ]
+grep -q "mix-every: '1,4,16,64'" <(sed "s/&#39;/'/g" period.html)
+
+"$PARLEY" sim -q -c "$examples/churn.yaml" --nodes 4 --model softmax --epochs 0.3 --seed 1 --report churn.html > churn.txt
+cat churn.txt
+[ "$(grep -cE '^gossip +none .* 4 of 4$' churn.txt)" -eq 1 ]
+[ "$(grep -cE '^gossip +kill:60%@50% .* 2 of 4$' churn.txt)" -eq 1 ]
+[ "$(grep -c '^gossip' churn.txt)" -eq 6 ]
+grep -q '; 2 dead at the end' churn.html
+
+"$examples/slow_network.sh" --nodes 3 --model softmax --epochs 0.2 > slow.txt
+cat slow.txt
+[ "$(grep -cE '^(gossip|none|single) .* s$' slow.txt)" -eq 3 ]
+# 2 (3-1)/3 x 16.04 kB a step: the bound is what its formula says.
+read -r kilobytes steps < <(sed -nE 's/^all-reduce \(bound\) +- +- +([0-9]+) .*/\1/p; s/.* x ([0-9]+) steps;$/\1/p' slow.txt | xargs)
+[ "$kilobytes" -ge $((4 * 16 * steps / 3 - 1)) ] && [ "$kilobytes" -le $((4 * 17 * steps / 3 + 1)) ]

@@ -1,0 +1,104 @@
+#!/bin/bash
+# sweep.sh PARLEY: a small comparison: its JSON lines, CSV, table and report say the same, for any
+# number of threads, from flags and from the report's file; each run is what it is alone; bad ones are refused
+# before any run.
+set -uo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+well_formed() {
+    if command -v xmllint >/dev/null; then
+        xmllint --noout "$1"
+    else
+        python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$1"
+    fi
+}
+
+settings=(--nodes 3 --model softmax --steps 30 --compare gossip,none --mix-every 1,8 --seed 1..2)
+"$parley" sim -q "${settings[@]}" --threads 1 --json one.json --csv one.csv --report one.html > one.txt ||
+    fail "a comparison ends with status $?"
+"$parley" sim -q "${settings[@]}" --threads 3 --json many.json --csv many.csv --report many.html > many.txt ||
+    fail "a comparison with threads ends with status $?"
+for kind in csv html txt; do
+    cmp one.$kind many.$kind || fail "$kind differs with the number of threads"
+done
+[ "$(wc -l < one.csv)" -eq 11 ] || fail "10 runs are not 11 lines of CSV"
+[ "$(grep -c '^gossip  *[18] \|^none  *[18] \|^single  *- ' one.txt)" -eq 5 ] || fail "the table: $(cat one.txt)"
+grep -q '^mean over 2 seeds' one.txt || fail "the table does not tell of seeds"
+
+python3 - <<'END' || fail "JSON lines and CSV do not tell the same"
+import csv, json
+lines = [[json.loads(line) for line in open(name)] for name in ("one.json", "many.json")]
+for runs in lines:
+    for run in runs:
+        assert run.pop("event") == "summary" and run.pop("ok")
+        del run["wall_s"], run["node_steps_per_s"]
+assert lines[0] == lines[1]
+rows = list(csv.DictReader(open("one.csv")))
+assert len(rows) == len(lines[0]) == 10
+for row, run in zip(rows, lines[0]):
+    assert row["run_hash"] == run["run_hash"] and row["strategy"] == run["strategy"]
+    assert row["--seed"] == str(run["swept"]["seed"])
+    assert abs(float(row["test_accuracy"]) - run["test_accuracy"]) < 1e-8
+    assert run["agreed_s"] >= run["trained_s"] > 0
+assert len({row["run_hash"] for row in rows if row["strategy"] != "none"}) == 6
+assert rows[-1]["strategy"] == "single" and rows[-1]["--mix-every"] == "" and rows[-1]["steps"] == "90"
+END
+
+# A run of the sweep is the run alone.
+alone=$("$parley" sim -q --nodes 3 --model softmax --steps 30 --mix-every 8 --seed 2 | sed -n 's/.*run hash //p')
+grep -q "^gossip,8,2,.*,$alone," one.csv || fail "the run alone has another hash: $alone"
+
+# The report is one whole file, and repeats the experiment.
+well_formed one.html || fail "the HTML is not well-formed"
+[ -z "$(ls ./*.partial 2>/dev/null)" ] || fail "a partial report is left"
+[ "$(grep -c 'class="line c' one.html)" -ge 40 ] || fail "lines are missing in the report"
+! grep -qE '(src|href)=|@import|url\(' one.html || fail "the report asks for other files"
+python3 - <<'END'
+import html, re
+blocks = re.findall(r"<pre>(.*?)</pre>", open("one.html").read(), re.S)
+open("line.sh", "w").write(html.unescape(blocks[0]))
+open("again.yaml", "w").write(html.unescape(blocks[1]))
+END
+"$parley" sim -q -c again.yaml --csv again.csv --report again.svg > /dev/null
+cmp one.csv again.csv || fail "the report's file makes another experiment"
+grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line"
+well_formed again.svg || fail "the SVG is not well-formed"
+
+# A single run speaks as it always did, and has a report, too.
+"$parley" sim --nodes 2 --model softmax --steps 10 --json - --report alone.svg > alone.json
+[ "$(tail -n 1 alone.json | grep -c '"event":"summary"')" -eq 1 ] || fail "a single run has no summary"
+grep -q '"event":"agreed"' alone.json || fail "a single run does not tell what happens"
+well_formed alone.svg || fail "the report of a single run is not well-formed"
+
+# refuse STATUS TEXT ARGUMENT...: nothing is run.
+refuse() {
+    local status=$1 text=$2
+    shift 2
+    "$parley" sim "$@" > out 2>&1
+    local got=$?
+    [ $got -eq "$status" ] && grep -qF -- "$text" out && ! grep -q 'run 1 of\|simulated' out ||
+        fail "parley sim $*: status $got, not $status, or no \"$text\" in: $(cat out)"
+}
+refuse 1 '--report: nodir/x.html: No such file' --nodes 2,3 --report nodir/x.html
+refuse 1 '--csv: nodir/x.csv: No such file' --nodes 2,3 --csv nodir/x.csv
+refuse 2 'neither in .html nor in .svg' --report x.pdf
+refuse 2 'is an empty range' --nodes 5..2
+refuse 2 'did you mean "gossip"' --compare gosip
+refuse 2 "it can't be swept" --threads 1..2
+refuse 2 'an empty name' --compare gossip,
+refuse 2 'has an empty value' --seed ,
+refuse 2 'exclude each other' --strategy none --compare gossip
+refuse 2 'is not a node' --nodes 4,2 --fault kill:n3@50%
+echo 'seed: []' > none.yaml
+refuse 2 'an empty list' -c none.yaml
+refuse 7 'nodir/train-images' --nodes 2,3 --data idx:nodir
+exit $((failures > 0))

@@ -1,0 +1,136 @@
+/* chart.c: the scales of the report's charts, and what their SVG holds. */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../sim/chart.h"
+
+#define NEAR(a, b) (fabs((a) - (b)) < 1e-9)
+
+/* The labels joined by blanks. */
+static void expect_labels(const struct axis *axis, const char *expected)
+{
+    char joined[400] = "", label[AXIS_LABEL_BYTES];
+    for (uint32_t i = 0; i < axis->count; i++) {
+        if (i) strcat(joined, " ");
+        strcat(joined, axis_label(axis, axis->ticks[i], label));
+    }
+    cr_assert_str_eq(joined, expected);
+}
+
+static double middle(const struct axis *axis, double low, double high)
+{
+    return axis_place(axis, low) + axis_place(axis, high);
+}
+
+Test(chart, a_linear_axis_begins_and_ends_at_round_ticks)
+{
+    /* Steps of 1, 2 or 5 times a power of ten; every value lies between the ends. */
+    struct axis axis = axis_fit(AXIS_LINEAR, AXIS_PLAIN, 0.13, 0.97);
+    cr_assert(NEAR(axis.low, 0) && NEAR(axis.high, 1));
+    expect_labels(&axis, "0 0.2 0.4 0.6 0.8 1");
+    cr_assert(NEAR(axis_place(&axis, 0.25), 0.25));
+    axis = axis_fit(AXIS_LINEAR, AXIS_PLAIN, 3, 3);
+    cr_assert(axis.low < 3 && axis.high > 3, "one value gets room around it");
+    axis = axis_fit(AXIS_LINEAR, AXIS_PLAIN, INFINITY, -INFINITY);
+    cr_assert(axis.low < axis.high, "no value at all is an axis still");
+    srand(1);
+    for (int i = 0; i < 1000; i++) {
+        double scale = pow(10, rand() % 13 - 6), a = scale * rand() / RAND_MAX;
+        double b = a + scale * (rand() + 1.0) / RAND_MAX;
+        axis = axis_fit(AXIS_LINEAR, (enum axis_unit)(i % 3), a, b);
+        cr_assert(axis.count >= 3 && axis.count <= AXIS_TICKS_MAX, "%g %g: %u", a, b, axis.count);
+        cr_assert(axis.low <= a + 1e-9 * scale && axis.high >= b - 1e-9 * scale, "%g %g", a, b);
+        cr_assert(NEAR(middle(&axis, axis.low, axis.high), 1));
+    }
+}
+
+Test(chart, times_and_bytes_are_labelled_in_a_unit_of_their_size)
+{
+    struct axis axis = axis_fit(AXIS_LINEAR, AXIS_SECONDS, 0, 0.1);
+    cr_assert_str_eq(axis.unit_text, "ms");
+    expect_labels(&axis, "0 20 40 60 80 100");
+    axis = axis_fit(AXIS_LINEAR, AXIS_SECONDS, 0, 600);
+    cr_assert_str_eq(axis.unit_text, "min");
+    expect_labels(&axis, "0 2 4 6 8 10");
+    axis = axis_fit(AXIS_LINEAR, AXIS_BYTES, 0, 1.1e9);
+    cr_assert_str_eq(axis.unit_text, "GB");
+    axis = axis_fit(AXIS_LOG, AXIS_BYTES, 2e3, 3e9);
+    expect_labels(&axis, "10 kB 100 kB 1 MB 10 MB 100 MB 1 GB");
+    axis = axis_fit(AXIS_LOG, AXIS_SECONDS, 1e-3, 15);
+    expect_labels(&axis, "1 ms 10 ms 100 ms 1 s 10 s");
+}
+
+Test(chart, a_logarithmic_axis_has_a_tick_a_decade_or_less)
+{
+    /* Wide ones skip decades, narrow ones have 1, 2, 5; zero has no place and breaks nothing. */
+    struct axis axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 1e-5, 1);
+    expect_labels(&axis, "10⁻⁵ 10⁻⁴ 10⁻³ 0.01 0.1 1");
+    cr_assert(NEAR(axis_place(&axis, 1e-5), 0) && NEAR(axis_place(&axis, 1), 1));
+    cr_assert(NEAR(axis_place(&axis, 1e-3), 0.4));
+    axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0.4, 2.3);
+    expect_labels(&axis, "0.5 1 2");
+    axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 1e-30, 1);
+    cr_assert(axis.count >= 3 && axis.count <= 8);
+    cr_assert(NEAR(axis.ticks[axis.count - 1], 1));
+    axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0, 1);
+    cr_assert(axis.low > 0 && axis.low < axis.high);
+    cr_assert(NEAR(axis_place(&axis, 0), 0));
+    axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0, 0);
+    cr_assert(axis.low > 0 && axis.low < axis.high);
+}
+
+Test(chart, accuracies_are_drawn_by_their_error)
+{
+    /* From 0.9 to 0.99 is as far as from 0.99 to 0.999; 1 has a place, too. */
+    struct axis axis = axis_fit(AXIS_ACCURACY, AXIS_PLAIN, 0.91, 0.9985);
+    cr_assert(NEAR(axis.low, 0.9) && NEAR(axis.high, 0.999));
+    expect_labels(&axis, "0.9 0.95 0.98 0.99 0.995 0.998 0.999");
+    cr_assert(NEAR(axis_place(&axis, 0.99), 0.5));
+    axis = axis_fit(AXIS_ACCURACY, AXIS_PLAIN, 0.1, 1);
+    cr_assert(NEAR(axis.low, 0) && NEAR(axis_place(&axis, 1), 1));
+    axis = axis_fit(AXIS_ACCURACY, AXIS_PLAIN, 1, 1);
+    cr_assert(axis.low < axis.high);
+    axis = axis_fit(AXIS_ACCURACY, AXIS_PLAIN, INFINITY, -INFINITY);
+    cr_assert(axis.low < axis.high);
+}
+
+static uint32_t count_of(const char *text, const char *what)
+{
+    uint32_t count = 0;
+    for (; (text = strstr(text, what)); text++)
+        count++;
+    return count;
+}
+
+Test(chart, what_can_not_be_drawn_is_left_out)
+{
+    /* NAN, zeros on a log axis, lines without points; a level line is one stroke. */
+    const double x[] = {0, 1, 2, 3, NAN}, y[] = {0, NAN, 0.5, 0.1, 1}, none[] = {0, 0, 0, 0, 0};
+    const struct chart_line lines[] = {{.x = x, .y = y, .count = 5},
+                                       {.x = x, .y = none, .count = 5, .style = 1},
+                                       {.x = x, .y = y, .count = 0, .style = 2},
+                                       {.x = x, .y = y, .count = 4, .style = 3, .level = true}};
+    struct chart chart = {.title = "t",
+                          .x_title = "x",
+                          .y_scale = AXIS_LOG,
+                          .x_unit = AXIS_SECONDS,
+                          .lines = lines,
+                          .count = 4};
+    struct text svg;
+    text_init(&svg, 1 << 20);
+    chart_draw(&svg, &chart, 0, 0, 400, 300);
+    char *bytes = text_take(&svg);
+    cr_assert_not_null(bytes);
+    cr_assert_eq(count_of(bytes, "class=\"line"), 2);
+    cr_assert_eq(count_of(bytes, "class=\"line c0 d0\" d=\"M"), 1);
+    cr_assert_eq(count_of(bytes, "class=\"line c3 d3\""), 1);
+    const char *path = strstr(bytes, "d0\" d=\"M"), *end = path + strcspn(path, "/");
+    cr_assert_eq(strcspn(path, "L") + 1 + strcspn(strchr(path, 'L') + 1, "L/"),
+                 (size_t)(end - path), "two points are one stroke");
+    cr_assert_null(strstr(bytes, "nan"));
+    cr_assert_null(strstr(bytes, "inf"));
+    free(bytes);
+}

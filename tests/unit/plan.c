@@ -1,0 +1,128 @@
+/* plan.c: the runs that an experiment is made of, and what writes it down again. */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../sim/plan.h"
+#include "../../sim/repeat.h"
+
+static struct settings settings;
+static struct plan plan;
+static char why[SETTINGS_WHY_BYTES];
+
+static int load(const char *file)
+{
+    char *argv[] = {"parley", "sim", NULL};
+    settings_init(&settings);
+    why[0] = '\0';
+    int error = settings_flags(&settings, 2, argv, why);
+    if (!error) error = settings_file(&settings, "x.yaml", file, strlen(file), why);
+    if (!error) error = settings_finish(&settings, why);
+    return error ? error : plan_init(&plan, &settings, why);
+}
+
+static void unload(void)
+{
+    plan_close(&plan);
+    settings_close(&settings);
+}
+
+static void expect_run(uint32_t i, const char *label, uint32_t group)
+{
+    char *got = plan_label(&plan, plan.runs[i], true);
+    cr_assert_str_eq(got, label);
+    cr_assert_eq(plan.runs[i]->group, group, "%s: group %u", got, plan.runs[i]->group);
+    free(got);
+}
+
+Test(plan, every_combination_is_a_run_and_seeds_stand_together)
+{
+    cr_assert_eq(load("nodes: [2, 4]\nseed: 1..2\nmix-every: [1, 8]\n"), 0, "%s", why);
+    cr_assert_eq(plan.count, 8);
+    cr_assert_eq(plan.groups, 4);
+    expect_run(0, "gossip, nodes 2, mix-every 1, seed 1", 0);
+    expect_run(1, "gossip, nodes 2, mix-every 1, seed 2", 0);
+    expect_run(2, "gossip, nodes 2, mix-every 8, seed 1", 1);
+    expect_run(7, "gossip, nodes 4, mix-every 8, seed 2", 3);
+    const struct settings *last = &plan.runs[7]->settings;
+    cr_assert(last->nodes == 4 && last->mix_every == 8 && last->seed == 2);
+    int error;
+    char *json = plan_json(&plan, plan.runs[7], &error);
+    cr_assert_str_eq(json, "{\"nodes\":4,\"mix-every\":8,\"seed\":2}");
+    free(json);
+    unload();
+}
+
+Test(plan, one_setting_is_one_run)
+{
+    cr_assert_eq(load("nodes: 3\n"), 0, "%s", why);
+    cr_assert_eq(plan.count, 1);
+    expect_run(0, "gossip", 0);
+    int error;
+    cr_assert_null(plan_json(&plan, plan.runs[0], &error));
+    unload();
+}
+
+Test(plan, the_single_node_is_there_once_where_nothing_it_knows_is_swept)
+{
+    /* Its settings leave out network, mixing and faults; what it does know is a run each. */
+    cr_assert_eq(load("nodes: 8\ncompare: [gossip, none]\nmix-every: [1, 8]\nseed: 1..3\n"
+                      "lr: [0.1, 0.2]\nfault: kill:2@50%\nlatency: 5ms\nepochs: 2\n"),
+                 0, "%s", why);
+    cr_assert_eq(plan.count, 2 * 2 * 2 * 3 + 2 * 3);
+    cr_assert_eq(plan.groups, 2 * 2 * 2 + 2);
+    const struct plan_run *single = plan.runs[24];
+    expect_run(24, "single, lr 0.1, seed 1", 8);
+    expect_run(26, "single, lr 0.1, seed 3", 8);
+    expect_run(27, "single, lr 0.2, seed 1", 9);
+    cr_assert(single->settings.nodes == 1 && single->settings.faults.count == 0);
+    cr_assert(single->settings.latency.low_us == 0 && single->settings.epochs == 2);
+    unload();
+}
+
+Test(plan, the_single_node_does_the_steps_of_all)
+{
+    cr_assert_eq(load("nodes: [2, 8]\nsteps: 100\ncompare: all\n"), 0, "%s", why);
+    const struct plan_run *last = plan.runs[plan.count - 1];
+    cr_assert_str_eq(last->strategy, "single");
+    cr_assert_eq(last->settings.steps, 800);
+    cr_assert_str_eq(last->values[0], "8");
+    unload();
+}
+
+Test(plan, what_makes_no_sense_is_refused_before_any_run)
+{
+    cr_assert_eq(load("strategy: gossip\ncompare: none\n"), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "--strategy and --compare exclude each other"), "%s", why);
+    unload();
+    cr_assert_eq(load("seed: 1..5000\nmix-every: 1..100\n"), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "more than 10000 runs"), "%s", why);
+    unload();
+    cr_assert_eq(load("nodes: [8, 4]\nfault: kill:n6@5s\n"), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "\"n6\" is not a node"), "%s", why);
+    unload();
+}
+
+Test(plan, an_experiment_written_down_is_the_same_experiment)
+{
+    /* The file of a report, read again, gives the same file and the same command line. */
+    static const char file[] = "nodes: [2, 4..8x2]\nmodel: [softmax, 'mlp:256,128']\n"
+                               "fault: none or kill:1@50%\ncompare: all\nthreads: 2\n"
+                               "test: 'idx:it''s here'\n";
+    cr_assert_eq(load(file), 0, "%s", why);
+    char *one = repeat_file(&settings), *line = repeat_line(&settings);
+    cr_assert_str_eq(line, "parley sim --nodes=2,4..8x2 '--test=idx:it'\\''s here' "
+                           "--model=softmax,mlp:256,128 --compare=all "
+                           "'--fault=none or kill:1@50%'");
+    uint32_t runs = plan.count;
+    unload();
+    cr_assert_eq(load(one), 0, "%s", why);
+    char *two = repeat_file(&settings);
+    cr_assert_str_eq(one, two);
+    cr_assert_eq(plan.count, runs);
+    unload();
+    free(one);
+    free(two);
+    free(line);
+}
