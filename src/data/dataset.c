@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "kernels/scale.h"
 
 /* Gives `set` an uninitialised scaling of n pairs instead of the one it has. */
 static int scaling_new(struct dataset *set, size_t n)
@@ -167,18 +168,12 @@ int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
     return 0;
 }
 
-static void gather_image(const uint8_t *restrict from, float *restrict to, uint32_t n, float shift,
-                         float scale)
-{
-    for (uint32_t f = 0; f < n; f++)
-        to[f] = ((float)from[f] - shift) * scale;
-}
+enum { AHEAD = 2, LINE = 64 };
 
-static void gather_row(const float *restrict from, float *restrict to, uint32_t n,
-                       const float *restrict shift, const float *restrict scale)
+static inline __attribute__((always_inline)) void prefetch(const uint8_t *from, size_t n)
 {
-    for (uint32_t f = 0; f < n; f++)
-        to[f] = (from[f] - shift[f]) * scale[f];
+    for (size_t i = 0; i < n; i += LINE)
+        __builtin_prefetch(from + i);
 }
 
 void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n, float *inputs,
@@ -191,9 +186,10 @@ void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n
         size_t at = index[i] * features;
         float *to = inputs + i * features;
         if (set->bytes) {
-            gather_image(set->bytes + at, to, set->features, set->shift[0], set->scale[0]);
+            if (i + AHEAD < n) prefetch(set->bytes + index[i + AHEAD] * features, features);
+            scale_bytes(set->bytes + at, to, features, set->shift[0], set->scale[0]);
         } else {
-            gather_row(set->values + at, to, set->features, set->shift, set->scale);
+            scale_floats(set->values + at, to, features, set->shift, set->scale);
         }
         labels[i] = set->labels[index[i]];
     }
