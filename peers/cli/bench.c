@@ -7,17 +7,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <spawn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
-
-extern char **environ;
 
 double bench_now(void)
 {
@@ -69,24 +68,33 @@ void bench_pair(struct bench *bench, const char *name, const char *unit, enum fi
     bench_row(bench, name, unit, sense, values, limits, repeats);
 }
 
+/* The child of bench_program(): ends with its parent. */
+static void become(char *const *argv, pid_t parent, const int ends[2])
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == parent && dup2(ends[1], STDOUT_FILENO) >= 0) {
+        close(ends[0]);
+        close(ends[1]);
+        execv("/proc/self/exe", argv);
+    }
+    _exit(127);
+}
+
 int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, const char *),
                   void *context)
 {
-    posix_spawn_file_actions_t actions;
-    int ends[2], status = 0, code = pipe(ends) ? errno : 0;
+    int ends[2], status = 0;
     char *text = NULL;
     size_t room = 0;
-    pid_t child;
-    if (code) goto out;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    posix_spawn_file_actions_addclose(&actions, ends[1]);
-    code = posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
+    pid_t parent = getpid(), child = pipe(ends) ? -1 : fork();
+    if (child == 0) become(argv, parent, ends);
+    if (child < 0) {
+        snprintf(bench->why, BENCH_WHY_BYTES, "parley %s: %s", argv[1], strerror(errno));
+        return PARLEY_EFAIL;
+    }
     close(ends[1]);
     FILE *from = fdopen(ends[0], "r");
-    while (!code && from && getline(&text, &room, from) > 0) {
+    while (from && getline(&text, &room, from) > 0) {
         text[strcspn(text, "\n")] = 0;
         line(context, text);
     }
@@ -94,13 +102,11 @@ int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, c
         fclose(from);
     else
         close(ends[0]);
-    if (!code && waitpid(child, &status, 0) < 0) code = errno;
+    waitpid(child, &status, 0);
     free(text);
-out:
-    if (code || status)
-        snprintf(bench->why, BENCH_WHY_BYTES, "parley %s: %s", argv[1],
-                 code ? strerror(code) : "it failed (see above)");
-    return code || status ? PARLEY_EFAIL : 0;
+    if (status == 0) return 0;
+    snprintf(bench->why, BENCH_WHY_BYTES, "parley %s: it failed (see above)", argv[1]);
+    return PARLEY_EFAIL;
 }
 
 static int print(const struct settings *settings, const struct bench *bench)

@@ -104,8 +104,8 @@ int bench_sim(struct bench *bench)
     if (!error && bench->quick) {
         error = measure(bench, &bare, "sim/10", 10, 20);
     } else if (!error) {
-        error = measure(bench, &bare, "sim/100", 100, 100);
-        if (!error) error = measure(bench, &bare, "sim/1000", 1000, 10);
+        error = measure(bench, &bare, "sim/100", 100, 30);
+        if (!error && bench->full) error = measure(bench, &bare, "sim/1000", 1000, 10);
         if (!error && bench->full) error = measure(bench, &bare, "sim/10000", 10000, 3);
     }
     close_bare(&bare);
