@@ -113,23 +113,37 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
         return;
     }
     buffer->base = (char *)conn->input + conn->used;
-    buffer->len = CONN_INPUT_BYTES - conn->used;
+    /* Little before a chunk's floats: those that come along have to be copied. */
+    buffer->len = conn->streams ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
+    conn->streams = false;
+    uint32_t vector;
+    uint64_t offset;
+    size_t left = 0;
+    if (conn->state == CONN_OPEN && conn->used == 0)
+        left = parley_node_awaits(loop->node, conn->id, &vector, &offset);
+    if (left == 0) return;
+    conn->direct = (uint8_t *)vectors_buffer(loop->vectors, vector) + offset;
+    *buffer = uv_buf_init((char *)conn->direct, (unsigned)left);
 }
 
-/* Offers what has come in until the core takes no more. */
-static void offer(struct conn *conn)
+/* Offers bytes until the core takes no more. Returns how many it took. */
+static size_t offer(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     size_t start = 0;
-    while (start < conn->used && conn->state == CONN_OPEN) {
-        struct parley_event event = {
-            .type = PARLEY_EVENT_RECEIVED,
-            .received = {conn->id, conn->input + start, conn->used - start}};
+    while (start < size && conn->state == CONN_OPEN) {
+        struct parley_event event = {.type = PARLEY_EVENT_RECEIVED,
+                                     .received = {conn->id, bytes + start, size - start}};
         size_t consumed = loop_tell(conn->loop, &event);
-        assert(consumed <= conn->used - start);
+        assert(consumed <= size - start);
         start += consumed;
         if (!consumed) break;
     }
-    if (conn->state != CONN_OPEN) start = conn->used;
+    return conn->state == CONN_OPEN ? start : size;
+}
+
+static void offer_input(struct conn *conn)
+{
+    size_t start = offer(conn, conn->input, conn->used);
     conn->used -= start;
     assert(conn->used <= CONN_LEFT_BYTES);
     if (start > 0) memmove(conn->input, conn->input + start, conn->used);
@@ -138,6 +152,8 @@ static void offer(struct conn *conn)
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct conn *conn = stream->data;
+    uint8_t *direct = conn->direct;
+    conn->direct = NULL;
     if (conn->state == CONN_ENDED || size == 0 || size == UV_ENOBUFS) return;
     if (size < 0) {
         conn_end(conn, size == UV_EOF ? PARLEY_CLOSED_EOF : PARLEY_CLOSED_RESET,
@@ -147,8 +163,14 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     conn->loop->turn_read_bytes += (size_t)size;
     atomic_fetch_add_explicit(&conn->loop->bytes_received, (uint64_t)size, memory_order_relaxed);
     if (conn->state != CONN_OPEN) return; /* being shut: thrown away */
+    if (direct) {
+        conn->streams = (size_t)size == buffer->len;
+        size_t taken = offer(conn, direct, (size_t)size);
+        assert(taken == (size_t)size); /* of a chunk it takes all */
+        return;
+    }
     conn->used += (size_t)size;
-    offer(conn);
+    offer_input(conn);
 }
 
 void conn_opened(struct conn *conn)

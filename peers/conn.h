@@ -4,12 +4,13 @@
  *     accept:                                       open -> ...
  *
  * Reading: bytes go to a buffer of the connection and are offered to the core, which says how many
- * it took. A turn of the loop reads for a few milliseconds, then leaves the rest to the kernel.
- * Writing: control frames are copied; chunks leave from the vectors' own memory. Little unsent data
- * is kept in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck behind a model.
- * Closing by the core: what is queued is written, then FIN, then bytes are read and thrown away
- * until the peer closes too, two seconds at most: closing at once would make the kernel send RST
- * and the peer lose the last frames.
+ * it took. The floats of a chunk, once its head is known, are read to their place in the vectors. A
+ * turn of the loop reads for a few milliseconds, then leaves the rest to the kernel. Writing:
+ * control frames are copied; chunks leave from the vectors' own memory. Little unsent data is kept
+ * in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck behind a model. Closing by the
+ * core: what is queued is written, then FIN, then bytes are read and thrown away until the peer
+ * closes too, two seconds at most: closing at once would make the kernel send RST and the peer lose
+ * the last frames.
  *
  * Every connection ends with one CLOSED event, from libuv's close callback, after the DONE of all
  * its chunks. Its memory is freed there, too.
@@ -24,6 +25,7 @@ enum {
     CONN_LEFT_BYTES = 64 * 1024 + 64, /* the core never leaves more */
     CONN_READ_BYTES = 128 * 1024,     /* room for new ones */
     CONN_INPUT_BYTES = CONN_LEFT_BYTES + CONN_READ_BYTES,
+    CONN_HEAD_BYTES = 4 * 1024, /* read where the head of a chunk is likely to come */
     CONN_NOTSENT_BYTES = 256 * 1024,
     CONN_LINGER_MS = 2000
 };
@@ -40,6 +42,8 @@ struct conn {
 
     uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */
     size_t used;
+    uint8_t *direct; /* the read under way goes here, into a vector; NULL: to the input */
+    bool streams;    /* what was read last was the end of such a part */
 
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;

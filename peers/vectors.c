@@ -11,7 +11,7 @@
 #include "kernels/sketch.h"
 
 /* Floats in a cache line: buffers start on one, so that no two threads share any. */
-enum { LINE = 16 };
+enum { LINE = 16, BLOCK = 2048 };
 
 static int add_tensor(struct vectors *vectors, const struct parley_tensor *from, size_t *offset)
 {
@@ -95,7 +95,20 @@ void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, co
 {
     size_t whole = vectors->count * sizeof(float);
     assert(offset <= whole && size <= whole - offset);
-    memcpy((uint8_t *)vectors_buffer(vectors, buffer) + offset, bytes, size);
+    uint8_t *to = (uint8_t *)vectors_buffer(vectors, buffer) + offset;
+    if (to != bytes) memcpy(to, bytes, size); /* else it was read from the socket to its place */
+}
+
+/* Looks at each block while it is in the cache: memory is passed over once. */
+static bool copy_finite(float *restrict to, const float *restrict from, size_t count)
+{
+    bool finite = true;
+    for (size_t at = 0; at < count; at += BLOCK) {
+        size_t size = count - at < BLOCK ? count - at : BLOCK;
+        memcpy(to + at, from + at, size * sizeof *to);
+        finite = mix_finite(to + at, size) && finite;
+    }
+    return finite;
 }
 
 static void take(struct vectors *vectors, struct op *op)
@@ -103,8 +116,8 @@ static void take(struct vectors *vectors, struct op *op)
     op->done.done.finite = true;
     for (uint32_t v = 0; v < op->update.vector.vectors; v++) {
         float *to = vectors_buffer(vectors, op->update.vector.buffers[v]);
-        memcpy(to, vectors->trained[v], vectors->count * sizeof *to);
-        op->done.done.finite = op->done.done.finite && mix_finite(to, vectors->count);
+        bool finite = copy_finite(to, vectors->trained[v], vectors->count);
+        op->done.done.finite = op->done.done.finite && finite;
     }
 }
 

@@ -33,7 +33,7 @@ void vectors_close(struct vectors *vectors);
 
 float *vectors_buffer(const struct vectors *vectors, uint32_t buffer); /* [count] */
 
-/* A chunk that came in; offset and size were checked by the core. */
+/* A part of a chunk that came in; offset and size were checked by the core. */
 void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
                    size_t size);
 

@@ -128,14 +128,15 @@ enum parley_update_type {
     PARLEY_UPDATE_HALT,  /* forget the steps that are left; the one under way completes */
     /* Vectors. TAKE, ADD and SET happen in the order given, at the trainer's next boundary; the
        others in the order given on any thread but never before earlier ones on the same buffer. */
-    PARLEY_UPDATE_STORE,   /* bytes (borrowed from RECEIVED) into buffer at offset: at once */
-    PARLEY_UPDATE_TAKE,    /* buffers[v] = vector v, for v < vectors, all at one boundary */
-    PARLEY_UPDATE_SET,     /* vector v = buffers[v], for v < vectors, all at one boundary */
-    PARLEY_UPDATE_ADD,     /* x += factor * buffer */
-    PARLEY_UPDATE_DIFF,    /* buffer (theirs) -= other (ours), in place; measures */
-    PARLEY_UPDATE_SKETCH,  /* CountSketch of buffer */
-    PARLEY_UPDATE_HASH,    /* SHA-256 over run id, shapes and floats of buffer */
-    PARLEY_UPDATE_WRITE,   /* write buffer durably beside the final name, read back, hash */
+    PARLEY_UPDATE_STORE,  /* bytes (borrowed from RECEIVED) into buffer at offset: at once; they may
+                             stand there already, see parley_node_awaits() */
+    PARLEY_UPDATE_TAKE,   /* buffers[v] = vector v, for v < vectors, all at one boundary */
+    PARLEY_UPDATE_SET,    /* vector v = buffers[v], for v < vectors, all at one boundary */
+    PARLEY_UPDATE_ADD,    /* x += factor * buffer */
+    PARLEY_UPDATE_DIFF,   /* buffer (theirs) -= other (ours), in place; measures */
+    PARLEY_UPDATE_SKETCH, /* CountSketch of buffer */
+    PARLEY_UPDATE_HASH,   /* SHA-256 over run id, shapes and floats of buffer */
+    PARLEY_UPDATE_WRITE,  /* write buffer durably beside the final name, read back, hash */
     PARLEY_UPDATE_PUBLISH, /* what was written becomes the final model file, atomically */
     /* Telling. */
     PARLEY_UPDATE_PHASE,   /* the node's phase changed: parley_node_view() has it */
@@ -276,6 +277,13 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
 
 /* When the node next wants a TICK, in the time of its events; UINT64_MAX: never. */
 uint64_t parley_node_deadline(const struct parley_node *node);
+
+/* How many bytes come next on the connection that are wanted in a buffer, without a header between
+ * them; 0: none. They belong at *offset (in bytes) of *buffer. A driver may read them from the
+ * socket right to that place: RECEIVED then points there, and STORE finds its work done. Until the
+ * next step. */
+size_t parley_node_awaits(struct parley_node *node, uint32_t conn, uint32_t *buffer,
+                          uint64_t *offset);
 
 void parley_node_free(struct parley_node *node);
 

@@ -15,6 +15,7 @@
 int run_command(const struct settings *settings);
 int node_command(const struct settings *settings);
 int status_command(const struct settings *settings);
+int bench_command(const struct settings *settings);
 int model_command(const struct settings *settings);
 int check_command(const struct settings *settings);
 int topology_command(const struct settings *settings);

@@ -26,8 +26,8 @@ static bool needs_nothing(enum verb verb)
 
 static bool computes(enum verb verb)
 {
-    return verb == VERB_RUN || verb == VERB_NODE || verb == VERB_SIM || verb == VERB_MODEL ||
-           verb == VERB_VERSION;
+    return verb == VERB_RUN || verb == VERB_NODE || verb == VERB_SIM || verb == VERB_BENCH ||
+           verb == VERB_MODEL || verb == VERB_VERSION;
 }
 
 /* *bytes: of the settings file, to be freed after the settings. */
@@ -73,6 +73,8 @@ static int dispatch(const struct settings *settings)
         return parley_error_status(sim_command(settings, &file_reader));
     case VERB_STATUS:
         return status_command(settings);
+    case VERB_BENCH:
+        return bench_command(settings);
     case VERB_MODEL:
         return model_command(settings);
     case VERB_CHECK:

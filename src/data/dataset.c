@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "kernels/path.h"
+#include "kernels/scale.h"
 
 /* Gives `set` an uninitialised scaling of n pairs instead of the one it has. */
 static int scaling_new(struct dataset *set, size_t n)
@@ -168,72 +168,31 @@ int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
     return 0;
 }
 
-/* Rows lie anywhere in memory: the ones to come are asked for while one is at work. */
-#define ROWS_AHEAD 4
+enum { AHEAD = 2, LINE = 64 };
 
-static void prefetch(const uint8_t *row, size_t bytes)
+static inline __attribute__((always_inline)) void prefetch(const uint8_t *from, size_t n)
 {
-    for (size_t at = 0; at < bytes; at += 64)
-        __builtin_prefetch(row + at);
-}
-
-/* to: [rows][features]. Equal to the bit on every path: each value is rounded on its own. */
-KERNEL_BODY void gather_images(const struct dataset *set, const uint32_t *index, uint32_t rows,
-                               float *restrict to)
-{
-    size_t features = set->features;
-    float shift = set->shift[0], scale = set->scale[0];
-    for (uint32_t i = 0; i < rows; i++, to += features) {
-        const uint8_t *restrict from = set->bytes + index[i] * features;
-        if (i + ROWS_AHEAD < rows)
-            prefetch(set->bytes + index[i + ROWS_AHEAD] * features, features);
-        for (size_t f = 0; f < features; f++)
-            to[f] = ((float)from[f] - shift) * scale;
-    }
-}
-
-static void images_base(const struct dataset *set, const uint32_t *index, uint32_t rows, float *to)
-{
-    gather_images(set, index, rows, to);
-}
-
-KERNEL_AVX2 static void images_avx2(const struct dataset *set, const uint32_t *index, uint32_t rows,
-                                    float *to)
-{
-    gather_images(set, index, rows, to);
-}
-
-KERNEL_AVX512 static void images_avx512(const struct dataset *set, const uint32_t *index,
-                                        uint32_t rows, float *to)
-{
-    gather_images(set, index, rows, to);
-}
-
-static void gather_row(const float *restrict from, float *restrict to, uint32_t n,
-                       const float *restrict shift, const float *restrict scale)
-{
-    for (uint32_t f = 0; f < n; f++)
-        to[f] = (from[f] - shift[f]) * scale[f];
+    for (size_t i = 0; i < n; i += LINE)
+        __builtin_prefetch(from + i);
 }
 
 void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n, float *inputs,
                     uint16_t *labels)
 {
-    static void (*const images[KERNEL_PATHS])(const struct dataset *, const uint32_t *, uint32_t,
-                                              float *) = {images_base, images_avx2, images_avx512};
     assert(set->shift && set->scale);
     size_t features = set->features;
     for (uint32_t i = 0; i < n; i++) {
         assert(index[i] < set->count);
+        size_t at = index[i] * features;
+        float *to = inputs + i * features;
+        if (set->bytes) {
+            if (i + AHEAD < n) prefetch(set->bytes + index[i + AHEAD] * features, features);
+            scale_bytes(set->bytes + at, to, features, set->shift[0], set->scale[0]);
+        } else {
+            scale_floats(set->values + at, to, features, set->shift, set->scale);
+        }
         labels[i] = set->labels[index[i]];
     }
-    if (set->bytes) {
-        images[kernel_path_best()](set, index, n, inputs);
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        gather_row(set->values + index[i] * features, inputs + i * features, set->features,
-                   set->shift, set->scale);
 }
 
 void dataset_close(struct dataset *set)

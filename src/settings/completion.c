@@ -63,9 +63,10 @@ static void add_bash(struct text *text)
                    "  COMPREPLY=()\n"
                    "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '");
     add_verbs(text);
-    text_add(text, " --help --version' -- \"$cur\"))\n    return\n  fi\n"
-                   "  case ${COMP_WORDS[1]}/$prev in\n    status/--json|model/--json) ;;\n"
-                   "    *) case $prev in\n");
+    text_add(text,
+             " --help --version' -- \"$cur\"))\n    return\n  fi\n"
+             "  case ${COMP_WORDS[1]}/$prev in\n    status/--json|bench/--json|model/--json) ;;\n"
+             "    *) case $prev in\n");
     add_value_cases(text, "COMPREPLY=($(compgen -W '", "' -- \"$cur\")); return",
                     "COMPREPLY=($(compgen -f -- \"$cur\")); return");
     text_add(text, "    esac ;;\n  esac\n  case ${COMP_WORDS[1]} in\n");
@@ -86,7 +87,7 @@ static void add_zsh(struct text *text)
                    "  if ((CURRENT == 2)); then\n    compadd -- ");
     add_verbs(text);
     text_add(text, " --help --version\n    return\n  fi\n"
-                   "  case ${words[2]}/$prev in\n    status/--json|model/--json) ;;\n"
+                   "  case ${words[2]}/$prev in\n    status/--json|bench/--json|model/--json) ;;\n"
                    "    *) case $prev in\n");
     add_value_cases(text, "compadd -- ", "; return", "_files; return");
     text_add(text, "    esac ;;\n  esac\n  case ${words[2]} in\n");

@@ -14,6 +14,7 @@
 #define NODE VERB_BIT(VERB_NODE)
 #define SIM VERB_BIT(VERB_SIM)
 #define STATUS VERB_BIT(VERB_STATUS)
+#define BENCH VERB_BIT(VERB_BENCH)
 #define MODEL VERB_BIT(VERB_MODEL)
 #define TOPOLOGY VERB_BIT(VERB_TOPOLOGY)
 #define CHECK VERB_BIT(VERB_CHECK)
@@ -82,6 +83,16 @@ static const struct verb_info verbs[] = {
                   "faults write --fault \"none or kill:10%@50%\"."},
     [VERB_STATUS] =
         {"status", "[HOST:PORT]", 0, 1, {NULL}, NULL, "a cluster as one node sees it", NULL},
+    [VERB_BENCH] =
+        {"bench",
+         "step|mix|wire|start|sim",
+         1,
+         1,
+         {"step", "mix", "wire", "start", "sim", NULL},
+         "is not a benchmark",
+         "figures, each beside the machine's limit",
+         "step is a local step, mix averaging in memory, wire an exchange over TCP, start\n"
+         "processes up to their first step, sim the simulator. Ratio 1 is the limit."},
     [VERB_MODEL] = {"model",
                     "inspect|eval|verify FILE",
                     2,
@@ -111,7 +122,7 @@ static const struct verb_info verbs[] = {
                    "[VERB]",
                    0,
                    1,
-                   {"run", "node", "sim", "status", "model", "check", "topology", "help",
+                   {"run", "node", "sim", "status", "bench", "model", "check", "topology", "help",
                     "completion", NULL},
                    "is not a verb",
                    "this text, or a verb's options",
@@ -174,6 +185,7 @@ bool option_sweeps(enum option_id id)
     case OPTION_FLAG:
     case OPTION_ADDRESS:
     case OPTION_SHARD:
+    case OPTION_RANGE:
     case OPTION_TEXT:
     case OPTION_NAME:
     case OPTION_SEEDS:

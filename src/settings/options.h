@@ -14,6 +14,7 @@ enum verb {
     VERB_NODE,
     VERB_SIM,
     VERB_STATUS,
+    VERB_BENCH,
     VERB_MODEL,
     VERB_CHECK,
     VERB_TOPOLOGY,

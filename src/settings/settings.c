@@ -68,7 +68,8 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
     char clause[SETTINGS_WHY_BYTES] = "";
     char quoted[TEXT_QUOTED_BYTES];
     bool tried = settings->verb == VERB_SIM && !option_sweeps(id) &&
-                 option_info(id)->kind != OPTION_STRATEGIES && strpbrk(text, ",.") != NULL;
+                 option_info(id)->kind != OPTION_STRATEGIES &&
+                 option_info(id)->kind != OPTION_RANGE && strpbrk(text, ",.") != NULL;
     int error = take_value(settings, id, text, false, clause);
     if (error) goto blame;
     if (value->origin > place->origin) return 0;

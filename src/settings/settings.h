@@ -58,7 +58,8 @@ struct settings {
     const char *operands[SETTINGS_OPERANDS_MAX]; /* borrowed from argv; NULL past the last */
     int topic;                                   /* of help: the verb asked about, or -1 */
 
-    uint64_t nodes; /* 0: unset (node without a majority) */
+    uint64_t nodes;   /* 0: unset (node without a majority) */
+    bool quick, full; /* of bench */
 
     struct units_address listen;
     struct units_address advertise; /* host "" if unset */
@@ -107,7 +108,7 @@ struct settings {
 
     const char *json;         /* file, "-" or NULL */
     const char *csv, *report; /* of sim; or NULL */
-    bool json_stdout;         /* of status and model */
+    bool json_stdout;         /* of status, bench and model */
     bool watch, dot;          /* of status; of topology */
     int progress, color;      /* enum settings_when; NO_COLOR is heeded */
     int level;                /* enum settings_level, -q and -v heeded */

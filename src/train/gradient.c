@@ -1,19 +1,17 @@
 /* gradient.c: dense layers, forward and back.
  *
  * Loop names are dimension names: row of the batch, j of a layer's output. BLAS does the matrix
- * products and nothing else. The gradient by the model's input is never computed: nobody wants it.
- * Failure modes: memory, in workspace_init. Numbers that are not finite just pass through.
+ * products (product.c) and nothing else. The gradient by the model's input is never computed:
+ * nobody wants it. Failure modes: memory, in workspace_init. Numbers that are not finite just pass
+ * through.
  */
 #include "train/gradient.h"
 
-#include <cblas.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* 64 KiB: small beside an L2 cache, yet a product of some size. Timed at 784-256-128-10, batch 32,
- * momentum: 0.95 of the speed of the bare products, and 0.85 with the update as a pass of its own.
- */
-#define TILE_FLOATS 16384
+#include "kernels/layer.h"
+#include "train/product.h"
 
 static size_t round_up(size_t floats)
 {
@@ -67,38 +65,11 @@ void workspace_close(struct workspace *workspace)
     memset(workspace, 0, sizeof *workspace);
 }
 
-/* y: [rows][out] += bias[out], then ReLU if wanted. */
-static void add_bias(float *restrict y, const float *restrict bias, uint32_t rows, uint32_t out,
-                     int relu)
-{
-    for (uint32_t row = 0; row < rows; row++, y += out) {
-        if (relu) {
-            for (uint32_t j = 0; j < out; j++) {
-                float v = y[j] + bias[j];
-                y[j] = v < 0 ? 0 : v; /* this way round NaN stays NaN */
-            }
-        } else {
-            for (uint32_t j = 0; j < out; j++)
-                y[j] += bias[j];
-        }
-    }
-}
-
-/* delta: [rows * out], zeroed where the ReLU gave zero. */
-static void mask(float *restrict delta, const float *restrict output, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        delta[i] = output[i] > 0 ? delta[i] : 0;
-}
-
 /* into[out] = keep * into + scale * (sum of delta[rows][out] over the rows). */
 static void bias_gradient(float *restrict into, const float *restrict delta, float *restrict sums,
                           uint32_t rows, uint32_t out, float scale, float keep)
 {
-    memcpy(sums, delta, out * sizeof *sums);
-    for (uint32_t row = 1; row < rows; row++)
-        for (uint32_t j = 0; j < out; j++)
-            sums[j] += delta[(size_t)row * out + j];
+    layer_kernels_best()->sum(sums, delta, rows, out);
     if (keep == 0) memset(into, 0, out * sizeof *into); /* 0 * NaN would keep the NaN */
     for (uint32_t j = 0; j < out; j++)
         into[j] = keep * into[j] + scale * sums[j];
@@ -112,12 +83,10 @@ float *gradient_forward(const struct model *model, struct workspace *workspace, 
     const float *input = workspace->inputs;
 
     for (uint32_t l = 0; l < count; l++) {
-        blasint in = (blasint)layers[l].in, out = (blasint)layers[l].out;
         float *output = workspace->outputs[l];
 
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)rows, out, in, 1, input, in,
-                    x + layers[l].weight, out, 0, output, out);
-        add_bias(output, x + layers[l].bias, rows, layers[l].out, l + 1 < count);
+        product_forward(&layers[l], rows, input, x + layers[l].weight, output);
+        layer_kernels_best()->bias(output, x + layers[l].bias, rows, layers[l].out, l + 1 < count);
         input = output;
     }
     return workspace->outputs[count - 1];
@@ -127,15 +96,14 @@ float *gradient_forward(const struct model *model, struct workspace *workspace, 
 static void weight_gradient(const struct gradient_sink *sink, const struct layer *layer,
                             const float *input, const float *delta, uint32_t rows)
 {
-    blasint in = (blasint)layer->in, out = (blasint)layer->out;
-    blasint tile_rows = TILE_FLOATS / out > 0 ? TILE_FLOATS / out : 1;
+    uint32_t in = layer->in, tile_rows = product_tile(layer);
 
-    for (blasint i = 0; i < in; i += tile_rows) {
-        blasint tile = in - i < tile_rows ? in - i : tile_rows;
+    for (uint32_t i = 0; i < in; i += tile_rows) {
+        uint32_t tile = in - i < tile_rows ? in - i : tile_rows;
         size_t offset = layer->weight + (size_t)i * layer->out;
 
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, tile, out, (blasint)rows, sink->scale,
-                    input + i, in, delta, out, sink->keep, sink->into + offset, out);
+        product_weights(layer, rows, i, tile, input, delta, sink->scale, sink->keep,
+                        sink->into + offset);
         if (sink->finish != NULL) sink->finish(sink->context, offset, (size_t)tile * layer->out);
     }
 }
@@ -148,14 +116,12 @@ void gradient_backward(const struct model *model, struct workspace *workspace, c
     float *delta = workspace->outputs[count - 1];
 
     for (uint32_t l = count; l-- > 0;) {
-        blasint in = (blasint)layers[l].in, out = (blasint)layers[l].out;
         const float *input = l > 0 ? workspace->outputs[l - 1] : workspace->inputs;
         float *below = workspace->deltas[l % 2];
 
         if (l > 0) { /* first, because the sink may change the weights */
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)rows, in, out, 1, delta,
-                        out, x + layers[l].weight, out, 0, below, in);
-            mask(below, input, (size_t)rows * layers[l].in);
+            product_back(&layers[l], rows, delta, x + layers[l].weight, below);
+            layer_kernels_best()->mask(below, input, (size_t)rows * layers[l].in);
         }
         weight_gradient(sink, &layers[l], input, delta, rows);
         bias_gradient(sink->into + layers[l].bias, delta, workspace->sums, rows, layers[l].out,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/mix.h"
+
 int optimizer_parse(enum optimizer *optimizer, const char *name, char *why, size_t why_size)
 {
     static const char *const names[] = {"sgd", "momentum", "nesterov"};
@@ -31,12 +33,8 @@ bool optimizer_wants_gradient(enum optimizer optimizer)
 static void finish_momentum(void *context, size_t offset, size_t count)
 {
     const struct optimizer_step *step = context;
-    float *restrict x = step->x + offset;
-    const float *restrict m = step->state[0] + offset;
-    float rate = step->rate;
 
-    for (size_t i = 0; i < count; i++)
-        x[i] -= rate * m[i];
+    mix_add(step->x + offset, step->state[0] + offset, -step->rate, count);
 }
 
 static void finish_nesterov(void *context, size_t offset, size_t count)

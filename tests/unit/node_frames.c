@@ -337,6 +337,38 @@ Test(node_frames, floats_that_nobody_wants_are_read_and_dropped)
     lone_free(lone);
 }
 
+Test(node_frames, what_is_awaited_is_the_rest_of_a_wanted_chunk_and_nothing_else)
+{
+    /* A driver that reads floats right to their place writes where STORE would, and only then. */
+    static uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200];
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "ann", 77), buffer = 99;
+    uint64_t offset = 99;
+    struct message_exchange m = {.sequence = 7};
+    struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 7};
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 0);
+    lone_say(lone, conn, WIRE_OFFER, &m);
+    lone_done_all(lone);
+    wire_chunk_write(bytes, &chunk, 1200);
+    wire_chunk_seal(bytes, bytes + WIRE_CHUNK_HEAD_BYTES, 1200);
+    lone_receive(lone, conn, bytes, WIRE_CHUNK_HEAD_BYTES);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 1200);
+    cr_assert_eq(buffer, responder(lone)->theirs);
+    cr_assert_eq(offset, 0);
+    lone_receive(lone, conn, bytes + WIRE_CHUNK_HEAD_BYTES, 1000);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 200);
+    cr_assert_eq(offset, 1000);
+    lone_receive(lone, conn, bytes + WIRE_CHUNK_HEAD_BYTES + 1000, 200);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 0);
+    /* Nobody waits for this one. */
+    chunk.sequence = 8;
+    wire_chunk_write(bytes, &chunk, 1200);
+    lone_receive(lone, conn, bytes, WIRE_CHUNK_HEAD_BYTES);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 0);
+    cr_assert_eq(parley_node_awaits(lone->node, conn + 100, &buffer, &offset), 0);
+    lone_free(lone);
+}
+
 Test(node_frames, a_false_offset_or_sum_ends_the_connection_and_the_exchange)
 {
     /* Proves that floats are taken only in order and whole. */

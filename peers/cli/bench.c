@@ -1,0 +1,141 @@
+/* bench.c: `parley bench WHAT`: figures, each with the machine's limit beside it.
+ *
+ * Happy path: the benchmark that was named adds its rows, which are printed as a table or as JSON.
+ * Samples of a figure and of its limit are taken in turns: a busy machine slows both.
+ */
+#include "bench.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+double bench_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void bench_row(struct bench *bench, const char *name, const char *unit, enum figure_sense sense,
+               const double *values, const double *limits, size_t repeats)
+{
+    assert(bench->count < BENCH_ROWS_MAX);
+    figure_of(&bench->rows[bench->count++], name, unit, sense, values, limits, repeats);
+}
+
+/* Seconds a piece, of `calls` pieces. */
+static double sample(void (*work)(void *), void *context, unsigned calls)
+{
+    double start = bench_now();
+    for (unsigned i = 0; i < calls; i++)
+        work(context);
+    return (bench_now() - start) / calls;
+}
+
+/* How many pieces fill a sample; the machine warms up on the way. */
+static unsigned calls_for(void (*work)(void *), void *context, double us)
+{
+    for (unsigned calls = 1;; calls *= 2)
+        if (sample(work, context, calls) * calls * 1e6 >= us) return calls;
+}
+
+void bench_pair(struct bench *bench, const char *name, const char *unit, enum figure_sense sense,
+                const struct bench_pair *pair, size_t repeats)
+{
+    double values[FIGURE_REPEATS_MAX], limits[FIGURE_REPEATS_MAX];
+    unsigned calls = calls_for(pair->work, pair->context, pair->us);
+    unsigned limit_calls = calls_for(pair->limit, pair->context, pair->us);
+    for (size_t i = 0; i < repeats; i++) {
+        values[i] = sample(pair->work, pair->context, calls);
+        limits[i] = sample(pair->limit, pair->context, limit_calls);
+        if (sense == FIGURE_MORE_IS_BETTER) {
+            values[i] = pair->unit / values[i];
+            limits[i] = pair->unit / limits[i];
+        } else {
+            values[i] *= pair->unit;
+            limits[i] *= pair->unit;
+        }
+    }
+    bench_row(bench, name, unit, sense, values, limits, repeats);
+}
+
+/* The child of bench_program(): ends with its parent. */
+static void become(char *const *argv, pid_t parent, const int ends[2])
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == parent && dup2(ends[1], STDOUT_FILENO) >= 0) {
+        close(ends[0]);
+        close(ends[1]);
+        execv("/proc/self/exe", argv);
+    }
+    _exit(127);
+}
+
+int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, const char *),
+                  void *context)
+{
+    int ends[2], status = 0;
+    char *text = NULL;
+    size_t room = 0;
+    pid_t parent = getpid(), child = pipe(ends) ? -1 : fork();
+    if (child == 0) become(argv, parent, ends);
+    if (child < 0) {
+        snprintf(bench->why, BENCH_WHY_BYTES, "parley %s: %s", argv[1], strerror(errno));
+        return PARLEY_EFAIL;
+    }
+    close(ends[1]);
+    FILE *from = fdopen(ends[0], "r");
+    while (from && getline(&text, &room, from) > 0) {
+        text[strcspn(text, "\n")] = 0;
+        line(context, text);
+    }
+    if (from)
+        fclose(from);
+    else
+        close(ends[0]);
+    waitpid(child, &status, 0);
+    free(text);
+    if (status == 0) return 0;
+    snprintf(bench->why, BENCH_WHY_BYTES, "parley %s: it failed (see above)", argv[1]);
+    return PARLEY_EFAIL;
+}
+
+static int print(const struct settings *settings, const struct bench *bench)
+{
+    char *text = settings->json_stdout ? figures_json(bench->rows, bench->count)
+                                       : figures_text(bench->rows, bench->count);
+    if (!text) return say_failure(PARLEY_ENOMEM, NULL);
+    bool failed = fputs(text, stdout) == EOF;
+    failed = fflush(stdout) == EOF || failed;
+    if (failed) say_error("stdout: %s", strerror(errno));
+    free(text);
+    return failed ? 1 : 0;
+}
+
+int bench_command(const struct settings *settings)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct bench *bench);
+    } all[] = {{"step", bench_step},
+               {"mix", bench_mix},
+               {"wire", bench_wire},
+               {"start", bench_start},
+               {"sim", bench_sim}};
+    struct bench bench = {.quick = settings->quick, .full = settings->full};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(settings->operands[0], all[i].name) != 0) continue;
+        int error = all[i].run(&bench);
+        return error ? say_failure(error, bench.why) : print(settings, &bench);
+    }
+    return parley_error_status(PARLEY_EUSAGE);
+}

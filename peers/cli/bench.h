@@ -1,0 +1,57 @@
+/* bench.h: what the benchmarks of `parley bench` share (inside of peers/cli: bench*.c).
+ *
+ * Each is a function that measures something and its limit in turns, and adds rows. What it says
+ * on the way goes to stderr. Failures: PARLEY_E..., with a line in why.
+ * Thread rule: one at a time.
+ */
+#ifndef PARLEY_CLI_BENCH_H
+#define PARLEY_CLI_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report/figures.h"
+#include "settings/settings.h"
+
+enum { BENCH_ROWS_MAX = 16, BENCH_WHY_BYTES = 512 };
+
+struct bench {
+    bool quick, full; /* small sizes and few repeats; sizes that take minutes */
+    struct figure rows[BENCH_ROWS_MAX];
+    size_t count;
+    char why[BENCH_WHY_BYTES];
+};
+
+int bench_step(struct bench *bench);
+int bench_mix(struct bench *bench);
+int bench_wire(struct bench *bench);
+int bench_start(struct bench *bench);
+int bench_sim(struct bench *bench);
+
+/* One call of each is one piece of work. */
+struct bench_pair {
+    void (*work)(void *context);
+    void (*limit)(void *context);
+    void *context;
+    double us; /* shortest sample: fast pieces are repeated within it */
+    double
+        unit; /* a row's value is unit / seconds a piece if more is better, else unit * seconds */
+};
+
+/* Samples of both in turns, as a row. */
+void bench_pair(struct bench *bench, const char *name, const char *unit, enum figure_sense sense,
+                const struct bench_pair *pair, size_t repeats);
+
+/* A row of values measured elsewhere; as figure_of(). */
+void bench_row(struct bench *bench, const char *name, const char *unit, enum figure_sense sense,
+               const double *values, const double *limits, size_t repeats);
+
+/* Runs this program anew with these arguments (argv[0] is its name) and calls `line` for each line
+ * of its stdout, without the newline. PARLEY_EFAIL with a line in why: it could not be started, or
+ * failed. */
+int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, const char *),
+                  void *context);
+
+double bench_now(void); /* seconds, monotonic */
+
+#endif

@@ -1,0 +1,152 @@
+/* bench_step.c: a whole local step beside the matrix products in it, on one core.
+ *
+ * The step is the trainer's own: draw samples, gather and scale them, forward, loss, backward,
+ * update by the default optimizer (momentum; rows with /sgd: without). The data are what one
+ * node of eight has of MNIST. The limit are the bare sgemm calls of that step (train/product.h), on
+ * vectors of their own. Beside it, for scale: the same products in one call each, as one would
+ * write them.
+ */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/rng.h"
+#include "data/dataset.h"
+#include "train/product.h"
+#include "train/trainer.h"
+
+enum { ROWS = 32, SIDE = 28, CLASSES = 10, SAMPLES = 7500, SAMPLES_QUICK = 750 };
+
+struct step {
+    struct dataset set;
+    struct trainer *trainer;
+    float *x, *state[2];
+    /* The products': inputs and outputs of the layers, and what is computed. */
+    float *parameters, *gradient, *activations, *deltas;
+};
+
+static int make_images(struct dataset *set, uint32_t count)
+{
+    struct rng rng = rng_init(1, 1);
+    size_t bytes = (size_t)count * SIDE * SIDE;
+    *set = (struct dataset){.count = count,
+                            .features = SIDE * SIDE,
+                            .channels = 1,
+                            .height = SIDE,
+                            .width = SIDE,
+                            .classes = CLASSES,
+                            .bytes = malloc(bytes),
+                            .labels = malloc(count * sizeof *set->labels)};
+    if (!set->bytes || !set->labels) return PARLEY_ENOMEM;
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        uint64_t bits = rng_next(&rng);
+        for (int b = 0; b < 8; b++)
+            set->bytes[i + (size_t)b] = (uint8_t)(bits >> 8 * b);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        set->labels[i] = (uint16_t)rng_below(&rng, CLASSES);
+    return dataset_measure(set);
+}
+
+static float *make_vector(size_t count)
+{
+    float *made = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
+    for (size_t i = 0; made && i < count; i++)
+        made[i] = (float)(i % 7) / 8;
+    return made;
+}
+
+static void close_step(struct step *step)
+{
+    trainer_free(step->trainer);
+    dataset_close(&step->set);
+    free(step->x);
+    free(step->state[0]);
+    free(step->parameters);
+    free(step->gradient);
+    free(step->activations);
+    free(step->deltas);
+}
+
+/* The widest layer is the input. */
+static int make_step(struct step *step, const struct trainer_options *options, uint32_t count,
+                     struct bench *bench)
+{
+    uint32_t *share = malloc(count * sizeof *share);
+    int error = share ? make_images(&step->set, count) : PARLEY_ENOMEM;
+    if (!error)
+        error = trainer_new(&step->trainer, options, &step->set, bench->why, BENCH_WHY_BYTES);
+    for (uint32_t i = 0; !error && i < count; i++)
+        share[i] = i;
+    if (!error) error = trainer_share(step->trainer, share, count, 1);
+    free(share);
+    if (error) return error;
+    size_t parameters = trainer_parameters(step->trainer), wide = ROWS * SIDE * SIDE;
+    step->x = make_vector(parameters);
+    step->state[0] = make_vector(parameters);
+    step->parameters = make_vector(parameters);
+    step->gradient = make_vector(parameters);
+    step->activations = make_vector(wide);
+    step->deltas = make_vector(wide);
+    if (!step->x || !step->state[0] || !step->parameters || !step->gradient || !step->activations ||
+        !step->deltas)
+        return PARLEY_ENOMEM;
+    trainer_start(step->trainer, step->x, step->state);
+    return 0;
+}
+
+static void whole_step(void *context)
+{
+    struct step *step = context;
+    trainer_step(step->trainer, step->x, step->state, 0.5);
+}
+
+/* Forward for each layer, the gradient of its weights, and that of its input but for the first. */
+static void products(void *context)
+{
+    struct step *step = context;
+    uint32_t count;
+    const struct layer *layers = model_layers(trainer_model(step->trainer), &count);
+    for (uint32_t l = 0; l < count; l++)
+        product_forward(&layers[l], ROWS, step->activations, step->parameters + layers[l].weight,
+                        step->deltas);
+    for (uint32_t l = count; l-- > 0;) {
+        uint32_t in = layers[l].in, tile = product_tile(&layers[l]);
+        float *into = step->gradient + layers[l].weight;
+        if (l > 0)
+            product_back(&layers[l], ROWS, step->deltas, step->parameters + layers[l].weight,
+                         step->activations);
+        for (uint32_t i = 0; i < in; i += tile)
+            product_weights(&layers[l], ROWS, i, in - i < tile ? in - i : tile, step->activations,
+                            step->deltas, 1, 0, into + (size_t)i * layers[l].out);
+    }
+}
+
+int bench_step(struct bench *bench)
+{
+    static const struct {
+        const char *name, *model, *optimizer;
+    } rows[] = {{"step/mlp", "mlp:256,128", "momentum"},
+                {"step/mlp/sgd", "mlp:256,128", "sgd"},
+                {"step/softmax", "softmax", "momentum"},
+                {"step/softmax/sgd", "softmax", "sgd"}};
+    int error = 0;
+    for (size_t i = 0; !error && i < sizeof rows / sizeof *rows; i++) {
+        struct trainer_options options = {.model = rows[i].model,
+                                          .optimizer = rows[i].optimizer,
+                                          .schedule = "cosine",
+                                          .rate = 1e-6,
+                                          .momentum = 0.9,
+                                          .batch = ROWS,
+                                          .seed = 1};
+        struct step step = {0};
+        struct bench_pair pair = {whole_step, products, &step, 500, 1e6};
+        error = make_step(&step, &options, bench->quick ? SAMPLES_QUICK : SAMPLES, bench);
+        if (!error)
+            bench_pair(bench, rows[i].name, "us", FIGURE_LESS_IS_BETTER, &pair,
+                       bench->quick ? 20 : 800);
+        close_step(&step);
+    }
+    return error;
+}

@@ -1,0 +1,227 @@
+/* bench_wire.c: an exchange of two real nodes beside one with nothing but sockets.
+ *
+ * Two processes on the loopback, each with a node and its threads: protocol, ledger, checksums,
+ * finite checks, all as in a run. Only one of them starts exchanges, one after the other; local
+ * steps are short waits, so that a boundary is always near. A figure is the time from one exchange
+ * to the next. The limit is the plain exchange and average of the same size (bench_plain.c), in
+ * calls of the size that did best, made by the same two processes while the nodes pause.
+ */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "bench.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench_plain.h"
+#include "parley/parley.h"
+
+enum { STEP_NS = 50000, LIMIT_S = 60, WARM_UP = 2, ROUNDS = 5 };
+
+/* Seen by both processes. */
+struct shared {
+    char listens[PARLEY_ADDRESS_SIZE]; /* where the child's node listens, once `ready` */
+    atomic_int ready;                  /* 1, or PARLEY_E... */
+    atomic_bool nodes;                 /* the nodes have their turn */
+    atomic_bool over;
+};
+
+struct wire {
+    struct bench *bench;
+    struct shared *shared;
+    struct plain plain;
+    struct parley *node;
+    float *x;
+    size_t count;
+    uint32_t call_bytes;
+    pid_t served, noded; /* children: of the plain exchange, with the other node */
+};
+
+static void doze(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
+}
+
+static int open_node(struct wire *wire, const char *name, const char *seed)
+{
+    struct parley_options options;
+    parley_options_defaults(&options);
+    options.config.name = name;
+    options.config.parameters = wire->count;
+    options.config.min_peers = 1;
+    options.config.age_steps_max = UINT32_MAX;
+    options.config.mix_every = seed ? 1 : UINT32_MAX;
+    options.config.seeds = &seed;
+    options.config.seeds_count = seed ? 1 : 0;
+    options.config.log_level = PARLEY_LOG_ERROR;
+    options.vectors[0] = wire->x;
+    return parley_open(&wire->node, &options, wire->bench->why, BENCH_WHY_BYTES);
+}
+
+/* One local step that changes nothing. Nodes whose turn is over rest in theirs. */
+static bool step(struct wire *wire)
+{
+    const struct parley_step made = {.steps = 1, .samples = 1};
+    struct parley_turn turn;
+    if (parley_boundary(wire->node, &made, &turn) != PARLEY_GO) return false;
+    doze();
+    return true;
+}
+
+/* ---- The other processes --------------------------------------------------------------------- */
+
+static void be_node(struct wire *wire)
+{
+    struct shared *shared = wire->shared;
+    prctl(PR_SET_TIMERSLACK, 1);
+    plain_close(&wire->plain);
+    int error = open_node(wire, "b", NULL);
+    if (!error) snprintf(shared->listens, sizeof shared->listens, "%s", parley_listens(wire->node));
+    atomic_store(&shared->ready, error ? error : 1);
+    while (!error && !atomic_load(&shared->over) && step(wire))
+        while (!atomic_load(&shared->nodes) && !atomic_load(&shared->over))
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    parley_close(wire->node);
+    _exit(0);
+}
+
+static pid_t start(struct wire *wire, bool node)
+{
+    pid_t parent = getpid(), child = fork();
+    if (child != 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    if (node) be_node(wire);
+    plain_serve(&wire->plain);
+    _exit(0);
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+static int say(struct wire *wire, const char *what)
+{
+    snprintf(wire->bench->why, BENCH_WHY_BYTES, "bench wire: %s", what);
+    return PARLEY_EFAIL;
+}
+
+/* Milliseconds of `count` exchanges. */
+static int time_plain(struct wire *wire, double *ms, size_t count)
+{
+    for (size_t i = 0; i < count + WARM_UP; i++) {
+        double from = bench_now();
+        if (!plain_exchange(&wire->plain, wire->call_bytes))
+            return say(wire, "the process with the plain exchange is gone");
+        if (i >= WARM_UP) ms[i - WARM_UP] = (bench_now() - from) * 1e3;
+    }
+    return 0;
+}
+
+/* By the model's bytes that this node sent. Control frames are some hundred bytes an exchange. */
+static int time_nodes(struct wire *wire, double *ms, size_t count)
+{
+    double last = 0, until = bench_now() + LIMIT_S;
+    uint64_t bytes = wire->count * sizeof(float), before = 0;
+    atomic_store(&wire->shared->nodes, true);
+    for (size_t seen = 0; seen < count + WARM_UP;) {
+        struct parley_stats stats;
+        if (!step(wire)) return say(wire, "a node has ended early");
+        if (bench_now() > until) return say(wire, "the nodes make no exchanges");
+        parley_stats(wire->node, &stats);
+        if (before == 0) before = stats.bytes_sent;
+        if (stats.bytes_sent - before < (seen + 1) * bytes) continue;
+        double now = bench_now();
+        if (seen >= WARM_UP) ms[seen - WARM_UP] = (now - last) * 1e3;
+        last = now;
+        seen++;
+    }
+    atomic_store(&wire->shared->nodes, false);
+    return 0;
+}
+
+static int choose_calls(struct wire *wire, size_t count)
+{
+    static const uint32_t sizes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
+    double ms[FIGURE_REPEATS_MAX], best = 0;
+    uint32_t chosen = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct figure figure;
+        wire->call_bytes = sizes[i];
+        int error = time_plain(wire, ms, count);
+        if (error) return error;
+        figure_of(&figure, "", "", FIGURE_LESS_IS_BETTER, ms, NULL, count);
+        if (i > 0 && figure.value >= best) continue;
+        best = figure.value;
+        chosen = sizes[i];
+    }
+    wire->call_bytes = chosen;
+    return 0;
+}
+
+static int measure(struct wire *wire, const char *name, size_t count)
+{
+    double values[FIGURE_REPEATS_MAX], limits[FIGURE_REPEATS_MAX];
+    size_t rounds = wire->bench->quick ? 1 : ROUNDS;
+    int error = choose_calls(wire, count);
+    for (size_t r = 0; !error && r < rounds; r++) {
+        error = time_nodes(wire, values + r * count, count);
+        if (!error) error = time_plain(wire, limits + r * count, count);
+    }
+    if (!error)
+        bench_row(wire->bench, name, "ms", FIGURE_LESS_IS_BETTER, values, limits, rounds * count);
+    return error;
+}
+
+static int join(struct wire *wire)
+{
+    double until = bench_now() + LIMIT_S;
+    int state;
+    while ((state = atomic_load(&wire->shared->ready)) == 0) {
+        if (bench_now() > until || waitpid(wire->noded, NULL, WNOHANG) != 0)
+            return say(wire, "the second node did not start");
+        doze();
+    }
+    if (state < 0) return say(wire, "the second node could not start");
+    return open_node(wire, "a", wire->shared->listens);
+}
+
+static int run(struct bench *bench, const char *name, size_t count, size_t repeats)
+{
+    struct wire wire = {.bench = bench, .count = count, .served = -1, .noded = -1};
+    int code = plain_open(&wire.plain, count), error = code ? PARLEY_EFAIL : 0;
+    if (code) snprintf(bench->why, BENCH_WHY_BYTES, "bench wire: %s", strerror(code));
+    wire.x = calloc(count, sizeof *wire.x);
+    wire.shared =
+        mmap(NULL, sizeof *wire.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!wire.x || wire.shared == MAP_FAILED) error = PARLEY_ENOMEM;
+    if (!error) wire.served = start(&wire, false);
+    if (!error) wire.noded = start(&wire, true);
+    if (!error && (wire.served < 0 || wire.noded < 0)) error = say(&wire, strerror(errno));
+    if (!error) error = join(&wire);
+    if (!error) error = measure(&wire, name, repeats);
+    if (wire.shared != MAP_FAILED) atomic_store(&wire.shared->over, true);
+    parley_close(wire.node);
+    plain_close(&wire.plain);
+    if (wire.served > 0) waitpid(wire.served, NULL, 0);
+    if (wire.noded > 0) waitpid(wire.noded, NULL, 0);
+    if (wire.shared != MAP_FAILED) munmap(wire.shared, sizeof *wire.shared);
+    free(wire.x);
+    return error;
+}
+
+int bench_wire(struct bench *bench)
+{
+    prctl(PR_SET_TIMERSLACK, 1);
+    if (bench->quick) return run(bench, "wire/tcp/1e5", 100000, 5);
+    int error = run(bench, "wire/tcp/1e6", 1000000, 100);
+    if (!error) error = run(bench, "wire/tcp/1e7", 10000000, 10);
+    if (!error) error = run(bench, "wire/tcp/1e8", 100000000, 2);
+    return error;
+}

@@ -1,0 +1,38 @@
+/* figures.h: measured figures beside their limits, as a table or as JSON.
+ *
+ * Repeats of a figure and of its limit are taken in turns, so that what disturbs the machine meets
+ * both. Shown are medians, since a pause of the machine must not move them, and the quartiles of
+ * the ratios of the single turns.
+ * Thread rule: pure.
+ */
+#ifndef PARLEY_REPORT_FIGURES_H
+#define PARLEY_REPORT_FIGURES_H
+
+#include <stddef.h>
+
+enum figure_sense { FIGURE_LESS_IS_BETTER, FIGURE_MORE_IS_BETTER };
+
+/* The limit's numbers are NAN where there is none: the row is there for scale. */
+struct figure {
+    char name[32];       /* "step/mlp" */
+    const char *unit;    /* "us", "GB/s"; static */
+    double value, limit; /* medians */
+    double ratio;        /* of the medians; 1 is the limit, less is worse */
+    double low, high;    /* quartiles over the repeats: of the ratio, or of a value without limit */
+    size_t repeats;
+};
+
+enum { FIGURE_REPEATS_MAX = 1024 };
+
+/* values, limits: [repeats], 1 to FIGURE_REPEATS_MAX, turn by turn. limits may be NULL. */
+void figure_of(struct figure *figure, const char *name, const char *unit, enum figure_sense sense,
+               const double *values, const double *limits, size_t repeats);
+
+/* A line a figure below a header; freed by the caller, NULL when out of memory. */
+char *figures_text(const struct figure *figures, size_t count);
+
+/* One array of objects, one a line: name, value, unit, limit and ratio (both null where there is no
+ * limit), and the spread: low, high, repeats. Freed, NULL: as above. */
+char *figures_json(const struct figure *figures, size_t count);
+
+#endif

@@ -1,0 +1,38 @@
+#!/bin/bash
+# bench.sh PARLEY: each benchmark runs small, and prints the rows and fields of the contract. What
+# the figures are is no matter of a test.
+set -uo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+# expect WHAT ROW...: exactly these rows, in this order.
+expect() {
+    local what=$1
+    shift
+    "$parley" bench "$what" --quick --json > rows || fail "bench $what: status $?"
+    [ "$(grep -o '"name":"[^"]*"' rows | cut -d'"' -f4 | tr '\n' ' ')" = "$* " ] ||
+        fail "bench $what: other rows: $(cat rows)"
+    # A positive number, or null where there is no limit.
+    local n='[0-9.]*[1-9][0-9.]*(e[-+][0-9]+)?'
+    sed -E 's/^[[ ]//; s/[],]$//' rows | grep -vE "^\{\"name\":\"[^\"]*\",\"value\":$n,\"unit\":\"[^\"]*\",(\"limit\":$n,\"ratio\":$n|\"limit\":null,\"ratio\":null),\"low\":$n,\"high\":$n,\"repeats\":[0-9]+\}$" &&
+        fail "bench $what: the line above"
+}
+
+expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd
+expect mix mix/1e7 mix/1e7/diff mix/1e7/add
+expect wire wire/tcp/1e5
+expect start start/8
+expect sim sim/10
+"$parley" bench 2> /dev/null
+[ $? -eq 2 ] || fail "bench without a name is no error"
+"$parley" bench stepp 2> said
+grep -q 'did you mean "step"' said || fail "bench stepp: no hint"
+exit $((failures > 0))
