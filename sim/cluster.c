@@ -273,6 +273,7 @@ void parley_sim_free(struct parley_sim *sim)
     free(sim->blocked);
     free(sim->held);
     sim_site_links_free(sim);
+    parley_roster_free(sim->roster);
     free(sim->scratch);
     free(sim);
 }

@@ -78,6 +78,7 @@ struct sim_host {
     enum sim_host_state state;
     uint32_t epoch; /* grows at each start and each end */
     uint32_t boots; /* starts so far */
+    uint64_t boot;  /* of the newest start */
     bool silent;    /* OFF: the plug was pulled */
     bool paused;
     bool counted; /* its model is part of the truth */
@@ -138,6 +139,7 @@ struct sim_options {
     struct sim_time compute, latency;
     const struct sim_trace *trace; /* in place of compute, or NULL; borrowed */
     const struct sim_task *task;   /* borrowed */
+    bool shares_roster;            /* all nodes have one table of members */
     uint64_t check_events;         /* parley_node_check() after each so many events; 0: never */
 };
 
@@ -162,6 +164,7 @@ struct parley_sim {
     struct sim_item *held; /* [held_count], stopped by a block */
     uint32_t held_count, held_capacity;
 
+    struct parley_roster *roster; /* NULL: each node has its own; owned */
     struct sim_workers *workers;
     struct sim_block *blocks;   /* free ones */
     struct sim_block *arriving; /* whose floats a core is being given, or NULL */

@@ -156,6 +156,7 @@ static int prepare_sim(struct run *run)
         .latency = time_of(&s->latency),
         .trace = run->trace.times ? &run->trace : NULL,
         .task = &run->task,
+        .shares_roster = s->membership == MEMBERSHIP_STATIC,
         .check_events = CHECK_EVENTS,
     };
     int error = sim_new(&run->sim, &options);

@@ -23,6 +23,13 @@ struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind)
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
+/* One table of members for all, with room for some restarts. */
+static int roster_for(struct parley_sim *sim, const struct parley_config *config)
+{
+    uint32_t boots = 2 * sim->nodes < PARLEY_MEMBERS_MAX ? 2 * sim->nodes : PARLEY_MEMBERS_MAX;
+    return sim->roster ? 0 : parley_roster_new(&sim->roster, boots, config->steps_budget);
+}
+
 static int core_new(struct sim_host *host)
 {
     struct parley_sim *sim = host->sim;
@@ -45,7 +52,10 @@ static int core_new(struct sim_host *host)
     config.batch = sim->task->batch;
     config.model_digest = sim->task->model_digest;
     if (options->configure) options->configure(&config, host->index, options->arg);
-    int error = parley_node_new(&host->node, &config);
+    int error = sim->options.shares_roster ? roster_for(sim, &config) : 0;
+    config.roster = sim->roster;
+    if (!error) error = parley_node_new(&host->node, &config);
+    host->boot = config.boot;
     if (error) return error;
     uint32_t buffers = parley_config_buffers(&config);
     host->buffers = calloc(buffers, sizeof *host->buffers);
@@ -114,6 +124,7 @@ static void waiting_drop(struct sim_host *host)
 void sim_host_stop(struct sim_host *host)
 {
     if (host->node) parley_node_view(host->node, &host->last);
+    if (host->node && host->sim->roster) parley_roster_dead(host->sim->roster, host->boot);
     host->counted = false;
     host->paused = false;
     host->state = SIM_HOST_OFF;
@@ -137,6 +148,7 @@ static void finish(struct sim_host *host, int error)
     sim_network_end(host, SIM_NETWORK_FLUSH);
     host->state = SIM_HOST_ENDED;
     host->error = error;
+    if (host->sim->roster) parley_roster_dead(host->sim->roster, host->boot);
     host->epoch++;
     host->operations_count = 0;
     host->steps_left = 0;

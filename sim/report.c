@@ -339,6 +339,8 @@ static void print_cost(const struct sim_report *report)
            "beyond data\n",
            steps_per_s(report), threads, threads == 1 ? "" : "s", human_bytes(peak, (uint64_t)most),
            human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
+    if (report->sim->roster)
+        puts("members   one list for all nodes (--membership static): nobody probes or gossips");
 }
 
 static void print_summary(const struct sim_report *report)
