@@ -135,10 +135,11 @@ static int prepare_sim(struct run *run)
     char why[512] = "";
     run->starts = calloc(run->nodes, sizeof *run->starts);
     if (!run->starts) return PARLEY_ENOMEM;
-    for (uint64_t i = 0; i < run->nodes; i++) /* a thousand dials in one moment would be a flood */
-        run->starts[i] = i >= s->nodes        ? PARLEY_SIM_NEVER
-                         : i > STARTS_AT_ONCE ? (i - STARTS_AT_ONCE) * START_INTERVAL_US
-                                              : 0;
+    bool floods = s->membership == MEMBERSHIP_FULL; /* a thousand that dial the seeds at once */
+    for (uint64_t i = 0; i < run->nodes; i++)
+        run->starts[i] = i >= s->nodes                  ? PARLEY_SIM_NEVER
+                         : floods && i > STARTS_AT_ONCE ? (i - STARTS_AT_ONCE) * START_INTERVAL_US
+                                                        : 0;
     struct sim_options options = {
         .base = {.nodes = run->nodes,
                  .parameters = run->task.parameters,
