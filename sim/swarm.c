@@ -19,6 +19,17 @@ static void joins(struct swarm *s)
     if (s->excludes) sim_watch_apart(s->watch);
 }
 
+/* A seed that comes back remembers nobody; not met yet, it is a cluster of its own. */
+static bool begins_alone(const struct swarm *s, uint32_t node)
+{
+    struct parley_view view;
+    uint32_t up = 0;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        up += s->up[i];
+    parley_sim_view(s->sim, node, &view);
+    return s->restarted > 0 && node < s->seeds && view.known == 1 && up > 1;
+}
+
 static void on_line(const char *line, void *arg)
 {
     struct swarm *s = arg;
@@ -29,6 +40,10 @@ static void on_line(const char *line, void *arg)
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
     s->joins[node] = false;
+    if (strcmp(phase, "train") == 0 && begins_alone(s, node)) {
+        s->excludes = true;
+        sim_watch_apart(s->watch);
+    }
     if (strcmp(phase, "late") == 0) {
         s->late = true;
         sim_watch_apart(s->watch);

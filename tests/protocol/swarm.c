@@ -57,6 +57,8 @@ Test(swarm, what_was_found_once_stays_mended)
         {1066, "as 378"},
         {1080, "as 257"},
         {2625, "of the verdict: two clusters formed while a link was cut, and ended apart"},
+        {102216,
+         "of the verdict: a seed came back, knew nobody, and was stopped before it was met"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well(found[i].seed), "%s", found[i].what);
