@@ -28,10 +28,11 @@ static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *co
             vectors[v][j] = (float)rng_normal(&rng);
 }
 
-static double vectors_step(void *pointer, uint32_t node, float *const *vectors, double progress)
+static double vectors_step(void *pointer, uint32_t node, float *const *vectors,
+                           const struct trainer_turn *turn)
 {
     const struct vectors *self = pointer;
-    (void)progress;
+    (void)turn;
     struct rng rng = stream(self, node, STREAM_TARGET);
     double loss = 0;
     for (uint64_t j = 0; j < self->parameters; j++) {

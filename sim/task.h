@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "parley/error.h"
-#include "train/model.h"
+#include "train/trainer.h"
 
 struct sim_task {
     void *self;
@@ -23,7 +23,10 @@ struct sim_task {
     /* Training starts on `node` with these members alive, itself among them. NULL: no matter. */
     int (*begin)(void *self, uint32_t node, const char *const *names, uint32_t count);
     /* One local step; returns the loss. NULL: nothing moves. */
-    double (*step)(void *self, uint32_t node, float *const *vectors, double progress);
+    double (*step)(void *self, uint32_t node, float *const *vectors,
+                   const struct trainer_turn *turn);
+    /* How many samples the next step of `node` takes; NULL: `batch`. */
+    uint32_t (*samples)(void *self, uint32_t node);
 };
 
 /* Vectors drawn from a normal distribution; each step moves x by rate * (target - x), the target

@@ -27,10 +27,17 @@ static int begin(void *pointer, uint32_t node, const char *const *names, uint32_
                      sizeof self->why);
 }
 
-static double step(void *pointer, uint32_t node, float *const *vectors, double progress)
+static double step(void *pointer, uint32_t node, float *const *vectors,
+                   const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
-    return trainer_step(self->trainers[node], vectors[0], vectors + 1, progress);
+    return trainer_step(self->trainers[node], vectors[0], vectors + 1, turn);
+}
+
+static uint32_t samples(void *pointer, uint32_t node)
+{
+    const struct sim_training *self = pointer;
+    return trainer_samples(self->trainers[node]);
 }
 
 int sim_training_init(struct sim_training *training, struct sim_task *task, const struct job *job,
@@ -43,11 +50,12 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .self = training,
         .parameters = trainer_parameters(job->trainer),
         .vectors = 1 + trainer_state_vectors(job->trainer),
-        .batch = (uint32_t)job->settings->batch,
+        .batch = trainer_samples(job->trainer),
         .model_digest = model_digest(job->model),
         .start = start,
         .begin = begin,
         .step = step,
+        .samples = samples,
     };
     task->tensors = model_tensors(job->model, &task->tensors_count);
     return 0;

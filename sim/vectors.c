@@ -28,10 +28,11 @@ static void step_begin(struct sim_host *host)
     sim_put(host->sim, item);
 }
 
-void sim_train(struct sim_host *host, uint64_t steps, double progress)
+void sim_train(struct sim_host *host, const struct parley_update *update)
 {
-    host->steps_left += steps;
-    host->progress = progress;
+    host->steps_left += update->train.steps;
+    host->turn =
+        (struct trainer_turn){update->train.progress, update->train.inherited, update->train.live};
     step_begin(host);
 }
 
@@ -39,17 +40,21 @@ void sim_step_end(struct sim_host *host)
 {
     struct parley_sim *sim = host->sim;
     const struct sim_task *task = sim->task;
+    uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
     if (task->step) {
         float *x = host->vectors[0];
+        struct trainer_turn turn = host->turn;
+        turn.steps += host->version;
         memcpy(sim->before, x, sim->parameters * sizeof *x);
-        host->loss = task->step(task->self, host->index, host->vectors, host->progress);
+        host->loss = task->step(task->self, host->index, host->vectors, &turn);
         for (uint64_t j = 0; j < sim->parameters; j++)
             sim->expected[j] += (double)x[j] - sim->before[j];
     }
     host->stepping = false;
     host->version++;
-    host->samples += task->batch;
+    host->samples += samples;
     sim->steps++;
+    sim->samples += samples;
     sim_operations_run(host);
     step_begin(host);
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,

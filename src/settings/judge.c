@@ -76,6 +76,16 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
     return 0;
 }
 
+static int judge_training(const struct settings *settings, char *why)
+{
+    if (strcmp(settings->optimizer, "gd") != 0 || settings->lr_scale == LR_SCALE_NONE) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--lr-scale: \"%s\" counts samples of a batch, and gd takes its whole share; use "
+             "--lr-scale none, or another --optimizer",
+             settings->values[OPTION_ID_LR_SCALE].text);
+    return PARLEY_EUSAGE;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -87,10 +97,12 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     case VERB_NODE:
     case VERB_CHECK:
         error = judge_network(settings, why);
-        return error ? error : judge_size(settings, why);
+        if (!error) error = judge_size(settings, why);
+        return error ? error : judge_training(settings, why);
     case VERB_RUN:
     case VERB_SIM:
         error = judge_size(settings, why);
+        if (!error) error = judge_training(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)
             error = judge_fault(settings, &settings->faults.items[i], why);
         return error;

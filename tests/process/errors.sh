@@ -33,6 +33,8 @@ cp full/$labels short/
 expect 2 'did you mean "node"' nod
 expect 2 'did you mean --epochs' run --epoch 3
 expect 2 '--lr: "abc"' node --lr abc
+expect 2 'did you mean "adam"' check --optimizer adamm
+expect 2 'gd takes its whole share' run --optimizer gd --lr-scale cluster
 expect 2 'nofile: No such file' node --peers nofile
 expect 2 'nofile: No such file' check -c nofile
 expect 2 '--insecure' node --listen 0.0.0.0:0
