@@ -70,6 +70,16 @@ static int allocate(struct trainer *trainer)
     return 0;
 }
 
+static int check_data(const struct trainer_options *options, const struct dataset *set, char *why,
+                      size_t why_size)
+{
+    if (set->vocabulary == 0) return 0;
+    snprintf(why, why_size,
+             "--model %.64s takes tables and images, not text; a model of language is not here yet",
+             options->model);
+    return PARLEY_EUSAGE;
+}
+
 int trainer_new(struct trainer **trainer, const struct trainer_options *options,
                 const struct dataset *set, char *why, size_t why_size)
 {
@@ -77,6 +87,7 @@ int trainer_new(struct trainer **trainer, const struct trainer_options *options,
     int error = made == NULL ? PARLEY_ENOMEM : check_numbers(options, why, why_size);
 
     *trainer = NULL;
+    if (error == 0) error = check_data(options, set, why, why_size);
     if (error != 0) goto out;
     made->set = set;
     made->rate = options->rate;
