@@ -72,8 +72,7 @@ Test(csv, rows_are_read_with_and_without_header_quotes_blanks_and_line_ends)
         "\"1\",\"2.5\",\"x\"\n\"-3\" , \"4e2\" ,y\n",
         "a,b,c\n1,2.5,x\n-3,4e2,y\n",
         "\"a\",,\"c, \"\"d\"\"\ne\"\n1,2.5,x\n-3,+400,y\n",
-        "\xef\xbb\xbf"
-        "a,b,c\n1,2.5,x\n-3,4e2,y\n",
+        "\357\273\2771,2.5,x\n-3,4e2,y\n",
     };
     const float values[] = {1, 2.5f, -3, 400};
     const uint16_t labels[] = {0, 1};
