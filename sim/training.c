@@ -21,11 +21,17 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
 }
 
 static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                   double progress)
+                   const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
     return trainer_step_of(self->trainers[thread], &self->samplers[node], vectors[0], vectors + 1,
-                           progress);
+                           turn);
+}
+
+static uint32_t samples(void *pointer, uint32_t node)
+{
+    const struct sim_training *self = pointer;
+    return trainer_samples_of(self->job->trainer, &self->samplers[node]);
 }
 
 static void evaluate(void *pointer, const float *x, double *accuracy, double *loss)
@@ -159,12 +165,13 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .self = training,
         .parameters = trainer_parameters(job->trainer),
         .vectors = 1 + trainer_state_vectors(job->trainer),
-        .batch = (uint32_t)job->settings->batch,
+        .batch = trainer_samples(job->trainer),
         .alike = true,
         .model_digest = model_digest(job->model),
         .start = start,
         .begin = begin,
         .step = step,
+        .samples = samples,
         .evaluate = evaluate,
     };
     task->tensors = model_tensors(job->model, &task->tensors_count);

@@ -26,8 +26,7 @@ static void step_make(struct sim_job *job, uint32_t thread)
 {
     struct sim_host *host = (struct sim_host *)((char *)job - offsetof(struct sim_host, step));
     const struct sim_task *task = host->sim->task;
-    host->step.loss =
-        task->step(task->self, host->index, thread, host->vectors, host->step.progress);
+    host->step.loss = task->step(task->self, host->index, thread, host->vectors, &host->step.turn);
 }
 
 static void step_begin(struct sim_host *host)
@@ -42,26 +41,31 @@ static void step_begin(struct sim_host *host)
     host->steps_left--;
     sim_put(host->sim, item);
     if (!host->sim->task->step) return;
-    host->step = (struct sim_step){.job = {.make = step_make}, .progress = host->progress};
+    host->step = (struct sim_step){.job = {.make = step_make}, .turn = host->turn};
+    host->step.turn.steps += host->version;
     sim_workers_give(host->sim->workers, &host->lane, &host->step.job);
 }
 
-void sim_train(struct sim_host *host, uint64_t steps, double progress)
+void sim_train(struct sim_host *host, const struct parley_update *update)
 {
-    host->steps_left += steps;
-    host->progress = progress;
+    host->steps_left += update->train.steps;
+    host->turn =
+        (struct trainer_turn){update->train.progress, update->train.inherited, update->train.live};
     step_begin(host);
 }
 
 void sim_step_end(struct sim_host *host)
 {
     struct parley_sim *sim = host->sim;
-    if (sim->task->step) sim_workers_wait(sim->workers, &host->lane, &host->step.job);
+    const struct sim_task *task = sim->task;
+    uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
+    if (task->step) sim_workers_wait(sim->workers, &host->lane, &host->step.job);
     host->loss = host->step.loss;
     host->stepping = false;
     host->version++;
-    host->samples += sim->task->batch;
+    host->samples += samples;
     sim->steps++;
+    sim->samples += samples;
     sim_operations_run(host);
     step_begin(host);
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,

@@ -95,6 +95,10 @@ struct parley_step {
 struct parley_turn {
     bool started;    /* true once: the first step comes; parley_live() tells whose the data is */
     double progress; /* of the cluster's budget, in [0, 1]: for the learning-rate schedule */
+    uint32_t live;   /* nodes that live, this one included */
+    /* Local steps that the optimizer's vectors have been through, those made by the peer that a
+     * late node took them from included: for corrections by step count. */
+    uint64_t state_steps;
 };
 
 enum { PARLEY_END, PARLEY_GO };
