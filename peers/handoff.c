@@ -119,6 +119,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
 {
     uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
     handoff->credit -= more < handoff->credit ? more : handoff->credit;
+    handoff->vectors->follow = step->follow; /* the boundary is still held */
     atomic_store(&handoff->train_us, now_us - handoff->first_us);
     atomic_store(&handoff->loss, step->loss);
     atomic_fetch_add(&handoff->samples, step->samples);
@@ -158,6 +159,7 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
             note_gap(handoff, stepped);
             *turn = handoff->turn;
             turn->started = !handoff->started;
+            turn->averaged = handoff->vectors->added;
             turn->state_steps += atomic_load_explicit(&handoff->version, memory_order_relaxed);
             handoff->started = true;
             return PARLEY_GO;

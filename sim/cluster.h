@@ -112,8 +112,10 @@ struct sim_host {
 
     uint64_t steps_left, version, samples;
     struct trainer_turn turn; /* as last granted; its steps are to be added to version */
+    uint64_t averaged;        /* ADDs so far */
     bool stepping;
     double loss, slow;
+    float follow;     /* of the newest step, see struct sim_task */
     struct rng draws; /* of the time of a step */
 
     struct sim_item *waiting; /* [waiting_count], came while paused */

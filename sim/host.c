@@ -92,6 +92,8 @@ static void sim_host_start(struct sim_host *host)
     host->conn_next = 0;
     host->steps_left = host->version = host->samples = 0;
     host->loss = 0;
+    host->follow = 0;
+    host->averaged = 0;
     int error = core_new(host);
     if (!error) error = vectors_new(host);
     if (error) {

@@ -34,6 +34,9 @@ struct sim_task {
                    const struct trainer_turn *turn);
     /* How many samples a step of `node` takes; NULL: `batch`. */
     uint32_t (*samples)(void *self, uint32_t node);
+    /* What vectors[1] gets of each averaging's d for vectors[0] after the newest step of `node`;
+     * NULL: nothing. */
+    float (*follow)(void *self, uint32_t node);
     /* What the model x is worth on data that no node trains on. NULL: there are none. */
     void (*evaluate)(void *self, const float *x, double *accuracy, double *loss);
 };

@@ -43,14 +43,16 @@ static void step_begin(struct sim_host *host)
     if (!host->sim->task->step) return;
     host->step = (struct sim_step){.job = {.make = step_make}, .turn = host->turn};
     host->step.turn.steps += host->version;
+    host->step.turn.averaged = host->averaged;
     sim_workers_give(host->sim->workers, &host->lane, &host->step.job);
 }
 
 void sim_train(struct sim_host *host, const struct parley_update *update)
 {
     host->steps_left += update->train.steps;
-    host->turn =
-        (struct trainer_turn){update->train.progress, update->train.inherited, update->train.live};
+    host->turn = (struct trainer_turn){.progress = update->train.progress,
+                                       .steps = update->train.inherited,
+                                       .live = update->train.live};
     step_begin(host);
 }
 
@@ -59,7 +61,10 @@ void sim_step_end(struct sim_host *host)
     struct parley_sim *sim = host->sim;
     const struct sim_task *task = sim->task;
     uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
-    if (task->step) sim_workers_wait(sim->workers, &host->lane, &host->step.job);
+    if (task->step) {
+        sim_workers_wait(sim->workers, &host->lane, &host->step.job);
+        if (task->follow) host->follow = task->follow(task->self, host->index);
+    }
     host->loss = host->step.loss;
     host->stepping = false;
     host->version++;
@@ -121,6 +126,16 @@ static void set(struct sim_done *done)
                done->host->sim->parameters * sizeof(float));
 }
 
+static void add(struct sim_done *done, uint32_t thread)
+{
+    const struct sim_host *host = done->host;
+    const float *d = done->from[0]->x;
+    float factor = done->update.vector.factor;
+    sim_truth_mix(host->sim, thread, host->vectors[0], d, factor);
+    if (host->follow != 0) /* of the newest step: it changes when the next, made later, has ended */
+        mix_add(host->vectors[1], d, factor * host->follow, host->sim->parameters);
+}
+
 static void diff(struct sim_done *done)
 {
     const struct parley_sim *sim = done->host->sim;
@@ -159,8 +174,7 @@ static void done_make(struct sim_job *job, uint32_t thread)
         set(done);
         break;
     case PARLEY_UPDATE_ADD:
-        sim_truth_mix(done->host->sim, thread, done->host->vectors[0], done->from[0]->x,
-                      done->update.vector.factor);
+        add(done, thread);
         break;
     case PARLEY_UPDATE_DIFF:
         diff(done);
@@ -280,6 +294,7 @@ static void perform(struct sim_host *host, const struct parley_update *update)
     if (!done) return;
     done->update = *update;
     done->event.done.version = host->version;
+    host->averaged += update->type == PARLEY_UPDATE_ADD;
     if (on_disk(host, done)) {
         find_blocks(host, done);
         if (!sim->error) sim_workers_give(sim->workers, &host->lane, &done->job);

@@ -74,6 +74,7 @@ static void share_settings(struct job *job)
     share(job, "lr", "%s", number(a, s->rate));
     share(job, "lr-scale", "%s", s->values[OPTION_ID_LR_SCALE].text);
     share_numbers(job, trainer_numbers(job->trainer));
+    share(job, "momentum-mode", "%s", s->values[OPTION_ID_MOMENTUM_MODE].text);
     share(job, "schedule", "%s", s->schedule);
     share(job, "warmup", "%s", number(a, s->warmup));
     share(job, "batch", "%" PRIu64, s->batch);
@@ -117,6 +118,7 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
                     .clip_value = s->clip_value},
         .warmup = s->warmup,
         .scale = (enum trainer_scale)s->lr_scale,
+        .momentum_mode = (enum trainer_momentum)s->momentum_mode,
         .batch = (uint32_t)s->batch,
         .seed = s->seed,
     };

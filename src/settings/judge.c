@@ -131,6 +131,17 @@ static int judge_model(const struct settings *settings, char *why)
 
 static int judge_training(const struct settings *settings, char *why)
 {
+    const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];
+    bool momentum = strcmp(settings->optimizer, "momentum") == 0 ||
+                    strcmp(settings->optimizer, "nesterov") == 0;
+    if (settings->momentum_mode == MOMENTUM_QUASI_GLOBAL && !momentum &&
+        mode->origin != ORIGIN_DEFAULT) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
+                 "has local",
+                 mode->text, settings->optimizer);
+        return PARLEY_EUSAGE;
+    }
     if (strcmp(settings->optimizer, "gd") != 0 || settings->lr_scale == LR_SCALE_NONE) return 0;
     snprintf(why, SETTINGS_WHY_BYTES,
              "--lr-scale: \"%s\" counts samples of a batch, and gd takes its whole share; use "

@@ -27,6 +27,7 @@ struct optimizer_rule {
     uint32_t vectors;
     enum target target;
     bool full_batch;
+    bool momentum;         /* state[0] is one, in units of the gradient */
     bool decays_apart;     /* weight decay goes past the gradient */
     bool corrects;         /* both means for their start at 0 */
     double beta2, decay;   /* where not given */
@@ -110,10 +111,11 @@ static const struct optimizer_rule rules[] = {
     {.name = "sgd", .target = TO_X, .loop = loop_plain},
     {.name = "momentum",
      .vectors = 1,
+     .momentum = true,
      .target = TO_STATE,
      .loop = loop_momentum,
      .after_sink = after_momentum},
-    {.name = "nesterov", .vectors = 1, .loop = loop_nesterov},
+    {.name = "nesterov", .vectors = 1, .momentum = true, .loop = loop_nesterov},
     {.name = "adagrad", .vectors = 1, .loop = loop_adagrad},
     {.name = "rmsprop", .vectors = 1, .beta2 = 0.99, .loop = loop_rmsprop},
     {.name = "adam", .vectors = 2, .corrects = true, .beta2 = 0.999, .loop = loop_adam},
@@ -184,6 +186,11 @@ int optimizer_init(struct optimizer *optimizer, const char *name,
 uint32_t optimizer_vectors(const struct optimizer *optimizer)
 {
     return optimizer->rule->vectors;
+}
+
+bool optimizer_has_momentum(const struct optimizer *optimizer)
+{
+    return optimizer->rule->momentum;
 }
 
 bool optimizer_is_full_batch(const struct optimizer *optimizer)

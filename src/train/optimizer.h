@@ -58,6 +58,9 @@ uint32_t optimizer_vectors(const struct optimizer *optimizer);
 /* Whether it needs a gradient vector of its own; if not, `gradient` below may be NULL. */
 bool optimizer_wants_gradient(const struct optimizer *optimizer);
 
+/* Whether state[0] is a momentum in units of the gradient, by which x moves at the step's rate. */
+bool optimizer_has_momentum(const struct optimizer *optimizer);
+
 /* Whether a step takes the whole share. Its parts may be computed one after the other: the sink's
  * keep is 0 for the first and 1 for the rest. */
 bool optimizer_is_full_batch(const struct optimizer *optimizer);

@@ -22,6 +22,15 @@
 /* The batch that the rate is for under the linear scaling rule. */
 #define SCALE_SAMPLES 32.0
 
+/* How much of what averaging does enters the momentum, where each step is followed by one; over how
+ * many steps that is measured. */
+#define FOLLOW_PART 0.5
+#define DENSITY_STEPS 32.0
+
+/* Rates below this part of the full one count as it here: what averaging moves comes in part from
+ * the larger rates before, or will meet larger ones after. */
+#define FOLLOW_RATE_MIN 0.01
+
 /* Evaluation takes at least so many rows at once: with few, the products are slow. */
 #define EVALUATE_ROWS_MIN 64u
 
@@ -32,9 +41,10 @@ struct trainer {
     struct schedule schedule;
     double rate;
     enum trainer_scale scale;
+    enum trainer_momentum momentum_mode;
     uint32_t batch;
     uint64_t seed;
-    struct sampler sampler; /* order is NULL until there is a share */
+    struct trainer_node node; /* whom the calls without _of serve */
     struct workspace workspace;
     uint32_t rows_max; /* of the workspace, index and labels */
     uint32_t *index;   /* [rows_max] */
@@ -92,6 +102,7 @@ int trainer_new(struct trainer **trainer, const struct trainer_options *options,
     made->set = set;
     made->rate = options->rate;
     made->scale = options->scale;
+    made->momentum_mode = options->momentum_mode;
     made->batch = options->batch;
     made->seed = options->seed;
     error = optimizer_init(&made->optimizer, options->optimizer, &options->numbers, why, why_size);
@@ -146,20 +157,20 @@ int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count
         if (share[i] >= trainer->set->count) return PARLEY_EDATA;
     error = sampler_init(&sampler, share, count, sampler_seed);
     if (error != 0) return error;
-    sampler_close(&trainer->sampler);
-    trainer->sampler = sampler;
+    sampler_close(&trainer->node.sampler);
+    trainer->node.sampler = sampler;
     return 0;
 }
 
 uint32_t trainer_samples(const struct trainer *trainer)
 {
-    return trainer_samples_of(trainer, &trainer->sampler);
+    return trainer_samples_of(trainer, &trainer->node);
 }
 
-uint32_t trainer_samples_of(const struct trainer *trainer, const struct sampler *sampler)
+uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node)
 {
     if (!optimizer_is_full_batch(&trainer->optimizer)) return trainer->batch;
-    return sampler->order != NULL ? sampler->count : trainer->set->count;
+    return node->sampler.order != NULL ? node->sampler.count : trainer->set->count;
 }
 
 static double rate_now(const struct trainer *trainer, const struct trainer_turn *turn)
@@ -187,16 +198,24 @@ static double run_rows(struct trainer *trainer, struct sampler *sampler, const f
     return loss;
 }
 
+static void note_averaging(struct trainer_node *node, uint64_t averaged)
+{
+    double now = averaged != node->averaged;
+
+    node->averaged = averaged;
+    node->density += (now - node->density) / DENSITY_STEPS;
+}
+
 double trainer_step(struct trainer *trainer, float *x, float *const *state,
                     const struct trainer_turn *turn)
 {
-    return trainer_step_of(trainer, &trainer->sampler, x, state, turn);
+    return trainer_step_of(trainer, &trainer->node, x, state, turn);
 }
 
-double trainer_step_of(struct trainer *trainer, struct sampler *sampler, float *x,
+double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float *x,
                        float *const *state, const struct trainer_turn *turn)
 {
-    uint32_t samples = trainer_samples_of(trainer, sampler);
+    uint32_t samples = trainer_samples_of(trainer, node);
     struct optimizer_step step = {
         .optimizer = &trainer->optimizer,
         .x = x,
@@ -210,14 +229,31 @@ double trainer_step_of(struct trainer *trainer, struct sampler *sampler, float *
     struct gradient_sink sink = optimizer_sink(&step);
     double loss = 0;
 
-    assert(sampler->order != NULL);
+    assert(node->sampler.order != NULL);
     for (uint32_t done = 0, rows; done < samples && isfinite(loss); done += rows) {
         rows = samples - done < trainer->rows_max ? samples - done : trainer->rows_max;
-        loss += run_rows(trainer, sampler, x, rows, &sink);
+        loss += run_rows(trainer, &node->sampler, x, rows, &sink);
         sink.keep = 1; /* a further part of a full batch is added to the first */
     }
     if (isfinite(loss)) optimizer_end(&step);
+    node->rate = step.rate;
+    note_averaging(node, turn->averaged);
     return loss / samples;
+}
+
+float trainer_follow(const struct trainer *trainer)
+{
+    return trainer_follow_of(trainer, &trainer->node);
+}
+
+float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node)
+{
+    bool follows = trainer->momentum_mode == TRAINER_MOMENTUM_QUASI_GLOBAL &&
+                   optimizer_has_momentum(&trainer->optimizer);
+    double least = FOLLOW_RATE_MIN * trainer->rate;
+    double rate = node->rate > least ? node->rate : least;
+
+    return follows && rate > 0 ? (float)(-FOLLOW_PART * node->density / rate) : 0;
 }
 
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
@@ -250,7 +286,7 @@ void trainer_free(struct trainer *trainer)
     free(trainer->labels);
     free(trainer->index);
     workspace_close(&trainer->workspace);
-    sampler_close(&trainer->sampler);
+    sampler_close(&trainer->node.sampler);
     model_free(trainer->model);
     free(trainer);
 }

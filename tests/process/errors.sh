@@ -40,6 +40,7 @@ expect 2 '"quadratic:8" has no accuracy' sim --model quadratic:8 --target-accura
 expect 2 '--threads: "0"' sim --threads 0
 expect 2 'did you mean "adam"' check --optimizer adamm
 expect 2 'gd takes its whole share' run --optimizer gd --lr-scale cluster
+expect 2 'quasi-global" needs --optimizer' sim --optimizer adam --momentum-mode quasi-global
 expect 2 'nofile: No such file' node --peers nofile
 expect 2 'nofile: No such file' check -c nofile
 expect 2 '--insecure' node --listen 0.0.0.0:0

@@ -165,6 +165,99 @@ Test(train_trainer, a_hundred_steps_follow_float64)
     }
 }
 
+/* As above, with a delta on x every third step or two steps in a row, as averaging makes them. */
+static double distance_when_averaged(const char *optimizer, uint64_t seed)
+{
+    enum { N = (FEATURES + 1) * CLASSES };
+    struct dataset set = clusters(130, 1, seed, seed);
+    struct trainer_options options = defaults;
+    struct rng rng = rng_init(seed, 9);
+    struct bench bench;
+    double x[N], m[N] = {0}, g[N], density = 0, error = 0, norm = 0;
+    uint64_t averaged = 0;
+
+    options.optimizer = optimizer;
+    options.momentum_mode = TRAINER_MOMENTUM_QUASI_GLOBAL;
+    options.batch = set.count;
+    bench_init(&bench, &options, &set, 7);
+    for (int i = 0; i < N; i++)
+        x[i] = (double)bench.x[i];
+    for (int s = 0; s < 100; s++) {
+        double factor = (1 + cos(acos(-1) * s / 100)) / 2, rate = 0.05 * factor;
+        bool changed = s % 3 == 1 || s % 7 < 2;
+        struct trainer_turn turn = {.progress = s / 100.0, .live = 2};
+
+        averaged += changed;
+        turn.averaged = averaged;
+        density += (changed - density) / 32;
+        trainer_step(bench.trainer, bench.x, bench.state, &turn);
+        reference_gradient(&set, x, g);
+        for (int i = 0; i < N; i++) {
+            m[i] = 0.9 * m[i] + g[i];
+            x[i] -= rate * (strcmp(optimizer, "nesterov") == 0 ? g[i] + 0.9 * m[i] : m[i]);
+        }
+        changed = (s + 1) % 3 == 1 || (s + 1) % 7 < 2; /* before the next step */
+        for (int i = 0; changed && i < N; i++) {
+            float delta = (float)(rate * rng_normal(&rng));
+
+            bench.x[i] += delta;
+            bench.state[0][i] += delta * trainer_follow(bench.trainer);
+            x[i] += (double)delta;
+            m[i] -= 0.5 * density * (double)delta / (factor < 0.01 ? 0.0005 : rate);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        error += ((double)bench.x[i] - x[i]) * ((double)bench.x[i] - x[i]);
+        norm += x[i] * x[i];
+    }
+    bench_close(&bench);
+    dataset_close(&set);
+    return sqrt(error / norm);
+}
+
+Test(train_trainer, a_momentum_that_follows_averaging_does_so_as_in_float64)
+{
+    /* Half of a delta, over the rate, times the averagings a step lately. */
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        cr_expect_leq(distance_when_averaged("momentum", seed), 1e-6);
+        cr_expect_leq(distance_when_averaged("nesterov", seed), 1e-6);
+    }
+}
+
+Test(train_trainer, only_a_momentum_in_quasi_global_mode_follows_and_never_by_more_than_its_bound)
+{
+    /* Also where the schedule has come to rate 0. */
+    static const char *const optimizers[] = {"gd", "sgd", "adagrad", "rmsprop", "adam", "momentum"};
+    struct dataset set = clusters(64, 1, 1, 1);
+
+    for (int o = 0; o < 6; o++) {
+        struct trainer_options options = defaults;
+        struct bench bench;
+        bool local = o == 5;
+
+        options.optimizer = optimizers[o];
+        options.momentum_mode = local ? TRAINER_MOMENTUM_LOCAL : TRAINER_MOMENTUM_QUASI_GLOBAL;
+        bench_init(&bench, &options, &set, 1);
+        for (uint64_t s = 1; s <= 40; s++)
+            trainer_step(bench.trainer, bench.x, bench.state,
+                         &(struct trainer_turn){.live = 2, .averaged = s});
+        cr_expect_eq(trainer_follow(bench.trainer), 0, "%s", optimizers[o]);
+        bench_close(&bench);
+    }
+    struct trainer_options options = defaults;
+    struct bench bench;
+    options.momentum_mode = TRAINER_MOMENTUM_QUASI_GLOBAL;
+    bench_init(&bench, &options, &set, 1);
+    cr_expect_eq(trainer_follow(bench.trainer), 0, "before the first step");
+    for (uint64_t s = 1; s <= 400; s++)
+        trainer_step(bench.trainer, bench.x, bench.state,
+                     &(struct trainer_turn){.progress = 1, .live = 2, .averaged = s});
+    cr_expect_lt(trainer_follow(bench.trainer), -900);
+    cr_expect_geq(trainer_follow(bench.trainer), -1000);
+    bench_close(&bench);
+    dataset_close(&set);
+}
+
 Test(train_trainer, every_model_and_optimizer_learns_separable_classes)
 {
     /* Proves learning itself, on samples not trained on. */
