@@ -54,7 +54,7 @@ static void carry(struct loop *loop, const struct parley_update *update)
         break;
     case PARLEY_UPDATE_TRAIN:
         live_refresh(loop); /* who trains learns first whose the data is */
-        handoff_grant(loop->handoff, update->train.steps, update->train.progress);
+        handoff_grant(loop->handoff, update);
         break;
     case PARLEY_UPDATE_HALT:
         handoff_halt(loop->handoff);

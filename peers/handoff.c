@@ -29,11 +29,13 @@ static void tell(struct handoff *handoff)
     uv_mutex_unlock(&handoff->box.lock);
 }
 
-void handoff_grant(struct handoff *handoff, uint64_t steps, double progress)
+void handoff_grant(struct handoff *handoff, const struct parley_update *update)
 {
     uv_mutex_lock(&handoff->box.lock);
-    handoff->granted += steps;
-    handoff->progress = progress;
+    handoff->granted += update->train.steps;
+    handoff->next = (struct parley_turn){.progress = update->train.progress,
+                                         .live = update->train.live,
+                                         .state_steps = update->train.inherited};
     tell(handoff);
 }
 
@@ -98,7 +100,7 @@ static void look(struct handoff *handoff)
     handoff->halted = false;
     handoff->credit += handoff->granted;
     handoff->granted = 0;
-    handoff->progress_seen = handoff->progress;
+    handoff->turn = handoff->next;
     handoff->over = handoff->ended;
     atomic_store_explicit(&box->news, false, memory_order_relaxed);
     uv_mutex_unlock(&box->lock);
@@ -117,6 +119,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
 {
     uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
     handoff->credit -= more < handoff->credit ? more : handoff->credit;
+    handoff->vectors->follow = step->follow; /* the boundary is still held */
     atomic_store(&handoff->train_us, now_us - handoff->first_us);
     atomic_store(&handoff->loss, step->loss);
     atomic_fetch_add(&handoff->samples, step->samples);
@@ -154,8 +157,10 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
             handoff->credit--;
             handoff->going = true; /* and the boundary stays held until the step is made */
             note_gap(handoff, stepped);
-            *turn = (struct parley_turn){.started = !handoff->started,
-                                         .progress = handoff->progress_seen};
+            *turn = handoff->turn;
+            turn->started = !handoff->started;
+            turn->averaged = handoff->vectors->added;
+            turn->state_steps += atomic_load_explicit(&handoff->version, memory_order_relaxed);
             handoff->started = true;
             return PARLEY_GO;
         }

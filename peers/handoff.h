@@ -25,10 +25,10 @@ struct handoff {
     uv_sem_t boundary;
     bool lends;
 
-    struct mailbox box; /* to the trainer; its lock guards the next five */
-    uint64_t granted;   /* steps not yet seen by the trainer */
-    bool halted;        /* forget what is left; before `granted` */
-    double progress;
+    struct mailbox box;      /* to the trainer; its lock guards the next five */
+    uint64_t granted;        /* steps not yet seen by the trainer */
+    bool halted;             /* forget what is left; before `granted` */
+    struct parley_turn next; /* what the newest grant says of the steps to come */
     bool ended;
     int error; /* the end's: what the boundary returns */
 
@@ -37,11 +37,11 @@ struct handoff {
     /* The trainer's own. */
     struct vectors *vectors;
     uint64_t credit;
-    double progress_seen;
-    bool started;         /* a step was ever allowed */
-    bool going;           /* one is allowed and not yet reported */
-    bool over;            /* the end was seen */
-    uint64_t step_end_us; /* when the boundary was entered */
+    struct parley_turn turn; /* the newest grant's that was seen */
+    bool started;            /* a step was ever allowed */
+    bool going;              /* one is allowed and not yet reported */
+    bool over;               /* the end was seen */
+    uint64_t step_end_us;    /* when the boundary was entered */
     uint64_t first_us;
 
     /* Written by the trainer, read by anyone. */
@@ -54,7 +54,7 @@ void handoff_close(struct handoff *handoff);
 
 /* The loop's. An op is carried out at once if the trainer is at a boundary, else at its next. */
 void handoff_put(struct handoff *handoff, struct op *op);
-void handoff_grant(struct handoff *handoff, uint64_t steps, double progress);
+void handoff_grant(struct handoff *handoff, const struct parley_update *update); /* a TRAIN */
 void handoff_halt(struct handoff *handoff);
 void handoff_end(struct handoff *handoff, int error);
 

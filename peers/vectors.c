@@ -121,6 +121,14 @@ static void take(struct vectors *vectors, struct op *op)
     }
 }
 
+static void add(struct vectors *vectors, const float *d, float factor)
+{
+    mix_add(vectors->trained[0], d, factor, vectors->count);
+    vectors->added++;
+    if (vectors->follow != 0 && vectors->trained[1])
+        mix_add(vectors->trained[1], d, factor * vectors->follow, vectors->count);
+}
+
 static void diff(struct vectors *vectors, struct op *op)
 {
     struct mix_diff_result result;
@@ -155,8 +163,7 @@ void vectors_carry(struct vectors *vectors, struct op *op)
                    vectors->count * sizeof(float));
         break;
     case PARLEY_UPDATE_ADD:
-        mix_add(vectors->trained[0], vectors_buffer(vectors, op->update.vector.buffer),
-                op->update.vector.factor, vectors->count);
+        add(vectors, vectors_buffer(vectors, op->update.vector.buffer), op->update.vector.factor);
         break;
     case PARLEY_UPDATE_DIFF:
         diff(vectors, op);

@@ -20,6 +20,8 @@ struct vectors {
     float *block;                       /* all buffers */
     size_t stride;                      /* floats from one buffer to the next */
     uint32_t buffers;
+    float follow;           /* ADD adds so much of what x gets to trained[1], too; 0: nothing */
+    uint64_t added;         /* ADDs so far */
     uint64_t run;           /* seeds sketches and masses */
     struct tensor *tensors; /* [tensors_count] */
     uint32_t tensors_count;

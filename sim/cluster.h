@@ -63,7 +63,8 @@ struct sim_block {
 /* The local step under way. */
 struct sim_step {
     struct sim_job job;
-    double progress, loss;
+    struct trainer_turn turn;
+    double loss;
 };
 
 enum sim_host_state {
@@ -111,8 +112,11 @@ struct sim_host {
     struct sim_step step;
 
     uint64_t steps_left, version, samples;
+    struct trainer_turn turn; /* as last granted; its steps are to be added to version */
+    uint64_t averaged;        /* ADDs so far */
     bool stepping;
-    double progress, loss, slow;
+    double loss, slow;
+    float follow;     /* of the newest step, see struct sim_task */
     struct rng draws; /* of the time of a step */
 
     struct sim_item *waiting; /* [waiting_count], came while paused */
@@ -177,8 +181,8 @@ struct parley_sim {
 
     uint64_t hash, events, events_now; /* events_now: since the clock last moved */
     uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;
-    uint64_t steps; /* local steps of all nodes */
-    bool begun;     /* the first of them */
+    uint64_t steps, samples; /* of all nodes */
+    bool begun;              /* the first of those steps */
     int error;
     char error_text[160];
 
@@ -214,7 +218,7 @@ void sim_host_free(struct sim_host *host);
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
 
 /* vectors.c */
-void sim_train(struct sim_host *host, uint64_t steps, double progress);
+void sim_train(struct sim_host *host, const struct parley_update *update);
 void sim_step_end(struct sim_host *host);
 void sim_operation(struct sim_host *host, const struct parley_update *update);
 void sim_operations_run(struct sim_host *host);

@@ -187,7 +187,7 @@ static int prepare_sim(struct run *run)
 static double progress_of(const struct run *run)
 {
     const struct settings *s = run->settings;
-    double progress = 0, samples = (double)run->sim->steps * run->task.batch;
+    double progress = 0, samples = (double)run->sim->samples;
     if (s->epochs > 0) progress = samples / (s->epochs * run->job.data.train.count);
     if (s->steps > 0)
         progress = fmax(progress, (double)run->sim->steps / ((double)s->steps * run->nodes));
@@ -200,7 +200,7 @@ static double progress_of(const struct run *run)
 static void look(struct run *run)
 {
     const struct settings *s = run->settings;
-    uint64_t due = run->sim->steps * run->task.batch / s->eval_samples;
+    uint64_t due = run->sim->samples / s->eval_samples;
     if (s->accuracy <= 0 || !run->task.evaluate || due == run->evaluated ||
         run->report.reached_s >= 0)
         return;
@@ -218,7 +218,7 @@ static void look(struct run *run)
 
 static void draw_curve(struct run *run)
 {
-    double samples = (double)run->sim->steps * run->task.batch;
+    double samples = (double)run->sim->samples;
     if (run->draws_curve)
         curve_look(&run->outcome->curve, run->sim,
                    has_budget(run->settings) ? progress_of(run) : samples);

@@ -101,7 +101,9 @@ static void sim_host_start(struct sim_host *host)
     host->tick_us = UINT64_MAX;
     host->conn_next = 0;
     host->steps_left = host->version = host->samples = 0;
-    host->progress = host->loss = 0;
+    host->loss = 0;
+    host->follow = 0;
+    host->averaged = 0;
     int error = core_new(host);
     if (!error) error = vectors_new(host);
     if (error) {
@@ -268,7 +270,7 @@ static void carry_out(struct sim_host *host, const struct parley_update *update)
         sim_send(host, update);
         break;
     case PARLEY_UPDATE_TRAIN:
-        sim_train(host, update->train.steps, update->train.progress);
+        sim_train(host, update);
         break;
     case PARLEY_UPDATE_HALT:
         host->steps_left = 0;

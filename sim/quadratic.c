@@ -12,7 +12,7 @@ static const char prefix[] = "quadratic:";
 struct quadratic {
     uint64_t parameters, seed;
     bool common;
-    enum schedule schedule;
+    struct schedule schedule;
     double rate;
 };
 
@@ -36,12 +36,12 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
 }
 
 static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                   double progress)
+                   const struct trainer_turn *turn)
 {
     const struct quadratic *self = pointer;
     uint64_t slopes = rng_mix(self->seed);
     uint64_t optimum = rng_mix(slopes + 1 + (self->common ? 0 : node));
-    float rate = (float)(self->rate * schedule_factor(self->schedule, progress));
+    float rate = (float)(self->rate * schedule_factor(&self->schedule, turn->progress));
     float *x = vectors[0];
     double loss = 0;
     (void)thread;
@@ -79,7 +79,8 @@ int sim_quadratic_init(struct sim_task *task, const struct settings *settings, c
     self->seed = settings->seed;
     self->rate = settings->rate;
     int error = parse(self, settings->model, why, size);
-    if (!error) error = schedule_parse(&self->schedule, settings->schedule, why, size);
+    if (!error)
+        error = schedule_init(&self->schedule, settings->schedule, settings->warmup, why, size);
     if (error) return error;
     task->parameters = self->parameters;
     task->vectors = 1;

@@ -126,7 +126,7 @@ void sim_report_fault(const char *kind, const char *target, void *arg)
 
 static double epochs(const struct sim_report *report)
 {
-    return (double)report->sim->steps * report->sim->task->batch / report->job->data.train.count;
+    return (double)report->sim->samples / report->job->data.train.count;
 }
 
 static void progress_lines(struct sim_report *report)
@@ -156,10 +156,10 @@ static void progress_lines(struct sim_report *report)
         if (view.drift >= 0)
             line.as.progress.drift_age_s =
                 (double)(parley_sim_now(sim) + host->clock_us - view.drift_us) / 1e6;
-        if (seconds > 0 && host->version >= report->seen_steps[i])
+        if (seconds > 0 && host->samples >= report->seen_samples[i])
             line.as.progress.samples_per_s =
-                (double)(host->version - report->seen_steps[i]) * sim->task->batch / seconds;
-        report->seen_steps[i] = host->version;
+                (double)(host->samples - report->seen_samples[i]) / seconds;
+        report->seen_samples[i] = host->samples;
         say(report, &line);
     }
     report->seen_us = parley_sim_now(sim);
@@ -192,8 +192,8 @@ void sim_report_progress(struct sim_report *report, bool last)
 int sim_report_init(struct sim_report *report)
 {
     const char *path = report->silent ? NULL : report->settings->json;
-    report->seen_steps = calloc(report->sim->nodes, sizeof *report->seen_steps);
-    if (!report->seen_steps) return PARLEY_ENOMEM;
+    report->seen_samples = calloc(report->sim->nodes, sizeof *report->seen_samples);
+    if (!report->seen_samples) return PARLEY_ENOMEM;
     if (path) report->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (path && !report->json) {
         fprintf(stderr, "parley: --json: %s: %s\n", path, strerror(errno));
@@ -223,7 +223,7 @@ int sim_report_init(struct sim_report *report)
 
 void sim_report_close(struct sim_report *report)
 {
-    free(report->seen_steps);
+    free(report->seen_samples);
     if (report->json && report->json != stdout) fclose(report->json);
 }
 
@@ -308,7 +308,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .drift_before = v->drift_before,
         .epochs = epochs(report),
         .steps = sim->steps,
-        .samples = sim->steps * sim->task->batch,
+        .samples = sim->samples,
         .exchanges = v->exchanges,
         .exchanges_dropped = v->dropped,
         .bytes_sent = parley_sim_bytes_sent(sim),

@@ -31,7 +31,7 @@ struct sim_report {
     FILE *json;                        /* NULL: none */
     uint32_t nodes;                    /* to be started at the beginning */
     uint64_t seen_us;                  /* virtual time of the progress line before */
-    uint64_t *seen_steps;              /* [sim->nodes] at that time; owned */
+    uint64_t *seen_samples;            /* [sim->nodes] at that time; owned */
     double wall_start_s, wall_train_s; /* of the run; of the first local step's beginning */
     double wall_trained_s;             /* of the last local step */
     double resident;                   /* bytes in memory before the nodes */

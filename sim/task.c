@@ -29,11 +29,11 @@ static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *co
 }
 
 static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                           double progress)
+                           const struct trainer_turn *turn)
 {
     const struct vectors *self = pointer;
     (void)thread;
-    (void)progress;
+    (void)turn;
     struct rng rng = stream(self, node, STREAM_TARGET);
     double loss = 0;
     for (uint64_t j = 0; j < self->parameters; j++) {

@@ -10,7 +10,7 @@
 
 #include "parley/error.h"
 #include "settings/settings.h"
-#include "train/model.h"
+#include "train/trainer.h"
 
 struct sim_task {
     void *self;
@@ -31,7 +31,12 @@ struct sim_task {
     /* One local step; returns the loss. NULL: nothing moves. Called in several threads at once, for
      * different nodes; `thread` counts them from 0. */
     double (*step)(void *self, uint32_t node, uint32_t thread, float *const *vectors,
-                   double progress);
+                   const struct trainer_turn *turn);
+    /* How many samples a step of `node` takes; NULL: `batch`. */
+    uint32_t (*samples)(void *self, uint32_t node);
+    /* What vectors[1] gets of each averaging's d for vectors[0] after the newest step of `node`;
+     * NULL: nothing. */
+    float (*follow)(void *self, uint32_t node);
     /* What the model x is worth on data that no node trains on. NULL: there are none. */
     void (*evaluate)(void *self, const float *x, double *accuracy, double *loss);
 };

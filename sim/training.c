@@ -21,11 +21,22 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
 }
 
 static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                   double progress)
+                   const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
-    return trainer_step_of(self->trainers[thread], &self->samplers[node], vectors[0], vectors + 1,
-                           progress);
+    return trainer_step_of(self->trainers[thread], &self->own[node], vectors[0], vectors + 1, turn);
+}
+
+static float follow(void *pointer, uint32_t node)
+{
+    const struct sim_training *self = pointer;
+    return trainer_follow_of(self->job->trainer, &self->own[node]);
+}
+
+static uint32_t samples(void *pointer, uint32_t node)
+{
+    const struct sim_training *self = pointer;
+    return trainer_samples_of(self->job->trainer, &self->own[node]);
 }
 
 static void evaluate(void *pointer, const float *x, double *accuracy, double *loss)
@@ -122,8 +133,10 @@ static int begin(void *pointer, uint32_t node, const char *const *names, uint32_
         share = shares->samples + shares->start[rank];
         samples = shares->start[rank + 1] - shares->start[rank];
     }
-    sampler_close(&self->samplers[node]);
-    return sampler_init(&self->samplers[node], share, samples, job_sampler_seed(self->job, name));
+    struct trainer_node *own = &self->own[node];
+    sampler_close(&own->sampler);
+    *own = (struct trainer_node){0};
+    return sampler_init(&own->sampler, share, samples, job_sampler_seed(self->job, name));
 }
 
 /* ---- Making and freeing ---------------------------------------------------------------------- */
@@ -134,9 +147,9 @@ static int allocate(struct sim_training *self)
     float *state[2] = {NULL, NULL};
     size_t parameters = trainer_parameters(like);
     self->trainers = calloc(self->threads, sizeof *self->trainers);
-    self->samplers = calloc(self->nodes, sizeof *self->samplers);
+    self->own = calloc(self->nodes, sizeof *self->own);
     self->first = malloc(parameters * sizeof *self->first);
-    int error = self->trainers && self->samplers && self->first ? 0 : PARLEY_ENOMEM;
+    int error = self->trainers && self->own && self->first ? 0 : PARLEY_ENOMEM;
     for (uint32_t v = 0; v < trainer_state_vectors(like) && !error; v++) {
         state[v] = malloc(parameters * sizeof *state[v]);
         if (!state[v]) error = PARLEY_ENOMEM;
@@ -159,12 +172,14 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .self = training,
         .parameters = trainer_parameters(job->trainer),
         .vectors = 1 + trainer_state_vectors(job->trainer),
-        .batch = (uint32_t)job->settings->batch,
+        .batch = trainer_samples(job->trainer),
         .alike = true,
         .model_digest = model_digest(job->model),
         .start = start,
         .begin = begin,
         .step = step,
+        .samples = samples,
+        .follow = follow,
         .evaluate = evaluate,
     };
     task->tensors = model_tensors(job->model, &task->tensors_count);
@@ -175,10 +190,10 @@ void sim_training_close(struct sim_training *training)
 {
     for (uint32_t t = 0; training->trainers && t < training->threads; t++)
         trainer_free(training->trainers[t]);
-    for (uint32_t i = 0; training->samplers && i < training->nodes; i++)
-        sampler_close(&training->samplers[i]);
+    for (uint32_t i = 0; training->own && i < training->nodes; i++)
+        sampler_close(&training->own[i].sampler);
     free(training->trainers);
-    free(training->samplers);
+    free(training->own);
     free(training->first);
     shares_close(&training->shares);
 }

@@ -2,13 +2,13 @@
  * trainer of the real node. Shares are drawn when a node starts to train, from the members it then
  * sees alive.
  *
- * A trainer's scratch memory is a thread's, not a node's: a node has its place in its share, and
- * nothing else. Nodes that see the same members, as most do, share one drawing of the partition.
+ * A trainer's scratch memory is a thread's, not a node's: a node has its place in its share and
+ * some numbers of its newest steps. Nodes that see the same members, as most do, share one drawing
+ * of the partition.
  */
 #ifndef PARLEY_SIM_TRAINING_H
 #define PARLEY_SIM_TRAINING_H
 
-#include "data/sampler.h"
 #include "job/job.h"
 #include "task.h"
 
@@ -23,7 +23,7 @@ struct sim_shares {
 struct sim_training {
     const struct job *job;     /* borrowed; its trainer stands for all where they are alike */
     struct trainer **trainers; /* [threads]; owned */
-    struct sampler *samplers;  /* [nodes] */
+    struct trainer_node *own;  /* [nodes] */
     uint32_t threads, nodes;
     float *first;             /* [parameters], the initial model; owned */
     struct sim_shares shares; /* the newest */

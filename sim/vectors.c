@@ -26,8 +26,7 @@ static void step_make(struct sim_job *job, uint32_t thread)
 {
     struct sim_host *host = (struct sim_host *)((char *)job - offsetof(struct sim_host, step));
     const struct sim_task *task = host->sim->task;
-    host->step.loss =
-        task->step(task->self, host->index, thread, host->vectors, host->step.progress);
+    host->step.loss = task->step(task->self, host->index, thread, host->vectors, &host->step.turn);
 }
 
 static void step_begin(struct sim_host *host)
@@ -42,26 +41,36 @@ static void step_begin(struct sim_host *host)
     host->steps_left--;
     sim_put(host->sim, item);
     if (!host->sim->task->step) return;
-    host->step = (struct sim_step){.job = {.make = step_make}, .progress = host->progress};
+    host->step = (struct sim_step){.job = {.make = step_make}, .turn = host->turn};
+    host->step.turn.steps += host->version;
+    host->step.turn.averaged = host->averaged;
     sim_workers_give(host->sim->workers, &host->lane, &host->step.job);
 }
 
-void sim_train(struct sim_host *host, uint64_t steps, double progress)
+void sim_train(struct sim_host *host, const struct parley_update *update)
 {
-    host->steps_left += steps;
-    host->progress = progress;
+    host->steps_left += update->train.steps;
+    host->turn = (struct trainer_turn){.progress = update->train.progress,
+                                       .steps = update->train.inherited,
+                                       .live = update->train.live};
     step_begin(host);
 }
 
 void sim_step_end(struct sim_host *host)
 {
     struct parley_sim *sim = host->sim;
-    if (sim->task->step) sim_workers_wait(sim->workers, &host->lane, &host->step.job);
+    const struct sim_task *task = sim->task;
+    uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
+    if (task->step) {
+        sim_workers_wait(sim->workers, &host->lane, &host->step.job);
+        if (task->follow) host->follow = task->follow(task->self, host->index);
+    }
     host->loss = host->step.loss;
     host->stepping = false;
     host->version++;
-    host->samples += sim->task->batch;
+    host->samples += samples;
     sim->steps++;
+    sim->samples += samples;
     sim_operations_run(host);
     step_begin(host);
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,
@@ -117,6 +126,16 @@ static void set(struct sim_done *done)
                done->host->sim->parameters * sizeof(float));
 }
 
+static void add(struct sim_done *done, uint32_t thread)
+{
+    const struct sim_host *host = done->host;
+    const float *d = done->from[0]->x;
+    float factor = done->update.vector.factor;
+    sim_truth_mix(host->sim, thread, host->vectors[0], d, factor);
+    if (host->follow != 0) /* of the newest step: it changes when the next, made later, has ended */
+        mix_add(host->vectors[1], d, factor * host->follow, host->sim->parameters);
+}
+
 static void diff(struct sim_done *done)
 {
     const struct parley_sim *sim = done->host->sim;
@@ -155,8 +174,7 @@ static void done_make(struct sim_job *job, uint32_t thread)
         set(done);
         break;
     case PARLEY_UPDATE_ADD:
-        sim_truth_mix(done->host->sim, thread, done->host->vectors[0], done->from[0]->x,
-                      done->update.vector.factor);
+        add(done, thread);
         break;
     case PARLEY_UPDATE_DIFF:
         diff(done);
@@ -276,6 +294,7 @@ static void perform(struct sim_host *host, const struct parley_update *update)
     if (!done) return;
     done->update = *update;
     done->event.done.version = host->version;
+    host->averaged += update->type == PARLEY_UPDATE_ADD;
     if (on_disk(host, done)) {
         find_blocks(host, done);
         if (!sim->error) sim_workers_give(sim->workers, &host->lane, &done->job);

@@ -19,7 +19,7 @@ enum {
     PARLEY_ADDRESS_SIZE = 72, /* "host:port" or "[v6]:port" */
     PARLEY_VECTORS_MAX = 3,   /* parameters and up to two optimizer vectors */
     PARLEY_SEEDS_MAX = 256,   /* addresses dialled for the whole run */
-    PARLEY_SETTINGS_MAX = 16, /* name and value pairs that must match across the cluster */
+    PARLEY_SETTINGS_MAX = 32, /* name and value pairs that must match across the cluster */
     PARLEY_CONTROL_BYTES_MAX = 64 * 1024, /* payload of a control frame */
     PARLEY_CHUNK_BYTES_MAX = 256 * 1024,  /* floats of one tensor frame, in bytes */
     PARLEY_MEMBERS_MAX = 16384,           /* upper bound of members_max */

@@ -199,6 +199,10 @@ struct parley_update {
         struct {
             uint64_t steps;
             double progress; /* of the cluster's budget, in [0, 1]: for the schedule */
+            uint32_t live;   /* nodes that live, this one included */
+            /* Plus the steps this node has made, those that its optimizer vectors have been
+               through: modulo 2^64, as they may be fewer. */
+            uint64_t inherited;
         } train;
         struct {
             uint32_t buffer;

@@ -90,11 +90,20 @@ struct parley_step {
     uint64_t steps;   /* 1, or 0 if no step was made */
     uint64_t samples; /* that it used */
     double loss;      /* their mean loss; may be non-finite */
+    /* Until the next boundary that reports a step: where averaging adds d to vectors[0], it adds
+     * follow * d to vectors[1], so that a momentum there can follow where averaging moves x.
+     * 0, or no vectors[1]: nothing. */
+    float follow;
 };
 
 struct parley_turn {
     bool started;    /* true once: the first step comes; parley_live() tells whose the data is */
     double progress; /* of the cluster's budget, in [0, 1]: for the learning-rate schedule */
+    uint32_t live;   /* nodes that live, this one included */
+    /* Local steps that the optimizer's vectors have been through, those made by the peer that a
+     * late node took them from included: for corrections by step count. */
+    uint64_t state_steps;
+    uint64_t averaged; /* deltas that averaging has added to x so far */
 };
 
 enum { PARLEY_END, PARLEY_GO };

@@ -25,7 +25,7 @@ static int make_bare(struct bare *bare, struct bench *bench)
                                             .optimizer = "momentum",
                                             .schedule = "cosine",
                                             .rate = 0.05,
-                                            .momentum = 0.9,
+                                            .numbers = {.momentum = 0.9},
                                             .batch = 32,
                                             .seed = 1};
     int error = digits_make(&bare->train, &bare->test, 1);
@@ -56,9 +56,10 @@ static void close_bare(struct bare *bare)
 
 static double bare_rate(struct bare *bare)
 {
+    const struct trainer_turn turn = {.progress = 0.5, .live = 1};
     double from = bench_now();
     for (int i = 0; i < BARE_STEPS; i++)
-        trainer_step(bare->trainer, bare->x, bare->state, 0.5);
+        trainer_step(bare->trainer, bare->x, bare->state, &turn);
     return BARE_STEPS / (bench_now() - from);
 }
 

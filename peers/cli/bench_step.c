@@ -98,8 +98,9 @@ static int make_step(struct step *step, const struct trainer_options *options, u
 
 static void whole_step(void *context)
 {
+    const struct trainer_turn turn = {.progress = 0.5, .live = 1};
     struct step *step = context;
-    trainer_step(step->trainer, step->x, step->state, 0.5);
+    trainer_step(step->trainer, step->x, step->state, &turn);
 }
 
 /* Forward for each layer, the gradient of its weights, and that of its input but for the first. */
@@ -137,7 +138,7 @@ int bench_step(struct bench *bench)
                                           .optimizer = rows[i].optimizer,
                                           .schedule = "cosine",
                                           .rate = 1e-6,
-                                          .momentum = 0.9,
+                                          .numbers = {.momentum = 0.9},
                                           .batch = ROWS,
                                           .seed = 1};
         struct step step = {0};

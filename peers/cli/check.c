@@ -35,18 +35,31 @@ static int print_seeds(const struct settings *settings, char *why, size_t size)
     return error;
 }
 
+/* What has names is listed as far as a line holds it. */
+static void print_data(const struct source *data)
+{
+    const struct dataset *set = &data->train;
+    char list[400];
+    printf("data       %s: %" PRIu32 " samples, %" PRIu32 " for test, %" PRIu32 " %s each, %" PRIu32
+           " %s\n",
+           data->name, set->count, data->test.count, set->features,
+           set->vocabulary ? "characters" : "values", set->classes,
+           set->vocabulary ? "different ones" : "classes");
+    if (data->shape.classes.count > 0)
+        printf("%s %s\n", set->vocabulary ? "characters" : "classes   ",
+               names_list(&data->shape.classes, list, sizeof list));
+    if (data->shape.columns.count > 0)
+        printf("columns    %s\n", names_list(&data->shape.columns, list, sizeof list));
+}
+
 static void print_job(const struct job *job)
 {
     struct parley_config config;
     char memory[HUMAN_BYTES], model[HUMAN_BYTES];
-    const struct dataset *set = &job->data.train;
     parley_config_defaults(&config);
     job_config(job, &config);
     uint64_t bytes = config.parameters * sizeof(float);
     uint64_t vectors = config.vectors + parley_config_buffers(&config);
-    printf("data       %s: %" PRIu32 " samples, %" PRIu32 " for test, %" PRIu32
-           " values each, %" PRIu32 " classes\n",
-           job->data.name, set->count, job->data.test.count, set->features, set->classes);
     printf("model      %s: %" PRIu64 " parameters, %s; %" PRIu64 " vectors: %s\n",
            model_spec(job->model), config.parameters, human_bytes(model, bytes), vectors,
            human_bytes(memory, vectors * bytes));
@@ -61,6 +74,7 @@ int check_command(const struct settings *settings)
     if (error) return say_failure(error, NULL);
     printf("\n");
     error = job_init(&job, settings, &file_reader, why, sizeof why);
+    if (job.data.name[0]) print_data(&job.data); /* even if the model can't take them */
     if (!error) {
         print_job(&job);
         error = print_seeds(settings, why, sizeof why);

@@ -205,7 +205,7 @@ static int evaluate(const struct opened *opened, const struct settings *settings
     int error = x ? 0 : PARLEY_ENOMEM;
     if (!error)
         error = source_load_test(&test, &file_reader, settings->data, settings->test,
-                                 file->meta.classes, why, why_size);
+                                 file->meta.classes, file->meta.features, why, why_size);
     if (!error) error = scale_as(&test, file, why, why_size);
     if (!error) error = trainer_new(&trainer, &options, &test, why, why_size);
     if (!error && trainer_parameters(trainer) != file->n) {

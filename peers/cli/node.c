@@ -171,7 +171,9 @@ static int take_share(struct node *node, char *why, size_t why_size)
     if (!error && !node->controlled)
         say_talk(node->settings, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s",
                  samples, node->job.data.train.count,
-                 samples < node->settings->batch ? ", fewer than a batch: they are cycled" : "");
+                 samples < trainer_samples(node->job.trainer)
+                     ? ", fewer than a batch: they are cycled"
+                     : "");
     free(list);
     free(names);
     return error;
@@ -231,12 +233,17 @@ static int train(struct node *node, char *why, size_t why_size)
         if (turn.started && (error = take_share(node, why, why_size))) return error;
         look_at_target(node, &looked);
         uint64_t before_us = say_now_us();
-        double loss = trainer_step(node->job.trainer, node->x, node->state, turn.progress);
+        struct trainer_turn now = {turn.progress, turn.state_steps, turn.live, turn.averaged};
+        uint32_t samples = trainer_samples(node->job.trainer);
+        double loss = trainer_step(node->job.trainer, node->x, node->state, &now);
         double smooth = atomic_load_explicit(&node->loss, memory_order_relaxed);
         smooth = isfinite(smooth) ? 0.95 * smooth + 0.05 * loss : loss;
         atomic_store_explicit(&node->loss, smooth, memory_order_relaxed);
         be_slow(node, say_now_us() - before_us);
-        step = (struct parley_step){.steps = 1, .samples = node->settings->batch, .loss = loss};
+        step = (struct parley_step){.steps = 1,
+                                    .samples = samples,
+                                    .loss = loss,
+                                    .follow = trainer_follow(node->job.trainer)};
         atomic_fetch_add_explicit(&node->samples, step.samples, memory_order_relaxed);
     }
     return code == PARLEY_END ? 0 : code;

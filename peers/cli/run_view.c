@@ -277,6 +277,8 @@ int run_view_end(struct run *run)
     sum->ok = !error;
     sum->epochs = epoch_of(run);
     sum->samples = sum->steps * run->settings->batch;
+    if (strcmp(run->settings->optimizer, "gd") == 0) /* whose steps are as large as the shares */
+        sum->samples = (uint64_t)(sum->epochs * (double)run->samples + 0.5);
     sum->wall_s = run_seconds(run);
     sum->time_to_target_s = run->target_us ? (double)(run->target_us - run->start_us) / 1e6 : NAN;
     run_tell(run, &line);

@@ -208,7 +208,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     struct slot *slot = &node->exchange.slots[RESPONDER];
     if (op->kind == OP_ADOPT) {
         node->fetch.state = FETCH_IDLE;
-        training_adopted(node, node->fetch.version);
+        training_adopted(node, node->fetch.version, event->done.version);
         return;
     }
     struct conn *conn = connection_find(node, node->fetch.serve_conn);
@@ -218,7 +218,8 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
         return;
     }
     uint32_t buffers[PARLEY_VECTORS_MAX] = {slot->own, slot->theirs, slot->spare[2]};
-    answer(node, conn, node->fetch.serve_sequence, node->config.vectors, event->done.version);
+    answer(node, conn, node->fetch.serve_sequence, node->config.vectors,
+           event->done.version + node->training.inherited);
     flow_send(node, conn->id, WIRE_STREAM_FETCH, node->fetch.serve_sequence, buffers,
               node->config.vectors, NONE);
 }

@@ -126,7 +126,7 @@ struct message_fetch { /* FETCH, FETCHED */
     uint32_t by_digest; /* 1: the model of `digest`; 0: the sender's state */
     uint8_t digest[PARLEY_DIGEST_BYTES];
     uint32_t ok, vectors;
-    uint64_t version;
+    uint64_t version; /* of FETCHED: local steps that the optimizer's vectors have been through */
 };
 
 struct message_status {

@@ -347,6 +347,7 @@ struct training {
     uint64_t start_us;
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
+    uint64_t inherited;  /* steps of the optimizer vectors less own ones, modulo 2^64 */
     bool started;
     uint32_t diverged;     /* not 0: the model is no longer finite */
     uint32_t recovered;    /* times another's was taken for that */
@@ -621,7 +622,8 @@ static inline bool agreement_waits_for(const struct parley_node *node, int membe
 
 void training_advance(struct parley_node *node); /* joining, start, budget, steps to make */
 void training_stepped(struct parley_node *node, const struct parley_event *event);
-void training_adopted(struct parley_node *node, uint64_t version);
+/* steps: that the vectors taken have been through; version: own steps so far. */
+void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
 double training_progress(const struct parley_node *node);
 uint64_t training_samples(const struct parley_node *node);
 uint64_t training_deadline(const struct parley_node *node);

@@ -117,14 +117,15 @@ static void join(struct parley_node *node)
         begin(node);
 }
 
-void training_adopted(struct parley_node *node, uint64_t version)
+void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version)
 {
+    node->training.inherited = steps - version;
     exchange_release(node, INITIATOR);
     node->ledger.joins++;
     node->exchange.decided++; /* snapshots taken before are of another model */
     node->exchange.added++;
     out_log(node, PARLEY_LOG_INFO, "took model and optimizer state of %s at its step %llu",
-            record_of(node, node->fetch.member)->name, (unsigned long long)version);
+            record_of(node, node->fetch.member)->name, (unsigned long long)steps);
     node->training.recovered += node->training.diverged > 0;
     node->training.diverged = 0;
     if (phase_of(node) == PARLEY_PHASE_JOINING) begin(node);
@@ -193,6 +194,8 @@ static void grant(struct parley_node *node)
     struct parley_update *update = out_add(node, PARLEY_UPDATE_TRAIN);
     update->train.steps = target - outstanding;
     update->train.progress = training_progress(node);
+    update->train.live = live_of(node);
+    update->train.inherited = t->inherited;
     t->granted = t->version + target;
 }
 

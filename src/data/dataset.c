@@ -96,9 +96,19 @@ out:
     return error;
 }
 
+static int measure_text(struct dataset *set)
+{
+    int error = scaling_new(set, 1);
+    if (error) return error;
+    set->shift[0] = 0;
+    set->scale[0] = 1;
+    return 0;
+}
+
 int dataset_measure(struct dataset *set)
 {
     if (set->count == 0 || set->features == 0) return PARLEY_EDATA;
+    if (set->vocabulary) return measure_text(set);
     return set->bytes ? measure_images(set) : measure_table(set);
 }
 

@@ -19,6 +19,7 @@ struct dataset {
     uint32_t features;                /* values a sample: channels * height * width for images */
     uint32_t channels, height, width; /* 0 for tables */
     uint32_t classes;                 /* labels lie in [0, classes) */
+    uint32_t vocabulary;              /* of text (chars.h): bytes are numbers of characters; or 0 */
     uint8_t *bytes;                   /* [count][features] of an image set, else NULL; owned */
     float *values;                    /* [count][features] of a table, else NULL; owned */
     uint16_t *labels;                 /* [count]; owned */
@@ -26,7 +27,8 @@ struct dataset {
     float *shift, *scale;
 };
 
-/* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0). Replaces an
+/* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0; numbers of
+ * characters stay as they are). Replaces an
  * earlier scaling. PARLEY_EDATA if the set is empty or has values that are not finite,
  * PARLEY_ENOMEM. */
 PARLEY_CHECK int dataset_measure(struct dataset *set);

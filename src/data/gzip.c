@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <zlib.h>
 
 /* Window bits for zlib: the largest window, and a gzip header only. */
@@ -78,4 +79,37 @@ int gzip_inflate(struct bytes file, uint8_t *out, size_t size, size_t *got, char
     inflateEnd(&z);
     *got = out_at;
     return error;
+}
+
+/* The length in the last member's trailer (RFC 1952, section 2.3.1): a hint, and only of 32 bits.
+ */
+static size_t stated_size(struct bytes file)
+{
+    const uint8_t *end = file.data + file.size;
+    if (file.size < 18) return 0; /* header and trailer */
+    return end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
+}
+
+int gzip_expand(struct bytes file, size_t size_max, uint8_t **out, size_t *size, char *why,
+                size_t why_size)
+{
+    size_t room = stated_size(file), most = file.size * GZIP_RATIO_MAX;
+    if (most > size_max) most = size_max;
+    if (room > most) room = most;
+    for (;; room = room > most / 2 ? most : 2 * room) {
+        /* One byte more shows whether that was all. */
+        uint8_t *block = malloc(room + 1);
+        if (!block) return PARLEY_ENOMEM;
+        int error = gzip_inflate(file, block, room + 1, size, why, why_size);
+        if (!error && *size <= room) {
+            *out = block;
+            return 0;
+        }
+        free(block);
+        if (error) return error;
+        if (room == most) break;
+        if (room < 4096) room = 4096;
+    }
+    snprintf(why, why_size, "%s: inflates to more than %zu bytes, the limit", file.name, most);
+    return PARLEY_EDATA;
 }

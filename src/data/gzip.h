@@ -24,4 +24,10 @@ bool gzip_is(struct bytes file);
 PARLEY_CHECK int gzip_inflate(struct bytes file, uint8_t *out, size_t size, size_t *got, char *why,
                               size_t why_size);
 
+/* The whole content, into a new block of at most size_max bytes for the caller to free. Room is
+ * taken for what the file says of itself, but for no more than it can hold. PARLEY_EDATA with a
+ * message (as above, or more than size_max), PARLEY_ENOMEM. */
+PARLEY_CHECK int gzip_expand(struct bytes file, size_t size_max, uint8_t **out, size_t *size,
+                             char *why, size_t why_size);
+
 #endif

@@ -1,10 +1,4 @@
-/* source.c: finds the files of a SPEC and hands them to their parser.
- *
- *   idx:DIR   {train,t10k}-images-idx3-ubyte and -labels-idx1-ubyte, with or without .gz
- *   digits    drawn, no file
- *
- * Without files named t10k a tenth of the training set is held out.
- */
+/* source.c: finds the files of a SPEC and hands them to their parser. */
 #include "data/source.h"
 
 #include <inttypes.h>
@@ -14,131 +8,353 @@
 
 #include <xxhash.h>
 
+#include "data/chars.h"
+#include "data/csv.h"
 #include "data/digits.h"
+#include "data/gzip.h"
 #include "data/idx.h"
+#include "data/libsvm.h"
+#include "data/npy.h"
 
-enum { PATH_BYTES = 4096, DIGITS_SEED = 1, HELD_PARTS = 10 };
+enum { PATH_BYTES = 4096, DIGITS_SEED = 1, HELD_PARTS = 10, WINDOW = 64 };
 
-/* DIR/name, or DIR/name.gz where only that is there. Returns false if neither is. */
-static bool find_file(const struct source_reader *reader, char path[PATH_BYTES],
-                      const char *directory, const char *name)
+enum format { DIGITS, IDX, CSV, LIBSVM, NPY, TEXT, FORMATS };
+
+/* What labels are: a test set must go by the same as its training set. */
+enum meaning { NUMBERS, NAMES, CHARACTERS };
+
+static const struct {
+    const char *prefix; /* with the colon, if more follows */
+    enum meaning meaning;
+    const char *option; /* what may stand behind the file's name */
+} formats[FORMATS] = {
+    [DIGITS] = {"digits", NUMBERS, NULL}, [IDX] = {"idx:", NUMBERS, NULL},
+    [CSV] = {"csv:", NAMES, ",label="},   [LIBSVM] = {"libsvm:", NAMES, NULL},
+    [NPY] = {"npy:", NUMBERS, NULL},      [TEXT] = {"text:", CHARACTERS, ",window="},
+};
+
+struct spec {
+    enum format format;
+    char path[PATH_BYTES]; /* file or directory */
+    char *option;          /* in path, or NULL */
+    uint32_t window;       /* of text */
+};
+
+/* One reading: what all its steps need. */
+struct loading {
+    const struct source_reader *reader;
+    struct rows_shape *shape;
+    uint32_t classes; /* of numbers: those allowed, 0: any */
+    char *why;
+    size_t why_size;
+};
+
+/* ---- Specs ----------------------------------------------------------------------------------- */
+
+static int bad_spec(const struct loading *l, const char *text, const char *what)
 {
-    static const char *const endings[] = {"", ".gz"};
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, PATH_BYTES, "%s/%s%s", directory, name, endings[i]);
-        if (reader->exists(path)) return true;
+    snprintf(l->why, l->why_size, "data \"%.200s\": %s", text, what);
+    return PARLEY_EUSAGE;
+}
+
+static int parse_option(struct spec *spec, const char *text, const struct loading *l)
+{
+    const char *option = formats[spec->format].option;
+    for (char *at = option ? strstr(spec->path, option) : NULL; at; at = strstr(at + 1, option))
+        spec->option = at;
+    if (!spec->option) return 0;
+    *spec->option = 0;
+    spec->option += strlen(option);
+    if (spec->option[0] == 0) return bad_spec(l, text, "nothing follows the last \"=\"");
+    if (spec->format != TEXT) return 0;
+    char *end;
+    unsigned long window = strtoul(spec->option, &end, 10);
+    spec->window = (uint32_t)window;
+    if (spec->option[0] >= '0' && spec->option[0] <= '9' && *end == 0 && window >= 1 &&
+        window <= CHARS_WINDOW_MAX)
+        return 0;
+    return bad_spec(l, text, "a window is a number of characters from 1 to 65536");
+}
+
+static int parse_spec(struct spec *spec, const char *text, const struct loading *l)
+{
+    *spec = (struct spec){.format = FORMATS, .window = WINDOW};
+    for (int f = 0; f < FORMATS; f++) {
+        const char *prefix = formats[f].prefix;
+        bool open = prefix[strlen(prefix) - 1] == ':';
+        if (open ? strncmp(text, prefix, strlen(prefix)) == 0 : strcmp(text, prefix) == 0)
+            spec->format = (enum format)f;
     }
-    snprintf(path, PATH_BYTES, "%s/%s", directory, name);
+    if (spec->format == FORMATS)
+        return bad_spec(l, text, "not one of digits, idx:, csv:, libsvm:, npy:, text:");
+    const char *path = text + strlen(formats[spec->format].prefix);
+    if (strlen(path) >= PATH_BYTES) return bad_spec(l, text, "the path is too long");
+    strcpy(spec->path, path);
+    return parse_option(spec, text, l);
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* `path`, or path.gz where only that is there. Returns whether either is. */
+static bool find_file(const struct loading *l, char path[PATH_BYTES])
+{
+    if (l->reader->exists(path)) return true;
+    size_t length = strlen(path);
+    if (length + 4 > PATH_BYTES) return false;
+    strcpy(path + length, ".gz");
+    if (l->reader->exists(path)) return true;
+    path[length] = 0;
     return false;
 }
 
-static bool has_test_files(const struct source_reader *reader, const char *directory)
+static bool find_in(const struct loading *l, char path[PATH_BYTES], const char *directory,
+                    const char *name)
 {
-    char path[PATH_BYTES];
-    return find_file(reader, path, directory, "t10k-images-idx3-ubyte") ||
-           find_file(reader, path, directory, "t10k-labels-idx1-ubyte");
+    int length = snprintf(path, PATH_BYTES, "%s/%s", directory, name);
+    return length < PATH_BYTES && find_file(l, path);
 }
 
-static int load_idx(struct dataset *set, const struct source_reader *reader, const char *directory,
-                    const char *prefix, uint32_t classes, char *why, size_t why_size)
+/* The file's bytes in *owned, as they lie or, if `expand`, inflated. */
+static int read_bytes(const struct loading *l, const char *path, bool expand, uint8_t **owned,
+                      struct bytes *file)
 {
-    char name[64], images[PATH_BYTES], labels[PATH_BYTES];
-    struct bytes image_file = {.name = images}, label_file = {.name = labels};
-    uint8_t *image_bytes = NULL, *label_bytes = NULL;
-    snprintf(name, sizeof name, "%s-images-idx3-ubyte", prefix);
-    find_file(reader, images, directory, name);
-    snprintf(name, sizeof name, "%s-labels-idx1-ubyte", prefix);
-    find_file(reader, labels, directory, name);
-    int error = reader->read(images, IDX_SIZE_MAX, &image_bytes, &image_file.size, why, why_size);
-    if (!error)
-        error = reader->read(labels, IDX_SIZE_MAX, &label_bytes, &label_file.size, why, why_size);
-    image_file.data = image_bytes;
-    label_file.data = label_bytes;
-    if (!error) error = idx_load(set, image_file, label_file, classes, why, why_size);
-    free(image_bytes);
-    free(label_bytes);
+    *file = (struct bytes){.name = path};
+    int error = l->reader->read(path, ROWS_BYTES_MAX, owned, &file->size, l->why, l->why_size);
+    if (error) return error;
+    file->data = *owned;
+    if (!expand || !gzip_is(*file)) return 0;
+    uint8_t *packed = *owned;
+    error = gzip_expand(*file, ROWS_BYTES_MAX, owned, &file->size, l->why, l->why_size);
+    if (error) *owned = NULL;
+    free(packed);
+    file->data = *owned;
     return error;
 }
 
-static void name_data(struct source *source)
+typedef int pair_parser(struct dataset *set, struct bytes samples, struct bytes labels,
+                        uint32_t classes, char *why, size_t why_size);
+
+/* Two files of a directory. */
+static int load_pair(const struct loading *l, struct dataset *set, const char *directory,
+                     const char *samples_name, const char *labels_name, pair_parser *parse)
+{
+    char samples_path[PATH_BYTES], labels_path[PATH_BYTES];
+    struct bytes samples, labels;
+    uint8_t *samples_bytes = NULL, *labels_bytes = NULL;
+    bool expand = parse != idx_load; /* which knows its size before it inflates */
+    find_in(l, samples_path, directory, samples_name);
+    find_in(l, labels_path, directory, labels_name);
+    int error = read_bytes(l, samples_path, expand, &samples_bytes, &samples);
+    if (!error) error = read_bytes(l, labels_path, expand, &labels_bytes, &labels);
+    if (!error) error = parse(set, samples, labels, l->classes, l->why, l->why_size);
+    free(samples_bytes);
+    free(labels_bytes);
+    return error;
+}
+
+static int load_idx(const struct loading *l, struct dataset *set, const char *directory, bool test)
+{
+    char images[64], labels[64];
+    snprintf(images, sizeof images, "%s-images-idx3-ubyte", test ? "t10k" : "train");
+    snprintf(labels, sizeof labels, "%s-labels-idx1-ubyte", test ? "t10k" : "train");
+    return load_pair(l, set, directory, images, labels, idx_load);
+}
+
+static int load_table(const struct loading *l, struct dataset *set, const struct spec *spec,
+                      bool test)
+{
+    char path[PATH_BYTES];
+    struct bytes file;
+    uint8_t *bytes = NULL;
+    strcpy(path, spec->path);
+    find_file(l, path);
+    int error = read_bytes(l, path, true, &bytes, &file);
+    if (error) return error;
+    if (spec->format == CSV)
+        error = csv_load(set, l->shape, file, spec->option, test, l->why, l->why_size);
+    else if (spec->format == LIBSVM)
+        error = libsvm_load(set, l->shape, file, test, l->why, l->why_size);
+    else
+        error = chars_load(set, &l->shape->classes, file, spec->window, test, l->why, l->why_size);
+    free(bytes);
+    return error;
+}
+
+/* The set that is not wanted is closed. */
+static int draw_digits(struct dataset *set, bool test)
+{
+    struct dataset other;
+    int error =
+        test ? digits_make(&other, set, DIGITS_SEED) : digits_make(set, &other, DIGITS_SEED);
+    dataset_close(&other);
+    return error;
+}
+
+/* The training set of `spec`, or if `test` what it has for a test. */
+static int load(const struct loading *l, struct dataset *set, const struct spec *spec, bool test)
+{
+    switch (spec->format) {
+    case DIGITS:
+        return draw_digits(set, test);
+    case IDX:
+        return load_idx(l, set, spec->path, test);
+    case NPY:
+        return load_pair(l, set, spec->path, "x.npy", "y.npy", npy_load);
+    default:
+        return load_table(l, set, spec, test);
+    }
+}
+
+static bool has_own_test(const struct loading *l, const struct spec *spec)
+{
+    char path[PATH_BYTES];
+    if (spec->format == DIGITS) return true;
+    return spec->format == IDX && (find_in(l, path, spec->path, "t10k-images-idx3-ubyte") ||
+                                   find_in(l, path, spec->path, "t10k-labels-idx1-ubyte"));
+}
+
+static int hold_out(const struct loading *l, struct dataset *train, struct dataset *test,
+                    const char *spec)
+{
+    int error = dataset_split(train, test, HELD_PARTS);
+    if (error) snprintf(l->why, l->why_size, "%.300s: too few samples to hold a tenth out", spec);
+    return error;
+}
+
+/* ---- Both sets ------------------------------------------------------------------------------- */
+
+static void name_data(struct source *source, const struct spec *spec)
 {
     const struct dataset *set = &source->train;
+    const struct names *classes = &source->shape.classes;
     size_t cells = (size_t)set->count * set->features;
+    if (spec->format == DIGITS) {
+        snprintf(source->name, sizeof source->name, "digits");
+        return;
+    }
     uint64_t sum = XXH3_64bits_withSeed(set->labels, set->count * sizeof *set->labels, set->count);
     if (set->bytes) sum = XXH3_64bits_withSeed(set->bytes, cells, sum);
     if (set->values) sum = XXH3_64bits_withSeed(set->values, cells * sizeof *set->values, sum);
+    if (classes->count > 0) sum = XXH3_64bits_withSeed(classes->text, classes->size, sum);
     snprintf(source->name, sizeof source->name, "%" PRIu32 "x%" PRIu32 " %016" PRIx64, set->count,
              set->features, sum);
 }
 
-static int load_idx_pair(struct source *source, const struct source_reader *reader,
-                         const char *spec, const char *test_spec, char *why, size_t why_size)
+/* A test set goes by its training set's label and window, unless it names its own. */
+static int match_specs(const struct spec *data, struct spec *test, const char *text,
+                       const struct loading *l)
 {
-    const char *data = spec + strlen("idx:");
-    int error = load_idx(&source->train, reader, data, "train", 0, why, why_size);
-    if (error) return error;
-    if (!test_spec && !has_test_files(reader, data)) {
-        error = dataset_split(&source->train, &source->test, HELD_PARTS);
-        if (error) snprintf(why, why_size, "%s: too few samples to hold a tenth out", data);
-    } else
-        error = source_load_test(&source->test, reader, NULL, test_spec ? test_spec : spec,
-                                 source->train.classes, why, why_size);
-    if (!error && source->test.features != source->train.features) {
-        snprintf(why, why_size, "the test data have %" PRIu32 " values a sample, not %" PRIu32,
-                 source->test.features, source->train.features);
-        error = PARLEY_EDATA;
+    if (formats[data->format].meaning != formats[test->format].meaning)
+        return bad_spec(l, text,
+                        "a test set of another kind than the training data, whose classes "
+                        "can't be told to be the same");
+    if (!test->option && test->format == data->format) {
+        test->option = data->option;
+        test->window = data->window;
     }
-    if (!error && (error = dataset_measure(&source->train)))
-        snprintf(why, why_size, "%s: no samples", data);
-    return error ? error : dataset_scale_like(&source->test, &source->train);
+    return 0;
+}
+
+static int scale_both(const struct loading *l, struct source *source, const char *spec)
+{
+    struct dataset *train = &source->train, *test = &source->test;
+    int error = dataset_measure(train);
+    if (error == PARLEY_EDATA) {
+        snprintf(l->why, l->why_size, "%.300s: no samples, or values too large to be scaled", spec);
+        return error;
+    }
+    if (!error) error = dataset_scale_like(test, train);
+    if (error != PARLEY_EDATA) return error;
+    if (test->features != train->features)
+        snprintf(l->why, l->why_size,
+                 "the test data have %" PRIu32 " values a sample, not %" PRIu32, test->features,
+                 train->features);
+    else
+        snprintf(l->why, l->why_size,
+                 "of training and test data one are images, the other a table");
+    return error;
 }
 
 int source_load(struct source *source, const struct source_reader *reader, const char *data_spec,
                 const char *test_spec, char *why, size_t why_size)
 {
+    struct spec data, test;
+    struct loading l = {reader, &source->shape, 0, why, why_size};
     memset(source, 0, sizeof *source);
     if (why_size > 0) why[0] = 0;
-    int error;
-    if (strcmp(data_spec, "digits") == 0) {
-        error = digits_make(&source->train, &source->test, DIGITS_SEED);
-        if (!error && test_spec && strcmp(test_spec, "digits") != 0) {
-            dataset_close(&source->test);
-            error = source_load_test(&source->test, reader, NULL, test_spec, source->train.classes,
-                                     why, why_size);
-            if (!error && (error = dataset_scale_like(&source->test, &source->train)))
-                snprintf(why, why_size, "--test: %s has samples of another size than digits",
-                         test_spec);
-        }
-        snprintf(source->name, sizeof source->name, "digits");
-    } else {
-        error = load_idx_pair(source, reader, data_spec, test_spec, why, why_size);
-        if (!error) name_data(source);
-    }
+    int error = parse_spec(&data, data_spec, &l);
+    if (!error) error = parse_spec(&test, test_spec ? test_spec : data_spec, &l);
+    if (!error) error = match_specs(&data, &test, test_spec, &l);
+    if (!error) error = load(&l, &source->train, &data, false);
+    if (error) return error;
+    l.classes = source->train.classes;
+    if (test_spec || has_own_test(&l, &data))
+        error = load(&l, &source->test, &test, true);
+    else
+        error = hold_out(&l, &source->train, &source->test, data_spec);
+    if (!error) error = scale_both(&l, source, data_spec);
+    if (!error) name_data(source, &data);
     return error;
 }
 
-int source_load_test(struct dataset *test, const struct source_reader *reader,
-                     const char *data_spec, const char *test_spec, uint32_t classes, char *why,
-                     size_t why_size)
+/* ---- A set to try a model on ----------------------------------------------------------------- */
+
+static int check_names(const struct loading *l, uint32_t classes, const char *spec)
 {
-    const char *spec = test_spec ? test_spec : data_spec;
+    if (l->shape->classes.count == 0 || l->shape->classes.count == classes) return 0;
+    snprintf(l->why, l->why_size,
+             "%.300s: %" PRIu32 " classes where the model has %" PRIu32
+             "; name the model's own training data with --data",
+             spec, l->shape->classes.count, classes);
+    return PARLEY_EDATA;
+}
+
+/* Whole training data, for the names of their classes and for a tenth of them. */
+static int load_train(const struct loading *l, struct dataset *train, const struct spec *spec,
+                      uint32_t classes, const char *text)
+{
+    int error = load(l, train, spec, false);
+    return error ? error : check_names(l, classes, text);
+}
+
+static int load_by_names_of(const struct loading *l, struct dataset *test, const struct spec *data,
+                            const struct spec *spec, uint32_t classes, const char *text)
+{
+    struct dataset train = {0};
+    int error = load_train(l, &train, data, classes, text);
+    dataset_close(&train);
+    return error ? error : load(l, test, spec, true);
+}
+
+int source_load_test(struct dataset *test, const struct source_reader *reader,
+                     const char *data_spec, const char *test_spec, uint32_t classes,
+                     uint32_t features, char *why, size_t why_size)
+{
+    struct spec data, spec;
+    struct rows_shape shape = {.features = features};
+    struct loading l = {reader, &shape, classes, why, why_size};
     memset(test, 0, sizeof *test);
     if (why_size > 0) why[0] = 0;
-    if (strcmp(spec, "digits") == 0) {
-        struct dataset train;
-        int error = digits_make(&train, test, DIGITS_SEED);
+    int error = parse_spec(&data, data_spec, &l);
+    if (!error) error = parse_spec(&spec, test_spec ? test_spec : data_spec, &l);
+    if (error) goto out;
+    bool named = formats[spec.format].meaning != NUMBERS;
+    bool alike = formats[spec.format].meaning == formats[data.format].meaning;
+    if (test_spec && named && alike && !(error = match_specs(&data, &spec, test_spec, &l)))
+        error = load_by_names_of(&l, test, &data, &spec, classes, data_spec);
+    else if (test_spec && named)
+        error = load_train(&l, test, &spec, classes, test_spec);
+    else if (test_spec || has_own_test(&l, &spec))
+        error = load(&l, test, &spec, true);
+    else {
+        struct dataset train = {0};
+        error = load_train(&l, &train, &spec, classes, data_spec);
+        if (!error) error = hold_out(&l, &train, test, data_spec);
         dataset_close(&train);
-        return error;
     }
-    const char *directory = spec + strlen("idx:");
-    if (test_spec || has_test_files(reader, directory))
-        return load_idx(test, reader, directory, "t10k", classes, why, why_size);
-    struct dataset train;
-    int error = load_idx(&train, reader, directory, "train", classes, why, why_size);
-    if (error) return error;
-    error = dataset_split(&train, test, HELD_PARTS);
-    if (error) snprintf(why, why_size, "%s: too few samples to hold a tenth out", spec);
-    dataset_close(&train);
+    if (error) dataset_close(test);
+out:
+    rows_shape_close(&shape);
     return error;
 }
 
@@ -146,4 +362,5 @@ void source_close(struct source *source)
 {
     dataset_close(&source->train);
     dataset_close(&source->test);
+    rows_shape_close(&source->shape);
 }

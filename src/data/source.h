@@ -1,5 +1,13 @@
 /* source.h: the data that --data and --test name, from the files that a driver reads.
  *
+ *   digits                the built-in images
+ *   idx:DIR               {train,t10k}-images-idx3-ubyte and -labels-idx1-ubyte
+ *   csv:FILE[,label=C]    a table with a column C of labels, by name or number from 1; else the
+ * last libsvm:FILE           a sparse table npy:DIR               x.npy and y.npy
+ *   text:FILE[,window=N]  characters, in windows of N (64)
+ *
+ * Each file may be gzipped; where only FILE.gz is there, that is read. Without a test set of its
+ * own a tenth of the training set is held out, the same on all nodes.
  * Thread rule: as the reader's; blocks as long as it does.
  */
 #ifndef PARLEY_DATA_SOURCE_H
@@ -10,6 +18,7 @@
 #include <stdint.h>
 
 #include "data/dataset.h"
+#include "data/rows.h"
 
 /* How a driver reads files. */
 struct source_reader {
@@ -24,21 +33,24 @@ enum { SOURCE_NAME_BYTES = 64 };
 
 struct source {
     struct dataset train, test; /* scaled alike, by the training set */
+    struct rows_shape shape;    /* names of classes (of text: its characters) and columns, if any */
     /* Of the training set: equal on all nodes that have the same data, wherever their files lie. */
     char name[SOURCE_NAME_BYTES];
 };
 
 /* test_spec: NULL for the data's own, or a fixed tenth of it. To be closed after any outcome.
- * PARLEY_EDATA with a line that names the file, PARLEY_ENOMEM. */
+ * PARLEY_EUSAGE (a bad spec, a test set of another kind), PARLEY_EDATA, both with a line that names
+ * spec or file; PARLEY_ENOMEM. */
 PARLEY_CHECK int source_load(struct source *source, const struct source_reader *reader,
                              const char *data_spec, const char *test_spec, char *why,
                              size_t why_size);
 void source_close(struct source *source);
 
-/* Only a set to try a model on: the test data of test_spec, or else of data_spec; its classes are
- * at most `classes`, its scaling is not set. Errors as above. */
+/* Only a set to try a model of so many classes and features on: the test data of test_spec, or else
+ * of data_spec; its scaling is not set. Names of classes are those of data_spec, or of test_spec
+ * if that alone has all of them. Errors as above. */
 PARLEY_CHECK int source_load_test(struct dataset *test, const struct source_reader *reader,
                                   const char *data_spec, const char *test_spec, uint32_t classes,
-                                  char *why, size_t why_size);
+                                  uint32_t features, char *why, size_t why_size);
 
 #endif

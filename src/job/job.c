@@ -51,6 +51,18 @@ static void share_budget(struct job *job)
     share(job, "budget", "%s", text);
 }
 
+/* What the optimizer goes by, be it given or its own. */
+static void share_numbers(struct job *job, const struct optimizer_numbers *n)
+{
+    char a[40];
+    share(job, "momentum", "%s", number(a, n->momentum));
+    share(job, "beta2", "%s", number(a, n->beta2));
+    share(job, "epsilon", "%s", number(a, n->epsilon));
+    share(job, "weight-decay", "%s", number(a, n->weight_decay));
+    share(job, "clip-norm", "%s", number(a, n->clip_norm));
+    share(job, "clip-value", "%s", number(a, n->clip_value));
+}
+
 static void share_settings(struct job *job)
 {
     const struct settings *s = job->settings;
@@ -60,8 +72,11 @@ static void share_settings(struct job *job)
     share(job, "partition", "%s", s->partition);
     share(job, "optimizer", "%s", s->optimizer);
     share(job, "lr", "%s", number(a, s->rate));
-    share(job, "momentum", "%s", number(a, s->momentum));
+    share(job, "lr-scale", "%s", s->values[OPTION_ID_LR_SCALE].text);
+    share_numbers(job, trainer_numbers(job->trainer));
+    share(job, "momentum-mode", "%s", s->values[OPTION_ID_MOMENTUM_MODE].text);
     share(job, "schedule", "%s", s->schedule);
+    share(job, "warmup", "%s", number(a, s->warmup));
     share(job, "batch", "%" PRIu64, s->batch);
     share(job, "seed", "%" PRIu64, s->seed);
     share_budget(job);
@@ -94,7 +109,16 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
         .optimizer = s->optimizer,
         .schedule = s->schedule,
         .rate = s->rate,
-        .momentum = s->momentum,
+        .numbers = {.momentum = s->momentum,
+                    .beta2 = s->beta2,
+                    .epsilon = s->epsilon,
+                    .weight_decay =
+                        s->values[OPTION_ID_WEIGHT_DECAY].text ? s->weight_decay : (double)NAN,
+                    .clip_norm = s->clip_norm,
+                    .clip_value = s->clip_value},
+        .warmup = s->warmup,
+        .scale = (enum trainer_scale)s->lr_scale,
+        .momentum_mode = (enum trainer_momentum)s->momentum_mode,
         .batch = (uint32_t)s->batch,
         .seed = s->seed,
     };
@@ -152,7 +176,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->model_digest = model_digest(job->model);
     config->settings = job->shared;
     config->settings_count = job->shared_count;
-    config->batch = (uint32_t)s->batch;
+    config->batch = trainer_samples(job->trainer);
     config->samples_budget = s->epochs > 0 ? (uint64_t)ceil(s->epochs * job->data.train.count) : 0;
     config->steps_budget = s->steps;
     config->time_budget_us = s->time_us;

@@ -129,6 +129,27 @@ static int judge_model(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+static int judge_training(const struct settings *settings, char *why)
+{
+    const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];
+    bool momentum = strcmp(settings->optimizer, "momentum") == 0 ||
+                    strcmp(settings->optimizer, "nesterov") == 0;
+    if (settings->momentum_mode == MOMENTUM_QUASI_GLOBAL && !momentum &&
+        mode->origin != ORIGIN_DEFAULT) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
+                 "has local",
+                 mode->text, settings->optimizer);
+        return PARLEY_EUSAGE;
+    }
+    if (strcmp(settings->optimizer, "gd") != 0 || settings->lr_scale == LR_SCALE_NONE) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--lr-scale: \"%s\" counts samples of a batch, and gd takes its whole share; use "
+             "--lr-scale none, or another --optimizer",
+             settings->values[OPTION_ID_LR_SCALE].text);
+    return PARLEY_EUSAGE;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -141,11 +162,13 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     case VERB_CHECK:
         error = judge_model(settings, why);
         if (!error) error = judge_network(settings, why);
-        return error ? error : judge_size(settings, why);
+        if (!error) error = judge_size(settings, why);
+        return error ? error : judge_training(settings, why);
     case VERB_RUN:
     case VERB_SIM:
         error = judge_model(settings, why);
         if (!error) error = judge_size(settings, why);
+        if (!error) error = judge_training(settings, why);
         if (!error) error = judge_simulation(settings, why);
         if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)

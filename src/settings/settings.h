@@ -34,6 +34,8 @@ enum settings_origin { ORIGIN_UNSET, ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRON
 
 /* In the order of the table's valid words. */
 enum settings_strategy { STRATEGY_GOSSIP, STRATEGY_NONE };
+enum settings_lr_scale { LR_SCALE_NONE, LR_SCALE_BATCH, LR_SCALE_CLUSTER };
+enum settings_momentum_mode { MOMENTUM_LOCAL, MOMENTUM_QUASI_GLOBAL };
 enum settings_quorum { QUORUM_LIVE, QUORUM_MAJORITY };
 enum settings_membership { MEMBERSHIP_FULL, MEMBERSHIP_STATIC };
 enum settings_when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
@@ -76,6 +78,11 @@ struct settings {
 
     const char *model, *optimizer, *schedule;
     double rate, momentum;
+    double beta2, epsilon, weight_decay; /* unset: the optimizer's own */
+    double clip_norm, clip_value;        /* 0: none */
+    double warmup;                       /* part of the budget */
+    int lr_scale;                        /* enum settings_lr_scale */
+    int momentum_mode;                   /* enum settings_momentum_mode */
     uint64_t batch, seed;
 
     double epochs;         /* of the cluster; 0: no such budget */

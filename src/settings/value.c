@@ -84,7 +84,7 @@ static int parse_word(const struct option_info *option, const char *word, int *p
     struct text text;
     text_init(&text, SETTINGS_WHY_BYTES - 1);
     const char *near = nearest_take(&nearest);
-    text_add(&text, "is not a %s", option->name);
+    text_add(&text, "is not %s %s", strchr("aeiou", option->name[0]) ? "an" : "a", option->name);
     if (near && nearest.distance > 0) text_add(&text, "; did you mean \"%s\"?", near);
     text_add(&text, " (valid: ");
     for (int i = 0; option->valid[i]; i++)

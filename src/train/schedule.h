@@ -1,5 +1,18 @@
 /* schedule.h: the learning rate over the cluster's progress.
  *
+ * Progress is that of the whole cluster, not a node's own step count: who joins late trains at the
+ * rate of the others. Over the first `warmup` of it the factor climbs from 0 to 1 in a line (Goyal
+ * et al., arXiv:1706.02677, section 2.2); the schedule's own course takes what is left, q in
+ * [0, 1]:
+ *
+ *   constant      1
+ *   step          a tenth from half of it on, a hundredth from three quarters on
+ *   exponential   0.01^q
+ *   cosine        (1 + cos(pi q)) / 2 (Loshchilov, Hutter, ICLR 2017, section 3, no restarts)
+ *   linear        1 - q
+ *   inverse-sqrt  sqrt(w / (w + progress since the warm-up)), w the warm-up or else 0.01 (Vaswani
+ *                 et al., NeurIPS 2017, section 5.3)
+ *
  * Thread rule: pure; call from any thread.
  */
 #ifndef PARLEY_TRAIN_SCHEDULE_H
@@ -9,17 +22,16 @@
 
 #include "parley/error.h"
 
-enum schedule {
-    SCHEDULE_CONSTANT,
-    SCHEDULE_STEP,   /* a tenth from half of the budget on, a hundredth from three quarters on */
-    SCHEDULE_COSINE, /* half a cosine, from 1 to 0 (Loshchilov, Hutter 2017, no restarts) */
+struct schedule {
+    const struct schedule_shape *shape; /* constant */
+    double warmup;                      /* part of the budget, in [0, 1) */
 };
 
-/* "constant", "step", "cosine"; else PARLEY_EUSAGE with one line in why[why_size]. */
-PARLEY_CHECK int schedule_parse(enum schedule *schedule, const char *name, char *why,
-                                size_t why_size);
+/* name: as above. PARLEY_EUSAGE with one line in why[why_size]. */
+PARLEY_CHECK int schedule_init(struct schedule *schedule, const char *name, double warmup,
+                               char *why, size_t why_size);
 
-/* The factor in [0, 1] on the learning rate. progress is clamped to [0, 1]. */
-double schedule_factor(enum schedule schedule, double progress);
+/* The factor in [0, 1] on the learning rate. progress is clamped to [0, 1], NaN is 0. */
+double schedule_factor(const struct schedule *schedule, double progress);
 
 #endif

@@ -1,7 +1,7 @@
 /* trainer.c: batches through the model, gradients through the optimizer.
  *
  * Happy path of a step: draw sample numbers, gather them into the workspace, forward, loss,
- * backward into where the optimizer wants it, finish.
+ * backward into where the optimizer wants it, finish; a full batch comes in several such parts.
  * Failure modes: bad options (trainer_new), memory (trainer_new, trainer_share), a share that does
  * not fit the set (trainer_share), a loss that is not finite (trainer_step leaves x alone).
  */
@@ -17,8 +17,19 @@
 #include "train/gradient.h"
 #include "train/loss.h"
 #include "train/model.h"
-#include "train/optimizer.h"
 #include "train/schedule.h"
+
+/* The batch that the rate is for under the linear scaling rule. */
+#define SCALE_SAMPLES 32.0
+
+/* How much of what averaging does enters the momentum, where each step is followed by one; over how
+ * many steps that is measured. */
+#define FOLLOW_PART 0.5
+#define DENSITY_STEPS 32.0
+
+/* Rates below this part of the full one count as it here: what averaging moves comes in part from
+ * the larger rates before, or will meet larger ones after. */
+#define FOLLOW_RATE_MIN 0.01
 
 /* Evaluation takes at least so many rows at once: with few, the products are slow. */
 #define EVALUATE_ROWS_MIN 64u
@@ -26,12 +37,14 @@
 struct trainer {
     struct model *model;
     const struct dataset *set; /* borrowed */
-    enum optimizer optimizer;
-    enum schedule schedule;
-    double rate, momentum;
+    struct optimizer optimizer;
+    struct schedule schedule;
+    double rate;
+    enum trainer_scale scale;
+    enum trainer_momentum momentum_mode;
     uint32_t batch;
     uint64_t seed;
-    struct sampler sampler; /* order is NULL until there is a share */
+    struct trainer_node node; /* whom the calls without _of serve */
     struct workspace workspace;
     uint32_t rows_max; /* of the workspace, index and labels */
     uint32_t *index;   /* [rows_max] */
@@ -43,8 +56,6 @@ static int check_numbers(const struct trainer_options *options, char *why, size_
 {
     if (!(options->rate >= 0) || isinf((float)options->rate))
         snprintf(why, why_size, "learning rate %g; valid: finite, at least 0", options->rate);
-    else if (!(options->momentum >= 0 && (float)options->momentum < 1))
-        snprintf(why, why_size, "momentum %g; valid: at least 0 and below 1", options->momentum);
     else if (options->batch < 1 || options->batch > TRAINER_BATCH_MAX)
         snprintf(why, why_size, "batch %u; valid: 1 to %u", options->batch, TRAINER_BATCH_MAX);
     else
@@ -62,11 +73,21 @@ static int allocate(struct trainer *trainer)
     trainer->index = calloc(rows, sizeof *trainer->index);
     trainer->labels = calloc(rows, sizeof *trainer->labels);
     if (trainer->index == NULL || trainer->labels == NULL) return PARLEY_ENOMEM;
-    if (optimizer_wants_gradient(trainer->optimizer)) {
+    if (optimizer_wants_gradient(&trainer->optimizer)) {
         trainer->gradient = calloc(model_parameters(trainer->model), sizeof *trainer->gradient);
         if (trainer->gradient == NULL) return PARLEY_ENOMEM;
     }
     return 0;
+}
+
+static int check_data(const struct trainer_options *options, const struct dataset *set, char *why,
+                      size_t why_size)
+{
+    if (set->vocabulary == 0) return 0;
+    snprintf(why, why_size,
+             "--model %.64s takes tables and images, not text; a model of language is not here yet",
+             options->model);
+    return PARLEY_EUSAGE;
 }
 
 int trainer_new(struct trainer **trainer, const struct trainer_options *options,
@@ -76,15 +97,17 @@ int trainer_new(struct trainer **trainer, const struct trainer_options *options,
     int error = made == NULL ? PARLEY_ENOMEM : check_numbers(options, why, why_size);
 
     *trainer = NULL;
+    if (error == 0) error = check_data(options, set, why, why_size);
     if (error != 0) goto out;
     made->set = set;
     made->rate = options->rate;
-    made->momentum = options->momentum;
+    made->scale = options->scale;
+    made->momentum_mode = options->momentum_mode;
     made->batch = options->batch;
     made->seed = options->seed;
-    error = optimizer_parse(&made->optimizer, options->optimizer, why, why_size);
+    error = optimizer_init(&made->optimizer, options->optimizer, &options->numbers, why, why_size);
     if (error != 0) goto out;
-    error = schedule_parse(&made->schedule, options->schedule, why, why_size);
+    error = schedule_init(&made->schedule, options->schedule, options->warmup, why, why_size);
     if (error != 0) goto out;
     error = model_new(&made->model, options->model, set->features, set->classes, why, why_size);
     if (error != 0) goto out;
@@ -102,6 +125,11 @@ const struct model *trainer_model(const struct trainer *trainer)
     return trainer->model;
 }
 
+const struct optimizer_numbers *trainer_numbers(const struct trainer *trainer)
+{
+    return &trainer->optimizer.numbers;
+}
+
 size_t trainer_parameters(const struct trainer *trainer)
 {
     return model_parameters(trainer->model);
@@ -109,13 +137,13 @@ size_t trainer_parameters(const struct trainer *trainer)
 
 uint32_t trainer_state_vectors(const struct trainer *trainer)
 {
-    return optimizer_vectors(trainer->optimizer);
+    return optimizer_vectors(&trainer->optimizer);
 }
 
 void trainer_start(const struct trainer *trainer, float *x, float *const *state)
 {
     model_start(trainer->model, trainer->seed, x);
-    for (uint32_t v = 0; v < optimizer_vectors(trainer->optimizer); v++)
+    for (uint32_t v = 0; v < optimizer_vectors(&trainer->optimizer); v++)
         memset(state[v], 0, model_parameters(trainer->model) * sizeof *x);
 }
 
@@ -129,41 +157,103 @@ int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count
         if (share[i] >= trainer->set->count) return PARLEY_EDATA;
     error = sampler_init(&sampler, share, count, sampler_seed);
     if (error != 0) return error;
-    sampler_close(&trainer->sampler);
-    trainer->sampler = sampler;
+    sampler_close(&trainer->node.sampler);
+    trainer->node.sampler = sampler;
     return 0;
 }
 
-double trainer_step(struct trainer *trainer, float *x, float *const *state, double progress)
+uint32_t trainer_samples(const struct trainer *trainer)
 {
-    return trainer_step_of(trainer, &trainer->sampler, x, state, progress);
+    return trainer_samples_of(trainer, &trainer->node);
 }
 
-double trainer_step_of(struct trainer *trainer, struct sampler *sampler, float *x,
-                       float *const *state, double progress)
+uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node)
 {
-    uint32_t rows = trainer->batch;
-    double factor = schedule_factor(trainer->schedule, progress);
-    struct optimizer_step step = {
-        .optimizer = trainer->optimizer,
-        .x = x,
-        .state = state,
-        .gradient = trainer->gradient,
-        .rate = (float)(trainer->rate * factor),
-        .beta = (float)trainer->momentum,
-        .gradient_factor = 1 / (float)rows,
-    };
-    struct gradient_sink sink = optimizer_sink(&step);
+    if (!optimizer_is_full_batch(&trainer->optimizer)) return trainer->batch;
+    return node->sampler.order != NULL ? node->sampler.count : trainer->set->count;
+}
+
+static double rate_now(const struct trainer *trainer, const struct trainer_turn *turn)
+{
+    double rate = trainer->rate * schedule_factor(&trainer->schedule, turn->progress);
+
+    if (trainer->scale != TRAINER_SCALE_NONE) rate *= trainer->batch / SCALE_SAMPLES;
+    if (trainer->scale == TRAINER_SCALE_CLUSTER) rate *= turn->live;
+    return rate;
+}
+
+/* The next `rows` samples through the model and their gradient into the sink. Returns their summed
+ * loss; if that is not finite, the sink got nothing. */
+static double run_rows(struct trainer *trainer, struct sampler *sampler, const float *x,
+                       uint32_t rows, const struct gradient_sink *sink)
+{
     float *logits;
     double loss;
 
-    assert(sampler->order != NULL);
     sampler_next(sampler, trainer->index, rows);
     dataset_gather(trainer->set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
     logits = gradient_forward(trainer->model, &trainer->workspace, x, rows);
-    loss = loss_gradient(logits, trainer->labels, rows, trainer->set->classes) / rows;
-    if (isfinite(loss)) gradient_backward(trainer->model, &trainer->workspace, x, rows, &sink);
+    loss = loss_gradient(logits, trainer->labels, rows, trainer->set->classes);
+    if (isfinite(loss)) gradient_backward(trainer->model, &trainer->workspace, x, rows, sink);
     return loss;
+}
+
+static void note_averaging(struct trainer_node *node, uint64_t averaged)
+{
+    double now = averaged != node->averaged;
+
+    node->averaged = averaged;
+    node->density += (now - node->density) / DENSITY_STEPS;
+}
+
+double trainer_step(struct trainer *trainer, float *x, float *const *state,
+                    const struct trainer_turn *turn)
+{
+    return trainer_step_of(trainer, &trainer->node, x, state, turn);
+}
+
+double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float *x,
+                       float *const *state, const struct trainer_turn *turn)
+{
+    uint32_t samples = trainer_samples_of(trainer, node);
+    struct optimizer_step step = {
+        .optimizer = &trainer->optimizer,
+        .x = x,
+        .count = model_parameters(trainer->model),
+        .state = state,
+        .gradient = trainer->gradient,
+        .rate = rate_now(trainer, turn),
+        .gradient_factor = 1.0 / samples,
+        .steps = turn->steps,
+    };
+    struct gradient_sink sink = optimizer_sink(&step);
+    double loss = 0;
+
+    assert(node->sampler.order != NULL);
+    for (uint32_t done = 0, rows; done < samples && isfinite(loss); done += rows) {
+        rows = samples - done < trainer->rows_max ? samples - done : trainer->rows_max;
+        loss += run_rows(trainer, &node->sampler, x, rows, &sink);
+        sink.keep = 1; /* a further part of a full batch is added to the first */
+    }
+    if (isfinite(loss)) optimizer_end(&step);
+    node->rate = step.rate;
+    note_averaging(node, turn->averaged);
+    return loss / samples;
+}
+
+float trainer_follow(const struct trainer *trainer)
+{
+    return trainer_follow_of(trainer, &trainer->node);
+}
+
+float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node)
+{
+    bool follows = trainer->momentum_mode == TRAINER_MOMENTUM_QUASI_GLOBAL &&
+                   optimizer_has_momentum(&trainer->optimizer);
+    double least = FOLLOW_RATE_MIN * trainer->rate;
+    double rate = node->rate > least ? node->rate : least;
+
+    return follows && rate > 0 ? (float)(-FOLLOW_PART * node->density / rate) : 0;
 }
 
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
@@ -196,7 +286,7 @@ void trainer_free(struct trainer *trainer)
     free(trainer->labels);
     free(trainer->index);
     workspace_close(&trainer->workspace);
-    sampler_close(&trainer->sampler);
+    sampler_close(&trainer->node.sampler);
     model_free(trainer->model);
     free(trainer);
 }

@@ -13,22 +13,59 @@
 #include <stdint.h>
 
 #include "data/dataset.h"
+#include "data/sampler.h"
 #include "parley/error.h"
+#include "train/optimizer.h"
 
 #define TRAINER_BATCH_MAX (1u << 20) /* samples a step */
 
 struct model;
-struct sampler;
 struct trainer; /* opaque */
+
+/* The linear scaling rule (Goyal et al., arXiv:1706.02677, section 2.1): `rate` is for 32 samples
+ * and grows with those that a step of ... takes. */
+enum trainer_scale {
+    TRAINER_SCALE_NONE,
+    TRAINER_SCALE_BATCH,  /* ... one node */
+    TRAINER_SCALE_CLUSTER /* ... all live nodes */
+};
+
+/* What averaging does to the momentum of "momentum" and "nesterov". */
+enum trainer_momentum {
+    /* Nothing: it sums gradients of the node's own data only (Lian et al., NeurIPS 2017). */
+    TRAINER_MOMENTUM_LOCAL,
+    /* It sums, in part, what x has really moved by, averaging included (after Lin et al., ICML
+     * 2021, algorithm 1): see trainer_follow(). */
+    TRAINER_MOMENTUM_QUASI_GLOBAL
+};
 
 struct trainer_options {
     const char *model;     /* "softmax", "mlp:256,128" */
-    const char *optimizer; /* "sgd", "momentum", "nesterov" */
-    const char *schedule;  /* "constant", "step", "cosine" */
+    const char *optimizer; /* a name of optimizer.h */
+    const char *schedule;  /* a name of schedule.h */
     double rate;           /* learning rate, per batch; finite, at least 0 */
-    double momentum;       /* in [0, 1) */
-    uint32_t batch;        /* samples a step, 1 to TRAINER_BATCH_MAX */
-    uint64_t seed;         /* of the initial model (equal on all nodes) */
+    struct optimizer_numbers numbers;
+    double warmup;  /* part of the budget, in [0, 1) */
+    uint32_t batch; /* samples a step, 1 to TRAINER_BATCH_MAX; gd: computed at once */
+    enum trainer_scale scale;
+    enum trainer_momentum momentum_mode;
+    uint64_t seed; /* of the initial model (equal on all nodes) */
+};
+
+/* What a step depends on beside its samples. */
+struct trainer_turn {
+    double progress;   /* of the cluster's budget, in [0, 1]: for the schedule */
+    uint64_t steps;    /* that the optimizer's vectors have been through, whoever made them */
+    uint32_t live;     /* nodes, this one included; at least 1 */
+    uint64_t averaged; /* times that averaging has changed x so far */
+};
+
+/* What is a node's own from one step to the next, beside x and the optimizer's vectors. */
+struct trainer_node {
+    struct sampler sampler; /* order is NULL until there is a share */
+    double rate;            /* of the newest step; 0 before the first */
+    uint64_t averaged;      /* before it */
+    double density;         /* averagings a step lately, in [0, 1] */
 };
 
 /* `set` is borrowed and must outlive the trainer; the options are copied.
@@ -38,6 +75,9 @@ PARLEY_CHECK int trainer_new(struct trainer **trainer, const struct trainer_opti
 
 /* Borrowed: names and shapes of x, its normal spec, its digest. */
 const struct model *trainer_model(const struct trainer *trainer);
+
+/* With what the optimizer was told left to it in place. */
+const struct optimizer_numbers *trainer_numbers(const struct trainer *trainer);
 
 /* Number of floats in x, and how many optimizer vectors of that same length there are (0 to 2). */
 size_t trainer_parameters(const struct trainer *trainer);
@@ -52,16 +92,30 @@ void trainer_start(const struct trainer *trainer, float *x, float *const *state)
 PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
                                uint64_t sampler_seed);
 
-/* One local step on the next batch; needs a share. progress in [0, 1] is the cluster's, for the
- * schedule. Returns the batch's mean loss (before the step). If that is not finite, nothing has
- * been changed but the place in the share: the caller ends the run (PARLEY_EDIVERGED).
- * Allocates nothing. */
-double trainer_step(struct trainer *trainer, float *x, float *const *state, double progress);
+/* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
+uint32_t trainer_samples(const struct trainer *trainer);
 
-/* The same on the share of another: so one trainer, with its options and scratch memory, serves
- * many nodes in turn, each with a sampler and vectors of its own. */
-double trainer_step_of(struct trainer *trainer, struct sampler *sampler, float *x,
-                       float *const *state, double progress);
+/* One local step on the next batch; needs a share. Returns the batch's mean loss (before the step).
+ * If that is not finite, nothing has been changed but the place in the share: the caller ends the
+ * run (PARLEY_EDIVERGED). Allocates nothing. */
+double trainer_step(struct trainer *trainer, float *x, float *const *state,
+                    const struct trainer_turn *turn);
+
+/* Whoever adds d to x between two steps adds trainer_follow() * d to state[0], too; 0: nothing.
+ *
+ * A momentum is a sum of past gradients, each of which moved x by -rate times itself; averaging has
+ * moved x by d, as a gradient of -d / rate would have. A part of that enters the momentum, so that
+ * nodes with data of their own don't draw their models apart for as long as a momentum lasts. What
+ * enters goes on moving x, by up to 1 / (1 - beta) times as much: so the part is the smaller the
+ * rarer averagings are, else the models would swing around their mean, and ever further. */
+float trainer_follow(const struct trainer *trainer);
+
+/* The same for another node: so one trainer, with its options and scratch memory, serves many in
+ * turn, each with vectors of its own. */
+uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node);
+double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float *x,
+                       float *const *state, const struct trainer_turn *turn);
+float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node);
 
 /* Accuracy in [0, 1] and mean loss of x on `set`, which has the trainer's features and no more
  * classes. Both are 0 for an empty set. Needs no share; does not disturb training. */

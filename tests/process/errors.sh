@@ -38,6 +38,9 @@ expect 2 '"quadratic:8" is possible in parley sim only' node --model quadratic:8
 expect 2 'quadratic:D or quadratic:D,common' sim --model quadratic:8x
 expect 2 '"quadratic:8" has no accuracy' sim --model quadratic:8 --target-accuracy 0.9
 expect 2 '--threads: "0"' sim --threads 0
+expect 2 'did you mean "adam"' check --optimizer adamm
+expect 2 'gd takes its whole share' run --optimizer gd --lr-scale cluster
+expect 2 'quasi-global" needs --optimizer' sim --optimizer adam --momentum-mode quasi-global
 expect 2 'nofile: No such file' node --peers nofile
 expect 2 'nofile: No such file' check -c nofile
 expect 2 '--insecure' node --listen 0.0.0.0:0
@@ -47,6 +50,16 @@ expect 7 short/$images node --data idx:short
 expect 7 t10k-labels-idx1-ubyte node --data idx:full
 expect 7 t10k-labels-idx1-ubyte run -n 2 --data idx:full
 expect 7 t10k-labels-idx1-ubyte check --data idx:full
+printf 'a,b,kind\n1,2,x\n3,4,y\n' > t.csv
+printf '1,2,x\n3,oops,y\n' > bad.csv
+expect 7 'bad.csv:2: column 2: found "oops", expected a number' node --data csv:bad.csv
+expect 7 'no column "kid" for the label; there are 3' check --data csv:t.csv,label=kid
+expect 7 'bad.csv:2: column 2 ("b"): found "oops"' run -n 2 --data csv:t.csv --test csv:bad.csv
+expect 7 'x.npy: No such file' node --data npy:full
+expect 7 't.csv:1:1: found "a,b,kind", expected a number as label' node --data libsvm:t.csv
+expect 2 'a test set of another kind' node --data csv:t.csv --test digits
+expect 2 'takes tables and images, not text' node --data text:t.csv,window=3
+expect 2 '3 characters each, 14 different ones' check --data text:t.csv,window=3
 expect 7 'nomodel: No such file' model inspect nomodel
 expect 7 "full/$images" model verify full/$images
 expect 4 'no seed was reached' node --join 127.0.0.1:1 --join-timeout 300ms

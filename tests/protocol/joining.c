@@ -1,4 +1,5 @@
 /* joining.c: how nodes find each other, and what a late one starts from. */
+#include "../../sim/cluster.h"
 #include "scene.h"
 
 Test(joining, eight_nodes_find_each_other_in_any_order)
@@ -102,6 +103,35 @@ Test(joining, a_late_node_takes_the_model_before_it_trains)
         moved += (after[j] - before[j]) * (after[j] - before[j]);
     cr_assert_lt(sqrt(moved), 1e-3, "its first model came in as mass: %g", sqrt(moved));
     scene_agree(sim, 4, 0);
+    parley_sim_free(sim);
+}
+
+Test(joining, optimizer_vectors_keep_their_step_count_from_hand_to_hand)
+{
+    /* A late node counts on from the steps of who gave it its state, and the next one from there,
+     * when those who made the first of them are dead. */
+    uint64_t starts[5] = {0, 0, 0, 2 * SECOND, 4 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
+                                                                .seed = 1,
+                                                                .seeds = 5,
+                                                                .parameters = 50,
+                                                                .start_us = starts,
+                                                                .latency_us = 200,
+                                                                .configure = until_target});
+    scene_run(sim, 3 * SECOND);
+    uint64_t made = sim->hosts[0].version, late = sim->hosts[3].version;
+    cr_assert_eq(sim->hosts[0].turn.steps, 0);
+    cr_assert_lt(late + 1000, made);
+    cr_assert_leq(made - (sim->hosts[3].turn.steps + late), 100);
+    for (uint32_t node = 0; node < 3; node++)
+        parley_sim_kill(sim, node, false);
+    scene_run(sim, 3 * SECOND);
+    made = sim->hosts[3].turn.steps + sim->hosts[3].version;
+    late = sim->hosts[4].version;
+    cr_assert_gt(late, 0);
+    cr_assert_lt(late + 3000, made);
+    cr_assert_leq(made - (sim->hosts[4].turn.steps + late), 100);
+    cr_assert_eq(sim->hosts[4].turn.live, 2);
     parley_sim_free(sim);
 }
 

@@ -2,6 +2,7 @@
  *
  *   - the trainer makes exactly the steps it was granted, and none after HALT but the one under way
  *   - SET, ADD, TAKE are carried out in order: a snapshot holds every delta put before it
+ *   - what ADD does to x, it does to the momentum as often as the newest step has said
  *   - a grant is never used before an operation that was put earlier
  *   - the end wakes a trainer that waits, with the end's code
  *
@@ -12,11 +13,11 @@
 
 #include "handoff.h"
 
-enum { FLOATS = 300, BUFFERS = 3, ROUNDS = 2000, STRIDE = 304 };
+enum { FLOATS = 300, BUFFERS = 3, ROUNDS = 2000, STRIDE = 304, INHERITED = 1000 };
 
-static float x[FLOATS], block[BUFFERS * STRIDE];
+static float x[FLOATS], m[FLOATS], block[BUFFERS * STRIDE];
 static struct vectors vectors = {
-    .count = FLOATS, .trained = {x}, .block = block, .stride = STRIDE, .buffers = BUFFERS};
+    .count = FLOATS, .trained = {x, m}, .block = block, .stride = STRIDE, .buffers = BUFFERS};
 static struct handoff handoff;
 static struct mailbox answers;
 static int failures, end_code;
@@ -33,11 +34,15 @@ static void train(void *argument)
 {
     struct parley_step step = {0};
     struct parley_turn turn;
+    uint64_t steps = 0;
     (void)argument;
     while ((end_code = handoff_boundary(&handoff, &step, &turn)) == PARLEY_GO) {
         check(x[0] >= least_x && x[0] == x[FLOATS - 1],
               "a step sees what was set before its grant");
-        step = (struct parley_step){.steps = 1, .samples = 2, .loss = x[0]};
+        check(turn.averaged == (uint64_t)least_x - 1, "a step is told how often x was averaged");
+        check(turn.live == 2 && turn.progress == 0.5, "a step sees what its grant said");
+        check(turn.state_steps == INHERITED + steps++, "steps count on from those inherited");
+        step = (struct parley_step){.steps = 1, .samples = 2, .loss = x[0], .follow = -4};
     }
 }
 
@@ -71,6 +76,14 @@ static void put(struct op *op, enum parley_update_type type, uint32_t buffer)
     mailbox_put(&handoff.box, op);
 }
 
+static void grant(uint64_t steps)
+{
+    struct parley_update update = {
+        .type = PARLEY_UPDATE_TRAIN,
+        .train = {.steps = steps, .progress = 0.5, .live = 2, .inherited = INHERITED}};
+    handoff_grant(&handoff, &update);
+}
+
 static void wait_for_steps(uv_loop_t *loop, uint64_t version)
 {
     while (atomic_load(&handoff.version) < version)
@@ -99,16 +112,17 @@ int main(void)
         put(&ops[0], PARLEY_UPDATE_SET, 0);
         put(&ops[1], PARLEY_UPDATE_ADD, 1);
         put(&ops[2], PARLEY_UPDATE_TAKE, 2);
-        handoff_grant(&handoff, 3, 0.5);
+        grant(3);
         granted += 3;
         for (int i = 0; i < 3; i++)
             check(answer(&loop) == &ops[i], "answers come in order");
         check(block[2 * STRIDE] == (float)round + 1, "a snapshot holds what was added before it");
         check(ops[2].done.done.finite && ops[2].done.done.ok, "a snapshot is finite");
+        check(m[FLOATS - 1] == -4.0f * (float)(round - 1), "a momentum follows what is added to x");
         wait_for_steps(&loop, granted);
         check(atomic_load(&handoff.version) == granted, "no step beyond those granted");
     }
-    handoff_grant(&handoff, UINT64_MAX / 2, 0.5);
+    grant(UINT64_MAX / 2);
     wait_for_steps(&loop, granted + 5);
     handoff_halt(&handoff);
     put(&ops[0], PARLEY_UPDATE_TAKE, 2); /* when it is answered, the trainer has seen the halt */

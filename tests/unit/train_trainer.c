@@ -36,11 +36,18 @@ static struct dataset clusters(uint32_t count, double noise, uint64_t problem, u
     return set;
 }
 
-static const struct trainer_options defaults = {"softmax", "momentum", "cosine", 0.05, 0.9, 32, 1};
+static const struct trainer_options defaults = {.model = "softmax",
+                                                .optimizer = "momentum",
+                                                .schedule = "cosine",
+                                                .rate = 0.05,
+                                                .numbers = {.momentum = 0.9},
+                                                .batch = 32,
+                                                .seed = 1};
 
 struct bench {
     struct trainer *trainer;
     float *x, *m, *state[2];
+    uint64_t steps;
 };
 
 static void bench_init(struct bench *bench, const struct trainer_options *options,
@@ -57,8 +64,10 @@ static void bench_init(struct bench *bench, const struct trainer_options *option
     free(share);
     n = trainer_parameters(bench->trainer);
     bench->x = malloc(n * sizeof(float));
-    bench->m = malloc(n * sizeof(float));
+    bench->m = malloc(2 * n * sizeof(float));
     bench->state[0] = bench->m;
+    bench->state[1] = bench->m + n;
+    bench->steps = 0;
     trainer_start(bench->trainer, bench->x, bench->state);
 }
 
@@ -67,6 +76,13 @@ static void bench_close(struct bench *bench)
     free(bench->m);
     free(bench->x);
     trainer_free(bench->trainer);
+}
+
+static double step(struct bench *bench, double progress)
+{
+    struct trainer_turn turn = {.progress = progress, .steps = bench->steps++, .live = 1};
+
+    return trainer_step(bench->trainer, bench->x, bench->state, &turn);
 }
 
 /* Sum of gradients of softmax regression over the whole set in float64. x, g: weight
@@ -103,25 +119,26 @@ static double reference_gradient(const struct dataset *set, const double *x, dou
 static double distance_from_reference(const char *optimizer, uint64_t seed)
 {
     enum { N = (FEATURES + 1) * CLASSES };
-    struct dataset set = clusters(48, 1, seed, seed);
+    struct dataset set = clusters(130, 1, seed, seed);
     struct trainer_options options = defaults;
     struct bench bench;
     double x[N], m[N] = {0}, g[N], error = 0, norm = 0;
 
     options.optimizer = optimizer;
-    options.batch = set.count;
+    options.batch = strcmp(optimizer, "gd") == 0 ? 5 : set.count; /* gd: parts, a smaller last */
     options.seed = seed;
     bench_init(&bench, &options, &set, 7);
+    cr_assert_eq(trainer_samples(bench.trainer), set.count);
     cr_assert_eq(trainer_parameters(bench.trainer), N);
     for (int i = 0; i < N; i++)
         x[i] = (double)bench.x[i];
     for (int s = 0; s < 100; s++) {
         double rate = 0.05 * (1 + cos(acos(-1) * s / 100)) / 2;
-        double loss = trainer_step(bench.trainer, bench.x, bench.state, s / 100.0);
+        double loss = step(&bench, s / 100.0);
 
         cr_expect_float_eq(loss, reference_gradient(&set, x, g), 1e-5);
         for (int i = 0; i < N; i++) {
-            m[i] = strcmp(optimizer, "sgd") == 0 ? g[i] : 0.9 * m[i] + g[i];
+            m[i] = strstr("gd sgd", optimizer) ? g[i] : 0.9 * m[i] + g[i];
             x[i] -= rate * (strcmp(optimizer, "nesterov") == 0 ? g[i] + 0.9 * m[i] : m[i]);
         }
     }
@@ -137,9 +154,9 @@ static double distance_from_reference(const char *optimizer, uint64_t seed)
 Test(train_trainer, a_hundred_steps_follow_float64)
 {
     /* Proves batch, loss, mean gradient, optimizer and schedule put together. */
-    static const char *const optimizers[] = {"sgd", "momentum", "nesterov"};
+    static const char *const optimizers[] = {"gd", "sgd", "momentum", "nesterov"};
 
-    for (size_t o = 0; o < 3; o++) {
+    for (size_t o = 0; o < 4; o++) {
         for (uint64_t seed = 0; seed < 5; seed++) {
             double distance = distance_from_reference(optimizers[o], seed);
 
@@ -148,28 +165,125 @@ Test(train_trainer, a_hundred_steps_follow_float64)
     }
 }
 
+/* As above, with a delta on x every third step or two steps in a row, as averaging makes them. */
+static double distance_when_averaged(const char *optimizer, uint64_t seed)
+{
+    enum { N = (FEATURES + 1) * CLASSES };
+    struct dataset set = clusters(130, 1, seed, seed);
+    struct trainer_options options = defaults;
+    struct rng rng = rng_init(seed, 9);
+    struct bench bench;
+    double x[N], m[N] = {0}, g[N], density = 0, error = 0, norm = 0;
+    uint64_t averaged = 0;
+
+    options.optimizer = optimizer;
+    options.momentum_mode = TRAINER_MOMENTUM_QUASI_GLOBAL;
+    options.batch = set.count;
+    bench_init(&bench, &options, &set, 7);
+    for (int i = 0; i < N; i++)
+        x[i] = (double)bench.x[i];
+    for (int s = 0; s < 100; s++) {
+        double factor = (1 + cos(acos(-1) * s / 100)) / 2, rate = 0.05 * factor;
+        bool changed = s % 3 == 1 || s % 7 < 2;
+        struct trainer_turn turn = {.progress = s / 100.0, .live = 2};
+
+        averaged += changed;
+        turn.averaged = averaged;
+        density += (changed - density) / 32;
+        trainer_step(bench.trainer, bench.x, bench.state, &turn);
+        reference_gradient(&set, x, g);
+        for (int i = 0; i < N; i++) {
+            m[i] = 0.9 * m[i] + g[i];
+            x[i] -= rate * (strcmp(optimizer, "nesterov") == 0 ? g[i] + 0.9 * m[i] : m[i]);
+        }
+        changed = (s + 1) % 3 == 1 || (s + 1) % 7 < 2; /* before the next step */
+        for (int i = 0; changed && i < N; i++) {
+            float delta = (float)(rate * rng_normal(&rng));
+
+            bench.x[i] += delta;
+            bench.state[0][i] += delta * trainer_follow(bench.trainer);
+            x[i] += (double)delta;
+            m[i] -= 0.5 * density * (double)delta / (factor < 0.01 ? 0.0005 : rate);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        error += ((double)bench.x[i] - x[i]) * ((double)bench.x[i] - x[i]);
+        norm += x[i] * x[i];
+    }
+    bench_close(&bench);
+    dataset_close(&set);
+    return sqrt(error / norm);
+}
+
+Test(train_trainer, a_momentum_that_follows_averaging_does_so_as_in_float64)
+{
+    /* Half of a delta, over the rate, times the averagings a step lately. */
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        cr_expect_leq(distance_when_averaged("momentum", seed), 1e-6);
+        cr_expect_leq(distance_when_averaged("nesterov", seed), 1e-6);
+    }
+}
+
+Test(train_trainer, only_a_momentum_in_quasi_global_mode_follows_and_never_by_more_than_its_bound)
+{
+    /* Also where the schedule has come to rate 0. */
+    static const char *const optimizers[] = {"gd", "sgd", "adagrad", "rmsprop", "adam", "momentum"};
+    struct dataset set = clusters(64, 1, 1, 1);
+
+    for (int o = 0; o < 6; o++) {
+        struct trainer_options options = defaults;
+        struct bench bench;
+        bool local = o == 5;
+
+        options.optimizer = optimizers[o];
+        options.momentum_mode = local ? TRAINER_MOMENTUM_LOCAL : TRAINER_MOMENTUM_QUASI_GLOBAL;
+        bench_init(&bench, &options, &set, 1);
+        for (uint64_t s = 1; s <= 40; s++)
+            trainer_step(bench.trainer, bench.x, bench.state,
+                         &(struct trainer_turn){.live = 2, .averaged = s});
+        cr_expect_eq(trainer_follow(bench.trainer), 0, "%s", optimizers[o]);
+        bench_close(&bench);
+    }
+    struct trainer_options options = defaults;
+    struct bench bench;
+    options.momentum_mode = TRAINER_MOMENTUM_QUASI_GLOBAL;
+    bench_init(&bench, &options, &set, 1);
+    cr_expect_eq(trainer_follow(bench.trainer), 0, "before the first step");
+    for (uint64_t s = 1; s <= 400; s++)
+        trainer_step(bench.trainer, bench.x, bench.state,
+                     &(struct trainer_turn){.progress = 1, .live = 2, .averaged = s});
+    cr_expect_lt(trainer_follow(bench.trainer), -900);
+    cr_expect_geq(trainer_follow(bench.trainer), -1000);
+    bench_close(&bench);
+    dataset_close(&set);
+}
+
 Test(train_trainer, every_model_and_optimizer_learns_separable_classes)
 {
     /* Proves learning itself, on samples not trained on. */
-    static const char *const models[] = {"softmax", "mlp:16", "mlp:16,12,8"};
-    static const char *const optimizers[] = {"sgd", "momentum", "nesterov"};
+    static const char *const models[] = {"softmax", "mlp:16,12,8"};
+    static const struct {
+        const char *name;
+        double rate; /* for about the same push */
+    } optimizers[] = {{"gd", 0.3},       {"sgd", 0.3},      {"momentum", 0.05}, {"nesterov", 0.05},
+                      {"adagrad", 0.05}, {"rmsprop", 0.01}, {"adam", 0.01},     {"adamw", 0.01}};
 
-    for (int t = 0; t < 9; t++) {
-        for (uint64_t seed = 0; seed < 4; seed++) {
+    for (int t = 0; t < 16; t++) {
+        for (uint64_t seed = 0; seed < 3; seed++) {
             struct dataset set = clusters(500, 0.2, seed, 2 * seed);
             struct dataset test = clusters(300, 0.2, seed, 2 * seed + 1);
             struct trainer_options options = defaults;
             struct bench bench;
             double before, after, loss;
 
-            options.model = models[t / 3];
-            options.optimizer = optimizers[t % 3];
-            if (t % 3 == 0) options.rate = 0.3; /* ten times less push without momentum */
+            options.model = models[t / 8];
+            options.optimizer = optimizers[t % 8].name;
+            options.rate = optimizers[t % 8].rate;
             options.seed = seed;
             bench_init(&bench, &options, &set, seed);
             trainer_evaluate(bench.trainer, bench.x, &test, &before, &loss);
             for (int s = 0; s < 400; s++)
-                trainer_step(bench.trainer, bench.x, bench.state, s / 400.0);
+                step(&bench, s / 400.0);
             trainer_evaluate(bench.trainer, bench.x, &test, &after, &loss);
             cr_expect_lt(before, 0.8);
             cr_expect_gt(after, 0.95, "%s, %s, seed %d: %g", options.model, options.optimizer,
@@ -178,6 +292,42 @@ Test(train_trainer, every_model_and_optimizer_learns_separable_classes)
             dataset_close(&test);
             dataset_close(&set);
         }
+    }
+}
+
+Test(train_trainer, the_linear_scaling_rule_multiplies_the_rate_by_the_samples_over_32)
+{
+    /* Proves what is counted: a node's batch, or that of all live nodes; and the warm-up on top. */
+    static const struct {
+        enum trainer_scale scale;
+        uint32_t live;
+        double factor;
+    } cases[] = {
+        {TRAINER_SCALE_NONE, 3, 1}, {TRAINER_SCALE_BATCH, 3, 2}, {TRAINER_SCALE_CLUSTER, 3, 6}};
+
+    for (size_t t = 0; t < 3; t++) {
+        struct dataset set = clusters(100, 1, 1, 1);
+        struct trainer_options options = defaults;
+        struct bench scaled, plain;
+        struct trainer_turn turn = {.progress = 0.25, .live = cases[t].live};
+
+        options.optimizer = "sgd";
+        options.schedule = "constant";
+        options.batch = 64;
+        options.warmup = 0.5;
+        options.scale = cases[t].scale;
+        bench_init(&scaled, &options, &set, 1);
+        options.scale = TRAINER_SCALE_NONE;
+        options.warmup = 0;
+        options.rate *= cases[t].factor / 2;
+        bench_init(&plain, &options, &set, 1);
+        trainer_step(scaled.trainer, scaled.x, scaled.state, &turn);
+        trainer_step(plain.trainer, plain.x, plain.state, &turn);
+        for (size_t i = 0; i < trainer_parameters(plain.trainer); i++)
+            cr_expect_float_eq(scaled.x[i], plain.x[i], 1e-7);
+        bench_close(&plain);
+        bench_close(&scaled);
+        dataset_close(&set);
     }
 }
 
@@ -202,8 +352,8 @@ Test(train_trainer, evaluation_matches_float64_whatever_the_count_and_leaves_tra
         cr_expect_float_eq(loss, counts[t] > 0 ? reference_gradient(&test, x, g) : 0, 1e-5);
         dataset_close(&test);
         for (int s = 0; s < 5; s++) {
-            trainer_step(with.trainer, with.x, with.state, 0.1);
-            trainer_step(without.trainer, without.x, without.state, 0.1);
+            step(&with, 0.1);
+            step(&without, 0.1);
         }
     }
     cr_expect_eq(memcmp(with.x, without.x, trainer_parameters(with.trainer) * sizeof(float)), 0);
@@ -227,7 +377,7 @@ Test(train_trainer, a_run_away_rate_ends_in_a_loss_that_is_not_finite)
         options.rate = 3e38;
         bench_init(&bench, &options, &set, 1);
         for (int s = 0; s < 50 && isfinite(loss); s++)
-            loss = trainer_step(bench.trainer, bench.x, bench.state, 0);
+            loss = step(&bench, 0);
         cr_expect(!isfinite(loss));
         for (size_t i = 0; i < trainer_parameters(bench.trainer); i++)
             bench.x[i] = NAN;
@@ -242,9 +392,10 @@ Test(train_trainer, a_run_away_rate_ends_in_a_loss_that_is_not_finite)
 Test(train_trainer, a_diverged_step_leaves_the_parameters_as_they_were)
 {
     /* Proves that the last finite model survives, under every optimizer. */
-    static const char *const optimizers[] = {"sgd", "momentum", "nesterov"};
+    static const char *const optimizers[] = {"sgd",     "momentum", "nesterov", "gd",
+                                             "adagrad", "rmsprop",  "adam",     "adamw"};
 
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < 8; t++) {
         struct dataset set = clusters(100, 1, 1, 1);
         struct trainer_options options = defaults;
         struct bench bench;
@@ -255,11 +406,11 @@ Test(train_trainer, a_diverged_step_leaves_the_parameters_as_they_were)
         n = trainer_parameters(bench.trainer);
         for (size_t i = 0; i < n; i++)
             bench.x[i] = i % 2 == 0 ? 3e38f : -3e38f; /* finite, but no logit is */
-        memset(bench.m, 0, n * sizeof(float));
-        cr_expect(!isfinite(trainer_step(bench.trainer, bench.x, bench.state, 0)));
+        memset(bench.m, 0, 2 * n * sizeof(float));
+        cr_expect(!isfinite(step(&bench, 0)));
         for (size_t i = 0; i < n; i++) {
             cr_assert_eq(bench.x[i], i % 2 == 0 ? 3e38f : -3e38f);
-            cr_assert(t == 0 || bench.m[i] == 0);
+            cr_assert(bench.m[i] == 0 && bench.m[n + i] == 0);
         }
         bench_close(&bench);
         dataset_close(&set);
@@ -286,9 +437,9 @@ Test(train_trainer, bad_options_are_refused_with_a_line_that_names_the_value)
     bad[4].options.rate = (double)NAN;
     bad[5].options.rate = (double)INFINITY;
     bad[6].options.rate = 1e39;
-    bad[7].options.momentum = 1;
-    bad[8].options.momentum = -0.1;
-    bad[9].options.momentum = (double)NAN;
+    bad[7].options.numbers.momentum = 1;
+    bad[8].options.numbers.momentum = -0.1;
+    bad[9].options.numbers.momentum = (double)NAN;
     bad[10].options.batch = 0;
     bad[11].options.batch = UINT32_MAX;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -312,9 +463,9 @@ Test(train_trainer, a_bad_share_is_refused_and_the_old_one_stays)
     bench_init(&bench, &defaults, &set, 1);
     cr_expect_eq(trainer_share(bench.trainer, NULL, 0, 1), PARLEY_EDATA);
     cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 10}, 2, 1), PARLEY_EDATA);
-    cr_expect(isfinite(trainer_step(bench.trainer, bench.x, bench.state, 0)));
+    cr_expect(isfinite(step(&bench, 0)));
     cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 9}, 2, 1), 0);
-    cr_expect(isfinite(trainer_step(bench.trainer, bench.x, bench.state, 0)));
+    cr_expect(isfinite(step(&bench, 0)));
     bench_close(&bench);
     dataset_close(&set);
 }

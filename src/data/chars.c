@@ -1,0 +1,113 @@
+/* chars.c: see chars.h.
+ *
+ * Happy path: each character is looked up, its number noted; then the numbers are put in the order
+ * of the characters and cut into windows.
+ */
+#include "data/chars.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reading {
+    struct bytes file;
+    size_t at, line, column; /* of the next character; from 1 but `at` */
+    char *why;
+    size_t why_size;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(const struct reading *r, const char *format,
+                                                        ...)
+{
+    char text[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    snprintf(r->why, r->why_size, "%s:%zu:%zu: %s", r->file.name, r->line, r->column, text);
+    return PARLEY_EDATA;
+}
+
+/* Bytes of the character at the cursor (RFC 3629, section 4), or 0. */
+static size_t length_at(const struct reading *r)
+{
+    const uint8_t *b = r->file.data + r->at;
+    size_t left = r->file.size - r->at;
+    size_t n = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
+    if (n == 0 || b[0] > 0xf4 || n > left) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((b[i] & 0xc0) != 0x80) return 0;
+    bool wrong = n > 1 && ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
+                           (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f));
+    return wrong ? 0 : n;
+}
+
+static int read_one(struct reading *r, struct names *vocabulary, bool test, uint16_t *number)
+{
+    const char *text = (const char *)r->file.data + r->at;
+    size_t n = length_at(r);
+    if (n == 0) return refuse(r, "found byte 0x%02x, expected UTF-8", r->file.data[r->at]);
+    uint32_t place = names_find(vocabulary, text, n);
+    if (place == NAMES_NONE) {
+        char shown[5] = "?";
+        if (n > 1 || *text >= ' ') snprintf(shown, sizeof shown, "%.*s", (int)n, text);
+        if (test)
+            return refuse(
+                r, "found a character (first byte 0x%02x, \"%s\") that the training text has not",
+                (uint8_t)*text, shown);
+        if (vocabulary->count == CHARS_MAX)
+            return refuse(r, "found a %uth different character, \"%s\", one too many",
+                          CHARS_MAX + 1, shown);
+        place = vocabulary->count;
+        int error = names_add(vocabulary, text, n);
+        if (error) return error;
+    }
+    *number = (uint16_t)place;
+    r->at += n;
+    r->column = *text == '\n' ? 1 : r->column + 1;
+    r->line += *text == '\n';
+    return 0;
+}
+
+/* numbers: [count] of the text's characters. */
+static int cut(struct dataset *set, const uint16_t *numbers, size_t count, uint32_t window)
+{
+    set->count = (uint32_t)((count - 1) / window);
+    set->features = window;
+    set->bytes = malloc((size_t)set->count * window);
+    set->labels = malloc(set->count * sizeof *set->labels);
+    if (!set->bytes || !set->labels) return PARLEY_ENOMEM;
+    for (size_t i = 0; i < (size_t)set->count * window; i++)
+        set->bytes[i] = (uint8_t)numbers[i];
+    for (size_t i = 0; i < set->count; i++)
+        set->labels[i] = numbers[(i + 1) * window];
+    return 0;
+}
+
+int chars_load(struct dataset *set, struct names *vocabulary, struct bytes file, uint32_t window,
+               bool test, char *why, size_t why_size)
+{
+    struct reading r = {.file = file, .line = 1, .column = 1, .why = why, .why_size = why_size};
+    size_t count = 0;
+    int error = 0;
+    *set = (struct dataset){0};
+    uint16_t *numbers = malloc((file.size + 1) * sizeof *numbers);
+    if (!numbers) error = PARLEY_ENOMEM;
+    while (!error && r.at < file.size)
+        error = read_one(&r, vocabulary, test, &numbers[count++]);
+    if (!error && (count <= window || (count - 1) / window > UINT32_MAX / 2)) {
+        snprintf(why, why_size,
+                 "%s: %zu characters, expected more than a window of %" PRIu32 " (,window=N)",
+                 file.name, count, window);
+        error = PARLEY_EDATA;
+    }
+    if (!error && !test) error = names_sort(vocabulary, numbers, count);
+    if (!error) error = cut(set, numbers, count, window);
+    free(numbers);
+    set->classes = set->vocabulary = vocabulary->count;
+    if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
+    if (error) dataset_close(set);
+    return error;
+}

@@ -1,0 +1,335 @@
+/* csv.c: see csv.h.
+ *
+ * Happy path: the first line tells columns and header; then row after row, field after field, into
+ * the table; at the end the classes are put in order.
+ * Failure: a field that is no number, a row of other length, a quote that does not end, no such
+ * column, no rows, classes or columns that the training set has not.
+ */
+#include "data/csv.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/number.h"
+
+struct field {
+    const char *text; /* without quotes and blanks around; valid until the next */
+    size_t size;
+    size_t line;     /* where it begins */
+    uint32_t column; /* from 1 */
+    bool last;       /* of its row */
+};
+
+struct reading {
+    struct bytes file;
+    const char *at, *end;
+    size_t line;
+    uint32_t columns; /* of each row */
+    uint32_t label;   /* its column, from 1 */
+    char unquoted[NAMES_BYTES_MAX + 2];
+    struct dataset *set;
+    struct rows rows;
+    struct rows_shape *shape;
+    bool test;
+    char *why;
+    size_t why_size;
+};
+
+/* FILE:LINE: column C ("name"): MESSAGE; column 0: no column. */
+__attribute__((format(printf, 4, 5))) static int refuse(const struct reading *r, size_t line,
+                                                        uint32_t column, const char *format, ...)
+{
+    char place[160] = "", name[64], text[256];
+    const struct names *columns = &r->shape->columns;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (column > 0 && column <= columns->count) {
+        const char *title = names_text(columns, column - 1);
+        snprintf(place, sizeof place, " column %" PRIu32 " (%s):", column,
+                 number_found(name, title, strlen(title)));
+    } else if (column > 0)
+        snprintf(place, sizeof place, " column %" PRIu32 ":", column);
+    snprintf(r->why, r->why_size, "%s:%zu:%s %s", r->file.name, line, place, text);
+    return PARLEY_EDATA;
+}
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static void skip_blanks(struct reading *r)
+{
+    while (r->at < r->end && is_blank(*r->at))
+        r->at++;
+}
+
+/* Passes over lines with nothing on them. Returns whether a row follows. */
+static bool find_row(struct reading *r)
+{
+    for (;;) {
+        const char *start = r->at;
+        skip_blanks(r);
+        if (r->at == r->end) return false;
+        if (*r->at != '\n') {
+            r->at = start;
+            return true;
+        }
+        r->at++;
+        r->line++;
+    }
+}
+
+static int read_quoted(struct reading *r, struct field *field)
+{
+    size_t n = 0;
+    r->at++;
+    for (;; r->at++) {
+        if (r->at == r->end)
+            return refuse(r, field->line, field->column, "a quote is opened and never closed");
+        if (*r->at == '"' && (++r->at == r->end || *r->at != '"')) break;
+        if (n > NAMES_BYTES_MAX)
+            return refuse(r, field->line, field->column, "longer than %u bytes", NAMES_BYTES_MAX);
+        r->line += *r->at == '\n';
+        r->unquoted[n++] = *r->at;
+    }
+    field->text = r->unquoted;
+    field->size = n;
+    skip_blanks(r);
+    if (r->at == r->end || *r->at == ',' || *r->at == '\n') return 0;
+    char found[64];
+    return refuse(r, r->line, field->column, "found %s after a closing quote, expected a comma",
+                  number_found(found, r->at, 1));
+}
+
+static void read_plain(struct reading *r, struct field *field)
+{
+    field->text = r->at;
+    while (r->at < r->end && *r->at != ',' && *r->at != '\n')
+        r->at++;
+    field->size = (size_t)(r->at - field->text);
+    while (field->size > 0 && is_blank(field->text[field->size - 1]))
+        field->size--;
+}
+
+/* The next field of the row; the cursor then stands at the next field or row. */
+static int read_field(struct reading *r, struct field *field, uint32_t column)
+{
+    *field = (struct field){.column = column, .line = r->line};
+    skip_blanks(r);
+    if (r->at < r->end && *r->at == '"') {
+        int error = read_quoted(r, field);
+        if (error) return error;
+    } else
+        read_plain(r, field);
+    field->last = r->at == r->end || *r->at == '\n';
+    if (r->at == r->end) return 0;
+    r->line += *r->at == '\n';
+    r->at++;
+    return 0;
+}
+
+/* ---- The first line -------------------------------------------------------------------------- */
+
+static bool is_number(const struct names *names, uint32_t place)
+{
+    double value;
+    const char *text = names_text(names, place);
+    return number_parse(text, strlen(text), &value);
+}
+
+/* The label's column from 1, or 0. *named: the first line is sure to be a header. */
+static uint32_t find_label(const struct names *first, const char *label, bool *named)
+{
+    char *end;
+    *named = false;
+    if (!label) return first->count;
+    unsigned long number = *label >= '0' && *label <= '9' ? strtoul(label, &end, 10) : 0;
+    if (number > 0 && *end == 0) return number <= first->count ? (uint32_t)number : 0;
+    uint32_t place = names_find(first, label, strlen(label));
+    *named = place != NAMES_NONE;
+    return *named ? place + 1 : 0;
+}
+
+static int no_label(const struct reading *r, const struct names *first, const char *label)
+{
+    char names[160];
+    snprintf(r->why, r->why_size,
+             "%s: no column \"%.40s\" for the label; there are %" PRIu32 ", by number or by what "
+             "stands in line %zu: %s",
+             r->file.name, label, first->count, r->line, names_list(first, names, sizeof names));
+    return PARLEY_EDATA;
+}
+
+static int read_names(struct reading *r, struct names *names)
+{
+    struct field field = {0};
+    for (uint32_t c = 1; !field.last; c++) {
+        int error = read_field(r, &field, c);
+        if (error) return error;
+        if (c > ROWS_FEATURES_MAX)
+            return refuse(r, field.line, 0, "more than %" PRIu32 " columns", ROWS_FEATURES_MAX);
+        error = names_add(names, field.text, field.size);
+        if (error == PARLEY_ELIMIT)
+            return refuse(r, field.line, c, "longer than %u bytes", NAMES_BYTES_MAX);
+        if (error) return error;
+    }
+    return 0;
+}
+
+static int compare_header(const struct reading *r, size_t line, const struct names *first)
+{
+    const struct names *wanted = &r->shape->columns;
+    for (uint32_t c = 0; c < wanted->count && c < first->count; c++) {
+        char found[64], expected[64];
+        const char *there = names_text(first, c), *name = names_text(wanted, c);
+        if (strcmp(there, name) == 0) continue;
+        return refuse(r, line, c + 1, "found %s, expected %s as in the training data",
+                      number_found(found, there, strlen(there)),
+                      number_found(expected, name, strlen(name)));
+    }
+    return 0;
+}
+
+/* Columns, label and header from the first line; a first line of values is read again as such. */
+static int read_head(struct reading *r, const char *label)
+{
+    if (!find_row(r)) {
+        snprintf(r->why, r->why_size, "%s: nothing in it, expected rows of values and a label",
+                 r->file.name);
+        return PARLEY_EDATA;
+    }
+    struct names first = {0};
+    const char *start = r->at;
+    size_t line = r->line;
+    bool header = false;
+    int error = read_names(r, &first);
+    if (error) goto out;
+    r->columns = first.count;
+    r->label = find_label(&first, label, &header);
+    if (first.count < 2)
+        error =
+            refuse(r, line, 0, "found 1 column, expected values and a label with commas between");
+    else if (r->label == 0) {
+        r->line = line;
+        error = no_label(r, &first, label);
+    }
+    if (error) goto out;
+    for (uint32_t c = 0; c < first.count; c++)
+        header = header || (c + 1 != r->label && !is_number(&first, c));
+    if (!header) {
+        r->at = start;
+        r->line = line;
+    } else if (r->test) {
+        error = compare_header(r, line, &first);
+    } else {
+        r->shape->columns = first;
+        first = (struct names){0};
+    }
+    if (!error && r->test && r->columns - 1 != r->shape->features)
+        error =
+            refuse(r, line, 0, "%" PRIu32 " columns, expected %" PRIu32 " as in the training data",
+                   r->columns, r->shape->features + 1);
+out:
+    names_close(&first);
+    return error;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+static int take_label(struct reading *r, const struct field *field)
+{
+    char found[64], names[160];
+    struct names *classes = &r->shape->classes;
+    number_found(found, field->text, field->size);
+    if (field->size == 0)
+        return refuse(r, field->line, field->column, "found nothing, expected a label");
+    int error =
+        rows_label(classes, field->text, field->size, !r->test, &r->set->labels[r->set->count]);
+    if (error == PARLEY_EDATA)
+        return refuse(r, field->line, field->column,
+                      "found %s, which is no label of the training data: %s", found,
+                      names_list(classes, names, sizeof names));
+    if (error == PARLEY_ELIMIT)
+        return refuse(r, field->line, field->column,
+                      "found %s, after %" PRIu32 " other labels: too many, or longer than %u bytes",
+                      found, classes->count, NAMES_BYTES_MAX);
+    return error;
+}
+
+static int take_value(struct reading *r, const struct field *field)
+{
+    char found[64];
+    double value;
+    if (!number_parse(field->text, field->size, &value))
+        return refuse(r, field->line, field->column, "found %s, expected a number",
+                      number_found(found, field->text, field->size));
+    size_t place = field->column - 1 - (field->column > r->label);
+    r->set->values[(size_t)r->set->count * r->set->features + place] = (float)value;
+    return 0;
+}
+
+static int read_row(struct reading *r)
+{
+    struct field field = {0};
+    size_t line = r->line;
+    int error = rows_room(&r->rows);
+    if (error == PARLEY_ELIMIT)
+        return refuse(r, line, 0, "more rows of %" PRIu32 " values than fit in 4 GiB",
+                      r->set->features);
+    for (uint32_t c = 1; !error && !field.last; c++) {
+        if (c > r->columns)
+            return refuse(r, line, 0, "more than %" PRIu32 " columns, which the first line has",
+                          r->columns);
+        error = read_field(r, &field, c);
+        if (error) return error;
+        if (field.last && c < r->columns)
+            return refuse(r, line, 0,
+                          "found %" PRIu32 " columns, expected %" PRIu32 " as in the first line", c,
+                          r->columns);
+        error = c == r->label ? take_label(r, &field) : take_value(r, &field);
+    }
+    r->set->count++;
+    return error;
+}
+
+int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, const char *label,
+             bool test, char *why, size_t why_size)
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as some programs write it */
+    *set = (struct dataset){0};
+    struct reading *r = malloc(sizeof *r);
+    if (!r) return PARLEY_ENOMEM;
+    *r = (struct reading){.file = file,
+                          .at = (const char *)file.data,
+                          .end = (const char *)file.data + file.size,
+                          .line = 1,
+                          .set = set,
+                          .rows = {.set = set},
+                          .shape = shape,
+                          .test = test,
+                          .why = why,
+                          .why_size = why_size};
+    if (file.size >= 3 && memcmp(file.data, mark, 3) == 0) r->at += 3;
+    int error = read_head(r, label);
+    if (!error) set->features = shape->features = r->columns - 1;
+    while (!error && find_row(r))
+        error = read_row(r);
+    if (!error && set->count == 0) {
+        snprintf(why, why_size, "%s: a header and no rows", file.name);
+        error = PARLEY_EDATA;
+    }
+    if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);
+    set->classes = shape->classes.count;
+    if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
+    if (error) dataset_close(set);
+    free(r);
+    return error;
+}

@@ -1,0 +1,22 @@
+/* csv.h: tables as comma-separated values (RFC 4180, with blanks around values allowed).
+ *
+ * Quotes, doubled quotes and line ends inside them, CRLF, blank lines and a byte-order mark are
+ * read. The first line is a header if the label's name stands in it, or something else than a
+ * number in a column of values. Thread rule: pure; call from any thread.
+ */
+#ifndef PARLEY_DATA_CSV_H
+#define PARLEY_DATA_CSV_H
+
+#include "data/bytes.h"
+#include "data/rows.h"
+
+/* Makes `set` (which need not be initialised): a column of labels of any names, all others values.
+ * label: the label's column, by its name in the header or its number from 1; NULL: the last.
+ * shape: of a training set it is filled (zeroed before); of a test set (`test`) it is that of its
+ * training set, whose columns and classes it must have. The scaling is not measured yet.
+ * PARLEY_EDATA with a message in why[why_size] that says file, line and column, what is there and
+ * what should be; PARLEY_ENOMEM; then `set` is zeroed. */
+PARLEY_CHECK int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file,
+                          const char *label, bool test, char *why, size_t why_size);
+
+#endif

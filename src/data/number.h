@@ -1,0 +1,20 @@
+/* number.h: decimal numbers in text that has no zero byte at its end.
+ *
+ * Thread rule: pure; call from any thread.
+ */
+#ifndef PARLEY_DATA_NUMBER_H
+#define PARLEY_DATA_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The whole text as a decimal number (sign, point and exponent allowed; no blanks, no "inf", "nan"
+ * or hexadecimal), correctly rounded. False if it is none, is longer than 100 bytes or is not
+ * finite as a float. */
+bool number_parse(const char *text, size_t size, double *value);
+
+/* Writes a text from a file for a message: in quotes, at most 40 bytes of it, what is not printable
+ * as '?'; "nothing" if it is empty. Returns out. */
+const char *number_found(char out[64], const char *text, size_t size);
+
+#endif

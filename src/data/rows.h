@@ -1,0 +1,40 @@
+/* rows.h: rows of values and labels as they are read, and what a test set must share with its
+ * training set.
+ *
+ * Thread rule: plain memory.
+ */
+#ifndef PARLEY_DATA_ROWS_H
+#define PARLEY_DATA_ROWS_H
+
+#include "data/dataset.h"
+#include "data/names.h"
+
+/* Limits on what a file may hold; values are kept dense. */
+#define ROWS_FEATURES_MAX (UINT32_C(1) << 24)
+#define ROWS_BYTES_MAX (UINT64_C(1) << 32) /* of the values in memory, and of a file's text */
+
+/* Learned from a training file, and asked of its test file. */
+struct rows_shape {
+    struct names classes; /* in their order: label i is the i-th */
+    struct names columns; /* csv's, where a header names them; the label's among them */
+    uint32_t features;    /* 0: not known yet */
+};
+
+void rows_shape_close(struct rows_shape *shape);
+
+/* Rows in the making; features is set before the first. */
+struct rows {
+    struct dataset *set; /* its values and labels have room for `room` rows */
+    size_t room;
+};
+
+/* Place for one more row of set->features values, and its label: set->values + count * features.
+ * The caller counts it once it is whole. PARLEY_ENOMEM; PARLEY_ELIMIT past the limits above. */
+PARLEY_CHECK int rows_room(struct rows *rows);
+
+/* The label's number among the classes: looked up, or if `grow` added. PARLEY_EDATA if it is not
+ * among them, PARLEY_ELIMIT for too many classes or too long a name, PARLEY_ENOMEM. */
+PARLEY_CHECK int rows_label(struct names *classes, const char *name, size_t size, bool grow,
+                            uint16_t *label);
+
+#endif

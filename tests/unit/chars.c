@@ -1,0 +1,142 @@
+/* chars.c: texts as windows of characters. */
+#include "data/chars.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+static char why[512];
+
+static int load(struct dataset *set, struct names *vocabulary, const char *text, size_t size,
+                uint32_t window, bool test)
+{
+    uint8_t *copy = malloc(size + !size);
+    memcpy(copy, text, size);
+    int error = chars_load(set, vocabulary, (struct bytes){copy, size, "t.txt"}, window, test, why,
+                           sizeof why);
+    free(copy);
+    return error;
+}
+
+Test(chars, windows_follow_each_other_and_every_character_but_the_first_is_a_target)
+{
+    /* Proves order of characters, windows, labels, and that the text can be put together again. */
+    static const char text[] = "b\xc3\xa9"
+                               "a bb\xe2\x82\xac"
+                               "ab";
+    static const uint8_t bytes[] = {2, 3, 1, 0, 2, 2, 4, 1}; /* " ", a, b, é, € */
+    static const uint16_t labels[] = {0, 4, 2};
+    struct dataset set;
+    struct names vocabulary = {0};
+    cr_assert_eq(load(&set, &vocabulary, text, sizeof text - 1, 3, false), 0, "%s", why);
+    cr_expect(set.count == 2 && set.features == 3 && set.classes == 5 && set.vocabulary == 5);
+    cr_expect_eq(memcmp(set.bytes, bytes, 6), 0);
+    cr_expect_eq(memcmp(set.labels, labels, 2 * sizeof *labels), 0);
+    cr_expect_str_eq(names_text(&vocabulary, 4), "\xe2\x82\xac");
+    dataset_close(&set);
+    names_close(&vocabulary);
+    cr_assert_eq(load(&set, &vocabulary, text, sizeof text - 1, 8, false), 0, "%s", why);
+    cr_expect_eq(set.count, 1);
+    cr_expect_eq(memcmp(set.bytes, bytes, 8), 0);
+    cr_expect_eq(set.labels[0], 2);
+    dataset_close(&set);
+    names_close(&vocabulary);
+}
+
+Test(chars, numbers_of_characters_are_not_scaled)
+{
+    /* Proves that a batch holds what a model looks up by. */
+    struct dataset set;
+    struct names vocabulary = {0};
+    const uint32_t index[] = {0};
+    float inputs[3];
+    uint16_t label[1];
+    cr_assert_eq(load(&set, &vocabulary, "abca", 4, 3, false), 0);
+    cr_assert_eq(dataset_measure(&set), 0);
+    dataset_gather(&set, index, 1, inputs, label);
+    cr_expect(inputs[0] == 0 && inputs[1] == 1 && inputs[2] == 2 && label[0] == 0);
+    dataset_close(&set);
+    names_close(&vocabulary);
+}
+
+Test(chars, a_bad_text_is_refused_with_line_and_column)
+{
+    /* Proves the position and the words of each refusal. */
+    static const struct {
+        const char *text;
+        const char *why;
+    } bad[] = {
+        {"", "t.txt: 0 characters, expected more than a window of 2 (,window=N)"},
+        {"\xc3\xa9x", "t.txt: 2 characters, expected more than a window of 2 (,window=N)"},
+        {"abc\n\xc3\xa9\xff", "t.txt:2:2: found byte 0xff, expected UTF-8"},
+        {"ab\xc3", "t.txt:1:3: found byte 0xc3, expected UTF-8"},
+        {"\xc0\xaf", "t.txt:1:1: found byte 0xc0, expected UTF-8"},         /* too long a form */
+        {"\xed\xa0\x80", "t.txt:1:1: found byte 0xed, expected UTF-8"},     /* a surrogate */
+        {"\xf4\x90\x80\x80", "t.txt:1:1: found byte 0xf4, expected UTF-8"}, /* past the last */
+    };
+    struct dataset set, test;
+    struct names vocabulary = {0};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cr_expect_eq(load(&set, &vocabulary, bad[i].text, strlen(bad[i].text), 2, false),
+                     PARLEY_EDATA);
+        cr_expect_str_eq(why, bad[i].why);
+        names_close(&vocabulary);
+    }
+    cr_assert_eq(load(&set, &vocabulary, "abcab", 5, 2, false), 0);
+    cr_expect_eq(load(&test, &vocabulary, "ab\nabxa", 7, 2, true), PARLEY_EDATA);
+    cr_expect_str_eq(why, "t.txt:1:3: found a character (first byte 0x0a, \"?\") that the training "
+                          "text has not");
+    cr_assert_eq(load(&test, &vocabulary, "cba", 3, 2, true), 0);
+    cr_expect(test.bytes[0] == 2 && test.bytes[1] == 1 && test.labels[0] == 0);
+    dataset_close(&test);
+    dataset_close(&set);
+    names_close(&vocabulary);
+}
+
+Test(chars, the_257th_character_is_one_too_many)
+{
+    /* Proves the limit from both sides. */
+    char text[1024];
+    size_t size = 0;
+    struct dataset set;
+    struct names vocabulary = {0};
+    for (int c = 0; c < 257; c++) {
+        if (c == 256) {
+            cr_assert_eq(load(&set, &vocabulary, text, size, 2, false), 0, "%s", why);
+            cr_expect_eq(set.vocabulary, 256);
+            cr_expect_eq(set.bytes[255 - 255 % 2 - 1], 253);
+            dataset_close(&set);
+            names_close(&vocabulary);
+        }
+        text[size++] = (char)(0xc4 + c / 64);
+        text[size++] = (char)(0x80 + c % 64);
+    }
+    cr_expect_eq(load(&set, &vocabulary, text, size, 2, false), PARLEY_EDATA);
+    cr_expect_str_eq(why, "t.txt:1:257: found a 257th different character, \"\xc8\x80\", one too "
+                          "many");
+    names_close(&vocabulary);
+}
+
+Test(chars, random_bytes_are_refused_or_read_but_never_overrun)
+{
+    /* Proves the decoder's ends under the sanitizers. */
+    static const uint8_t pool[] = {0,    'a',  '\n', 0x80, 0xbf, 0xc2,
+                                   0xe0, 0xed, 0xa0, 0xf0, 0xf4, 0x90};
+    struct rng rng = rng_init(1, 1);
+    for (int t = 0; t < 20000; t++) {
+        char text[9];
+        size_t size = 1 + rng_below(&rng, sizeof text);
+        struct dataset set;
+        struct names vocabulary = {0};
+        for (size_t i = 0; i < size; i++)
+            text[i] = (char)pool[rng_below(&rng, sizeof pool)];
+        int error = load(&set, &vocabulary, text, size, 1 + (uint32_t)t % 3, false);
+        cr_assert(error == 0 || error == PARLEY_EDATA);
+        for (size_t i = 0; i < (size_t)set.count * set.features; i++)
+            cr_assert_lt(set.bytes[i], set.vocabulary);
+        dataset_close(&set);
+        names_close(&vocabulary);
+    }
+}

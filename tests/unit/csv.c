@@ -1,0 +1,251 @@
+/* csv.c: tables as text, well-formed and not. */
+#include "data/csv.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "data/number.h"
+
+static char why[512];
+
+/* A copy of the exact size, so that the sanitizers see a byte read too far. */
+static int load_bytes(struct dataset *set, struct rows_shape *shape, const char *text, size_t size,
+                      const char *label, bool test)
+{
+    uint8_t *copy = malloc(size + !size);
+    memcpy(copy, text, size);
+    int error =
+        csv_load(set, shape, (struct bytes){copy, size, "t.csv"}, label, test, why, sizeof why);
+    free(copy);
+    return error;
+}
+
+static int load(struct dataset *set, struct rows_shape *shape, const char *text, const char *label,
+                bool test)
+{
+    return load_bytes(set, shape, text, strlen(text), label, test);
+}
+
+static void expect_set(const char *text, const char *label, uint32_t count, uint32_t features,
+                       const float *values, const uint16_t *labels, const char *classes)
+{
+    struct dataset set;
+    struct rows_shape shape = {0};
+    char list[200];
+    cr_assert_eq(load(&set, &shape, text, label, false), 0, "%s", why);
+    cr_assert_eq(set.count, count);
+    cr_assert_eq(set.features, features);
+    for (uint32_t i = 0; i < count * features; i++)
+        cr_expect_eq(set.values[i], values[i], "%s: value %u is %g", text, i,
+                     (double)set.values[i]);
+    for (uint32_t i = 0; i < count; i++)
+        cr_expect_eq(set.labels[i], labels[i], "%s: label %u is %u", text, i, set.labels[i]);
+    cr_expect_str_eq(names_list(&shape.classes, list, sizeof list), classes);
+    cr_expect_eq(set.classes, shape.classes.count);
+    dataset_close(&set);
+    rows_shape_close(&shape);
+}
+
+static void expect_refused(const char *text, const char *label, const char *expected)
+{
+    struct dataset set;
+    struct rows_shape shape = {0};
+    cr_expect_eq(load(&set, &shape, text, label, false), PARLEY_EDATA, "accepted: %s", text);
+    cr_expect_str_eq(why, expected);
+    cr_expect_null(set.values);
+    cr_expect_null(set.labels);
+    rows_shape_close(&shape);
+}
+
+Test(csv, rows_are_read_with_and_without_header_quotes_blanks_and_line_ends)
+{
+    /* Proves that all ways to write one table read as that table. */
+    static const char *const same[] = {
+        "1,2.5,x\n-3,4e2,y\n",
+        "1,2.5,x\r\n-3,4e2,y\r\n",
+        "1,2.5,x\n-3,4e2,y",
+        "\n1 , 2.5,\tx \n\n  \n-3,4e2,\"y\"\n\n",
+        "\"1\",\"2.5\",\"x\"\n\"-3\" , \"4e2\" ,y\n",
+        "a,b,c\n1,2.5,x\n-3,4e2,y\n",
+        "\"a\",,\"c, \"\"d\"\"\ne\"\n1,2.5,x\n-3,+400,y\n",
+        "\357\273\2771,2.5,x\n-3,4e2,y\n",
+    };
+    const float values[] = {1, 2.5f, -3, 400};
+    const uint16_t labels[] = {0, 1};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        expect_set(same[i], NULL, 2, 2, values, labels, "\"x\", \"y\"");
+}
+
+Test(csv, the_label_is_a_column_by_name_or_number)
+{
+    /* Proves each way to name it, and that the values beside it keep their order. */
+    const float values[] = {1, 2, 3, 4};
+    const uint16_t labels[] = {1, 0};
+    expect_set("x,1,2\na,3,4\n", "1", 2, 2, values, labels, "\"a\", \"x\"");
+    expect_set("k,a,b\nx,1,2\na,3,4\n", "k", 2, 2, values, labels, "\"a\", \"x\"");
+    expect_set("a,k,b\n1,x,2\n3,a,4\n", "k", 2, 2, values, labels, "\"a\", \"x\"");
+    expect_set("a,k,b\n1,x,2\n3,a,4\n", "2", 2, 2, values, labels, "\"a\", \"x\"");
+    expect_set("0,1,k\n1,2,x\n3,4,a\n", "k", 2, 2, values, labels, "\"a\", \"x\"");
+    expect_set("1,2,x\n3,4,a\n", "3", 2, 2, values, labels, "\"a\", \"x\"");
+}
+
+Test(csv, classes_are_in_order_of_value_or_of_bytes_whatever_the_order_of_rows)
+{
+    /* Proves that two files with the same rows in other orders have the same classes. */
+    const float values[] = {0, 0, 0};
+    expect_set("0,10\n0,9\n0,1e1\n", NULL, 3, 1, values, (const uint16_t[]){1, 0, 2},
+               "\"9\", \"10\", \"1e1\"");
+    expect_set("0,10\n0,9\n0,b\n", NULL, 3, 1, values, (const uint16_t[]){0, 1, 2},
+               "\"10\", \"9\", \"b\"");
+}
+
+Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
+{
+    /* Proves the position and the words of each refusal. */
+    expect_refused("", NULL, "t.csv: nothing in it, expected rows of values and a label");
+    expect_refused("\n \n", NULL, "t.csv: nothing in it, expected rows of values and a label");
+    expect_refused("a,b\n", NULL, "t.csv: a header and no rows");
+    expect_refused("1;2;x\n", NULL,
+                   "t.csv:1: found 1 column, expected values and a label with commas between");
+    expect_refused("1,2,x\n\n3,abc,x\n", NULL,
+                   "t.csv:3: column 2: found \"abc\", expected a number");
+    expect_refused("len,wid,k\n1,,x\n", NULL,
+                   "t.csv:2: column 2 (\"wid\"): found nothing, expected a number");
+    expect_refused("a,k\n1,\"x\ny\"\nnan,x\n", NULL,
+                   "t.csv:4: column 1 (\"a\"): found \"nan\", expected a number");
+    expect_refused("1,x\n1e39,x\n", NULL, "t.csv:2: column 1: found \"1e39\", expected a number");
+    expect_refused("1,x\n2,\n", NULL, "t.csv:2: column 2: found nothing, expected a label");
+    expect_refused("1,2,x\n3,x\n", NULL,
+                   "t.csv:2: found 2 columns, expected 3 as in the first line");
+    expect_refused("1,x\n3,x,4\n", NULL, "t.csv:2: more than 2 columns, which the first line has");
+    expect_refused("1,x\n3,\"x\n\n", NULL, "t.csv:2: column 2: a quote is opened and never closed");
+    expect_refused("1,x\n\"3\"4,x\n", NULL,
+                   "t.csv:2: column 1: found \"4\" after a closing quote, expected a comma");
+    expect_refused("a,b,k\n1,2,x\n", "kind",
+                   "t.csv: no column \"kind\" for the label; there are 3, by number or by what "
+                   "stands in line 1: \"a\", \"b\", \"k\"");
+    expect_refused("\na,b,k\n1,2,x\n", "4",
+                   "t.csv: no column \"4\" for the label; there are 3, by number or by what stands "
+                   "in line 2: \"a\", \"b\", \"k\"");
+}
+
+Test(csv, a_test_set_has_the_columns_and_classes_of_its_training_set)
+{
+    /* Proves that classes keep their numbers, and each way in which the two may not fit. */
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"1,2,z\n", "t.csv:1: column 3 (\"k\"): found \"z\", which is no label of the training "
+                    "data: \"x\", \"y\""},
+        {"1,x\n", "t.csv:1: 2 columns, expected 3 as in the training data"},
+        {"b,a,k\n1,2,x\n",
+         "t.csv:1: column 1 (\"a\"): found \"b\", expected \"a\" as in the training data"},
+    };
+    struct dataset set, test;
+    struct rows_shape shape = {0};
+    cr_assert_eq(load(&set, &shape, "a,b,k\n1,2,y\n3,4,x\n", NULL, false), 0);
+    cr_assert_eq(load(&test, &shape, "9,9,y\n", NULL, true), 0, "%s", why);
+    cr_assert_eq(test.labels[0], 1);
+    cr_assert_eq(test.classes, 2);
+    dataset_close(&test);
+    cr_assert_eq(load(&test, &shape, "a,b,k\n9,9,x\n", NULL, true), 0, "%s", why);
+    cr_assert_eq(test.labels[0], 0);
+    dataset_close(&test);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cr_expect_eq(load(&test, &shape, bad[i].text, NULL, true), PARLEY_EDATA);
+        cr_expect_str_eq(why, bad[i].why);
+    }
+    dataset_close(&set);
+    rows_shape_close(&shape);
+}
+
+Test(csv, long_names_and_many_classes_stay_within_their_limits)
+{
+    /* Proves the limits of a name (1024 bytes) and of classes (65536), from both sides. */
+    size_t size = 0, room = 1 << 20;
+    char *text = malloc(room);
+    struct dataset set;
+    struct rows_shape shape = {0};
+    for (uint32_t i = 0; i < 65536; i++)
+        size += (size_t)snprintf(text + size, room - size, "0,c%u\n", i);
+    cr_assert_eq(load_bytes(&set, &shape, text, size, NULL, false), 0, "%s", why);
+    cr_assert_eq(set.classes, 65536);
+    dataset_close(&set);
+    rows_shape_close(&shape);
+    size += (size_t)snprintf(text + size, room - size, "0,more\n");
+    cr_assert_eq(load_bytes(&set, &shape, text, size, NULL, false), PARLEY_EDATA);
+    cr_assert(strstr(why, "t.csv:65537: column 2: found \"more\", after 65536"), "%s", why);
+    rows_shape_close(&shape);
+    static const size_t lengths[] = {1023, 1024, 1025, 1026, 5000};
+    for (int l = 0; l < 5; l++) {
+        size_t length = lengths[l];
+        for (int quoted = 0; quoted < 2; quoted++) {
+            size = (size_t)sprintf(text, quoted ? "0,\"" : "0,");
+            memset(text + size, 'a', length);
+            strcpy(text + size + length, quoted ? "\"\n" : "\n");
+            int error = load(&set, &shape, text, NULL, false);
+            cr_assert_eq(error, length <= 1024 ? 0 : PARLEY_EDATA, "%zu: %s", length, why);
+            dataset_close(&set);
+            rows_shape_close(&shape);
+        }
+    }
+    free(text);
+}
+
+Test(csv, damaged_files_are_refused_or_read_but_never_overrun)
+{
+    /* Proves by 20,000 random changes and every cut, under the sanitizers, that nothing is read or
+     * written past its end, and that each refusal says why. */
+    static const char good[] = "a,\"b \"\"c\"\"\",k\n1,2,x\n3.5,-4e1,\"y, z\"\n\n5,6,x\n";
+    static const char pool[] = ",,\"\"\n\n\r ae0-.+19";
+    struct rng rng = rng_init(1, 1);
+    for (uint32_t t = 0; t < 20000; t++) {
+        char text[sizeof good];
+        size_t size = t < sizeof good ? t : sizeof good - 1;
+        struct dataset set;
+        struct rows_shape shape = {0};
+        memcpy(text, good, sizeof good);
+        for (uint32_t c = 0; t >= sizeof good && c <= t % 4; c++)
+            text[rng_below(&rng, (uint32_t)size)] =
+                t % 7 ? pool[rng_below(&rng, sizeof pool - 1)] : (char)rng_below(&rng, 256);
+        why[0] = 0;
+        int error = load_bytes(&set, &shape, text, size, t % 3 ? NULL : "2", false);
+        cr_assert(error == 0 || (error == PARLEY_EDATA && strncmp(why, "t.csv:", 6) == 0));
+        for (size_t i = 0; i < (size_t)set.count * set.features; i++)
+            cr_assert(isfinite(set.values[i]));
+        for (size_t i = 0; i < set.count; i++)
+            cr_assert_lt(set.labels[i], set.classes);
+        dataset_close(&set);
+        rows_shape_close(&shape);
+    }
+}
+
+Test(csv, numbers_are_read_as_strtod_reads_them)
+{
+    /* Proves the short way to a number against the C library's, digit by digit and power by power,
+     * and what is no number here. */
+    static const char *const none[] = {"",    "-",  ".",  "e1", "1e",  "1e+",   "inf",  "nan",
+                                       "0x1", "1 ", " 1", "1,", "--1", "1.2.3", "1e5.", "1e39"};
+    struct rng rng = rng_init(2, 1);
+    double value;
+    for (int t = 0; t < 20000; t++) {
+        char text[64];
+        int digits = 1 + (int)rng_below(&rng, 19), point = (int)rng_below(&rng, 20), at = 0;
+        if (t % 3 == 0) text[at++] = t % 2 ? '-' : '+';
+        for (int d = 0; d < digits; d++) {
+            if (d == point) text[at++] = '.';
+            text[at++] = (char)('0' + rng_below(&rng, 10));
+        }
+        if (t % 2) at += sprintf(text + at, "e%d", (int)rng_below(&rng, 36) - 30);
+        text[at] = 0;
+        double wanted = strtod(text, NULL);
+        cr_assert_eq(number_parse(text, (size_t)at, &value), isfinite((float)wanted), "%s", text);
+        if (isfinite((float)wanted)) cr_assert_eq(value, wanted, "%s: %.17g", text, value);
+    }
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        cr_expect(!number_parse(none[i], strlen(none[i]), &value), "%s", none[i]);
+}

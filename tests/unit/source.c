@@ -1,0 +1,252 @@
+/* source.c: from --data and --test to two sets, with files that are only in memory. */
+#include "data/source.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "core/rng.h"
+
+static struct {
+    const char *path;
+    uint8_t bytes[8192];
+    size_t size;
+} files[8];
+static int files_count;
+static char why[512];
+
+static bool exists(const char *path)
+{
+    for (int i = 0; i < files_count; i++)
+        if (strcmp(files[i].path, path) == 0) return true;
+    return false;
+}
+
+static int read_file(const char *path, uint64_t bytes_max, uint8_t **bytes, size_t *size,
+                     char *reason, size_t reason_size)
+{
+    (void)bytes_max;
+    for (int i = 0; i < files_count; i++) {
+        if (strcmp(files[i].path, path) != 0) continue;
+        *bytes = malloc(files[i].size + 1);
+        memcpy(*bytes, files[i].bytes, files[i].size);
+        *size = files[i].size;
+        return 0;
+    }
+    snprintf(reason, reason_size, "%s: not there", path);
+    return PARLEY_EDATA;
+}
+
+static const struct source_reader reader = {exists, read_file};
+
+static void put(const char *path, const void *bytes, size_t size)
+{
+    files[files_count].path = path;
+    memcpy(files[files_count].bytes, bytes, size);
+    files[files_count++].size = size;
+}
+
+static void put_packed(const char *path, const void *bytes, size_t size)
+{
+    z_stream z = {0};
+    cr_assert_eq(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (Bytef *)(uintptr_t)bytes;
+    z.avail_in = (uInt)size;
+    z.next_out = files[files_count].bytes;
+    z.avail_out = sizeof files[0].bytes;
+    cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    files[files_count].path = path;
+    files[files_count++].size = z.total_out;
+    deflateEnd(&z);
+}
+
+/* 100 rows of a normal value, one that never changes, and a class. */
+static size_t make_csv(char *text, size_t room)
+{
+    struct rng rng = rng_init(1, 1);
+    size_t at = 0;
+    for (int i = 0; i < 100; i++)
+        at += (size_t)snprintf(text + at, room - at, "%.4f,7.1,%s\n", 50 + 3 * rng_normal(&rng),
+                               i % 3 ? "yes" : "no");
+    return at;
+}
+
+Test(source, a_packed_file_is_the_same_data_as_a_plain_one)
+{
+    /* Proves .gz for tables, by name and by content, and that the name tells data, not files. */
+    char text[4096];
+    size_t size = make_csv(text, sizeof text);
+    static const char *const specs[] = {"csv:a.csv", "csv:b.csv", "csv:b.csv.gz", "csv:c.csv",
+                                        "csv:a.csv,label=3"};
+    struct source first, source;
+    put("a.csv", text, size);
+    put_packed("b.csv.gz", text, size);
+    put_packed("c.csv", text, size);
+    cr_assert_eq(source_load(&first, &reader, specs[0], NULL, why, sizeof why), 0, "%s", why);
+    for (int i = 1; i < 5; i++) {
+        cr_assert_eq(source_load(&source, &reader, specs[i], NULL, why, sizeof why), 0, "%s", why);
+        cr_expect_str_eq(source.name, first.name);
+        cr_expect_eq(source.test.count, 10);
+        cr_expect_eq(memcmp(source.test.values, first.test.values, 20 * sizeof(float)), 0);
+        source_close(&source);
+    }
+    source_close(&first);
+}
+
+Test(source, tables_are_scaled_by_their_training_set_and_constant_columns_are_safe)
+{
+    /* Proves mean 0 and variance 1 of what a batch gets, 0 where a column never changes, and the
+     * same scaling of the test set. */
+    char text[4096];
+    size_t size = make_csv(text, sizeof text);
+    struct source source;
+    uint32_t index[90];
+    float inputs[180];
+    uint16_t labels[90];
+    double mean = 0, square = 0;
+    put("a.csv", text, size);
+    cr_assert_eq(source_load(&source, &reader, "csv:a.csv", NULL, why, sizeof why), 0, "%s", why);
+    cr_assert(source.train.count == 90 && source.test.count == 10);
+    for (uint32_t i = 0; i < 90; i++)
+        index[i] = i;
+    dataset_gather(&source.train, index, 90, inputs, labels);
+    for (int i = 0; i < 90; i++) {
+        mean += (double)inputs[2 * i] / 90;
+        square += (double)inputs[2 * i] * (double)inputs[2 * i] / 90;
+        cr_expect_eq(inputs[2 * i + 1], 0);
+    }
+    cr_expect_lt(fabs(mean), 1e-5);
+    cr_expect_lt(fabs(square - 1), 1e-4);
+    cr_expect_eq(source.test.shift[0], source.train.shift[0]);
+    cr_expect_eq(source.test.scale[0], source.train.scale[0]);
+    source_close(&source);
+}
+
+Test(source, a_test_file_keeps_the_classes_and_the_label_column_of_the_training_file)
+{
+    /* Proves that a class has its number whichever comes first in the test file, also when a
+     * saved model is tried, and that all of the training file is then trained on. */
+    static const char train[] = "k,v\nb,1\na,2\nc,3\n", test[] = "k,v\nc,9\nb,9\n";
+    struct source source;
+    struct dataset alone;
+    put("train.csv", train, sizeof train - 1);
+    put("test.csv", test, sizeof test - 1);
+    put("new.csv", "k,v\nd,1\n", 8);
+    cr_assert_eq(
+        source_load(&source, &reader, "csv:train.csv,label=k", "csv:test.csv", why, sizeof why), 0,
+        "%s", why);
+    cr_expect(source.train.count == 3 && source.test.count == 2 && source.test.classes == 3);
+    cr_expect(source.test.labels[0] == 2 && source.test.labels[1] == 1);
+    source_close(&source);
+    cr_assert_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:test.csv", 3, 1,
+                                  why, sizeof why),
+                 0, "%s", why);
+    cr_expect(alone.labels[0] == 2 && alone.labels[1] == 1);
+    dataset_close(&alone);
+    cr_expect_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:new.csv", 3, 1,
+                                  why, sizeof why),
+                 PARLEY_EDATA);
+    cr_expect(strstr(why, "new.csv:2: column 1 (\"k\"): found \"d\", which is no label"), "%s",
+              why);
+    cr_expect_eq(
+        source_load_test(&alone, &reader, "digits", "csv:test.csv,label=k", 3, 1, why, sizeof why),
+        PARLEY_EDATA);
+    cr_expect_str_eq(why, "csv:test.csv,label=k: 2 classes where the model has 3; name the model's "
+                          "own training data with --data");
+    cr_assert_eq(
+        source_load_test(&alone, &reader, "digits", "csv:train.csv,label=k", 3, 1, why, sizeof why),
+        0, "%s", why);
+    cr_expect(alone.count == 3 && alone.labels[0] == 1 && alone.labels[1] == 0);
+    dataset_close(&alone);
+}
+
+/* The head of a file of bytes of this shape; returns its size. */
+static size_t put_head(uint8_t *file, const char *shape)
+{
+    int size =
+        sprintf((char *)file + 10, "{'descr': '|u1', 'fortran_order': False, 'shape': %s}", shape);
+    memcpy(file, "\x93NUMPY\1\0", 8);
+    file[8] = (uint8_t)size;
+    file[9] = 0;
+    return 10 + (size_t)size;
+}
+
+Test(source, arrays_and_sparse_tables_are_read_too)
+{
+    /* Proves the way from spec to parser, for a directory and for a file. */
+    uint8_t x[128], y[128];
+    char rows[2048] = "";
+    struct source source;
+    size_t x_at = put_head(x, "(20, 2)"), y_at = put_head(y, "(20,)");
+    for (int i = 0; i < 20; i++) {
+        x[x_at + 2 * (size_t)i] = (uint8_t)i;
+        x[x_at + 2 * (size_t)i + 1] = 3;
+        y[y_at + (size_t)i] = (uint8_t)(i % 2);
+        sprintf(rows + strlen(rows), "%d 1:%d\n", i % 2 ? 7 : -7, i);
+    }
+    put_packed("d/x.npy.gz", x, x_at + 40);
+    put("d/y.npy", y, y_at + 20);
+    put("rows", rows, strlen(rows));
+    cr_assert_eq(source_load(&source, &reader, "npy:d", NULL, why, sizeof why), 0, "%s", why);
+    cr_expect(source.train.count == 18 && source.test.count == 2 && source.train.features == 2);
+    source_close(&source);
+    cr_assert_eq(source_load(&source, &reader, "libsvm:rows", NULL, why, sizeof why), 0, "%s", why);
+    cr_expect(source.train.count == 18 && source.train.features == 1 && source.train.classes == 2);
+    source_close(&source);
+}
+
+Test(source, specs_that_can_not_be_are_refused_by_name)
+{
+    /* Proves the words for test sets of another kind, empty options, files that are not there. */
+    static const struct {
+        const char *data, *test;
+        int error;
+        const char *why;
+    } bad[] = {
+        {"csv:a", "digits", PARLEY_EUSAGE,
+         "data \"digits\": a test set of another kind than the training data, whose classes can't "
+         "be told to be the same"},
+        {"csv:a,label=", NULL, PARLEY_EUSAGE,
+         "data \"csv:a,label=\": nothing follows the last \"=\""},
+        {"text:a,window=x", NULL, PARLEY_EUSAGE,
+         "data \"text:a,window=x\": a window is a number of characters from 1 to 65536"},
+        {"tsv:a", NULL, PARLEY_EUSAGE,
+         "data \"tsv:a\": not one of digits, idx:, csv:, libsvm:, npy:, text:"},
+        {"npy:d", NULL, PARLEY_EDATA, "d/x.npy: not there"},
+        {"text:t", NULL, PARLEY_EDATA, "t: not there"},
+        {"csv:one", NULL, PARLEY_EDATA, "csv:one: too few samples to hold a tenth out"},
+    };
+    put("one", "1,a\n", 4);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct source source;
+        cr_expect_eq(source_load(&source, &reader, bad[i].data, bad[i].test, why, sizeof why),
+                     bad[i].error);
+        cr_expect_str_eq(why, bad[i].why);
+        source_close(&source);
+    }
+}
+
+Test(source, a_packed_file_that_lies_about_its_size_is_read_or_refused)
+{
+    /* Proves that the stated size is only a hint: too small, too large, and of two members. */
+    char text[4096];
+    size_t size = make_csv(text, sizeof text);
+    struct source source;
+    put_packed("two.gz", text, size / 2);
+    put_packed("more.gz", text + size / 2, size - size / 2);
+    memcpy(files[0].bytes + files[0].size, files[1].bytes, files[1].size);
+    files[0].size += files[1].size;
+    cr_assert_eq(source_load(&source, &reader, "csv:two.gz", NULL, why, sizeof why), 0, "%s", why);
+    cr_expect_eq(source.train.count, 90);
+    source_close(&source);
+    for (int lie = 0; lie < 2; lie++) {
+        memset(files[0].bytes + files[0].size - 4, lie ? 0xff : 0, 4);
+        cr_expect_eq(source_load(&source, &reader, "csv:two.gz", NULL, why, sizeof why),
+                     PARLEY_EDATA);
+        cr_expect(strstr(why, "two.gz: damaged gzip data"), "%s", why);
+        source_close(&source);
+    }
+}
