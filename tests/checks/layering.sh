@@ -74,7 +74,7 @@ verdict "the core names nothing of the world" "$(outside "$core" "$core_may")"
 verdict "src/ names no socket, clock, thread, stream or file" "$(outside "$src" "$src_may" "$core")"
 verdict "src/ includes nothing of the drivers or of the system's world" "$(
     includes '(\.\./)*(peers|sim)/|parley/sim\.h|uv\.h|pthread|threads\.h|time\.h|sys/|unistd|fcntl|netinet|netdb|poll|signal|dirent|openssl/(rand|bio|ssl)' src)"
-verdict "peers/ includes nothing of sim/" "$(includes '(\.\./)*sim/' peers)"
+verdict "peers/ includes nothing of sim/" "$(includes '(\.\./)*(sim|world|swarm|experiment|run)/' peers)"
 verdict "sim/ includes nothing of peers/ or libuv" "$(includes '(\.\./)*peers/|uv\.h|sys/socket' sim)"
 verdict "sim/ uses no symbol of peers/ or libuv" "$(
     needs "$sim" | awk '$1 ~ /^uv_/ { print $1 " is used by " $2 }'

@@ -1,5 +1,5 @@
 /* joining.c: how nodes find each other, and what a late one starts from. */
-#include "../../sim/cluster.h"
+#include "../../sim/world/cluster.h"
 #include "scene.h"
 
 Test(joining, eight_nodes_find_each_other_in_any_order)

@@ -1,12 +1,12 @@
-/* swarm.c: random lives of random clusters, as `parley sim --swarm` lives them (sim/swarm.h). More
- * of them, by hand: parley sim --swarm --seeds 1..20000 --tally FILE; what happens in one:
+/* swarm.c: random lives of random clusters, as `parley sim --swarm` lives them (sim/swarm/swarm.h).
+ * More of them, by hand: parley sim --swarm --seeds 1..20000 --tally FILE; what happens in one:
  * parley sim --swarm --seeds 17..17 -v. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../../sim/swarm.h"
-#include "../../sim/swarm_tally.h"
+#include "../../sim/swarm/swarm.h"
+#include "../../sim/swarm/swarm_tally.h"
 
 static bool goes_well(uint64_t seed)
 {
@@ -19,7 +19,8 @@ static bool goes_well(uint64_t seed)
 
 Test(swarm, random_lives_end_in_one_model)
 {
-    /* Proves what stands at the head of sim/watch.h and sim/swarm_verdict.c for 100 clusters. */
+    /* Proves what stands at the head of sim/swarm/watch.h and sim/swarm/swarm_verdict.c for 100
+     * clusters. */
     uint32_t failed = 0;
     for (uint64_t seed = 1; seed <= 100; seed++)
         failed += !goes_well(seed);

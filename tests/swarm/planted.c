@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "core/plant.h"
-#include "sim/swarm.h"
+#include "sim/swarm/swarm.h"
 
 enum plant parley_planted;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../sim/chart.h"
+#include "../../sim/experiment/chart.h"
 
 #define NEAR(a, b) (fabs((a) - (b)) < 1e-9)
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../sim/plan.h"
-#include "../../sim/repeat.h"
+#include "../../sim/experiment/plan.h"
+#include "../../sim/experiment/repeat.h"
 
 static struct settings settings;
 static struct plan plan;

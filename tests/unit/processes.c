@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "../../sim/processes.h"
+#include "../../sim/experiment/processes.h"
 
 enum { JOBS = 20, BAD = 7 };
 

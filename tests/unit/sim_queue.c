@@ -1,7 +1,7 @@
 /* sim_queue.c: the virtual clock and its radix heap. */
 #include <criterion/criterion.h>
 
-#include "../../sim/queue.h"
+#include "../../sim/world/queue.h"
 #include "core/rng.h"
 
 Test(sim_queue, items_leave_by_time_and_then_in_the_order_they_came)

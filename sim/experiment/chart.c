@@ -1,0 +1,182 @@
+/* chart.c: see chart.h. */
+#include "experiment/chart.h"
+
+#include <math.h>
+
+enum { COLORS = 8, DASHES = 4 };
+
+/* Room for titles and labels around the frame. */
+enum { ABOVE = 26, BELOW = 40, BEFORE = 52, BEHIND = 14 };
+
+void chart_text(struct text *svg, const char *value)
+{
+    for (; *value; value++) {
+        if (*value == '&')
+            text_add(svg, "&amp;");
+        else if (*value == '<')
+            text_add(svg, "&lt;");
+        else if (*value == '>')
+            text_add(svg, "&gt;");
+        else if (*value == '"')
+            text_add(svg, "&quot;");
+        else
+            text_add(svg, "%c", *value);
+    }
+}
+
+const char *chart_style(void)
+{
+    return ":root{color-scheme:light dark;--back:#fff;--ink:#1c1e21;--dim:#5d6470;--rule:#dfe2e6;"
+           "--c0:#1f6fd6;--c1:#c8650a;--c2:#16803f;--c3:#c62f48;--c4:#7646c4;--c5:#0b8088;"
+           "--c6:#85531f;--c7:#b9378a}\n"
+           "@media(prefers-color-scheme:dark){:root{--back:#15171b;--ink:#e8eaed;--dim:#9aa2ad;"
+           "--rule:#343941;--c0:#6ba8ff;--c1:#ffa14a;--c2:#5dcc87;--c3:#ff7588;--c4:#b89cff;"
+           "--c5:#4ccfd8;--c6:#d5a877;--c7:#f189c7}}\n"
+           "svg{font:12px system-ui,sans-serif;background:var(--back)}"
+           "text{fill:var(--ink)}.dim{fill:var(--dim)}.title{font-weight:600;font-size:13px}"
+           ".end{text-anchor:end}.middle{text-anchor:middle}.mono{font-family:ui-monospace,"
+           "monospace;"
+           "font-size:11px}"
+           ".rule{stroke:var(--rule);stroke-width:1;fill:none}"
+           ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
+           ".faint{stroke-width:1.1;opacity:.65}"
+           ".c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}"
+           ".c4{stroke:var(--c4)}.c5{stroke:var(--c5)}.c6{stroke:var(--c6)}.c7{stroke:var(--c7)}"
+           ".d1{stroke-dasharray:7 4}.d2{stroke-dasharray:1.5 4}.d3{stroke-dasharray:9 4 1.5 4}"
+           ".edge{stroke:var(--dim);stroke-width:.8;fill:none}"
+           ".node{fill:var(--c0);stroke:none}.dead{fill:var(--back);stroke:var(--c3);"
+           "stroke-width:1.6}.later{fill:var(--c1);stroke:none}\n";
+}
+
+/* "line c1 d1" for style 1; 32 styles differ. */
+static void add_class(struct text *svg, uint32_t style, bool faint)
+{
+    text_add(svg, "class=\"line c%u d%u%s\"", style % COLORS, (style + style / COLORS) % DASHES,
+             faint ? " faint" : "");
+}
+
+void chart_sample(struct text *svg, uint32_t style, double x, double y)
+{
+    text_add(svg, "<path ");
+    add_class(svg, style, false);
+    text_add(svg, " d=\"M%.1f %.1fh30\"/>", x, y - 4);
+}
+
+/* ---- Axes ------------------------------------------------------------------------------------ */
+
+static bool shows(const struct chart *chart, double x, double y)
+{
+    return isfinite(x) && isfinite(y) && (chart->x_scale != AXIS_LOG || x > 0) &&
+           (chart->y_scale != AXIS_LOG || y > 0);
+}
+
+static void widen(double *low, double *high, double value)
+{
+    if (value < *low) *low = value;
+    if (value > *high) *high = value;
+}
+
+static void fit(const struct chart *chart, struct axis *x, struct axis *y)
+{
+    double left = INFINITY, right = -INFINITY, bottom = INFINITY, top = -INFINITY;
+    for (uint32_t i = 0; i < chart->count; i++) {
+        const struct chart_line *line = &chart->lines[i];
+        for (uint32_t p = line->level && line->count ? line->count - 1 : 0; p < line->count; p++) {
+            if (!shows(chart, line->x[p], line->y[p])) continue;
+            if (!line->level) widen(&left, &right, line->x[p]);
+            widen(&bottom, &top, line->y[p]);
+        }
+    }
+    if (chart->x_scale == AXIS_LINEAR && left > 0 && left <= right) left = 0;
+    *x = axis_fit(chart->x_scale, chart->x_unit, left, right);
+    *y = axis_fit(chart->y_scale, AXIS_PLAIN, bottom, top);
+}
+
+struct frame {
+    double left, top, width, height;
+    struct axis x, y;
+};
+
+static double at_x(const struct frame *frame, double x)
+{
+    return frame->left + axis_place(&frame->x, x) * frame->width;
+}
+
+static double at_y(const struct frame *frame, double y)
+{
+    return frame->top + (1 - axis_place(&frame->y, y)) * frame->height;
+}
+
+static void draw_axes(struct text *svg, const struct frame *frame, const struct chart *chart)
+{
+    char label[AXIS_LABEL_BYTES];
+    double bottom = frame->top + frame->height;
+    for (uint32_t i = 0; i < frame->y.count; i++) {
+        double y = at_y(frame, frame->y.ticks[i]);
+        text_add(svg, "<path class=\"rule\" d=\"M%.1f %.1fh%.1f\"/>", frame->left, y, frame->width);
+        text_add(svg, "<text class=\"dim end\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", frame->left - 6,
+                 y + 4, axis_label(&frame->y, frame->y.ticks[i], label));
+    }
+    for (uint32_t i = 0; i < frame->x.count; i++) {
+        double x = at_x(frame, frame->x.ticks[i]);
+        text_add(svg, "<path class=\"rule\" d=\"M%.1f %.1fv4\"/>", x, bottom);
+        text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", x,
+                 bottom + 17, axis_label(&frame->x, frame->x.ticks[i], label));
+    }
+    text_add(svg, "<path class=\"rule\" d=\"M%.1f %.1fv%.1fh%.1f\"/>", frame->left, frame->top,
+             frame->height, frame->width);
+    text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">%s%s%s%s</text>\n",
+             frame->left + frame->width / 2, bottom + 34, chart->x_title,
+             frame->x.unit_text[0] ? " (" : "", frame->x.unit_text,
+             frame->x.unit_text[0] ? ")" : "");
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+static void draw_level(struct text *svg, const struct frame *frame, const struct chart *chart,
+                       const struct chart_line *line)
+{
+    uint32_t last = line->count - 1;
+    if (line->count == 0 || !shows(chart, fabs(line->x[last]) + 1, line->y[last])) return;
+    text_add(svg, "<path ");
+    add_class(svg, line->style, line->faint);
+    text_add(svg, " d=\"M%.1f %.1fh%.1f\"/>\n", frame->left, at_y(frame, line->y[last]),
+             frame->width);
+}
+
+static void draw_line(struct text *svg, const struct frame *frame, const struct chart *chart,
+                      const struct chart_line *line)
+{
+    double x = 0, y = 0;
+    uint32_t shown = 0;
+    for (uint32_t p = 0; p < line->count; p++) {
+        if (!shows(chart, line->x[p], line->y[p])) continue;
+        x = at_x(frame, line->x[p]);
+        y = at_y(frame, line->y[p]);
+        if (shown == 0) {
+            text_add(svg, "<path ");
+            add_class(svg, line->style, line->faint);
+            text_add(svg, " d=\"");
+        }
+        text_add(svg, "%c%.1f %.1f", shown++ ? 'L' : 'M', x, y);
+    }
+    if (shown == 0) return;
+    text_add(svg, "\"/>");
+    text_add(svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" style=\"fill:var(--c%u)\"/>\n", x, y,
+             line->style % COLORS);
+}
+
+void chart_draw(struct text *svg, const struct chart *chart, double left, double top, double width,
+                double height)
+{
+    struct frame frame = {.left = left + BEFORE,
+                          .top = top + ABOVE,
+                          .width = width - BEFORE - BEHIND,
+                          .height = height - ABOVE - BELOW};
+    fit(chart, &frame.x, &frame.y);
+    text_add(svg, "<text class=\"title\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", frame.left, top + 14,
+             chart->title);
+    draw_axes(svg, &frame, chart);
+    for (uint32_t i = 0; i < chart->count; i++)
+        (chart->lines[i].level ? draw_level : draw_line)(svg, &frame, chart, &chart->lines[i]);
+}

@@ -1,0 +1,42 @@
+/* chart.h: lines in a frame with axes, as SVG. Colours and dashes are classes (c0 to c7, d0 to d3)
+ * of the page's style, chart_style(). Thread rule: pure.
+ */
+#ifndef PARLEY_SIM_CHART_H
+#define PARLEY_SIM_CHART_H
+
+#include <stdbool.h>
+
+#include "experiment/axis.h"
+#include "report/text.h"
+
+struct chart_line {
+    const double *x, *y; /* [count]; points that are not finite, or not over 0 on a log axis, are
+                            left out */
+    uint32_t count;
+    uint32_t style; /* lines of one style are told apart by nobody */
+    bool faint;     /* one of many of its style */
+    bool level;     /* as high as its last point, from side to side */
+};
+
+struct chart {
+    const char *title, *x_title;
+    enum axis_scale x_scale, y_scale;
+    enum axis_unit x_unit;
+    const struct chart_line *lines; /* [count] */
+    uint32_t count;
+};
+
+/* The chart with its titles in a box of width by height, its corner at (left, top). */
+void chart_draw(struct text *svg, const struct chart *chart, double left, double top, double width,
+                double height);
+
+/* A sample of a line's colour and dashes, 30 wide, at the height of text whose base is at y. */
+void chart_sample(struct text *svg, uint32_t style, double x, double y);
+
+/* CSS for light and dark. */
+const char *chart_style(void);
+
+/* `value` with what is markup in HTML and SVG escaped. */
+void chart_text(struct text *svg, const char *value);
+
+#endif

@@ -1,0 +1,98 @@
+/* curve.c: see curve.h. */
+#include "experiment/curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int curve_init(struct curve *curve, struct trainer *trainer, const struct dataset *test,
+               uint64_t parameters, double every)
+{
+    *curve = (struct curve){.trainer = trainer, .test = test, .every = every};
+    curve->mean = malloc(parameters * sizeof *curve->mean);
+    curve->x = malloc(parameters * sizeof *curve->x);
+    return curve->mean && curve->x ? 0 : PARLEY_ENOMEM;
+}
+
+static bool trains(const struct parley_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        struct parley_view view;
+        if (!parley_sim_live(sim, i)) continue;
+        parley_sim_view(sim, i, &view);
+        if (view.phase <= PARLEY_PHASE_TRAIN) return true;
+    }
+    return false;
+}
+
+/* Every other point is dropped; they then lie twice as far apart. */
+static void thin(struct curve *curve)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < curve->count; i += 2)
+        curve->points[kept++] = curve->points[i];
+    curve->count = kept;
+    curve->every *= 2;
+}
+
+static struct curve_point *add(struct curve *curve, struct parley_sim *sim)
+{
+    struct curve_point *point = &curve->points[curve->count++];
+    *point = (struct curve_point){
+        .time_s = (double)parley_sim_now(sim) / 1e6,
+        .bytes = (double)parley_sim_bytes_sent(sim),
+        .samples = (double)sim->samples,
+        .accuracy = NAN,
+        .loss = NAN,
+        .drift = parley_sim_drift(sim),
+    };
+    return point;
+}
+
+void curve_look(struct curve *curve, struct parley_sim *sim, double place)
+{
+    if (place < curve->next || parley_sim_live_count(sim) == 0) return;
+    if (curve->count >= 2 * CURVE_POINTS) thin(curve);
+    struct curve_point *point = add(curve, sim);
+    parley_sim_mean(sim, curve->mean);
+    for (uint64_t j = 0; j < sim->parameters; j++)
+        curve->x[j] = (float)curve->mean[j];
+    trainer_evaluate(curve->trainer, curve->x, curve->test, &point->accuracy, &point->loss);
+    curve->next = (floor(place / curve->every) + 1) * curve->every;
+    curve->after_s = 0;
+}
+
+void curve_settle(struct curve *curve, struct parley_sim *sim, double trained_s)
+{
+    double now = (double)parley_sim_now(sim) / 1e6;
+    if (curve->count == 0 || curve->count >= CURVE_POINTS_MAX - 1) return;
+    if (curve->after_s == 0) {
+        curve->pause_s = fmax(trained_s / 200, 1e-3);
+        curve->after_s = trained_s + curve->pause_s;
+    }
+    if (now < curve->after_s) return;
+    if (curve->points[curve->count - 1].drift > 0 && !trains(sim)) {
+        add(curve, sim);
+        curve->pause_s *= 1.15;
+    }
+    curve->after_s = now + curve->pause_s;
+}
+
+void curve_end(struct curve *curve, struct parley_sim *sim, double time_s, double accuracy,
+               double loss)
+{
+    while (curve->count > 0 &&
+           (curve->count == CURVE_POINTS_MAX || curve->points[curve->count - 1].time_s > time_s))
+        curve->count--;
+    struct curve_point *point = add(curve, sim);
+    point->time_s = time_s;
+    point->accuracy = accuracy;
+    point->loss = loss;
+}
+
+void curve_close(struct curve *curve)
+{
+    free(curve->mean);
+    free(curve->x);
+    curve->mean = NULL;
+    curve->x = NULL;
+}

@@ -1,0 +1,245 @@
+/* experiment.c: see experiment.h.
+ *
+ *   plan -> data, each set once -> files that are to be written -> runs -> table, report
+ */
+#include "experiment/experiment.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment/page.h"
+#include "experiment/plan.h"
+#include "experiment/processes.h"
+#include "experiment/repeat.h"
+#include "experiment/tally.h"
+#include "run/run.h"
+
+struct data_set {
+    const char *data, *test; /* as in --data and --test; borrowed */
+    struct source source;
+};
+
+struct experiment {
+    const struct settings *settings;
+    const struct source_reader *reader; /* borrowed */
+    struct plan plan;
+    struct data_set *sets; /* [sets_count]; owned */
+    uint32_t sets_count;
+    uint32_t *set_of;             /* [plan.count] */
+    struct sim_outcome *outcomes; /* [plan.count], with the fates behind them: shared memory */
+    size_t outcomes_bytes;
+    unsigned how; /* enum sim_run_how */
+    FILE *json, *csv;
+    struct page_file page;
+    double start_s;
+    int error; /* the first */
+};
+
+/* ---- Set-up ---------------------------------------------------------------------------------- */
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static int load_data(struct experiment *e, const struct source_reader *reader)
+{
+    char why[SETTINGS_WHY_BYTES] = "";
+    e->set_of = calloc(e->plan.count, sizeof *e->set_of);
+    e->sets = calloc(e->plan.count, sizeof *e->sets);
+    if (!e->set_of || !e->sets) return PARLEY_ENOMEM;
+    for (uint32_t i = 0; i < e->plan.count; i++) {
+        const struct settings *s = &e->plan.runs[i]->settings;
+        uint32_t set = 0;
+        while (set < e->sets_count &&
+               !(same(e->sets[set].data, s->data) && same(e->sets[set].test, s->test)))
+            set++;
+        e->set_of[i] = set;
+        if (set < e->sets_count) continue;
+        struct data_set *fresh = &e->sets[e->sets_count++];
+        fresh->data = s->data;
+        fresh->test = s->test;
+        int error = source_load(&fresh->source, reader, s->data, s->test, why, sizeof why);
+        if (error) {
+            fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
+            return error;
+        }
+    }
+    return 0;
+}
+
+static int open_one(FILE **file, const char *option, const char *path)
+{
+    if (!path) return 0;
+    *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (*file) return 0;
+    fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
+    return PARLEY_EFAIL;
+}
+
+/* A file that can't be written is better known before hours of runs than after. */
+static int open_files(struct experiment *e)
+{
+    const struct settings *s = e->settings;
+    int error = e->plan.count > 1 ? open_one(&e->json, "json", s->json) : 0;
+    if (!error) error = open_one(&e->csv, "csv", s->csv);
+    if (!error && s->report) error = page_open(&e->page, s->report);
+    if (error || !e->csv) return error;
+    char *head = tally_csv_head(&e->plan);
+    if (head) fputs(head, e->csv);
+    free(head);
+    return head ? 0 : PARLEY_ENOMEM;
+}
+
+/* For the outcomes, where the processes of the runs can write them. */
+static int make_room(struct experiment *e)
+{
+    size_t nodes = 0;
+    for (uint32_t i = 0; i < e->plan.count; i++)
+        nodes += sim_run_nodes(&e->plan.runs[i]->settings);
+    e->outcomes_bytes = e->plan.count * sizeof *e->outcomes + nodes;
+    e->outcomes = processes_share(e->outcomes_bytes);
+    if (!e->outcomes) return PARLEY_ENOMEM;
+    uint8_t *fates = (uint8_t *)(e->outcomes + e->plan.count);
+    for (uint32_t i = 0; i < e->plan.count; i++) {
+        e->outcomes[i].fates = fates;
+        fates += sim_run_nodes(&e->plan.runs[i]->settings);
+    }
+    return 0;
+}
+
+static int prepare(struct experiment *e, const struct source_reader *reader)
+{
+    char why[SETTINGS_WHY_BYTES] = "";
+    int error = plan_init(&e->plan, e->settings, why);
+    if (why[0]) fprintf(stderr, "parley: %s\n", why);
+    if (error) return error;
+    error = make_room(e);
+    if (!error) error = open_files(e);
+    if (!error) error = load_data(e, reader);
+    if (e->plan.count > 1) e->how |= SIM_RUN_SILENT;
+    if (e->settings->report) e->how |= SIM_RUN_CURVE;
+    return error;
+}
+
+/* ---- What is said of a run ------------------------------------------------------------------- */
+
+static int say_summary(const struct experiment *e, uint32_t i)
+{
+    int error = 0;
+    const struct sim_outcome *outcome = &e->outcomes[i];
+    struct report_line line = {
+        .event = REPORT_SUMMARY, .t = outcome->summary.virtual_s, .as.summary = outcome->summary};
+    if (!e->json || !outcome->summary.strategy) return 0;
+    line.as.summary.strategy = e->plan.runs[i]->strategy;
+    char *swept = plan_json(&e->plan, e->plan.runs[i], &error);
+    line.as.summary.swept = swept;
+    char *text = report_line_text(&line);
+    if (text) fputs(text, e->json);
+    fflush(e->json);
+    free(swept);
+    free(text);
+    return text ? error : PARLEY_ENOMEM;
+}
+
+static void say_people(const struct experiment *e, uint32_t i)
+{
+    const struct settings *s = e->settings;
+    const struct sim_outcome *outcome = &e->outcomes[i];
+    char *label = plan_label(&e->plan, e->plan.runs[i], true);
+    if (outcome->error) {
+        char *line = repeat_line(&e->plan.runs[i]->settings);
+        fprintf(stderr, "parley: sim: %s: %s; to repeat it: %s\n", label ? label : "?",
+                parley_error_text(outcome->error), line ? line : "?");
+        free(line);
+    } else if (!s->quiet && s->progress != WHEN_NEVER) {
+        fprintf(stderr, "%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: accuracy %.4f\n",
+                sim_report_wall() - e->start_s, i + 1, e->plan.count, label ? label : "?",
+                outcome->summary.test_accuracy);
+    }
+    free(label);
+}
+
+static int say(const struct experiment *e, uint32_t i)
+{
+    int error = say_summary(e, i);
+    if (e->plan.count > 1) say_people(e, i);
+    if (error || !e->csv || !e->outcomes[i].summary.strategy) return error;
+    char *row = tally_csv_row(&e->plan, e->plan.runs[i], &e->outcomes[i]);
+    if (row) fputs(row, e->csv);
+    fflush(e->csv);
+    free(row);
+    return row ? 0 : PARLEY_ENOMEM;
+}
+
+/* ---- The runs -------------------------------------------------------------------------------- */
+
+static void make(void *arg, uint32_t i)
+{
+    struct experiment *e = arg;
+    const struct source *data = &e->sets[e->set_of[i]].source;
+    e->outcomes[i].error =
+        sim_run(&e->plan.runs[i]->settings, data, e->reader, e->how, &e->outcomes[i]);
+}
+
+static void ended(void *arg, uint32_t i, bool died)
+{
+    struct experiment *e = arg;
+    if (died) e->outcomes[i].error = PARLEY_EFAIL;
+    int said = say(e, i);
+    if (!e->error) e->error = e->outcomes[i].error ? e->outcomes[i].error : said;
+}
+
+/* Threads that runs do not need for being side by side are theirs to compute with. */
+static int run_all(struct experiment *e)
+{
+    const struct processes_job job = {make, ended, e};
+    uint64_t given = e->settings->threads;
+    uint32_t threads = given > 0 ? (uint32_t)given : processes_default();
+    for (uint32_t i = 0; e->plan.count > 1 && i < e->plan.count; i++)
+        e->plan.runs[i]->settings.threads = threads > e->plan.count ? threads / e->plan.count : 1;
+    int error = processes_run(&job, e->plan.count, threads);
+    return error ? error : e->error;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static int conclude(struct experiment *e)
+{
+    if (e->plan.count > 1 && e->json != stdout && e->csv != stdout) {
+        char *table = tally_table(&e->plan, e->outcomes);
+        if (!table) return PARLEY_ENOMEM;
+        fputs(table, stdout);
+        fflush(stdout);
+        free(table);
+    }
+    return e->settings->report ? page_write(&e->page, &e->plan, e->outcomes) : 0;
+}
+
+static void close_all(struct experiment *e)
+{
+    if (e->json && e->json != stdout) fclose(e->json);
+    if (e->csv && e->csv != stdout) fclose(e->csv);
+    page_close(&e->page);
+    for (uint32_t i = 0; i < e->sets_count; i++)
+        source_close(&e->sets[i].source);
+    free(e->sets);
+    free(e->set_of);
+    processes_unshare(e->outcomes, e->outcomes_bytes);
+    plan_close(&e->plan);
+}
+
+int sim_experiment(const struct settings *settings, const struct source_reader *reader)
+{
+    struct experiment e = {.settings = settings, .reader = reader, .start_s = sim_report_wall()};
+    int error = prepare(&e, reader);
+    if (!error) {
+        error = run_all(&e);
+        int concluded = conclude(&e);
+        if (!error) error = concluded;
+    }
+    close_all(&e);
+    return error;
+}

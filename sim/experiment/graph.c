@@ -1,0 +1,130 @@
+/* graph.c: see graph.h. */
+#include "experiment/graph.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/topology.h"
+#include "experiment/chart.h"
+
+enum { RADIUS = 116, NAME_DISTANCE = 18, NAMES_MAX = 32, NODES_MAX = 1024 };
+
+struct place {
+    char name[16];
+    uint32_t node;
+    double x, y;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct place *)a)->name, ((const struct place *)b)->name);
+}
+
+/* [n], in the order of the names, the first at the top. */
+static void lay_out(struct place *places, uint32_t n, double x, double y)
+{
+    const double turn = 6.283185307179586;
+    for (uint32_t i = 0; i < n; i++) {
+        places[i].node = i;
+        snprintf(places[i].name, sizeof places[i].name, "n%" PRIu32, i);
+    }
+    qsort(places, n, sizeof *places, by_name);
+    for (uint32_t i = 0; i < n; i++) {
+        places[i].x = x + RADIUS * sin(turn * i / n);
+        places[i].y = y - RADIUS * cos(turn * i / n);
+    }
+}
+
+static uint64_t count_links(enum parley_topology topology, uint32_t n)
+{
+    uint64_t count = 0;
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = a + 1; b < n; b++)
+            count += topology_linked(topology, n, a, b);
+    return count;
+}
+
+/* The more links, the fainter each, so that a few hundred are no blot. */
+static void draw_links(struct text *svg, enum parley_topology topology, const struct place *places,
+                       uint32_t n, uint64_t count)
+{
+    text_add(svg, "<path class=\"edge\" style=\"opacity:%.2f\" d=\"",
+             fmax(0.06, fmin(0.7, 40.0 / (double)(count + 1))));
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = a + 1; b < n; b++)
+            if (topology_linked(topology, n, a, b))
+                text_add(svg, "M%.1f %.1fL%.1f %.1f", places[a].x, places[a].y, places[b].x,
+                         places[b].y);
+    text_add(svg, "\"/>\n");
+}
+
+static void draw_node(struct text *svg, const struct place *place, const char *class, double radius,
+                      double x, double y, bool named)
+{
+    text_add(svg,
+             "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>%s</title></circle>",
+             class, place->x, place->y, radius, place->name);
+    if (strcmp(class, "dead") == 0)
+        text_add(svg, "<path class=\"dead\" d=\"M%.1f %.1fl%.1f %.1fm0 %.1fl%.1f %.1f\"/>",
+                 place->x - radius * 0.7, place->y - radius * 0.7, radius * 1.4, radius * 1.4,
+                 -radius * 1.4, -radius * 1.4, radius * 1.4);
+    if (named)
+        text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
+                 x + (place->x - x) * (1 + (NAME_DISTANCE + 4.0) / RADIUS),
+                 y + (place->y - y) * (1 + (double)NAME_DISTANCE / RADIUS) + 4, place->name);
+    text_add(svg, "\n");
+}
+
+static void draw_title(struct text *svg, const struct settings *settings,
+                       const struct sim_outcome *outcome, uint64_t edges, double x, double y)
+{
+    uint64_t dead = 0, later = outcome->summary.nodes - settings->nodes;
+    for (uint64_t i = 0; i < outcome->summary.nodes; i++)
+        dead += outcome->fates[i] == SIM_FATE_DEAD;
+    text_add(svg, "<text class=\"title middle\" x=\"%.1f\" y=\"%.1f\">%s, %" PRIu64 " nodes</text>",
+             x, y, settings->topology, settings->nodes);
+    text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">", x, y + 16);
+    text_add(svg, edges > GRAPH_EDGES_MAX ? "%" PRIu64 " links, not drawn" : "%" PRIu64 " links",
+             edges);
+    if (dead > 0) text_add(svg, "; %" PRIu64 " dead at the end", dead);
+    if (later > 0) text_add(svg, "; %" PRIu64 " joined later", later);
+    text_add(svg, "</text>\n");
+}
+
+int graph_draw(struct text *svg, const struct settings *settings, const struct sim_outcome *outcome,
+               double left, double top)
+{
+    double x = left + GRAPH_WIDTH / 2.0, y = top + GRAPH_HEIGHT / 2.0 + 20;
+    uint32_t n = (uint32_t)settings->nodes, all = (uint32_t)outcome->summary.nodes;
+    enum parley_topology topology = topology_of_name(settings->topology);
+    if (n > NODES_MAX || !outcome->fates) {
+        text_add(svg,
+                 "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">%s, %" PRIu32
+                 " nodes: too many to draw</text>\n",
+                 x, y, settings->topology, n);
+        return 0;
+    }
+    struct place *places = calloc(all, sizeof *places);
+    if (!places) return PARLEY_ENOMEM;
+    lay_out(places, n, x, y);
+    uint64_t edges = count_links(topology, n);
+    if (edges <= GRAPH_EDGES_MAX) draw_links(svg, topology, places, n, edges);
+    draw_title(svg, settings, outcome, edges, x, top + 14);
+    double radius = fmax(2, fmin(6, 260.0 / n));
+    for (uint32_t i = 0; i < n; i++)
+        draw_node(svg, &places[i],
+                  outcome->fates[places[i].node] == SIM_FATE_LIVE ? "node" : "dead", radius, x, y,
+                  n <= NAMES_MAX);
+    /* Who joins takes a place in the order then; here it stands in the middle. */
+    for (uint32_t i = n; i < all; i++) {
+        double turn = 6.283185307179586 * (i - n) / (all - n), reach = all - n > 1 ? 24 : 0;
+        struct place late = {.x = x + reach * sin(turn), .y = y - reach * cos(turn)};
+        snprintf(late.name, sizeof late.name, "n%" PRIu32, i);
+        draw_node(svg, &late, outcome->fates[i] == SIM_FATE_LIVE ? "later" : "dead", radius, x, y,
+                  false);
+    }
+    free(places);
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* graph.h: a picture of who averages with whom: nodes on a circle in the order of their names,
+ * which is the order that topologies go by. Thread rule: pure.
+ */
+#ifndef PARLEY_SIM_GRAPH_H
+#define PARLEY_SIM_GRAPH_H
+
+#include "report/text.h"
+#include "run/report.h"
+
+enum { GRAPH_WIDTH = 300, GRAPH_HEIGHT = 320, GRAPH_EDGES_MAX = 3000 };
+
+/* In a box of GRAPH_WIDTH by GRAPH_HEIGHT with its corner at (left, top). Links are those of the
+ * nodes there at the start; who died is marked, who joined later too. PARLEY_ENOMEM. */
+PARLEY_CHECK int graph_draw(struct text *svg, const struct settings *settings,
+                            const struct sim_outcome *outcome, double left, double top);
+
+#endif

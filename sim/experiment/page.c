@@ -1,0 +1,278 @@
+/* page.c: see page.h. The markup is XML as well, so that either kind of reader takes it. */
+#include "experiment/page.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiment/chart.h"
+#include "experiment/picture.h"
+#include "experiment/repeat.h"
+#include "experiment/tally.h"
+
+enum { PAGE_BYTES_MAX = 1 << 28, COMMAND_COLUMNS = 136 };
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *ending)
+{
+    size_t length = strlen(path), end = strlen(ending);
+    return length > end && strcmp(path + length - end, ending) == 0;
+}
+
+int page_open(struct page_file *page, const char *path)
+{
+    size_t size = strlen(path) + sizeof ".partial";
+    *page = (struct page_file){.path = path, .svg = ends_in(path, ".svg")};
+    if (!page->svg && !ends_in(path, ".html")) {
+        fprintf(stderr, "parley: --report: \"%s\" ends neither in .html nor in .svg\n", path);
+        return PARLEY_EUSAGE;
+    }
+    page->partial = malloc(size);
+    if (!page->partial) return PARLEY_ENOMEM;
+    snprintf(page->partial, size, "%s.partial", path);
+    page->file = fopen(page->partial, "w");
+    if (page->file) return 0;
+    fprintf(stderr, "parley: --report: %s: %s\n", path, strerror(errno));
+    return PARLEY_EFAIL;
+}
+
+void page_close(struct page_file *page)
+{
+    if (page->file) {
+        fclose(page->file);
+        unlink(page->partial);
+    }
+    free(page->partial);
+    *page = (struct page_file){0};
+}
+
+static int publish(struct page_file *page, char *text)
+{
+    if (!text) return PARLEY_ENOMEM;
+    bool failed = fputs(text, page->file) == EOF;
+    failed = fclose(page->file) == EOF || failed;
+    failed = failed || rename(page->partial, page->path) != 0;
+    if (failed) {
+        fprintf(stderr, "parley: --report: %s: %s\n", page->path, strerror(errno));
+        unlink(page->partial);
+    }
+    page->file = NULL;
+    free(text);
+    return failed ? PARLEY_EFAIL : 0;
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+/* Adds `bytes`, which it frees, between two tags. */
+static void add_taken(struct text *text, const char *before, char *bytes, const char *after)
+{
+    if (!bytes) {
+        text->failed = true;
+        return;
+    }
+    text_add(text, "%s", before);
+    chart_text(text, bytes);
+    text_add(text, "%s", after);
+    free(bytes);
+}
+
+/* "parley 0.1.0, 7 runs, kernels SkylakeX". */
+static void add_version(struct text *text, const struct plan *plan)
+{
+    const char *core = getenv("OPENBLAS_CORETYPE");
+    text_add(text, "parley %s, %" PRIu32 " run%s, OpenBLAS kernels: ", PARLEY_VERSION, plan->count,
+             plan->count == 1 ? "" : "s");
+    chart_text(text, core ? core : "default");
+}
+
+/* The SVG's body between its tags, whose height is known when it has been drawn. */
+static void add_svg(struct text *page, struct text *body, double height, bool alone)
+{
+    char *bytes = text_take(body);
+    if (!bytes) {
+        page->failed = true;
+        return;
+    }
+    text_add(page, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\"%s>\n",
+             PICTURE_WIDTH + (alone ? 40 : 0), height, alone ? "" : " role=\"img\"");
+    text_add(page, "%s</svg>\n", bytes);
+    free(bytes);
+}
+
+/* ---- SVG alone ------------------------------------------------------------------------------- */
+
+/* Text of several lines, a text element each. */
+static double add_lines(struct text *svg, char *lines, double top)
+{
+    double y = top;
+    if (!lines) svg->failed = true;
+    for (char *line = lines; line && *line;) {
+        size_t length = strcspn(line, "\n");
+        char *next = line + length + (line[length] != '\0');
+        line[length] = '\0';
+        text_add(svg, "<text class=\"mono\" x=\"4\" y=\"%.1f\" xml:space=\"preserve\">", y += 16);
+        chart_text(svg, line);
+        text_add(svg, "</text>\n");
+        line = next;
+    }
+    free(lines);
+    return y - top + 16;
+}
+
+/* Breaks a command line before the flags that pass the picture's width. */
+static char *wrap(char *line)
+{
+    char *broken = line, *flag = line;
+    while (flag && (flag = strstr(flag + 1, " --")) != NULL) {
+        size_t length = strcspn(flag + 1, " ");
+        if (flag + length - broken < COMMAND_COLUMNS) continue;
+        *flag = '\n';
+        broken = flag;
+    }
+    return line;
+}
+
+static char *svg_page(const struct plan *plan, const struct sim_outcome *outcomes)
+{
+    struct text page, svg;
+    text_init(&page, PAGE_BYTES_MAX);
+    text_init(&svg, PAGE_BYTES_MAX);
+    text_add(&svg, "<title>parley sim</title>\n");
+    add_taken(&svg, "<metadata>", repeat_file(plan->base), "</metadata>\n");
+    text_add(&svg, "<style>%s</style>\n", chart_style());
+    text_add(&svg, "<rect width=\"100%%\" height=\"100%%\" style=\"fill:var(--back)\"/>\n"
+                   "<g transform=\"translate(20 14)\">\n");
+    double y = picture_legend(&svg, plan, 0);
+    y += picture_curves(&svg, plan, outcomes, y);
+    y += add_lines(&svg, tally_table(plan, outcomes), y);
+    y += picture_topologies(&svg, plan, outcomes, y + 10) + 10;
+    text_add(&svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">", y + 10);
+    add_version(&svg, plan);
+    text_add(&svg, "</text>\n");
+    y += 10 + add_lines(&svg, wrap(repeat_line(plan->base)), y + 10);
+    text_add(&svg, "</g>\n");
+    add_svg(&page, &svg, y + 24, true);
+    return text_take(&page);
+}
+
+/* ---- HTML ------------------------------------------------------------------------------------ */
+
+static const char page_style[] =
+    "body{margin:0;background:var(--back);color:var(--ink);font:15px/1.5 system-ui,sans-serif}"
+    "main{max-width:980px;margin:0 auto;padding:24px 16px}"
+    "h1{font-size:22px;margin:0}h2{font-size:17px;margin:32px 0 8px}"
+    "p{margin:6px 0}.note{color:var(--dim);font-size:13px}"
+    "svg{width:100%;height:auto;display:block;margin:14px 0}"
+    "svg.key{width:38px;height:14px;margin:0}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:14px}"
+    "th,td{padding:4px 12px 4px 0;text-align:right;white-space:nowrap;"
+    "border-bottom:1px solid var(--rule)}th{color:var(--dim);font-weight:500}"
+    ".name{text-align:left}"
+    "pre{background:color-mix(in srgb,var(--dim) 12%,var(--back));padding:10px 12px;"
+    "border-radius:6px;white-space:pre-wrap;font-size:13px}\n";
+
+static void add_head(struct text *page, const struct plan *plan)
+{
+    text_add(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
+    text_add(page, "<title>parley sim</title>\n<style>\n%s%s</style>\n</head>\n<body><main>\n",
+             chart_style(), page_style);
+    text_add(page, "<h1>parley sim</h1>\n<p class=\"note\">");
+    add_version(page, plan);
+    text_add(page, "</p>\n");
+}
+
+static void add_notes(struct text *page, const struct plan *plan)
+{
+    text_add(page,
+             "<p class=\"note\">Accuracy and loss are those of the mean of the live nodes' models "
+             "on the test data, at up to %d points along a run; the last point is the agreed "
+             "model's. Looking costs no virtual time. Accuracy is drawn by its error, on a "
+             "logarithmic scale. Against bytes, a run that sends next to nothing is a level line "
+             "as high as its end.%s</p>\n",
+             CURVE_POINTS, plan->seeds ? " A line a seed; seeds share a colour." : "");
+}
+
+static void add_table(struct text *page, const struct plan *plan,
+                      const struct sim_outcome *outcomes)
+{
+    uint32_t axes = plan->axes_count - plan->seeds;
+    char out[64];
+    text_add(page, "<h2>End results</h2>\n<div class=\"wide\"><table>\n<tr><th></th>"
+                   "<th class=\"name\">strategy</th>");
+    for (uint32_t i = 0; i < axes; i++)
+        text_add(page, "<th class=\"name\">%s</th>", option_info(plan->axes[i])->name);
+    for (int c = 0; c < TALLY_COLUMNS; c++)
+        text_add(page, "<th>%s</th>", tally_title((enum tally_column)c));
+    text_add(page, "</tr>\n");
+    for (uint32_t g = 0; g < plan->groups; g++) {
+        const struct plan_run *run = tally_run(plan, g);
+        text_add(page, "<tr><td><svg class=\"key\" viewBox=\"0 0 38 14\">");
+        chart_sample(page, g, 4, 11);
+        text_add(page, "</svg></td><td class=\"name\">%s</td>", run->strategy);
+        for (uint32_t i = 0; i < axes; i++) {
+            text_add(page, "<td class=\"name\">");
+            chart_text(page, run->values[i] ? run->values[i] : "-");
+            text_add(page, "</td>");
+        }
+        for (int c = 0; c < TALLY_COLUMNS; c++)
+            text_add(page, "<td>%s</td>", tally_cell(plan, outcomes, g, (enum tally_column)c, out));
+        text_add(page, "</tr>\n");
+    }
+    text_add(page,
+             "</table></div>\n<p class=\"note\">Drift: when training ended, before the final "
+             "averaging. Training: virtual time of the last local step.%s</p>\n",
+             plan->seeds ? " Mean over the seeds, ± standard deviation." : "");
+}
+
+static void add_hashes(struct text *page, const struct plan *plan,
+                       const struct sim_outcome *outcomes)
+{
+    text_add(page, "<details><summary>run hashes and model digests</summary><div class=\"wide\">"
+                   "<table>\n");
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct report_summary *s = &outcomes[i].summary;
+        add_taken(page, "<tr><td class=\"name\">", plan_label(plan, plan->runs[i], true), "</td>");
+        text_add(page, "<td class=\"name\">%s</td><td class=\"name\">%s</td></tr>\n",
+                 s->run_hash ? s->run_hash : "-", s->digest ? s->digest : "no common model");
+    }
+    text_add(page, "</table></div></details>\n");
+}
+
+static char *html_page(const struct plan *plan, const struct sim_outcome *outcomes)
+{
+    struct text page, svg;
+    text_init(&page, PAGE_BYTES_MAX);
+    text_init(&svg, PAGE_BYTES_MAX);
+    add_head(&page, plan);
+    double y = picture_legend(&svg, plan, 0);
+    y += picture_curves(&svg, plan, outcomes, y);
+    add_svg(&page, &svg, y, false);
+    add_notes(&page, plan);
+    add_table(&page, plan, outcomes);
+    text_init(&svg, PAGE_BYTES_MAX);
+    y = picture_topologies(&svg, plan, outcomes, 0);
+    text_add(&page, "<h2>Topology</h2>\n<p class=\"note\">As at the start; the living close the "
+                    "gaps that the dead leave.</p>\n");
+    if (y > 0)
+        add_svg(&page, &svg, y, false);
+    else
+        text_close(&svg);
+    text_add(&page, "<h2>To repeat it</h2>\n");
+    add_taken(&page, "<pre>", repeat_line(plan->base), "</pre>\n");
+    add_taken(&page,
+              "<p>Or with this file, as <code>parley sim -c FILE</code>; the comments are the "
+              "defaults it was made with.</p>\n<pre>",
+              repeat_file(plan->base), "</pre>\n");
+    add_hashes(&page, plan, outcomes);
+    text_add(&page, "</main></body>\n</html>\n");
+    return text_take(&page);
+}
+
+int page_write(struct page_file *page, const struct plan *plan, const struct sim_outcome *outcomes)
+{
+    return publish(page, page->svg ? svg_page(plan, outcomes) : html_page(plan, outcomes));
+}

@@ -1,0 +1,181 @@
+/* picture.c: six charts: loss, accuracy and drift against virtual time and against bytes. */
+#include "experiment/picture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment/chart.h"
+#include "experiment/graph.h"
+
+enum { CHART_WIDTH = 470, CHART_HEIGHT = 260, GAP = 20, LEGEND_ROW = 20, LEGEND_MAX = 40 };
+
+/* Values further apart than this are drawn on a logarithmic axis. */
+#define FAR_APART 8
+/* Who sends less than this part of what another does is a level line against bytes. */
+#define SENDS_NOTHING 1e-3
+
+/* ---- Legend ---------------------------------------------------------------------------------- */
+
+double picture_legend(struct text *svg, const struct plan *plan, double top)
+{
+    uint32_t shown = plan->groups < LEGEND_MAX ? plan->groups : LEGEND_MAX, columns;
+    size_t widest = 0;
+    char *labels[LEGEND_MAX] = {NULL};
+    for (uint32_t g = 0, i = 0; g < shown; g++, i = 0) {
+        while (plan->runs[i]->group != g)
+            i++;
+        labels[g] = plan_label(plan, plan->runs[i], false);
+        if (!labels[g]) svg->failed = true;
+        if (labels[g] && text_width(labels[g]) > widest) widest = text_width(labels[g]);
+    }
+    columns = (uint32_t)(PICTURE_WIDTH / (60 + 6.8 * (double)widest));
+    if (columns < 1) columns = 1;
+    if (columns > shown) columns = shown;
+    for (uint32_t g = 0; g < shown; g++) {
+        double x = g % columns * (PICTURE_WIDTH / (double)columns) + 4;
+        double y = top + 14 + g / columns * LEGEND_ROW;
+        chart_sample(svg, g, x, y);
+        text_add(svg, "<text x=\"%.1f\" y=\"%.1f\">", x + 38, y);
+        chart_text(svg, labels[g] ? labels[g] : "");
+        text_add(svg, "</text>\n");
+        free(labels[g]);
+    }
+    double height = (shown + columns - 1) / columns * LEGEND_ROW + 10;
+    if (shown == plan->groups) return height;
+    text_add(svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">and %u more</text>\n", top + height + 4,
+             plan->groups - shown);
+    return height + LEGEND_ROW;
+}
+
+/* ---- Curves ---------------------------------------------------------------------------------- */
+
+enum series { TIME, BYTES, LOSS, ACCURACY, DRIFT, SERIES };
+
+/* The values of a run's points, a row a series. */
+struct columns {
+    double values[SERIES][CURVE_POINTS_MAX];
+};
+
+/* Time of training, or bytes to the end. */
+static double last_of(const struct sim_outcome *outcome, enum series series)
+{
+    const struct curve *curve = &outcome->curve;
+    if (curve->count == 0) return 0;
+    return series == TIME ? outcome->summary.trained_s : curve->points[curve->count - 1].bytes;
+}
+
+static bool sends_nothing(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t run)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+        most = fmax(most, last_of(&outcomes[i], BYTES));
+    return last_of(&outcomes[run], BYTES) < most * SENDS_NOTHING;
+}
+
+/* Ends of runs that lie far apart: a linear axis would show the longest alone. */
+static enum axis_scale scale_of(const struct plan *plan, const struct sim_outcome *outcomes,
+                                enum series series)
+{
+    double least = INFINITY, most = 0;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        double last = last_of(&outcomes[i], series);
+        if (last <= 0 || (series == BYTES && sends_nothing(plan, outcomes, i))) continue;
+        least = fmin(least, last);
+        most = fmax(most, last);
+    }
+    return most > least * FAR_APART ? AXIS_LOG : AXIS_LINEAR;
+}
+
+static void fill(struct columns *columns, const struct curve *curve)
+{
+    for (uint32_t p = 0; p < curve->count; p++) {
+        const struct curve_point *point = &curve->points[p];
+        columns->values[TIME][p] = point->time_s;
+        columns->values[BYTES][p] = point->bytes;
+        columns->values[LOSS][p] = point->loss;
+        columns->values[ACCURACY][p] = point->accuracy;
+        columns->values[DRIFT][p] = point->drift;
+    }
+}
+
+static void draw_one(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
+                     const struct columns *columns, struct chart_line *lines, enum series y_series,
+                     enum series x_series, double top)
+{
+    static const char *const titles[SERIES] = {
+        [LOSS] = "test loss",
+        [ACCURACY] = "test accuracy",
+        [DRIFT] = "drift: rms distance from the mean model, relative"};
+    struct chart chart = {
+        .title = titles[y_series],
+        .x_title = x_series == TIME ? "virtual time" : "bytes sent by all nodes",
+        .x_scale = scale_of(plan, outcomes, x_series),
+        .y_scale = y_series == ACCURACY ? AXIS_ACCURACY : AXIS_LOG,
+        .x_unit = x_series == TIME ? AXIS_SECONDS : AXIS_BYTES,
+        .lines = lines,
+        .count = plan->count,
+    };
+    for (uint32_t i = 0; i < plan->count; i++)
+        lines[i] = (struct chart_line){
+            .x = columns[i].values[x_series],
+            .y = columns[i].values[y_series],
+            .count = outcomes[i].curve.count,
+            .style = plan->runs[i]->group,
+            .faint = plan->seeds,
+            .level = x_series == BYTES && y_series != DRIFT && sends_nothing(plan, outcomes, i),
+        };
+    chart_draw(svg, &chart, x_series == TIME ? 0 : CHART_WIDTH + GAP, top, CHART_WIDTH,
+               CHART_HEIGHT);
+}
+
+double picture_curves(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
+                      double top)
+{
+    struct columns *columns = calloc(plan->count, sizeof *columns);
+    struct chart_line *lines = calloc(plan->count, sizeof *lines);
+    double height = 0;
+    if (!columns || !lines) svg->failed = true;
+    for (uint32_t i = 0; !svg->failed && i < plan->count; i++)
+        fill(&columns[i], &outcomes[i].curve);
+    for (int series = LOSS; !svg->failed && series < SERIES; series++) {
+        for (int x = TIME; x <= BYTES; x++)
+            draw_one(svg, plan, outcomes, columns, lines, (enum series)series, (enum series)x,
+                     top + height);
+        height += CHART_HEIGHT + GAP;
+    }
+    free(columns);
+    free(lines);
+    return height;
+}
+
+/* ---- Topologies ------------------------------------------------------------------------------ */
+
+enum { GRAPHS_MAX = 6, GRAPHS_A_ROW = 3 };
+
+static bool same_graph(const struct settings *a, const struct settings *b)
+{
+    const char *one = a->values[OPTION_ID_FAULT].text, *two = b->values[OPTION_ID_FAULT].text;
+    return a->nodes == b->nodes && strcmp(a->topology, b->topology) == 0 &&
+           strcmp(one ? one : "", two ? two : "") == 0;
+}
+
+double picture_topologies(struct text *svg, const struct plan *plan,
+                          const struct sim_outcome *outcomes, double top)
+{
+    uint32_t drawn[GRAPHS_MAX], count = 0;
+    for (uint32_t i = 0; i < plan->count && count < GRAPHS_MAX; i++) {
+        const struct settings *settings = &plan->runs[i]->settings;
+        bool seen = settings->nodes < 2 || !outcomes[i].summary.strategy;
+        for (uint32_t g = 0; g < count; g++)
+            seen = seen || same_graph(settings, &plan->runs[drawn[g]]->settings);
+        if (!seen) drawn[count++] = i;
+    }
+    for (uint32_t g = 0; g < count; g++) {
+        double left = g % GRAPHS_A_ROW * (PICTURE_WIDTH / (double)GRAPHS_A_ROW) + 10;
+        if (graph_draw(svg, &plan->runs[drawn[g]]->settings, &outcomes[drawn[g]], left,
+                       top + g / GRAPHS_A_ROW * (GRAPH_HEIGHT + GAP)) != 0)
+            svg->failed = true;
+    }
+    return (count + GRAPHS_A_ROW - 1) / GRAPHS_A_ROW * (GRAPH_HEIGHT + GAP);
+}

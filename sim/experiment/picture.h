@@ -1,0 +1,20 @@
+/* picture.h: the curves of an experiment, its legend and its topologies, as parts of an SVG.
+ * Thread rule: pure.
+ */
+#ifndef PARLEY_SIM_PICTURE_H
+#define PARLEY_SIM_PICTURE_H
+
+#include "experiment/plan.h"
+#include "report/text.h"
+#include "run/report.h"
+
+enum { PICTURE_WIDTH = 960 };
+
+/* Each draws from `top` down and returns the height it took; a failure is the text's. */
+double picture_legend(struct text *svg, const struct plan *plan, double top);
+double picture_curves(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
+                      double top);
+double picture_topologies(struct text *svg, const struct plan *plan,
+                          const struct sim_outcome *outcomes, double top);
+
+#endif

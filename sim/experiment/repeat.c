@@ -1,0 +1,77 @@
+/* repeat.c: see repeat.h. */
+#include "experiment/repeat.h"
+
+#include <string.h>
+
+#include "report/text.h"
+
+enum { BYTES_MAX = 1 << 20 };
+
+bool repeat_counts(enum option_id id)
+{
+    enum option_group group = option_info(id)->group;
+    return option_is_setting(id) && group != GROUP_WATCHING && group != GROUP_STATE &&
+           id != OPTION_ID_THREADS;
+}
+
+static bool given(const struct settings *settings, enum option_id id)
+{
+    return repeat_counts(id) && settings->values[id].origin > ORIGIN_DEFAULT;
+}
+
+/* " --name=value", as one word of a shell. */
+static void add_for_shell(struct text *text, const char *name, const char *value)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "._-+,:/@%=";
+    if (strspn(value, safe) == strlen(value)) {
+        text_add(text, " --%s=%s", name, value);
+        return;
+    }
+    text_add(text, " '--%s=", name);
+    for (; *value; value++)
+        text_add(text, *value == '\'' ? "'\\''" : "%c", *value);
+    text_add(text, "'");
+}
+
+char *repeat_line(const struct settings *settings)
+{
+    struct text text;
+    text_init(&text, BYTES_MAX);
+    text_add(&text, "parley %s", verb_info(settings->verb)->name);
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        enum option_id id = (enum option_id)i;
+        if (!given(settings, id)) continue;
+        if (option_info(id)->metavar)
+            add_for_shell(&text, option_info(id)->name, settings->values[i].text);
+        else if (strcmp(settings->values[i].text, "true") == 0)
+            text_add(&text, " --%s", option_info(id)->name);
+    }
+    return text_take(&text);
+}
+
+/* Single quotes keep every character but themselves. */
+static void add_for_yaml(struct text *text, const char *value)
+{
+    text_add(text, "'");
+    for (; *value; value++)
+        text_add(text, *value == '\'' ? "''" : "%c", *value);
+    text_add(text, "'\n");
+}
+
+char *repeat_file(const struct settings *settings)
+{
+    struct text text;
+    text_init(&text, BYTES_MAX);
+    text_add(&text, "# parley %s: parley %s -c FILE\n", PARLEY_VERSION,
+             verb_info(settings->verb)->name);
+    for (int given_now = 1; given_now >= 0; given_now--)
+        for (int i = 0; i < OPTION_ID_COUNT; i++) {
+            enum option_id id = (enum option_id)i;
+            const char *value = settings->values[i].text;
+            if (!repeat_counts(id) || !value || given(settings, id) != given_now) continue;
+            text_add(&text, "%s%s: ", given_now ? "" : "# ", option_info(id)->name);
+            add_for_yaml(&text, value);
+        }
+    return text_take(&text);
+}

@@ -1,0 +1,222 @@
+/* tally.c: see tally.h. */
+#include "experiment/tally.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/human.h"
+
+enum { TABLE_BYTES_MAX = 1 << 24 };
+
+const char *tally_title(enum tally_column column)
+{
+    static const char *const titles[TALLY_COLUMNS] = {"accuracy",  "loss",  "drift", "training",
+                                                      "exchanges", "bytes", "agreed"};
+    return titles[column];
+}
+
+/* ---- Mean and spread ------------------------------------------------------------------------- */
+
+struct spread {
+    double mean, deviation; /* NAN without values; 0 of one value */
+    uint32_t count;
+};
+
+static double value_of(const struct report_summary *s, enum tally_column column)
+{
+    switch (column) {
+    case TALLY_ACCURACY:
+        return s->test_accuracy;
+    case TALLY_LOSS:
+        return s->test_loss;
+    case TALLY_DRIFT:
+        return s->drift_trained;
+    case TALLY_TRAINED:
+        return s->trained_s;
+    case TALLY_EXCHANGES:
+        return (double)s->exchanges;
+    default:
+        return (double)s->bytes_sent;
+    }
+}
+
+static struct spread spread_of(const struct plan *plan, const struct sim_outcome *outcomes,
+                               uint32_t group, enum tally_column column)
+{
+    struct spread spread = {0};
+    double sum = 0, squares = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < plan->count; i++) {
+            double value = value_of(&outcomes[i].summary, column);
+            bool ended = outcomes[i].summary.strategy != NULL;
+            if (plan->runs[i]->group != group || !ended || !isfinite(value)) continue;
+            if (pass == 0) {
+                sum += value;
+                spread.count++;
+            } else
+                squares += (value - spread.mean) * (value - spread.mean);
+            if (pass == 0) spread.mean = sum / spread.count;
+        }
+    if (spread.count == 0) spread.mean = NAN;
+    if (spread.count > 1) spread.deviation = sqrt(squares / (spread.count - 1));
+    return spread;
+}
+
+static const char *agreed_cell(const struct plan *plan, const struct sim_outcome *outcomes,
+                               uint32_t group, char out[64])
+{
+    uint64_t agreed = 0, nodes = 0;
+    bool failed = false;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        if (plan->runs[i]->group != group) continue;
+        agreed += outcomes[i].summary.agreed;
+        nodes += outcomes[i].summary.nodes;
+        failed = failed || outcomes[i].error;
+    }
+    snprintf(out, 64, "%" PRIu64 " of %" PRIu64 "%s", agreed, nodes, failed ? " !" : "");
+    return out;
+}
+
+const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
+                       enum tally_column column, char out[64])
+{
+    char text[HUMAN_BYTES];
+    if (column == TALLY_AGREED) return agreed_cell(plan, outcomes, group, out);
+    struct spread spread = spread_of(plan, outcomes, group, column);
+    switch (column) {
+    case TALLY_ACCURACY:
+    case TALLY_LOSS:
+        if (spread.count > 1)
+            snprintf(out, 64, "%.4f ±%.4f", spread.mean, spread.deviation);
+        else
+            snprintf(out, 64, "%s", human_loss(text, spread.mean));
+        break;
+    case TALLY_DRIFT:
+        snprintf(out, 64, "%s", human_drift(text, spread.mean));
+        break;
+    case TALLY_TRAINED:
+        snprintf(out, 64, "%s", human_seconds(text, spread.mean));
+        break;
+    case TALLY_EXCHANGES:
+        snprintf(out, 64, spread.count ? "%.0f" : "-", spread.mean);
+        break;
+    default:
+        snprintf(out, 64, "%s", spread.count ? human_bytes(text, (uint64_t)spread.mean) : "-");
+    }
+    return out;
+}
+
+const struct plan_run *tally_run(const struct plan *plan, uint32_t group)
+{
+    uint32_t i = 0;
+    while (plan->runs[i]->group != group)
+        i++;
+    return plan->runs[i];
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+/* Column `c` of a group's line, or of the head: strategy, swept settings but the seed, results. */
+static const char *cell(const struct plan *plan, const struct sim_outcome *outcomes, int group,
+                        uint32_t c, char out[64])
+{
+    uint32_t axes = plan->axes_count - plan->seeds;
+    const struct plan_run *run = group >= 0 ? tally_run(plan, (uint32_t)group) : NULL;
+    if (c == 0) return run ? run->strategy : "strategy";
+    if (c <= axes && !run) return option_info(plan->axes[c - 1])->name;
+    if (c <= axes) return run->values[c - 1] ? run->values[c - 1] : "-";
+    enum tally_column column = (enum tally_column)(c - 1 - axes);
+    return run ? tally_cell(plan, outcomes, (uint32_t)group, column, out) : tally_title(column);
+}
+
+char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
+{
+    uint32_t axes = plan->axes_count - plan->seeds, columns = 1 + axes + TALLY_COLUMNS;
+    struct text text;
+    char out[64];
+    text_init(&text, TABLE_BYTES_MAX);
+    for (int group = -1; group < (int)plan->groups; group++) {
+        for (uint32_t c = 0; c < columns; c++) {
+            size_t width = 0;
+            for (int other = -1; other < (int)plan->groups; other++) {
+                size_t wide = text_width(cell(plan, outcomes, other, c, out));
+                if (wide > width) width = wide;
+            }
+            if (c > 0) text_add(&text, "  ");
+            /* Names to the left, figures to the right, nothing behind the last. */
+            text_column(&text, cell(plan, outcomes, group, c, out),
+                        c <= axes ? (int)width : -(int)width);
+        }
+        text_add(&text, "\n");
+    }
+    if (plan->seeds)
+        text_add(&text, "mean over %zu seeds, ± standard deviation\n",
+                 plan->base->sweeps[OPTION_ID_SEED].count);
+    return text_take(&text);
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------- */
+
+static void add_quoted(struct text *text, const char *value)
+{
+    if (!strpbrk(value, ",\"\n")) {
+        text_add(text, "%s", value);
+        return;
+    }
+    text_add(text, "\"");
+    for (; *value; value++)
+        text_add(text, *value == '"' ? "\"\"" : "%c", *value);
+    text_add(text, "\"");
+}
+
+static void add_real(struct text *text, double value)
+{
+    text_add(text, isfinite(value) ? ",%.9g" : ",", value);
+}
+
+char *tally_csv_head(const struct plan *plan)
+{
+    struct text text;
+    text_init(&text, TABLE_BYTES_MAX);
+    text_add(&text, "strategy");
+    for (uint32_t i = 0; i < plan->axes_count; i++)
+        text_add(&text, ",--%s", option_info(plan->axes[i])->name);
+    text_add(&text, ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,test_loss,"
+                    "drift_trained,epochs,steps,samples,exchanges,exchanges_dropped,bytes_sent,"
+                    "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
+                    "run_hash,digest\n");
+    return text_take(&text);
+}
+
+char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
+                    const struct sim_outcome *outcome)
+{
+    const struct report_summary *s = &outcome->summary;
+    struct text text;
+    text_init(&text, TABLE_BYTES_MAX);
+    text_add(&text, "%s", run->strategy);
+    for (uint32_t i = 0; i < plan->axes_count; i++) {
+        text_add(&text, ",");
+        if (run->values[i]) add_quoted(&text, run->values[i]);
+    }
+    text_add(&text, ",%s,%" PRIu64, s->ok ? "true" : "false", outcome->parameters);
+    text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->nodes, s->live, s->agreed,
+             s->known);
+    add_real(&text, s->test_accuracy);
+    add_real(&text, s->worst_accuracy);
+    add_real(&text, s->test_loss);
+    add_real(&text, s->drift_trained);
+    add_real(&text, s->epochs);
+    text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->steps,
+             s->samples, s->exchanges, s->exchanges_dropped, s->bytes_sent);
+    add_real(&text, s->mass_error);
+    add_real(&text, s->mass_dropped);
+    add_real(&text, s->time_to_target_s);
+    add_real(&text, s->trained_s);
+    add_real(&text, s->agreed_s);
+    add_real(&text, s->virtual_s);
+    text_add(&text, ",%s,%s\n", s->run_hash ? s->run_hash : "", s->digest ? s->digest : "");
+    return text_take(&text);
+}

@@ -1,0 +1,40 @@
+/* tally.h: the end results of an experiment as a table for people, and as CSV. Thread rule: pure.
+ */
+#ifndef PARLEY_SIM_TALLY_H
+#define PARLEY_SIM_TALLY_H
+
+#include "experiment/plan.h"
+#include "report/text.h"
+#include "run/report.h"
+
+enum tally_column {
+    TALLY_ACCURACY,
+    TALLY_LOSS,
+    TALLY_DRIFT,
+    TALLY_TRAINED,
+    TALLY_EXCHANGES,
+    TALLY_BYTES,
+    TALLY_AGREED,
+    TALLY_COLUMNS
+};
+
+const char *tally_title(enum tally_column column);
+
+/* The cell of a group, which has at least one run: one value, or mean and standard deviation over
+ * its seeds. Returns out. */
+const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
+                       enum tally_column column, char out[64]);
+
+/* The first run of a group. */
+const struct plan_run *tally_run(const struct plan *plan, uint32_t group);
+
+/* A line a group. Freed by the caller; NULL: no memory. */
+char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes);
+
+/* A row a run, the same for any number of threads: nothing of wall time is in it. Columns whose
+ * names begin with -- are the swept settings. */
+char *tally_csv_head(const struct plan *plan);
+char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
+                    const struct sim_outcome *outcome);
+
+#endif

@@ -1,0 +1,339 @@
+/* command.c: one run of `parley sim`: settings to simulation, run to its end.
+ *
+ * Data, model and trainers are the real ones, time and network are not. The run ends when every
+ * node has ended; a virtual hour after the last local step without that is no agreement.
+ */
+#include "run/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "experiment/experiment.h"
+#include "run/schedule.h"
+#include "run/training.h"
+#include "settings/simulate.h"
+#include "swarm/swarm.h"
+
+#define PROGRESS_US UINT64_C(250000)
+#define TRACE_BYTES_MAX (UINT64_C(64) << 20)
+#define ENDING_US UINT64_C(3600000000)
+#define START_INTERVAL_US UINT64_C(1000)
+
+enum { STARTS_AT_ONCE = 16 };
+#define CHECK_EVENTS 4096 /* a node's whole state is looked at after each so many events */
+
+struct run {
+    const struct settings *settings;
+    struct settings data; /* the same for the job, which has a model of data */
+    struct job job;
+    struct sim_training training;
+    struct sim_trace trace;
+    struct sim_task task;
+    struct parley_sim *sim;
+    struct sim_schedule schedule;
+    struct sim_report report;
+    struct sim_outcome *outcome;
+    bool silent, draws_curve;
+    uint64_t *starts; /* [nodes] */
+    uint32_t nodes;   /* with those that join later */
+    uint32_t threads;
+    uint64_t steps_seen, evaluated;
+};
+
+static struct sim_time time_of(const struct units_dist *dist)
+{
+    struct sim_time time = {.low_us = dist->low_us, .high_us = dist->low_us};
+    if (dist->kind == UNITS_DIST_UNIFORM) time.high_us = dist->high_us;
+    if (dist->kind == UNITS_DIST_LOGNORMAL) time.sigma = dist->sigma;
+    return time;
+}
+
+static void configure(struct parley_config *config, uint32_t node, void *arg)
+{
+    const struct run *run = arg;
+    (void)node;
+    job_config(&run->job, config);
+    config->parameters = run->task.parameters;
+    config->vectors = run->task.vectors;
+    config->model_digest = run->task.model_digest;
+    config->min_peers = (uint32_t)run->settings->nodes - 1;
+}
+
+/* As many as asked for; unasked, one a core. */
+static uint32_t threads_of(const struct settings *settings)
+{
+    uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : sim_workers_cores();
+    if (threads == 1 || sim_blas_is_safe()) return threads;
+    fprintf(stderr, "parley: sim: this OpenBLAS computes in one thread only; --threads is 1\n");
+    return 1;
+}
+
+/* A budget whose end is known ahead. */
+static bool has_budget(const struct settings *s)
+{
+    return s->epochs > 0 || s->steps > 0 || s->time_us > 0;
+}
+
+/* ---- Set-up ---------------------------------------------------------------------------------- */
+
+static int prepare_job(struct run *run, const struct source *data)
+{
+    char why[512] = "";
+    bool quadratic = sim_quadratic_is(run->settings->model);
+    run->data = *run->settings;
+    if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
+    int error = job_init_on(&run->job, &run->data, data, why, sizeof why);
+    if (!error && quadratic)
+        error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
+    else if (!error)
+        error = sim_training_init(&run->training, &run->task, &run->job, run->nodes, run->threads);
+    if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
+    return error;
+}
+
+static int prepare_trace(struct run *run, const struct source_reader *reader)
+{
+    const struct units_dist *compute = &run->settings->compute;
+    uint8_t *bytes = NULL;
+    size_t size;
+    char why[512] = "";
+    if (compute->kind != UNITS_DIST_TRACE) return 0;
+    int error = reader->read(compute->path, TRACE_BYTES_MAX, &bytes, &size, why, sizeof why);
+    if (!error) {
+        int length = snprintf(why, sizeof why, "--compute: %.200s: ", compute->path);
+        error = sim_trace_init(&run->trace, run->nodes, (const char *)bytes, size, why + length,
+                               sizeof why - (size_t)length);
+        if (error == PARLEY_ENOMEM) why[0] = '\0';
+    }
+    free(bytes);
+    if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
+    return error;
+}
+
+static int prepare_links(struct run *run)
+{
+    const struct links *links = &run->settings->links;
+    uint32_t *group = malloc(run->nodes * sizeof *group);
+    int error = group ? 0 : PARLEY_ENOMEM;
+    for (size_t i = 0; !error && i < links->count; i++) {
+        const struct link_spec *spec = &links->items[i];
+        for (uint32_t n = 0; n < run->nodes; n++) {
+            int found = groups_find(spec->groups, n);
+            group[n] = found == GROUPS_NONE ? UINT32_MAX : (uint32_t)found;
+        }
+        error = parley_sim_link(run->sim, group,
+                                spec->has_latency ? spec->latency_us : PARLEY_SIM_NEVER,
+                                spec->bandwidth_bytes);
+    }
+    free(group);
+    return error;
+}
+
+static int prepare_sim(struct run *run)
+{
+    const struct settings *s = run->settings;
+    char why[512] = "";
+    run->starts = calloc(run->nodes, sizeof *run->starts);
+    if (!run->starts) return PARLEY_ENOMEM;
+    bool floods = s->membership == MEMBERSHIP_FULL; /* a thousand that dial the seeds at once */
+    for (uint64_t i = 0; i < run->nodes; i++)
+        run->starts[i] = i >= s->nodes                  ? PARLEY_SIM_NEVER
+                         : floods && i > STARTS_AT_ONCE ? (i - STARTS_AT_ONCE) * START_INTERVAL_US
+                                                        : 0;
+    struct sim_options options = {
+        .base = {.nodes = run->nodes,
+                 .parameters = run->task.parameters,
+                 .vectors = run->task.vectors,
+                 .seed = s->seed,
+                 .seeds = s->nodes < 3 ? (uint32_t)s->nodes : 3,
+                 .start_us = run->starts,
+                 .bandwidth_bytes = s->bandwidth_bytes,
+                 .loss = s->loss,
+                 .threads = run->threads,
+                 .operation_us = SIM_OPERATION_US + run->task.parameters / 1000, /* 1 ns each */
+                 .configure = configure,
+                 .arg = run},
+        .compute = time_of(&s->compute),
+        .latency = time_of(&s->latency),
+        .trace = run->trace.times ? &run->trace : NULL,
+        .task = &run->task,
+        .shares_roster = s->membership == MEMBERSHIP_STATIC,
+        .check_events = CHECK_EVENTS,
+    };
+    int error = sim_new(&run->sim, &options);
+    if (!error) error = prepare_links(run);
+    if (!error)
+        error = sim_schedule_init(&run->schedule, run->sim, &s->faults, s->seed, why, sizeof why);
+    if (why[0]) fprintf(stderr, "parley: %s\n", why);
+    if (error) return error;
+    run->report = (struct sim_report){
+        .settings = s,
+        .sim = run->sim,
+        .job = &run->job,
+        .nodes = (uint32_t)s->nodes,
+        .outcome = run->outcome,
+        .silent = run->silent,
+    };
+    run->schedule.on_fault = sim_report_fault;
+    run->schedule.arg = &run->report;
+    error = sim_report_init(&run->report);
+    if (error || !run->draws_curve) return error;
+    return curve_init(&run->outcome->curve, run->job.trainer, &run->job.data.test,
+                      run->task.parameters, has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples);
+}
+
+/* ---- The run --------------------------------------------------------------------------------- */
+
+static double progress_of(const struct run *run)
+{
+    const struct settings *s = run->settings;
+    double progress = 0, samples = (double)run->sim->samples;
+    if (s->epochs > 0) progress = samples / (s->epochs * run->job.data.train.count);
+    if (s->steps > 0)
+        progress = fmax(progress, (double)run->sim->steps / ((double)s->steps * run->nodes));
+    if (s->time_us > 0)
+        progress = fmax(progress, (double)parley_sim_now(run->sim) / (double)s->time_us);
+    return fmin(progress, 1);
+}
+
+/* The test accuracy of one node's model, now and then; it costs no virtual time. */
+static void look(struct run *run)
+{
+    const struct settings *s = run->settings;
+    uint64_t due = run->sim->samples / s->eval_samples;
+    if (s->accuracy <= 0 || !run->task.evaluate || due == run->evaluated ||
+        run->report.reached_s >= 0)
+        return;
+    run->evaluated = due;
+    uint32_t node = (uint32_t)(rng_mix(s->seed ^ rng_mix(due)) % run->nodes);
+    for (uint32_t i = 0; i < run->nodes && !parley_sim_live(run->sim, node); i++)
+        node = (node + 1) % run->nodes;
+    if (!parley_sim_live(run->sim, node)) return;
+    double accuracy, loss;
+    run->task.evaluate(run->task.self, parley_sim_vector(run->sim, node), &accuracy, &loss);
+    if (accuracy < s->accuracy) return;
+    run->report.reached_s = (double)parley_sim_now(run->sim) / 1e6;
+    parley_sim_stop(run->sim, node, PARLEY_STOP_TARGET);
+}
+
+static void draw_curve(struct run *run)
+{
+    double samples = (double)run->sim->samples;
+    if (run->draws_curve)
+        curve_look(&run->outcome->curve, run->sim,
+                   has_budget(run->settings) ? progress_of(run) : samples);
+}
+
+static bool over(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct sim_host *host = &run->sim->hosts[i];
+        if (host->state == SIM_HOST_UP && !host->paused) return false;
+    }
+    return parley_sim_now(run->sim) > 0;
+}
+
+static void stepped(struct run *run)
+{
+    double wall = sim_report_wall();
+    run->report.wall_trained_s = wall;
+    run->steps_seen = run->sim->steps;
+    run->report.trained_us = parley_sim_now(run->sim);
+    if (run->schedule.count > 0) sim_schedule_progress(&run->schedule, progress_of(run));
+    if (has_budget(run->settings) && progress_of(run) >= 1) sim_report_trained(&run->report);
+    look(run);
+    draw_curve(run);
+}
+
+static void run_to_end(struct run *run)
+{
+    struct parley_sim *sim = run->sim;
+    uint64_t next_us = PROGRESS_US;
+    uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
+    while (parley_sim_step(sim)) {
+        if (sim->begun && run->report.wall_train_s == 0)
+            run->report.wall_train_s = sim_report_wall();
+        if (sim->steps != run->steps_seen) stepped(run);
+        if (run->draws_curve && sim->steps > 0)
+            curve_settle(&run->outcome->curve, sim, (double)run->report.trained_us / 1e6);
+        if (parley_sim_now(sim) >= next_us) {
+            sim_report_progress(&run->report, false);
+            next_us = parley_sim_now(sim) + PROGRESS_US;
+            if (over(run)) break;
+        }
+        if (parley_sim_now(sim) > run->report.trained_us + spent_us) break;
+    }
+}
+
+/* What a reader of the summary alone would wonder at. */
+static void tell_oddities(const struct run *run)
+{
+    uint32_t ended = 0;
+    size_t left = sim_schedule_left(&run->schedule);
+    for (uint32_t i = 0; i < run->nodes; i++)
+        ended += run->sim->hosts[i].state != SIM_HOST_OFF;
+    if (ended == 0) fprintf(stderr, "parley: sim: no node is left: all of them were killed\n");
+    if (left > 0)
+        fprintf(stderr, "parley: sim: %zu of %zu faults did not strike: the run was over before\n",
+                left, run->schedule.count);
+}
+
+static void end_curve(struct run *run)
+{
+    const struct report_summary *s = &run->outcome->summary;
+    double time_s = isfinite(s->agreed_s) ? s->agreed_s : s->virtual_s;
+    if (run->draws_curve)
+        curve_end(&run->outcome->curve, run->sim, time_s, s->test_accuracy, s->test_loss);
+}
+
+uint32_t sim_run_nodes(const struct settings *settings)
+{
+    uint32_t nodes = (uint32_t)settings->nodes;
+    for (size_t i = 0; i < settings->faults.count; i++)
+        if (settings->faults.items[i].kind == FAULT_JOIN &&
+            settings->faults.items[i].target == FAULT_NUMBER)
+            nodes += settings->faults.items[i].number;
+    return nodes;
+}
+
+int sim_run(const struct settings *settings, const struct source *data,
+            const struct source_reader *reader, unsigned how, struct sim_outcome *outcome)
+{
+    struct run run = {
+        .settings = settings,
+        .threads = threads_of(settings),
+        .nodes = sim_run_nodes(settings),
+        .outcome = outcome,
+        .silent = (how & SIM_RUN_SILENT) != 0,
+        .draws_curve = (how & SIM_RUN_CURVE) != 0 && !sim_quadratic_is(settings->model),
+    };
+    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data) : PARLEY_EUSAGE;
+    if (run.nodes > PARLEY_MEMBERS_MAX)
+        fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);
+    if (!error) error = prepare_trace(&run, reader);
+    if (!error) error = prepare_sim(&run);
+    if (!error) {
+        run_to_end(&run);
+        tell_oddities(&run);
+        error = sim_report_end(&run.report);
+        end_curve(&run);
+    }
+    outcome->error = error;
+    curve_close(&outcome->curve);
+    sim_report_close(&run.report);
+    sim_schedule_close(&run.schedule);
+    parley_sim_free(run.sim);
+    sim_trace_close(&run.trace);
+    if (sim_quadratic_is(settings->model))
+        sim_quadratic_close(&run.task);
+    else
+        sim_training_close(&run.training);
+    job_close(&run.job);
+    free(run.starts);
+    return error;
+}
+
+int sim_command(const struct settings *settings, const struct source_reader *reader)
+{
+    return settings->swarm ? swarm_command(settings) : sim_experiment(settings, reader);
+}

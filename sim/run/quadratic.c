@@ -1,0 +1,99 @@
+/* quadratic.c: a model of D numbers that costs next to nothing: see task.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "train/schedule.h"
+#include "world/task.h"
+
+static const char prefix[] = "quadratic:";
+
+struct quadratic {
+    uint64_t parameters, seed;
+    bool common;
+    struct schedule schedule;
+    double rate;
+};
+
+bool sim_quadratic_is(const char *model)
+{
+    return strncmp(model, prefix, sizeof prefix - 1) == 0;
+}
+
+/* In [0, 1), by its place alone: any thread may ask for any. */
+static float draw(uint64_t stream, uint64_t j)
+{
+    return (float)(rng_mix(stream + j) >> 40) * 0x1p-24f;
+}
+
+static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+{
+    const struct quadratic *self = pointer;
+    (void)node;
+    (void)boot;
+    memset(vectors[0], 0, self->parameters * sizeof *vectors[0]);
+}
+
+static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                   const struct trainer_turn *turn)
+{
+    const struct quadratic *self = pointer;
+    uint64_t slopes = rng_mix(self->seed);
+    uint64_t optimum = rng_mix(slopes + 1 + (self->common ? 0 : node));
+    float rate = (float)(self->rate * schedule_factor(&self->schedule, turn->progress));
+    float *x = vectors[0];
+    double loss = 0;
+    (void)thread;
+    for (uint64_t j = 0; j < self->parameters; j++) {
+        float a = 0.5f + draw(slopes, j) / 2;
+        float gap = x[j] - (2 * draw(optimum, j) - 1);
+        loss += a * gap * gap / 2;
+        x[j] -= rate * a * gap;
+    }
+    return loss / (double)self->parameters;
+}
+
+static int parse(struct quadratic *self, const char *model, char *why, size_t size)
+{
+    char *end;
+    const char *number = model + sizeof prefix - 1;
+    unsigned long long parameters = strtoull(number, &end, 10);
+    self->common = strcmp(end, ",common") == 0;
+    self->parameters = parameters;
+    if (*number >= '0' && *number <= '9' && (*end == 0 || self->common) && parameters > 0 &&
+        parameters <= MODEL_PARAMETERS_MAX)
+        return 0;
+    snprintf(why, size,
+             "--model: \"%s\"; valid: quadratic:D or quadratic:D,common, D from 1 to %llu", model,
+             (unsigned long long)MODEL_PARAMETERS_MAX);
+    return PARLEY_EUSAGE;
+}
+
+int sim_quadratic_init(struct sim_task *task, const struct settings *settings, char *why,
+                       size_t size)
+{
+    struct quadratic *self = calloc(1, sizeof *self);
+    if (!self) return PARLEY_ENOMEM;
+    *task = (struct sim_task){.self = self};
+    self->seed = settings->seed;
+    self->rate = settings->rate;
+    int error = parse(self, settings->model, why, size);
+    if (!error)
+        error = schedule_init(&self->schedule, settings->schedule, settings->warmup, why, size);
+    if (error) return error;
+    task->parameters = self->parameters;
+    task->vectors = 1;
+    task->batch = (uint32_t)settings->batch;
+    task->alike = true;
+    task->model_digest = rng_mix(self->parameters);
+    task->start = start;
+    task->step = step;
+    return 0;
+}
+
+void sim_quadratic_close(struct sim_task *task)
+{
+    free(task->self);
+    *task = (struct sim_task){0};
+}

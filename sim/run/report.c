@@ -1,0 +1,391 @@
+/* report.c: JSON lines in virtual time, a line now and then for people, the summary. */
+#include "run/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/digest.h"
+#include "report/human.h"
+#include "report/summary.h"
+
+/* Bytes of memory that this process has at hand now; 0 where nobody says. */
+static double resident(void)
+{
+    unsigned long size, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (fscanf(file, "%lu %lu", &size, &pages) != 2) pages = 0;
+    fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double resident_max(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (double)usage.ru_maxrss * 1024;
+}
+
+double sim_report_wall(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static double virtual_s(const struct sim_report *report)
+{
+    return (double)parley_sim_now(report->sim) / 1e6;
+}
+
+static void say(struct sim_report *report, struct report_line *line)
+{
+    if (!report->json) return;
+    line->t = virtual_s(report);
+    char *text = report_line_text(line);
+    if (text) fputs(text, report->json);
+    fflush(report->json);
+    free(text);
+}
+
+void sim_report_trained(struct sim_report *report)
+{
+    if (report->drift_trained < 0) report->drift_trained = parley_sim_drift(report->sim);
+}
+
+/* ---- While it goes --------------------------------------------------------------------------- */
+
+static void agreed_line(struct sim_report *report, uint32_t node)
+{
+    struct parley_view view;
+    char digest[DIGEST_TEXT_BYTES];
+    parley_sim_view(report->sim, node, &view);
+    digest_text(view.digest, digest);
+    struct report_line line = {
+        .event = REPORT_AGREED,
+        .node = report->sim->names[node],
+        .as.agreed = {.digest = digest,
+                      .held = view.held,
+                      .known = view.known,
+                      .generation = view.generation,
+                      .drift_before = view.drift_before,
+                      .test_accuracy = NAN,
+                      .test_loss = NAN},
+    };
+    say(report, &line);
+}
+
+static void on_update(struct parley_sim *sim, uint32_t node, const struct parley_update *update,
+                      void *arg)
+{
+    struct sim_report *report = arg;
+    struct report_line line = {.node = sim->names[node]};
+    switch (update->type) {
+    case PARLEY_UPDATE_PHASE:
+        line.event = REPORT_PHASE;
+        line.as.phase.phase = parley_phase_name(update->phase.phase);
+        say(report, &line);
+        if (update->phase.phase > PARLEY_PHASE_TRAIN) sim_report_trained(report);
+        if (update->phase.phase != PARLEY_PHASE_DONE) break;
+        report->agreed_us = parley_sim_now(sim);
+        agreed_line(report, node);
+        break;
+    case PARLEY_UPDATE_MEMBER:
+        line.event = REPORT_MEMBER;
+        line.as.member = (struct report_member){
+            .peer = update->member.name,
+            .state = parley_member_state_name(update->member.state),
+            .reason = update->member.reason,
+        };
+        say(report, &line);
+        break;
+    case PARLEY_UPDATE_LOG:
+        if (!report->silent && (int)update->log.level <= report->settings->level &&
+            (update->log.level <= PARLEY_LOG_WARN || report->settings->verbose))
+            fprintf(stderr, "%.3f s  %s: %s\n", virtual_s(report), sim->names[node],
+                    update->log.text);
+        break;
+    default:
+        break;
+    }
+}
+
+void sim_report_fault(const char *kind, const char *target, void *arg)
+{
+    struct sim_report *report = arg;
+    struct report_line line = {.event = REPORT_FAULT, .as.fault = {.kind = kind, .target = target}};
+    say(report, &line);
+    if (!report->settings->quiet && !report->silent)
+        fprintf(stderr, "%.3f s  fault: %s %s\n", virtual_s(report), kind, target);
+}
+
+static double epochs(const struct sim_report *report)
+{
+    return (double)report->sim->samples / report->job->data.train.count;
+}
+
+static void progress_lines(struct sim_report *report)
+{
+    struct parley_sim *sim = report->sim;
+    double seconds = (double)(parley_sim_now(sim) - report->seen_us) / 1e6;
+    for (uint32_t i = 0; report->json && i < sim->nodes; i++) {
+        struct parley_view view;
+        const struct sim_host *host = &sim->hosts[i];
+        if (!parley_sim_live(sim, i)) continue;
+        parley_sim_view(sim, i, &view);
+        struct report_line line = {
+            .event = REPORT_PROGRESS,
+            .node = sim->names[i],
+            .as.progress = {.step = host->version,
+                            .epoch = (double)view.samples_cluster / report->job->data.train.count,
+                            .loss = host->version > 0 ? host->loss : NAN,
+                            .drift = view.drift >= 0 ? view.drift : NAN,
+                            .drift_age_s = NAN,
+                            .live = view.live,
+                            .samples_per_s = NAN,
+                            .exchanges = view.ledger.applied,
+                            .bytes_sent = host->bytes_sent,
+                            .gap_max_ms = NAN,
+                            .turn_max_ms = NAN},
+        };
+        if (view.drift >= 0)
+            line.as.progress.drift_age_s =
+                (double)(parley_sim_now(sim) + host->clock_us - view.drift_us) / 1e6;
+        if (seconds > 0 && host->samples >= report->seen_samples[i])
+            line.as.progress.samples_per_s =
+                (double)(host->samples - report->seen_samples[i]) / seconds;
+        report->seen_samples[i] = host->samples;
+        say(report, &line);
+    }
+    report->seen_us = parley_sim_now(sim);
+}
+
+void sim_report_progress(struct sim_report *report, bool last)
+{
+    struct parley_sim *sim = report->sim;
+    const struct settings *settings = report->settings;
+    progress_lines(report);
+    double wall = sim_report_wall(), loss = 0;
+    uint32_t stepped = 0;
+    if (settings->quiet || settings->progress == WHEN_NEVER || report->silent ||
+        (wall < report->spoken_s + 1 && !last))
+        return;
+    report->spoken_s = wall;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        if (!parley_sim_live(sim, i) || sim->hosts[i].version == 0) continue;
+        loss += sim->hosts[i].loss;
+        stepped++;
+    }
+    fprintf(stderr,
+            "%8.1f s virtual  %" PRIu32 " of %" PRIu32 " alive  epoch %.2f  loss %.4f  drift %.1e  "
+            "%.0f steps/s\n",
+            virtual_s(report), parley_sim_live_count(sim), sim->nodes, epochs(report),
+            stepped ? loss / stepped : 0.0, parley_sim_drift(sim),
+            (double)sim->steps / fmax(wall - report->wall_start_s, 1e-3));
+}
+
+int sim_report_init(struct sim_report *report)
+{
+    const char *path = report->silent ? NULL : report->settings->json;
+    report->seen_samples = calloc(report->sim->nodes, sizeof *report->seen_samples);
+    if (!report->seen_samples) return PARLEY_ENOMEM;
+    if (path) report->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (path && !report->json) {
+        fprintf(stderr, "parley: --json: %s: %s\n", path, strerror(errno));
+        return PARLEY_EFAIL;
+    }
+    report->sim->on_update = on_update;
+    report->sim->on_update_arg = report;
+    report->wall_start_s = report->spoken_s = sim_report_wall();
+    report->resident = resident();
+    report->reached_s = report->drift_trained = -1;
+    const char *core = getenv("OPENBLAS_CORETYPE");
+    struct report_line line = {
+        .event = REPORT_STARTED,
+        .as.started = {.pid = (uint64_t)getpid(),
+                       .version = PARLEY_VERSION,
+                       .protocol = WIRE_VERSION,
+                       .data = report->settings->data,
+                       .samples = report->job->data.train.count,
+                       .model = report->settings->model,
+                       .parameters = report->sim->parameters,
+                       .seed = report->settings->seed,
+                       .blas = core ? core : "default"},
+    };
+    say(report, &line);
+    return 0;
+}
+
+void sim_report_close(struct sim_report *report)
+{
+    free(report->seen_samples);
+    if (report->json && report->json != stdout) fclose(report->json);
+}
+
+/* ---- At the end ------------------------------------------------------------------------------ */
+
+struct verdict {
+    uint32_t live, agreed, known;
+    uint32_t first; /* who agreed first, by number */
+    bool one_digest;
+    double drift_before;
+    double accuracy, worst, loss;
+    uint64_t exchanges, dropped;
+    double mass_dropped;
+    int error; /* the first that a node ended with */
+};
+
+static void judge(struct sim_report *report, struct verdict *v)
+{
+    struct parley_sim *sim = report->sim;
+    struct parley_view view, first;
+    *v = (struct verdict){.one_digest = true, .accuracy = NAN, .worst = NAN, .loss = NAN};
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        parley_sim_view(sim, i, &view);
+        v->exchanges += view.ledger.committed;
+        v->dropped += view.ledger.dropped;
+        v->mass_dropped += view.ledger.mass_dropped;
+        int error = 0;
+        if (parley_sim_finished(sim, i, &error) && error && !v->error) v->error = error;
+        if (!parley_sim_live(sim, i)) continue;
+        v->live++;
+        const float *x = parley_sim_agreed_vector(sim, i);
+        if (!x) continue;
+        if (v->agreed == 0) {
+            first = view;
+            v->first = i;
+        }
+        bool same = memcmp(first.digest, view.digest, sizeof view.digest) == 0;
+        v->one_digest = v->one_digest && same;
+        v->agreed++;
+        if (view.known > v->known) v->known = view.known;
+        if (view.drift_before > v->drift_before) v->drift_before = view.drift_before;
+        if (v->agreed > 1 && same) continue; /* the same model, measured already */
+        if (!sim->task->evaluate) continue;
+        double accuracy, loss;
+        sim->task->evaluate(sim->task->self, x, &accuracy, &loss);
+        if (v->agreed == 1) {
+            v->accuracy = v->worst = accuracy;
+            v->loss = loss;
+        }
+        v->worst = fmin(v->worst, accuracy);
+    }
+    v->one_digest = v->one_digest && v->agreed > 0;
+}
+
+/* Steps a second from the first that began to the last that ended, with all that came between. */
+static double steps_per_s(const struct sim_report *report)
+{
+    double span = report->wall_trained_s - report->wall_train_s;
+    return span > 0 ? (double)report->sim->steps / span : NAN;
+}
+
+static void conclude(struct sim_report *report, const struct verdict *v)
+{
+    struct parley_sim *sim = report->sim;
+    struct sim_outcome *outcome = report->outcome;
+    struct parley_view view;
+    parley_sim_view(sim, v->first, &view);
+    digest_text(view.digest, outcome->digest);
+    snprintf(outcome->hash, sizeof outcome->hash, "%016" PRIx64, parley_sim_run_hash(sim));
+    outcome->parameters = sim->parameters;
+    outcome->summary = (struct report_summary){
+        .ok = !outcome->error,
+        .nodes = sim->nodes,
+        .live = v->live,
+        .agreed = v->agreed,
+        .known = v->known,
+        .digest = v->one_digest ? outcome->digest : NULL,
+        .strategy = option_info(OPTION_ID_STRATEGY)->valid[report->settings->strategy],
+        .test_accuracy = v->accuracy,
+        .worst_accuracy = v->worst,
+        .test_loss = v->loss,
+        .drift_before = v->drift_before,
+        .epochs = epochs(report),
+        .steps = sim->steps,
+        .samples = sim->samples,
+        .exchanges = v->exchanges,
+        .exchanges_dropped = v->dropped,
+        .bytes_sent = parley_sim_bytes_sent(sim),
+        .mass_error = parley_sim_mass_error(sim),
+        .mass_dropped = v->mass_dropped,
+        .wall_s = sim_report_wall() - report->wall_start_s,
+        .time_to_target_s = report->reached_s >= 0 ? report->reached_s : NAN,
+        .sim = true,
+        .virtual_s = virtual_s(report),
+        .run_hash = outcome->hash,
+        .node_steps_per_s = steps_per_s(report),
+        .trained_s = (double)report->trained_us / 1e6,
+        .drift_trained = report->drift_trained >= 0 ? report->drift_trained : NAN,
+        .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
+    };
+    for (uint32_t i = 0; outcome->fates && i < sim->nodes; i++)
+        outcome->fates[i] = parley_sim_live(sim, i)   ? SIM_FATE_LIVE
+                            : sim->hosts[i].boots > 0 ? SIM_FATE_DEAD
+                                                      : SIM_FATE_NEVER;
+}
+
+static void print_cost(const struct sim_report *report)
+{
+    char peak[HUMAN_BYTES], node[HUMAN_BYTES];
+    uint32_t threads = report->sim->options.base.threads;
+    double most = resident_max(), beyond = (most - report->resident) / report->sim->nodes;
+    printf("speed     %.0f node-steps/s with %" PRIu32 " thread%s   memory %s at most, %s a node "
+           "beyond data\n",
+           steps_per_s(report), threads, threads == 1 ? "" : "s", human_bytes(peak, (uint64_t)most),
+           human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
+    if (report->sim->roster)
+        puts("members   one list for all nodes (--membership static): nobody probes or gossips");
+}
+
+static void print_summary(const struct sim_report *report)
+{
+    const struct report_summary *s = &report->outcome->summary;
+    struct summary summary = {
+        .agreed = s->agreed,
+        .nodes = s->nodes,
+        .digest = s->digest,
+        .drift = s->digest ? 0 : parley_sim_drift(report->sim),
+        .accuracy = s->test_accuracy,
+        .loss = s->test_loss,
+        .test_samples = report->job->data.test.count,
+        .epochs = s->epochs,
+        .steps = s->steps,
+        .wall_s = s->virtual_s,
+        .exchanges = s->exchanges,
+        .bytes_sent = s->bytes_sent,
+    };
+    char *text = summary_text(&summary);
+    if (text) fputs(text, stdout);
+    free(text);
+    printf("simulated %.1f s in %.1f s   run hash %s\n", s->virtual_s, s->wall_s, s->run_hash);
+    print_cost(report);
+    fflush(stdout);
+}
+
+int sim_report_end(struct sim_report *report)
+{
+    struct parley_sim *sim = report->sim;
+    struct sim_outcome *outcome = report->outcome;
+    struct verdict v;
+    const char *why;
+    sim_check(sim);
+    int error = parley_sim_error(sim, &why);
+    if (error) fprintf(stderr, "parley: sim: %s: %s\n", parley_error_text(error), why);
+    judge(report, &v);
+    if (!error) error = v.error;
+    if (!error && (v.agreed < v.live || v.agreed == 0 || !v.one_digest))
+        error = PARLEY_ENO_AGREEMENT;
+    outcome->error = error;
+    conclude(report, &v);
+    sim_report_progress(report, true);
+    struct report_line line = {.event = REPORT_SUMMARY, .as.summary = outcome->summary};
+    say(report, &line);
+    if (!report->silent && report->json != stdout) print_summary(report);
+    return error;
+}

@@ -1,0 +1,56 @@
+/* report.h: what a simulated run says while it goes and at its end. */
+#ifndef PARLEY_SIM_REPORT_H
+#define PARLEY_SIM_REPORT_H
+
+#include <stdio.h>
+
+#include "experiment/curve.h"
+#include "job/job.h"
+#include "kernels/digest.h"
+#include "report/lines.h"
+#include "world/cluster.h"
+
+enum sim_fate { SIM_FATE_NEVER, SIM_FATE_LIVE, SIM_FATE_DEAD }; /* never: it was not started */
+
+/* What is left of a run when its simulation is gone. */
+struct sim_outcome {
+    int error;
+    struct report_summary summary; /* its strings are those below, and constants */
+    char digest[DIGEST_TEXT_BYTES], hash[20];
+    uint64_t parameters;
+    struct curve curve;
+    uint8_t *fates; /* [summary.nodes], enum sim_fate; the caller's, or NULL */
+};
+
+struct sim_report {
+    const struct settings *settings;
+    struct parley_sim *sim;
+    const struct job *job;
+    struct sim_outcome *outcome;       /* borrowed; zeroed */
+    bool silent;                       /* one of many runs: it says only what broke it */
+    FILE *json;                        /* NULL: none */
+    uint32_t nodes;                    /* to be started at the beginning */
+    uint64_t seen_us;                  /* virtual time of the progress line before */
+    uint64_t *seen_samples;            /* [sim->nodes] at that time; owned */
+    double wall_start_s, wall_train_s; /* of the run; of the first local step's beginning */
+    double wall_trained_s;             /* of the last local step */
+    double resident;                   /* bytes in memory before the nodes */
+    double spoken_s;                   /* wall time of the newest line for people */
+    uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
+    double drift_trained; /* at the budget's end, or where a node stops before; negative: not yet */
+    double reached_s;     /* virtual: the target accuracy was met; negative: not */
+};
+
+double sim_report_wall(void); /* seconds, from an arbitrary start */
+
+/* Hooks itself into the simulation. PARLEY_EFAIL when the JSON file can't be opened (said). */
+PARLEY_CHECK int sim_report_init(struct sim_report *report);
+void sim_report_fault(const char *kind, const char *target, void *report);
+/* The budget is reached: training ends now. */
+void sim_report_trained(struct sim_report *report);
+void sim_report_progress(struct sim_report *report, bool last);
+/* The judgement: 0, PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED, ... */
+int sim_report_end(struct sim_report *report);
+void sim_report_close(struct sim_report *report);
+
+#endif

@@ -1,0 +1,246 @@
+/* schedule.c: see schedule.h. */
+#include "run/schedule.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sim_planned {
+    struct sim_schedule *schedule;
+    const struct fault_spec *spec;
+    bool struck, over;
+    uint32_t *nodes; /* [count] whom it struck; owned */
+    uint32_t count;
+};
+
+static int index_of(const struct parley_sim *sim, const char *name)
+{
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if (strcmp(sim->names[i], name) == 0) return (int)i;
+    return -1;
+}
+
+/* Whom the fault strikes now. */
+static bool draw_targets(struct sim_planned *planned)
+{
+    struct parley_sim *sim = planned->schedule->sim;
+    const struct fault_spec *spec = planned->spec;
+    planned->nodes = malloc(sim->nodes * sizeof *planned->nodes);
+    if (!planned->nodes) {
+        sim_fail(sim, PARLEY_ENOMEM, "no memory for a fault");
+        return false;
+    }
+    uint32_t *nodes = planned->nodes, alive = 0, wanted = spec->number;
+    if (spec->target == FAULT_NAME) {
+        nodes[0] = (uint32_t)index_of(sim, spec->name);
+        planned->count = 1;
+        return true;
+    }
+    if (spec->target == FAULT_GROUPS) return true;
+    if (spec->target == FAULT_SHARE) wanted = (uint32_t)lround(spec->share * sim->nodes);
+    if (wanted == 0) wanted = 1;
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if (spec->kind == FAULT_JOIN ? sim->hosts[i].boots == 0
+                                     : sim->hosts[i].state == SIM_HOST_UP)
+            nodes[alive++] = i;
+    if (wanted > alive) wanted = alive;
+    for (uint32_t i = 0; i < wanted; i++) { /* the first steps of a Fisher-Yates shuffle */
+        uint32_t other = i + rng_below(&planned->schedule->draws, alive - i), kept = nodes[i];
+        nodes[i] = nodes[other];
+        nodes[other] = kept;
+    }
+    planned->count = wanted;
+    return true;
+}
+
+static void wall(struct parley_sim *sim, uint32_t from, uint32_t to, bool up)
+{
+    if (up)
+        parley_sim_block(sim, from, to);
+    else
+        parley_sim_unblock(sim, from, to);
+}
+
+/* The walls of a partition, or of one direction: the first group hears nothing of the others. */
+static void separate(struct parley_sim *sim, const struct fault_spec *spec, bool up)
+{
+    int *group = malloc(sim->nodes * sizeof *group);
+    if (!group) {
+        sim_fail(sim, PARLEY_ENOMEM, "no memory for a partition");
+        return;
+    }
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        group[i] = groups_find(spec->name, i);
+    for (uint32_t a = 0; a < sim->nodes; a++)
+        for (uint32_t b = 0; b < sim->nodes; b++)
+            if (group[a] != group[b] && (spec->kind != FAULT_ONEWAY || group[b] == 0))
+                wall(sim, a, b, up);
+    free(group);
+}
+
+static const enum parley_sim_lie lies[FAULT_LIE_COUNT] = {
+    [FAULT_LIE_SIGN] = PARLEY_SIM_SIGN,
+    [FAULT_LIE_SCALE] = PARLEY_SIM_SCALE,
+    [FAULT_LIE_RANDOM] = PARLEY_SIM_RANDOM,
+    [FAULT_LIE_NAN] = PARLEY_SIM_NAN,
+};
+
+static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, uint32_t node,
+                        bool begins)
+{
+    switch (spec->kind) {
+    case FAULT_KILL:
+        if (begins) parley_sim_kill(sim, node, false);
+        break;
+    case FAULT_RESTART:
+        if (begins)
+            parley_sim_kill(sim, node, false);
+        else
+            parley_sim_start(sim, node);
+        break;
+    case FAULT_PAUSE:
+        if (begins)
+            parley_sim_pause(sim, node);
+        else
+            parley_sim_resume(sim, node);
+        break;
+    case FAULT_SLOW:
+        parley_sim_slow(sim, node, begins ? spec->value : 1);
+        break;
+    case FAULT_LATENCY:
+        parley_sim_latency(sim, node, begins ? spec->time_us : 0);
+        break;
+    case FAULT_LOSS:
+        parley_sim_loss(sim, node, begins ? spec->value : 0);
+        break;
+    case FAULT_CUT:
+        parley_sim_cut(sim, node, begins ? spec->value : 0);
+        break;
+    case FAULT_DUPLICATE:
+        parley_sim_duplicate(sim, node, begins ? spec->value : 0);
+        break;
+    case FAULT_REORDER:
+        parley_sim_reorder(sim, node, begins ? spec->time_us : 0);
+        break;
+    case FAULT_BANDWIDTH:
+        parley_sim_bandwidth(sim, node,
+                             begins ? spec->rate_bytes : sim->options.base.bandwidth_bytes);
+        break;
+    case FAULT_CLOG: /* nothing comes or goes, and nothing breaks */
+        for (uint32_t i = 0; i < sim->nodes; i++) {
+            if (i == node) continue;
+            wall(sim, i, node, begins);
+            wall(sim, node, i, begins);
+        }
+        break;
+    case FAULT_DISK_FULL:
+        parley_sim_disk_full(sim, node, begins);
+        break;
+    case FAULT_DISK_TORN:
+        parley_sim_disk_torn(sim, node, begins);
+        break;
+    case FAULT_DISK_SLOW:
+        parley_sim_disk_slow(sim, node, begins ? spec->time_us : 0);
+        break;
+    case FAULT_BYZANTINE:
+        parley_sim_byzantine(sim, node, begins ? lies[spec->lie] : PARLEY_SIM_HONEST);
+        break;
+    case FAULT_JOIN:
+        if (begins) parley_sim_start(sim, node);
+        break;
+    default:
+        break;
+    }
+}
+
+static void tell(struct sim_planned *planned)
+{
+    struct sim_schedule *schedule = planned->schedule;
+    const struct fault_spec *spec = planned->spec;
+    const char *kind = fault_kind_text(spec->kind);
+    if (!schedule->on_fault) return;
+    if (spec->target == FAULT_GROUPS) schedule->on_fault(kind, spec->name, schedule->arg);
+    for (uint32_t i = 0; i < planned->count; i++)
+        schedule->on_fault(kind, schedule->sim->names[planned->nodes[i]], schedule->arg);
+}
+
+static void end(struct parley_sim *sim, void *arg)
+{
+    struct sim_planned *planned = arg;
+    if (planned->over) return;
+    planned->over = true;
+    if (planned->spec->target == FAULT_GROUPS) separate(sim, planned->spec, false);
+    for (uint32_t i = 0; i < planned->count; i++)
+        strike_node(sim, planned->spec, planned->nodes[i], false);
+}
+
+static void strike(struct parley_sim *sim, void *arg)
+{
+    struct sim_planned *planned = arg;
+    const struct fault_spec *spec = planned->spec;
+    if (planned->struck || !draw_targets(planned)) return;
+    planned->struck = true;
+    tell(planned);
+    if (spec->target == FAULT_GROUPS) separate(sim, spec, true);
+    for (uint32_t i = 0; i < planned->count; i++)
+        strike_node(sim, spec, planned->nodes[i], true);
+    uint64_t lasts = spec->lasting.kind == FAULT_TIME ? spec->lasting.time_us : 0;
+    /* A restart without a length is at once. */
+    if (spec->lasting.kind == FAULT_TIME || (spec->kind == FAULT_RESTART && lasts == 0)) {
+        int error = sim_call_at(sim, sim->queue.now_us + lasts, end, planned);
+        if (error) sim_fail(sim, error, "no memory for a fault");
+    }
+}
+
+void sim_schedule_progress(struct sim_schedule *schedule, double progress)
+{
+    for (size_t i = 0; i < schedule->count; i++) {
+        struct sim_planned *planned = &schedule->planned[i];
+        const struct fault_spec *spec = planned->spec;
+        if (!planned->struck && spec->when.kind == FAULT_BUDGET && progress >= spec->when.share)
+            strike(schedule->sim, planned);
+        double last = spec->when.share + spec->lasting.share;
+        if (planned->struck && spec->lasting.kind == FAULT_BUDGET && progress >= fmin(last, 1))
+            end(schedule->sim, planned);
+    }
+}
+
+int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
+                      const struct faults *faults, uint64_t seed, char *why, size_t why_size)
+{
+    *schedule = (struct sim_schedule){.sim = sim, .draws = rng_init(seed, 0x6661756c74)};
+    if (faults->count == 0) return 0;
+    schedule->planned = calloc(faults->count, sizeof *schedule->planned);
+    if (!schedule->planned) return PARLEY_ENOMEM;
+    schedule->count = faults->count;
+    for (size_t i = 0; i < faults->count; i++) {
+        const struct fault_spec *spec = &faults->items[i];
+        schedule->planned[i] = (struct sim_planned){.schedule = schedule, .spec = spec};
+        if (spec->target == FAULT_NAME && index_of(sim, spec->name) < 0) {
+            snprintf(why, why_size, "--fault: there is no node \"%s\"", spec->name);
+            return PARLEY_EUSAGE;
+        }
+        if (spec->when.kind != FAULT_TIME) continue;
+        int error = sim_call_at(sim, spec->when.time_us, strike, &schedule->planned[i]);
+        if (error) return error;
+    }
+    return 0;
+}
+
+size_t sim_schedule_left(const struct sim_schedule *schedule)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < schedule->count; i++)
+        left += !schedule->planned[i].struck;
+    return left;
+}
+
+void sim_schedule_close(struct sim_schedule *schedule)
+{
+    for (size_t i = 0; i < schedule->count; i++)
+        free(schedule->planned[i].nodes);
+    free(schedule->planned);
+    schedule->planned = NULL;
+    schedule->count = 0;
+}

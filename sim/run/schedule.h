@@ -1,0 +1,33 @@
+/* schedule.h: the faults of --fault, carried out in virtual time.
+ *
+ * A fault at a time is a call in the queue; one at a share of the budget strikes when the cluster's
+ * samples have come that far. Who a number or a share of the nodes are is drawn by the seed from
+ * those alive then.
+ */
+#ifndef PARLEY_SIM_SCHEDULE_H
+#define PARLEY_SIM_SCHEDULE_H
+
+#include "settings/fault.h"
+#include "world/cluster.h"
+
+struct sim_schedule {
+    struct parley_sim *sim;
+    struct sim_planned *planned; /* [count]; owned */
+    size_t count;
+    struct rng draws;
+    /* Told of each fault as it is carried out. */
+    void (*on_fault)(const char *kind, const char *target, void *arg);
+    void *arg;
+};
+
+/* faults: borrowed. PARLEY_EUSAGE with why (a node that is not there), PARLEY_ENOMEM. */
+PARLEY_CHECK int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
+                                   const struct faults *faults, uint64_t seed, char *why,
+                                   size_t why_size);
+/* The cluster has come to `progress`, in [0, 1], of its budget. */
+void sim_schedule_progress(struct sim_schedule *schedule, double progress);
+/* How many have not struck. */
+size_t sim_schedule_left(const struct sim_schedule *schedule);
+void sim_schedule_close(struct sim_schedule *schedule);
+
+#endif

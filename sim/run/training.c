@@ -1,0 +1,199 @@
+/* training.c: see training.h. */
+#include "run/training.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/model.h"
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+{
+    const struct sim_training *self = pointer;
+    size_t bytes = trainer_parameters(self->job->trainer) * sizeof(float);
+    (void)node;
+    (void)boot;
+    memcpy(vectors[0], self->first, bytes);
+    for (uint32_t v = 0; v < trainer_state_vectors(self->job->trainer); v++)
+        memset(vectors[1 + v], 0, bytes);
+}
+
+static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                   const struct trainer_turn *turn)
+{
+    struct sim_training *self = pointer;
+    return trainer_step_of(self->trainers[thread], &self->own[node], vectors[0], vectors + 1, turn);
+}
+
+static float follow(void *pointer, uint32_t node)
+{
+    const struct sim_training *self = pointer;
+    return trainer_follow_of(self->job->trainer, &self->own[node]);
+}
+
+static uint32_t samples(void *pointer, uint32_t node)
+{
+    const struct sim_training *self = pointer;
+    return trainer_samples_of(self->job->trainer, &self->own[node]);
+}
+
+static void evaluate(void *pointer, const float *x, double *accuracy, double *loss)
+{
+    const struct sim_training *self = pointer;
+    trainer_evaluate(self->job->trainer, x, &self->job->data.test, accuracy, loss);
+}
+
+/* ---- Shares ---------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void shares_close(struct sim_shares *shares)
+{
+    free(shares->names);
+    free(shares->start);
+    free(shares->samples);
+    *shares = (struct sim_shares){0};
+}
+
+/* The samples of each owner in a row: a counting sort, ascending within each. */
+static int group(struct sim_shares *shares, const uint32_t *owner, uint32_t count)
+{
+    shares->start = calloc(shares->members + (size_t)2, sizeof *shares->start);
+    shares->samples = malloc(count * sizeof *shares->samples);
+    if (!shares->start || !shares->samples) return PARLEY_ENOMEM;
+    /* Counted two places up, so that filling leaves the starts in their places. */
+    for (uint32_t i = 0; i < count; i++)
+        shares->start[owner[i] + 2]++;
+    for (uint32_t m = 2; m < shares->members + 2; m++)
+        shares->start[m] += shares->start[m - 1];
+    for (uint32_t i = 0; i < count; i++)
+        shares->samples[shares->start[owner[i] + 1]++] = i;
+    return 0;
+}
+
+static int draw(struct sim_training *self)
+{
+    struct sim_shares *shares = &self->shares;
+    uint32_t count = self->job->data.train.count;
+    if (self->job->partition.kind == PARTITION_ALL) return 0;
+    uint32_t *owner = malloc(count * sizeof *owner);
+    int error = owner ? job_owners(self->job, shares->names, shares->members, owner, self->why,
+                                   sizeof self->why)
+                      : PARLEY_ENOMEM;
+    if (!error) error = group(shares, owner, count);
+    free(owner);
+    return error;
+}
+
+/* names: [count], this node's own among them, in the order of its records. */
+static int shares_of(struct sim_training *self, const char *const *names, uint32_t count)
+{
+    struct sim_shares *shares = &self->shares;
+    const char **sorted = malloc(count * sizeof *sorted);
+    if (!sorted) return PARLEY_ENOMEM;
+    memcpy(sorted, names, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_name);
+    if (shares->names && shares->members == count &&
+        memcmp(sorted, shares->names, count * sizeof *sorted) == 0) {
+        free(sorted);
+        return 0;
+    }
+    shares_close(shares);
+    shares->names = sorted;
+    shares->members = count;
+    int error = draw(self);
+    if (error) shares_close(shares);
+    return error;
+}
+
+static int begin(void *pointer, uint32_t node, const char *const *names, uint32_t count, char *why,
+                 size_t why_size)
+{
+    struct sim_training *self = pointer;
+    const struct sim_shares *shares = &self->shares;
+    char name[16];
+    const char *key = name;
+    snprintf(name, sizeof name, "n%u", node);
+    int error = shares_of(self, names, count);
+    if (error) {
+        snprintf(why, why_size, "%s", self->why);
+        return error;
+    }
+    const char **found =
+        bsearch(&key, shares->names, shares->members, sizeof *shares->names, by_name);
+    if (!found) return PARLEY_EDATA;
+    uint32_t rank = (uint32_t)(found - shares->names), samples = self->job->data.train.count;
+    const uint32_t *share = NULL;
+    if (shares->start) {
+        share = shares->samples + shares->start[rank];
+        samples = shares->start[rank + 1] - shares->start[rank];
+    }
+    struct trainer_node *own = &self->own[node];
+    sampler_close(&own->sampler);
+    *own = (struct trainer_node){0};
+    return sampler_init(&own->sampler, share, samples, job_sampler_seed(self->job, name));
+}
+
+/* ---- Making and freeing ---------------------------------------------------------------------- */
+
+static int allocate(struct sim_training *self)
+{
+    const struct trainer *like = self->job->trainer;
+    float *state[2] = {NULL, NULL};
+    size_t parameters = trainer_parameters(like);
+    self->trainers = calloc(self->threads, sizeof *self->trainers);
+    self->own = calloc(self->nodes, sizeof *self->own);
+    self->first = malloc(parameters * sizeof *self->first);
+    int error = self->trainers && self->own && self->first ? 0 : PARLEY_ENOMEM;
+    for (uint32_t v = 0; v < trainer_state_vectors(like) && !error; v++) {
+        state[v] = malloc(parameters * sizeof *state[v]);
+        if (!state[v]) error = PARLEY_ENOMEM;
+    }
+    if (!error) trainer_start(like, self->first, state);
+    free(state[0]);
+    free(state[1]);
+    for (uint32_t t = 0; t < self->threads && !error; t++)
+        error = job_trainer(self->job, &self->trainers[t], self->why, sizeof self->why);
+    return error;
+}
+
+int sim_training_init(struct sim_training *training, struct sim_task *task, const struct job *job,
+                      uint32_t nodes, uint32_t threads)
+{
+    *training = (struct sim_training){.job = job, .nodes = nodes, .threads = threads};
+    int error = allocate(training);
+    if (error) return error;
+    *task = (struct sim_task){
+        .self = training,
+        .parameters = trainer_parameters(job->trainer),
+        .vectors = 1 + trainer_state_vectors(job->trainer),
+        .batch = trainer_samples(job->trainer),
+        .alike = true,
+        .model_digest = model_digest(job->model),
+        .start = start,
+        .begin = begin,
+        .step = step,
+        .samples = samples,
+        .follow = follow,
+        .evaluate = evaluate,
+    };
+    task->tensors = model_tensors(job->model, &task->tensors_count);
+    return 0;
+}
+
+void sim_training_close(struct sim_training *training)
+{
+    for (uint32_t t = 0; training->trainers && t < training->threads; t++)
+        trainer_free(training->trainers[t]);
+    for (uint32_t i = 0; training->own && i < training->nodes; i++)
+        sampler_close(&training->own[i].sampler);
+    free(training->trainers);
+    free(training->own);
+    free(training->first);
+    shares_close(&training->shares);
+}

@@ -1,0 +1,92 @@
+/* swarm.c: one life. */
+#include "swarm/swarm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "swarm/swarm_state.h"
+
+/* Where a seed is away or a link is cut while somebody joins, two clusters may form, and end before
+ * they meet. */
+static void joins(struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->seeds; i++) {
+        bool late = parley_sim_now(s->sim) <= s->start_us[i];
+        s->excludes = s->excludes || s->left[i] || (!s->up[i] && !late) || s->resume_us[i] ||
+                      s->start_us[i] == PARLEY_SIM_NEVER;
+    }
+    s->excludes = s->excludes || s->heal_us;
+    if (s->excludes) sim_watch_apart(s->watch);
+}
+
+/* A seed that comes back remembers nobody; not met yet, it is a cluster of its own. */
+static bool begins_alone(const struct swarm *s, uint32_t node)
+{
+    struct parley_view view;
+    uint32_t up = 0;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        up += s->up[i];
+    parley_sim_view(s->sim, node, &view);
+    return s->restarted > 0 && node < s->seeds && view.known == 1 && up > 1;
+}
+
+static void on_line(const char *line, void *arg)
+{
+    struct swarm *s = arg;
+    double at;
+    unsigned node;
+    char phase[16];
+    if (s->trace) fprintf(s->trace, "%s\n", line);
+    if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
+    if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
+    s->joins[node] = false;
+    if (strcmp(phase, "train") == 0 && begins_alone(s, node)) {
+        s->excludes = true;
+        sim_watch_apart(s->watch);
+    }
+    if (strcmp(phase, "late") == 0) {
+        s->late = true;
+        sim_watch_apart(s->watch);
+    }
+    if (strcmp(phase, "done") == 0) s->just_done |= 1u << node;
+    if (strcmp(phase, "train") == 0 && s->stop_at_train & 1u << node) {
+        s->stop_at_train &= ~(1u << node);
+        parley_sim_stop(s->sim, node, PARLEY_STOP_OPERATOR);
+    }
+}
+
+static void tell(const struct swarm *s, struct swarm_result *result)
+{
+    const char *why;
+    result->well = parley_sim_error(s->sim, &why) == 0;
+    if (!result->well) snprintf(result->why, sizeof result->why, "%s", why);
+    result->nodes = s->nodes;
+    result->agreed = s->agreed_count;
+    result->virtual_us = parley_sim_now(s->sim);
+    result->events = parley_sim_events(s->sim);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(s->sim, i, &view);
+        result->exchanges += view.ledger.committed;
+    }
+}
+
+void swarm_live(uint64_t seed, FILE *trace, struct swarm_result *result)
+{
+    struct swarm s;
+    *result = (struct swarm_result){.seed = seed};
+    int error = swarm_draw(&s, seed);
+    if (error) {
+        snprintf(result->why, sizeof result->why, "%s", parley_error_text(error));
+    } else {
+        s.trace = trace;
+        parley_sim_on_line(s.sim, trace ? PARLEY_LOG_INFO : PARLEY_LOG_ERROR, on_line, &s);
+        swarm_fire(&s);
+        if (!parley_sim_error(s.sim, NULL)) swarm_calm(&s);
+        if (!parley_sim_error(s.sim, NULL)) swarm_stop(&s);
+        if (!parley_sim_error(s.sim, NULL)) swarm_judge(&s);
+        tell(&s, result);
+    }
+    parley_sim_free(s.sim);
+    sim_watch_free(s.watch);
+}

@@ -1,0 +1,89 @@
+/* swarm_draw.c: a cluster drawn from a seed. */
+#include <math.h>
+
+#include "swarm/swarm_state.h"
+
+uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high)
+{
+    return low + (uint64_t)(rng_unit(rng) * (double)(high - low));
+}
+
+bool swarm_chance(struct rng *rng, uint32_t one_in)
+{
+    return rng_below(rng, one_in) == 0;
+}
+
+static void configure(struct parley_config *config, uint32_t node, void *arg)
+{
+    const struct swarm *s = arg;
+    (void)node;
+    config->min_peers = s->min_peers;
+    config->mix_every = s->mix_every;
+    config->topology = s->topology;
+    config->quorum = s->quorum;
+    config->nodes = s->nodes;
+    config->tolerance = s->tolerance;
+    config->steps_budget = s->steps;
+    config->samples_budget = s->samples;
+    config->time_budget_us = s->time_us;
+}
+
+static void draw_starts(struct swarm *s)
+{
+    uint32_t kind = rng_below(&s->rng, 3);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        if (kind > 0) s->start_us[i] = swarm_between(&s->rng, 0, kind == 1 ? 50000 : 10 * SECOND);
+        s->up[i] = s->joins[i] = true;
+        if (i < s->seeds || !swarm_chance(&s->rng, 12)) continue;
+        s->start_us[i] = PARLEY_SIM_NEVER;
+        s->up[i] = s->joins[i] = false;
+    }
+}
+
+static void draw_settings(struct swarm *s)
+{
+    struct rng *rng = &s->rng;
+    uint32_t peers = s->nodes - 1;
+    s->min_peers = swarm_chance(rng, 3) ? 0 : swarm_chance(rng, 3) ? peers / 2 : peers;
+    s->mix_every = swarm_chance(rng, 2) ? 1 : 1 + rng_below(rng, 50);
+    s->topology =
+        swarm_chance(rng, 2) ? PARLEY_TOPOLOGY_COMPLETE : (enum parley_topology)rng_below(rng, 4);
+    s->quorum = swarm_chance(rng, 5) ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;
+    s->tolerance = pow(10, -2 - 4 * rng_unit(rng));
+    uint32_t budget = rng_below(rng, 5);
+    if (budget == 0) s->steps = swarm_between(rng, 10, 2000);
+    if (budget == 1) s->samples = swarm_between(rng, 10, 10000);
+    if (budget == 2) s->time_us = swarm_between(rng, 1000, 30 * SECOND);
+}
+
+int swarm_draw(struct swarm *s, uint64_t seed)
+{
+    *s = (struct swarm){.rng = rng_init(seed, 0x5377), .asides = rng_init(seed, 0x5378)};
+    struct rng *rng = &s->rng;
+    s->nodes = 1 + rng_below(rng, SWARM_NODES_MAX);
+    draw_settings(s);
+    if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);
+    /* Every kind in half of the seeds, so that most of them are not mere chaos. */
+    s->kinds = rng_below(rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */
+    if (s->quorum == PARLEY_QUORUM_MAJORITY) s->kinds &= ~(1u << SWARM_RESTART);
+    s->seeds = 1 + rng_below(rng, s->nodes < 4 ? s->nodes : 4);
+    s->spares = !swarm_chance(rng, 4);
+    draw_starts(s);
+    struct parley_sim_options options = {
+        .nodes = s->nodes,
+        .parameters = SWARM_PARAMETERS,
+        .seed = seed,
+        .seeds = s->seeds,
+        .start_us = s->start_us,
+        .configure = configure,
+        .arg = s,
+    };
+    options.rate = swarm_chance(rng, 2) ? 0.001 : 0;
+    options.step_us = s->step_us = swarm_between(rng, 500, 30000);
+    options.operation_us = swarm_chance(rng, 4) ? swarm_between(rng, 1000, 500000) : 0;
+    options.latency_us =
+        swarm_chance(rng, 4) ? swarm_between(rng, 5000, 100000) : swarm_between(rng, 1, 2000);
+    options.bandwidth_bytes = swarm_chance(rng, 3) ? swarm_between(rng, 1000000, 20000000) : 0;
+    int error = parley_sim_new(&s->sim, &options);
+    return error ? error : sim_watch_new(&s->watch, s->sim);
+}

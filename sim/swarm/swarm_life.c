@@ -1,0 +1,223 @@
+/* swarm_life.c: what befalls a cluster, until it has ended. */
+#include <string.h>
+
+#include "swarm/swarm_state.h"
+
+/* A message that was lost comes again after at most so long (sim_latency_us()). */
+#define LOST_US (52 * SECOND)
+
+static bool ended(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->up[i] && !parley_sim_finished(s->sim, i, NULL)) return false;
+    return true;
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+/* Ends of pauses and cuts that are due. */
+static void recover(struct swarm *s, bool all)
+{
+    uint64_t now_us = parley_sim_now(s->sim);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        if (!s->resume_us[i] || (!all && s->resume_us[i] > now_us)) continue;
+        parley_sim_resume(s->sim, i);
+        s->resume_us[i] = 0;
+    }
+    if (s->heal_us && (all || s->heal_us <= now_us)) {
+        parley_sim_heal(s->sim);
+        s->heal_us = 0;
+    }
+}
+
+bool swarm_run(struct swarm *s, uint64_t us)
+{
+    uint64_t end_us = parley_sim_now(s->sim) + us, look_us = 0;
+    while (parley_sim_now(s->sim) < end_us) {
+        if (parley_sim_now(s->sim) >= look_us) {
+            recover(s, false);
+            sim_watch_stuck(s->watch);
+            look_us = parley_sim_now(s->sim) + 50000;
+        }
+        if (!parley_sim_step(s->sim)) break;
+        for (uint32_t i = 0; s->just_done && i < s->nodes; i++)
+            if (s->just_done & 1u << i) swarm_done(s, i);
+        s->just_done = 0;
+    }
+    return !parley_sim_error(s->sim, NULL);
+}
+
+/* ---- Acts ------------------------------------------------------------------------------------ */
+
+static void start(struct swarm *s, uint32_t node)
+{
+    if (s->up[node]) return;
+    parley_sim_start(s->sim, node);
+    s->up[node] = s->joins[node] = true;
+    s->outsider[node] = s->agreed_count > 0;
+    s->left[node] = false;
+    sim_watch_apart(s->watch);
+    s->resume_us[node] = 0;
+}
+
+static void kill(struct swarm *s, uint32_t node)
+{
+    if (!s->up[node] || parley_sim_finished(s->sim, node, NULL)) return;
+    if (s->start_us[node] != PARLEY_SIM_NEVER && parley_sim_now(s->sim) <= s->start_us[node])
+        return;
+    parley_sim_kill(s->sim, node, swarm_chance(&s->rng, 2));
+    s->up[node] = false;
+    s->lossy = true;
+    sim_watch_apart(s->watch);
+    s->killed++;
+}
+
+/* Of a live one, or of one that was killed, or left, or was never there. */
+static void restart(struct swarm *s, uint32_t node)
+{
+    if (s->agreed_count > 0 || (s->up[node] && parley_sim_finished(s->sim, node, NULL))) return;
+    kill(s, node);
+    if (swarm_chance(&s->rng, 2)) swarm_run(s, swarm_between(&s->rng, 0, 3 * SECOND));
+    start(s, node);
+    s->restarted++;
+}
+
+static void cut(struct swarm *s, bool partition)
+{
+    uint64_t us = swarm_chance(&s->rng, 2) ? swarm_between(&s->rng, 10000, SWARM_SHORT_US)
+                                           : swarm_between(&s->rng, SWARM_SHORT_US, 40 * SECOND);
+    if (!(s->kinds & 1u << SWARM_ACTS)) {
+        if (s->heal_us) return;
+        if (us > SWARM_SHORT_US) us = SWARM_SHORT_US;
+    }
+    /* Cuts that follow each other may add up to a long one. */
+    s->excludes = s->excludes || us > SWARM_SHORT_US || s->heal_us;
+    if (s->excludes) sim_watch_apart(s->watch);
+    uint64_t until_us = parley_sim_now(s->sim) + us;
+    if (until_us > s->heal_us) s->heal_us = until_us;
+    uint32_t group[SWARM_NODES_MAX];
+    for (uint32_t i = 0; i < s->nodes; i++)
+        group[i] = rng_below(&s->rng, 2);
+    uint32_t from = 0, to = 0;
+    if (!partition) {
+        to = rng_below(&s->rng, s->nodes);
+        from = rng_below(&s->rng, s->nodes);
+    }
+    if (partition)
+        parley_sim_partition(s->sim, group);
+    else
+        parley_sim_block(s->sim, from, to);
+}
+
+static void act_on(struct swarm *s, enum swarm_act act, uint32_t a, uint32_t b)
+{
+    struct rng *rng = &s->rng;
+    switch (act) {
+    case SWARM_KILL:
+        if (2 * s->killed < s->nodes) kill(s, a);
+        break;
+    case SWARM_RESTART:
+        restart(s, a);
+        break;
+    case SWARM_PAUSE:
+        parley_sim_pause(s->sim, a);
+        if (!s->resume_us[a])
+            s->resume_us[a] = parley_sim_now(s->sim) + swarm_between(rng, 100000, 20 * SECOND);
+        break;
+    case SWARM_DISCONNECT:
+        parley_sim_disconnect(s->sim, a, b);
+        break;
+    case SWARM_PARTITION:
+    case SWARM_BLOCK:
+        cut(s, act == SWARM_PARTITION);
+        break;
+    case SWARM_LATENCY:
+        parley_sim_latency(s->sim, a, rng_below(rng, 300000));
+        break;
+    case SWARM_LOSS:
+        parley_sim_loss(s->sim, a, 0.2 * rng_unit(rng));
+        break;
+    case SWARM_SLOW:
+        parley_sim_slow(s->sim, a, 0.2 + 10 * rng_unit(rng));
+        break;
+    case SWARM_DISK:
+        s->full[a] = true;
+        parley_sim_disk_full(s->sim, a, swarm_chance(rng, 2));
+        break;
+    case SWARM_LEAVE:
+        if (!s->up[a]) break;
+        s->left[a] = true;
+        sim_watch_apart(s->watch);
+        parley_sim_leave(s->sim, a);
+        break;
+    case SWARM_STOP:
+        if (!swarm_chance(rng, 4)) break;
+        for (uint32_t i = 0; i < s->nodes; i++)
+            if (i == a || swarm_chance(rng, 4)) parley_sim_stop(s->sim, i, PARLEY_STOP_OPERATOR);
+        break;
+    case SWARM_ACTS:
+        break;
+    }
+}
+
+static void act(struct swarm *s)
+{
+    static const char *const names[SWARM_ACTS] = {"kill",      "restart", "pause",   "disconnect",
+                                                  "partition", "block",   "latency", "loss",
+                                                  "slow",      "disk",    "leave",   "stop"};
+    uint32_t a = rng_below(&s->rng, s->nodes), b = rng_below(&s->rng, s->nodes);
+    uint32_t kind = rng_below(&s->rng, SWARM_ACTS);
+    bool ends = kind <= SWARM_PAUSE || kind == SWARM_LEAVE;
+    if (ends && s->spares && a < s->seeds) return;
+    if (!(s->kinds & 1u << kind)) return;
+    if (s->trace)
+        fprintf(s->trace, "%.3fs n%u fault %s\n", (double)parley_sim_now(s->sim) / 1e6, a,
+                names[kind]);
+    act_on(s, (enum swarm_act)kind, a, b);
+}
+
+void swarm_fire(struct swarm *s)
+{
+    uint32_t acts = 2 + rng_below(&s->rng, 88);
+    uint64_t pause_us = swarm_between(&s->rng, 1000, 1000000);
+    for (uint32_t i = 0; i < acts && !parley_sim_error(s->sim, NULL); i++) {
+        act(s);
+        swarm_run(s, swarm_between(&s->rng, 0, pause_us));
+    }
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+void swarm_calm(struct swarm *s)
+{
+    uint64_t after_us = s->kinds & 1u << SWARM_LOSS ? LOST_US : SECOND;
+    sim_watch_calm(s->watch, parley_sim_now(s->sim) + after_us);
+    if (s->trace) fprintf(s->trace, "%.3fs calm\n", (double)parley_sim_now(s->sim) / 1e6);
+    recover(s, true);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        parley_sim_latency(s->sim, i, 0);
+        parley_sim_loss(s->sim, i, 0);
+        parley_sim_slow(s->sim, i, 1);
+        if (!s->up[i] && s->agreed_count == 0 && swarm_chance(&s->rng, 2)) {
+            start(s, i);
+            s->restarted++;
+        }
+    }
+    if (swarm_chance(&s->asides, 3)) swarm_views(s);
+    swarm_run(s, swarm_between(&s->rng, 0, 20 * SECOND));
+}
+
+/* An operator stops one node, and after a minute also those who have not joined anybody. */
+void swarm_stop(struct swarm *s)
+{
+    for (uint32_t minute = 0; minute < 16 && !ended(s); minute++) {
+        uint32_t a = rng_below(&s->rng, s->nodes);
+        while (!s->up[a] || parley_sim_finished(s->sim, a, NULL))
+            a = (a + 1) % s->nodes;
+        for (uint32_t i = 0; i < s->nodes; i++)
+            if (i == a || (minute > 0 && s->joins[i]))
+                parley_sim_stop(s->sim, i, PARLEY_STOP_OPERATOR);
+        for (int i = 0; i < 60 && !ended(s); i++)
+            if (!swarm_run(s, SECOND)) return;
+    }
+}

@@ -1,0 +1,89 @@
+/* swarm_state.h: one life while it goes on.
+ *
+ * Who judges it needs to know what excuses what: `excludes` says that links were cut for longer
+ * than a death takes to be found out, so that two groups may have finished apart; `lossy` that a
+ * node died, so that averaging may have lost its half.
+ */
+#ifndef PARLEY_SIM_SWARM_STATE_H
+#define PARLEY_SIM_SWARM_STATE_H
+
+#include "swarm/swarm.h"
+#include "swarm/watch.h"
+#include "world/cluster.h"
+
+enum { SWARM_NODES_MAX = 9, SWARM_AGREED_MAX = 64, SWARM_PARAMETERS = 64 };
+
+#define SECOND UINT64_C(1000000)
+
+/* A cut this short is never taken for a death. */
+#define SWARM_SHORT_US (SECOND + SECOND / 2)
+
+struct swarm_agreed {
+    uint32_t node;
+    bool outsider; /* it was joining, stopped or not there when the first node was done */
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+};
+
+struct swarm {
+    struct parley_sim *sim;
+    struct sim_watch *watch;
+    struct rng rng, asides; /* asides: what was added since; it leaves older draws as they were */
+    uint32_t nodes, seeds, min_peers, mix_every;
+    enum parley_topology topology;
+    enum parley_quorum quorum;
+    double tolerance;
+    uint64_t steps, samples, time_us; /* budgets */
+    uint64_t step_us;
+    uint64_t start_us[SWARM_NODES_MAX];
+    bool up[SWARM_NODES_MAX], joins[SWARM_NODES_MAX], outsider[SWARM_NODES_MAX];
+    bool left[SWARM_NODES_MAX], full[SWARM_NODES_MAX];
+    uint64_t resume_us[SWARM_NODES_MAX]; /* 0: awake */
+    uint64_t heal_us;                    /* 0: no link is cut */
+    uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
+    uint32_t kinds;                      /* set of the acts that this seed allows */
+    bool spares;                         /* seeds are neither killed nor paused, and do not leave */
+    bool excludes, lossy, late;
+    uint32_t killed, restarted;
+    struct swarm_agreed agreed[SWARM_AGREED_MAX];
+    uint32_t agreed_count;
+    uint32_t just_done; /* set of nodes whose end is yet to be looked at */
+    FILE *trace;        /* or NULL */
+};
+
+enum swarm_act {
+    SWARM_KILL,
+    SWARM_RESTART,
+    SWARM_PAUSE,
+    SWARM_DISCONNECT,
+    SWARM_PARTITION,
+    SWARM_BLOCK,
+    SWARM_LATENCY,
+    SWARM_LOSS,
+    SWARM_SLOW,
+    SWARM_DISK,
+    SWARM_LEAVE,
+    SWARM_STOP,
+    SWARM_ACTS
+};
+
+uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high);
+bool swarm_chance(struct rng *rng, uint32_t one_in);
+
+/* swarm_draw.c */
+PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed);
+
+/* swarm_life.c */
+void swarm_fire(struct swarm *s); /* random acts */
+void swarm_calm(struct swarm *s); /* all faults end */
+void swarm_stop(struct swarm *s); /* an operator stops it; all must end */
+
+/* swarm_verdict.c */
+void swarm_done(struct swarm *s, uint32_t node); /* it has just said DONE */
+void swarm_views(struct swarm *s);               /* in the calm: all see who is there */
+void swarm_judge(struct swarm *s);               /* all is over */
+
+/* Lets `us` of virtual time pass, or less: until everything has ended. False once the simulation
+ * stands. */
+bool swarm_run(struct swarm *s, uint64_t us);
+
+#endif

@@ -1,0 +1,247 @@
+/* swarm_verdict.c: what must hold of a life.
+ *
+ *   - in the calm all come to see who is there, and who is not;
+ *   - every node has ended, in bounded time, and for a reason that its life gives;
+ *   - one agreed digest, unless groups have excluded each other, never two where a majority
+ *     decides; the model is what the digest says, and the file is that model;
+ *   - holders counted are holders;
+ *   - each decision was applied by both sides or given up and counted; averaging has not moved the
+ *     mean, where nobody died and nothing was given up;
+ *   - what was agreed is what mixing had come to, within the tolerance, where nobody was late;
+ *   - no connection, message or operation is left over.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/digest.h"
+#include "swarm/swarm_state.h"
+
+static void fail(struct swarm *s, const char *invariant, uint32_t node)
+{
+    sim_watch_fail(s->sim, node, invariant);
+}
+
+/* ---- One that is done ------------------------------------------------------------------------ */
+
+static void check_model_of(struct swarm *s, uint32_t node, const struct parley_view *view)
+{
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    const struct sim_task *task = s->sim->task;
+    const float *x = parley_sim_agreed_vector(s->sim, node);
+    const uint8_t *file = parley_sim_file(s->sim, node);
+    if (!x || digest_model(x, s->sim->parameters, task->tensors, task->tensors_count, s->sim->run,
+                           digest) != 0)
+        fail(s, "it is done and has no model", node);
+    else if (memcmp(digest, view->digest, sizeof digest) != 0)
+        fail(s, "its model is not what was agreed", node);
+    if (file ? memcmp(file, view->digest, sizeof digest) != 0 : !s->full[node])
+        fail(s, "its file is not what was agreed", node);
+}
+
+void swarm_done(struct swarm *s, uint32_t node)
+{
+    struct parley_view mine, other;
+    uint32_t done = 0, holders = 0;
+    parley_sim_view(s->sim, node, &mine);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        parley_sim_view(s->sim, i, &other);
+        if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i] || s->resume_us[i];
+        if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
+        done += s->up[i] && other.phase == PARLEY_PHASE_DONE && !parley_sim_finished(s->sim, i, 0);
+        holders += other.phase >= PARLEY_PHASE_HELD; /* or it has left since */
+    }
+    check_model_of(s, node, &mine);
+    if (mine.held > mine.known) fail(s, "more hold it than are known", node);
+    if (mine.held > holders && s->restarted == 0) fail(s, "it counts holders that are none", node);
+    if (mine.held < done && !s->excludes && !s->late)
+        fail(s, "it counts fewer holders than are done", node);
+    if (s->agreed_count == SWARM_AGREED_MAX) return;
+    struct swarm_agreed *agreed = &s->agreed[s->agreed_count++];
+    agreed->node = node;
+    agreed->outsider = s->outsider[node];
+    memcpy(agreed->digest, mine.digest, sizeof agreed->digest);
+}
+
+/* ---- Views ----------------------------------------------------------------------------------- */
+
+/* It is there for the others: it has joined, and neither left nor ended. */
+static bool is_there(const struct swarm *s, uint32_t node)
+{
+    return s->up[node] && !s->left[node] && !s->joins[node] &&
+           !parley_sim_finished(s->sim, node, NULL);
+}
+
+/* Everybody sees just those who are there. */
+static bool views_agree(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        const struct parley_node *core = s->sim->hosts[i].node;
+        uint32_t seen = 0, there = 0;
+        if (!is_there(s, i)) continue;
+        for (uint32_t j = 0; j < s->nodes; j++)
+            there += is_there(s, j);
+        for (uint32_t m = 0; m < parley_node_members(core); m++) {
+            struct parley_member member;
+            parley_node_member(core, m, &member);
+            if (member.state == PARLEY_MEMBER_SUSPECT) return false;
+            seen += member.state == PARLEY_MEMBER_ALIVE;
+        }
+        if (seen != there) return false;
+    }
+    return true;
+}
+
+/* Whether all who are up train, so that there is something to see. */
+static bool all_train(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(s->sim, i, &view);
+        if (s->left[i] || (s->up[i] && view.phase != PARLEY_PHASE_TRAIN)) return false;
+    }
+    return s->agreed_count == 0;
+}
+
+void swarm_views(struct swarm *s)
+{
+    /* Trainers rest a little, or two minutes would cost as much as the whole life. */
+    for (uint32_t i = 0; i < s->nodes; i++)
+        parley_sim_slow(s->sim, i, 200000.0 / (double)s->step_us);
+    uint32_t seconds = 0;
+    while (seconds < 150 && all_train(s) && !views_agree(s) && swarm_run(s, SECOND))
+        seconds++;
+    if (all_train(s) && !views_agree(s)) fail(s, "after minutes of calm views still differ", 0);
+    for (uint32_t i = 0; i < s->nodes; i++)
+        parley_sim_slow(s->sim, i, 1);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static bool seed_is_gone(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->seeds; i++)
+        if (!s->up[i] || s->left[i]) return true;
+    return false;
+}
+
+static bool somebody_left(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->left[i]) return true;
+    return false;
+}
+
+static bool excused(const struct swarm *s, uint32_t node, const struct parley_view *view, int error)
+{
+    bool done = view->phase == PARLEY_PHASE_DONE;
+    /* All who had trained are gone. */
+    bool untrained = view->phase == PARLEY_PHASE_LATE && view->version == 0 &&
+                     (s->killed > 0 || somebody_left(s));
+    bool majority_gone = s->quorum == PARLEY_QUORUM_MAJORITY;
+    switch (error) {
+    case PARLEY_OK:
+        return done || s->left[node];
+    case PARLEY_ENOT_WRITTEN:
+        return s->full[node] && done;
+    case PARLEY_ENO_AGREEMENT:
+        return s->agreed_count > 0 || majority_gone || untrained;
+    case PARLEY_ENO_SEED:
+        return s->outsider[node] || s->excludes || seed_is_gone(s);
+    default:
+        return false;
+    }
+}
+
+static void check_ends(struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        int error;
+        struct parley_view view;
+        char text[80];
+        if (!s->up[i]) continue;
+        parley_sim_view(s->sim, i, &view);
+        if (!parley_sim_finished(s->sim, i, &error)) {
+            snprintf(text, sizeof text, "it has not ended, but is in phase %s",
+                     parley_phase_name(view.phase));
+            fail(s, text, i);
+        } else if (!excused(s, i, &view, error)) {
+            snprintf(text, sizeof text, "it ended in phase %s: %s", parley_phase_name(view.phase),
+                     parley_error_name(error));
+            fail(s, text, i);
+        }
+    }
+}
+
+static void check_digests(struct swarm *s)
+{
+    const struct swarm_agreed *first = NULL;
+    for (uint32_t i = 0; i < s->agreed_count; i++) {
+        const struct swarm_agreed *a = &s->agreed[i];
+        bool majority = s->quorum == PARLEY_QUORUM_MAJORITY;
+        if (!majority && (a->outsider || s->excludes)) continue;
+        if (!first) first = a;
+        if (memcmp(a->digest, first->digest, sizeof a->digest) != 0)
+            fail(s, "it agreed on another model", a->node);
+    }
+}
+
+static void check_mean(struct swarm *s)
+{
+    uint64_t dropped = 0, committed = 0, applied = 0;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(s->sim, i, &view);
+        dropped += view.ledger.dropped + view.ledger.in_doubt;
+        committed += view.ledger.committed;
+        applied += view.ledger.applied;
+        if (s->left[i]) return;
+    }
+    if (s->lossy || s->restarted || dropped || s->excludes || s->late) return;
+    /* Rounding; and a delta that comes after a proposal, let go, is within the tolerance. */
+    if (parley_sim_mass_error(s->sim) > (applied == 2 * committed ? 1e-4 : s->tolerance + 1e-4))
+        fail(s, "averaging moved the mean", 0);
+}
+
+/* The agreed model is the mean of what was mixed, as far as the tolerance demands. */
+static void check_model(struct swarm *s)
+{
+    double mean[SWARM_PARAMETERS], far_sq = 0, norm_sq = 0;
+    if (s->excludes || s->late || s->lossy || s->restarted || s->agreed_count < s->nodes) return;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->outsider[i] || s->left[i]) return;
+    parley_sim_mean(s->sim, mean);
+    const float *x = parley_sim_agreed_vector(s->sim, 0);
+    for (uint32_t j = 0; x && j < SWARM_PARAMETERS; j++) {
+        far_sq += (x[j] - mean[j]) * (x[j] - mean[j]);
+        norm_sq += mean[j] * mean[j];
+    }
+    if (x && sqrt(far_sq) > (3 * s->tolerance + 1e-6) * sqrt(norm_sq)) {
+        char text[80];
+        snprintf(text, sizeof text, "the agreed model is %.2e from the mean, tolerance %.2e",
+                 sqrt(far_sq / norm_sq), s->tolerance);
+        fail(s, text, 0);
+    }
+}
+
+/* What is still under way comes to its end, and then nothing is left. */
+static void check_left_over(struct swarm *s)
+{
+    while (parley_sim_step(s->sim))
+        ;
+    if (s->sim->links || s->sim->held_count > 0) fail(s, "a connection is left over", 0);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        const struct sim_host *host = &s->sim->hosts[i];
+        if (host->links_count > 0 || host->operations_count > 0 || host->waiting_count > 0)
+            fail(s, "a connection or an operation is left over", i);
+    }
+}
+
+void swarm_judge(struct swarm *s)
+{
+    check_ends(s);
+    check_digests(s);
+    check_mean(s);
+    check_model(s);
+    sim_watch_end(s->watch);
+    check_left_over(s);
+}

@@ -1,0 +1,193 @@
+/* watch.c: the hooks, the books, and what hangs on buffers and counts. */
+#include "swarm/watch_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sim_watch_fail(struct parley_sim *sim, uint32_t node, const char *invariant)
+{
+    char text[140];
+    snprintf(text, sizeof text, "n%u: %s (event %llu)", node, invariant,
+             (unsigned long long)sim->events);
+    sim_fail(sim, PARLEY_EINVARIANT, text);
+}
+
+int sim_watch_new(struct sim_watch **result, struct parley_sim *sim)
+{
+    struct sim_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) return PARLEY_ENOMEM;
+    watch->sim = sim;
+    watch->calm_us = UINT64_MAX;
+    watch->hosts = calloc(sim->nodes, sizeof *watch->hosts);
+    if (!watch->hosts) {
+        free(watch);
+        return PARLEY_ENOMEM;
+    }
+    sim->watch = watch;
+    *result = watch;
+    return 0;
+}
+
+void sim_watch_free(struct sim_watch *watch)
+{
+    if (!watch) return;
+    for (uint32_t b = 0; b < watch->books_count; b++) {
+        for (uint32_t i = 0; i < watch->books[b].count; i++)
+            free(watch->books[b].entries[i].delta);
+        free(watch->books[b].entries);
+    }
+    free(watch->books);
+    free(watch->hosts);
+    free(watch);
+}
+
+void sim_watch_calm(struct sim_watch *watch, uint64_t time_us)
+{
+    watch->calm_us = time_us;
+}
+
+void sim_watch_apart(struct sim_watch *watch)
+{
+    watch->apart = true;
+}
+
+struct watch_book *watch_book_of(struct sim_watch *watch, uint64_t boot)
+{
+    for (uint32_t b = 0; b < watch->books_count; b++)
+        if (watch->books[b].boot == boot) return &watch->books[b];
+    return NULL;
+}
+
+static void start(struct sim_watch *watch, struct sim_host *host)
+{
+    if (!sim_grow(watch->sim, &watch->books, watch->books_count, &watch->books_capacity,
+                  sizeof *watch->books))
+        return;
+    watch->hosts[host->index] = (struct watch_host){.book = watch->books_count};
+    watch->books[watch->books_count++] = (struct watch_book){.boot = self_of(host->node)->boot};
+}
+
+/* ---- Buffers --------------------------------------------------------------------------------- */
+
+static uint32_t bit(uint32_t buffer)
+{
+    return UINT32_C(1) << (buffer % 32);
+}
+
+static uint32_t set_of(const struct parley_update *update)
+{
+    uint32_t set = 0;
+    for (uint32_t v = 0; v < update->vector.vectors; v++)
+        set |= bit(update->vector.buffers[v]);
+    return set;
+}
+
+/* The update hands `reads` to an operation and changes `writes`: at once, or in its turn. */
+static void use(struct sim_watch *watch, struct sim_host *host, uint32_t op,
+                enum parley_update_type type, uint32_t reads, uint32_t writes)
+{
+    struct watch_host *h = &watch->hosts[host->index];
+    for (uint32_t i = 0; i < h->pending_count; i++) {
+        const struct watch_operation *other = &h->pending[i];
+        /* STORE waits for nothing, and nothing waits for a chunk. */
+        bool races = type == PARLEY_UPDATE_STORE || other->type == PARLEY_UPDATE_SEND_CHUNK;
+        if (races && other->buffers & writes)
+            sim_watch_fail(watch->sim, host->index, "a buffer changes while it is read");
+    }
+    if (type == PARLEY_UPDATE_STORE || h->pending_count == OPS_MAX) return;
+    h->pending[h->pending_count++] = (struct watch_operation){op, type, reads | writes};
+}
+
+static void operation_done(struct sim_watch *watch, struct sim_host *host, uint32_t op)
+{
+    struct watch_host *h = &watch->hosts[host->index];
+    for (uint32_t i = 0; i < h->pending_count; i++) {
+        if (h->pending[i].id != op) continue;
+        watch->books[h->book].added += h->pending[i].type == PARLEY_UPDATE_ADD;
+        h->issued += h->pending[i].type == PARLEY_UPDATE_SET;
+        h->pending[i] = h->pending[--h->pending_count];
+        return;
+    }
+}
+
+static void check_ledger(struct sim_watch *watch, struct sim_host *host)
+{
+    const struct watch_book *book = &watch->books[watch->hosts[host->index].book];
+    const struct parley_ledger *ledger = &host->node->ledger;
+    if (ledger->applied != book->added)
+        sim_watch_fail(watch->sim, host->index, "its ledger does not count what it has added");
+}
+
+static void check_decided(struct sim_watch *watch, struct sim_host *host)
+{
+    const struct watch_book *book = &watch->books[watch->hosts[host->index].book];
+    if (host->node->ledger.committed < book->decided)
+        sim_watch_fail(watch->sim, host->index, "its ledger does not count what it has decided");
+}
+
+static void taken(struct sim_watch *watch, struct sim_host *host,
+                  const struct parley_update *update)
+{
+    struct watch_host *h = &watch->hosts[host->index];
+    for (uint32_t v = 0; v < update->vector.vectors; v++) {
+        uint32_t buffer = update->vector.buffers[v] % WATCH_BUFFERS;
+        h->snapshots[buffer].holds = h->issued;
+        h->snapshots[buffer].used = false;
+    }
+}
+
+/* ---- The hooks ------------------------------------------------------------------------------- */
+
+void sim_watch_event(struct sim_watch *watch, struct sim_host *host,
+                     const struct parley_event *event)
+{
+    if (event->type == PARLEY_EVENT_START) start(watch, host);
+    if (event->type == PARLEY_EVENT_DONE) operation_done(watch, host, event->done.op);
+    if (event->type == PARLEY_EVENT_RECEIVED) watch_offers(watch, host, event);
+    check_ledger(watch, host);
+    watch_slots(watch, host);
+    watch_candidate(watch, host);
+}
+
+void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
+                      const struct parley_update *update)
+{
+    uint32_t op = update->vector.op;
+    switch (update->type) {
+    case PARLEY_UPDATE_SEND_CHUNK:
+        use(watch, host, update->chunk.op, update->type, bit(update->chunk.buffer), 0);
+        break;
+    case PARLEY_UPDATE_STORE:
+        use(watch, host, 0, update->type, 0, bit(update->store.buffer));
+        break;
+    case PARLEY_UPDATE_TAKE:
+        use(watch, host, op, update->type, 0, set_of(update));
+        taken(watch, host, update);
+        break;
+    case PARLEY_UPDATE_SET:
+        use(watch, host, op, update->type, set_of(update), 0);
+        break;
+    case PARLEY_UPDATE_ADD:
+        use(watch, host, op, update->type, bit(update->vector.buffer), 0);
+        watch_delta(watch, host, update);
+        check_decided(watch, host);
+        break;
+    case PARLEY_UPDATE_DIFF:
+        use(watch, host, op, update->type, bit(update->vector.other), bit(update->vector.buffer));
+        break;
+    case PARLEY_UPDATE_PUBLISH:
+        watch_publish(watch, host);
+        /* fall through */
+    case PARLEY_UPDATE_SKETCH:
+    case PARLEY_UPDATE_HASH:
+    case PARLEY_UPDATE_WRITE:
+        use(watch, host, op, update->type, bit(update->vector.buffer), 0);
+        break;
+    case PARLEY_UPDATE_PHASE:
+        watch_phase(watch, host, update->phase.phase);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,213 @@
+/* watch_exchange.c: both sides of every exchange, side by side. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "swarm/watch_state.h"
+
+enum { STUCK_US = 15000000 };
+
+/* ---- Deltas ---------------------------------------------------------------------------------- */
+
+/* Which exchange an ADD belongs to, and who is at the other end. */
+struct side {
+    bool initiates;
+    uint64_t initiator; /* boot */
+    uint32_t sequence;
+    uint64_t peer;  /* boot */
+    uint32_t named; /* buffer of the snapshot; WATCH_NOBODY: in use elsewhere by now */
+};
+
+static bool side_of(const struct parley_node *node, uint32_t id, struct side *side)
+{
+    for (int i = 0; i < OPS_MAX; i++) {
+        const struct op *op = &node->ops[i];
+        if (op->id != id || (op->kind != OP_ADD && op->kind != OP_DOUBT_ADD)) continue;
+        uint64_t self = self_of(node)->boot;
+        if (op->kind == OP_DOUBT_ADD) {
+            const struct doubt *doubt = &node->exchange.doubts[op->owner];
+            *side = (struct side){false, doubt->initiator, doubt->sequence, doubt->initiator,
+                                  WATCH_NOBODY};
+            return true;
+        }
+        const struct slot *slot = &node->exchange.slots[op->owner];
+        uint64_t peer = record_of(node, slot->peer)->boot;
+        bool initiates = slot->role == INITIATOR;
+        *side = (struct side){initiates, initiates ? self : peer, slot->sequence, peer, slot->own};
+        return true;
+    }
+    return false;
+}
+
+static struct watch_entry *entry_of(struct sim_watch *watch, struct watch_book *book,
+                                    uint32_t sequence)
+{
+    while (book->count <= sequence) {
+        if (!sim_grow(watch->sim, &book->entries, book->count, &book->capacity,
+                      sizeof *book->entries))
+            return NULL;
+        book->entries[book->count++] = (struct watch_entry){.responder = WATCH_NOBODY};
+    }
+    return &book->entries[sequence];
+}
+
+/* The first side leaves its delta here, the second must bring the same with the other sign. */
+static const char *compare(struct sim_watch *watch, struct watch_entry *entry, const float *d,
+                           float factor)
+{
+    uint64_t n = watch->sim->parameters;
+    if (!entry->delta) {
+        entry->factor = factor;
+        entry->delta = malloc(n * sizeof *d);
+        if (!entry->delta) return "no memory for a delta";
+        memcpy(entry->delta, d, n * sizeof *d);
+        return NULL;
+    }
+    bool same = entry->factor >= factor && entry->factor <= factor;
+    for (uint64_t j = 0; j < n && same; j++)
+        same = d[j] >= -entry->delta[j] && d[j] <= -entry->delta[j];
+    free(entry->delta);
+    entry->delta = NULL;
+    return same ? NULL : "the two sides of an exchange add different deltas";
+}
+
+static const char *added(struct sim_watch *watch, struct sim_host *host, const struct side *side,
+                         const struct parley_update *update)
+{
+    struct watch_host *h = &watch->hosts[host->index];
+    struct watch_book *book = watch_book_of(watch, side->initiator);
+    struct watch_book *peer = watch_book_of(watch, side->peer);
+    if (!book || !peer) return "an exchange with nobody";
+    struct watch_entry *entry = entry_of(watch, book, side->sequence);
+    if (!entry) return "no memory for an exchange";
+    bool *mine = side->initiates ? &entry->decided : &entry->answered;
+    if (*mine) return "a delta is added twice";
+    *mine = true;
+    if (!entry->decided) return "a delta is added before it was decided";
+    if (side->initiates) {
+        entry->responder = (uint32_t)(peer - watch->books);
+        book->decided++;
+    } else if (entry->responder != h->book) {
+        return "a delta is added by somebody it was not decided with";
+    }
+    if (side->named != WATCH_NOBODY) {
+        if (h->snapshots[side->named % WATCH_BUFFERS].used)
+            return "a snapshot has served two exchanges";
+        h->snapshots[side->named % WATCH_BUFFERS].used = true;
+    }
+    return compare(watch, entry, host->buffers[update->vector.buffer]->x, update->vector.factor);
+}
+
+void watch_delta(struct sim_watch *watch, struct sim_host *host, const struct parley_update *update)
+{
+    struct side side;
+    const char *breach = "a delta of no exchange is added";
+    if (side_of(host->node, update->vector.op, &side)) breach = added(watch, host, &side, update);
+    if (breach) sim_watch_fail(watch->sim, host->index, breach);
+    watch->hosts[host->index].issued++;
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+void watch_slots(struct sim_watch *watch, struct sim_host *host)
+{
+    struct watch_host *h = &watch->hosts[host->index];
+    for (int role = 0; role < ROLES; role++) {
+        const struct slot *slot = &host->node->exchange.slots[role];
+        if (slot->state == h->slots[role].state && slot->sequence == h->slots[role].sequence)
+            continue;
+        h->slots[role].state = slot->state;
+        h->slots[role].sequence = slot->sequence;
+        h->slots[role].since_us = watch->sim->queue.now_us;
+        bool names = slot->state == (role == INITIATOR ? SLOT_OFFERED : SLOT_STREAMING);
+        if (names && h->snapshots[slot->own % WATCH_BUFFERS].holds < h->issued)
+            sim_watch_fail(watch->sim, host->index,
+                           "a snapshot is named that lacks a delta decided before");
+    }
+}
+
+void sim_watch_stuck(struct sim_watch *watch)
+{
+    uint64_t now_us = watch->sim->queue.now_us;
+    for (uint32_t i = 0; i < watch->sim->nodes; i++) {
+        const struct sim_host *host = &watch->sim->hosts[i];
+        if (host->state != SIM_HOST_UP || host->paused || now_us < watch->calm_us) continue;
+        for (int role = 0; role < ROLES; role++) {
+            const struct slot *slot = &host->node->exchange.slots[role];
+            uint64_t since_us = watch->hosts[i].slots[role].since_us;
+            if (since_us < watch->calm_us) since_us = watch->calm_us;
+            /* Nobody waits for an initiator that has no snapshot: a delta after the other, decided
+             * by its own other slot, may outdate each that it takes. */
+            bool waits = slot->state == SLOT_TAKING && role == INITIATOR;
+            if (slot->state != SLOT_IDLE && slot->state != SLOT_RESERVED && !waits &&
+                now_us > since_us + STUCK_US)
+                sim_watch_fail(watch->sim, i, "an exchange is stuck");
+        }
+    }
+}
+
+/* ---- Offers ---------------------------------------------------------------------------------- */
+
+static uint32_t offers_in(const uint8_t *bytes, size_t size)
+{
+    struct wire_header header;
+    uint32_t count = 0;
+    for (size_t at = 0; at + WIRE_HEADER_BYTES <= size; at += WIRE_HEADER_BYTES + header.size) {
+        if (wire_header_read(bytes + at, &header) != 0) break; /* in the middle of a chunk */
+        count += header.type == WIRE_OFFER;
+    }
+    return count;
+}
+
+static uint32_t answers_in(const struct parley_updates *updates, uint32_t conn)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < updates->count; i++) {
+        const struct parley_update *update = &updates->list[i];
+        struct wire_header header;
+        if (update->type != PARLEY_UPDATE_SEND || update->send.conn != conn ||
+            wire_header_read(update->send.bytes, &header) != 0)
+            continue;
+        count +=
+            header.type == WIRE_ACCEPT || header.type == WIRE_BUSY || header.type == WIRE_REFUSE;
+    }
+    return count;
+}
+
+void watch_offers(struct sim_watch *watch, struct sim_host *host, const struct parley_event *event)
+{
+    const struct parley_updates *updates = &watch->sim->updates;
+    uint32_t conn = event->received.conn;
+    uint32_t offers = offers_in(event->received.bytes, updates->consumed);
+    if (offers <= answers_in(updates, conn)) return;
+    for (uint32_t i = 0; i < updates->count; i++)
+        if ((updates->list[i].type == PARLEY_UPDATE_CLOSE && updates->list[i].close.conn == conn) ||
+            updates->list[i].type == PARLEY_UPDATE_FINISHED)
+            return;
+    sim_watch_fail(watch->sim, host->index, "an offer is not answered at once");
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* Decisions that the node of `book` was to add its side of, and has not. */
+static uint64_t missing(const struct sim_watch *watch, uint32_t book)
+{
+    uint64_t count = 0;
+    for (uint32_t b = 0; b < watch->books_count; b++)
+        for (uint32_t i = 0; i < watch->books[b].count; i++) {
+            const struct watch_entry *entry = &watch->books[b].entries[i];
+            count += entry->decided && !entry->answered && entry->responder == book;
+        }
+    return count;
+}
+
+void sim_watch_end(struct sim_watch *watch)
+{
+    for (uint32_t i = 0; i < watch->sim->nodes; i++) {
+        const struct sim_host *host = &watch->sim->hosts[i];
+        if (host->state == SIM_HOST_OFF || host->boots == 0) continue;
+        struct parley_view view;
+        parley_sim_view(watch->sim, i, &view);
+        if (missing(watch, watch->hosts[i].book) > view.ledger.dropped + view.ledger.in_doubt)
+            sim_watch_fail(watch->sim, i, "it lost its side of a decision, uncounted");
+    }
+}

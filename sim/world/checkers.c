@@ -1,0 +1,297 @@
+/* checkers.c: the truth that no node can see: all models, all ledgers, all digests at once.
+ *
+ * Averaging moves the sum of the models by what its ADDs really added, rounding and all; training,
+ * starts, deaths and models taken from peers are not its doing. So `moved`, the sum of those moves,
+ * is all the truth that must be kept: it is rounding alone, unless deltas were added on one side
+ * only (yet). It is kept in units of 2^-40, in integers, whose sum does not depend on the order of
+ * adding: each thread has its own, and no number of threads shows in the result. A single move
+ * beyond a million counts as a million. Of models with more than 16,384 parameters a sample stands
+ * for all, blocks spread evenly over the vector: each pass over it costs as much as an exchange.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/mix.h"
+#include "kernels/path.h"
+#include "world/cluster.h"
+
+#define MOVED_UNITS 0x1p40
+#define MOVED_MAX 0x1p20
+#define MOVED_SAMPLE 16384
+#define MOVED_BLOCK 1024
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+bool parley_sim_live(const struct parley_sim *sim, uint32_t node)
+{
+    const struct sim_host *host = &sim->hosts[node];
+    return host->state != SIM_HOST_OFF && host->counted && !host->paused;
+}
+
+uint32_t parley_sim_live_count(const struct parley_sim *sim)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        count += parley_sim_live(sim, i);
+    return count;
+}
+
+bool parley_sim_finished(const struct parley_sim *sim, uint32_t node, int *error)
+{
+    if (sim->hosts[node].state != SIM_HOST_ENDED) return false;
+    if (error) *error = sim->hosts[node].error;
+    return true;
+}
+
+void parley_sim_view(const struct parley_sim *sim, uint32_t node, struct parley_view *view)
+{
+    const struct sim_host *host = &sim->hosts[node];
+    if (host->node)
+        parley_node_view(host->node, view);
+    else
+        *view = host->last;
+}
+
+bool parley_sim_member(const struct parley_sim *sim, uint32_t node, uint32_t peer,
+                       struct parley_member *member)
+{
+    const struct parley_node *core = sim->hosts[node].node;
+    if (!core) return false;
+    for (uint32_t i = 0; i < parley_node_members(core); i++) {
+        parley_node_member(core, i, member);
+        if (strcmp(member->name, sim->names[peer]) == 0) return true;
+    }
+    return false;
+}
+
+void sim_settle(const struct parley_sim *sim, uint32_t node)
+{
+    sim_workers_drain(sim->workers, &sim->hosts[node].lane);
+}
+
+const float *parley_sim_vector(const struct parley_sim *sim, uint32_t node)
+{
+    sim_settle(sim, node);
+    return sim->hosts[node].vectors[0];
+}
+
+const float *parley_sim_agreed_vector(const struct parley_sim *sim, uint32_t node)
+{
+    const struct sim_host *host = &sim->hosts[node];
+    struct parley_view view;
+    parley_sim_view(sim, node, &view);
+    if (view.phase != PARLEY_PHASE_DONE || view.candidate >= host->buffers_count) return NULL;
+    sim_settle(sim, node);
+    return host->buffers[view.candidate] ? host->buffers[view.candidate]->x : NULL;
+}
+
+const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
+{
+    return sim->hosts[node].published ? sim->hosts[node].file : NULL;
+}
+
+/* ---- The truth ------------------------------------------------------------------------------- */
+
+KERNEL_BODY void mix(float *restrict x, const float *restrict d, float factor,
+                     int64_t *restrict moved, uint64_t n)
+{
+    for (uint64_t j = 0; j < n; j++) {
+        float before = x[j];
+        x[j] += factor * d[j]; /* as mix_add() does */
+        double move = (double)x[j] - before;
+        move = move < MOVED_MAX ? move : MOVED_MAX; /* NaN too */
+        move = move > -MOVED_MAX ? move : -MOVED_MAX;
+        moved[j] += (int64_t)(move * MOVED_UNITS);
+    }
+}
+
+KERNEL_AVX512 static void mix_avx512(float *x, const float *d, float factor, int64_t *moved,
+                                     uint64_t n)
+{
+    mix(x, d, factor, moved, n);
+}
+
+/* Of so many blocks one is looked at. */
+static uint64_t sampled_every(const struct parley_sim *sim)
+{
+    return (sim->parameters + MOVED_SAMPLE - 1) / MOVED_SAMPLE;
+}
+
+static bool is_sampled(const struct parley_sim *sim, uint64_t j)
+{
+    return j / MOVED_BLOCK % sampled_every(sim) == 0;
+}
+
+void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor)
+{
+    uint64_t n = sim->parameters, size;
+    bool wide = kernel_path_best() == KERNEL_PATH_AVX512;
+    for (uint64_t at = 0; at < n; at += size) {
+        size = n - at < MOVED_BLOCK ? n - at : MOVED_BLOCK;
+        if (!is_sampled(sim, at))
+            mix_add(x + at, d + at, factor, size);
+        else if (wide)
+            mix_avx512(x + at, d + at, factor, sim->moved[thread] + at, size);
+        else
+            mix(x + at, d + at, factor, sim->moved[thread] + at, size);
+    }
+}
+
+/* All that averaging has moved parameter j by, if that is looked at. */
+static double moved_of(const struct parley_sim *sim, uint64_t j)
+{
+    int64_t sum = 0;
+    for (uint32_t t = 0; t < sim->options.base.threads; t++)
+        sum += sim->moved[t][j];
+    return (double)sum / MOVED_UNITS;
+}
+
+static uint32_t sum_into(const struct parley_sim *sim, double *sum)
+{
+    uint32_t count = 0;
+    memset(sum, 0, sim->parameters * sizeof *sum);
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        if (!sim->hosts[i].counted) continue;
+        const float *x = parley_sim_vector(sim, i);
+        for (uint64_t j = 0; j < sim->parameters; j++)
+            sum[j] += x[j];
+        count++;
+    }
+    return count;
+}
+
+void parley_sim_mean(const struct parley_sim *sim, double *mean)
+{
+    uint32_t count = sum_into(sim, mean);
+    for (uint64_t j = 0; count > 0 && j < sim->parameters; j++)
+        mean[j] /= count;
+}
+
+double parley_sim_spread(const struct parley_sim *sim)
+{
+    double *mean = sim->scratch, squares = 0;
+    uint32_t count = 0;
+    parley_sim_mean(sim, mean);
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        if (!sim->hosts[i].counted) continue;
+        const float *x = parley_sim_vector(sim, i);
+        for (uint64_t j = 0; j < sim->parameters; j++) {
+            double d = x[j] - mean[j];
+            squares += d * d;
+        }
+        count++;
+    }
+    return count > 0 ? sqrt(squares / count) : 0;
+}
+
+double parley_sim_drift(const struct parley_sim *sim)
+{
+    double spread = parley_sim_spread(sim), norm_sq = 0;
+    for (uint64_t j = 0; j < sim->parameters; j++)
+        norm_sq += sim->scratch[j] * sim->scratch[j];
+    return spread == 0 || sqrt(norm_sq) < 1e-12 ? spread : spread / sqrt(norm_sq);
+}
+
+double parley_sim_mass_error(const struct parley_sim *sim)
+{
+    uint32_t count = sum_into(sim, sim->scratch);
+    uint64_t sampled = 0;
+    double squares = 0, expected_sq = 0;
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        sim_settle(sim, i); /* also those that count no more */
+    if (count == 0) return 0;
+    for (uint64_t j = 0; j < sim->parameters; j++) {
+        double d = moved_of(sim, j), expected = sim->scratch[j] - d;
+        squares += d * d;
+        expected_sq += expected * expected;
+        sampled += is_sampled(sim, j);
+    }
+    squares *= (double)sim->parameters / (double)sampled;
+    /* Nodes that all start alike have no spread to compare with: take the mean's own size. */
+    double scale = sim->start_spread > 0 ? sim->start_spread : sqrt(expected_sq) / count;
+    return squares == 0 ? 0 : sqrt(squares) / count / (scale > 0 ? scale : 1);
+}
+
+/* ---- Predicates ------------------------------------------------------------------------------ */
+
+bool parley_sim_in_phase(struct parley_sim *sim, void *phase)
+{
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        struct parley_view view;
+        if (!parley_sim_live(sim, i)) continue;
+        parley_sim_view(sim, i, &view);
+        if (view.phase != *(const enum parley_phase *)phase) return false;
+    }
+    return parley_sim_live_count(sim) > 0;
+}
+
+bool parley_sim_agreed(struct parley_sim *sim, void *arg)
+{
+    struct parley_view first, view;
+    bool any = false;
+    (void)arg;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        if (!parley_sim_live(sim, i)) continue;
+        parley_sim_view(sim, i, &view);
+        if (view.phase != PARLEY_PHASE_DONE) return false;
+        if (any && memcmp(view.digest, first.digest, sizeof view.digest) != 0) return false;
+        first = view;
+        any = true;
+    }
+    return any;
+}
+
+bool parley_sim_converged(struct parley_sim *sim, void *arg)
+{
+    uint32_t live = parley_sim_live_count(sim);
+    (void)arg;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        const struct parley_node *core = sim->hosts[i].node;
+        if (!parley_sim_live(sim, i)) continue;
+        uint32_t alive = 0;
+        for (uint32_t m = 0; m < parley_node_members(core); m++) {
+            struct parley_member member;
+            parley_node_member(core, m, &member);
+            if (member.state == PARLEY_MEMBER_SUSPECT) return false;
+            alive += member.state == PARLEY_MEMBER_ALIVE;
+        }
+        if (alive != live) return false;
+    }
+    return live > 0;
+}
+
+bool parley_sim_quiet(struct parley_sim *sim, void *arg)
+{
+    uint64_t committed = 0, settled = 0;
+    (void)arg;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        if (view.ledger.in_doubt > 0 && parley_sim_live(sim, i)) return false;
+        committed += 2 * view.ledger.committed;
+        settled += view.ledger.applied;
+    }
+    return committed == settled;
+}
+
+/* ---- What must always hold ------------------------------------------------------------------- */
+
+void sim_check(struct parley_sim *sim)
+{
+    uint64_t committed = 0, applied = 0;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        committed += view.ledger.committed;
+        applied += view.ledger.applied;
+        const uint8_t *file = parley_sim_file(sim, i);
+        if (view.phase == PARLEY_PHASE_DONE && file &&
+            memcmp(file, view.digest, sizeof view.digest) != 0)
+            sim_fail(sim, PARLEY_EINVARIANT, "a model file is not the agreed one");
+    }
+    /* Restarts begin a new ledger, so the sums bind only where nobody was restarted. */
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if (sim->hosts[i].boots > 1) return;
+    if (applied > 2 * committed)
+        sim_fail(sim, PARLEY_EINVARIANT, "more deltas were applied than were decided");
+}

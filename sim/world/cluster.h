@@ -1,0 +1,257 @@
+/* cluster.h: a simulation's whole state, and who carries out what.
+ *
+ *   queue.c     what happens next             host.c       a node's life: start, events, pause, end
+ *   link.c, network.c   connections, bytes    vectors.c    TAKE, ADD, DIFF, ... on a node's buffers
+ *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
+ *   buffers.c   the floats of buffers         workers.c    threads that compute
+ *   task.c      what the nodes train          checkers.c   the global truth
+ *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
+ *
+ * One rule keeps it repeatable and free of recursion: only the stepping loop gives a core an event;
+ * all else puts items into the queue. What takes long is computed by jobs, which know nothing of
+ * time: whichever thread makes them, their results are looked at when their events are due.
+ */
+#ifndef PARLEY_SIM_CLUSTER_H
+#define PARLEY_SIM_CLUSTER_H
+
+#include "core/rng.h"
+#include "core/wire.h"
+#include "parley/sim.h"
+#include "run/trace.h"
+#include "world/queue.h"
+#include "world/task.h"
+#include "world/workers.h"
+
+struct sim_link;
+struct sim_message;
+struct sim_watch;
+
+/* A time that may be drawn: low + unit * (high - low), or low * exp(sigma * normal). */
+struct sim_time {
+    uint64_t low_us, high_us;
+    double sigma;
+};
+
+/* What carries bytes, one after the other. */
+struct sim_line {
+    uint64_t rate_bytes; /* a second; 0: without limit */
+    uint64_t free_us;    /* when all that it has taken is through */
+};
+
+/* Where an end is found by its connection's number; conn 0: the place is free. */
+struct sim_place {
+    struct sim_link *link;
+    uint32_t conn;
+    uint8_t side;
+};
+
+/* A vector operation that waits for the trainer's boundary or for an earlier one on its buffers. */
+struct sim_operation {
+    struct parley_update update;
+};
+
+enum { SIM_LINE = 64 }; /* bytes of a cache line: no two threads write to one */
+
+/* Floats with a count of who holds them (buffers.c). */
+struct sim_block {
+    struct sim_block *next; /* among the free ones */
+    uint32_t users;
+    _Alignas(SIM_LINE) float x[]; /* [parameters] */
+};
+
+/* The local step under way. */
+struct sim_step {
+    struct sim_job job;
+    struct trainer_turn turn;
+    double loss;
+};
+
+enum sim_host_state {
+    SIM_HOST_OFF, /* never started, or killed */
+    SIM_HOST_UP,
+    SIM_HOST_ENDED /* FINISHED: the core is kept to be looked at, its model counts unless it left */
+};
+
+struct sim_host {
+    struct parley_sim *sim;
+    uint32_t index;
+    enum sim_host_state state;
+    uint32_t epoch; /* grows at each start and each end */
+    uint32_t boots; /* starts so far */
+    uint64_t boot;  /* of the newest start */
+    bool silent;    /* OFF: the plug was pulled */
+    bool paused;
+    bool counted; /* its model is part of the truth */
+    int error;    /* ENDED: of FINISHED */
+    struct parley_node *node;
+    struct parley_view last; /* of a killed node */
+    uint64_t clock_us;       /* what its clock was at virtual time 0 */
+    uint64_t tick_us;        /* virtual time of its tick in the queue, UINT64_MAX: none */
+
+    /* Ends that are ours and not closed, by connection: [links_places], a power of 2 or 0, at most
+     * half full, probed from conn on. */
+    struct sim_place *links;
+    uint32_t links_count, links_places;
+    uint32_t conn_next; /* of the next incoming connection */
+    struct sim_line out, in;
+    double loss_rate;      /* of messages from and to it */
+    double cut_rate;       /* of messages from and to it that end their connection */
+    double duplicate_rate; /* of dials from and to it */
+    uint64_t extra_us;     /* added to the latency of all it sends and receives */
+    uint64_t reorder_us;   /* up to so much more, drawn for each message */
+    enum parley_sim_lie lie;
+
+    float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters]; owned; all or none */
+    struct sim_block **buffers;         /* [buffers_count], each NULL until first used; counted */
+    uint32_t buffers_count;
+    struct sim_operation *operations; /* [operations_count], in the order given */
+    uint32_t operations_count, operations_capacity;
+    uint64_t computed_us; /* when its operations so far are through */
+    struct sim_lane lane; /* its jobs: steps and operations */
+    struct sim_step step;
+
+    uint64_t steps_left, version, samples;
+    struct trainer_turn turn; /* as last granted; its steps are to be added to version */
+    uint64_t averaged;        /* ADDs so far */
+    bool stepping;
+    double loss, slow;
+    float follow;     /* of the newest step, see struct sim_task */
+    struct rng draws; /* of the time of a step */
+
+    struct sim_item *waiting; /* [waiting_count], came while paused */
+    uint32_t waiting_count, waiting_capacity;
+
+    uint64_t bytes_sent;
+
+    bool disk_full, disk_torn, written, published;
+    uint64_t disk_us; /* that a write takes longer */
+    uint8_t file[PARLEY_DIGEST_BYTES];
+};
+
+/* What an operation on a buffer costs at least. At no cost, settling nodes without latency would
+ * exchange for ever in one moment. */
+enum { SIM_OPERATION_US = 20 };
+
+struct sim_call {
+    void (*call)(struct parley_sim *sim, void *arg);
+    void *arg; /* borrowed */
+};
+
+struct sim_options {
+    struct parley_sim_options base;
+    struct sim_time compute, latency;
+    const struct sim_trace *trace; /* in place of compute, or NULL; borrowed */
+    const struct sim_task *task;   /* borrowed */
+    bool shares_roster;            /* all nodes have one table of members */
+    uint64_t check_events;         /* parley_node_check() after each so many events; 0: never */
+};
+
+struct parley_sim {
+    struct sim_options options;
+    const struct sim_task *task;
+    struct sim_task own_task; /* of parley_sim_new() */
+    struct sim_queue queue;
+    struct parley_updates updates; /* of the step being carried out */
+    struct sim_host *hosts;        /* [nodes] */
+    uint32_t nodes;
+    uint64_t parameters;
+    uint64_t run;
+    struct rng draws;  /* of latencies */
+    char (*names)[16]; /* [nodes] */
+    char (*addresses)[24];
+
+    struct sim_link *links;           /* all of them */
+    struct sim_site_link *site_links; /* [site_links_count]; owned */
+    uint32_t site_links_count;
+    bool *blocked;         /* [from * nodes + to], NULL while nobody is */
+    struct sim_item *held; /* [held_count], stopped by a block */
+    uint32_t held_count, held_capacity;
+
+    struct parley_roster *roster; /* NULL: each node has its own; owned */
+    struct sim_workers *workers;
+    struct sim_block *blocks;   /* free ones */
+    struct sim_block *arriving; /* whose floats a core is being given, or NULL */
+
+    int64_t **moved; /* [threads] of [parameters]: what averaging added to models (checkers.c) */
+    double *scratch; /* [parameters] */
+    double start_spread;
+
+    struct sim_watch *watch; /* borrowed; NULL: nobody looks at every event */
+
+    uint64_t hash, events, events_now; /* events_now: since the clock last moved */
+    uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;
+    uint64_t steps, samples; /* of all nodes */
+    bool begun;              /* the first of those steps */
+    int error;
+    char error_text[160];
+
+    void (*on_frame)(struct parley_sim *, const struct parley_sim_frame *, void *);
+    void *on_frame_arg;
+    void (*on_line)(const char *, void *);
+    void *on_line_arg;
+    enum parley_log line_level;
+    /* For the command's reports: each update that tells, as it is carried out. */
+    void (*on_update)(struct parley_sim *, uint32_t node, const struct parley_update *, void *);
+    void *on_update_arg;
+};
+
+/* cluster.c */
+PARLEY_CHECK int sim_new(struct parley_sim **sim, const struct sim_options *options);
+void sim_put(struct parley_sim *sim, struct sim_item item);   /* releases the item if it can't */
+void sim_drop(struct parley_sim *sim, struct sim_item *item); /* releases what it owns */
+void sim_fail(struct parley_sim *sim, int error, const char *text); /* the first one stays */
+void sim_hash(struct parley_sim *sim, uint64_t value);
+uint64_t sim_draw_us(struct rng *rng, const struct sim_time *time);
+PARLEY_CHECK int sim_call_at(struct parley_sim *sim, uint64_t time_us,
+                             void (*call)(struct parley_sim *, void *), void *arg);
+/* array: pointer to the pointer to the first of `capacity` elements of `size` bytes; makes room for
+ * one more after `count`. False after sim_fail(). */
+bool sim_grow(struct parley_sim *sim, void *array, uint32_t count, uint32_t *capacity, size_t size);
+
+/* host.c */
+void sim_host_event(struct sim_host *host, struct parley_event *event); /* stepping loop only */
+void sim_host_item(struct sim_host *host, struct sim_item *item);
+void sim_host_stop(struct sim_host *host); /* killed: forgets all but `last` */
+void sim_host_resume(struct sim_host *host);
+void sim_host_free(struct sim_host *host);
+struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
+
+/* vectors.c */
+void sim_train(struct sim_host *host, const struct parley_update *update);
+void sim_step_end(struct sim_host *host);
+void sim_operation(struct sim_host *host, const struct parley_update *update);
+void sim_operations_run(struct sim_host *host);
+void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its jobs */
+
+/* buffers.c; NULL after sim_fail() */
+struct sim_block *sim_block_new(struct parley_sim *sim);
+void sim_block_release(struct parley_sim *sim, struct sim_block *block); /* NULL is none */
+void sim_blocks_free(struct parley_sim *sim);
+struct sim_block *sim_buffer(struct sim_host *host, uint32_t buffer);       /* to be read */
+struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer); /* to be overwritten */
+void sim_store(struct sim_host *host, const struct parley_update *update);
+
+/* What a SIM_DONE brings; owned by its item. */
+struct sim_done {
+    struct sim_job job;
+    struct sim_host *host;
+    struct parley_update update;
+    struct sim_block *from[PARLEY_VECTORS_MAX], *to[PARLEY_VECTORS_MAX]; /* held */
+    struct parley_event event;
+    int error;
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    double sketch[]; /* of SKETCH */
+};
+void sim_done_tell(struct sim_host *host, struct sim_done *done); /* and frees it */
+void sim_done_free(struct sim_done *done);
+void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok);
+
+/* byzantine.c: x, [count], is about to be sent by the host. */
+void sim_byzantine(struct sim_host *host, float *x, size_t count);
+
+/* checkers.c */
+/* x += factor * d in the given thread, with the truth kept; the model is a counted one. */
+void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor);
+void sim_check(struct parley_sim *sim);
+
+#endif

@@ -1,0 +1,407 @@
+/* host.c: one node's life: its configuration and start, the events it gets, the updates it gives.
+ *
+ * An item for a process goes to its core as an event; the core's updates are carried out in order
+ * and leave new items. While paused, items wait and are given in their order when it wakes. After
+ * its end, items of its epoch are void.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "swarm/watch.h"
+#include "world/network.h"
+
+struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind)
+{
+    return (struct sim_item){
+        .time_us = host->sim->queue.now_us,
+        .node = host->index,
+        .epoch = host->epoch,
+        .kind = kind,
+    };
+}
+
+/* ---- Start and end --------------------------------------------------------------------------- */
+
+/* One table of members for all, with room for some restarts. */
+static int roster_for(struct parley_sim *sim, const struct parley_config *config)
+{
+    uint32_t boots = 2 * sim->nodes < PARLEY_MEMBERS_MAX ? 2 * sim->nodes : PARLEY_MEMBERS_MAX;
+    return sim->roster ? 0 : parley_roster_new(&sim->roster, boots, config->steps_budget);
+}
+
+static int core_new(struct sim_host *host)
+{
+    struct parley_sim *sim = host->sim;
+    const struct parley_sim_options *options = &sim->options.base;
+    const char *seeds[PARLEY_SEEDS_MAX];
+    for (uint32_t i = 0; i < options->seeds; i++)
+        seeds[i] = sim->addresses[i];
+    struct parley_config config;
+    parley_config_defaults(&config);
+    config.cluster = "sim";
+    config.name = sim->names[host->index];
+    config.address = sim->addresses[host->index];
+    config.boot = rng_mix(sim->run ^ ((uint64_t)(host->index + 1) << 32 | host->boots)) | 1;
+    config.run = sim->run;
+    config.seed = rng_mix(config.boot);
+    config.seeds = seeds;
+    config.seeds_count = options->seeds;
+    config.parameters = sim->parameters;
+    config.vectors = sim->task->vectors;
+    config.batch = sim->task->batch;
+    config.model_digest = sim->task->model_digest;
+    if (options->configure) options->configure(&config, host->index, options->arg);
+    int error = sim->options.shares_roster ? roster_for(sim, &config) : 0;
+    config.roster = sim->roster;
+    if (!error) error = parley_node_new(&host->node, &config);
+    host->boot = config.boot;
+    if (error) return error;
+    uint32_t buffers = parley_config_buffers(&config);
+    host->buffers = calloc(buffers, sizeof *host->buffers);
+    host->buffers_count = host->buffers ? buffers : 0;
+    return host->buffers ? 0 : PARLEY_ENOMEM;
+}
+
+static int vectors_new(struct sim_host *host)
+{
+    for (uint32_t v = 0; v < host->sim->task->vectors; v++) {
+        size_t lines = host->sim->parameters * sizeof(float) / SIM_LINE + 1;
+        host->vectors[v] = aligned_alloc(SIM_LINE, lines * SIM_LINE);
+        if (!host->vectors[v]) return PARLEY_ENOMEM;
+    }
+    return 0;
+}
+
+static void memory_free(struct sim_host *host)
+{
+    sim_settle(host->sim, host->index);
+    for (uint32_t v = 0; v < PARLEY_VECTORS_MAX; v++) {
+        free(host->vectors[v]);
+        host->vectors[v] = NULL;
+    }
+    for (uint32_t b = 0; b < host->buffers_count; b++)
+        sim_block_release(host->sim, host->buffers[b]);
+    free(host->buffers);
+    host->buffers = NULL;
+    host->buffers_count = 0;
+    parley_node_free(host->node);
+    host->node = NULL;
+}
+
+static void sim_host_start(struct sim_host *host)
+{
+    if (host->state == SIM_HOST_UP) return;
+    sim_host_stop(host);
+    host->epoch++;
+    host->boots++;
+    host->silent = host->paused = host->stepping = false;
+    host->written = host->published = false;
+    host->error = 0;
+    host->tick_us = UINT64_MAX;
+    host->conn_next = 0;
+    host->steps_left = host->version = host->samples = 0;
+    host->loss = 0;
+    host->follow = 0;
+    host->averaged = 0;
+    int error = core_new(host);
+    if (!error) error = vectors_new(host);
+    if (error) {
+        sim_fail(host->sim, error, "a node could not be made");
+        return;
+    }
+    host->state = SIM_HOST_UP;
+    host->sim->task->start(host->sim->task->self, host->index, host->boots, host->vectors);
+    host->counted = true;
+    sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_START});
+}
+
+static void waiting_drop(struct sim_host *host)
+{
+    for (uint32_t i = 0; i < host->waiting_count; i++)
+        sim_drop(host->sim, &host->waiting[i]);
+    host->waiting_count = 0;
+}
+
+void sim_host_stop(struct sim_host *host)
+{
+    if (host->node) parley_node_view(host->node, &host->last);
+    if (host->node && host->sim->roster) parley_roster_dead(host->sim->roster, host->boot);
+    host->counted = false;
+    host->paused = false;
+    host->state = SIM_HOST_OFF;
+    host->epoch++;
+    host->operations_count = 0;
+    waiting_drop(host);
+    memory_free(host);
+}
+
+void sim_host_free(struct sim_host *host)
+{
+    memory_free(host);
+    free(host->links);
+    free(host->operations);
+    free(host->waiting);
+}
+
+/* The core has said FINISHED: no event after this. */
+static void finish(struct sim_host *host, int error)
+{
+    sim_network_end(host, SIM_NETWORK_FLUSH);
+    host->state = SIM_HOST_ENDED;
+    host->error = error;
+    if (host->sim->roster) parley_roster_dead(host->sim->roster, host->boot);
+    host->epoch++;
+    host->operations_count = 0;
+    host->steps_left = 0;
+    waiting_drop(host);
+    struct parley_view view;
+    parley_node_view(host->node, &view);
+    if (view.phase != PARLEY_PHASE_DONE) host->counted = false;
+}
+
+/* ---- Events in ------------------------------------------------------------------------------- */
+
+static void hash_event(struct sim_host *host, const struct parley_event *event)
+{
+    struct parley_sim *sim = host->sim;
+    sim_hash(sim, sim->queue.now_us);
+    sim_hash(sim, (uint64_t)host->index << 32 | event->type);
+    switch (event->type) {
+    case PARLEY_EVENT_RECEIVED:
+        sim_hash(sim, (uint64_t)event->received.conn << 32 | event->received.size);
+        break;
+    case PARLEY_EVENT_SENT:
+        sim_hash(sim, (uint64_t)event->sent.conn << 32 | event->sent.bytes);
+        break;
+    case PARLEY_EVENT_CLOSED:
+        sim_hash(sim, (uint64_t)event->closed.conn << 32 | event->closed.reason);
+        break;
+    case PARLEY_EVENT_STEPPED: {
+        uint64_t bits;
+        memcpy(&bits, &event->stepped.loss, sizeof bits);
+        sim_hash(sim, event->stepped.version);
+        sim_hash(sim, bits);
+        break;
+    }
+    case PARLEY_EVENT_DONE: {
+        uint64_t bits;
+        memcpy(&bits, &event->done.norm_sq, sizeof bits);
+        sim_hash(sim, (uint64_t)event->done.op << 32 | event->done.ok);
+        sim_hash(sim, event->done.version);
+        sim_hash(sim, bits);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+/* ---- Updates out ----------------------------------------------------------------------------- */
+
+static void line(struct sim_host *host, const char *what, const char *a, const char *b,
+                 const char *c)
+{
+    struct parley_sim *sim = host->sim;
+    if (!sim->on_line) return;
+    char text[512];
+    snprintf(text, sizeof text, "%.3fs %s %s %s%s%s%s%s", (double)sim->queue.now_us / 1e6,
+             sim->names[host->index], what, a, b[0] ? " " : "", b, c[0] ? ": " : "", c);
+    sim->on_line(text, sim->on_line_arg);
+}
+
+static void begin_training(struct sim_host *host)
+{
+    const struct sim_task *task = host->sim->task;
+    if (!task->begin) return;
+    char why[128] = "", text[160];
+    uint32_t records = parley_node_members(host->node), count = 0;
+    const char **names = malloc(records * sizeof *names);
+    if (!names) {
+        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for a list of names");
+        return;
+    }
+    for (uint32_t i = 0; i < records; i++) {
+        struct parley_member member;
+        parley_node_member(host->node, i, &member);
+        if (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT)
+            names[count++] = host->sim->names[strtoul(member.name + 1, NULL, 10)];
+    }
+    int error = task->begin(task->self, host->index, names, count, why, sizeof why);
+    free(names);
+    snprintf(text, sizeof text, "%s: %s", host->sim->names[host->index],
+             why[0] ? why : parley_error_text(error));
+    if (error) sim_fail(host->sim, error, text);
+}
+
+static void tell(struct sim_host *host, const struct parley_update *update)
+{
+    struct parley_sim *sim = host->sim;
+    if (sim->on_update) sim->on_update(sim, host->index, update, sim->on_update_arg);
+    switch (update->type) {
+    case PARLEY_UPDATE_PHASE:
+        line(host, "phase", parley_phase_name(update->phase.phase), "", "");
+        if (update->phase.phase == PARLEY_PHASE_TRAIN) begin_training(host);
+        break;
+    case PARLEY_UPDATE_MEMBER:
+        line(host, "member", update->member.name, parley_member_state_name(update->member.state),
+             update->member.reason ? update->member.reason : "");
+        break;
+    case PARLEY_UPDATE_LOG:
+        if (update->log.level <= sim->line_level) line(host, "log", update->log.text, "", "");
+        break;
+    default: /* FINISHED */
+        line(host, "finished", parley_error_text(update->finished.error), "", "");
+        finish(host, update->finished.error);
+    }
+}
+
+static void carry_out(struct sim_host *host, const struct parley_update *update)
+{
+    switch (update->type) {
+    case PARLEY_UPDATE_DIAL:
+        sim_dial(host, update->dial.conn, update->dial.address);
+        break;
+    case PARLEY_UPDATE_CLOSE:
+        sim_close(host, update->close.conn);
+        break;
+    case PARLEY_UPDATE_SEND:
+    case PARLEY_UPDATE_SEND_CHUNK:
+        sim_send(host, update);
+        break;
+    case PARLEY_UPDATE_TRAIN:
+        sim_train(host, update);
+        break;
+    case PARLEY_UPDATE_HALT:
+        host->steps_left = 0;
+        break;
+    case PARLEY_UPDATE_STORE:
+        sim_store(host, update);
+        break;
+    case PARLEY_UPDATE_TAKE:
+    case PARLEY_UPDATE_SET:
+    case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_DIFF:
+    case PARLEY_UPDATE_SKETCH:
+    case PARLEY_UPDATE_HASH:
+    case PARLEY_UPDATE_WRITE:
+    case PARLEY_UPDATE_PUBLISH:
+        sim_operation(host, update);
+        break;
+    default:
+        tell(host, update);
+    }
+}
+
+/* Puts a tick into the queue unless an earlier one is there, which will look again. */
+static void schedule_tick(struct sim_host *host)
+{
+    uint64_t deadline = parley_node_deadline(host->node);
+    if (deadline == UINT64_MAX) return;
+    uint64_t time = deadline > host->clock_us ? deadline - host->clock_us : 0;
+    if (time < host->sim->queue.now_us) time = host->sim->queue.now_us;
+    if (host->tick_us != UINT64_MAX && host->tick_us <= time) return;
+    struct sim_item item = sim_item_for(host, SIM_TICK);
+    item.time_us = host->tick_us = time;
+    sim_put(host->sim, item);
+}
+
+void sim_host_event(struct sim_host *host, struct parley_event *event)
+{
+    struct parley_sim *sim = host->sim;
+    event->now_us = sim->queue.now_us + host->clock_us;
+    hash_event(host, event);
+    parley_node_step(host->node, event, &sim->updates);
+    sim->events++;
+    uint64_t every = sim->options.check_events;
+    if (every > 0 && sim->events % every == 0) parley_node_check(host->node);
+    if (sim->watch) sim_watch_event(sim->watch, host, event);
+    uint32_t epoch = host->epoch;
+    for (uint32_t i = 0; i < sim->updates.count && host->epoch == epoch && !sim->error; i++) {
+        if (sim->watch) sim_watch_update(sim->watch, host, &sim->updates.list[i]);
+        sim_hash(sim, sim->updates.list[i].type);
+        carry_out(host, &sim->updates.list[i]);
+    }
+    if (host->epoch == epoch) schedule_tick(host);
+}
+
+static void tick(struct sim_host *host, const struct sim_item *item)
+{
+    if (item->time_us != host->tick_us) return; /* one of an older deadline */
+    host->tick_us = UINT64_MAX;
+    if (parley_node_deadline(host->node) <= item->time_us + host->clock_us)
+        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_TICK});
+    else
+        schedule_tick(host);
+}
+
+/* An event for a process; owns what the item owns. */
+static void process(struct sim_host *host, struct sim_item *item)
+{
+    switch (item->kind) {
+    case SIM_TICK:
+        tick(host, item);
+        break;
+    case SIM_STEP_END:
+        sim_step_end(host);
+        break;
+    case SIM_DONE:
+        sim_done_tell(host, item->data);
+        break;
+    case SIM_STOP:
+        sim_host_event(host,
+                       &(struct parley_event){.type = PARLEY_EVENT_STOP,
+                                              .stop = {.cause = (enum parley_stop)item->number}});
+        break;
+    case SIM_LEAVE:
+        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_LEAVE});
+        break;
+    case SIM_CONNECTED:
+        sim_connected(host, item);
+        break;
+    case SIM_INCOMING:
+        sim_incoming(host, item);
+        break;
+    case SIM_CLOSED:
+        sim_closed(host, item);
+        break;
+    case SIM_SENT:
+        sim_sent(host, item);
+        break;
+    default:
+        sim_received(host, item);
+    }
+}
+
+void sim_host_item(struct sim_host *host, struct sim_item *item)
+{
+    if (item->kind == SIM_START) {
+        sim_host_start(host);
+    } else if (host->state != SIM_HOST_UP || item->epoch != host->epoch) {
+        sim_drop(host->sim, item);
+    } else if (!host->paused) {
+        process(host, item);
+    } else if (sim_grow(host->sim, &host->waiting, host->waiting_count, &host->waiting_capacity,
+                        sizeof *host->waiting)) {
+        host->waiting[host->waiting_count++] = *item;
+    } else {
+        sim_drop(host->sim, item);
+    }
+}
+
+void sim_host_resume(struct sim_host *host)
+{
+    if (!host->paused) return;
+    host->paused = false;
+    host->tick_us = UINT64_MAX;
+    schedule_tick(host); /* first: the late tick meets the core before what has come meanwhile */
+    for (uint32_t i = 0; i < host->waiting_count; i++) {
+        struct sim_item item = host->waiting[i];
+        item.time_us = host->sim->queue.now_us;
+        if (item.kind == SIM_TICK)
+            sim_drop(host->sim, &item);
+        else
+            sim_put(host->sim, item);
+    }
+    host->waiting_count = 0;
+}

@@ -1,0 +1,475 @@
+/* network.c: what cores ask of the network, and what it brings them. See network.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/network.h"
+#include "world/route.h"
+
+/* ---- What a core asks for -------------------------------------------------------------------- */
+
+static struct sim_host *host_at(struct parley_sim *sim, const char *address)
+{
+    char *after;
+    if (address[0] != 'n') return NULL;
+    unsigned long index = strtoul(address + 1, &after, 10);
+    if (index >= sim->nodes || strcmp(sim->addresses[index], address) != 0) return NULL;
+    return &sim->hosts[index];
+}
+
+/* Now and then a dial reaches its target once more: of that one the dialer knows nothing. */
+static void duplicate_syn(struct sim_host *host, struct sim_host *target)
+{
+    struct parley_sim *sim = host->sim;
+    double once = (1 - host->duplicate_rate) * (1 - target->duplicate_rate);
+    if (once == 1 || rng_unit(&sim->draws) < once) return;
+    struct sim_link *link = sim_link_new(sim);
+    if (!link) return;
+    link->end[0].host = host;
+    link->end[1].host = target;
+    uint64_t late_us = (uint64_t)(rng_unit(&sim->draws) * SIM_DUPLICATE_US);
+    sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + late_us, 0);
+}
+
+void sim_dial(struct sim_host *host, uint32_t conn, const char *address)
+{
+    struct parley_sim *sim = host->sim;
+    struct sim_link *link = sim_link_new(sim);
+    if (!link) return;
+    link->users++;
+    if (sim_end_attach(link, 0, host, conn, SIM_END_DIALING)) {
+        struct sim_host *target = host_at(sim, address);
+        uint64_t now = sim->queue.now_us;
+        if (!target) {
+            sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, now);
+        } else {
+            link->end[1].host = target;
+            sim_link_put(link, 0, SIM_SYN, now + sim_latency_us(sim, host, target, NULL), 0);
+            sim_link_put(link, 0, SIM_UNREACHED, now + SIM_DIAL_TIMEOUT_US, 0);
+            duplicate_syn(host, target);
+        }
+    }
+    sim_link_release(sim, link);
+}
+
+void sim_close(struct sim_host *host, uint32_t conn)
+{
+    struct sim_link *link;
+    struct sim_end *end = sim_end_find(host, conn, &link);
+    if (end)
+        sim_end_closing(link, sim_end_side(link, end), PARLEY_CLOSED_LOCAL,
+                        host->sim->queue.now_us);
+}
+
+/* Shows a frame to the test's hook; false if the message's end did not outlive that. */
+static bool frame_seen(struct sim_message *message, bool arriving)
+{
+    struct sim_link *link = message->link;
+    struct sim_end *end = &link->end[arriving ? !message->side : message->side];
+    struct parley_sim *sim = end->host->sim;
+    struct wire_header header;
+    if (message->size < WIRE_HEADER_BYTES || wire_header_read(message->head, &header) != 0)
+        return true;
+    uint64_t number = ++(arriving ? sim->arrivals : sim->frames)[header.type];
+    if (!sim->on_frame) return true;
+    struct parley_sim_frame frame = {
+        .type = header.type,
+        .arriving = arriving,
+        .from = link->end[message->side].host->index,
+        .to = link->end[!message->side].host->index,
+        .number = number,
+        .size = message->size,
+    };
+    sim->on_frame(sim, &frame, sim->on_frame_arg);
+    return end->state == SIM_END_OPEN || (end->state == SIM_END_DIALING && !arriving);
+}
+
+/* The end of conn, if bytes can still be sent there. */
+static struct sim_end *sending(struct sim_host *host, uint32_t conn, struct sim_link **link)
+{
+    struct sim_end *end = sim_end_find(host, conn, link);
+    bool open = end && (end->state == SIM_END_OPEN || end->state == SIM_END_DIALING);
+    return open ? end : NULL;
+}
+
+/* False once the sender is gone. */
+static bool send_message(struct sim_end *end, struct sim_message *message)
+{
+    struct parley_sim *sim = end->host->sim;
+    if (!frame_seen(message, false)) {
+        sim_message_free(sim, message);
+        return false;
+    }
+    sim_end_queue(end, message);
+    sim_end_pump(end);
+    return true;
+}
+
+/* One frame that is sent by `conn`. False once the sender is gone. */
+static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *bytes, size_t size)
+{
+    struct sim_link *link;
+    struct sim_end *end = sending(host, conn, &link);
+    if (!end) return false;
+    struct sim_message *message = sim_message_new(link, sim_end_side(link, end), size);
+    if (!message) return false;
+    memcpy(message->head, bytes, size);
+    return send_message(end, message);
+}
+
+/* A lying node's chunk: a copy of the block's part, and not what that holds. */
+static struct sim_block *lie_about(struct sim_host *host, const struct sim_block *block,
+                                   const struct parley_update *update)
+{
+    struct sim_block *lie = sim_block_new(host->sim);
+    if (!lie) return NULL;
+    float *x = lie->x + update->chunk.offset / sizeof *x;
+    memcpy(x, (const uint8_t *)block->x + update->chunk.offset, update->chunk.size);
+    sim_byzantine(host, x, update->chunk.size / sizeof *x);
+    return lie;
+}
+
+static void send_chunk(struct sim_host *host, const struct parley_update *update)
+{
+    struct sim_link *link;
+    struct sim_end *end = sending(host, update->chunk.conn, &link);
+    struct sim_block *block = sim_buffer(host, update->chunk.buffer);
+    if (end && block && host->lie)
+        block = lie_about(host, block, update);
+    else if (block)
+        block->users++;
+    if (!end || !block) {
+        sim_block_release(host->sim, block);
+        sim_done_chunk(host, update->chunk.op, false);
+        return;
+    }
+    struct sim_message *message =
+        sim_message_new(link, sim_end_side(link, end), update->chunk.head_size);
+    if (!message) return;
+    wire_chunk_seal(update->chunk.head, (const uint8_t *)block->x + update->chunk.offset,
+                    update->chunk.size);
+    memcpy(message->head, update->chunk.head, message->head_size);
+    message->block = block;
+    message->offset = update->chunk.offset;
+    message->size += update->chunk.size;
+    message->chunk = true;
+    message->op = update->chunk.op;
+    send_message(end, message);
+}
+
+void sim_send(struct sim_host *host, const struct parley_update *update)
+{
+    if (update->type == PARLEY_UPDATE_SEND_CHUNK) {
+        send_chunk(host, update);
+        return;
+    }
+    const uint8_t *bytes = update->send.bytes;
+    size_t left = update->send.size;
+    while (left > 0) { /* a frame a message, so that faults can strike between any two */
+        struct wire_header header;
+        size_t size = left;
+        if (left >= WIRE_HEADER_BYTES && wire_header_read(bytes, &header) == 0 &&
+            header.size <= left - WIRE_HEADER_BYTES)
+            size = WIRE_HEADER_BYTES + header.size;
+        if (!send_frame(host, update->send.conn, bytes, size)) return;
+        bytes += size;
+        left -= size;
+    }
+}
+
+/* ---- Items of the network -------------------------------------------------------------------- */
+
+static bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uint32_t to)
+{
+    return sim->blocked && sim->blocked[(size_t)from * sim->nodes + to];
+}
+
+/* The target accepts; the item's number counts how often the SYN was sent before. */
+static bool sim_accept(struct parley_sim *sim, struct sim_link *link, uint64_t back_us)
+{
+    struct sim_host *to = link->end[1].host;
+    to->conn_next += 2;
+    if (!sim_end_attach(link, 1, to, to->conn_next, SIM_END_OPEN)) return false;
+    link->end[1].arrival_us = back_us;
+    sim_link_put(link, 1, SIM_INCOMING, sim->queue.now_us, 0);
+    return true;
+}
+
+static void syn(struct parley_sim *sim, struct sim_link *link, uint64_t before)
+{
+    struct sim_end *dialer = &link->end[0];
+    struct sim_host *from = dialer->host, *to = link->end[1].host;
+    bool waits = dialer->state == SIM_END_DIALING;
+    if (!waits && (before > 0 || to->state != SIM_HOST_UP)) return;
+    if (sim_network_blocked(sim, from->index, to->index) ||
+        sim_network_blocked(sim, to->index, from->index)) {
+        sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + SIM_SYN_AGAIN_US, before + 1);
+        return;
+    }
+    uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from, NULL);
+    if (to->state != SIM_HOST_UP) {
+        if (!to->silent) sim_end_closing(link, 0, PARLEY_CLOSED_REFUSED, back);
+        return;
+    }
+    if (!sim_accept(sim, link, back)) return;
+    if (waits) {
+        sim_link_put(link, 0, SIM_CONNECTED, back, 0);
+    } else { /* a machine that knows of no such dial says so */
+        dialer->arrival_us = back;
+        sim_end_reset(link, 0);
+    }
+}
+
+static void hold(struct parley_sim *sim, struct sim_item *item)
+{
+    if (!sim_grow(sim, &sim->held, sim->held_count, &sim->held_capacity, sizeof *sim->held)) {
+        sim_drop(sim, item);
+        return;
+    }
+    sim->held[sim->held_count++] = *item;
+}
+
+static void arrived(struct parley_sim *sim, struct sim_item *item)
+{
+    struct sim_message *message = item->data;
+    struct sim_link *link = message->link;
+    struct sim_end *to = &link->end[!message->side];
+    if (sim_network_blocked(sim, link->end[message->side].host->index, to->host->index)) {
+        hold(sim, item);
+        return;
+    }
+    if (to->state == SIM_END_OPEN || to->state == SIM_END_DIALING) {
+        sim_message_put(
+            message, SIM_RECEIVED,
+            sim_line_us(&to->host->in, sim->queue.now_us, message->size, &message->span_us));
+        return;
+    }
+    /* A machine that is back, or has given up, knows nothing of its old connections. */
+    if (to->host->state == SIM_HOST_UP && (to->epoch != to->host->epoch || to->broken))
+        sim_end_reset(link, !message->side);
+    struct sim_end *from = &link->end[message->side];
+    from->flight_bytes -= message->size;
+    sim_end_pump(from);
+    sim_message_free(sim, message);
+}
+
+void sim_network_item(struct parley_sim *sim, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    switch (item->kind) {
+    case SIM_SYN:
+        syn(sim, link, item->number);
+        break;
+    case SIM_BREAK:
+        sim_end_closing(link, item->side, PARLEY_CLOSED_RESET, sim->queue.now_us);
+        break;
+    case SIM_UNREACHED:
+        if (link->end[1].state == SIM_END_CLOSED && link->end[0].state == SIM_END_DIALING)
+            sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, sim->queue.now_us);
+        break;
+    case SIM_LEFT:
+        sim_message_left(item->data);
+        return;
+    default:
+        arrived(sim, item);
+        return;
+    }
+    sim_link_release(sim, link);
+}
+
+void sim_network_release(struct parley_sim *sim)
+{
+    uint32_t count = sim->held_count;
+    struct sim_item *held = sim->held;
+    sim->held = NULL;
+    sim->held_count = sim->held_capacity = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        held[i].time_us = sim->queue.now_us;
+        sim_put(sim, held[i]); /* in their order; held again if still blocked */
+    }
+    free(held);
+}
+
+/* ---- Items for a process --------------------------------------------------------------------- */
+
+void sim_connected(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (end->state == SIM_END_DIALING) {
+        end->state = SIM_END_OPEN;
+        sim_end_pump(end);
+        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_CONNECTED,
+                                                    .connected = {.conn = end->conn}});
+    }
+    sim_link_release(host->sim, link);
+}
+
+void sim_incoming(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (end->state == SIM_END_OPEN)
+        sim_host_event(
+            host, &(struct parley_event){
+                      .type = PARLEY_EVENT_INCOMING,
+                      .incoming = {.conn = end->conn,
+                                   .address = host->sim->addresses[link->end[0].host->index]}});
+    sim_link_release(host->sim, link);
+}
+
+void sim_closed(struct sim_host *host, struct sim_item *item)
+{
+    static const char *const texts[] = {"", "end of stream", "connection reset by peer",
+                                        "connection refused", "connection timed out"};
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (end->state == SIM_END_CLOSING) {
+        uint32_t conn = end->conn;
+        sim_end_detach(link, item->side);
+        sim_host_event(host,
+                       &(struct parley_event){.type = PARLEY_EVENT_CLOSED,
+                                              .closed = {.conn = conn,
+                                                         .reason = (enum parley_closed)item->number,
+                                                         .text = texts[item->number]}});
+    }
+    sim_link_release(host->sim, link);
+}
+
+void sim_sent(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    size_t bytes = end->sent_bytes;
+    end->sent_bytes = 0;
+    if (end->state == SIM_END_OPEN)
+        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_SENT,
+                                                    .sent = {.conn = end->conn, .bytes = bytes}});
+    sim_link_release(host->sim, link);
+}
+
+/* Gives the core what has come, after what it left last time; keeps what it leaves now. */
+static void end_deliver(struct sim_end *end, const uint8_t *bytes, size_t size)
+{
+    struct sim_host *host = end->host;
+    uint8_t *all = NULL;
+    if (end->rest_size > 0) {
+        all = realloc(end->rest, end->rest_size + size);
+        if (!all) {
+            sim_fail(host->sim, PARLEY_ENOMEM, "no memory for what was received");
+            return;
+        }
+        memcpy(all + end->rest_size, bytes, size);
+        size += end->rest_size;
+        end->rest = NULL;
+        end->rest_size = 0;
+        bytes = all;
+    }
+    size_t consumed = 1;
+    while (size > 0 && consumed > 0 && end->state == SIM_END_OPEN) {
+        sim_host_event(host, &(struct parley_event){
+                                 .type = PARLEY_EVENT_RECEIVED,
+                                 .received = {.conn = end->conn, .bytes = bytes, .size = size}});
+        consumed = host->sim->updates.consumed;
+        if (consumed > size) {
+            sim_fail(host->sim, PARLEY_EINVARIANT, "more bytes consumed than offered");
+            break;
+        }
+        bytes += consumed;
+        size -= consumed;
+    }
+    if (size > 0 && end->state == SIM_END_OPEN) {
+        end->rest = malloc(size);
+        if (end->rest)
+            memcpy(end->rest, bytes, size);
+        else
+            sim_fail(host->sim, PARLEY_ENOMEM, "no memory for what was received");
+        end->rest_size = end->rest ? size : 0;
+    }
+    free(all);
+}
+
+static void deliver_in_pieces(struct sim_end *to, const uint8_t *bytes, size_t size, size_t piece)
+{
+    for (size_t at = 0; at < size && to->state == SIM_END_OPEN; at += piece)
+        end_deliver(to, bytes + at, piece < size - at ? piece : size - at);
+}
+
+/* Head and floats apart, so that the floats need not be copied; a test may want other pieces. */
+static void deliver(struct sim_end *to, const struct sim_message *message)
+{
+    struct parley_sim *sim = to->host->sim;
+    size_t piece = sim->options.base.fragment_bytes, floats = message->size - message->head_size;
+    const uint8_t *body =
+        message->block ? (const uint8_t *)message->block->x + message->offset : NULL;
+    if (piece == 0) {
+        end_deliver(to, message->head, message->head_size);
+        sim->arriving = message->block;
+        if (body && to->state == SIM_END_OPEN) end_deliver(to, body, floats);
+        sim->arriving = NULL;
+        return;
+    }
+    uint8_t *whole = malloc(message->size);
+    if (!whole) {
+        sim_fail(sim, PARLEY_ENOMEM, "no memory for what was received");
+        return;
+    }
+    memcpy(whole, message->head, message->head_size);
+    if (body) memcpy(whole + message->head_size, body, floats);
+    deliver_in_pieces(to, whole, message->size, piece);
+    free(whole);
+}
+
+void sim_received(struct sim_host *host, struct sim_item *item)
+{
+    struct sim_message *message = item->data;
+    struct sim_link *link = message->link;
+    struct sim_end *from = &link->end[message->side], *to = &link->end[!message->side];
+    if (message->what != SIM_MESSAGE_BYTES) {
+        bool reset = message->what == SIM_MESSAGE_RESET;
+        sim_end_closing(link, !message->side, reset ? PARLEY_CLOSED_RESET : PARLEY_CLOSED_EOF,
+                        host->sim->queue.now_us);
+    } else if (to->state == SIM_END_OPEN && frame_seen(message, true)) {
+        deliver(to, message);
+    }
+    from->flight_bytes -= message->size;
+    sim_end_pump(from);
+    sim_message_free(host->sim, message);
+}
+
+/* ---- Ends and cuts --------------------------------------------------------------------------- */
+
+static void end_of(struct sim_host *host, struct sim_link *link, int side, enum sim_network_end how)
+{
+    struct sim_end *end = &link->end[side];
+    bool open = end->state == SIM_END_OPEN || end->state == SIM_END_DIALING;
+    link->users++;
+    if (open && how == SIM_NETWORK_FLUSH) sim_end_closing(link, side, PARLEY_CLOSED_LOCAL, 0);
+    if (how == SIM_NETWORK_SILENT) end->flushing = false;
+    if (!end->flushing) sim_end_drop_queue(end);
+    if (open && how == SIM_NETWORK_RESET) sim_end_reset(link, side);
+    sim_end_detach(link, side);
+    sim_link_release(host->sim, link);
+}
+
+void sim_network_end(struct sim_host *host, enum sim_network_end how)
+{
+    /* Others move up into a place that becomes free. */
+    for (uint32_t i = 0; host->links_count > 0; i = (i + 1) & (host->links_places - 1))
+        while (host->links[i].conn)
+            end_of(host, host->links[i].link, host->links[i].side, how);
+}
+
+void sim_network_cut(struct parley_sim *sim, uint32_t a, uint32_t b)
+{
+    const struct sim_host *host = &sim->hosts[a];
+    for (uint32_t i = 0; i < host->links_places; i++) {
+        if (!host->links[i].conn) continue;
+        struct sim_link *link = host->links[i].link;
+        if (link->end[0].host->index + link->end[1].host->index != a + b ||
+            (link->end[0].host->index != b && link->end[1].host->index != b))
+            continue;
+        for (int side = 0; side < 2; side++)
+            if (link->end[side].state == SIM_END_OPEN)
+                sim_end_closing(link, side, PARLEY_CLOSED_RESET, sim->queue.now_us);
+    }
+}

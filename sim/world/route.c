@@ -1,0 +1,100 @@
+/* route.c: see route.h. */
+#include "world/route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+uint64_t sim_line_us(struct sim_line *line, uint64_t now_us, size_t size, uint64_t *span_us)
+{
+    if (line->rate_bytes == 0) return now_us;
+    uint64_t takes = (uint64_t)((double)size * 1e6 / (double)line->rate_bytes);
+    uint64_t first_us = *span_us < now_us ? now_us - *span_us : 0; /* the first byte was here */
+    uint64_t end = (line->free_us > first_us ? line->free_us : first_us) + takes;
+    line->free_us = end > now_us ? end : now_us;
+    if (takes > *span_us) *span_us = takes;
+    return line->free_us;
+}
+
+/* The newest link whose groups part the two, or NULL. */
+static struct sim_site_link *site_link(const struct parley_sim *sim, const struct sim_host *from,
+                                       const struct sim_host *to)
+{
+    for (uint32_t i = sim->site_links_count; i > 0; i--) {
+        struct sim_site_link *link = &sim->site_links[i - 1];
+        uint32_t a = link->group[from->index], b = link->group[to->index];
+        if (a != b && a != UINT32_MAX && b != UINT32_MAX) return link;
+    }
+    return NULL;
+}
+
+uint64_t sim_site_line_us(struct parley_sim *sim, const struct sim_host *from,
+                          const struct sim_host *to, size_t size, uint64_t *span_us)
+{
+    struct sim_site_link *link = site_link(sim, from, to);
+    uint64_t now_us = sim->queue.now_us;
+    if (!link) return now_us;
+    uint32_t line = link->group[from->index] * link->groups + link->group[to->index];
+    return sim_line_us(&link->lines[line], now_us, size, span_us);
+}
+
+/* ---- Latency and loss ------------------------------------------------------------------------ */
+
+uint64_t sim_latency_us(struct parley_sim *sim, const struct sim_host *from,
+                        const struct sim_host *to, bool *broken)
+{
+    if (from == to) return 0;
+    const struct sim_site_link *link = site_link(sim, from, to);
+    uint64_t us = link && link->has_latency ? link->latency_us
+                                            : sim_draw_us(&sim->draws, &sim->options.latency);
+    us += from->extra_us + to->extra_us;
+    uint64_t reorder_us = from->reorder_us + to->reorder_us;
+    if (reorder_us > 0) us += (uint64_t)(rng_unit(&sim->draws) * (double)reorder_us);
+    double arrives = (1 - from->loss_rate) * (1 - to->loss_rate) * (1 - sim->options.base.loss);
+    uint32_t losses = 0;
+    while (arrives < 1 && losses < SIM_LOSSES_MAX && rng_unit(&sim->draws) >= arrives)
+        us += (uint64_t)SIM_LOST_AGAIN_US << losses++;
+    if (broken) *broken = losses == SIM_LOSSES_MAX;
+    return us;
+}
+
+/* ---- Sites ----------------------------------------------------------------------------------- */
+
+static int site_link_init(struct sim_site_link *link, const uint32_t *group, uint32_t nodes)
+{
+    *link = (struct sim_site_link){.group = malloc(nodes * sizeof *group)};
+    if (!link->group) return PARLEY_ENOMEM;
+    memcpy(link->group, group, nodes * sizeof *group);
+    for (uint32_t i = 0; i < nodes; i++)
+        if (group[i] != UINT32_MAX && group[i] >= link->groups) link->groups = group[i] + 1;
+    link->lines = calloc((size_t)link->groups * link->groups + 1, sizeof *link->lines);
+    return link->lines ? 0 : PARLEY_ENOMEM;
+}
+
+int parley_sim_link(struct parley_sim *sim, const uint32_t *group, uint64_t latency_us,
+                    uint64_t bandwidth_bytes)
+{
+    struct sim_site_link *links =
+        realloc(sim->site_links, (sim->site_links_count + 1) * sizeof *links);
+    if (!links) return PARLEY_ENOMEM;
+    sim->site_links = links;
+    struct sim_site_link *link = &links[sim->site_links_count];
+    int error = site_link_init(link, group, sim->nodes);
+    sim->site_links_count++; /* freed with the others, whatever became of it */
+    if (error) return error;
+    link->has_latency = latency_us != PARLEY_SIM_NEVER;
+    link->latency_us = latency_us;
+    for (uint32_t i = 0; i < link->groups * link->groups; i++)
+        link->lines[i].rate_bytes = bandwidth_bytes;
+    return 0;
+}
+
+void sim_site_links_free(struct parley_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->site_links_count; i++) {
+        free(sim->site_links[i].group);
+        free(sim->site_links[i].lines);
+    }
+    free(sim->site_links);
+}

@@ -1,0 +1,69 @@
+/* task.c: the fixture's training: vectors pulled to targets, each draw a function of its place. */
+#include "world/task.h"
+
+#include <stdlib.h>
+
+#include "core/rng.h"
+
+struct vectors {
+    uint64_t parameters, seed;
+    uint32_t count;
+    double rate;
+};
+
+enum { STREAM_MODEL = 0x6d, STREAM_TARGET = 0x74 };
+
+static struct rng stream(const struct vectors *self, uint32_t node, uint32_t what)
+{
+    return rng_init(self->seed, (uint64_t)node << 16 | what);
+}
+
+static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+{
+    const struct vectors *self = pointer;
+    (void)boot;
+    struct rng rng = stream(self, node, STREAM_MODEL);
+    for (uint32_t v = 0; v < self->count; v++)
+        for (uint64_t j = 0; j < self->parameters; j++)
+            vectors[v][j] = (float)rng_normal(&rng);
+}
+
+static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                           const struct trainer_turn *turn)
+{
+    const struct vectors *self = pointer;
+    (void)thread;
+    (void)turn;
+    struct rng rng = stream(self, node, STREAM_TARGET);
+    double loss = 0;
+    for (uint64_t j = 0; j < self->parameters; j++) {
+        double gap = rng_normal(&rng) - vectors[0][j];
+        loss += gap * gap / 2;
+        vectors[0][j] += (float)(self->rate * gap);
+    }
+    return loss / (double)self->parameters;
+}
+
+int sim_vectors_init(struct sim_task *task, uint64_t parameters, uint32_t vectors, double rate,
+                     uint64_t seed)
+{
+    struct vectors *self = malloc(sizeof *self);
+    if (!self) return PARLEY_ENOMEM;
+    *self = (struct vectors){parameters, seed, vectors, rate};
+    *task = (struct sim_task){
+        .self = self,
+        .parameters = parameters,
+        .vectors = vectors,
+        .batch = 1,
+        .model_digest = rng_mix(parameters),
+        .start = vectors_start,
+        .step = rate > 0 ? vectors_step : NULL,
+    };
+    return 0;
+}
+
+void sim_vectors_close(struct sim_task *task)
+{
+    free(task->self);
+    *task = (struct sim_task){0};
+}

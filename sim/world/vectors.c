@@ -1,0 +1,338 @@
+/* vectors.c: a node's trainer and its vector operations.
+ *
+ * TAKE, SET and ADD happen in their order at the trainer's next boundary: the end of the step under
+ * way, or at once when it is idle. The others happen at once, unless an earlier operation on one of
+ * their buffers still waits. An operation's DONE comes when it has taken its virtual time.
+ *
+ * What is computed is given to the host's lane, to be made there in this order: a step when it
+ * begins, as nobody may touch the vectors until it ends, an operation when it happens. Results are
+ * waited for when their event is due. Who looks at a model in between waits for all that was given,
+ * and so sees the step under way as made.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/digest.h"
+#include "kernels/mix.h"
+#include "kernels/sketch.h"
+#include "world/cluster.h"
+
+_Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of sketch");
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void step_make(struct sim_job *job, uint32_t thread)
+{
+    struct sim_host *host = (struct sim_host *)((char *)job - offsetof(struct sim_host, step));
+    const struct sim_task *task = host->sim->task;
+    host->step.loss = task->step(task->self, host->index, thread, host->vectors, &host->step.turn);
+}
+
+static void step_begin(struct sim_host *host)
+{
+    if (host->stepping || host->steps_left == 0) return;
+    const struct sim_options *options = &host->sim->options;
+    uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
+                                    : sim_draw_us(&host->draws, &options->compute);
+    struct sim_item item = sim_item_for(host, SIM_STEP_END);
+    item.time_us += (uint64_t)((double)takes * host->slow);
+    host->stepping = host->sim->begun = true;
+    host->steps_left--;
+    sim_put(host->sim, item);
+    if (!host->sim->task->step) return;
+    host->step = (struct sim_step){.job = {.make = step_make}, .turn = host->turn};
+    host->step.turn.steps += host->version;
+    host->step.turn.averaged = host->averaged;
+    sim_workers_give(host->sim->workers, &host->lane, &host->step.job);
+}
+
+void sim_train(struct sim_host *host, const struct parley_update *update)
+{
+    host->steps_left += update->train.steps;
+    host->turn = (struct trainer_turn){.progress = update->train.progress,
+                                       .steps = update->train.inherited,
+                                       .live = update->train.live};
+    step_begin(host);
+}
+
+void sim_step_end(struct sim_host *host)
+{
+    struct parley_sim *sim = host->sim;
+    const struct sim_task *task = sim->task;
+    uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
+    if (task->step) {
+        sim_workers_wait(sim->workers, &host->lane, &host->step.job);
+        if (task->follow) host->follow = task->follow(task->self, host->index);
+    }
+    host->loss = host->step.loss;
+    host->stepping = false;
+    host->version++;
+    host->samples += samples;
+    sim->steps++;
+    sim->samples += samples;
+    sim_operations_run(host);
+    step_begin(host);
+    sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                                .stepped = {.version = host->version,
+                                                            .samples = host->samples,
+                                                            .loss = host->loss}});
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+static bool at_boundary(enum parley_update_type type)
+{
+    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD;
+}
+
+static uint64_t buffers_of(const struct parley_update *update)
+{
+    uint64_t mask = 0;
+    if (update->type == PARLEY_UPDATE_TAKE || update->type == PARLEY_UPDATE_SET) {
+        for (uint32_t v = 0; v < update->vector.vectors; v++)
+            mask |= UINT64_C(1) << (update->vector.buffers[v] & 63);
+        return mask;
+    }
+    mask = UINT64_C(1) << (update->vector.buffer & 63);
+    if (update->type == PARLEY_UPDATE_DIFF) mask |= UINT64_C(1) << (update->vector.other & 63);
+    return mask;
+}
+
+/* ---- What an operation computes, in any thread -------------------------------------------------
+ */
+
+enum { TAKE_FLOATS = 4096 };
+
+static void take(struct sim_done *done)
+{
+    const struct sim_host *host = done->host;
+    uint64_t n = host->sim->parameters;
+    bool finite = true;
+    for (uint64_t at = 0; at < n; at += TAKE_FLOATS) {
+        uint64_t size = n - at < TAKE_FLOATS ? n - at : TAKE_FLOATS;
+        memcpy(done->to[0]->x + at, host->vectors[0] + at, size * sizeof(float));
+        finite = mix_finite(done->to[0]->x + at, size) && finite; /* while in the cache */
+    }
+    for (uint32_t v = 1; v < done->update.vector.vectors; v++)
+        memcpy(done->to[v]->x, host->vectors[v], n * sizeof(float));
+    done->event.done.finite = finite;
+}
+
+static void set(struct sim_done *done)
+{
+    for (uint32_t v = 0; v < done->update.vector.vectors; v++)
+        memcpy(done->host->vectors[v], done->from[v]->x,
+               done->host->sim->parameters * sizeof(float));
+}
+
+static void add(struct sim_done *done, uint32_t thread)
+{
+    const struct sim_host *host = done->host;
+    const float *d = done->from[0]->x;
+    float factor = done->update.vector.factor;
+    sim_truth_mix(host->sim, thread, host->vectors[0], d, factor);
+    if (host->follow != 0) /* of the newest step: it changes when the next, made later, has ended */
+        mix_add(host->vectors[1], d, factor * host->follow, host->sim->parameters);
+}
+
+static void diff(struct sim_done *done)
+{
+    const struct parley_sim *sim = done->host->sim;
+    struct mix_diff_result result;
+    if (done->to[0] != done->from[0])
+        memcpy(done->to[0]->x, done->from[0]->x, sim->parameters * sizeof(float));
+    mix_diff(done->to[0]->x, done->from[1]->x, sim->parameters, sim->run, &result);
+    done->event.done.finite = result.finite;
+    done->event.done.norm_sq = result.norm_sq;
+    done->event.done.own_norm_sq = result.ours_norm_sq;
+    done->event.done.mass = result.mass;
+}
+
+static void sketch(struct sim_done *done)
+{
+    struct sketch sketch;
+    sketch_of(&sketch, done->from[0]->x, done->host->sim->parameters, done->host->sim->run);
+    memcpy(done->sketch, sketch.bucket, sizeof sketch.bucket);
+}
+
+static void hash(struct sim_done *done)
+{
+    const struct parley_sim *sim = done->host->sim;
+    done->error = digest_model(done->from[0]->x, sim->parameters, sim->task->tensors,
+                               sim->task->tensors_count, sim->run, done->digest);
+}
+
+static void done_make(struct sim_job *job, uint32_t thread)
+{
+    struct sim_done *done = (struct sim_done *)job; /* its first member */
+    switch (done->update.type) {
+    case PARLEY_UPDATE_TAKE:
+        take(done);
+        break;
+    case PARLEY_UPDATE_SET:
+        set(done);
+        break;
+    case PARLEY_UPDATE_ADD:
+        add(done, thread);
+        break;
+    case PARLEY_UPDATE_DIFF:
+        diff(done);
+        break;
+    case PARLEY_UPDATE_SKETCH:
+        sketch(done);
+        break;
+    default:
+        hash(done);
+    }
+}
+
+/* ---- An operation's life --------------------------------------------------------------------- */
+
+static struct sim_done *done_new(struct sim_host *host, uint32_t op, bool ok, bool sketch)
+{
+    size_t extra = sketch ? sizeof(double[PARLEY_SKETCH_BUCKETS]) : 0;
+    struct sim_done *done = calloc(1, sizeof *done + extra);
+    if (!done) {
+        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for an operation");
+        return NULL;
+    }
+    atomic_init(&done->job.made, true);
+    done->job.make = done_make;
+    done->host = host;
+    done->event.type = PARLEY_EVENT_DONE;
+    done->event.done.op = op;
+    done->event.done.ok = ok;
+    done->event.done.finite = true;
+    if (sketch) done->event.done.sketch = done->sketch;
+    done->event.done.digest = done->digest;
+    return done;
+}
+
+void sim_done_free(struct sim_done *done)
+{
+    struct parley_sim *sim = done->host->sim;
+    sim_workers_wait(sim->workers, &done->host->lane, &done->job);
+    for (int i = 0; i < PARLEY_VECTORS_MAX; i++) {
+        sim_block_release(sim, done->from[i]);
+        sim_block_release(sim, done->to[i]);
+    }
+    free(done);
+}
+
+void sim_done_tell(struct sim_host *host, struct sim_done *done)
+{
+    sim_workers_wait(host->sim->workers, &host->lane, &done->job);
+    if (done->error) sim_fail(host->sim, done->error, "an operation on vectors failed");
+    if (done->update.type == PARLEY_UPDATE_WRITE && done->event.done.ok) {
+        /* What is read back is not what was written: no driver would publish that. */
+        if (host->disk_torn) done->digest[0] ^= 1;
+        memcpy(host->file, done->digest, sizeof host->file);
+        host->written = !host->disk_torn;
+    }
+    sim_host_event(host, &done->event);
+    sim_done_free(done);
+}
+
+static void done_put(struct sim_host *host, struct sim_done *done, uint64_t time_us)
+{
+    struct sim_item item = sim_item_for(host, SIM_DONE);
+    item.time_us = time_us;
+    item.data = done;
+    sim_put(host->sim, item);
+}
+
+void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok)
+{
+    struct sim_done *done = done_new(host, op, ok, false);
+    if (done) done_put(host, done, host->sim->queue.now_us);
+}
+
+static struct sim_block *hold(struct sim_block *block)
+{
+    if (block) block->users++;
+    return block;
+}
+
+/* Finds the blocks that the operation reads and writes, and holds them. */
+static void find_blocks(struct sim_host *host, struct sim_done *done)
+{
+    const struct parley_update *update = &done->update;
+    bool vectors = update->type == PARLEY_UPDATE_TAKE || update->type == PARLEY_UPDATE_SET;
+    for (uint32_t v = 0; vectors && v < update->vector.vectors; v++) {
+        if (update->type == PARLEY_UPDATE_TAKE)
+            done->to[v] = hold(sim_buffer_fresh(host, update->vector.buffers[v]));
+        else
+            done->from[v] = hold(sim_buffer(host, update->vector.buffers[v]));
+    }
+    if (vectors) return;
+    struct sim_block *block = sim_buffer(host, update->vector.buffer);
+    bool own = block && block->users == 1;
+    done->from[0] = hold(block);
+    if (update->type != PARLEY_UPDATE_DIFF) return;
+    done->from[1] = hold(sim_buffer(host, update->vector.other));
+    done->to[0] = hold(own ? block : sim_buffer_fresh(host, update->vector.buffer));
+}
+
+/* False if it needs no computing. */
+static bool on_disk(struct sim_host *host, struct sim_done *done)
+{
+    if (done->update.type == PARLEY_UPDATE_PUBLISH) {
+        host->published = host->written && !host->disk_full;
+        done->event.done.ok = host->published;
+        return false;
+    }
+    if (done->update.type == PARLEY_UPDATE_WRITE && host->disk_full) done->event.done.ok = false;
+    return done->event.done.ok;
+}
+
+static void perform(struct sim_host *host, const struct parley_update *update)
+{
+    struct parley_sim *sim = host->sim;
+    struct sim_done *done =
+        done_new(host, update->vector.op, true, update->type == PARLEY_UPDATE_SKETCH);
+    if (!done) return;
+    done->update = *update;
+    done->event.done.version = host->version;
+    host->averaged += update->type == PARLEY_UPDATE_ADD;
+    if (on_disk(host, done)) {
+        find_blocks(host, done);
+        if (!sim->error) sim_workers_give(sim->workers, &host->lane, &done->job);
+    }
+    uint64_t cost = at_boundary(update->type) ? 0 : sim->options.base.operation_us;
+    if (update->type == PARLEY_UPDATE_WRITE) cost += host->disk_us;
+    uint64_t start = sim->queue.now_us;
+    if (cost > 0) {
+        if (host->computed_us > start) start = host->computed_us;
+        host->computed_us = start + cost;
+    }
+    done_put(host, done, start + cost);
+}
+
+void sim_operations_run(struct sim_host *host)
+{
+    uint64_t busy = 0;
+    bool wait = host->stepping;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < host->operations_count; i++) {
+        const struct parley_update *update = &host->operations[i].update;
+        bool boundary = at_boundary(update->type);
+        if ((buffers_of(update) & busy) || (boundary && wait)) {
+            busy |= buffers_of(update);
+            wait = wait || boundary;
+            host->operations[kept++] = host->operations[i];
+        } else {
+            perform(host, update);
+        }
+    }
+    host->operations_count = kept;
+}
+
+void sim_operation(struct sim_host *host, const struct parley_update *update)
+{
+    if (!sim_grow(host->sim, &host->operations, host->operations_count, &host->operations_capacity,
+                  sizeof *host->operations))
+        return;
+    host->operations[host->operations_count++].update = *update;
+    sim_operations_run(host);
+}
