@@ -38,7 +38,7 @@ static bool draw_targets(struct sim_planned *planned)
         return true;
     }
     if (spec->target == FAULT_GROUPS) return true;
-    if (spec->target == FAULT_SHARE) wanted = (uint32_t)lround(spec->share * sim->nodes);
+    if (spec->target == FAULT_SHARE) wanted = (uint32_t)lround(spec->share * planned->schedule->nodes);
     if (wanted == 0) wanted = 1;
     for (uint32_t i = 0; i < sim->nodes; i++)
         if (spec->kind == FAULT_JOIN ? sim->hosts[i].boots == 0
@@ -209,7 +209,10 @@ void sim_schedule_progress(struct sim_schedule *schedule, double progress)
 int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
                       const struct faults *faults, uint64_t seed, char *why, size_t why_size)
 {
+    const uint64_t *start_us = sim->options.base.start_us;
     *schedule = (struct sim_schedule){.sim = sim, .draws = rng_init(seed, 0x6661756c74)};
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        schedule->nodes += !start_us || start_us[i] != PARLEY_SIM_NEVER;
     if (faults->count == 0) return 0;
     schedule->planned = calloc(faults->count, sizeof *schedule->planned);
     if (!schedule->planned) return PARLEY_ENOMEM;

@@ -15,6 +15,7 @@ struct sim_schedule {
     struct sim_planned *planned; /* [count]; owned */
     size_t count;
     struct rng draws;
+    uint32_t nodes; /* at the start: what shares are of */
     /* Told of each fault as it is carried out. */
     void (*on_fault)(const char *kind, const char *target, void *arg);
     void *arg;
