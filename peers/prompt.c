@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "prompt.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #ifdef __linux__
@@ -24,5 +26,16 @@ void prompt_thread(uint32_t slice_us)
     (void)refused; /* it was a wish */
 #else
     (void)slice_us;
+#endif
+}
+
+void prompt_others_first(void)
+{
+#ifdef SYS_gettid
+    enum { NICER = 5 };
+    id_t thread = (id_t)syscall(SYS_gettid);
+    errno = 0;
+    int nice = getpriority(PRIO_PROCESS, thread);
+    if (errno == 0 && setpriority(PRIO_PROCESS, thread, nice + NICER)) errno = 0; /* a wish, too */
 #endif
 }

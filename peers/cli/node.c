@@ -19,6 +19,7 @@
 #include "core/rng.h"
 #include "durable.h"
 #include "file/model_file.h"
+#include "prompt.h"
 #include "read_file.h"
 #include "train/model.h"
 
@@ -229,6 +230,7 @@ static int train(struct node *node, char *why, size_t why_size)
     struct parley_step step = {0};
     uint64_t looked = 0;
     int code, error;
+    prompt_others_first();
     while ((code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
         if (turn.started && (error = take_share(node, why, why_size))) return error;
         look_at_target(node, &looked);
