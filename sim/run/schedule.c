@@ -38,7 +38,8 @@ static bool draw_targets(struct sim_planned *planned)
         return true;
     }
     if (spec->target == FAULT_GROUPS) return true;
-    if (spec->target == FAULT_SHARE) wanted = (uint32_t)lround(spec->share * planned->schedule->nodes);
+    if (spec->target == FAULT_SHARE)
+        wanted = (uint32_t)lround(spec->share * planned->schedule->nodes);
     if (wanted == 0) wanted = 1;
     for (uint32_t i = 0; i < sim->nodes; i++)
         if (spec->kind == FAULT_JOIN ? sim->hosts[i].boots == 0

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Real data, the mean of three seeds: several nodes reach what one node reaches with the same
-# samples. How often nodes exchange, and so the last tenths of a point (with skewed shares some
-# points), depends on what else the machine does: the suite only asks that they learn; `strict` as a
-# second argument asks for what an otherwise idle machine should give.
+# Real data: several nodes reach what one node reaches with the same samples. How often nodes exchange, and so the last tenths of a point (with skewed shares some
+# points), depends on what else the machine does: the suite only asks that they learn, of one seed;
+# `strict` as a second argument asks for what an otherwise idle machine should give, of three.
 data=${PARLEY_TEST_DATA:-}
 if [ ! -e "$data/mnist/train-images-idx3-ubyte.gz" ]; then
     echo "SKIPPED: PARLEY_TEST_DATA names no folder with mnist in it"
@@ -26,14 +25,15 @@ def run(seed, nodes, *options):
         sys.exit("%d nodes, seed %d: mass error %r" % (nodes, seed, summary["mass_error"]))
     return summary["test_accuracy"]
 
+strict = os.environ["bounds"] == "strict"
+
 def mean(*what):
-    got = [run(seed, *what) for seed in (1, 2, 3)]
+    got = [run(seed, *what) for seed in ((1, 2, 3) if strict else (1,))]
     print(" ".join(map(str, what)), "nodes:", " ".join("%.4f" % a for a in got), flush=True)
     return sum(got) / len(got)
 
 one, two, four, eight = mean(1), mean(2), mean(4), mean(8)
 skewed = mean(8, "--partition", "dirichlet:0.1")
-strict = os.environ["bounds"] == "strict"
 least, lost, lost_skewed = (0.975, 0.004, 0.02) if strict else (0.96, 0.02, 0.15)
 bad = []
 for nodes, accuracy in ((2, two), (4, four), (8, eight)):
