@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "loop.h"
 
 int live_init(struct loop *loop, uint32_t members_max)
@@ -30,11 +32,20 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
+static uint64_t digest(const struct loop *loop)
+{
+    uint64_t digest = loop->live_count;
+    for (uint32_t i = 0; i < loop->live_count; i++)
+        digest = XXH3_64bits_withSeed(loop->live[i], strlen(loop->live[i]), digest);
+    return digest;
+}
+
 void live_refresh(struct loop *loop)
 {
     if (!loop->live_stale) return;
     loop->live_stale = false;
     uv_mutex_lock(&loop->live_lock);
+    uint64_t before = digest(loop);
     loop->live_count = 0;
     uint32_t count = parley_node_members(loop->node);
     for (uint32_t i = 0; i < count && loop->live_count < loop->live_room; i++) {
@@ -44,6 +55,7 @@ void live_refresh(struct loop *loop)
         snprintf(loop->live[loop->live_count++], PARLEY_NAME_SIZE, "%s", member.name);
     }
     qsort(loop->live, loop->live_count, sizeof *loop->live, by_name);
+    if (digest(loop) != before) atomic_fetch_add(&loop->live_turnover, 1);
     uv_mutex_unlock(&loop->live_lock);
 }
 

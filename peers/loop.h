@@ -74,6 +74,7 @@ struct loop {
     char (*live)[PARLEY_NAME_SIZE];
     uint32_t live_count, live_room;
     bool live_stale;
+    _Atomic uint64_t live_turnover; /* how often those names have changed */
 
     uint64_t turn_us, idle_us; /* when the turn began; time spent waiting, at that point */
     size_t turn_read_bytes;

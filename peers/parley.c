@@ -135,6 +135,7 @@ int parley_boundary(struct parley *p, const struct parley_step *step, struct par
 {
     if (p->over) return p->error;
     int code = handoff_boundary(&p->handoff, step, turn);
+    turn->turnover = atomic_load_explicit(&p->loop.live_turnover, memory_order_relaxed);
     if (code == PARLEY_GO) return code;
     p->over = true;
     p->error = code;

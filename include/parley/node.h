@@ -334,6 +334,9 @@ struct parley_view {
 
 void parley_node_view(const struct parley_node *node, struct parley_view *view);
 
+/* Counts comings and goings of live members. */
+uint64_t parley_node_turnover(const struct parley_node *node);
+
 struct parley_member {
     const char *name; /* valid until the next step */
     const char *address;

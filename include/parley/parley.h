@@ -104,6 +104,7 @@ struct parley_turn {
      * late node took them from included: for corrections by step count. */
     uint64_t state_steps;
     uint64_t averaged; /* deltas that averaging has added to x so far */
+    uint64_t turnover; /* how often the names that parley_live() gives have changed so far */
 };
 
 enum { PARLEY_END, PARLEY_GO };

@@ -12,6 +12,9 @@
 /* In the node's environment: the microsecond, on the monotonic clock, that `t` counts from. */
 #define CONTROL_VARIABLE "PARLEY_CONTROL"
 
+/* The descriptor of the file that all nodes mark their samples in: data/coverage.h. */
+#define CONTROL_COVERAGE 3
+
 #define CONTROL_SEEDS "seeds "
 #define CONTROL_STOP "stop"
 #define CONTROL_SLOW "slow "

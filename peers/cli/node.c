@@ -12,10 +12,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "control.h"
 #include "core/rng.h"
 #include "durable.h"
 #include "file/model_file.h"
@@ -127,6 +129,16 @@ static void draw_name(char name[PARLEY_NAME_SIZE])
     snprintf(name, PARLEY_NAME_SIZE, "%.20s-%04x", host, drawn);
 }
 
+/* Without it, `parley run` can't say what was covered; that is all. */
+static void map_coverage(struct node *node)
+{
+    uint32_t samples = node->job.data.train.count;
+    size_t size = coverage_bytes(samples);
+    if (!node->controlled || ftruncate(CONTROL_COVERAGE, (off_t)size)) return;
+    void *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, CONTROL_COVERAGE, 0);
+    if (words != MAP_FAILED) node->coverage = (struct coverage){words, samples};
+}
+
 static int prepare(struct node *node, char *why, size_t why_size)
 {
     int error = seed_list_make(&node->seeds, node->settings, why, why_size);
@@ -138,6 +150,7 @@ static int prepare(struct node *node, char *why, size_t why_size)
         node->options.config.name = node->name;
     }
     error = make_vectors(node);
+    if (!error) map_coverage(node);
     return error ? error : open_node(node, why, why_size);
 }
 
@@ -157,7 +170,8 @@ static char (*live_names(struct node *node, uint32_t *count))[PARLEY_NAME_SIZE]
     return names;
 }
 
-static int take_share(struct node *node, char *why, size_t why_size)
+/* The share of the data among those who live now. */
+static int take_share(struct node *node, bool first, char *why, size_t why_size)
 {
     uint32_t count = 0, samples = 0;
     char(*names)[PARLEY_NAME_SIZE] = live_names(node, &count);
@@ -170,13 +184,22 @@ static int take_share(struct node *node, char *why, size_t why_size)
                           why_size);
     }
     if (!error && !node->controlled)
-        say_talk(node->settings, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s",
-                 samples, node->job.data.train.count,
+        say_talk(node->settings, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s%s",
+                 samples, node->job.data.train.count, first ? "" : " now",
                  samples < trainer_samples(node->job.trainer)
                      ? ", fewer than a batch: they are cycled"
                      : "");
     free(list);
     free(names);
+    return error;
+}
+
+static int begin(struct node *node, char *why, size_t why_size)
+{
+    uint64_t pass = atomic_load(&node->samples_cluster) / node->job.data.train.count;
+    int error = take_share(node, true, why, why_size);
+    if (!error)
+        trainer_cover(node->job.trainer, node->coverage.words ? &node->coverage : NULL, pass);
     return error;
 }
 
@@ -228,11 +251,16 @@ static int train(struct node *node, char *why, size_t why_size)
 {
     struct parley_turn turn;
     struct parley_step step = {0};
-    uint64_t looked = 0;
-    int code, error;
+    uint64_t looked = 0, turnover = 0;
+    int code, error = 0;
     prompt_others_first();
     while ((code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
-        if (turn.started && (error = take_share(node, why, why_size))) return error;
+        if (turn.started)
+            error = begin(node, why, why_size);
+        else if (turn.turnover != turnover && job_share_moves(&node->job))
+            error = take_share(node, false, why, why_size);
+        if (error) return error;
+        turnover = turn.turnover;
         look_at_target(node, &looked);
         uint64_t before_us = say_now_us();
         struct trainer_turn now = {turn.progress, turn.state_steps, turn.live, turn.averaged};
@@ -326,6 +354,8 @@ int node_command(const struct settings *settings)
         parley_close(node->p);
         node_report_close(node);
     }
+    if (node->coverage.words)
+        munmap((void *)node->coverage.words, coverage_bytes(node->coverage.samples));
     job_close(&node->job);
     free(node->tensors);
     free(node->vectors);

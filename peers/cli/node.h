@@ -39,6 +39,7 @@ struct node {
     FILE *json;                  /* NULL: none */
     char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
     struct seed_list seeds;
+    struct coverage coverage; /* under `parley run`: mapped, the samples of all its nodes */
     struct node_control control;
     uint64_t start_us;   /* `t` counts from here */
     bool controlled;     /* `parley run` started it */
@@ -48,7 +49,7 @@ struct node {
     _Atomic double loss;              /* smoothed over the newest steps; NAN: no step yet */
     _Atomic double slow;              /* a step takes so many times longer */
     _Atomic uint64_t samples;         /* of this node */
-    _Atomic uint64_t samples_cluster; /* as of the newest timer */
+    _Atomic uint64_t samples_cluster; /* as of the newest timer, or when training started */
 
     /* node_report.c's, on parley's loop. */
     uint64_t told_us, told_samples; /* of the progress line before */

@@ -237,6 +237,7 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     struct parley_view view;
     parley_node_view(parley_node_of(p), &view);
     bool stops = phase == PARLEY_PHASE_STOP;
+    atomic_store(&node->samples_cluster, view.samples_cluster);
     if (stops) tell_progress(node, p, &view);
     struct report_line line = {
         .event = REPORT_PHASE,

@@ -154,6 +154,7 @@ static int prepare(struct run *run)
         if (strcmp(run->forward[i], "--quiet") == 0)
             memmove(&run->forward[i], &run->forward[i + 1],
                     (run->forward_count-- - i) * sizeof *run->forward);
+    run->coverage = tmpfile();
     if (!error) error = run_faults_init(run);
     return error ? error : open_json(run);
 }
@@ -207,6 +208,7 @@ int run_command(const struct settings *settings)
     }
     run_faults_close(run);
     if (run->json && run->json != stdout) fclose(run->json);
+    if (run->coverage) fclose(run->coverage);
     free(run->children);
     free(run->forward);
     free(run);

@@ -86,6 +86,7 @@ struct run {
     struct rng rng;     /* who is hit */
     int asked;          /* signals that asked for the end */
     int failed;         /* PARLEY_E...: it never came to training */
+    FILE *coverage;     /* where nodes mark samples: data/coverage.h; NULL: nowhere */
     bool ending;        /* all children are to go now */
 };
 

@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -247,6 +249,8 @@ static void print_summary(const struct run *run, const struct report_summary *su
         .loss = sum->test_loss,
         .test_samples = run->test_samples,
         .epochs = sum->epochs,
+        .coverage = sum->coverage,
+        .coverage_count = sum->coverage_count,
         .steps = sum->steps,
         .wall_s = sum->wall_s,
         .exchanges = sum->exchanges,
@@ -257,6 +261,18 @@ static void print_summary(const struct run *run, const struct report_summary *su
     if (text) fputs(text, stdout);
     fflush(stdout);
     free(text);
+}
+
+static void add_coverage(const struct run *run, struct report_summary *sum)
+{
+    size_t size = coverage_bytes((uint32_t)run->samples);
+    struct stat stat;
+    if (!run->coverage || fstat(fileno(run->coverage), &stat) || stat.st_size < (off_t)size) return;
+    void *words = mmap(NULL, size, PROT_READ, MAP_SHARED, fileno(run->coverage), 0);
+    if (words == MAP_FAILED) return;
+    struct coverage coverage = {words, (uint32_t)run->samples};
+    sum->coverage_count = coverage_parts(&coverage, sum->epochs, sum->coverage);
+    munmap(words, size);
 }
 
 int run_view_end(struct run *run)
@@ -279,6 +295,7 @@ int run_view_end(struct run *run)
     sum->samples = sum->steps * run->settings->batch;
     if (strcmp(run->settings->optimizer, "gd") == 0) /* whose steps are as large as the shares */
         sum->samples = (uint64_t)(sum->epochs * (double)run->samples + 0.5);
+    if (run->samples > 0) add_coverage(run, sum);
     sum->wall_s = run_seconds(run);
     sum->time_to_target_s = run->target_us ? (double)(run->target_us - run->start_us) / 1e6 : NAN;
     run_tell(run, &line);

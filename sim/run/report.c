@@ -324,6 +324,9 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .drift_trained = report->drift_trained >= 0 ? report->drift_trained : NAN,
         .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
+    if (report->coverage)
+        outcome->summary.coverage_count =
+            coverage_parts(report->coverage, outcome->summary.epochs, outcome->summary.coverage);
     for (uint32_t i = 0; outcome->fates && i < sim->nodes; i++)
         outcome->fates[i] = parley_sim_live(sim, i)   ? SIM_FATE_LIVE
                             : sim->hosts[i].boots > 0 ? SIM_FATE_DEAD
@@ -355,6 +358,8 @@ static void print_summary(const struct sim_report *report)
         .loss = s->test_loss,
         .test_samples = report->job->data.test.count,
         .epochs = s->epochs,
+        .coverage = s->coverage,
+        .coverage_count = s->coverage_count,
         .steps = s->steps,
         .wall_s = s->virtual_s,
         .exchanges = s->exchanges,

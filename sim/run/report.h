@@ -26,6 +26,7 @@ struct sim_report {
     const struct settings *settings;
     struct parley_sim *sim;
     const struct job *job;
+    const struct coverage *coverage;   /* of what it trains on; NULL: there are no samples */
     struct sim_outcome *outcome;       /* borrowed; zeroed */
     bool silent;                       /* one of many runs: it says only what broke it */
     FILE *json;                        /* NULL: none */

@@ -111,32 +111,54 @@ static int shares_of(struct sim_training *self, const char *const *names, uint32
     return error;
 }
 
-static int begin(void *pointer, uint32_t node, const char *const *names, uint32_t count, char *why,
-                 size_t why_size)
+/* Those of the member called `name`; *samples NULL: all there are. */
+static int share_of(const struct sim_training *self, const char *name, const uint32_t **samples,
+                    uint32_t *count)
+{
+    const struct sim_shares *shares = &self->shares;
+    const char **found =
+        bsearch(&name, shares->names, shares->members, sizeof *shares->names, by_name);
+    if (!found) return PARLEY_EDATA;
+    *samples = NULL;
+    *count = self->job->data.train.count;
+    if (!shares->start) return 0;
+    uint32_t rank = (uint32_t)(found - shares->names);
+    *samples = shares->samples + shares->start[rank];
+    *count = shares->start[rank + 1] - shares->start[rank];
+    return 0;
+}
+
+static int begin(struct sim_training *self, struct trainer_node *own, const char *name,
+                 const uint32_t *samples, uint32_t count, uint64_t samples_cluster)
+{
+    sampler_close(&own->sampler);
+    *own = (struct trainer_node){0};
+    int error = sampler_init(&own->sampler, samples, count, job_sampler_seed(self->job, name));
+    if (error) return error;
+    own->sampler.coverage = &self->coverage;
+    sampler_seek(&own->sampler, samples_cluster / self->job->data.train.count);
+    return 0;
+}
+
+static int share(void *pointer, uint32_t node, const char *const *names, uint32_t count, bool first,
+                 uint64_t samples_cluster, char *why, size_t why_size)
 {
     struct sim_training *self = pointer;
-    const struct sim_shares *shares = &self->shares;
+    const uint32_t *samples;
+    uint32_t samples_count;
     char name[16];
-    const char *key = name;
     snprintf(name, sizeof name, "n%u", node);
+    if (!first && !job_share_moves(self->job)) return 0;
     int error = shares_of(self, names, count);
     if (error) {
         snprintf(why, why_size, "%s", self->why);
         return error;
     }
-    const char **found =
-        bsearch(&key, shares->names, shares->members, sizeof *shares->names, by_name);
-    if (!found) return PARLEY_EDATA;
-    uint32_t rank = (uint32_t)(found - shares->names), samples = self->job->data.train.count;
-    const uint32_t *share = NULL;
-    if (shares->start) {
-        share = shares->samples + shares->start[rank];
-        samples = shares->start[rank + 1] - shares->start[rank];
-    }
+    error = share_of(self, name, &samples, &samples_count);
+    if (error) return error;
     struct trainer_node *own = &self->own[node];
-    sampler_close(&own->sampler);
-    *own = (struct trainer_node){0};
-    return sampler_init(&own->sampler, share, samples, job_sampler_seed(self->job, name));
+    return first ? begin(self, own, name, samples, samples_count, samples_cluster)
+                 : sampler_share(&own->sampler, samples, samples_count);
 }
 
 /* ---- Making and freeing ---------------------------------------------------------------------- */
@@ -146,10 +168,13 @@ static int allocate(struct sim_training *self)
     const struct trainer *like = self->job->trainer;
     float *state[2] = {NULL, NULL};
     size_t parameters = trainer_parameters(like);
+    uint32_t samples = self->job->data.train.count;
     self->trainers = calloc(self->threads, sizeof *self->trainers);
     self->own = calloc(self->nodes, sizeof *self->own);
     self->first = malloc(parameters * sizeof *self->first);
-    int error = self->trainers && self->own && self->first ? 0 : PARLEY_ENOMEM;
+    self->coverage = (struct coverage){calloc(1, coverage_bytes(samples)), samples};
+    int error =
+        self->trainers && self->own && self->first && self->coverage.words ? 0 : PARLEY_ENOMEM;
     for (uint32_t v = 0; v < trainer_state_vectors(like) && !error; v++) {
         state[v] = malloc(parameters * sizeof *state[v]);
         if (!state[v]) error = PARLEY_ENOMEM;
@@ -176,7 +201,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .alike = true,
         .model_digest = model_digest(job->model),
         .start = start,
-        .begin = begin,
+        .share = share,
         .step = step,
         .samples = samples,
         .follow = follow,
@@ -195,5 +220,6 @@ void sim_training_close(struct sim_training *training)
     free(training->trainers);
     free(training->own);
     free(training->first);
+    free((void *)training->coverage.words);
     shares_close(&training->shares);
 }

@@ -1,6 +1,6 @@
 /* training.h: the nodes of `parley sim` train models on shares of one data set, with the very
  * trainer of the real node. Shares are drawn when a node starts to train, from the members it then
- * sees alive.
+ * sees alive, and anew when those change.
  *
  * A trainer's scratch memory is a thread's, not a node's: a node has its place in its share and
  * some numbers of its newest steps. Nodes that see the same members, as most do, share one drawing
@@ -27,6 +27,7 @@ struct sim_training {
     uint32_t threads, nodes;
     float *first;             /* [parameters], the initial model; owned */
     struct sim_shares shares; /* the newest */
+    struct coverage coverage; /* owned */
     char why[256];            /* of the last failure */
 };
 

@@ -115,8 +115,9 @@ struct sim_host {
     uint64_t averaged;        /* ADDs so far */
     bool stepping;
     double loss, slow;
-    float follow;     /* of the newest step, see struct sim_task */
-    struct rng draws; /* of the time of a step */
+    uint64_t turnover; /* of its live members, when its share of the data was cut */
+    float follow;      /* of the newest step, see struct sim_task */
+    struct rng draws;  /* of the time of a step */
 
     struct sim_item *waiting; /* [waiting_count], came while paused */
     uint32_t waiting_count, waiting_capacity;
@@ -217,6 +218,8 @@ void sim_host_free(struct sim_host *host);
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
 
 /* vectors.c */
+/* Cuts the node's share of the data among those it sees alive, if they have changed. */
+void sim_share(struct sim_host *host, bool first);
 void sim_train(struct sim_host *host, const struct parley_update *update);
 void sim_step_end(struct sim_host *host);
 void sim_operation(struct sim_host *host, const struct parley_update *update);

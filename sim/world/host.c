@@ -210,11 +210,13 @@ static void line(struct sim_host *host, const char *what, const char *a, const c
     sim->on_line(text, sim->on_line_arg);
 }
 
-static void begin_training(struct sim_host *host)
+void sim_share(struct sim_host *host, bool first)
 {
     const struct sim_task *task = host->sim->task;
-    if (!task->begin) return;
+    if (!task->share || (!first && host->turnover == parley_node_turnover(host->node))) return;
+    host->turnover = parley_node_turnover(host->node);
     char why[128] = "", text[160];
+    struct parley_view view;
     uint32_t records = parley_node_members(host->node), count = 0;
     const char **names = malloc(records * sizeof *names);
     if (!names) {
@@ -227,7 +229,9 @@ static void begin_training(struct sim_host *host)
         if (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT)
             names[count++] = host->sim->names[strtoul(member.name + 1, NULL, 10)];
     }
-    int error = task->begin(task->self, host->index, names, count, why, sizeof why);
+    parley_node_view(host->node, &view);
+    int error = task->share(task->self, host->index, names, count, first, view.samples_cluster, why,
+                            sizeof why);
     free(names);
     snprintf(text, sizeof text, "%s: %s", host->sim->names[host->index],
              why[0] ? why : parley_error_text(error));
@@ -241,7 +245,7 @@ static void tell(struct sim_host *host, const struct parley_update *update)
     switch (update->type) {
     case PARLEY_UPDATE_PHASE:
         line(host, "phase", parley_phase_name(update->phase.phase), "", "");
-        if (update->phase.phase == PARLEY_PHASE_TRAIN) begin_training(host);
+        if (update->phase.phase == PARLEY_PHASE_TRAIN) sim_share(host, true);
         break;
     case PARLEY_UPDATE_MEMBER:
         line(host, "member", update->member.name, parley_member_state_name(update->member.state),

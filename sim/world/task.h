@@ -24,10 +24,11 @@ struct sim_task {
     /* The others are called in the loop's thread. A node's first model; vectors: [vectors] of
      * [parameters]. boot counts its starts from 1. */
     void (*start)(void *self, uint32_t node, uint32_t boot, float *const *vectors);
-    /* Training starts on `node` with these members alive, itself among them. NULL: no matter. An
+    /* These members are alive for `node`, itself among them, now that its training starts (`first`)
+     * or goes on with others than before. samples: of the cluster, so far. NULL: no matter. An
      * error comes with a line in why. */
-    int (*begin)(void *self, uint32_t node, const char *const *names, uint32_t count, char *why,
-                 size_t why_size);
+    int (*share)(void *self, uint32_t node, const char *const *names, uint32_t count, bool first,
+                 uint64_t samples, char *why, size_t why_size);
     /* One local step; returns the loss. NULL: nothing moves. Called in several threads at once, for
      * different nodes; `thread` counts them from 0. */
     double (*step)(void *self, uint32_t node, uint32_t thread, float *const *vectors,

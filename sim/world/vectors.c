@@ -33,6 +33,7 @@ static void step_begin(struct sim_host *host)
 {
     if (host->stepping || host->steps_left == 0) return;
     const struct sim_options *options = &host->sim->options;
+    sim_share(host, false);
     uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
                                     : sim_draw_us(&host->draws, &options->compute);
     struct sim_item item = sim_item_for(host, SIM_STEP_END);

@@ -51,6 +51,11 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         view->ledger.in_doubt += node->exchange.doubts[i].active;
 }
 
+uint64_t parley_node_turnover(const struct parley_node *node)
+{
+    return node->roster->turnover;
+}
+
 uint32_t parley_node_members(const struct parley_node *node)
 {
     return node->roster->count;

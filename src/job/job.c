@@ -226,6 +226,11 @@ int job_share(const struct job *job, struct trainer *trainer, const char *self,
     return error;
 }
 
+bool job_share_moves(const struct job *job)
+{
+    return job->partition.kind == PARTITION_IID && job->settings->shard.count == 0;
+}
+
 int job_owners(const struct job *job, const char *const *names, uint32_t names_count,
                uint32_t *owner, char *why, size_t why_size)
 {

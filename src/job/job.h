@@ -44,11 +44,16 @@ PARLEY_CHECK int job_trainer(const struct job *job, struct trainer **trainer, ch
  * to the driver. It borrows from the job. */
 void job_config(const struct job *job, struct parley_config *config);
 
-/* Gives the trainer the share of `self`, among the members called `names`. PARLEY_EUSAGE,
- * PARLEY_EDATA with a line in why, PARLEY_ENOMEM. *samples: of the share. */
+/* Gives the trainer the share of `self`, among the members called `names`; again when they have
+ * changed, if job_share_moves(). PARLEY_EUSAGE, PARLEY_EDATA with a line in why, PARLEY_ENOMEM.
+ * *samples: of the share. */
 PARLEY_CHECK int job_share(const struct job *job, struct trainer *trainer, const char *self,
                            const char *const *names, uint32_t names_count, uint32_t *samples,
                            char *why, size_t why_size);
+
+/* Whether members who come or go take over from each other: the data are in common. In the other
+ * partitions each node has data of its own kind, which are gone with it. */
+bool job_share_moves(const struct job *job);
 
 /* The shares of all members at once: owner[training samples] is each sample's owner, by its place
  * among the names in strcmp's order. Not for the partition `all`. Errors as above. */

@@ -175,6 +175,17 @@ static void add_ledger_peers(struct text *text, const struct report_ledger *from
     text_add(text, "]");
 }
 
+static void add_coverage(struct text *text, const struct report_summary *from)
+{
+    if (from->coverage_count == 0) return;
+    text_add(text, ",\"coverage\":[");
+    for (uint32_t i = 0; i < from->coverage_count; i++) {
+        if (i > 0) text_add(text, ",");
+        add_real(text, from->coverage[i]);
+    }
+    text_add(text, "]");
+}
+
 char *report_line_text(const struct report_line *line)
 {
     struct text text;
@@ -188,6 +199,7 @@ char *report_line_text(const struct report_line *line)
     text_add(&text, ",");
     add_fields(&text, events[line->event].fields, &line->as);
     if (line->event == REPORT_LEDGER) add_ledger_peers(&text, &line->as.ledger);
+    if (line->event == REPORT_SUMMARY) add_coverage(&text, &line->as.summary);
     if (line->event == REPORT_SUMMARY && line->as.summary.sim) {
         text_add(&text, ",");
         add_fields(&text, summary_sim, &line->as.summary);

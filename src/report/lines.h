@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/coverage.h"
 #include "parley/error.h"
 
 enum report_event {
@@ -99,7 +100,10 @@ struct report_summary {
     double test_accuracy, worst_accuracy, test_loss, drift_before, epochs;
     uint64_t steps, samples, exchanges, exchanges_dropped, bytes_sent;
     double mass_error, mass_dropped, wall_s, time_to_target_s;
-    bool sim; /* has those below */
+    /* Per epoch that began, the part of the samples that was trained on; not parsed back. */
+    double coverage[COVERAGE_PASSES];
+    uint32_t coverage_count; /* 0: not known */
+    bool sim;                /* has those below */
     double virtual_s;
     const char *run_hash;
     double node_steps_per_s;

@@ -39,6 +39,21 @@ static void add_agreed(struct text *text, const struct summary *summary)
     text_add(text, "    drift %s\n", human_drift(drift, summary->drift));
 }
 
+/* The least covered of the epochs that ended. */
+static void add_coverage(struct text *text, const struct summary *summary)
+{
+    uint32_t whole = (uint32_t)(summary->epochs + 1e-3);
+    double least = 1;
+    if (whole > summary->coverage_count) whole = summary->coverage_count;
+    for (uint32_t i = 0; i < whole; i++)
+        least = fmin(least, summary->coverage[i]);
+    if (whole == 0) return;
+    text_column(text, "coverage", LABEL_COLUMNS);
+    /* Rounded down: 100 % is said of all samples only. */
+    text_add(text, "%g %% of the samples in %s epoch\n", floor(least * 1000) / 10,
+             whole == 1 ? "the" : "each");
+}
+
 char *summary_text(const struct summary *summary)
 {
     char one[HUMAN_BYTES], two[HUMAN_BYTES];
@@ -57,6 +72,7 @@ char *summary_text(const struct summary *summary)
     add_fact(&text, "training", &fact);
     text_add(&text, "exchanges %llu, %s\n", (unsigned long long)summary->exchanges,
              human_bytes(two, summary->bytes_sent));
+    add_coverage(&text, summary);
     if (summary->path) {
         text_add(&fact, "%s", summary->path);
         add_fact(&text, "model", &fact);

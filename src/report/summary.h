@@ -11,6 +11,8 @@ struct summary {
     double accuracy, loss;  /* on the test data; NAN accuracy: no line */
     uint64_t test_samples;
     double epochs;
+    const double *coverage; /* [coverage_count]: of each epoch, as in lines.h; 0: no line */
+    uint32_t coverage_count;
     uint64_t steps;
     double wall_s;
     uint64_t exchanges, bytes_sent;

@@ -150,16 +150,18 @@ void trainer_start(const struct trainer *trainer, float *x, float *const *state)
 int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
                   uint64_t sampler_seed)
 {
-    struct sampler sampler;
-    int error;
+    struct sampler *sampler = &trainer->node.sampler;
 
     for (uint32_t i = 0; i < count; i++)
         if (share[i] >= trainer->set->count) return PARLEY_EDATA;
-    error = sampler_init(&sampler, share, count, sampler_seed);
-    if (error != 0) return error;
-    sampler_close(&trainer->node.sampler);
-    trainer->node.sampler = sampler;
-    return 0;
+    if (sampler->order != NULL) return sampler_share(sampler, share, count);
+    return sampler_init(sampler, share, count, sampler_seed);
+}
+
+void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t pass)
+{
+    trainer->node.sampler.coverage = coverage;
+    sampler_seek(&trainer->node.sampler, pass);
 }
 
 uint32_t trainer_samples(const struct trainer *trainer)

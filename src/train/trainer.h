@@ -87,10 +87,14 @@ uint32_t trainer_state_vectors(const struct trainer *trainer);
 void trainer_start(const struct trainer *trainer, float *x, float *const *state);
 
 /* Which samples this node trains on; copied. sampler_seed differs from node to node. May be called
- * again, between steps. PARLEY_EDATA if count is 0 or a sample is not in the set, PARLEY_ENOMEM:
- * the share stays as it was. */
+ * again, between steps: what was visited in this pass counts as visited. PARLEY_EDATA if count is 0
+ * or a sample is not in the set, PARLEY_ENOMEM: the share stays as it was. */
 PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
                                uint64_t sampler_seed);
+
+/* Starts in this pass over the share, that of the cluster, and marks what is visited; `coverage`
+ * is borrowed, and may be NULL. */
+void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t pass);
 
 /* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
 uint32_t trainer_samples(const struct trainer *trainer);

@@ -77,3 +77,70 @@ Test(sampler, an_empty_share_is_refused)
     cr_assert_eq(sampler_init(&sampler, share, 0, 1), PARLEY_EDATA);
     sampler_close(&sampler);
 }
+
+Test(sampler, a_share_that_changes_in_a_pass_is_completed_in_it)
+{
+    /* Proves that what came new is visited before the pass ends, what was visited is not again, and
+     * what went is not any more. */
+    static const uint32_t next[] = {3, 14, 15, 92, 65, 7, 8, 9};
+    struct sampler sampler;
+    uint32_t drawn[2 * COUNT];
+    for (uint32_t before = 0; before <= COUNT; before++) {
+        int seen[100] = {0};
+        cr_assert_eq(sampler_init(&sampler, share, COUNT, 5), 0);
+        sampler_seek(&sampler, 3);
+        sampler_next(&sampler, drawn, before);
+        for (uint32_t i = 0; i < before; i++)
+            seen[drawn[i]]++;
+        cr_assert_eq(sampler_share(&sampler, next, 8), 0);
+        while (sampler.position < sampler.count) {
+            sampler_next(&sampler, drawn, 1);
+            seen[drawn[0]]++;
+        }
+        cr_assert_eq(sampler.pass, 3);
+        for (uint32_t i = 0; i < 8; i++)
+            cr_expect_eq(seen[next[i]], 1, "%u after %u", next[i], before);
+        for (uint32_t i = 5; i < COUNT; i++)
+            cr_expect_leq(seen[share[i]], 1);
+        sampler_close(&sampler);
+    }
+}
+
+Test(sampler, a_share_that_is_refused_leaves_the_old_one)
+{
+    /* Proves that a node with nothing to take over goes on with what it has. */
+    struct sampler sampler;
+    uint32_t drawn[COUNT];
+    cr_assert_eq(sampler_init(&sampler, share, COUNT, 5), 0);
+    cr_expect_eq(sampler_share(&sampler, share, 0), PARLEY_EDATA);
+    sampler_next(&sampler, drawn, COUNT);
+    check_pass(drawn);
+    sampler_close(&sampler);
+}
+
+Test(sampler, what_is_visited_is_marked_for_its_pass)
+{
+    /* Proves that coverage counts each sample once a pass, over several samplers. */
+    uint64_t words[COVERAGE_PASSES * 2] = {0};
+    struct coverage coverage = {(_Atomic uint64_t *)words, 100};
+    struct sampler a, b;
+    uint32_t drawn[COUNT];
+    double parts[COVERAGE_PASSES];
+    cr_assert_eq(coverage_bytes(100), sizeof words);
+    cr_assert_eq(sampler_init(&a, share, 6, 5), 0);
+    cr_assert_eq(sampler_init(&b, share + 4, COUNT - 4, 5), 0);
+    a.coverage = b.coverage = &coverage;
+    sampler_next(&a, drawn, 6);
+    cr_expect_eq(coverage_part(&coverage, 0), 0.06);
+    sampler_next(&b, drawn, COUNT - 4);
+    cr_expect_eq(coverage_part(&coverage, 0), 0.10);
+    sampler_next(&b, drawn, 2);
+    cr_expect_eq(coverage_part(&coverage, 1), 0.02);
+    cr_expect_eq(coverage_parts(&coverage, 2.5, parts), 3);
+    cr_expect_eq(parts[0], 0.10);
+    cr_expect_eq(parts[2], 0);
+    sampler_seek(&a, COVERAGE_PASSES); /* is not looked at any more */
+    sampler_next(&a, drawn, 6);
+    sampler_close(&a);
+    sampler_close(&b);
+}

@@ -1,0 +1,32 @@
+/* coverage.h: which samples have been trained on, pass by pass, by all nodes of one machine.
+ *
+ * A bit a sample and pass, in memory that nodes share: threads of a simulation, or processes that
+ * `parley run` started. A pass is a node's own way through its share; what a node takes over from
+ * one that died it takes into the pass it is in.
+ * Thread rule: coverage_mark() may be called from any thread or process at once.
+ */
+#ifndef PARLEY_DATA_COVERAGE_H
+#define PARLEY_DATA_COVERAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { COVERAGE_PASSES = 64 }; /* later ones are not looked at */
+
+struct coverage {
+    _Atomic uint64_t *words; /* coverage_bytes() of them, zero at first; borrowed */
+    uint32_t samples;
+};
+
+size_t coverage_bytes(uint32_t samples);
+
+void coverage_mark(struct coverage *coverage, uint64_t pass, uint32_t sample);
+
+/* The part of all samples that was trained on in this pass, in [0, 1]. */
+double coverage_part(const struct coverage *coverage, uint64_t pass);
+
+/* That of each pass below `epochs`; returns how many there are. */
+uint32_t coverage_parts(const struct coverage *coverage, double epochs,
+                        double parts[COVERAGE_PASSES]);
+
+#endif
