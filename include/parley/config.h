@@ -53,6 +53,14 @@ struct parley_setting {
     const char *value;
 };
 
+/* How far a node is that goes on from vectors it once had. All 0: it starts with the first model.
+ */
+struct parley_resumed {
+    uint64_t steps, samples;  /* that it has made and used */
+    uint64_t state_steps;     /* that its optimizer vectors have been through */
+    uint64_t samples_cluster; /* that all nodes together had used then, as far as it knew */
+};
+
 struct parley_config {
     /* Who and where. */
     const char *cluster; /* clusters of another name are refused */
@@ -75,6 +83,10 @@ struct parley_config {
     uint64_t model_digest; /* of names, shapes, dtype */
     const struct parley_setting *settings; /* [settings_count] that must match */
     uint32_t settings_count;
+    /* Of vectors[0] and on, as they stand. Where others train and have gone on without this node
+     * (they know of an earlier boot of it, or have used half as many samples again as it knew of), it
+     * takes a peer's instead, and begins at 0. */
+    struct parley_resumed resumed;
 
     /* Training budget: the first that is reached raises STOP; 0 is none. */
     uint32_t batch;          /* samples a local step */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -62,6 +63,16 @@ static int version(void)
     return text ? 0 : 1;
 }
 
+/* What stands at --out is replaced by a new file in the end: that must not hit a device. */
+static int check_out(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
+{
+    struct stat stat_;
+    if (!settings->out || stat(settings->out, &stat_) || S_ISREG(stat_.st_mode)) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES, "--out: %s is no regular file; give a file's name",
+             settings->out);
+    return PARLEY_EUSAGE;
+}
+
 static int dispatch(const struct settings *settings)
 {
     switch (settings->verb) {
@@ -105,6 +116,7 @@ int main(int argc, char **argv)
         settings_init(&settings);
     }
     int error = gather(&settings, argc, argv, &bytes, why);
+    if (!error) error = check_out(&settings, why);
     if (!error && settings.note[0]) say_talk(&settings, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
     settings_close(&settings);

@@ -151,6 +151,7 @@ static int prepare(struct node *node, char *why, size_t why_size)
     }
     error = make_vectors(node);
     if (!error) map_coverage(node);
+    if (!error) error = node_checkpoint_init(node, why, why_size);
     return error ? error : open_node(node, why, why_size);
 }
 
@@ -194,12 +195,18 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
     return error;
 }
 
-static int begin(struct node *node, char *why, size_t why_size)
+static int begin(struct node *node, const struct parley_turn *turn, char *why, size_t why_size)
 {
-    uint64_t pass = atomic_load(&node->samples_cluster) / node->job.data.train.count;
+    struct trainer_place place = {node->resumed.pass, node->resumed.position};
+    bool resumes = node->resumed.steps > 0 && turn->state_steps == node->resumed.state_steps;
+    if (!resumes) {
+        memset(&node->resumed, 0, sizeof node->resumed); /* a peer's model is in its place */
+        place.pass = atomic_load(&node->samples_cluster) / node->job.data.train.count;
+        place.position = 0;
+    }
     int error = take_share(node, true, why, why_size);
     if (!error)
-        trainer_cover(node->job.trainer, node->coverage.words ? &node->coverage : NULL, pass);
+        trainer_cover(node->job.trainer, node->coverage.words ? &node->coverage : NULL, place);
     return error;
 }
 
@@ -256,12 +263,13 @@ static int train(struct node *node, char *why, size_t why_size)
     prompt_others_first();
     while ((code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
         if (turn.started)
-            error = begin(node, why, why_size);
+            error = begin(node, &turn, why, why_size);
         else if (turn.turnover != turnover && job_share_moves(&node->job))
             error = take_share(node, false, why, why_size);
         if (error) return error;
         turnover = turn.turnover;
         look_at_target(node, &looked);
+        node_checkpoint_step(node, &turn);
         uint64_t before_us = say_now_us();
         struct trainer_turn now = {turn.progress, turn.state_steps, turn.live, turn.averaged};
         uint32_t samples = trainer_samples(node->job.trainer);
@@ -274,6 +282,7 @@ static int train(struct node *node, char *why, size_t why_size)
                                     .samples = samples,
                                     .loss = loss,
                                     .follow = trainer_follow(node->job.trainer)};
+        node->steps++;
         atomic_fetch_add_explicit(&node->samples, step.samples, memory_order_relaxed);
     }
     return code == PARLEY_END ? 0 : code;
@@ -354,6 +363,7 @@ int node_command(const struct settings *settings)
         parley_close(node->p);
         node_report_close(node);
     }
+    node_checkpoint_close(node);
     if (node->coverage.words)
         munmap((void *)node->coverage.words, coverage_bytes(node->coverage.samples));
     job_close(&node->job);

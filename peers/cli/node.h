@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include "file/checkpoint.h"
 #include "job/job.h"
 #include "parley/parley.h"
 #include "seed_list.h"
@@ -19,13 +20,25 @@ struct node_control {
     uv_loop_t loop;
     uv_thread_t thread;
     uv_async_t end;
-    uv_signal_t signals[3]; /* SIGINT, SIGTERM, SIGHUP */
+    uv_signal_t signals[4]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1 */
     uv_pipe_t pipe;         /* stdin, under `parley run` */
     uv_timer_t dns;
     char line[1 << 16];
     size_t line_size;
     int asked; /* signals that asked to leave */
     bool running;
+};
+
+/* node_checkpoint.c: the trainer's, but for what is atomic; its thread has copy and head while
+ * `busy`. */
+struct node_checkpoint {
+    uint64_t taken_us; /* the newest */
+    float *copy;       /* of all vectors; owned, NULL: none was made yet */
+    struct checkpoint head;
+    uv_thread_t thread;
+    bool started; /* the thread is to be joined */
+    _Atomic bool busy;
+    _Atomic bool asked; /* by SIGUSR1: one now */
 };
 
 struct node {
@@ -39,6 +52,9 @@ struct node {
     FILE *json;                  /* NULL: none */
     char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
     struct seed_list seeds;
+    struct checkpoint resumed; /* what it goes on from; zeroed: nothing */
+    struct node_checkpoint checkpoint;
+    uint64_t steps;           /* made since this process started; the trainer's */
     struct coverage coverage; /* under `parley run`: mapped, the samples of all its nodes */
     struct node_control control;
     uint64_t start_us;   /* `t` counts from here */
@@ -69,6 +85,13 @@ void node_report_error(struct node *node, int error, const char *message);
 void node_report_close(struct node *node);
 void node_on_update(void *context, struct parley *p, const struct parley_update *update);
 void node_on_timer(void *context, struct parley *p);
+
+/* node_checkpoint.c. Reads what --resume goes on from, if anything: PARLEY_EUSAGE, PARLEY_EMISMATCH
+ * with a line in why, PARLEY_ENOMEM. */
+int node_checkpoint_init(struct node *node, char *why, size_t why_size);
+/* At a boundary: makes one if it is time. */
+void node_checkpoint_step(struct node *node, const struct parley_turn *turn);
+void node_checkpoint_close(struct node *node);
 
 /* node_control.c. The first signal leaves, the second ends the process. */
 int node_control_start(struct node *node);

@@ -35,6 +35,10 @@ static void on_signal(uv_signal_t *handle, int number)
     struct node *node = handle->loop->data;
     if (number == SIGHUP) {
         read_seeds(node, true);
+    } else if (number == SIGUSR1) {
+        if (!node->settings->checkpoint)
+            say_error("SIGUSR1: --checkpoint says where to; not given");
+        atomic_store(&node->checkpoint.asked, true);
     } else if (node->control.asked++ == 0) {
         say_talk(node->settings, "leaving; the same signal again ends it at once");
         parley_leave(node->p);
@@ -110,12 +114,12 @@ static void run(void *argument)
 
 int node_control_start(struct node *node)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct node_control *control = &node->control;
     if (uv_loop_init(&control->loop)) return PARLEY_EFAIL;
     control->loop.data = node;
     int code = uv_async_init(&control->loop, &control->end, on_end);
-    for (int i = 0; !code && i < 3; i++) {
+    for (size_t i = 0; !code && i < sizeof numbers / sizeof *numbers; i++) {
         code = uv_signal_init(&control->loop, &control->signals[i]);
         if (!code) code = uv_signal_start(&control->signals[i], on_signal, numbers[i]);
     }

@@ -136,7 +136,7 @@ static int begin(struct sim_training *self, struct trainer_node *own, const char
     int error = sampler_init(&own->sampler, samples, count, job_sampler_seed(self->job, name));
     if (error) return error;
     own->sampler.coverage = &self->coverage;
-    sampler_seek(&own->sampler, samples_cluster / self->job->data.train.count);
+    sampler_seek(&own->sampler, samples_cluster / self->job->data.train.count, 0);
     return 0;
 }
 

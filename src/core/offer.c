@@ -127,7 +127,7 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
 /* Who has made its budget of steps goes on averaging until all have. */
 static bool steps_are_made(const struct parley_node *node)
 {
-    return node->config.steps_budget && node->training.version >= node->config.steps_budget;
+    return node->config.steps_budget && training_made(node) >= node->config.steps_budget;
 }
 
 static bool may_start(const struct parley_node *node)

@@ -341,7 +341,8 @@ struct agreement {
 };
 
 struct training {
-    uint64_t version, samples; /* as last reported */
+    uint64_t version, samples;    /* as last reported, since this process started */
+    struct parley_resumed before; /* what counts of the time before */
     double part; /* of the cluster's samples: own ones come in, and every exchange averages it */
     uint64_t granted; /* steps asked of the driver, all told */
     uint64_t start_us;
@@ -624,6 +625,8 @@ void training_advance(struct parley_node *node); /* joining, start, budget, step
 void training_stepped(struct parley_node *node, const struct parley_event *event);
 /* steps: that the vectors taken have been through; version: own steps so far. */
 void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
+/* Own steps that count for the budget. */
+uint64_t training_made(const struct parley_node *node);
 double training_progress(const struct parley_node *node);
 uint64_t training_samples(const struct parley_node *node);
 uint64_t training_deadline(const struct parley_node *node);

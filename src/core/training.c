@@ -11,6 +11,7 @@
  * A node whose model is no longer finite takes a live peer's, three times at most.
  */
 #include <math.h>
+#include <string.h>
 
 #include "core/state.h"
 
@@ -35,6 +36,11 @@ uint64_t training_samples(const struct parley_node *node)
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
 
+uint64_t training_made(const struct parley_node *node)
+{
+    return node->training.version + node->training.before.steps;
+}
+
 static double part(double made, double budget)
 {
     return budget > 0 ? made / budget : 0;
@@ -46,7 +52,7 @@ double training_progress(const struct parley_node *node)
     const struct training *t = &node->training;
     if (!t->started) return 0;
     double progress = part((double)training_samples(node), (double)c->samples_budget);
-    progress = fmax(progress, part((double)t->version, (double)c->steps_budget));
+    progress = fmax(progress, part((double)training_made(node), (double)c->steps_budget));
     progress =
         fmax(progress, part((double)(node->now_us - t->start_us), (double)c->time_budget_us));
     return progress < 1 ? progress : 1;
@@ -72,9 +78,43 @@ static bool has_state(struct parley_node *node, int member)
     return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_SETTLE;
 }
 
+/* Whether the cluster counts what this node did before it was started anew. */
+static bool is_counted(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if ((int)i != node->self && record_of(node, i)->samples > 0 &&
+            strcmp(record_of(node, i)->name, self_of(node)->name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether what this node brings along is older than what the others have. Nodes that were all
+ * killed and come back are not of one age, either: files are written now and then. */
+static bool is_behind(const struct parley_node *node)
+{
+    const struct parley_resumed *resumed = &node->config.resumed;
+    return resumed->steps == 0 || is_counted(node) ||
+           node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
+}
+
+/* With the vectors it has brought along. */
+static void resume(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    t->before = node->config.resumed;
+    if (is_counted(node)) t->before.samples = 0;
+    t->inherited = t->before.state_steps;
+    t->part += (double)t->before.samples;
+    self_of(node)->version = t->before.steps;
+    self_of(node)->samples = t->before.samples;
+    out_log(node, PARLEY_LOG_INFO, "goes on from its step %llu",
+            (unsigned long long)t->before.steps);
+}
+
 static void begin(struct parley_node *node)
 {
     struct training *t = &node->training;
+    if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
     t->started = true;
     t->start_us = t->stepped_us = node->now_us;
     node->exchange.next_version = t->version + node->config.mix_every;
@@ -110,7 +150,8 @@ static void join(struct parley_node *node)
     }
     /* Who trains has met that many; told of it before being told of them, one waits. */
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
-    if (training > 0 && furthest(node) > c->age_steps_max && !PLANTED(JOIN_UNTRAINED))
+    if (training > 0 && furthest(node) > c->age_steps_max && is_behind(node) &&
+        !PLANTED(JOIN_UNTRAINED))
         take_state(node);
     else if (node->fetch.state == FETCH_IDLE &&
              (training > 0 || live_of(node) > c->min_peers || t->stop))
@@ -144,12 +185,14 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
         t->rate = t->rate > 0 ? 0.9 * t->rate + 0.1 * rate : rate;
         t->stepped_us = node->now_us;
     }
-    t->version = self->version = event->stepped.version;
+    t->version = event->stepped.version;
+    self->version = training_made(node);
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
     t->part += (double)(event->stepped.samples - t->samples);
-    t->samples = self->samples = event->stepped.samples;
+    t->samples = event->stepped.samples;
+    self->samples = t->samples + t->before.samples;
     uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
-    membership_changed(node, budget && t->version >= budget && t->version - steps < budget);
+    membership_changed(node, budget && self->version >= budget && self->version - steps < budget);
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
 }
 
@@ -177,7 +220,7 @@ static uint64_t grant_target(const struct parley_node *node)
         if (share < target) target = share > 0 ? share : 0;
     }
     if (c->steps_budget) {
-        double left = (double)c->steps_budget - (double)t->version;
+        double left = (double)c->steps_budget - (double)training_made(node);
         if (left < target) target = left > 0 ? left : 0;
     }
     return (uint64_t)target;

@@ -25,13 +25,14 @@ static void shuffle(struct sampler *sampler)
     }
 }
 
-void sampler_seek(struct sampler *sampler, uint64_t pass)
+void sampler_seek(struct sampler *sampler, uint64_t pass, uint64_t position)
 {
     sampler->pass = pass;
     for (uint32_t i = 0; i < sampler->count; i++)
         sampler->order[i] = sampler->share ? sampler->share[i] : i;
     sampler->position = 0;
     shuffle(sampler);
+    sampler->position = position < sampler->count ? (uint32_t)position : sampler->count;
 }
 
 int sampler_init(struct sampler *sampler, const uint32_t *share, uint32_t count, uint64_t seed)
@@ -45,7 +46,7 @@ int sampler_init(struct sampler *sampler, const uint32_t *share, uint32_t count,
         return PARLEY_ENOMEM;
     }
     if (share) memcpy(sampler->share, share, count * sizeof *share);
-    sampler_seek(sampler, 0);
+    sampler_seek(sampler, 0, 0);
     return 0;
 }
 
@@ -86,7 +87,7 @@ int sampler_share(struct sampler *sampler, const uint32_t *share, uint32_t count
 void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (sampler->position == sampler->count) sampler_seek(sampler, sampler->pass + 1);
+        if (sampler->position == sampler->count) sampler_seek(sampler, sampler->pass + 1, 0);
         index[i] = sampler->order[sampler->position++];
         if (sampler->coverage) coverage_mark(sampler->coverage, sampler->pass, index[i]);
     }

@@ -31,8 +31,8 @@ PARLEY_CHECK int sampler_init(struct sampler *sampler, const uint32_t *share, ui
 /* A new share in place of the old one. Errors as above: it stays as it was then. */
 PARLEY_CHECK int sampler_share(struct sampler *sampler, const uint32_t *share, uint32_t count);
 
-/* At the beginning of this pass, as if those before were completed. */
-void sampler_seek(struct sampler *sampler, uint64_t pass);
+/* In this pass, `position` samples on (at most all of the share). */
+void sampler_seek(struct sampler *sampler, uint64_t pass, uint64_t position);
 
 /* The next n sample numbers; a share smaller than n is cycled. Allocates nothing. */
 void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n);

@@ -39,19 +39,21 @@ static void add_agreed(struct text *text, const struct summary *summary)
     text_add(text, "    drift %s\n", human_drift(drift, summary->drift));
 }
 
-/* The least covered of the epochs that ended. */
+/* The least covered of the epochs that ended; not of those before a run that was resumed. */
 static void add_coverage(struct text *text, const struct summary *summary)
 {
-    uint32_t whole = (uint32_t)(summary->epochs + 1e-3);
+    uint32_t whole = (uint32_t)(summary->epochs + 1e-3), covered = 0;
     double least = 1;
-    if (whole > summary->coverage_count) whole = summary->coverage_count;
-    for (uint32_t i = 0; i < whole; i++)
+    for (uint32_t i = 0; i < whole && i < summary->coverage_count; i++) {
+        if (summary->coverage[i] == 0) continue;
         least = fmin(least, summary->coverage[i]);
-    if (whole == 0) return;
+        covered++;
+    }
+    if (covered == 0) return;
     text_column(text, "coverage", LABEL_COLUMNS);
     /* Rounded down: 100 % is said of all samples only. */
     text_add(text, "%g %% of the samples in %s epoch\n", floor(least * 1000) / 10,
-             whole == 1 ? "the" : "each");
+             covered == 1 ? "the" : "each");
 }
 
 char *summary_text(const struct summary *summary)

@@ -150,6 +150,21 @@ static int judge_training(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+static int judge_checkpoint(const struct settings *settings, char *why)
+{
+    static const enum option_id only[] = {OPTION_ID_RESUME, OPTION_ID_CHECKPOINT_EVERY};
+    for (size_t i = 0; !settings->checkpoint && i < sizeof only / sizeof *only; i++) {
+        if (settings->values[only[i]].origin <= ORIGIN_DEFAULT) continue;
+        snprintf(why, SETTINGS_WHY_BYTES, "--%s: needs --checkpoint DIR",
+                 option_info(only[i])->name);
+        return PARLEY_EUSAGE;
+    }
+    if (settings->verb != VERB_NODE || !settings->checkpoint || settings->name) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--checkpoint: needs --name NAME, by which the node finds its files again");
+    return PARLEY_EUSAGE;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -163,12 +178,14 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         error = judge_model(settings, why);
         if (!error) error = judge_network(settings, why);
         if (!error) error = judge_size(settings, why);
+        if (!error) error = judge_checkpoint(settings, why);
         return error ? error : judge_training(settings, why);
     case VERB_RUN:
     case VERB_SIM:
         error = judge_model(settings, why);
         if (!error) error = judge_size(settings, why);
         if (!error) error = judge_training(settings, why);
+        if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_simulation(settings, why);
         if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)

@@ -110,7 +110,10 @@ struct settings {
     struct faults faults;
     const char *compare; /* for sweep_strategies(); or NULL */
 
-    const char *out; /* NULL: no file */
+    const char *out;        /* NULL: no file */
+    const char *checkpoint; /* a directory; NULL: no checkpoints */
+    uint64_t checkpoint_every_us;
+    bool resume;
     uint64_t leave_timeout_us;
 
     const char *json;         /* file, "-" or NULL */

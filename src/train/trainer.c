@@ -158,10 +158,17 @@ int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count
     return sampler_init(sampler, share, count, sampler_seed);
 }
 
-void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t pass)
+void trainer_cover(struct trainer *trainer, struct coverage *coverage, struct trainer_place place)
 {
     trainer->node.sampler.coverage = coverage;
-    sampler_seek(&trainer->node.sampler, pass);
+    sampler_seek(&trainer->node.sampler, place.pass, place.position);
+}
+
+struct trainer_place trainer_place(const struct trainer *trainer)
+{
+    const struct sampler *sampler = &trainer->node.sampler;
+
+    return (struct trainer_place){sampler->pass, sampler->position};
 }
 
 uint32_t trainer_samples(const struct trainer *trainer)

@@ -92,9 +92,15 @@ void trainer_start(const struct trainer *trainer, float *x, float *const *state)
 PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
                                uint64_t sampler_seed);
 
-/* Starts in this pass over the share, that of the cluster, and marks what is visited; `coverage`
- * is borrowed, and may be NULL. */
-void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t pass);
+/* Where in its share the node is. */
+struct trainer_place {
+    uint64_t pass, position;
+};
+
+/* Goes on from this place in the share it has been given, and marks what is visited; `coverage` is
+ * borrowed, and may be NULL. */
+void trainer_cover(struct trainer *trainer, struct coverage *coverage, struct trainer_place place);
+struct trainer_place trainer_place(const struct trainer *trainer);
 
 /* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
 uint32_t trainer_samples(const struct trainer *trainer);

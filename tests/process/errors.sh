@@ -33,6 +33,7 @@ cp full/$labels short/
 expect 2 'did you mean "node"' nod
 expect 2 'did you mean --epochs' run --epoch 3
 expect 2 '--lr: "abc"' node --lr abc
+expect 2 '--out: /dev/zero is no regular file' run --out /dev/zero
 expect 2 '"quadratic:8" is possible in parley sim only' run --model quadratic:8
 expect 2 '"quadratic:8" is possible in parley sim only' node --model quadratic:8
 expect 2 'quadratic:D or quadratic:D,common' sim --model quadratic:8x

@@ -185,3 +185,66 @@ Test(joining, a_node_that_leaves_is_missed_by_nobody)
     cr_assert_eq(view.held, 3);
     parley_sim_free(sim);
 }
+
+static void resumed_far_or_near(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    config->min_peers = node < 3 ? 2 : 0;
+    if (node < 3)
+        config->resumed = (struct parley_resumed){10000 + 500 * node, 20000, 10000, 60000};
+    if (node == 3) config->resumed = (struct parley_resumed){9000, 18000, 9000, 40000};
+    if (node == 4) config->resumed = (struct parley_resumed){7000, 14000, 7000, 68000};
+}
+
+Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
+{
+    /* A cluster goes on from its files, and what it had made counts; a node whose file is older
+     * puts nothing back, one that is not behind goes on with its own. */
+    uint64_t starts[5] = {0, 0, 0, SECOND, SECOND};
+    struct parley_view view;
+    struct parley_member own;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
+                                                                .seed = 1,
+                                                                .seeds = 5,
+                                                                .parameters = 50,
+                                                                .start_us = starts,
+                                                                .latency_us = 200,
+                                                                .configure = resumed_far_or_near});
+    scene_run(sim, 3 * SECOND);
+    for (uint32_t node = 0; node < 5; node++) {
+        parley_sim_view(sim, node, &view);
+        parley_node_member(sim->hosts[node].node, 0, &own);
+        bool behind = node == 3;
+        cr_expect_eq(view.ledger.joins, behind, "n%u", node);
+        cr_expect_eq(own.version - view.version,
+                     behind      ? 0
+                     : node == 4 ? 7000
+                                 : 10000 + 500 * node,
+                     "n%u", node);
+        cr_expect_eq(sim->hosts[node].turn.steps >= 7000, true, "n%u", node);
+    }
+    scene_agree(sim, 5, 0);
+    parley_sim_free(sim);
+}
+
+Test(joining, who_comes_back_is_counted_once)
+{
+    /* The cluster knows what a node had done before it died: its file does not add that again. */
+    struct parley_view before, after;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
+                                                                .seed = 2,
+                                                                .seeds = 3,
+                                                                .parameters = 50,
+                                                                .latency_us = 200,
+                                                                .configure = resumed_far_or_near});
+    scene_run(sim, 2 * SECOND);
+    parley_sim_view(sim, 0, &before);
+    parley_sim_kill(sim, 2, false);
+    parley_sim_start(sim, 2);
+    scene_run(sim, 2 * SECOND);
+    parley_sim_view(sim, 0, &after);
+    cr_assert_eq(parley_sim_live_count(sim), 3);
+    cr_expect_gt(before.samples_cluster, 60000);
+    cr_expect_lt(after.samples_cluster - before.samples_cluster, 15000);
+    parley_sim_free(sim);
+}

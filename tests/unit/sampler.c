@@ -88,7 +88,7 @@ Test(sampler, a_share_that_changes_in_a_pass_is_completed_in_it)
     for (uint32_t before = 0; before <= COUNT; before++) {
         int seen[100] = {0};
         cr_assert_eq(sampler_init(&sampler, share, COUNT, 5), 0);
-        sampler_seek(&sampler, 3);
+        sampler_seek(&sampler, 3, 0);
         sampler_next(&sampler, drawn, before);
         for (uint32_t i = 0; i < before; i++)
             seen[drawn[i]]++;
@@ -139,8 +139,27 @@ Test(sampler, what_is_visited_is_marked_for_its_pass)
     cr_expect_eq(coverage_parts(&coverage, 2.5, parts), 3);
     cr_expect_eq(parts[0], 0.10);
     cr_expect_eq(parts[2], 0);
-    sampler_seek(&a, COVERAGE_PASSES); /* is not looked at any more */
+    sampler_seek(&a, COVERAGE_PASSES, 0); /* is not looked at any more */
     sampler_next(&a, drawn, 6);
+    sampler_close(&a);
+    sampler_close(&b);
+}
+
+Test(sampler, a_place_in_a_pass_is_found_again)
+{
+    /* Proves that a node that starts anew visits just what it had left. */
+    struct sampler a, b;
+    uint32_t drawn[2 * COUNT], again[2 * COUNT];
+    cr_assert_eq(sampler_init(&a, share, COUNT, 5), 0);
+    cr_assert_eq(sampler_init(&b, share, COUNT, 5), 0);
+    sampler_next(&a, drawn, 2 * COUNT);
+    sampler_next(&a, drawn, 4);
+    sampler_seek(&b, a.pass, a.position);
+    sampler_next(&a, drawn, COUNT);
+    sampler_next(&b, again, COUNT);
+    cr_expect_arr_eq(drawn, again, COUNT * sizeof *drawn);
+    sampler_seek(&b, 0, COUNT + 1); /* a share that was larger */
+    cr_expect_eq(b.position, COUNT);
     sampler_close(&a);
     sampler_close(&b);
 }

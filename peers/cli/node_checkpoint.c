@@ -1,0 +1,233 @@
+/* node_checkpoint.c: a node's state on disk, now and then, and taken up again.
+ *
+ *   --resume: the newest whole file of this node's name; damaged ones are named and passed over
+ *   at a boundary, when it is time: a copy of the vectors, which a thread writes beside the others
+ *   and renames; the two newest stay
+ *
+ * Files are DIR/NAME-STEPS.checkpoint. What can't be written is said, and tried again when it is
+ * time for the next; what was there stays.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "durable.h"
+#include "node.h"
+
+enum { KEPT = 2, PATH_BYTES = 4096 };
+#define SUFFIX ".checkpoint"
+
+static const char *directory(const struct node *node)
+{
+    return node->settings->checkpoint;
+}
+
+/* ---- Which files there are ------------------------------------------------------------------- */
+
+/* The steps that a file name of this node tells; false for any other name. */
+static bool is_own(const struct node *node, const char *file, uint64_t *steps)
+{
+    const char *name = node->options.config.name;
+    size_t length = strlen(name);
+    char *end;
+    if (strncmp(file, name, length) != 0 || file[length] != '-') return false;
+    *steps = strtoull(file + length + 1, &end, 10);
+    return end > file + length + 1 && strcmp(end, SUFFIX) == 0;
+}
+
+static void path_of(const struct node *node, uint64_t steps, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/%s-%" PRIu64 SUFFIX, directory(node), node->options.config.name,
+             steps);
+}
+
+/* The newest below `below`; false: there is none. */
+static bool find_newest(const struct node *node, uint64_t below, uint64_t *newest)
+{
+    bool found = false;
+    uint64_t steps;
+    DIR *dir = opendir(directory(node));
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (!is_own(node, entry->d_name, &steps) || steps >= below) continue;
+        if (!found || steps > *newest) *newest = steps;
+        found = true;
+    }
+    if (dir) closedir(dir);
+    return found;
+}
+
+static void remove_old(const struct node *node)
+{
+    char path[PATH_BYTES];
+    uint64_t steps = UINT64_MAX;
+    for (int kept = 0; find_newest(node, steps, &steps); kept++) {
+        if (kept < KEPT) continue;
+        path_of(node, steps, path);
+        unlink(path);
+    }
+}
+
+/* ---- Taking up again ------------------------------------------------------------------------- */
+
+static int check_kind(const struct node *node, const struct checkpoint *checkpoint, char *why,
+                      size_t why_size)
+{
+    const char *model = model_spec(node->job.model), *optimizer = node->settings->optimizer;
+    if (strcmp(checkpoint->model, model) == 0 && strcmp(checkpoint->optimizer, optimizer) == 0 &&
+        checkpoint->n == trainer_parameters(node->job.trainer) &&
+        checkpoint->vectors == node->options.config.vectors)
+        return 0;
+    snprintf(why, why_size,
+             "--resume: %s has a checkpoint of %s with %s (%" PRIu64 " parameters), these settings "
+             "make %s with %s (%zu); give the same settings, or another --checkpoint",
+             directory(node), checkpoint->model, checkpoint->optimizer, checkpoint->n, model,
+             optimizer, trainer_parameters(node->job.trainer));
+    return PARLEY_EMISMATCH;
+}
+
+static void take_up(struct node *node, const struct checkpoint *checkpoint, const uint8_t *vectors)
+{
+    memcpy(node->vectors, vectors, checkpoint->vectors * checkpoint->n * sizeof *node->vectors);
+    node->resumed = *checkpoint;
+    node->options.config.resumed = (struct parley_resumed){
+        .steps = checkpoint->steps,
+        .samples = checkpoint->samples,
+        .state_steps = checkpoint->state_steps,
+        .samples_cluster = checkpoint->samples_cluster,
+    };
+}
+
+/* 1: the file is of no use, and that was said. */
+static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_size)
+{
+    char path[PATH_BYTES], reason[256] = "";
+    struct checkpoint checkpoint;
+    const uint8_t *vectors;
+    size_t size;
+    path_of(node, steps, path);
+    const void *bytes = durable_map(path, &size, reason, sizeof reason);
+    int error = bytes ? checkpoint_read(&checkpoint, &vectors, bytes, size, reason, sizeof reason)
+                      : PARLEY_EDATA;
+    if (error == PARLEY_EDATA) {
+        say_error("%s is passed over: %s", path, reason);
+        error = 1;
+    }
+    if (!error) error = check_kind(node, &checkpoint, why, why_size);
+    if (!error) take_up(node, &checkpoint, vectors);
+    if (bytes) durable_unmap(bytes, size);
+    return error;
+}
+
+int node_checkpoint_init(struct node *node, char *why, size_t why_size)
+{
+    uint64_t steps = UINT64_MAX;
+    if (!directory(node)) return 0;
+    node->checkpoint.taken_us = say_now_us();
+    if (mkdir(directory(node), 0777) && errno != EEXIST) {
+        snprintf(why, why_size, "--checkpoint: %s: %s", directory(node), strerror(errno));
+        return PARLEY_EUSAGE;
+    }
+    if (!node->settings->resume) return 0;
+    while (find_newest(node, steps, &steps)) {
+        int error = resume_from(node, steps, why, why_size);
+        if (error != 1) return error;
+    }
+    say_talk(node->settings, "no checkpoint of %s in %s: starts with the first model",
+             node->options.config.name, directory(node));
+    return 0;
+}
+
+/* ---- Making one ------------------------------------------------------------------------------ */
+
+static int write_file(const struct node *node, char *why, size_t why_size)
+{
+    const struct node_checkpoint *c = &node->checkpoint;
+    size_t bytes = c->head.vectors * c->head.n * sizeof *c->copy;
+    uint8_t digest[DIGEST_BYTES];
+    char path[PATH_BYTES], part[PATH_BYTES + 8];
+    struct piece pieces[3] = {{NULL, 0}, {c->copy, bytes}, {digest, sizeof digest}};
+    struct digest hash;
+    uint8_t *header = NULL;
+    int error = checkpoint_header(&c->head, &header, &pieces[0].size);
+    if (error) return error;
+    pieces[0].bytes = header;
+    error = digest_init(&hash);
+    for (int i = 0; i < 2 && !error; i++)
+        error = digest_add(&hash, pieces[i].bytes, pieces[i].size);
+    if (!error) error = digest_end(&hash, digest);
+    digest_close(&hash);
+    path_of(node, c->head.steps, path);
+    snprintf(part, sizeof part, "%s.part", path);
+    if (!error) error = durable_write(part, pieces, 3, why, why_size);
+    if (!error) error = durable_rename(part, path, why, why_size);
+    free(header);
+    return error;
+}
+
+static void write_one(void *pointer)
+{
+    struct node *node = pointer;
+    char why[512] = "";
+    int error = write_file(node, why, sizeof why);
+    if (error)
+        say_error("no checkpoint at step %" PRIu64 ": %s", node->checkpoint.head.steps,
+                  why[0] ? why : parley_error_text(error));
+    else
+        remove_old(node);
+    atomic_store(&node->checkpoint.busy, false);
+}
+
+static void copy_state(struct node *node, const struct parley_turn *turn)
+{
+    struct node_checkpoint *c = &node->checkpoint;
+    struct trainer_place place = trainer_place(node->job.trainer);
+    size_t n = trainer_parameters(node->job.trainer);
+    c->head = (struct checkpoint){
+        .n = n,
+        .vectors = node->options.config.vectors,
+        .steps = node->resumed.steps + node->steps,
+        .samples = node->resumed.samples + atomic_load(&node->samples),
+        .state_steps = turn->state_steps,
+        .samples_cluster = atomic_load(&node->samples_cluster),
+        .pass = place.pass,
+        .position = place.position,
+    };
+    snprintf(c->head.node, sizeof c->head.node, "%s", node->options.config.name);
+    snprintf(c->head.model, sizeof c->head.model, "%s", model_spec(node->job.model));
+    snprintf(c->head.optimizer, sizeof c->head.optimizer, "%s", node->settings->optimizer);
+    memcpy(c->copy, node->vectors, c->head.vectors * n * sizeof *c->copy);
+}
+
+void node_checkpoint_step(struct node *node, const struct parley_turn *turn)
+{
+    struct node_checkpoint *c = &node->checkpoint;
+    uint64_t now_us = directory(node) ? say_now_us() : 0;
+    bool asked = atomic_load_explicit(&c->asked, memory_order_relaxed);
+    if (!directory(node) || node->steps == 0 || atomic_load(&c->busy)) return;
+    if (!asked && now_us < c->taken_us + node->settings->checkpoint_every_us) return;
+    c->taken_us = now_us;
+    atomic_store(&c->asked, false);
+    size_t floats = node->options.config.vectors * trainer_parameters(node->job.trainer);
+    if (!c->copy) c->copy = malloc(floats * sizeof *c->copy);
+    if (c->started) uv_thread_join(&c->thread);
+    c->started = false;
+    if (c->copy) {
+        copy_state(node, turn);
+        atomic_store(&c->busy, true);
+        c->started = uv_thread_create(&c->thread, write_one, node) == 0;
+    }
+    if (c->started) return;
+    atomic_store(&c->busy, false);
+    say_error("no checkpoint at step %" PRIu64 ": no memory or thread for it", node->steps);
+}
+
+void node_checkpoint_close(struct node *node)
+{
+    if (node->checkpoint.started) uv_thread_join(&node->checkpoint.thread);
+    free(node->checkpoint.copy);
+}

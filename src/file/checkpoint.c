@@ -1,0 +1,110 @@
+/* checkpoint.c: see checkpoint.h. */
+#include "file/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "file/safetensors.h"
+#include "file/why.h"
+
+#define FORMAT "1"
+#define PROGRESS "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+enum { PROGRESS_BYTES = 128, PAIRS = 5 };
+
+static const char *const vector_names[PARLEY_VECTORS_MAX] = {"x", "state.0", "state.1"};
+
+static void print_progress(const struct checkpoint *c, char text[PROGRESS_BYTES])
+{
+    snprintf(text, PROGRESS_BYTES, PROGRESS, c->steps, c->samples, c->state_steps,
+             c->samples_cluster, c->pass, c->position);
+}
+
+int checkpoint_header(const struct checkpoint *c, uint8_t **header, size_t *size)
+{
+    struct tensor tensors[PARLEY_VECTORS_MAX + 1] = {0};
+    char progress[PROGRESS_BYTES];
+    if (c->n == 0 || c->n > MODEL_PARAMETERS_MAX || c->vectors == 0 ||
+        c->vectors > PARLEY_VECTORS_MAX)
+        return PARLEY_EUSAGE;
+    for (uint32_t v = 0; v < c->vectors; v++) {
+        tensors[v] = (struct tensor){.rank = 1, .shape = {(uint32_t)c->n}, .count = c->n};
+        tensors[v].offset = v * c->n;
+        strcpy(tensors[v].name, vector_names[v]);
+    }
+    tensors[c->vectors] = (struct tensor){"digest", 1, {8}, c->vectors * c->n, 8};
+    print_progress(c, progress);
+    const struct safetensors_pair pairs[PAIRS] = {{"parley-checkpoint", FORMAT},
+                                                  {"node", c->node},
+                                                  {"model", c->model},
+                                                  {"optimizer", c->optimizer},
+                                                  {"progress", progress}};
+    return safetensors_header(tensors, c->vectors + 1, pairs, PAIRS, header, size);
+}
+
+/* Whether the last 32 bytes are the digest of the others. */
+static int check_digest(const uint8_t *bytes, size_t size, char *why, size_t why_size)
+{
+    uint8_t digest[DIGEST_BYTES];
+    if (size < DIGEST_BYTES) return why_set(PARLEY_EDATA, why, why_size, "it was cut off");
+    int error = digest_bytes(bytes, size - DIGEST_BYTES, digest);
+    if (error) return why_set(error, why, why_size, "out of memory");
+    if (memcmp(digest, bytes + size - DIGEST_BYTES, DIGEST_BYTES) == 0) return 0;
+    return why_set(PARLEY_EDATA, why, why_size, "it is damaged: its digest is another");
+}
+
+static bool read_text(const struct safetensors *file, const char *key, char *to, size_t size)
+{
+    const char *text = safetensors_metadata(file, key);
+    if (!text || strlen(text) >= size) return false;
+    strcpy(to, text);
+    return true;
+}
+
+static bool read_progress(const struct safetensors *file, struct checkpoint *c)
+{
+    char text[PROGRESS_BYTES], again[PROGRESS_BYTES];
+    if (!read_text(file, "progress", text, sizeof text) ||
+        sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+               &c->steps, &c->samples, &c->state_steps, &c->samples_cluster, &c->pass,
+               &c->position) != 6)
+        return false;
+    print_progress(c, again);
+    return strcmp(text, again) == 0;
+}
+
+static bool read_vectors(const struct safetensors *file, struct checkpoint *c)
+{
+    c->vectors = file->tensor_count - 1;
+    if (file->tensor_count < 2 || c->vectors > PARLEY_VECTORS_MAX) return false;
+    c->n = file->tensors[0].count;
+    for (uint32_t v = 0; v < c->vectors; v++)
+        if (strcmp(file->tensors[v].name, vector_names[v]) != 0 || file->tensors[v].count != c->n)
+            return false;
+    return file->tensors[c->vectors].count == 8;
+}
+
+int checkpoint_read(struct checkpoint *c, const uint8_t **vectors, const uint8_t *bytes,
+                    size_t size, char *why, size_t why_size)
+{
+    struct safetensors file;
+    memset(c, 0, sizeof *c);
+    int error = check_digest(bytes, size, why, why_size);
+    if (!error) error = safetensors_open(&file, bytes, size, why, why_size);
+    if (error) return error;
+    const char *format = safetensors_metadata(&file, "parley-checkpoint");
+    if (!format)
+        error = why_set(PARLEY_EDATA, why, why_size, "it is no checkpoint of parley's");
+    else if (strcmp(format, FORMAT) != 0)
+        error = why_set(PARLEY_EDATA, why, why_size, "its format is %.8s; this parley reads %s",
+                        format, FORMAT);
+    else if (!read_text(&file, "node", c->node, sizeof c->node) ||
+             !read_text(&file, "model", c->model, sizeof c->model) ||
+             !read_text(&file, "optimizer", c->optimizer, sizeof c->optimizer) ||
+             !read_progress(&file, c) || !read_vectors(&file, c))
+        error = why_set(PARLEY_EDATA, why, why_size, "it lacks a part");
+    *vectors = file.data;
+    safetensors_close(&file);
+    return error;
+}

@@ -1,0 +1,67 @@
+#!/bin/bash
+# checkpoint.sh PARLEY: all nodes killed at once go on from their files, from the older one where the
+# newest is damaged; what doesn't fit is refused.
+set -uo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+train=(-n 3 --model mlp:32 --checkpoint kept --checkpoint-every 100ms)
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+# steps NODE: of its files, the newest first.
+steps() { find kept -name "$1-*.checkpoint" 2> /dev/null | sed 's/.*-//; s/\..*//' | sort -rn; }
+
+# Until each has two files, the newest far enough: then all are killed at once.
+"$parley" run -q --json json "${train[@]}" --epochs 100000 > out 2> err &
+run=$!
+while kill -0 $run 2> /dev/null; do
+    for node in n0 n1 n2; do [ "$(steps $node | sed -n 2p)0" -ge 30000 ] || continue 2; done
+    break
+done
+nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+kill -KILL $run $nodes || fail "the run was over too early"
+for pid in $run $nodes; do timeout 20 tail -f /dev/null --pid="$pid"; done
+wait $run 2> /dev/null
+for node in n0 n1 n2; do [ "$(steps $node | wc -l)" -le 3 ] || fail "$node keeps more than two"; done
+
+# A bit of n0's newest file flips.
+newest=$(steps n0 | head -n 1) older=$(steps n0 | sed -n 2p)
+file=kept/n0-$newest.checkpoint
+size=$(stat -c %s "$file")
+byte=$(od -An -tu1 -j $((size / 2)) -N 1 "$file")
+printf "\\x$(printf %x $(((byte + 1) % 256)))" | dd of="$file" bs=1 seek=$((size / 2)) conv=notrunc status=none
+
+# What was made before counts: the rest of the budget is less than all of it.
+before=$((($(steps n0 | sed -n 2p) + $(steps n1 | head -n 1) + $(steps n2 | head -n 1)) * 32 / 12000))
+"$parley" run --json json "${train[@]}" --resume --epochs $((before + 10)) -v > out 2> err ||
+    fail "resumed: status $?"
+grep -q "n0-$newest.checkpoint is passed over: it is damaged" err || fail "the damage is not named"
+grep -q "n0: goes on from its step $older\$" err || fail "n0 goes on from elsewhere than $older"
+for node in n1 n2; do
+    grep -q "$node: goes on from its step [1-9]" err || fail "$node did not go on"
+done
+summary=$(tail -n 1 json)
+grep -q '"agreed":3' <<< "$summary" || fail "no agreement: $summary"
+made=$(grep -o '"steps":[0-9]*' <<< "$summary" | cut -d: -f2)
+[ "$made" -gt $((7 * 12000 / 32)) ] && [ "$made" -lt $((13 * 12000 / 32)) ] ||
+    fail "$made steps for 10 epochs"
+
+refused() {
+    local status=$1 text=$2
+    shift 2
+    "$parley" "$@" > out 2> err
+    local got=$?
+    [ $got -eq "$status" ] || fail "$*: status $got, not $status"
+    grep -q -- "$text" err || fail "$*: says not \"$text\": $(cat err)"
+}
+refused 2 'resume: needs --checkpoint' run --resume
+refused 2 'checkpoint: needs --name' node --checkpoint kept
+refused 2 'checkpoint: /dev/null/x: Not a directory' run -n 1 --checkpoint /dev/null/x
+refused 6 'kept has a checkpoint of mlp:32' run -n 1 --checkpoint kept --resume --model softmax
+[ $failures -eq 0 ]
