@@ -2,9 +2,9 @@
  *
  * The step is the trainer's own: draw samples, gather and scale them, forward, loss, backward,
  * update by the default optimizer (momentum; rows with /sgd: without). The data are what one
- * node of eight has of MNIST. The limit are the bare sgemm calls of that step (train/product.h), on
- * vectors of their own. Beside it, for scale: the same products in one call each, as one would
- * write them.
+ * node of eight has of MNIST. The limit are the bare sgemm calls of that step
+ * (train/layers/product.h), on vectors of their own. Beside it, for scale: the same products in one
+ * call each, as one would write them.
  */
 #include "bench.h"
 
@@ -13,7 +13,9 @@
 
 #include "core/rng.h"
 #include "data/dataset.h"
-#include "train/product.h"
+#include "train/layer.h"
+#include "train/layers/product.h"
+#include "train/model.h"
 #include "train/trainer.h"
 
 enum { ROWS = 32, SIDE = 28, CLASSES = 10, SAMPLES = 7500, SAMPLES_QUICK = 750 };
@@ -109,18 +111,21 @@ static void products(void *context)
     struct step *step = context;
     uint32_t count;
     const struct layer *layers = model_layers(trainer_model(step->trainer), &count);
-    for (uint32_t l = 0; l < count; l++)
-        product_forward(&layers[l], ROWS, step->activations, step->parameters + layers[l].weight,
+    for (uint32_t l = 0; l < count; l++) {
+        struct product p = dense_product(&layers[l]);
+        product_forward(&p, ROWS, step->activations, step->parameters + layers[l].at[0],
                         step->deltas);
+    }
     for (uint32_t l = count; l-- > 0;) {
-        uint32_t in = layers[l].in, tile = product_tile(&layers[l]);
-        float *into = step->gradient + layers[l].weight;
+        struct product p = dense_product(&layers[l]);
+        uint32_t tile = product_tile(&p);
+        float *into = step->gradient + layers[l].at[0];
         if (l > 0)
-            product_back(&layers[l], ROWS, step->deltas, step->parameters + layers[l].weight,
+            product_back(&p, ROWS, step->deltas, step->parameters + layers[l].at[0],
                          step->activations);
-        for (uint32_t i = 0; i < in; i += tile)
-            product_weights(&layers[l], ROWS, i, in - i < tile ? in - i : tile, step->activations,
-                            step->deltas, 1, 0, into + (size_t)i * layers[l].out);
+        for (uint32_t i = 0; i < p.in; i += tile)
+            product_weights(&p, ROWS, i, p.in - i < tile ? p.in - i : tile, step->activations,
+                            step->deltas, 1, 0, into + (size_t)i * p.out);
     }
 }
 

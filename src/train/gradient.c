@@ -1,9 +1,7 @@
-/* gradient.c: dense layers, forward and back.
+/* gradient.c: a batch through the layers one by one, and back.
  *
- * Loop names are dimension names: row of the batch, j of a layer's output. BLAS does the matrix
- * products (product.c) and nothing else. The gradient by the model's input is never computed:
- * nobody wants it. Failure modes: memory, in workspace_init. Numbers that are not finite just pass
- * through.
+ * The gradient by the model's input is never computed: nobody wants it. Failure modes: memory, in
+ * workspace_init. Numbers that are not finite just pass through.
  */
 #include "train/gradient.h"
 
@@ -11,7 +9,6 @@
 #include <string.h>
 
 #include "kernels/layer.h"
-#include "train/product.h"
 
 static size_t round_up(size_t floats)
 {
@@ -27,106 +24,132 @@ static float *cut(float *block, size_t *used, size_t floats)
     return part;
 }
 
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Sets the pointers into the block and returns its size in floats. */
 static size_t lay_out(struct workspace *w, const struct model *model, size_t rows_max)
 {
     uint32_t count;
     const struct layer *layers = model_layers(model, &count);
-    size_t widest_hidden = 0, used = 0;
+    size_t widest = 0, scratch = 0, used = 0;
 
-    w->inputs = cut(w->block, &used, rows_max * layers[0].in);
+    w->inputs = cut(w->block, &used, rows_max * shape_size(layers[0].in));
     for (uint32_t l = 0; l < count; l++) {
-        w->outputs[l] = cut(w->block, &used, rows_max * layers[l].out);
-        if (l + 1 < count && layers[l].out > widest_hidden) widest_hidden = layers[l].out;
+        const struct layer *layer = &layers[l];
+
+        w->layers[l].output = cut(w->block, &used, rows_max * shape_size(layer->out));
+        w->layers[l].cache = cut(w->block, &used, rows_max * layer->cache);
+        if (layer->skip != LAYER_NONE)
+            w->layers[l].skip_delta = cut(w->block, &used, rows_max * shape_size(layer->skip_in));
+        if (l + 1 < count) widest = most(widest, shape_size(layer->out));
+        scratch = most(scratch, layer->scratch);
     }
-    w->deltas[0] = cut(w->block, &used, rows_max * widest_hidden);
-    w->deltas[1] = cut(w->block, &used, rows_max * widest_hidden);
-    w->sums = cut(w->block, &used,
-                  widest_hidden > layers[count - 1].out ? widest_hidden : layers[count - 1].out);
+    w->deltas[0] = cut(w->block, &used, rows_max * widest);
+    w->deltas[1] = cut(w->block, &used, rows_max * widest);
+    w->scratch = cut(w->block, &used, scratch);
     return used;
 }
 
 int workspace_init(struct workspace *workspace, const struct model *model, uint32_t rows_max)
 {
+    uint32_t count;
     size_t floats;
 
     memset(workspace, 0, sizeof *workspace);
+    model_layers(model, &count);
+    workspace->layers = calloc(count, sizeof *workspace->layers);
+    if (workspace->layers == NULL) return PARLEY_ENOMEM;
     floats = lay_out(workspace, model, rows_max);
-    if (floats > SIZE_MAX / sizeof(float)) return PARLEY_ENOMEM;
-    workspace->block = aligned_alloc(64, floats * sizeof(float));
-    if (workspace->block == NULL) return PARLEY_ENOMEM;
+    if (floats <= SIZE_MAX / sizeof(float))
+        workspace->block = aligned_alloc(64, floats * sizeof(float));
+    if (workspace->block == NULL) {
+        workspace_close(workspace);
+        return PARLEY_ENOMEM;
+    }
     lay_out(workspace, model, rows_max);
     return 0;
 }
 
 void workspace_close(struct workspace *workspace)
 {
+    free(workspace->layers);
     free(workspace->block);
     memset(workspace, 0, sizeof *workspace);
 }
 
-/* into[out] = keep * into + scale * (sum of delta[rows][out] over the rows). */
-static void bias_gradient(float *restrict into, const float *restrict delta, float *restrict sums,
-                          uint32_t rows, uint32_t out, float scale, float keep)
+void sink_add(const struct gradient_sink *sink, size_t offset, const float *restrict gradient,
+              size_t count)
 {
-    layer_kernels_best()->sum(sums, delta, rows, out);
-    if (keep == 0) memset(into, 0, out * sizeof *into); /* 0 * NaN would keep the NaN */
-    for (uint32_t j = 0; j < out; j++)
-        into[j] = keep * into[j] + scale * sums[j];
+    float *restrict into = sink->into + offset;
+    float scale = sink->scale, keep = sink->keep;
+
+    if (keep == 0) memset(into, 0, count * sizeof *into); /* 0 * NaN would keep the NaN */
+    for (size_t i = 0; i < count; i++)
+        into[i] = keep * into[i] + scale * gradient[i];
+    if (sink->finish != NULL) sink->finish(sink->context, offset, count);
+}
+
+/* What forward and backward have in common. */
+static struct layer_pass pass_at(const struct workspace *w, const struct layer *layers, uint32_t l,
+                                 const float *x, uint32_t rows, bool training)
+{
+    const struct layer *layer = &layers[l];
+
+    return (struct layer_pass){
+        .x = x,
+        .rows = rows,
+        .training = training,
+        .input = l > 0 ? w->layers[l - 1].output : w->inputs,
+        .skip = layer->skip != LAYER_NONE ? w->layers[layer->skip].output : NULL,
+        .output = w->layers[l].output,
+        .cache = w->layers[l].cache,
+        .scratch = w->scratch,
+        .skip_delta = w->layers[l].skip_delta,
+    };
 }
 
 float *gradient_forward(const struct model *model, struct workspace *workspace, const float *x,
-                        uint32_t rows)
+                        uint32_t rows, bool training)
 {
     uint32_t count;
     const struct layer *layers = model_layers(model, &count);
-    const float *input = workspace->inputs;
 
     for (uint32_t l = 0; l < count; l++) {
-        float *output = workspace->outputs[l];
+        const struct layer_pass pass = pass_at(workspace, layers, l, x, rows, training);
 
-        product_forward(&layers[l], rows, input, x + layers[l].weight, output);
-        layer_kernels_best()->bias(output, x + layers[l].bias, rows, layers[l].out, l + 1 < count);
-        input = output;
+        layers[l].kind->forward(&layers[l], &pass);
     }
-    return workspace->outputs[count - 1];
+    return workspace->layers[count - 1].output;
 }
 
-/* weight[in][out] of the sink, in tiles of rows that stay in the cache until they are finished. */
-static void weight_gradient(const struct gradient_sink *sink, const struct layer *layer,
-                            const float *input, const float *delta, uint32_t rows)
+/* What came back over the skip that begins here. */
+static void add_skip(float *restrict delta, const float *restrict skip_delta, size_t count)
 {
-    uint32_t in = layer->in, tile_rows = product_tile(layer);
-
-    for (uint32_t i = 0; i < in; i += tile_rows) {
-        uint32_t tile = in - i < tile_rows ? in - i : tile_rows;
-        size_t offset = layer->weight + (size_t)i * layer->out;
-
-        product_weights(layer, rows, i, tile, input, delta, sink->scale, sink->keep,
-                        sink->into + offset);
-        if (sink->finish != NULL) sink->finish(sink->context, offset, (size_t)tile * layer->out);
-    }
+    for (size_t i = 0; i < count; i++)
+        delta[i] += skip_delta[i];
 }
 
 void gradient_backward(const struct model *model, struct workspace *workspace, const float *x,
                        uint32_t rows, const struct gradient_sink *sink)
 {
-    uint32_t count;
+    uint32_t count, first = model_first_trained(model);
     const struct layer *layers = model_layers(model, &count);
-    float *delta = workspace->outputs[count - 1];
+    float *delta = workspace->layers[count - 1].output;
 
-    for (uint32_t l = count; l-- > 0;) {
-        const float *input = l > 0 ? workspace->outputs[l - 1] : workspace->inputs;
-        float *below = workspace->deltas[l % 2];
+    for (uint32_t l = count; l-- > first;) {
+        const struct layer *layer = &layers[l];
+        struct layer_pass pass = pass_at(workspace, layers, l, x, rows, true);
+        size_t floats = rows * shape_size(layer->out);
 
-        if (l > 0) { /* first, because the sink may change the weights */
-            product_back(&layers[l], rows, delta, x + layers[l].weight, below);
-            layer_kernels_best()->mask(below, input, (size_t)rows * layers[l].in);
-        }
-        weight_gradient(sink, &layers[l], input, delta, rows);
-        bias_gradient(sink->into + layers[l].bias, delta, workspace->sums, rows, layers[l].out,
-                      sink->scale, sink->keep);
-        if (sink->finish != NULL) sink->finish(sink->context, layers[l].bias, layers[l].out);
-        delta = below;
+        pass.delta = delta;
+        pass.below = l > first ? workspace->deltas[l % 2] : NULL;
+        if (layer->skipped_to != LAYER_NONE)
+            add_skip(delta, workspace->layers[layer->skipped_to].skip_delta, floats);
+        if (layer->relu) layer_kernels_best()->mask(delta, pass.output, floats);
+        layer->kind->backward(layer, &pass, sink);
+        delta = pass.below;
     }
 }

@@ -7,14 +7,22 @@
 #ifndef PARLEY_TRAIN_GRADIENT_H
 #define PARLEY_TRAIN_GRADIENT_H
 
+#include <stdbool.h>
+
+#include "train/layer.h"
 #include "train/model.h"
 
 struct workspace {
-    float *inputs;                        /* [rows_max][features]; the caller writes it */
-    float *outputs[MODEL_HIDDEN_MAX + 1]; /* [rows_max][out] of each layer; the last: the logits */
-    float *deltas[2]; /* [rows_max][widest hidden layer]: loss by a layer's output, in turns */
-    float *sums;      /* [widest layer]: of a delta over the rows */
-    float *block;     /* all of the above; owned */
+    float *inputs; /* [rows_max][features]; the caller writes it */
+    /* Of each layer, [layers]: */
+    struct workspace_layer {
+        float *output;     /* [rows_max][out]; the last: the logits */
+        float *cache;      /* [rows_max][cache] */
+        float *skip_delta; /* [rows_max][skip_in], where it has a skip: loss by that */
+    } * layers;            /* owned */
+    float *deltas[2];      /* [rows_max][widest hidden layer]: loss by a layer's output, in turns */
+    float *scratch;        /* of the layer that wants most */
+    float *block;          /* all of the above; owned */
 };
 
 /* Room for batches of up to rows_max rows (at least 1). PARLEY_ENOMEM. */
@@ -22,20 +30,11 @@ PARLEY_CHECK int workspace_init(struct workspace *workspace, const struct model 
                                 uint32_t rows_max);
 void workspace_close(struct workspace *workspace);
 
-/* Runs `inputs` through the parameters x. Returns the logits, [rows][classes], which stand in the
- * workspace and may be changed in place. */
+/* Runs `inputs` through the vector x; `training`: as gradient_backward needs it, with a batch's own
+ * statistics where layers take some. Returns the logits, [rows][places][classes], which stand in
+ * the workspace and may be changed in place. */
 float *gradient_forward(const struct model *model, struct workspace *workspace, const float *x,
-                        uint32_t rows);
-
-/* Where a gradient goes, and what happens then. */
-struct gradient_sink {
-    float *into;       /* [model_parameters()] = keep * into + scale * gradient */
-    float scale, keep; /* keep 0: into is not read */
-    /* Called for range after range of `into` as each is done, while it is in the cache and after
-     * the last use of x in that range. Together they cover the vector once. May be NULL. */
-    void (*finish)(void *context, size_t offset, size_t count);
-    void *context;
-};
+                        uint32_t rows, bool training);
 
 /* The gradient of the loss whose derivative by the logits stands in the logits now. sink->into may
  * be x, and sink->finish may change x: each layer's weights are used before. That is how a step of

@@ -1,8 +1,9 @@
-/* model.c: from a spec to layers and tensors, and the initial parameters.
+/* model.c: from a spec to a network, and the initial parameters.
  *
- * Happy path: parse the widths, chain the layers features -> widths -> classes, lay weight and bias
- * of each one after the other into the flat vector, name them.
- * Failure modes: a spec that is no model, or one whose size breaks a limit of model.h.
+ * Happy path: find the family, parse its numbers, see that it takes such data, let it put its
+ * layers together.
+ * Failure modes: a spec that is no model, data that it does not take, sizes past a limit of
+ * model.h.
  */
 #include "train/model.h"
 
@@ -13,149 +14,167 @@
 #include <xxhash.h>
 
 #include "core/rng.h"
+#include "train/models/models.h"
 
-#define LAYERS_MAX (MODEL_HIDDEN_MAX + 1)
 #define START_STREAM UINT64_C(0x6d6f64656c000000) /* "model", then the layer's number */
 
+static const struct model_family *const families[] = {&model_softmax, &model_mlp};
+
+enum { FAMILIES = sizeof families / sizeof families[0] };
+
 struct model {
-    char spec[8 + 6 * MODEL_HIDDEN_MAX];
-    uint32_t layer_count;
-    struct layer layers[LAYERS_MAX];
-    struct tensor tensors[2 * LAYERS_MAX];
-    size_t parameters;
+    char spec[16 + 6 * MODEL_HIDDEN_MAX];
+    struct network network;
+};
+
+/* A spec, taken apart. */
+struct parsed {
+    const struct model_family *family;
+    uint32_t numbers[MODEL_HIDDEN_MAX], count;
 };
 
 static int refuse(char *why, size_t why_size, const char *spec, const char *fault)
 {
-    snprintf(why, why_size,
-             "model '%.64s' %s; valid: softmax, mlp:WIDTH[,WIDTH...] with 1 to %u widths from 1 "
-             "to %u, as in mlp:256,128",
-             spec, fault, MODEL_HIDDEN_MAX, MODEL_WIDTH_MAX);
+    int at = snprintf(why, why_size, "model '%.64s' %s; valid:", spec, fault);
+
+    for (int f = 0; f < FAMILIES && (size_t)at < why_size; f++)
+        at +=
+            snprintf(why + at, why_size - (size_t)at, "%s %s", f > 0 ? "," : "", families[f]->form);
     return PARLEY_EUSAGE;
 }
 
-/* One width at *at, which moves behind it; 0 if there is none in range. */
-static uint32_t parse_width(const char **at)
+/* One number at *at, which moves behind it; 0 if there is none in range. */
+static uint32_t parse_number(const char **at, uint32_t max)
 {
-    uint32_t width = 0;
+    uint64_t number = 0;
 
     for (; **at >= '0' && **at <= '9'; (*at)++) {
-        width = width * 10 + (uint32_t)(**at - '0');
-        if (width > MODEL_WIDTH_MAX) return 0;
+        number = number * 10 + (uint32_t)(**at - '0');
+        if (number > max) return 0;
     }
-    return width;
+    return (uint32_t)number;
 }
 
-/* widths: [MODEL_HIDDEN_MAX]. NULL if the spec is good, else what is wrong with it. */
-static const char *parse_spec(const char *spec, uint32_t *widths, uint32_t *count)
+static const struct model_family *find_family(const char *spec, size_t length)
 {
-    const char *at = spec + 4;
+    for (int f = 0; f < FAMILIES; f++)
+        if (strlen(families[f]->name) == length && strncmp(families[f]->name, spec, length) == 0)
+            return families[f];
+    return NULL;
+}
 
-    *count = 0;
-    if (strcmp(spec, "softmax") == 0) return NULL;
-    if (strncmp(spec, "mlp:", 4) != 0) return "is unknown";
-    for (;; at++) {
-        if (*count == MODEL_HIDDEN_MAX) return "has too many layers";
-        widths[*count] = parse_width(&at);
-        if (widths[*count] == 0) return "has a missing or bad width";
-        (*count)++;
-        if (*at == '\0') return NULL;
-        if (*at != ',') return "has a missing or bad width";
+/* NULL if the spec is good, else what is wrong with it. */
+static const char *parse_spec(const char *spec, struct parsed *parsed)
+{
+    size_t length = strcspn(spec, ":");
+    const char *at = spec + length;
+    const struct model_family *family = find_family(spec, length);
+
+    *parsed = (struct parsed){.family = family};
+    if (family == NULL) return "is unknown";
+    while (*at == ':' || *at == ',') {
+        at++;
+        if (parsed->count == family->numbers_max) return "has too many numbers";
+        parsed->numbers[parsed->count] = parse_number(&at, family->number_max);
+        if (parsed->numbers[parsed->count++] == 0) return "has a missing or bad number";
+        if (*at != '\0' && *at != ',') return "has a missing or bad number";
     }
+    return parsed->count < family->numbers_min ? "has a missing or bad number" : NULL;
 }
 
-static void write_spec(char *spec, size_t size, const uint32_t *widths, uint32_t count)
+static void write_spec(char *spec, size_t size, const struct parsed *parsed)
 {
-    size_t used = (size_t)snprintf(spec, size, "%s", count > 0 ? "mlp" : "softmax");
+    size_t used = (size_t)snprintf(spec, size, "%s", parsed->family->name);
 
-    for (uint32_t i = 0; i < count; i++)
-        used += (size_t)snprintf(spec + used, size - used, "%c%u", i > 0 ? ',' : ':', widths[i]);
+    for (uint32_t i = 0; i < parsed->count; i++)
+        used += (size_t)snprintf(spec + used, size - used, "%c%u", i > 0 ? ',' : ':',
+                                 parsed->numbers[i]);
 }
 
-static struct tensor *add_tensor(struct model *model, uint32_t number, const char *part)
+static int check_data(const char *spec, unsigned takes, const struct model_data *data, char *why,
+                      size_t why_size)
 {
-    struct tensor *tensor = &model->tensors[2 * number + (part[0] == 'b')];
+    static const char *const names[] = {"tables", "images", "text"};
+    int kind = data->vocabulary > 0 ? 2 : data->channels > 0 ? 1 : 0;
+    uint32_t least = data->features < data->classes ? data->features : data->classes;
+    char list[64] = "";
 
-    snprintf(tensor->name, sizeof tensor->name, "layer%u.%s", number, part);
-    tensor->offset = model->parameters;
-    return tensor;
-}
-
-static void add_layer(struct model *model, uint32_t in, uint32_t out)
-{
-    uint32_t number = model->layer_count++;
-    struct tensor *weight = add_tensor(model, number, "weight");
-    struct tensor *bias;
-
-    weight->rank = 2;
-    weight->shape[0] = in;
-    weight->shape[1] = out;
-    weight->count = (size_t)in * out;
-    model->parameters += weight->count;
-    bias = add_tensor(model, number, "bias");
-    bias->rank = 1;
-    bias->shape[0] = out;
-    bias->count = out;
-    model->parameters += bias->count;
-    model->layers[number] = (struct layer){in, out, weight->offset, bias->offset};
-}
-
-static uint64_t count_parameters(const uint32_t *widths, uint32_t count, uint32_t features,
-                                 uint32_t classes)
-{
-    uint64_t total = 0, in = features;
-
-    for (uint32_t i = 0; i < count; i++) {
-        total += (in + 1) * widths[i];
-        in = widths[i];
+    if (least < 1 || data->features > MODEL_FEATURES_MAX || data->classes > MODEL_WIDTH_MAX) {
+        snprintf(why, why_size,
+                 "model '%.64s' can't take %u features and %u classes; valid: 1 to %u and 1 to %u",
+                 spec, data->features, data->classes, MODEL_FEATURES_MAX, MODEL_WIDTH_MAX);
+        return PARLEY_EUSAGE;
     }
-    return total + (in + 1) * classes;
+    if (takes & (1u << kind)) return 0;
+    for (int k = 0; k < 3; k++)
+        if (takes & (1u << k)) {
+            size_t at = strlen(list);
+            snprintf(list + at, sizeof list - at, "%s%s", at > 0 ? " and " : "", names[k]);
+        }
+    snprintf(why, why_size, "model '%.64s' takes %s, not %s", spec, list, names[kind]);
+    return PARLEY_EUSAGE;
 }
 
-int model_new(struct model **model, const char *spec, uint32_t features, uint32_t classes,
-              char *why, size_t why_size)
+static struct shape data_shape(const struct model_data *data)
 {
-    uint32_t widths[MODEL_HIDDEN_MAX], count, in = features;
-    const char *fault = parse_spec(spec, widths, &count);
+    if (data->channels == 0) return (struct shape){1, 1, data->features};
+    return (struct shape){data->channels, data->height, data->width};
+}
+
+int model_new(struct model **model, const char *spec, const struct model_data *data, char *why,
+              size_t why_size)
+{
+    struct parsed parsed;
+    const char *fault = parse_spec(spec, &parsed);
     struct model *made;
+    int error;
 
     *model = NULL;
     if (fault != NULL) return refuse(why, why_size, spec, fault);
-    if (features < 1 || features > MODEL_FEATURES_MAX || classes < 1 || classes > MODEL_WIDTH_MAX) {
-        snprintf(why, why_size,
-                 "model '%.64s' can't take %u features and %u classes; valid: 1 to %u and 1 to %u",
-                 spec, features, classes, MODEL_FEATURES_MAX, MODEL_WIDTH_MAX);
-        return PARLEY_EUSAGE;
-    }
-    if (count_parameters(widths, count, features, classes) > MODEL_PARAMETERS_MAX)
-        return refuse(why, why_size, spec, "has more than 2^31 parameters");
+    error = check_data(spec, parsed.family->takes, data, why, why_size);
+    if (error) return error;
     made = calloc(1, sizeof *made);
     if (made == NULL) return PARLEY_ENOMEM;
-    write_spec(made->spec, sizeof made->spec, widths, count);
-    for (uint32_t i = 0; i < count; i++) {
-        add_layer(made, in, widths[i]);
-        in = widths[i];
+    write_spec(made->spec, sizeof made->spec, &parsed);
+    made->network.data = *data;
+    made->network.out = data_shape(data);
+    parsed.family->build(&made->network, parsed.numbers, parsed.count);
+    error = network_end(&made->network);
+    if (error == PARLEY_EUSAGE)
+        snprintf(why, why_size, "model '%.64s' %s", spec, made->network.fault);
+    if (error) {
+        model_free(made);
+        return error;
     }
-    add_layer(made, in, classes);
     *model = made;
     return 0;
 }
 
 size_t model_parameters(const struct model *model)
 {
-    return model->parameters;
+    return model->network.parameters;
+}
+
+size_t model_trained(const struct model *model)
+{
+    return model->network.trained;
 }
 
 const struct tensor *model_tensors(const struct model *model, uint32_t *count)
 {
-    *count = 2 * model->layer_count;
-    return model->tensors;
+    *count = model->network.tensor_count;
+    return model->network.tensors;
 }
 
 const struct layer *model_layers(const struct model *model, uint32_t *count)
 {
-    *count = model->layer_count;
-    return model->layers;
+    *count = model->network.layer_count;
+    return model->network.layers;
+}
+
+uint32_t model_first_trained(const struct model *model)
+{
+    return model->network.first_trained;
 }
 
 const char *model_spec(const struct model *model)
@@ -163,13 +182,18 @@ const char *model_spec(const struct model *model)
     return model->spec;
 }
 
+uint32_t model_places(const struct model *model)
+{
+    return model->network.out.height;
+}
+
 uint64_t model_digest(const struct model *model)
 {
     uint64_t digest = 0;
     char line[128];
 
-    for (uint32_t i = 0; i < 2 * model->layer_count; i++) {
-        const struct tensor *tensor = &model->tensors[i];
+    for (uint32_t i = 0; i < model->network.tensor_count; i++) {
+        const struct tensor *tensor = &model->network.tensors[i];
         int length = snprintf(line, sizeof line, "F32 %s", tensor->name);
 
         for (uint32_t r = 0; r < tensor->rank; r++)
@@ -180,24 +204,34 @@ uint64_t model_digest(const struct model *model)
     return digest;
 }
 
-/* He et al. 2015, section 2.2: variance 2/in where a ReLU follows, 1/in where none does. Drawn
- * uniform and not normal: then there is no logarithm, which libraries round in different ways. */
+/* Drawn uniform and not normal: then there is no logarithm, which libraries round in different
+ * ways. */
+static void start_tensor(const struct tensor_plan *plan, struct rng *rng, float *x)
+{
+    double bound = sqrt(3 * plan->variance);
+    size_t count = 1;
+
+    for (uint32_t r = 0; r < plan->rank; r++)
+        count *= plan->shape[r];
+    for (size_t i = 0; i < count; i++)
+        x[i] = plan->variance > 0 ? plan->value + (float)(bound * (2 * rng_unit(rng) - 1))
+                                  : plan->value;
+}
+
 void model_start(const struct model *model, uint64_t seed, float *x)
 {
-    for (uint32_t l = 0; l < model->layer_count; l++) {
-        const struct layer *layer = &model->layers[l];
-        double variance = (l + 1 < model->layer_count ? 2.0 : 1.0) / layer->in;
-        double bound = sqrt(3 * variance);
+    for (uint32_t l = 0; l < model->network.layer_count; l++) {
+        const struct layer *layer = &model->network.layers[l];
         struct rng rng = rng_init(seed, START_STREAM + l);
-        size_t count = (size_t)layer->in * layer->out;
 
-        for (size_t i = 0; i < count; i++)
-            x[layer->weight + i] = (float)(bound * (2 * rng_unit(&rng) - 1));
-        memset(x + layer->bias, 0, layer->out * sizeof *x);
+        for (uint32_t t = 0; t < layer->tensor_count; t++)
+            start_tensor(&layer->tensors[t], &rng, x + layer->at[t]);
     }
 }
 
 void model_free(struct model *model)
 {
+    if (model == NULL) return;
+    network_close(&model->network);
     free(model);
 }

@@ -298,10 +298,11 @@ struct gradient_sink optimizer_sink(struct optimizer_step *step)
     fill_factors(step);
     const struct optimizer_factors *f = &step->factors;
     if (!optimizer_wants_gradient(optimizer) && optimizer->rule->target == TO_X)
-        return (struct gradient_sink){step->x, -f->rate * factor, 1, NULL, NULL};
+        return (struct gradient_sink){step->x, -f->rate * factor, 1, NULL, NULL, step->x};
     if (!optimizer_wants_gradient(optimizer))
-        return (struct gradient_sink){step->state[0], factor, f->beta, pass_state, step};
-    return (struct gradient_sink){step->gradient, factor, 0, waits(optimizer) ? NULL : pass, step};
+        return (struct gradient_sink){step->state[0], factor, f->beta, pass_state, step, step->x};
+    return (struct gradient_sink){step->gradient, factor, 0, waits(optimizer) ? NULL : pass,
+                                  step,           step->x};
 }
 
 static double norm(const float *g, size_t count)

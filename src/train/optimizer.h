@@ -69,7 +69,7 @@ bool optimizer_is_full_batch(const struct optimizer *optimizer);
 struct optimizer_step {
     const struct optimizer *optimizer;
     float *x;
-    size_t count;           /* floats in x */
+    size_t count;           /* floats in x that it moves, from the first */
     float *const *state;    /* [optimizer_vectors()] */
     float *gradient;        /* or NULL */
     double rate;            /* of this step, at least 0 */

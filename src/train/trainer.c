@@ -48,7 +48,7 @@ struct trainer {
     struct workspace workspace;
     uint32_t rows_max; /* of the workspace, index and labels */
     uint32_t *index;   /* [rows_max] */
-    uint16_t *labels;  /* [rows_max] */
+    uint16_t *labels;  /* [rows_max][places] */
     float *gradient;   /* [parameters] if the optimizer wants it, else NULL */
 };
 
@@ -66,12 +66,13 @@ static int check_numbers(const struct trainer_options *options, char *why, size_
 static int allocate(struct trainer *trainer)
 {
     uint32_t rows = trainer->batch > EVALUATE_ROWS_MIN ? trainer->batch : EVALUATE_ROWS_MIN;
+    size_t places = (size_t)rows * model_places(trainer->model);
     int error = workspace_init(&trainer->workspace, trainer->model, rows);
 
     if (error != 0) return error;
     trainer->rows_max = rows;
     trainer->index = calloc(rows, sizeof *trainer->index);
-    trainer->labels = calloc(rows, sizeof *trainer->labels);
+    trainer->labels = calloc(places, sizeof *trainer->labels);
     if (trainer->index == NULL || trainer->labels == NULL) return PARLEY_ENOMEM;
     if (optimizer_wants_gradient(&trainer->optimizer)) {
         trainer->gradient = calloc(model_parameters(trainer->model), sizeof *trainer->gradient);
@@ -80,24 +81,19 @@ static int allocate(struct trainer *trainer)
     return 0;
 }
 
-static int check_data(const struct trainer_options *options, const struct dataset *set, char *why,
-                      size_t why_size)
-{
-    if (set->vocabulary == 0) return 0;
-    snprintf(why, why_size,
-             "--model %.64s takes tables and images, not text; a model of language is not here yet",
-             options->model);
-    return PARLEY_EUSAGE;
-}
-
 int trainer_new(struct trainer **trainer, const struct trainer_options *options,
                 const struct dataset *set, char *why, size_t why_size)
 {
+    const struct model_data data = {.features = set->features,
+                                    .channels = set->channels,
+                                    .height = set->height,
+                                    .width = set->width,
+                                    .classes = set->classes,
+                                    .vocabulary = set->vocabulary};
     struct trainer *made = calloc(1, sizeof *made);
     int error = made == NULL ? PARLEY_ENOMEM : check_numbers(options, why, why_size);
 
     *trainer = NULL;
-    if (error == 0) error = check_data(options, set, why, why_size);
     if (error != 0) goto out;
     made->set = set;
     made->rate = options->rate;
@@ -109,7 +105,7 @@ int trainer_new(struct trainer **trainer, const struct trainer_options *options,
     if (error != 0) goto out;
     error = schedule_init(&made->schedule, options->schedule, options->warmup, why, why_size);
     if (error != 0) goto out;
-    error = model_new(&made->model, options->model, set->features, set->classes, why, why_size);
+    error = model_new(&made->model, options->model, &data, why, why_size);
     if (error != 0) goto out;
     error = allocate(made);
     if (error != 0) goto out;
@@ -191,6 +187,34 @@ static double rate_now(const struct trainer *trainer, const struct trainer_turn 
     return rate;
 }
 
+/* labels: [rows], of what follows each window; made into [rows][places], of what follows each
+ * place. */
+static void spread_labels(struct trainer *trainer, uint32_t rows)
+{
+    uint32_t places = model_places(trainer->model);
+
+    if (places == 1) return;
+    for (uint32_t row = rows; row-- > 0;) {
+        const float *tokens = trainer->workspace.inputs + (size_t)row * places;
+        uint16_t *labels = trainer->labels + (size_t)row * places;
+        uint16_t last = trainer->labels[row];
+
+        for (uint32_t t = 0; t + 1 < places; t++)
+            labels[t] = (uint16_t)tokens[t + 1];
+        labels[places - 1] = last;
+    }
+}
+
+/* `rows` samples of `set`, by trainer->index, through the model. Returns the logits,
+ * [rows * places][classes]; their labels are in place. */
+static float *run_forward(struct trainer *trainer, const struct dataset *set, const float *x,
+                          uint32_t rows, bool training)
+{
+    dataset_gather(set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
+    spread_labels(trainer, rows);
+    return gradient_forward(trainer->model, &trainer->workspace, x, rows, training);
+}
+
 /* The next `rows` samples through the model and their gradient into the sink. Returns their summed
  * loss; if that is not finite, the sink got nothing. */
 static double run_rows(struct trainer *trainer, struct sampler *sampler, const float *x,
@@ -200,9 +224,9 @@ static double run_rows(struct trainer *trainer, struct sampler *sampler, const f
     double loss;
 
     sampler_next(sampler, trainer->index, rows);
-    dataset_gather(trainer->set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
-    logits = gradient_forward(trainer->model, &trainer->workspace, x, rows);
-    loss = loss_gradient(logits, trainer->labels, rows, trainer->set->classes);
+    logits = run_forward(trainer, trainer->set, x, rows, true);
+    loss = loss_gradient(logits, trainer->labels, rows * model_places(trainer->model),
+                         trainer->set->classes);
     if (isfinite(loss)) gradient_backward(trainer->model, &trainer->workspace, x, rows, sink);
     return loss;
 }
@@ -225,14 +249,15 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float
                        float *const *state, const struct trainer_turn *turn)
 {
     uint32_t samples = trainer_samples_of(trainer, node);
+    double predictions = (double)samples * model_places(trainer->model);
     struct optimizer_step step = {
         .optimizer = &trainer->optimizer,
         .x = x,
-        .count = model_parameters(trainer->model),
+        .count = model_trained(trainer->model),
         .state = state,
         .gradient = trainer->gradient,
         .rate = rate_now(trainer, turn),
-        .gradient_factor = 1.0 / samples,
+        .gradient_factor = 1.0 / predictions,
         .steps = turn->steps,
     };
     struct gradient_sink sink = optimizer_sink(&step);
@@ -247,7 +272,7 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float
     if (isfinite(loss)) optimizer_end(&step);
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
-    return loss / samples;
+    return loss / predictions;
 }
 
 float trainer_follow(const struct trainer *trainer)
@@ -268,9 +293,9 @@ float trainer_follow_of(const struct trainer *trainer, const struct trainer_node
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
                       double *accuracy, double *loss)
 {
-    uint32_t classes = trainer->set->classes;
+    uint32_t classes = trainer->set->classes, places = model_places(trainer->model);
+    double predictions = (double)set->count * places, sum = 0;
     uint64_t hits = 0;
-    double sum = 0;
 
     assert(set->features == trainer->set->features && set->classes <= classes);
     for (uint32_t done = 0, rows; done < set->count; done += rows) {
@@ -279,13 +304,12 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
         rows = set->count - done < trainer->rows_max ? set->count - done : trainer->rows_max;
         for (uint32_t i = 0; i < rows; i++)
             trainer->index[i] = done + i;
-        dataset_gather(set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
-        logits = gradient_forward(trainer->model, &trainer->workspace, x, rows);
-        hits += loss_hits(logits, trainer->labels, rows, classes);
-        sum += loss_gradient(logits, trainer->labels, rows, classes);
+        logits = run_forward(trainer, set, x, rows, false);
+        hits += loss_hits(logits, trainer->labels, rows * places, classes);
+        sum += loss_gradient(logits, trainer->labels, rows * places, classes);
     }
-    *accuracy = set->count > 0 ? (double)hits / set->count : 0;
-    *loss = set->count > 0 ? sum / set->count : 0;
+    *accuracy = set->count > 0 ? (double)hits / predictions : 0;
+    *loss = set->count > 0 ? sum / predictions : 0;
 }
 
 void trainer_free(struct trainer *trainer)

@@ -105,7 +105,8 @@ struct trainer_place trainer_place(const struct trainer *trainer);
 /* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
 uint32_t trainer_samples(const struct trainer *trainer);
 
-/* One local step on the next batch; needs a share. Returns the batch's mean loss (before the step).
+/* One local step on the next batch; needs a share. Returns the batch's mean loss (before the step;
+ * of text over all places).
  * If that is not finite, nothing has been changed but the place in the share: the caller ends the
  * run (PARLEY_EDIVERGED). Allocates nothing. */
 double trainer_step(struct trainer *trainer, float *x, float *const *state,
@@ -127,8 +128,9 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float
                        float *const *state, const struct trainer_turn *turn);
 float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node);
 
-/* Accuracy in [0, 1] and mean loss of x on `set`, which has the trainer's features and no more
- * classes. Both are 0 for an empty set. Needs no share; does not disturb training. */
+/* Accuracy in [0, 1] and mean loss, both over all predictions, of x on `set`, which has the
+ * trainer's features and no more classes. Both are 0 for an empty set. Needs no share; does not
+ * disturb training. */
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
                       double *accuracy, double *loss);
 

@@ -26,7 +26,10 @@ static void problem_init(struct problem *p, const char *spec, uint32_t features,
 
     p->rows = 6;
     p->classes = 5;
-    cr_assert_eq(model_new(&p->model, spec, features, p->classes, why, sizeof why), 0);
+    cr_assert_eq(model_new(&p->model, spec,
+                           &(struct model_data){.features = features, .classes = p->classes}, why,
+                           sizeof why),
+                 0);
     cr_assert_eq(workspace_init(&p->workspace, p->model, p->rows), 0);
     p->count = model_parameters(p->model);
     p->x = malloc(p->count * sizeof(float));
@@ -50,7 +53,7 @@ static void problem_close(struct problem *p)
 
 static double run(struct problem *p, const struct gradient_sink *sink)
 {
-    float *logits = gradient_forward(p->model, &p->workspace, p->x, p->rows);
+    float *logits = gradient_forward(p->model, &p->workspace, p->x, p->rows, true);
     double loss = loss_gradient(logits, p->labels, p->rows, p->classes);
 
     gradient_backward(p->model, &p->workspace, p->x, p->rows, sink);
@@ -67,15 +70,17 @@ static double reference_loss(const struct problem *p, const double *x)
     for (uint32_t row = 0; row < p->rows; row++) {
         double sum = 0;
 
-        for (uint32_t i = 0; i < layers[0].in; i++)
-            a[i] = (double)p->workspace.inputs[(size_t)row * layers[0].in + i];
+        for (uint32_t i = 0; i < layers[0].in.width; i++)
+            a[i] = (double)p->workspace.inputs[(size_t)row * layers[0].in.width + i];
         for (uint32_t l = 0; l < count; l++) {
-            for (uint32_t j = 0; j < layers[l].out; j++) {
-                b[j] = x[layers[l].bias + j];
-                for (uint32_t i = 0; i < layers[l].in; i++)
-                    b[j] += a[i] * x[layers[l].weight + (size_t)i * layers[l].out + j];
+            uint32_t in = layers[l].in.width, out = layers[l].out.width;
+
+            for (uint32_t j = 0; j < out; j++) {
+                b[j] = x[layers[l].at[1] + j];
+                for (uint32_t i = 0; i < in; i++)
+                    b[j] += a[i] * x[layers[l].at[0] + (size_t)i * out + j];
             }
-            for (uint32_t j = 0; j < layers[l].out; j++)
+            for (uint32_t j = 0; j < out; j++)
                 a[j] = l + 1 < count ? fmax(b[j], 0) : b[j];
         }
         for (uint32_t c = 0; c < p->classes; c++)
@@ -222,7 +227,7 @@ Test(train_gradient, each_range_is_finished_once_and_its_weights_are_not_used_ag
     sink.into = wanted;
     run(&p, &sink);
     spoiler = (struct spoiler){p.x, calloc(p.count, 1)};
-    sink = (struct gradient_sink){p.gradient, 1, 0, spoil, &spoiler};
+    sink = (struct gradient_sink){p.gradient, 1, 0, spoil, &spoiler, NULL};
     run(&p, &sink);
     cr_expect_eq(memcmp(p.gradient, wanted, p.count * sizeof *wanted), 0);
     for (size_t i = 0; i < p.count; i++)

@@ -5,14 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/layer.h"
 #include "train/model.h"
+
+static const struct model_data mnist = {
+    .features = 784, .channels = 1, .height = 28, .width = 28, .classes = 10};
 
 static struct model *make(const char *spec, uint32_t features, uint32_t classes)
 {
     struct model *model;
     char why[256] = "";
 
-    cr_assert_eq(model_new(&model, spec, features, classes, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(model_new(&model, spec,
+                           &(struct model_data){.features = features, .classes = classes}, why,
+                           sizeof why),
+                 0, "%s", why);
     return model;
 }
 
@@ -37,7 +44,7 @@ Test(train_model, a_bad_spec_is_refused_with_a_line_that_names_it)
         "softmax:",
         "softmax:3",
         "Softmax",
-        "lenet",
+        "letnet",
         "mlp:1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
         "mlp:65536,65536",
     };
@@ -46,12 +53,12 @@ Test(train_model, a_bad_spec_is_refused_with_a_line_that_names_it)
         struct model *model = (struct model *)&model;
         char why[256] = "", quoted[128];
 
-        cr_expect_eq(model_new(&model, bad[i], 784, 10, why, sizeof why), PARLEY_EUSAGE, "%s",
+        cr_expect_eq(model_new(&model, bad[i], &mnist, why, sizeof why), PARLEY_EUSAGE, "%s",
                      bad[i]);
         cr_expect_null(model);
         snprintf(quoted, sizeof quoted, "'%s'", bad[i]);
         cr_expect_not_null(strstr(why, quoted), "%s", why);
-        cr_expect_not_null(strstr(why, "valid: softmax, mlp:"), "%s", why);
+        cr_expect(strstr(why, "valid: softmax, mlp:") || strstr(why, "2^31 parameters"), "%s", why);
         cr_expect_null(strchr(why, '\n'));
     }
 }
@@ -65,7 +72,7 @@ Test(train_model, a_long_bad_spec_and_a_short_message_buffer_are_harmless)
     memset(spec, '9', sizeof spec - 1);
     spec[sizeof spec - 1] = '\0';
     memset(why, '#', sizeof why);
-    cr_expect_eq(model_new(&model, spec, 784, 10, why, sizeof why - 1), PARLEY_EUSAGE);
+    cr_expect_eq(model_new(&model, spec, &mnist, why, sizeof why - 1), PARLEY_EUSAGE);
     cr_expect_eq(strlen(why), sizeof why - 2);
     cr_expect_eq(why[sizeof why - 1], '#');
 }
@@ -80,7 +87,9 @@ Test(train_model, data_without_features_or_classes_is_refused)
         struct model *model;
         char why[256] = "";
 
-        cr_expect_eq(model_new(&model, "softmax", bad[i][0], bad[i][1], why, sizeof why),
+        cr_expect_eq(model_new(&model, "softmax",
+                               &(struct model_data){.features = bad[i][0], .classes = bad[i][1]},
+                               why, sizeof why),
                      PARLEY_EUSAGE);
         cr_expect_not_null(strstr(why, "features"), "%s", why);
     }
@@ -113,11 +122,11 @@ Test(train_model, tensors_cover_the_vector_in_order_and_without_gaps)
             offset += product;
         }
         for (uint32_t l = 0; l < layers; l++) {
-            cr_expect_eq(layer[l].in, l > 0 ? layer[l - 1].out : 784);
-            cr_expect_eq(layer[l].weight, tensors[2 * l].offset);
-            cr_expect_eq(layer[l].bias, tensors[2 * l + 1].offset);
+            cr_expect_eq(layer[l].in.width, l > 0 ? layer[l - 1].out.width : 784);
+            cr_expect_eq(layer[l].at[0], tensors[2 * l].offset);
+            cr_expect_eq(layer[l].at[1], tensors[2 * l + 1].offset);
         }
-        cr_expect_eq(layer[layers - 1].out, 10);
+        cr_expect_eq(layer[layers - 1].out.width, 10);
         cr_expect_eq(model_parameters(model), offset);
         cr_expect_str_eq(model_spec(model), specs[s]);
         model_free(model);
@@ -165,19 +174,20 @@ Test(train_model, the_initial_model_is_a_function_of_the_seed_with_the_variance_
         model_start(model, seed, again);
         cr_expect_eq(memcmp(x, again, bytes), 0);
         for (uint32_t l = 0; l < count; l++) {
-            size_t n = (size_t)layers[l].in * layers[l].out;
-            double sum = 0, squares = 0, wanted = (l + 1 < count ? 2.0 : 1.0) / layers[l].in;
+            uint32_t in = layers[l].in.width, out = layers[l].out.width;
+            size_t n = (size_t)in * out;
+            double sum = 0, squares = 0, wanted = (l + 1 < count ? 2.0 : 1.0) / in;
 
             for (size_t i = 0; i < n; i++) {
-                double w = (double)x[layers[l].weight + i];
+                double w = (double)x[layers[l].at[0] + i];
                 sum += w;
                 squares += w * w;
             }
             /* 6 standard deviations of each; that of a uniform square is 0.9 of its mean. */
             cr_expect_lt(fabs(sum / (double)n), 6 * sqrt(wanted / (double)n));
             cr_expect_lt(fabs(squares / (double)n / wanted - 1), 6 * 0.9 / sqrt((double)n));
-            for (uint32_t j = 0; j < layers[l].out; j++)
-                cr_expect_eq(x[layers[l].bias + j], 0.0f);
+            for (uint32_t j = 0; j < out; j++)
+                cr_expect_eq(x[layers[l].at[1] + j], 0.0f);
         }
     }
     free(again);

@@ -7,7 +7,7 @@
 #include "core/rng.h"
 #include "kernels/layer.h"
 #include "kernels/scale.h"
-#include "train/product.h"
+#include "train/layers/product.h"
 
 static float *fill(size_t count, uint64_t stream)
 {
@@ -40,19 +40,19 @@ static void expect(const struct wanted *w)
 
 static void check(uint32_t in, uint32_t out, uint32_t rows)
 {
-    struct layer layer = {in, out, 0, 0};
+    struct product sizes = {in, out};
     float *input = fill((size_t)rows * in, 1), *weight = fill((size_t)in * out, 2);
     float *delta = fill((size_t)rows * out, 3), *y = fill((size_t)rows * out, 4);
     float *below = fill((size_t)rows * in, 5), *into = fill((size_t)in * out, 6);
-    uint32_t tile = product_tile(&layer);
+    uint32_t tile = product_tile(&sizes);
 
     y[0] = below[0] = into[0] = NAN; /* what was there must not be read */
-    product_forward(&layer, rows, input, weight, y);
+    product_forward(&sizes, rows, input, weight, y);
     expect(&(struct wanted){input, weight, y, in, 1, out, 1, rows, out, in});
-    product_back(&layer, rows, delta, weight, below);
+    product_back(&sizes, rows, delta, weight, below);
     expect(&(struct wanted){delta, weight, below, out, 1, 1, out, rows, in, out});
     for (uint32_t i = 0; i < in; i += tile)
-        product_weights(&layer, rows, i, in - i < tile ? in - i : tile, input, delta, 1, 0,
+        product_weights(&sizes, rows, i, in - i < tile ? in - i : tile, input, delta, 1, 0,
                         into + (size_t)i * out);
     expect(&(struct wanted){input, delta, into, 1, in, out, 1, in, out, rows});
     free(input);

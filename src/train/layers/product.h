@@ -7,26 +7,36 @@
  * it costs 3 %.
  * Thread rule: pure.
  */
-#ifndef PARLEY_TRAIN_PRODUCT_H
-#define PARLEY_TRAIN_PRODUCT_H
+#ifndef PARLEY_TRAIN_LAYERS_PRODUCT_H
+#define PARLEY_TRAIN_LAYERS_PRODUCT_H
 
-#include "train/model.h"
+#include <stdint.h>
+
+/* The sizes of weight[in][out]. */
+struct product {
+    uint32_t in, out;
+};
+
+struct layer;
+
+/* Those of a dense layer; its weights are at layer->at[0]. */
+struct product dense_product(const struct layer *layer);
 
 /* y[rows][out] = input[rows][in] * weight[in][out] */
-void product_forward(const struct layer *layer, uint32_t rows, const float *input,
+void product_forward(const struct product *p, uint32_t rows, const float *input,
                      const float *weight, float *y);
 
 /* below[rows][in] = delta[rows][out] * weight[in][out], transposed */
-void product_back(const struct layer *layer, uint32_t rows, const float *delta, const float *weight,
+void product_back(const struct product *p, uint32_t rows, const float *delta, const float *weight,
                   float *below);
 
-/* How many rows of a layer's weights product_weights() shall do at a time: they stay in the cache
+/* How many rows of the weights product_weights() shall do at a time: they stay in the cache
  * until they are finished. */
-uint32_t product_tile(const struct layer *layer);
+uint32_t product_tile(const struct product *p);
 
 /* For weight rows first .. first + count - 1 of [in][out]:
  * into[count][out] = keep * into + scale * (input[rows][in], transposed, * delta[rows][out]) */
-void product_weights(const struct layer *layer, uint32_t rows, uint32_t first, uint32_t count,
+void product_weights(const struct product *p, uint32_t rows, uint32_t first, uint32_t count,
                      const float *input, const float *delta, float scale, float keep, float *into);
 
 #endif

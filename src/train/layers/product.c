@@ -1,5 +1,5 @@
 /* product.c: see product.h. Nothing fails here. */
-#include "train/product.h"
+#include "train/layers/product.h"
 
 #include <cblas.h>
 
@@ -33,10 +33,10 @@ static uint32_t columns_of(uint32_t rows, uint32_t columns, uint32_t length, uin
     return whole <= BLOCK_PRODUCTS ? columns : least(columns, wanted);
 }
 
-void product_forward(const struct layer *layer, uint32_t rows, const float *input,
+void product_forward(const struct product *p, uint32_t rows, const float *input,
                      const float *weight, float *y)
 {
-    uint32_t in = layer->in, out = layer->out;
+    uint32_t in = p->in, out = p->out;
     uint32_t columns = columns_of(rows, out, in, FORWARD_COLUMNS);
     uint32_t depth = depth_of(rows, columns, in);
 
@@ -48,10 +48,10 @@ void product_forward(const struct layer *layer, uint32_t rows, const float *inpu
                         k > 0 ? 1 : 0, y + j, (blasint)out);
 }
 
-void product_back(const struct layer *layer, uint32_t rows, const float *delta, const float *weight,
+void product_back(const struct product *p, uint32_t rows, const float *delta, const float *weight,
                   float *below)
 {
-    uint32_t in = layer->in, out = layer->out;
+    uint32_t in = p->in, out = p->out;
     uint32_t columns = columns_of(rows, in, out, BACK_COLUMNS);
     uint32_t depth = depth_of(rows, columns, out);
 
@@ -63,15 +63,15 @@ void product_back(const struct layer *layer, uint32_t rows, const float *delta, 
                         k > 0 ? 1 : 0, below + i, (blasint)in);
 }
 
-uint32_t product_tile(const struct layer *layer)
+uint32_t product_tile(const struct product *p)
 {
-    return TILE_FLOATS / layer->out > 0 ? TILE_FLOATS / layer->out : 1;
+    return TILE_FLOATS / p->out > 0 ? TILE_FLOATS / p->out : 1;
 }
 
-void product_weights(const struct layer *layer, uint32_t rows, uint32_t first, uint32_t count,
+void product_weights(const struct product *p, uint32_t rows, uint32_t first, uint32_t count,
                      const float *input, const float *delta, float scale, float keep, float *into)
 {
-    blasint in = (blasint)layer->in, out = (blasint)layer->out;
+    blasint in = (blasint)p->in, out = (blasint)p->out;
 
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)count, out, (blasint)rows, scale,
                 input + first, in, delta, out, keep, into, out);

@@ -1,0 +1,32 @@
+/* models.h: the models there are.
+ *
+ * A model is a name, how many numbers may follow it, and a function that puts its layers together.
+ * How one is added: a file here with a constant `struct model_family`, a line below and in the
+ * table of model.c, the word in settings/options.def.
+ *
+ *   softmax    one dense layer
+ *   mlp:A,B    dense layers of A, B units with ReLU, and one to the classes
+ */
+#ifndef PARLEY_TRAIN_MODELS_MODELS_H
+#define PARLEY_TRAIN_MODELS_MODELS_H
+
+#include "train/layers/layers.h"
+#include "train/network.h"
+
+/* What data a model takes. */
+enum { TAKES_TABLES = 1, TAKES_IMAGES = 2, TAKES_TEXT = 4 };
+
+struct model_family {
+    const char *name;
+    const char *form;                  /* of its spec, for a message: "mlp:WIDTH[,WIDTH...]" */
+    uint32_t numbers_min, numbers_max; /* that follow the name; at most MODEL_HIDDEN_MAX */
+    uint32_t number_max;               /* each is 1 to this */
+    unsigned takes;
+    /* numbers: [count], as in the spec. Its last layer gives `classes` logits (for text: for each
+     * place) and has no ReLU. */
+    void (*build)(struct network *network, const uint32_t *numbers, uint32_t count);
+};
+
+extern const struct model_family model_softmax, model_mlp;
+
+#endif
