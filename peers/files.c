@@ -12,10 +12,10 @@
 
 enum { NAME_BYTES = 64 }; /* what is added to OUT at most */
 
-static int copy_text(char *to, const char *from)
+static int copy_text(char *to, size_t size, const char *from)
 {
     if (!from) from = "";
-    if (strlen(from) >= MODEL_FILE_TEXT_BYTES) return PARLEY_EUSAGE;
+    if (strlen(from) >= size) return PARLEY_EUSAGE;
     strcpy(to, from);
     return PARLEY_OK;
 }
@@ -36,7 +36,9 @@ int files_init(struct files *files, struct vectors *vectors, const struct parley
     meta->width = about->width;
     meta->scaling = about->scaling;
     meta->run = vectors->run;
-    if (copy_text(meta->model, about->model) || copy_text(meta->data, about->data))
+    if (copy_text(meta->model, sizeof meta->model, about->model) ||
+        copy_text(meta->data, sizeof meta->data, about->data) ||
+        copy_text(meta->vocabulary, sizeof meta->vocabulary, about->vocabulary))
         return PARLEY_EUSAGE;
     files->out = strdup(options->out);
     files->scaling = calloc(2 * (size_t)about->scaling + 1, sizeof *files->scaling);

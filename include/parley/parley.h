@@ -49,6 +49,7 @@ struct parley_about {
     uint32_t channels, height, width; /* 0 for tables */
     uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
     const float *shift, *scale;       /* of the inputs */
+    const char *vocabulary;           /* of text: a character of UTF-8 a class, or NULL */
 };
 
 struct parley_options {

@@ -118,7 +118,7 @@ static void products(void *context)
     }
     for (uint32_t l = count; l-- > 0;) {
         struct product p = dense_product(&layers[l]);
-        uint32_t tile = product_tile(&p);
+        uint32_t tile = product_tile(&p, ROWS);
         float *into = step->gradient + layers[l].at[0];
         if (l > 0)
             product_back(&p, ROWS, step->deltas, step->parameters + layers[l].at[0],

@@ -1,8 +1,9 @@
-/* model.c: `parley model inspect|eval|verify FILE`: a saved model.
+/* model.c: `parley model inspect|eval|verify|export|sample FILE`: a saved model.
  *
  *   inspect  what the file says about itself, and its tensors
  *   verify   recomputes the digest and, where its record stands beside it, the agreement's
  *   eval     accuracy on the test data of --test or --data
+ *   export   model_export.c, sample: model_sample.c
  *
  * A file that is no model, is cut short or does not match its digest ends with status 7.
  */
@@ -15,21 +16,15 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "file/model_file.h"
 #include "file/record.h"
+#include "model.h"
 #include "read_file.h"
+#include "report/text.h"
 #include "train/trainer.h"
 
 enum { BATCH = 256 };
 
 #define FILE_BYTES_MAX (UINT64_C(16) << 30)
-
-struct opened {
-    const char *path;
-    uint8_t *bytes; /* owned */
-    size_t size;
-    struct model_file file;
-};
 
 static int open_model(struct opened *opened, const char *path, char *why, size_t why_size)
 {
@@ -88,6 +83,10 @@ static int inspect(const struct opened *opened, bool json)
     if (meta->features)
         printf("inputs      %" PRIu32 " values, %" PRIu32 " classes, data %s\n", meta->features,
                meta->classes, meta->data);
+    if (meta->vocabulary[0]) {
+        char quoted[TEXT_QUOTED_BYTES];
+        printf("characters  %s\n", text_quote(quoted, meta->vocabulary));
+    }
     printf("run         %016" PRIx64 "\ndigest      %s\n", meta->run, digest);
     for (uint32_t i = 0; i < opened->file.tensor_count; i++)
         print_tensor(&opened->file.tensors[i], "%-24s [%s]  %zu\n");
@@ -205,7 +204,8 @@ static int evaluate(const struct opened *opened, const struct settings *settings
     int error = x ? 0 : PARLEY_ENOMEM;
     if (!error)
         error = source_load_test(&test, &file_reader, settings->data, settings->test,
-                                 file->meta.classes, file->meta.features, why, why_size);
+                                 file->meta.vocabulary, file->meta.classes, file->meta.features,
+                                 why, why_size);
     if (!error) error = scale_as(&test, file, why, why_size);
     if (!error) error = trainer_new(&trainer, &options, &test, why, why_size);
     if (!error && trainer_parameters(trainer) != file->n) {
@@ -244,8 +244,12 @@ int model_command(const struct settings *settings)
         error = inspect(&opened, settings->json_stdout);
     else if (strcmp(action, "verify") == 0)
         error = verify(&opened, settings->json_stdout, why, sizeof why);
-    else
+    else if (strcmp(action, "eval") == 0)
         error = evaluate(&opened, settings, why, sizeof why);
+    else if (strcmp(action, "export") == 0)
+        error = model_export(&opened, settings, why, sizeof why);
+    else
+        error = model_sample(&opened, settings, why, sizeof why);
     close_model(&opened);
     if (fflush(stdout) == EOF && !error) {
         snprintf(why, sizeof why, "stdout: %s", strerror(errno));

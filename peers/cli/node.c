@@ -86,7 +86,9 @@ static int fill_options(struct node *node)
         .scaling = set->bytes ? 1 : set->features,
         .shift = set->shift,
         .scale = set->scale,
+        .vocabulary = node->vocabulary,
     };
+    if (set->vocabulary) chars_write_vocabulary(&node->job.data.shape.classes, node->vocabulary);
     return fill_tensors(node);
 }
 
@@ -312,6 +314,7 @@ static int save_own(struct node *node, char *why, size_t why_size)
     uint8_t *header = NULL;
     snprintf(meta.model, sizeof meta.model, "%s", about->model);
     snprintf(meta.data, sizeof meta.data, "%s", about->data);
+    snprintf(meta.vocabulary, sizeof meta.vocabulary, "%s", about->vocabulary);
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta.digest);
     if (!error) error = model_file_header(&meta, n, tensors, count, &header, &pieces[0].size);

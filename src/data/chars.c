@@ -35,7 +35,12 @@ static size_t length_at(const struct reading *r)
 {
     const uint8_t *b = r->file.data + r->at;
     size_t left = r->file.size - r->at;
-    size_t n = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
+    size_t n = b[0] == 0     ? 0
+               : b[0] < 0x80 ? 1
+               : b[0] < 0xc2 ? 0
+               : b[0] < 0xe0 ? 2
+               : b[0] < 0xf0 ? 3
+                             : 4;
     if (n == 0 || b[0] > 0xf4 || n > left) return 0;
     for (size_t i = 1; i < n; i++)
         if ((b[i] & 0xc0) != 0x80) return 0;
@@ -48,7 +53,7 @@ static int read_one(struct reading *r, struct names *vocabulary, bool test, uint
 {
     const char *text = (const char *)r->file.data + r->at;
     size_t n = length_at(r);
-    if (n == 0) return refuse(r, "found byte 0x%02x, expected UTF-8", r->file.data[r->at]);
+    if (n == 0) return refuse(r, "found byte 0x%02x, expected UTF-8 text", r->file.data[r->at]);
     uint32_t place = names_find(vocabulary, text, n);
     if (place == NAMES_NONE) {
         char shown[5] = "?";
@@ -71,6 +76,16 @@ static int read_one(struct reading *r, struct names *vocabulary, bool test, uint
     return 0;
 }
 
+static int read_all(struct names *vocabulary, struct bytes text, bool test, uint16_t *numbers,
+                    size_t *count, char *why, size_t why_size)
+{
+    struct reading r = {.file = text, .line = 1, .column = 1, .why = why, .why_size = why_size};
+    int error = 0;
+    for (*count = 0; !error && r.at < text.size; (*count)++)
+        error = read_one(&r, vocabulary, test, &numbers[*count]);
+    return error;
+}
+
 /* numbers: [count] of the text's characters. */
 static int cut(struct dataset *set, const uint16_t *numbers, size_t count, uint32_t window)
 {
@@ -89,14 +104,11 @@ static int cut(struct dataset *set, const uint16_t *numbers, size_t count, uint3
 int chars_load(struct dataset *set, struct names *vocabulary, struct bytes file, uint32_t window,
                bool test, char *why, size_t why_size)
 {
-    struct reading r = {.file = file, .line = 1, .column = 1, .why = why, .why_size = why_size};
     size_t count = 0;
-    int error = 0;
     *set = (struct dataset){0};
     uint16_t *numbers = malloc((file.size + 1) * sizeof *numbers);
-    if (!numbers) error = PARLEY_ENOMEM;
-    while (!error && r.at < file.size)
-        error = read_one(&r, vocabulary, test, &numbers[count++]);
+    int error = numbers ? 0 : PARLEY_ENOMEM;
+    if (!error) error = read_all(vocabulary, file, test, numbers, &count, why, why_size);
     if (!error && (count <= window || (count - 1) / window > UINT32_MAX / 2)) {
         snprintf(why, why_size,
                  "%s: %zu characters, expected more than a window of %" PRIu32 " (,window=N)",
@@ -109,5 +121,32 @@ int chars_load(struct dataset *set, struct names *vocabulary, struct bytes file,
     set->classes = set->vocabulary = vocabulary->count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
     if (error) dataset_close(set);
+    return error;
+}
+
+int chars_encode(const struct names *vocabulary, struct bytes text, uint16_t *numbers,
+                 size_t *count, char *why, size_t why_size)
+{
+    struct names fixed = *vocabulary; /* a test text's is only read */
+    return read_all(&fixed, text, true, numbers, count, why, why_size);
+}
+
+void chars_write_vocabulary(const struct names *vocabulary, char out[CHARS_VOCABULARY_BYTES])
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < vocabulary->count && at + 4 < CHARS_VOCABULARY_BYTES; i++)
+        at += (size_t)snprintf(out + at, 5, "%s", names_text(vocabulary, i));
+    out[at] = 0;
+}
+
+int chars_read_vocabulary(struct names *vocabulary, const char *text)
+{
+    struct reading r = {.file = {(const uint8_t *)text, strlen(text), ""}};
+    int error = 0;
+    while (!error && r.at < r.file.size) {
+        size_t n = length_at(&r);
+        error = n == 0 ? PARLEY_EDATA : names_add(vocabulary, text + r.at, n);
+        r.at += n;
+    }
     return error;
 }

@@ -14,6 +14,7 @@
 
 #define CHARS_MAX 256u          /* different characters */
 #define CHARS_WINDOW_MAX 65536u /* characters a window */
+#define CHARS_VOCABULARY_BYTES (4 * CHARS_MAX + 1)
 
 /* Makes `set` (which need not be initialised): bytes[count][window], classes = vocabulary. What is
  * left behind the last whole window is dropped.
@@ -24,5 +25,14 @@
  * set has not, too short a text); PARLEY_ENOMEM; then `set` is zeroed. */
 PARLEY_CHECK int chars_load(struct dataset *set, struct names *vocabulary, struct bytes file,
                             uint32_t window, bool test, char *why, size_t why_size);
+
+/* numbers[count] of a text's characters; room for as many as it has bytes. Errors as above. */
+PARLEY_CHECK int chars_encode(const struct names *vocabulary, struct bytes text, uint16_t *numbers,
+                              size_t *count, char *why, size_t why_size);
+
+/* A vocabulary as one text, its characters in their order, and back (into a zeroed list).
+ * PARLEY_EDATA if that is not UTF-8, PARLEY_ENOMEM. */
+void chars_write_vocabulary(const struct names *vocabulary, char out[CHARS_VOCABULARY_BYTES]);
+PARLEY_CHECK int chars_read_vocabulary(struct names *vocabulary, const char *text);
 
 #endif

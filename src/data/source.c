@@ -326,9 +326,24 @@ static int load_by_names_of(const struct loading *l, struct dataset *test, const
     return error ? error : load(l, test, spec, true);
 }
 
+/* A text of a model's own characters, or a tenth of it. */
+static int load_text(const struct loading *l, struct dataset *test, struct spec *spec,
+                     const char *vocabulary, bool whole, const char *text)
+{
+    struct dataset all = {0};
+    if (spec->format != TEXT)
+        return bad_spec(l, text, "the model is one of text; name a text with --data text:FILE");
+    if (!spec->option) spec->window = l->shape->features;
+    int error = chars_read_vocabulary(&l->shape->classes, vocabulary);
+    if (!error) error = load(l, whole ? test : &all, spec, true);
+    if (!error && !whole) error = hold_out(l, &all, test, text);
+    dataset_close(&all);
+    return error;
+}
+
 int source_load_test(struct dataset *test, const struct source_reader *reader,
-                     const char *data_spec, const char *test_spec, uint32_t classes,
-                     uint32_t features, char *why, size_t why_size)
+                     const char *data_spec, const char *test_spec, const char *vocabulary,
+                     uint32_t classes, uint32_t features, char *why, size_t why_size)
 {
     struct spec data, spec;
     struct rows_shape shape = {.features = features};
@@ -340,7 +355,10 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
     if (error) goto out;
     bool named = formats[spec.format].meaning != NUMBERS;
     bool alike = formats[spec.format].meaning == formats[data.format].meaning;
-    if (test_spec && named && alike && !(error = match_specs(&data, &spec, test_spec, &l)))
+    if (vocabulary[0])
+        error = load_text(&l, test, &spec, vocabulary, test_spec != NULL,
+                          test_spec ? test_spec : data_spec);
+    else if (test_spec && named && alike && !(error = match_specs(&data, &spec, test_spec, &l)))
         error = load_by_names_of(&l, test, &data, &spec, classes, data_spec);
     else if (test_spec && named)
         error = load_train(&l, test, &spec, classes, test_spec);

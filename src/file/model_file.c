@@ -20,7 +20,7 @@
 #define FORMAT "1"
 #define SHIFT "input.shift"
 #define SCALE "input.scale"
-#define PAIRS 10
+#define PAIRS 10 /* and "vocabulary", of text */
 
 static bool text_is_good(const char *text)
 {
@@ -28,6 +28,17 @@ static bool text_is_good(const char *text)
     for (const char *c = text; *c != 0; c++)
         if (*c < ' ' || *c > '~') return false;
     return true;
+}
+
+/* A character of UTF-8 for each class. That it is UTF-8 is JSON's to see. */
+static bool vocabulary_is_good(const char *vocabulary, uint32_t classes)
+{
+    uint32_t count = 0;
+    if (strnlen(vocabulary, MODEL_FILE_VOCABULARY_BYTES) == MODEL_FILE_VOCABULARY_BYTES)
+        return false;
+    for (const char *c = vocabulary; *c != 0; c++)
+        count += (*c & 0xc0) != 0x80;
+    return count == classes;
 }
 
 /* all: [tensor_count + 3], filled with the model's tensors and the scaling's. */
@@ -57,22 +68,31 @@ int model_file_header(const struct model_meta *meta, size_t n, const struct tens
     const uint32_t numbers[5] = {meta->features, meta->classes, meta->channels, meta->height,
                                  meta->width};
     if (!text_is_good(meta->model) || !text_is_good(meta->data)) return PARLEY_EUSAGE;
+    if (meta->vocabulary[0] != 0 && !vocabulary_is_good(meta->vocabulary, meta->classes))
+        return PARLEY_EUSAGE;
     if (tensor_count > SAFETENSORS_TENSORS_MAX - 2) return PARLEY_ELIMIT;
     snprintf(run, sizeof run, "%016" PRIx64, meta->run);
     digest_text(meta->digest, digest);
     for (int i = 0; i < 5; i++)
         snprintf(number[i], sizeof number[i], "%" PRIu32, numbers[i]);
-    const struct safetensors_pair pairs[PAIRS] = {
-        {"parley", FORMAT},      {"model", meta->model}, {"data", meta->data},
-        {"features", number[0]}, {"classes", number[1]}, {"channels", number[2]},
-        {"height", number[3]},   {"width", number[4]},   {"run", run},
+    const struct safetensors_pair pairs[PAIRS + 1] = {
+        {"parley", FORMAT},
+        {"model", meta->model},
+        {"data", meta->data},
+        {"features", number[0]},
+        {"classes", number[1]},
+        {"channels", number[2]},
+        {"height", number[3]},
+        {"width", number[4]},
+        {"run", run},
         {"digest", digest},
+        {"vocabulary", meta->vocabulary},
     };
-    uint32_t count = 0;
+    uint32_t count = 0, pair_count = PAIRS + (meta->vocabulary[0] != 0);
     struct tensor *all = calloc((size_t)tensor_count + 3, sizeof *all);
     if (all == NULL) return PARLEY_ENOMEM;
     int error = list_tensors(all, &count, meta, n, tensors, tensor_count);
-    if (error == 0) error = safetensors_header(all, count, pairs, PAIRS, header, header_size);
+    if (error == 0) error = safetensors_header(all, count, pairs, pair_count, header, header_size);
     free(all);
     return error;
 }
@@ -110,6 +130,19 @@ static int read_number(const struct safetensors *file, const char *key, int base
     return 0;
 }
 
+static int read_vocabulary(struct model_meta *meta, const struct safetensors *file, char *why,
+                           size_t why_size)
+{
+    const char *value = safetensors_metadata(file, "vocabulary");
+    if (value == NULL) return 0;
+    if (!vocabulary_is_good(value, meta->classes))
+        return why_set(PARLEY_EDATA, why, why_size,
+                       "metadata \"vocabulary\" has not one character for each of %u classes",
+                       (unsigned)meta->classes);
+    memcpy(meta->vocabulary, value, strlen(value) + 1);
+    return 0;
+}
+
 static int read_meta(struct model_meta *meta, const struct safetensors *file, char *why,
                      size_t why_size)
 {
@@ -129,6 +162,7 @@ static int read_meta(struct model_meta *meta, const struct safetensors *file, ch
         *fields[i] = (uint32_t)number;
     }
     if (error == 0) error = read_number(file, "run", 16, UINT64_MAX, &meta->run, why, why_size);
+    if (error == 0) error = read_vocabulary(meta, file, why, why_size);
     if (error != 0) return error;
     const char *digest = safetensors_metadata(file, "digest");
     if (digest == NULL || digest_parse(digest, meta->digest) != 0)

@@ -18,11 +18,13 @@
 #include "train/model.h"
 
 #define MODEL_FILE_TEXT_BYTES 256
+#define MODEL_FILE_VOCABULARY_BYTES 1025 /* 256 characters, and a zero */
 
 /* Enough to rebuild the model and its inputs. */
 struct model_meta {
     char model[MODEL_FILE_TEXT_BYTES]; /* "mlp:256,128" in its normal form; "" for a bare vector */
     char data[MODEL_FILE_TEXT_BYTES];  /* "digits"; in a form that is equal on all nodes */
+    char vocabulary[MODEL_FILE_VOCABULARY_BYTES]; /* of text, in the order of its classes; or "" */
     uint32_t features, classes;
     uint32_t channels, height, width; /* 0 for tables */
     uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
@@ -31,8 +33,9 @@ struct model_meta {
 };
 
 /* The bytes to write before x, shift and scale; *header is to be freed. tensors as for digest_model
- * (none: one named "vector" of shape [n]). PARLEY_EUSAGE for texts that are not printable, for
- * tensors that do not cover [n] in order, PARLEY_ELIMIT, PARLEY_ENOMEM. */
+ * (none: one named "vector" of shape [n]). PARLEY_EUSAGE for texts that are not printable, for a
+ * vocabulary that is not UTF-8 or not of `classes` characters, for tensors that do not cover [n] in
+ * order, PARLEY_ELIMIT, PARLEY_ENOMEM. */
 PARLEY_CHECK int model_file_header(const struct model_meta *meta, size_t n,
                                    const struct tensor *tensors, uint32_t tensor_count,
                                    uint8_t **header, size_t *header_size);

@@ -1,8 +1,9 @@
 /* layer.c: plain loops, compiled for each path. */
 #include "kernels/layer.h"
 
-#include <stdint.h>
 #include <string.h>
+
+#include "kernels/exp.h"
 
 KERNEL_BODY void add_bias(float *restrict y, const float *restrict bias, size_t rows, size_t out,
                           bool relu)
@@ -33,32 +34,6 @@ KERNEL_BODY void sum_rows(float *restrict sums, const float *restrict delta, siz
     for (size_t row = 1; row < rows; row++)
         for (size_t j = 0; j < out; j++)
             sums[j] += delta[row * out + j];
-}
-
-/* Own code because libm's does not vectorise, and rounds in different ways on different machines.
- */
-KERNEL_BODY float exp_of(float x)
-{
-    const float shifter = 0x1.8p23f; /* adding it leaves an integer in the low bits */
-    float t = x < -87.0f ? -87.0f : x;
-    float shifted = t * 0x1.715476p0f + shifter; /* log2(e) */
-    float whole = shifted - shifter;
-    float r = (t - whole * 0x1.62ep-1f) - whole * 0x1.0bfbe8p-15f; /* ln 2 in two parts */
-    float power;
-    uint32_t bits;
-    float p = 1.0f / 5040;
-
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 127u) << 23; /* 2^whole; what the shifter left above falls out */
-    memcpy(&power, &bits, sizeof power);
-    return p * power;
 }
 
 KERNEL_BODY void exp_all(float *logits, size_t count)

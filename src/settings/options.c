@@ -94,14 +94,15 @@ static const struct verb_info verbs[] = {
          "step is a local step, mix averaging in memory, wire an exchange over TCP, start\n"
          "processes up to their first step, sim the simulator. Ratio 1 is the limit."},
     [VERB_MODEL] = {"model",
-                    "inspect|eval|verify FILE",
+                    "inspect|eval|verify|export|sample FILE",
                     2,
                     2,
-                    {"inspect", "eval", "verify", NULL},
+                    {"inspect", "eval", "verify", "export", "sample", NULL},
                     "is not an action of model",
-                    "look into, try or verify a saved model",
+                    "look into, try, verify, convert a saved model",
                     "inspect prints the tensors and the digest, eval the accuracy on --data,\n"
-                    "verify recomputes the digest and the record of the agreement."},
+                    "verify recomputes the digest and the record of the agreement, export writes\n"
+                    "the tensors in another format, sample prints text from a model of text."},
     [VERB_CHECK] = {"check",
                     "",
                     0,
@@ -146,8 +147,8 @@ const struct verb_info *verb_info(enum verb verb)
 const char *option_group_text(enum option_group group)
 {
     static const char *const texts[GROUP_COUNT] = {
-        "Size",       "Network", "Data",  "Training", "Budget", "Mixing and agreement",
-        "Simulation", "Faults",  "State", "Watching", "General"};
+        "Size",       "Network", "Data",  "Training",          "Budget",   "Mixing and agreement",
+        "Simulation", "Faults",  "State", "Export and sample", "Watching", "General"};
     return texts[group];
 }
 

@@ -69,6 +69,7 @@ enum option_group {
     GROUP_SIM,
     GROUP_FAULTS,
     GROUP_STATE,
+    GROUP_SAMPLE,
     GROUP_WATCHING,
     GROUP_GENERAL,
     GROUP_COUNT

@@ -116,6 +116,11 @@ struct settings {
     bool resume;
     uint64_t leave_timeout_us;
 
+    const char *prompt; /* of model sample; or NULL */
+    uint64_t length;    /* characters */
+    double temperature;
+    const char *export_path; /* of model export; or NULL */
+
     const char *json;         /* file, "-" or NULL */
     const char *csv, *report; /* of sim; or NULL */
     bool json_stdout;         /* of status, bench and model */

@@ -18,9 +18,12 @@
 
 #define START_STREAM UINT64_C(0x6d6f64656c000000) /* "model", then the layer's number */
 
-static const struct model_family *const families[] = {&model_softmax, &model_mlp};
+static const struct model_family *const families[] = {&model_softmax, &model_mlp, &model_gpt};
 
-enum { FAMILIES = sizeof families / sizeof families[0] };
+enum {
+    FAMILIES = sizeof families / sizeof families[0],
+    PRESETS = sizeof families[0]->preset / sizeof families[0]->preset[0]
+};
 
 struct model {
     char spec[16 + 6 * MODEL_HIDDEN_MAX];
@@ -78,6 +81,10 @@ static const char *parse_spec(const char *spec, struct parsed *parsed)
         parsed->numbers[parsed->count] = parse_number(&at, family->number_max);
         if (parsed->numbers[parsed->count++] == 0) return "has a missing or bad number";
         if (*at != '\0' && *at != ',') return "has a missing or bad number";
+    }
+    while (parsed->count < PRESETS && family->preset[parsed->count] > 0) {
+        parsed->numbers[parsed->count] = family->preset[parsed->count];
+        parsed->count++;
     }
     return parsed->count < family->numbers_min ? "has a missing or bad number" : NULL;
 }

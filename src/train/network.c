@@ -16,6 +16,11 @@ static void fail(struct network *network, int error, const char *fault)
     network->fault = fault;
 }
 
+void network_refuse(struct network *network, const char *fault)
+{
+    fail(network, PARLEY_EUSAGE, fault);
+}
+
 static struct layer *append(struct network *network)
 {
     if (network->layer_count == network->room) {
@@ -77,6 +82,7 @@ uint32_t network_add(struct network *network, const struct network_layer *wanted
         network->layers[wanted->skip].skipped_to = number;
     }
     fault = wanted->kind->plan(layer);
+    if (wanted->variance > 0) layer->tensors[0].variance = wanted->variance;
     if (fault != NULL) fail(network, PARLEY_EUSAGE, fault);
     count_tensors(network, layer);
     network->out = layer->out;

@@ -31,7 +31,8 @@
  * the larger rates before, or will meet larger ones after. */
 #define FOLLOW_RATE_MIN 0.01
 
-/* Evaluation takes at least so many rows at once: with few, the products are slow. */
+/* Evaluation takes at least so many rows (of text: places) at once: with few, the products are
+ * slow. */
 #define EVALUATE_ROWS_MIN 64u
 
 struct trainer {
@@ -65,14 +66,15 @@ static int check_numbers(const struct trainer_options *options, char *why, size_
 
 static int allocate(struct trainer *trainer)
 {
-    uint32_t rows = trainer->batch > EVALUATE_ROWS_MIN ? trainer->batch : EVALUATE_ROWS_MIN;
-    size_t places = (size_t)rows * model_places(trainer->model);
+    uint32_t places = model_places(trainer->model);
+    uint32_t least = places < EVALUATE_ROWS_MIN ? EVALUATE_ROWS_MIN / places : 1;
+    uint32_t rows = trainer->batch > least ? trainer->batch : least;
     int error = workspace_init(&trainer->workspace, trainer->model, rows);
 
     if (error != 0) return error;
     trainer->rows_max = rows;
     trainer->index = calloc(rows, sizeof *trainer->index);
-    trainer->labels = calloc(places, sizeof *trainer->labels);
+    trainer->labels = calloc((size_t)rows * places, sizeof *trainer->labels);
     if (trainer->index == NULL || trainer->labels == NULL) return PARLEY_ENOMEM;
     if (optimizer_wants_gradient(&trainer->optimizer)) {
         trainer->gradient = calloc(model_parameters(trainer->model), sizeof *trainer->gradient);

@@ -70,11 +70,11 @@ Test(chars, a_bad_text_is_refused_with_line_and_column)
     } bad[] = {
         {"", "t.txt: 0 characters, expected more than a window of 2 (,window=N)"},
         {"\xc3\xa9x", "t.txt: 2 characters, expected more than a window of 2 (,window=N)"},
-        {"abc\n\xc3\xa9\xff", "t.txt:2:2: found byte 0xff, expected UTF-8"},
-        {"ab\xc3", "t.txt:1:3: found byte 0xc3, expected UTF-8"},
-        {"\xc0\xaf", "t.txt:1:1: found byte 0xc0, expected UTF-8"},         /* too long a form */
-        {"\xed\xa0\x80", "t.txt:1:1: found byte 0xed, expected UTF-8"},     /* a surrogate */
-        {"\xf4\x90\x80\x80", "t.txt:1:1: found byte 0xf4, expected UTF-8"}, /* past the last */
+        {"abc\n\xc3\xa9\xff", "t.txt:2:2: found byte 0xff, expected UTF-8 text"},
+        {"ab\xc3", "t.txt:1:3: found byte 0xc3, expected UTF-8 text"},
+        {"\xc0\xaf", "t.txt:1:1: found byte 0xc0, expected UTF-8 text"},     /* too long a form */
+        {"\xed\xa0\x80", "t.txt:1:1: found byte 0xed, expected UTF-8 text"}, /* a surrogate */
+        {"\xf4\x90\x80\x80", "t.txt:1:1: found byte 0xf4, expected UTF-8 text"}, /* past the last */
     };
     struct dataset set, test;
     struct names vocabulary = {0};
@@ -139,4 +139,58 @@ Test(chars, random_bytes_are_refused_or_read_but_never_overrun)
         dataset_close(&set);
         names_close(&vocabulary);
     }
+}
+
+Test(chars, a_zero_byte_is_no_text)
+{
+    /* Proves that a binary file is told from a text, and that a vocabulary is a C string. */
+    struct dataset set;
+    struct names vocabulary = {0};
+    cr_expect_eq(load(&set, &vocabulary, "abc\0d", 5, 2, false), PARLEY_EDATA);
+    cr_expect_str_eq(why, "t.txt:1:4: found byte 0x00, expected UTF-8 text");
+    names_close(&vocabulary);
+}
+
+Test(chars, a_vocabulary_is_written_and_read_back_and_encodes_texts)
+{
+    /* Proves what a model file carries, so that prompts go by the numbers of the training text. */
+    static const char text[] = "b\xc3\xa9"
+                               "a bb\xe2\x82\xac\n";
+    struct dataset set;
+    struct names vocabulary = {0}, back = {0};
+    char written[CHARS_VOCABULARY_BYTES];
+    uint16_t numbers[8];
+    size_t count;
+    cr_assert_eq(load(&set, &vocabulary, text, sizeof text - 1, 3, false), 0);
+    chars_write_vocabulary(&vocabulary, written);
+    cr_expect_str_eq(written, "\n ab\xc3\xa9\xe2\x82\xac");
+    cr_assert_eq(chars_read_vocabulary(&back, written), 0);
+    struct bytes prompt = {(const uint8_t *)"a\xe2\x82\xac\n", 5, "--prompt"};
+    cr_assert_eq(chars_encode(&back, prompt, numbers, &count, why, sizeof why), 0);
+    cr_expect(count == 3 && numbers[0] == 2 && numbers[1] == 5 && numbers[2] == 0);
+    struct bytes other = {(const uint8_t *)"ax", 2, "--prompt"};
+    cr_expect_eq(chars_encode(&back, other, numbers, &count, why, sizeof why), PARLEY_EDATA);
+    cr_expect_str_eq(why, "--prompt:1:2: found a character (first byte 0x78, \"x\") that the "
+                          "training text has not");
+    cr_expect_eq(chars_read_vocabulary(&back, "a\xff"), PARLEY_EDATA);
+    dataset_close(&set);
+    names_close(&vocabulary);
+    names_close(&back);
+}
+
+Test(chars, the_largest_vocabulary_fits_its_text)
+{
+    /* Proves the bound: 256 characters of four bytes. */
+    struct names vocabulary = {0}, back = {0};
+    char written[CHARS_VOCABULARY_BYTES];
+    for (int i = 0; i < 256; i++) {
+        char c[] = {'\xf0', '\x9f', (char)(0x80 + i / 64), (char)(0x80 + i % 64)};
+        cr_assert_eq(names_add(&vocabulary, c, 4), 0);
+    }
+    chars_write_vocabulary(&vocabulary, written);
+    cr_expect_eq(strlen(written), 1024);
+    cr_assert_eq(chars_read_vocabulary(&back, written), 0);
+    cr_expect_eq(back.count, 256);
+    names_close(&vocabulary);
+    names_close(&back);
 }

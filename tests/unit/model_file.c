@@ -67,6 +67,30 @@ Test(model_file, what_was_written_is_read_back_and_verifies)
     }
 }
 
+Test(model_file, a_vocabulary_comes_back_and_has_a_character_a_class)
+{
+    /* Proves that a model of text carries what its numbers mean; other models have none. */
+    struct model_meta meta = meta_of(tensors, 2, 1);
+    struct model_file file;
+    uint8_t *header;
+    size_t size;
+    strcpy(meta.vocabulary, "\n\"\xe2\x82\xac");
+    uint8_t *bytes = file_new(&meta, tensors, 2, &size);
+    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
+    cr_assert_str_eq(file.meta.vocabulary, meta.vocabulary);
+    model_file_close(&file);
+    memcpy(strstr((char *)bytes + 8, "u20AC") - 1, "aabbcc", 6);
+    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), PARLEY_EDATA);
+    cr_assert(strstr(why, "vocabulary"), "%s", why);
+    free(bytes);
+    strcpy(meta.vocabulary, "ab");
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    strcpy(meta.vocabulary, "ab\xff");
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    memset(meta.vocabulary, 'a', sizeof meta.vocabulary);
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+}
+
 Test(model_file, no_truncation_opens_and_no_flipped_bit_does_harm)
 {
     /* Cut anywhere: refused. One bit of x or of the digest flipped: verify tells. */

@@ -127,13 +127,13 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run -z", NULL, "\"-z\" is not an option of run (parley help run lists them)");
     expect("run --model mpl:3", NULL,
            "--model: \"mpl:3\" is not a model; did you mean \"mlp:\"? (valid: softmax, mlp:..., "
-           "quadratic:...)");
+           "gpt, gpt:..., quadratic:...)");
     expect("rnu", NULL, "\"rnu\" is not a verb; did you mean \"run\"? (parley help lists them)");
     expect("run x", NULL, "\"x\": parley run takes no operands; flags begin with --");
     expect("topology rign", NULL,
            "\"rign\" is not a topology; did you mean \"ring\"? "
            "(valid: complete, ring, torus, exponential)");
-    expect("model", NULL, "parley model needs inspect|eval|verify FILE");
+    expect("model", NULL, "parley model needs inspect|eval|verify|export|sample FILE");
     expect("status a:1 b:2", NULL, "\"b:2\": parley status takes only [HOST:PORT]");
 }
 

@@ -44,7 +44,7 @@ static void check(uint32_t in, uint32_t out, uint32_t rows)
     float *input = fill((size_t)rows * in, 1), *weight = fill((size_t)in * out, 2);
     float *delta = fill((size_t)rows * out, 3), *y = fill((size_t)rows * out, 4);
     float *below = fill((size_t)rows * in, 5), *into = fill((size_t)in * out, 6);
-    uint32_t tile = product_tile(&sizes);
+    uint32_t tile = product_tile(&sizes, rows);
 
     y[0] = below[0] = into[0] = NAN; /* what was there must not be read */
     product_forward(&sizes, rows, input, weight, y);
@@ -71,6 +71,7 @@ Test(train_product, products_cut_into_blocks_match_float64_whatever_rest_is_left
     check(131, 301, 29);
     check(67, 1031, 33);
     check(1, 40, 513);
+    check(77, 301, 300);
 }
 
 enum { MAX = 1031 };

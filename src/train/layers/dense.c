@@ -55,7 +55,7 @@ static void weight_gradient(const struct layer *layer, const struct layer_pass *
                             const struct gradient_sink *sink)
 {
     struct product p = dense_product(layer);
-    uint32_t rows = vectors(layer, pass->rows), tile_rows = product_tile(&p);
+    uint32_t rows = vectors(layer, pass->rows), tile_rows = product_tile(&p, rows);
 
     for (uint32_t i = 0; i < p.in; i += tile_rows) {
         uint32_t tile = p.in - i < tile_rows ? p.in - i : tile_rows;

@@ -5,11 +5,19 @@
 #include "train/layer.h"
 
 extern const struct layer_kind layer_dense;
+extern const struct layer_kind layer_embed, layer_layer_norm, layer_attention, layer_gelu,
+    layer_add;
 
 /* The options of a dense layer. */
 enum {
     DENSE_OUT, /* its width */
     DENSE_EACH /* 1: on each place's `width` values alone; 0: on a whole row */
 };
+
+/* Of an embedding. */
+enum { EMBED_VOCABULARY, EMBED_WIDTH };
+
+/* Of attention. */
+enum { ATTENTION_HEADS };
 
 #endif

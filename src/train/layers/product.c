@@ -8,7 +8,9 @@ enum {
     BLOCK_PRODUCTS = 1000000, /* of a block: multiplications */
     FORWARD_COLUMNS = 128,
     BACK_COLUMNS = 32,
-    TILE_FLOATS = 16384 /* 64 KiB: small beside an L2 cache, yet a product of some size */
+    TILE_FLOATS = 16384, /* 64 KiB: small beside an L2 cache, yet a product of some size */
+    MANY_ROWS = 256,     /* are not cut; timed with 2048 rows of 65 to 512 units */
+    MANY_TILE = 64       /* rows of weights, at least */
 };
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -21,6 +23,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 static uint32_t depth_of(uint32_t rows, uint32_t columns, uint32_t length)
 {
     uint64_t limit = BLOCK_PRODUCTS / ((uint64_t)rows * columns);
+    if (rows >= MANY_ROWS) return length;
     if (limit < 16) limit = 16; /* so many rows that blocks don't help */
     if (limit >= length) return length;
     uint32_t blocks = (uint32_t)((length + limit - 1) / limit);
@@ -30,7 +33,7 @@ static uint32_t depth_of(uint32_t rows, uint32_t columns, uint32_t length)
 static uint32_t columns_of(uint32_t rows, uint32_t columns, uint32_t length, uint32_t wanted)
 {
     uint64_t whole = (uint64_t)rows * columns * length;
-    return whole <= BLOCK_PRODUCTS ? columns : least(columns, wanted);
+    return whole <= BLOCK_PRODUCTS || rows >= MANY_ROWS ? columns : least(columns, wanted);
 }
 
 void product_forward(const struct product *p, uint32_t rows, const float *input,
@@ -63,9 +66,10 @@ void product_back(const struct product *p, uint32_t rows, const float *delta, co
                         k > 0 ? 1 : 0, below + i, (blasint)in);
 }
 
-uint32_t product_tile(const struct product *p)
+uint32_t product_tile(const struct product *p, uint32_t rows)
 {
-    return TILE_FLOATS / p->out > 0 ? TILE_FLOATS / p->out : 1;
+    uint32_t tile = TILE_FLOATS / p->out, least_rows = rows >= MANY_ROWS ? MANY_TILE : 1;
+    return tile > least_rows ? tile : least_rows;
 }
 
 void product_weights(const struct product *p, uint32_t rows, uint32_t first, uint32_t count,

@@ -6,6 +6,7 @@
  *
  *   softmax    one dense layer
  *   mlp:A,B    dense layers of A, B units with ReLU, and one to the classes
+ *   gpt:B,W,H  a language model of B blocks, W wide, with H heads
  */
 #ifndef PARLEY_TRAIN_MODELS_MODELS_H
 #define PARLEY_TRAIN_MODELS_MODELS_H
@@ -21,12 +22,13 @@ struct model_family {
     const char *form;                  /* of its spec, for a message: "mlp:WIDTH[,WIDTH...]" */
     uint32_t numbers_min, numbers_max; /* that follow the name; at most MODEL_HIDDEN_MAX */
     uint32_t number_max;               /* each is 1 to this */
+    uint32_t preset[3];                /* instead of numbers that are not given; 0: none */
     unsigned takes;
     /* numbers: [count], as in the spec. Its last layer gives `classes` logits (for text: for each
      * place) and has no ReLU. */
     void (*build)(struct network *network, const uint32_t *numbers, uint32_t count);
 };
 
-extern const struct model_family model_softmax, model_mlp;
+extern const struct model_family model_softmax, model_mlp, model_gpt;
 
 #endif

@@ -1,0 +1,61 @@
+#!/bin/bash
+# text.sh PARLEY: a language model from training on two nodes to the text that it writes.
+set -euo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+# expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
+expect() {
+    local status=0 want=$1 text=$2
+    shift 2
+    "$parley" "$@" > out 2> err || status=$?
+    if [ "$status" != "$want" ] || ! grep -qF -- "$text" err; then
+        echo "parley $*: status $status, wanted $want and \"$text\""
+        cat out err
+        exit 1
+    fi
+}
+
+for _ in $(seq 40); do echo "she sells sea shells by the sea shore"; done > text
+"$parley" run -n 2 --data text:text,window=16 --model gpt:1,16,2 --optimizer adam --lr 0.01 \
+    --epochs 60 --progress never > out 2> err || { cat out err; exit 1; }
+"$parley" model verify parley-model.safetensors > /dev/null
+mv parley-model.safetensors m
+
+# The file knows its characters and its window: of the text only the name is needed.
+"$parley" model eval m --data text:text --json > eval
+accuracy=$(grep -o '"accuracy":[0-9.]*' eval | cut -d: -f2)
+awk -v a="$accuracy" 'BEGIN { exit !(a > 0.7) }' || { echo "accuracy $accuracy"; exit 1; }
+expect 2 'the model is one of text' model eval m
+
+# A seed is a text; it goes on from the prompt, in the characters of the training text.
+"$parley" model sample m --prompt "she " --length 50 --seed 3 > one
+"$parley" model sample m --prompt "she " --length 50 --seed 3 > two
+"$parley" model sample m --prompt "she " --length 50 --seed 4 > three
+cmp one two
+! cmp -s one three
+grep -q '^she ' one
+[ "$(tr -d '\nabehlorsty ' < one | wc -c)" = 0 ] && [ "$(wc -c < one)" = 55 ]
+"$parley" model sample m --length 9 --json > json
+grep -q '^{"prompt":"","text":".*"}$' json
+expect 2 '--prompt:1:4: found a character (first byte 0x58, "X")' model sample m --prompt "sheX"
+
+# Other formats.
+"$parley" model export m --out m.npz > /dev/null
+python3 -m zipfile -t m.npz > /dev/null
+python3 -m zipfile -l m.npz > list
+grep -q '^block0.qkv.weight.npy' list
+"$parley" model export m --out m.f32 > said
+grep -q '3964 parameters' said
+[ "$(wc -c < m.f32)" = $((4 * 3964)) ]
+expect 2 '.npz (for numpy)' model export m
+expect 2 'm.txt; its end says the format' model export m --out m.txt
+expect 9 "no/m.npz: can't create" model export m --out no/m.npz
+
+# A model of something else writes nothing.
+"$parley" run -n 1 --epochs 0.1 --model softmax --out s --progress never > /dev/null 2>&1
+expect 7 'softmax is no model of text' model sample s
+expect 2 "takes text, not images" node --model gpt
+expect 2 'is not a multiple of its heads' node --data text:text --model gpt:1,16,3
