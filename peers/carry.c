@@ -13,7 +13,8 @@
 static bool is_short(const struct loop *loop, const struct op *op)
 {
     enum parley_update_type type = op->update.type;
-    return loop->handoff->lends && (type == PARLEY_UPDATE_DIFF || type == PARLEY_UPDATE_SKETCH);
+    return loop->handoff->lends && (type == PARLEY_UPDATE_DIFF || type == PARLEY_UPDATE_SKETCH ||
+                                    type == PARLEY_UPDATE_COMBINE);
 }
 
 void carry_ops(struct loop *loop)
@@ -33,6 +34,8 @@ void carry_ops(struct loop *loop)
 
 static void carry_vector(struct loop *loop, const struct parley_update *update)
 {
+    /* Who trains learns first whose the data is. */
+    if (update->type == PARLEY_UPDATE_GRADIENT) live_refresh(loop);
     struct op *op = ops_add(&loop->ops, update);
     if (update->type == PARLEY_UPDATE_PUBLISH) op->record = agreement_record(loop);
 }
@@ -66,6 +69,9 @@ static void carry(struct loop *loop, const struct parley_update *update)
     case PARLEY_UPDATE_TAKE:
     case PARLEY_UPDATE_SET:
     case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_GRADIENT:
+    case PARLEY_UPDATE_APPLY:
+    case PARLEY_UPDATE_COMBINE:
     case PARLEY_UPDATE_DIFF:
     case PARLEY_UPDATE_SKETCH:
     case PARLEY_UPDATE_HASH:

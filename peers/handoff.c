@@ -1,6 +1,7 @@
 /* handoff.c: see handoff.h. */
 #include "handoff.h"
 
+#include <math.h>
 #include <sched.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbo
     handoff->vectors = vectors;
     handoff->answers = answers;
     handoff->lends = vectors->count <= HANDOFF_LENT_FLOATS_MAX;
+    handoff->last = &handoff->first;
     if (uv_sem_init(&handoff->boundary, 1)) return PARLEY_EFAIL;
     int code = mailbox_init(&handoff->box, NULL);
     if (code) uv_sem_destroy(&handoff->boundary);
@@ -64,14 +66,34 @@ static struct op *take_all(struct mailbox *box)
 }
 
 /* The boundary is held. */
-static void carry(struct handoff *handoff, struct op *op)
+static void append(struct handoff *handoff, struct op *op)
 {
-    while (op) {
-        struct op *next = op->next;
+    *handoff->last = op;
+    while (*handoff->last)
+        handoff->last = &(*handoff->last)->next;
+}
+
+static struct op *take_first(struct handoff *handoff)
+{
+    struct op *op = handoff->first;
+    handoff->first = op->next;
+    if (!handoff->first) handoff->last = &handoff->first;
+    return op;
+}
+
+static void answer(struct handoff *handoff, struct op *op)
+{
+    op->done.done.version = atomic_load_explicit(&handoff->version, memory_order_relaxed);
+    mailbox_put(handoff->answers, op);
+}
+
+/* The boundary is held. As far as the program itself has nothing to do. */
+static void carry(struct handoff *handoff)
+{
+    while (handoff->first && !op_is_work(handoff->first)) {
+        struct op *op = take_first(handoff);
         vectors_carry(handoff->vectors, op);
-        op->done.done.version = atomic_load_explicit(&handoff->version, memory_order_relaxed);
-        mailbox_put(handoff->answers, op);
-        op = next;
+        answer(handoff, op);
     }
 }
 
@@ -84,10 +106,15 @@ void handoff_put(struct handoff *handoff, struct op *op)
     uv_mutex_lock(&handoff->box.lock);
     struct op *earlier = take_all(&handoff->box);
     uv_mutex_unlock(&handoff->box.lock);
-    carry(handoff, earlier);
+    append(handoff, earlier);
     op->next = NULL;
-    carry(handoff, op);
+    append(handoff, op);
+    carry(handoff);
+    bool work = handoff->first != NULL;
     uv_sem_post(&handoff->boundary);
+    if (!work) return;
+    uv_mutex_lock(&handoff->box.lock);
+    tell(handoff);
 }
 
 /* Everything that is new. The boundary is held: what the loop does at one comes before or after. */
@@ -104,7 +131,8 @@ static void look(struct handoff *handoff)
     handoff->over = handoff->ended;
     atomic_store_explicit(&box->news, false, memory_order_relaxed);
     uv_mutex_unlock(&box->lock);
-    carry(handoff, op);
+    append(handoff, op);
+    carry(handoff);
 }
 
 static void wait_for_news(struct mailbox *box)
@@ -137,13 +165,64 @@ static void note_gap(struct handoff *handoff, bool between_steps)
         atomic_store(&handoff->gap_max_us, gap_us);
 }
 
+/* What was allowed and not made is still to be made. */
+static void end_work(struct handoff *handoff, const struct parley_step *step, bool stepped)
+{
+    struct op *op = handoff->work;
+    if (op->update.type == PARLEY_UPDATE_GRADIENT && !stepped) return;
+    handoff->work = NULL;
+    op->done.done.ok = true;
+    op->done.done.finite = !stepped || isfinite(step->loss);
+    answer(handoff, op);
+}
+
+static void allow_work(struct handoff *handoff, struct parley_turn *turn)
+{
+    const struct parley_update *update = &handoff->work->update;
+    bool gradient = update->type == PARLEY_UPDATE_GRADIENT;
+    *turn = (struct parley_turn){
+        .work = gradient ? PARLEY_WORK_GRADIENT : PARLEY_WORK_APPLY,
+        .gradient = vectors_buffer(handoff->vectors, update->vector.buffer),
+        .at = update->vector.at_other ? vectors_buffer(handoff->vectors, update->vector.other)
+                                      : handoff->vectors->trained[0],
+        .factor = update->vector.factor,
+        .progress = update->vector.progress,
+        .live = update->vector.live,
+        .state_steps = update->vector.steps,
+    };
+}
+
+static void allow_step(struct handoff *handoff, struct parley_turn *turn)
+{
+    handoff->credit--;
+    *turn = handoff->turn;
+    turn->state_steps += atomic_load_explicit(&handoff->version, memory_order_relaxed);
+}
+
+/* True: something is allowed, and the boundary stays held until it is made. */
+static bool allow(struct handoff *handoff, struct parley_turn *turn, bool stepped)
+{
+    if (!handoff->work && handoff->first) handoff->work = take_first(handoff);
+    if (handoff->over || (!handoff->work && handoff->credit == 0)) return false;
+    note_gap(handoff, stepped);
+    if (handoff->work)
+        allow_work(handoff, turn);
+    else
+        allow_step(handoff, turn);
+    turn->averaged = handoff->vectors->added;
+    turn->started = !handoff->started && turn->work != PARLEY_WORK_APPLY;
+    handoff->started = handoff->started || turn->started;
+    return true;
+}
+
 int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
                      struct parley_turn *turn)
 {
     bool stepped = step && step->steps > 0;
     handoff->step_end_us = uv_hrtime() / 1000;
-    if (handoff->going && !stepped) handoff->credit++; /* allowed, not made: still to be made */
+    if (handoff->going && !stepped && !handoff->work) handoff->credit++;
     if (stepped) report(handoff, step, handoff->step_end_us);
+    if (handoff->going && handoff->work) end_work(handoff, step, stepped);
     if (handoff->going) uv_sem_post(&handoff->boundary);
     handoff->going = false;
     /* Where trainers share a core, turns of a step and not of a time slice: an exchange waits for a
@@ -153,17 +232,9 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
     while (!handoff->over) {
         uv_sem_wait(&handoff->boundary);
         if (atomic_load_explicit(&handoff->box.news, memory_order_acquire)) look(handoff);
-        if (handoff->credit > 0 && !handoff->over) {
-            handoff->credit--;
-            handoff->going = true; /* and the boundary stays held until the step is made */
-            note_gap(handoff, stepped);
-            *turn = handoff->turn;
-            turn->started = !handoff->started;
-            turn->averaged = handoff->vectors->added;
-            turn->state_steps += atomic_load_explicit(&handoff->version, memory_order_relaxed);
-            handoff->started = true;
-            return PARLEY_GO;
-        }
+        carry(handoff);
+        handoff->going = allow(handoff, turn, stepped);
+        if (handoff->going) return PARLEY_GO;
         uv_sem_post(&handoff->boundary);
         if (!handoff->over) wait_for_news(&handoff->box);
     }

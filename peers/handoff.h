@@ -4,6 +4,9 @@
  * The happy path: the loop grants steps and puts ops; the trainer's boundary carries the ops out in
  * order, then goes on while it has credit, else waits. The end wakes it for good.
  *
+ * GRADIENT and APPLY are the program's: the boundary returns with them as its turn's work, and they
+ * have ended when it is entered again. What was put behind them waits.
+ *
  * A grant is never seen before an op that was put earlier: credit is only looked at after the
  * mailbox was emptied, under one lock.
  * Thread rule: each function says whose it is.
@@ -37,11 +40,13 @@ struct handoff {
     /* The trainer's own. */
     struct vectors *vectors;
     uint64_t credit;
-    struct parley_turn turn; /* the newest grant's that was seen */
-    bool started;            /* a step was ever allowed */
-    bool going;              /* one is allowed and not yet reported */
-    bool over;               /* the end was seen */
-    uint64_t step_end_us;    /* when the boundary was entered */
+    struct parley_turn turn;  /* the newest grant's that was seen */
+    bool started;             /* a step was ever allowed */
+    bool going;               /* one is allowed and not yet reported */
+    struct op *first, **last; /* seen and not carried out yet; guarded by the boundary */
+    struct op *work;          /* the GRADIENT or APPLY that the program does */
+    bool over;                /* the end was seen */
+    uint64_t step_end_us;     /* when the boundary was entered */
     uint64_t first_us;
 
     /* Written by the trainer, read by anyone. */

@@ -1,8 +1,8 @@
 /* op.h: an operation on vectors, from the core's update to its DONE event.
  *
  * An op is one piece of memory that travels: the loop fills it from an update, hands it to the
- * trainer (TAKE, SET, ADD) or to the worker (the others), and gets it back with its result in
- * `done`. Only who has it in hand may touch it; mailboxes pass it on.
+ * trainer (TAKE, SET, ADD, GRADIENT, APPLY) or to the worker (the others), and gets it back with
+ * its result in `done`. Only who has it in hand may touch it; mailboxes pass it on.
  *
  * The table keeps the core's order: an op starts when no earlier unfinished one names any of its
  * buffers, and never before an earlier one of the same thread.
@@ -51,7 +51,9 @@ struct op *ops_next(struct ops *ops);
 /* The op has ended and its event was told: its memory is used again. */
 void ops_remove(struct ops *ops, struct op *op);
 
-/* True for those that the trainer carries out at a boundary. */
+/* True for those that the trainer carries out at a boundary; of those, for what the program itself
+ * does between two boundaries (GRADIENT, APPLY). */
 bool op_is_trainers(const struct op *op);
+bool op_is_work(const struct op *op);
 
 #endif

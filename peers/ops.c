@@ -20,7 +20,14 @@ void ops_init(struct ops *ops)
 bool op_is_trainers(const struct op *op)
 {
     enum parley_update_type type = op->update.type;
-    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD;
+    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
+           op_is_work(op);
+}
+
+bool op_is_work(const struct op *op)
+{
+    enum parley_update_type type = op->update.type;
+    return type == PARLEY_UPDATE_GRADIENT || type == PARLEY_UPDATE_APPLY;
 }
 
 static uint64_t buffers_of(const struct parley_update *update)
@@ -32,7 +39,9 @@ static uint64_t buffers_of(const struct parley_update *update)
             mask |= UINT64_C(1) << update->vector.buffers[v];
     } else {
         mask = UINT64_C(1) << update->vector.buffer;
-        if (update->type == PARLEY_UPDATE_DIFF) mask |= UINT64_C(1) << update->vector.other;
+        bool other = update->type == PARLEY_UPDATE_DIFF || update->type == PARLEY_UPDATE_COMBINE ||
+                     (update->type == PARLEY_UPDATE_GRADIENT && update->vector.at_other);
+        if (other) mask |= UINT64_C(1) << update->vector.other;
     }
     return mask;
 }

@@ -55,6 +55,12 @@ static int make(struct parley *p, char *why, size_t size)
     struct parley_config *config = &p->complete.config;
     int code = parley_config_check(config, why, size);
     if (code) return code;
+    if (parley_strategy_splits(config->strategy) && !p->options.splits) {
+        snprintf(why, size,
+                 "strategy: it averages gradients, and this program makes whole steps "
+                 "only (parley_options.splits)");
+        return PARLEY_EUSAGE;
+    }
     code = vectors_init(&p->vectors, &p->options, config, why, size);
     if (!code) code = files_init(&p->files, &p->vectors, &p->options, config->boot);
     if (!code) code = live_init(&p->loop, config->members_max);

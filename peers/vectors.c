@@ -141,6 +141,15 @@ static void diff(struct vectors *vectors, struct op *op)
     op->done.done.mass = result.mass;
 }
 
+static void combine(struct vectors *vectors, struct op *op)
+{
+    size_t at = op->update.vector.offset / sizeof(float);
+    op->done.done.finite =
+        mix_combine(vectors_buffer(vectors, op->update.vector.buffer) + at,
+                    vectors_buffer(vectors, op->update.vector.other) + at, op->update.vector.keep,
+                    op->update.vector.factor, op->update.vector.size / sizeof(float));
+}
+
 static void sketch(struct vectors *vectors, struct op *op)
 {
     struct sketch made;
@@ -167,6 +176,9 @@ void vectors_carry(struct vectors *vectors, struct op *op)
         break;
     case PARLEY_UPDATE_DIFF:
         diff(vectors, op);
+        break;
+    case PARLEY_UPDATE_COMBINE:
+        combine(vectors, op);
         break;
     case PARLEY_UPDATE_SKETCH:
         sketch(vectors, op);

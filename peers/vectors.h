@@ -39,7 +39,7 @@ float *vectors_buffer(const struct vectors *vectors, uint32_t buffer); /* [count
 void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
                    size_t size);
 
-/* TAKE, SET, ADD, DIFF, SKETCH or HASH; the result goes to op->done. */
+/* TAKE, SET, ADD, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
 void vectors_carry(struct vectors *vectors, struct op *op);
 
 #endif

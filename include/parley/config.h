@@ -35,9 +35,12 @@ enum parley_topology {
     PARLEY_TOPOLOGY_EXPONENTIAL
 };
 
+/* What is done between local steps; src/core/strategy/ has a file for each. */
 enum parley_strategy {
-    PARLEY_STRATEGY_GOSSIP, /* asynchronous pairwise averaging */
-    PARLEY_STRATEGY_NONE    /* no averaging while training; the end still agrees on one model */
+    PARLEY_STRATEGY_GOSSIP,    /* asynchronous pairwise averaging */
+    PARLEY_STRATEGY_NONE,      /* no averaging while training; the end still agrees on one model */
+    PARLEY_STRATEGY_ALLREDUCE, /* gradients averaged over all nodes each step, along a ring */
+    PARLEY_STRATEGIES
 };
 
 enum parley_quorum {
@@ -84,8 +87,8 @@ struct parley_config {
     const struct parley_setting *settings; /* [settings_count] that must match */
     uint32_t settings_count;
     /* Of vectors[0] and on, as they stand. Where others train and have gone on without this node
-     * (they know of an earlier boot of it, or have used half as many samples again as it knew of), it
-     * takes a peer's instead, and begins at 0. */
+     * (they know of an earlier boot of it, or have used half as many samples again as it knew of),
+     * it takes a peer's instead, and begins at 0. */
     struct parley_resumed resumed;
 
     /* Training budget: the first that is reached raises STOP; 0 is none. */
@@ -135,7 +138,11 @@ void parley_config_defaults(struct parley_config *config);
 /* PARLEY_EUSAGE with a line in why[size] that names the setting, its value and the valid range. */
 PARLEY_CHECK int parley_config_check(const struct parley_config *config, char *why, size_t size);
 
-/* How many buffers of `parameters` floats the driver must provide (6 for up to 2 vectors). */
+/* How many buffers of `parameters` floats the driver must provide: for gossip and none 6, with 3
+ * vectors 8; what each other strategy needs beside those stands in its file. */
 uint32_t parley_config_buffers(const struct parley_config *config);
+
+/* Whether steps come in two halves, GRADIENT and APPLY (node.h), in place of TRAIN. */
+bool parley_strategy_splits(enum parley_strategy strategy);
 
 #endif

@@ -96,9 +96,10 @@ struct parley_event {
         struct {
             uint32_t op;
             bool ok;          /* false: it could not be carried out (connection gone, disk full) */
-            uint64_t version; /* TAKE, ADD, SET: the trainer's version at that boundary */
-            bool finite;      /* TAKE, DIFF: every float involved is finite */
-            double norm_sq;   /* DIFF: ||theirs - ours||^2 */
+            uint64_t version; /* TAKE, ADD, SET, GRADIENT, APPLY: the trainer's at that boundary */
+            bool finite; /* TAKE, DIFF, COMBINE: every float involved is finite; GRADIENT: the loss
+                          */
+            double norm_sq;     /* DIFF: ||theirs - ours||^2 */
             double own_norm_sq; /* DIFF: ||ours||^2 */
             double mass; /* DIFF: <r, theirs - ours>, r the run's vector of +-1, in float64 */
             const double *sketch;  /* SKETCH: [PARLEY_SKETCH_BUCKETS]; borrowed */
@@ -121,22 +122,31 @@ enum parley_update_type {
     PARLEY_UPDATE_DIAL,  /* connect to address; conn is odd, chosen by the core, never reused */
     PARLEY_UPDATE_CLOSE, /* flush what was sent, then close; events of conn but CLOSED end */
     PARLEY_UPDATE_SEND,  /* bytes are valid until the next step: copy or write them */
-    PARLEY_UPDATE_SEND_CHUNK, /* head, then floats of a buffer, which stays unchanged until DONE;
+    PARLEY_UPDATE_SEND_CHUNK, /* head, then floats of a buffer, which stay unchanged until DONE;
                                  seal the head first: wire_chunk_seal() in src/core/wire.h */
     /* Training. */
     PARLEY_UPDATE_TRAIN, /* make `steps` more local steps; adds to what is left of earlier ones */
     PARLEY_UPDATE_HALT,  /* forget the steps that are left; the one under way completes */
-    /* Vectors. TAKE, ADD and SET happen in the order given, at the trainer's next boundary; the
-       others in the order given on any thread but never before earlier ones on the same buffer. */
-    PARLEY_UPDATE_STORE,  /* bytes (borrowed from RECEIVED) into buffer at offset: at once; they may
-                             stand there already, see parley_node_awaits() */
-    PARLEY_UPDATE_TAKE,   /* buffers[v] = vector v, for v < vectors, all at one boundary */
-    PARLEY_UPDATE_SET,    /* vector v = buffers[v], for v < vectors, all at one boundary */
-    PARLEY_UPDATE_ADD,    /* x += factor * buffer */
-    PARLEY_UPDATE_DIFF,   /* buffer (theirs) -= other (ours), in place; measures */
-    PARLEY_UPDATE_SKETCH, /* CountSketch of buffer */
-    PARLEY_UPDATE_HASH,   /* SHA-256 over run id, shapes and floats of buffer */
-    PARLEY_UPDATE_WRITE,  /* write buffer durably beside the final name, read back, hash */
+    /* Vectors. TAKE, SET, ADD, GRADIENT and APPLY happen in the order given, at the trainer's next
+       boundary, and before the steps of a later TRAIN; the others in the order given on any thread
+       but never before earlier ones on the same buffer. */
+    PARLEY_UPDATE_STORE, /* bytes (borrowed from RECEIVED) into buffer at offset: at once; they may
+                            stand there already, see parley_node_awaits() */
+    PARLEY_UPDATE_TAKE,  /* buffers[v] = vector v, for v < vectors, all at one boundary */
+    PARLEY_UPDATE_SET,   /* vector v = buffers[v], for v < vectors, all at one boundary */
+    PARLEY_UPDATE_ADD,   /* x += factor * buffer */
+    /* A local step in two halves. GRADIENT counts as the step: STEPPED tells its samples and loss,
+       then comes DONE. APPLY may be given any gradient, of any node. */
+    PARLEY_UPDATE_GRADIENT, /* buffer = gradient of the next batch's mean loss, at x or at `other`
+                             */
+    PARLEY_UPDATE_APPLY, /* the optimizer's step of x with factor * buffer, which stays as it is */
+    PARLEY_UPDATE_DIFF,  /* buffer (theirs) -= other (ours), in place; measures */
+    /* buffer = keep * buffer + factor * other, over a part of both; what is times 0 is not read.
+       STOREs and chunks of other parts of the buffer go on meanwhile. */
+    PARLEY_UPDATE_COMBINE,
+    PARLEY_UPDATE_SKETCH,  /* CountSketch of buffer */
+    PARLEY_UPDATE_HASH,    /* SHA-256 over run id, shapes and floats of buffer */
+    PARLEY_UPDATE_WRITE,   /* write buffer durably beside the final name, read back, hash */
     PARLEY_UPDATE_PUBLISH, /* what was written becomes the final model file, atomically */
     /* Telling. */
     PARLEY_UPDATE_PHASE,   /* the node's phase changed: parley_node_view() has it */
@@ -195,6 +205,7 @@ struct parley_update {
             uint32_t buffer;
             uint64_t offset; /* in bytes from the buffer's start */
             size_t size;     /* bytes, a multiple of 4, at most PARLEY_CHUNK_BYTES_MAX */
+            bool part;       /* other parts of the buffer may change meanwhile */
         } chunk;
         struct {
             uint64_t steps;
@@ -210,13 +221,18 @@ struct parley_update {
             const uint8_t *bytes;
             size_t size;
         } store;
-        struct { /* TAKE, SET, ADD, DIFF, SKETCH, HASH, WRITE, PUBLISH */
+        struct { /* TAKE, SET, ADD, GRADIENT, APPLY, DIFF, COMBINE, SKETCH, HASH, WRITE, PUBLISH */
             uint32_t op;
-            uint32_t buffer;  /* ADD, DIFF, SKETCH, HASH, WRITE, PUBLISH */
-            uint32_t other;   /* DIFF */
-            float factor;     /* ADD */
-            uint32_t vectors; /* TAKE, SET */
+            uint32_t buffer; /* all but TAKE, SET */
+            uint32_t other;  /* DIFF, COMBINE, GRADIENT where at_other */
+            bool at_other;
+            float factor, keep;    /* ADD, APPLY, COMBINE; COMBINE */
+            uint64_t offset, size; /* COMBINE: bytes, multiples of 4 */
+            uint32_t vectors;      /* TAKE, SET */
             uint32_t buffers[PARLEY_VECTORS_MAX];
+            double progress; /* APPLY: of the cluster's budget, for the schedule; ... */
+            uint32_t live;   /* ... nodes that the rate may scale with; GRADIENT: as in TRAIN */
+            uint64_t steps;  /* APPLY: that the optimizer's vectors have been through before */
         } vector;
         struct {
             enum parley_phase phase;

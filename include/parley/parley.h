@@ -69,6 +69,9 @@ struct parley_options {
     uint32_t tensors_count;
     struct parley_about about;
 
+    /* The program does what turn.work says. Else strategies that need it are refused. */
+    bool splits;
+
     /* Called on the loop's thread. PHASE, MEMBER, LOG and FINISHED updates only; what an update
      * points at is valid during the call. LOG may come from parley_open() itself as well. */
     void (*on_update)(void *context, struct parley *p, const struct parley_update *update);
@@ -97,7 +100,19 @@ struct parley_step {
     float follow;
 };
 
+/* What is to be done before the next boundary. */
+enum parley_work {
+    PARLEY_WORK_STEP,     /* a local step on the vectors */
+    PARLEY_WORK_GRADIENT, /* gradient[] = that of the next batch's mean loss at at[]; is a step, too
+                           */
+    PARLEY_WORK_APPLY     /* the optimizer's step with factor * gradient[]; reports none */
+};
+
 struct parley_turn {
+    enum parley_work work; /* STEP unless options.splits */
+    float *gradient;       /* GRADIENT: to be written; APPLY: to be left as it is */
+    const float *at;       /* GRADIENT: the parameters it is of; perhaps vectors[0] */
+    float factor;          /* APPLY */
     bool started;    /* true once: the first step comes; parley_live() tells whose the data is */
     double progress; /* of the cluster's budget, in [0, 1]: for the learning-rate schedule */
     uint32_t live;   /* nodes that live, this one included */

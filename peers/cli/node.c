@@ -75,6 +75,7 @@ static int fill_options(struct node *node)
     config->leave_timeout_us = s->leave_timeout_us;
     config->log_level = s->level;
     options->out = s->out;
+    options->splits = true;
     options->about = (struct parley_about){
         .model = model_spec(node->job.model),
         .data = node->job.data.name,
@@ -256,6 +257,18 @@ static void be_slow(struct node *node, uint64_t step_us)
     nanosleep(&pause, NULL);
 }
 
+/* Returns the loss of the batch it took, if it took one. */
+static double work(struct node *node, const struct parley_turn *turn)
+{
+    struct trainer *trainer = node->job.trainer;
+    struct trainer_turn now = {turn->progress, turn->state_steps, turn->live, turn->averaged};
+    if (turn->work == PARLEY_WORK_GRADIENT)
+        return trainer_gradient(trainer, turn->at, turn->gradient);
+    if (turn->work == PARLEY_WORK_STEP) return trainer_step(trainer, node->x, node->state, &now);
+    trainer_apply(trainer, node->x, node->state, turn->gradient, turn->factor, &now);
+    return 0;
+}
+
 static int train(struct node *node, char *why, size_t why_size)
 {
     struct parley_turn turn;
@@ -273,9 +286,10 @@ static int train(struct node *node, char *why, size_t why_size)
         look_at_target(node, &looked);
         node_checkpoint_step(node, &turn);
         uint64_t before_us = say_now_us();
-        struct trainer_turn now = {turn.progress, turn.state_steps, turn.live, turn.averaged};
         uint32_t samples = trainer_samples(node->job.trainer);
-        double loss = trainer_step(node->job.trainer, node->x, node->state, &now);
+        double loss = work(node, &turn);
+        step = (struct parley_step){0};
+        if (turn.work == PARLEY_WORK_APPLY) continue;
         double smooth = atomic_load_explicit(&node->loss, memory_order_relaxed);
         smooth = isfinite(smooth) ? 0.95 * smooth + 0.05 * loss : loss;
         atomic_store_explicit(&node->loss, smooth, memory_order_relaxed);

@@ -282,7 +282,7 @@ int run_view_end(struct run *run)
     const char *digest = NULL;
     if (run->drawn > 0) draw_table(run);
     sum->nodes = run->nodes;
-    sum->strategy = run->settings->strategy == STRATEGY_GOSSIP ? "gossip" : "none";
+    sum->strategy = run->settings->values[OPTION_ID_STRATEGY].text;
     sum->test_accuracy = sum->test_loss = sum->worst_accuracy = NAN;
     for (uint32_t i = 0; i < run->nodes; i++)
         add_child(&run->children[i], sum, &digest);

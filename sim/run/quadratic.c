@@ -35,6 +35,33 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
     memset(vectors[0], 0, self->parameters * sizeof *vectors[0]);
 }
 
+static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to)
+{
+    const struct quadratic *self = pointer;
+    uint64_t slopes = rng_mix(self->seed);
+    uint64_t optimum = rng_mix(slopes + 1 + (self->common ? 0 : node));
+    double loss = 0;
+    (void)thread;
+    for (uint64_t j = 0; j < self->parameters; j++) {
+        float a = 0.5f + draw(slopes, j) / 2;
+        float gap = x[j] - (2 * draw(optimum, j) - 1);
+        loss += a * gap * gap / 2;
+        to[j] = a * gap;
+    }
+    return loss / (double)self->parameters;
+}
+
+static void apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                  const float *from, float factor, const struct trainer_turn *turn)
+{
+    const struct quadratic *self = pointer;
+    float rate = (float)(self->rate * schedule_factor(&self->schedule, turn->progress));
+    (void)node;
+    (void)thread;
+    for (uint64_t j = 0; j < self->parameters; j++)
+        vectors[0][j] -= rate * (factor * from[j]);
+}
+
 static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
                    const struct trainer_turn *turn)
 {
@@ -89,6 +116,8 @@ int sim_quadratic_init(struct sim_task *task, const struct settings *settings, c
     task->model_digest = rng_mix(self->parameters);
     task->start = start;
     task->step = step;
+    task->gradient = gradient;
+    task->apply = apply;
     return 0;
 }
 

@@ -27,6 +27,20 @@ static double step(void *pointer, uint32_t node, uint32_t thread, float *const *
     return trainer_step_of(self->trainers[thread], &self->own[node], vectors[0], vectors + 1, turn);
 }
 
+static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to)
+{
+    struct sim_training *self = pointer;
+    return trainer_gradient_of(self->trainers[thread], &self->own[node], x, to);
+}
+
+static void apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                  const float *from, float factor, const struct trainer_turn *turn)
+{
+    struct sim_training *self = pointer;
+    trainer_apply_of(self->trainers[thread], &self->own[node], vectors[0], vectors + 1, from,
+                     factor, turn);
+}
+
 static float follow(void *pointer, uint32_t node)
 {
     const struct sim_training *self = pointer;
@@ -203,6 +217,8 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .start = start,
         .share = share,
         .step = step,
+        .gradient = gradient,
+        .apply = apply,
         .samples = samples,
         .follow = follow,
         .evaluate = evaluate,

@@ -74,17 +74,20 @@ static void replace(struct sim_host *host, uint32_t buffer, struct sim_block *bl
     host->buffers[buffer] = block;
 }
 
+struct sim_block *sim_buffer_own(struct sim_host *host, uint32_t buffer)
+{
+    struct sim_block *block = sim_buffer(host, buffer);
+    if (!block || block->users == 1) return block;
+    struct sim_block *own = sim_block_new(host->sim);
+    if (!own) return NULL;
+    memcpy(own->x, block->x, host->sim->parameters * sizeof *own->x);
+    replace(host, buffer, own);
+    return own;
+}
+
 static void store_part(struct sim_host *host, const struct parley_update *update)
 {
-    struct parley_sim *sim = host->sim;
-    struct sim_block *block = sim_buffer(host, update->store.buffer);
-    if (block && block->users > 1) {
-        struct sim_block *own = sim_block_new(sim);
-        if (!own) return;
-        memcpy(own->x, block->x, sim->parameters * sizeof *own->x);
-        replace(host, update->store.buffer, own);
-        block = own;
-    }
+    struct sim_block *block = sim_buffer_own(host, update->store.buffer);
     if (block)
         memcpy((uint8_t *)block->x + update->store.offset, update->store.bytes, update->store.size);
 }

@@ -56,6 +56,10 @@ bool sim_grow(struct parley_sim *sim, void *array, uint32_t count, uint32_t *cap
 void sim_drop(struct parley_sim *sim, struct sim_item *item)
 {
     switch (item->kind) {
+    case SIM_STEP_END:
+        if (!item->data) break; /* else of a GRADIENT */
+        sim_done_free(item->data);
+        break;
     case SIM_DONE:
         sim_done_free(item->data);
         break;

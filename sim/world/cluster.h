@@ -221,7 +221,8 @@ struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
 /* Cuts the node's share of the data among those it sees alive, if they have changed. */
 void sim_share(struct sim_host *host, bool first);
 void sim_train(struct sim_host *host, const struct parley_update *update);
-void sim_step_end(struct sim_host *host);
+struct sim_done;
+void sim_step_end(struct sim_host *host, struct sim_done *gradient); /* NULL: a whole step */
 void sim_operation(struct sim_host *host, const struct parley_update *update);
 void sim_operations_run(struct sim_host *host);
 void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its jobs */
@@ -232,6 +233,7 @@ void sim_block_release(struct parley_sim *sim, struct sim_block *block); /* NULL
 void sim_blocks_free(struct parley_sim *sim);
 struct sim_block *sim_buffer(struct sim_host *host, uint32_t buffer);       /* to be read */
 struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer); /* to be overwritten */
+struct sim_block *sim_buffer_own(struct sim_host *host, uint32_t buffer);   /* to be changed */
 void sim_store(struct sim_host *host, const struct parley_update *update);
 
 /* What a SIM_DONE brings; owned by its item. */
@@ -241,6 +243,7 @@ struct sim_done {
     struct parley_update update;
     struct sim_block *from[PARLEY_VECTORS_MAX], *to[PARLEY_VECTORS_MAX]; /* held */
     struct parley_event event;
+    double loss; /* of GRADIENT */
     int error;
     uint8_t digest[PARLEY_DIGEST_BYTES];
     double sketch[]; /* of SKETCH */

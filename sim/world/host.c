@@ -285,6 +285,9 @@ static void carry_out(struct sim_host *host, const struct parley_update *update)
     case PARLEY_UPDATE_TAKE:
     case PARLEY_UPDATE_SET:
     case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_GRADIENT:
+    case PARLEY_UPDATE_APPLY:
+    case PARLEY_UPDATE_COMBINE:
     case PARLEY_UPDATE_DIFF:
     case PARLEY_UPDATE_SKETCH:
     case PARLEY_UPDATE_HASH:
@@ -347,7 +350,7 @@ static void process(struct sim_host *host, struct sim_item *item)
         tick(host, item);
         break;
     case SIM_STEP_END:
-        sim_step_end(host);
+        sim_step_end(host, item->data);
         break;
     case SIM_DONE:
         sim_done_tell(host, item->data);

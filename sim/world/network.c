@@ -116,16 +116,17 @@ static bool send_frame(struct sim_host *host, uint32_t conn, const uint8_t *byte
     return send_message(end, message);
 }
 
-/* A lying node's chunk: a copy of the block's part, and not what that holds. */
-static struct sim_block *lie_about(struct sim_host *host, const struct sim_block *block,
-                                   const struct parley_update *update)
+/* What a chunk holds that is not just a part of its buffer: a lying node's, and one whose buffer
+ * goes on changing elsewhere. */
+static struct sim_block *copy_of(struct sim_host *host, const struct sim_block *block,
+                                 const struct parley_update *update)
 {
-    struct sim_block *lie = sim_block_new(host->sim);
-    if (!lie) return NULL;
-    float *x = lie->x + update->chunk.offset / sizeof *x;
+    struct sim_block *copy = sim_block_new(host->sim);
+    if (!copy) return NULL;
+    float *x = copy->x + update->chunk.offset / sizeof *x;
     memcpy(x, (const uint8_t *)block->x + update->chunk.offset, update->chunk.size);
-    sim_byzantine(host, x, update->chunk.size / sizeof *x);
-    return lie;
+    if (host->lie) sim_byzantine(host, x, update->chunk.size / sizeof *x);
+    return copy;
 }
 
 static void send_chunk(struct sim_host *host, const struct parley_update *update)
@@ -133,8 +134,8 @@ static void send_chunk(struct sim_host *host, const struct parley_update *update
     struct sim_link *link;
     struct sim_end *end = sending(host, update->chunk.conn, &link);
     struct sim_block *block = sim_buffer(host, update->chunk.buffer);
-    if (end && block && host->lie)
-        block = lie_about(host, block, update);
+    if (end && block && (host->lie || update->chunk.part))
+        block = copy_of(host, block, update);
     else if (block)
         block->users++;
     if (!end || !block) {
@@ -152,6 +153,7 @@ static void send_chunk(struct sim_host *host, const struct parley_update *update
     message->offset = update->chunk.offset;
     message->size += update->chunk.size;
     message->chunk = true;
+    message->part = update->chunk.part;
     message->op = update->chunk.op;
     send_message(end, message);
 }
@@ -403,7 +405,7 @@ static void deliver(struct sim_end *to, const struct sim_message *message)
         message->block ? (const uint8_t *)message->block->x + message->offset : NULL;
     if (piece == 0) {
         end_deliver(to, message->head, message->head_size);
-        sim->arriving = message->block;
+        sim->arriving = message->part ? NULL : message->block;
         if (body && to->state == SIM_END_OPEN) end_deliver(to, body, floats);
         sim->arriving = NULL;
         return;

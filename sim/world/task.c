@@ -28,6 +28,32 @@ static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *co
             vectors[v][j] = (float)rng_normal(&rng);
 }
 
+static double vectors_gradient(void *pointer, uint32_t node, uint32_t thread, const float *x,
+                               float *gradient)
+{
+    const struct vectors *self = pointer;
+    (void)thread;
+    struct rng rng = stream(self, node, STREAM_TARGET);
+    double loss = 0;
+    for (uint64_t j = 0; j < self->parameters; j++) {
+        double gap = rng_normal(&rng) - x[j];
+        loss += gap * gap / 2;
+        gradient[j] = (float)-gap;
+    }
+    return loss / (double)self->parameters;
+}
+
+static void vectors_apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                          const float *gradient, float factor, const struct trainer_turn *turn)
+{
+    const struct vectors *self = pointer;
+    (void)node;
+    (void)thread;
+    (void)turn;
+    for (uint64_t j = 0; j < self->parameters; j++)
+        vectors[0][j] -= (float)self->rate * (factor * gradient[j]);
+}
+
 static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
                            const struct trainer_turn *turn)
 {
@@ -58,6 +84,8 @@ int sim_vectors_init(struct sim_task *task, uint64_t parameters, uint32_t vector
         .model_digest = rng_mix(parameters),
         .start = vectors_start,
         .step = rate > 0 ? vectors_step : NULL,
+        .gradient = vectors_gradient,
+        .apply = vectors_apply,
     };
     return 0;
 }

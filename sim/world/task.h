@@ -33,6 +33,11 @@ struct sim_task {
      * different nodes; `thread` counts them from 0. */
     double (*step)(void *self, uint32_t node, uint32_t thread, float *const *vectors,
                    const struct trainer_turn *turn);
+    /* The two halves of a step, likewise: the gradient at x into gradient[parameters], and the step
+     * with factor * gradient. */
+    double (*gradient)(void *self, uint32_t node, uint32_t thread, const float *x, float *gradient);
+    void (*apply)(void *self, uint32_t node, uint32_t thread, float *const *vectors,
+                  const float *gradient, float factor, const struct trainer_turn *turn);
     /* How many samples a step of `node` takes; NULL: `batch`. */
     uint32_t (*samples)(void *self, uint32_t node);
     /* What vectors[1] gets of each averaging's d for vectors[0] after the newest step of `node`;

@@ -1,14 +1,16 @@
 /* vectors.c: a node's trainer and its vector operations.
  *
- * TAKE, SET and ADD happen in their order at the trainer's next boundary: the end of the step under
- * way, or at once when it is idle. The others happen at once, unless an earlier operation on one of
- * their buffers still waits. An operation's DONE comes when it has taken its virtual time.
+ * TAKE, SET, ADD, GRADIENT and APPLY happen in their order at the trainer's next boundary: the end
+ * of the step under way, or at once when it is idle. The others happen at once, unless an earlier
+ * operation on one of their buffers still waits. An operation's DONE comes when it has taken its
+ * virtual time.
  *
  * What is computed is given to the host's lane, to be made there in this order: a step when it
  * begins, as nobody may touch the vectors until it ends, an operation when it happens. Results are
  * waited for when their event is due. Who looks at a model in between waits for all that was given,
  * and so sees the step under way as made.
  */
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +31,25 @@ static void step_make(struct sim_job *job, uint32_t thread)
     host->step.loss = task->step(task->self, host->index, thread, host->vectors, &host->step.turn);
 }
 
-static void step_begin(struct sim_host *host)
+/* Its end is put into the queue; a GRADIENT's comes with what its DONE brings. */
+static void step_lasts(struct sim_host *host, struct sim_done *gradient)
 {
-    if (host->stepping || host->steps_left == 0) return;
     const struct sim_options *options = &host->sim->options;
     sim_share(host, false);
     uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
                                     : sim_draw_us(&host->draws, &options->compute);
     struct sim_item item = sim_item_for(host, SIM_STEP_END);
     item.time_us += (uint64_t)((double)takes * host->slow);
+    item.data = gradient;
     host->stepping = host->sim->begun = true;
-    host->steps_left--;
     sim_put(host->sim, item);
+}
+
+static void step_begin(struct sim_host *host)
+{
+    if (host->stepping || host->steps_left == 0) return;
+    host->steps_left--;
+    step_lasts(host, NULL);
     if (!host->sim->task->step) return;
     host->step = (struct sim_step){.job = {.make = step_make}, .turn = host->turn};
     host->step.turn.steps += host->version;
@@ -57,12 +66,24 @@ void sim_train(struct sim_host *host, const struct parley_update *update)
     step_begin(host);
 }
 
-void sim_step_end(struct sim_host *host)
+static void done_put(struct sim_host *host, struct sim_done *done, uint64_t time_us)
+{
+    struct sim_item item = sim_item_for(host, SIM_DONE);
+    item.time_us = time_us;
+    item.data = done;
+    sim_put(host->sim, item);
+}
+
+void sim_step_end(struct sim_host *host, struct sim_done *gradient)
 {
     struct parley_sim *sim = host->sim;
     const struct sim_task *task = sim->task;
     uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
-    if (task->step) {
+    if (gradient) {
+        sim_workers_wait(sim->workers, &host->lane, &gradient->job);
+        host->step.loss = gradient->loss;
+        done_put(host, gradient, sim->queue.now_us);
+    } else if (task->step) {
         sim_workers_wait(sim->workers, &host->lane, &host->step.job);
         if (task->follow) host->follow = task->follow(task->self, host->index);
     }
@@ -84,7 +105,8 @@ void sim_step_end(struct sim_host *host)
 
 static bool at_boundary(enum parley_update_type type)
 {
-    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD;
+    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
+           type == PARLEY_UPDATE_GRADIENT || type == PARLEY_UPDATE_APPLY;
 }
 
 static uint64_t buffers_of(const struct parley_update *update)
@@ -96,7 +118,9 @@ static uint64_t buffers_of(const struct parley_update *update)
         return mask;
     }
     mask = UINT64_C(1) << (update->vector.buffer & 63);
-    if (update->type == PARLEY_UPDATE_DIFF) mask |= UINT64_C(1) << (update->vector.other & 63);
+    bool other = update->type == PARLEY_UPDATE_DIFF || update->type == PARLEY_UPDATE_COMBINE ||
+                 update->vector.at_other;
+    if (other) mask |= UINT64_C(1) << (update->vector.other & 63);
     return mask;
 }
 
@@ -135,6 +159,35 @@ static void add(struct sim_done *done, uint32_t thread)
     sim_truth_mix(host->sim, thread, host->vectors[0], d, factor);
     if (host->follow != 0) /* of the newest step: it changes when the next, made later, has ended */
         mix_add(host->vectors[1], d, factor * host->follow, host->sim->parameters);
+}
+
+static void gradient(struct sim_done *done, uint32_t thread)
+{
+    const struct sim_host *host = done->host;
+    const struct sim_task *task = host->sim->task;
+    const float *at = done->from[0] ? done->from[0]->x : host->vectors[0];
+    done->loss = task->gradient(task->self, host->index, thread, at, done->to[0]->x);
+    done->event.done.finite = isfinite(done->loss);
+}
+
+static void apply(struct sim_done *done, uint32_t thread)
+{
+    const struct sim_host *host = done->host;
+    const struct sim_task *task = host->sim->task;
+    struct trainer_turn turn = {.progress = done->update.vector.progress,
+                                .steps = done->update.vector.steps,
+                                .live = done->update.vector.live};
+    task->apply(task->self, host->index, thread, host->vectors, done->from[0]->x,
+                done->update.vector.factor, &turn);
+}
+
+static void combine(struct sim_done *done)
+{
+    size_t at = done->update.vector.offset / sizeof(float);
+    const float *other = done->from[1] ? done->from[1]->x + at : NULL;
+    done->event.done.finite =
+        mix_combine(done->to[0]->x + at, other, done->update.vector.keep,
+                    done->update.vector.factor, done->update.vector.size / sizeof(float));
 }
 
 static void diff(struct sim_done *done)
@@ -176,6 +229,15 @@ static void done_make(struct sim_job *job, uint32_t thread)
         break;
     case PARLEY_UPDATE_ADD:
         add(done, thread);
+        break;
+    case PARLEY_UPDATE_GRADIENT:
+        gradient(done, thread);
+        break;
+    case PARLEY_UPDATE_APPLY:
+        apply(done, thread);
+        break;
+    case PARLEY_UPDATE_COMBINE:
+        combine(done);
         break;
     case PARLEY_UPDATE_DIFF:
         diff(done);
@@ -235,14 +297,6 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
     sim_done_free(done);
 }
 
-static void done_put(struct sim_host *host, struct sim_done *done, uint64_t time_us)
-{
-    struct sim_item item = sim_item_for(host, SIM_DONE);
-    item.time_us = time_us;
-    item.data = done;
-    sim_put(host->sim, item);
-}
-
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok)
 {
     struct sim_done *done = done_new(host, op, ok, false);
@@ -267,6 +321,16 @@ static void find_blocks(struct sim_host *host, struct sim_done *done)
             done->from[v] = hold(sim_buffer(host, update->vector.buffers[v]));
     }
     if (vectors) return;
+    if (update->type == PARLEY_UPDATE_GRADIENT) {
+        done->to[0] = hold(sim_buffer_fresh(host, update->vector.buffer));
+        if (update->vector.at_other) done->from[0] = hold(sim_buffer(host, update->vector.other));
+        return;
+    }
+    if (update->type == PARLEY_UPDATE_COMBINE) {
+        done->to[0] = hold(sim_buffer_own(host, update->vector.buffer));
+        done->from[1] = hold(sim_buffer(host, update->vector.other));
+        return;
+    }
     struct sim_block *block = sim_buffer(host, update->vector.buffer);
     bool own = block && block->users == 1;
     done->from[0] = hold(block);
@@ -287,6 +351,16 @@ static bool on_disk(struct sim_host *host, struct sim_done *done)
     return done->event.done.ok;
 }
 
+/* The buffer is held no longer than it takes to compute. */
+static void combined(struct sim_done *done)
+{
+    struct parley_sim *sim = done->host->sim;
+    sim_workers_wait(sim->workers, &done->host->lane, &done->job);
+    sim_block_release(sim, done->to[0]);
+    sim_block_release(sim, done->from[1]);
+    done->to[0] = done->from[1] = NULL;
+}
+
 static void perform(struct sim_host *host, const struct parley_update *update)
 {
     struct parley_sim *sim = host->sim;
@@ -299,6 +373,12 @@ static void perform(struct sim_host *host, const struct parley_update *update)
     if (on_disk(host, done)) {
         find_blocks(host, done);
         if (!sim->error) sim_workers_give(sim->workers, &host->lane, &done->job);
+        /* Other parts of the buffer are written by the loop meanwhile, or in a copy of it. */
+        if (update->type == PARLEY_UPDATE_COMBINE && !sim->error) combined(done);
+    }
+    if (update->type == PARLEY_UPDATE_GRADIENT) {
+        step_lasts(host, done);
+        return;
     }
     uint64_t cost = at_boundary(update->type) ? 0 : sim->options.base.operation_us;
     if (update->type == PARLEY_UPDATE_WRITE) cost += host->disk_us;
@@ -323,7 +403,9 @@ void sim_operations_run(struct sim_host *host)
             wait = wait || boundary;
             host->operations[kept++] = host->operations[i];
         } else {
-            perform(host, update);
+            struct parley_update now = *update;
+            perform(host, &now);
+            wait = wait || host->stepping;
         }
     }
     host->operations_count = kept;

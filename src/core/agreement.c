@@ -47,10 +47,17 @@ static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop
     node_phase(node, PARLEY_PHASE_STOP);
 }
 
+/* What a strategy has under way among several nodes ends first, so that all end with the same. */
+static bool may_stop(struct parley_node *node)
+{
+    return phase_of(node) != PARLEY_PHASE_TRAIN || !node->strategy->stop ||
+           node->strategy->stop(node);
+}
+
 void agreement_stop(struct parley_node *node, enum parley_stop cause)
 {
     struct training *t = &node->training;
-    if (phase_of(node) > PARLEY_PHASE_JOINING) {
+    if (phase_of(node) > PARLEY_PHASE_JOINING && may_stop(node)) {
         stop(node, cause, live_of(node));
     } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
         t->stop = cause;
@@ -68,6 +75,7 @@ static void obey_stop(struct parley_node *node)
         bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
                       (asked || 2 * r->stop_live >= live_of(node));
+        if (counts && !may_stop(node)) return;
         if (counts) {
             stop(node, (enum parley_stop)r->stop, r->stop_live);
             return;
@@ -199,7 +207,7 @@ static bool obtain(struct parley_node *node, const uint8_t *digest)
     if (node->now_us < node->fetch.retry_us) return true;
     int holder = said_holder(node, digest);
     if (holder == NONE) return false;
-    for (int i = 0; i < OUTFLOWS_MAX && holder != node->self;
+    for (uint32_t i = 0; i < node->outflows_count && holder != node->self;
          i++) /* somebody still reads that buffer */
         if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
     memcpy(a->pick, digest, sizeof a->pick);
@@ -321,7 +329,7 @@ static void linger(struct parley_node *node)
 {
     const struct agreement *a = &node->agreement;
     bool all_done = said_all_done(node), served = true;
-    for (int i = 0; i < OUTFLOWS_MAX; i++)
+    for (uint32_t i = 0; i < node->outflows_count; i++)
         served = served && !node->outflows[i].active;
     uint64_t last_us = a->done_us > node->fetch.served_us ? a->done_us : node->fetch.served_us;
     if ((all_done && served) || node->now_us >= last_us + LINGER_US)

@@ -122,7 +122,7 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "queue_bytes_max", "must be at least 128 KiB");
     if ((unsigned)c->topology > PARLEY_TOPOLOGY_EXPONENTIAL)
         return refuse(why, size, "topology", "is none of ours");
-    if ((unsigned)c->strategy > PARLEY_STRATEGY_NONE)
+    if ((unsigned)c->strategy >= PARLEY_STRATEGIES)
         return refuse(why, size, "strategy", "is none of ours");
     if ((unsigned)c->quorum > PARLEY_QUORUM_MAJORITY)
         return refuse(why, size, "quorum", "is none of ours");
@@ -131,10 +131,4 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
     if (c->redial_min_us > c->redial_max_us)
         return refuse(why, size, "redial_min_us", "must lie in 1 to redial_max_us");
     return 0;
-}
-
-uint32_t parley_config_buffers(const struct parley_config *config)
-{
-    uint32_t slot = config->vectors > 2 ? config->vectors : 2;
-    return 2 * slot + 2; /* two exchanges, two doubts */
 }

@@ -77,8 +77,10 @@ static bool is_used(const struct parley_node *node, const struct conn *conn)
     for (int i = 0; i < ROLES; i++)
         if (node->exchange.slots[i].state != SLOT_IDLE && node->exchange.slots[i].conn == conn->id)
             return true;
-    for (int i = 0; i < OUTFLOWS_MAX; i++)
+    for (uint32_t i = 0; i < node->outflows_count; i++)
         if (node->outflows[i].active && node->outflows[i].conn == conn->id) return true;
+    for (uint32_t i = 0; i < node->strategy->inflows; i++)
+        if (node->inflows[i].active && node->inflows[i].conn == conn->id) return true;
     return node->fetch.state != FETCH_IDLE && node->fetch.conn == conn->id;
 }
 
@@ -229,6 +231,7 @@ static void conn_down(struct parley_node *node, struct conn *conn)
     flow_closed(node, conn->id);
     exchange_closed(node, conn->id, member);
     fetch_closed(node, conn->id, member);
+    if (node->strategy->closed) node->strategy->closed(node, conn->id, member);
     node->gossip.due = true;
     if (!conn->goodbye && !connection_of(node, member)) membership_lost(node, member);
 }
@@ -363,6 +366,7 @@ static void conn_live(struct parley_node *node, struct conn *conn,
     exchange_live(node, conn);
     doubt_live(node, conn);
     fetch_live(node, conn);
+    if (node->strategy->live) node->strategy->live(node, conn);
     if (pool_size(node) > node->config.connections_max) close_least_used(node);
 }
 

@@ -29,6 +29,7 @@ static enum exchange_reason refusal(const struct parley_node *node, int member)
     enum parley_phase phase = phase_of(node);
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED || node->leaving)
         return EXCHANGE_NOT_TRAINING;
+    if (phase == PARLEY_PHASE_TRAIN && !node->strategy->answers) return EXCHANGE_NOT_TRAINING;
     const struct member *m = member_of(node, member);
     if (node->training.diverged || (m && m->spoilt_us > node->now_us)) return EXCHANGE_NON_FINITE;
     return doubt_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;

@@ -24,20 +24,39 @@ static void failed(struct parley_node *node)
         exchange_release(node, INITIATOR); /* reserved again for the next try */
 }
 
+/* The buffers of a state: a copy of each vector in the slot's, then what the strategy keeps. */
+static uint32_t state_buffers(const struct parley_node *node, const struct slot *slot,
+                              uint32_t buffers[FLOW_VECTORS_MAX])
+{
+    uint32_t count = 0;
+    const uint32_t copies[PARLEY_VECTORS_MAX] = {slot->own, slot->theirs, slot->spare[2]};
+    for (uint32_t v = 0; v < node->config.vectors; v++)
+        buffers[count++] = copies[v];
+    for (uint32_t i = 0; i < node->strategy->kept; i++)
+        buffers[count++] = strategy_buffer(node, i);
+    return count;
+}
+
+static uint32_t vectors_wanted(const struct parley_node *node)
+{
+    return node->fetch.by_digest ? 1 : node->config.vectors + node->strategy->kept;
+}
+
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
 static void ask(struct parley_node *node, struct conn *conn)
 {
     struct fetch *fetch = &node->fetch;
     struct slot *slot = &node->exchange.slots[INITIATOR];
-    uint32_t buffers[PARLEY_VECTORS_MAX] = {fetch->by_digest ? node->agreement.other : slot->own,
-                                            slot->theirs, slot->spare[2]};
+    uint32_t buffers[FLOW_VECTORS_MAX];
+    state_buffers(node, slot, buffers);
+    if (fetch->by_digest) buffers[0] = node->agreement.other;
     fetch->state = FETCH_ASKED;
     fetch->conn = conn->id;
     fetch->sequence++;
     fetch->progress_us = conn->used_us = node->now_us;
     flow_expect(node, &fetch->in, conn->id, WIRE_STREAM_FETCH, fetch->sequence, buffers,
-                fetch->by_digest ? 1 : node->config.vectors);
+                vectors_wanted(node));
     struct message_fetch message = {.sequence = fetch->sequence, .by_digest = fetch->by_digest};
     if (fetch->by_digest) memcpy(message.digest, fetch->digest, sizeof message.digest);
     connection_send(node, conn, WIRE_FETCH, &message);
@@ -74,11 +93,12 @@ void fetch_answered(struct parley_node *node, struct conn *conn,
     if (fetch->state != FETCH_ASKED || fetch->conn != conn->id ||
         fetch->sequence != message->sequence)
         return;
-    if (!message->ok || message->vectors != (fetch->by_digest ? 1 : node->config.vectors)) {
+    if (!message->ok || message->vectors != vectors_wanted(node)) {
         failed(node);
         return;
     }
     fetch->version = message->version;
+    fetch->answer = *message;
     fetch->state = FETCH_STREAMING;
     fetch->progress_us = node->now_us;
 }
@@ -138,11 +158,10 @@ uint64_t fetch_deadline(const struct parley_node *node)
 
 /* ---- Serving --------------------------------------------------------------------------------- */
 
-static void answer(struct parley_node *node, struct conn *conn, uint32_t sequence, uint32_t vectors,
-                   uint64_t version)
+/* 0 vectors: no. */
+static void answer(struct parley_node *node, struct conn *conn, uint32_t sequence, uint32_t vectors)
 {
-    struct message_fetch message = {
-        .sequence = sequence, .ok = vectors > 0, .vectors = vectors, .version = version};
+    struct message_fetch message = {.sequence = sequence, .ok = vectors > 0, .vectors = vectors};
     connection_send(node, conn, WIRE_FETCHED, &message);
 }
 
@@ -150,7 +169,7 @@ static void answer(struct parley_node *node, struct conn *conn, uint32_t sequenc
 static bool has_place(const struct parley_node *node)
 {
     int fetches = 0;
-    for (int i = 0; i < OUTFLOWS_MAX; i++)
+    for (uint32_t i = 0; i < node->outflows_count; i++)
         fetches += node->outflows[i].active && node->outflows[i].slot == NONE;
     return fetches < OUTFLOWS_MAX - 2 * ROLES;
 }
@@ -162,7 +181,7 @@ static void serve_model(struct parley_node *node, struct conn *conn,
     const struct agreement *a = &node->agreement;
     bool have = a->candidate >= CANDIDATE_OWN && memcmp(a->own, no_digest, sizeof a->own) != 0 &&
                 memcmp(a->own, message->digest, sizeof a->own) == 0 && has_place(node);
-    answer(node, conn, message->sequence, have ? 1 : 0, 0);
+    answer(node, conn, message->sequence, have ? 1 : 0);
     if (have) flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);
 }
 
@@ -173,13 +192,18 @@ static void serve_state(struct parley_node *node, struct conn *conn,
     enum parley_phase phase = phase_of(node);
     if (slot->state != SLOT_IDLE || phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_SETTLE ||
         node->leaving || !has_place(node)) {
-        answer(node, conn, message->sequence, 0, 0);
+        answer(node, conn, message->sequence, 0);
         return;
     }
     exchange_reserve(node, RESPONDER);
     node->fetch.serving = true;
     node->fetch.serve_conn = conn->id;
-    node->fetch.serve_sequence = message->sequence;
+    node->fetch.serve_answer = (struct message_fetch){
+        .sequence = message->sequence,
+        .ok = 1,
+        .vectors = node->config.vectors + node->strategy->kept,
+    };
+    if (node->strategy->give) node->strategy->give(node, &node->fetch.serve_answer);
     struct parley_update *update =
         out_vector(node, PARLEY_UPDATE_TAKE, OP_STATE_TAKE, NONE, slot->own);
     update->vector.vectors = node->config.vectors;
@@ -213,13 +237,15 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     }
     struct conn *conn = connection_find(node, node->fetch.serve_conn);
     if (!conn || conn->state != CONN_LIVE || !event->done.finite) {
-        if (conn && conn->state == CONN_LIVE) answer(node, conn, node->fetch.serve_sequence, 0, 0);
+        if (conn && conn->state == CONN_LIVE)
+            answer(node, conn, node->fetch.serve_answer.sequence, 0);
         fetch_served(node, true);
         return;
     }
-    uint32_t buffers[PARLEY_VECTORS_MAX] = {slot->own, slot->theirs, slot->spare[2]};
-    answer(node, conn, node->fetch.serve_sequence, node->config.vectors,
-           event->done.version + node->training.inherited);
-    flow_send(node, conn->id, WIRE_STREAM_FETCH, node->fetch.serve_sequence, buffers,
-              node->config.vectors, NONE);
+    uint32_t buffers[FLOW_VECTORS_MAX];
+    uint32_t count = state_buffers(node, slot, buffers);
+    struct message_fetch *message = &node->fetch.serve_answer;
+    message->version = event->done.version + node->training.inherited;
+    connection_send(node, conn, WIRE_FETCHED, message);
+    flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, buffers, count, NONE);
 }

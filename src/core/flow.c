@@ -23,29 +23,55 @@ static uint64_t vector_bytes(const struct parley_node *node)
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
+static int free_place(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        if (!node->outflows[i].active) return (int)i;
+    return NONE;
+}
+
 int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, uint32_t sequence,
               const uint32_t *buffers, uint32_t vectors, int slot)
 {
-    for (int i = 0; i < OUTFLOWS_MAX; i++) {
-        struct outflow *out = &node->outflows[i];
-        if (out->active) continue;
-        *out = (struct outflow){.active = true,
-                                .conn = conn,
-                                .kind = kind,
-                                .sequence = sequence,
-                                .vectors = vectors,
-                                .slot = slot};
-        memcpy(out->buffers, buffers, vectors * sizeof *buffers);
-        return i;
-    }
-    return NONE;
+    int place = free_place(node);
+    if (place == NONE) return NONE;
+    struct outflow *out = &node->outflows[place];
+    *out = (struct outflow){.active = true,
+                            .conn = conn,
+                            .kind = kind,
+                            .sequence = sequence,
+                            .vectors = vectors,
+                            .end = vector_bytes(node),
+                            .slot = slot};
+    memcpy(out->buffers, buffers, vectors * sizeof *buffers);
+    return place;
+}
+
+int flow_send_part(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
+                   int number)
+{
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        taken += node->outflows[i].active && node->outflows[i].slot == FLOW_STRATEGY;
+    if (taken == node->strategy->outflows) return NONE;
+    int place =
+        flow_send(node, conn, WIRE_STREAM_STRATEGY, part->tag, &part->buffer, 1, FLOW_STRATEGY);
+    assert(place != NONE && part->size > 0);
+    struct outflow *out = &node->outflows[place];
+    out->part = part->part;
+    out->number = number;
+    out->from = out->offset = part->offset;
+    out->end = part->offset + part->size;
+    return place;
 }
 
 static void ended(struct parley_node *node, struct outflow *out)
 {
     out->active = false;
     bool ok = !out->aborted && out->vector == out->vectors;
-    if (out->slot != NONE)
+    if (out->slot == FLOW_STRATEGY)
+        node->strategy->sent(node, out->number, ok);
+    else if (out->slot != NONE)
         exchange_sent(node, out->slot, ok);
     else
         fetch_served(node, out->buffers[0] == node->exchange.slots[RESPONDER].own);
@@ -70,7 +96,7 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
         if (took_us < CHUNK_FAST_US && conn->chunk_bytes < PARLEY_CHUNK_BYTES_MAX)
             conn->chunk_bytes *= 2;
         if (took_us > CHUNK_SLOW_US && conn->chunk_bytes > CHUNK_BYTES_MIN) conn->chunk_bytes /= 2;
-        if (out->slot != NONE) exchange_progress(node, out->slot);
+        if (out->slot >= 0 && out->slot < ROLES) exchange_progress(node, out->slot);
         if (out->kind == WIRE_STREAM_FETCH) node->fetch.served_us = node->now_us;
     }
     if (!ok) out->aborted = true;
@@ -80,10 +106,10 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
 static void give_chunk(struct parley_node *node, int index, struct conn *conn)
 {
     struct outflow *out = &node->outflows[index];
-    uint64_t left = vector_bytes(node) - out->offset;
+    uint64_t left = out->end - out->offset;
     uint32_t size = left < conn->chunk_bytes ? (uint32_t)left : conn->chunk_bytes;
     struct wire_chunk chunk = {.kind = (uint16_t)out->kind,
-                               .vector = (uint16_t)out->vector,
+                               .vector = (uint16_t)(out->part + out->vector),
                                .sequence = out->sequence,
                                .offset = out->offset};
     struct parley_update *update = out_add(node, PARLEY_UPDATE_SEND_CHUNK);
@@ -95,25 +121,26 @@ static void give_chunk(struct parley_node *node, int index, struct conn *conn)
     update->chunk.buffer = out->buffers[out->vector];
     update->chunk.offset = out->offset;
     update->chunk.size = size;
+    update->chunk.part = out->slot == FLOW_STRATEGY;
     conn->used_us = out->chunk_us = node->now_us;
     out->in_flight++;
     out->offset += size;
-    if (out->offset == vector_bytes(node)) {
-        out->offset = 0;
+    if (out->offset == out->end) {
+        out->offset = out->from;
         out->vector++;
     }
 }
 
 void flow_pump(struct parley_node *node)
 {
-    for (int i = 0; i < OUTFLOWS_MAX; i++) {
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
         struct outflow *out = &node->outflows[i];
         if (!out->active || out->aborted) continue;
         struct conn *conn = connection_find(node, out->conn);
         if (!conn || conn->state != CONN_LIVE) continue;
         while (out->in_flight < CHUNKS_IN_FLIGHT_MAX && out->vector < out->vectors &&
                out_room(node))
-            give_chunk(node, i, conn);
+            give_chunk(node, (int)i, conn);
     }
 }
 
@@ -126,10 +153,22 @@ void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enu
     in->conn = conn;
     in->kind = kind;
     in->sequence = sequence;
+    in->part = 0;
     in->vectors = vectors;
     in->vector = 0;
-    in->offset = 0;
+    in->from = in->offset = 0;
+    in->end = vector_bytes(node);
     memcpy(in->buffers, buffers, vectors * sizeof *buffers);
+}
+
+void flow_expect_part(struct parley_node *node, struct inflow *in, uint32_t conn,
+                      const struct strategy_part *part)
+{
+    flow_forget(node, in);
+    flow_expect(node, in, conn, WIRE_STREAM_STRATEGY, part->tag, &part->buffer, 1);
+    in->part = part->part;
+    in->from = in->offset = part->offset;
+    in->end = part->offset + part->size;
 }
 
 void flow_forget(struct parley_node *node, struct inflow *in)
@@ -149,6 +188,12 @@ static struct inflow *wanted(struct parley_node *node, uint32_t conn,
         if (all[i]->active && all[i]->conn == conn &&
             all[i]->kind == (enum wire_stream)chunk->kind && all[i]->sequence == chunk->sequence)
             return all[i];
+    for (uint32_t i = 0; chunk->kind == WIRE_STREAM_STRATEGY && i < node->strategy->inflows; i++) {
+        struct inflow *in = &node->inflows[i];
+        if (in->active && in->conn == conn && in->sequence == chunk->sequence &&
+            in->part == chunk->vector)
+            return in;
+    }
     return NULL;
 }
 
@@ -163,8 +208,8 @@ size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8
     conn->into = in;
     conn->used_us = node->now_us;
     if (!in) return WIRE_CHUNK_BYTES;
-    if (chunk.vector != in->vector || chunk.offset != in->offset ||
-        size > vector_bytes(node) - in->offset)
+    if (chunk.vector != in->part + in->vector || chunk.offset != in->offset ||
+        size > in->end - in->offset)
         *error = PARLEY_EMALFORMED;
     else
         XXH3_64bits_reset(in->sum);
@@ -176,6 +221,8 @@ static void complete(struct parley_node *node, struct inflow *in)
     in->active = false;
     if (in == &node->fetch.in)
         fetch_received(node);
+    else if (in->slot == FLOW_STRATEGY)
+        node->strategy->received(node, (int)(in - node->inflows));
     else
         exchange_received(node, in->slot);
 }
@@ -197,6 +244,8 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
     in->offset += take;
     if (in->slot == NONE)
         fetch_progress(node);
+    else if (in->slot == FLOW_STRATEGY)
+        node->strategy->progress(node, (int)(in - node->inflows));
     else
         exchange_progress(node, in->slot);
     if (conn->chunk_left > 0) return take;
@@ -206,8 +255,8 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
         *error = PARLEY_EMALFORMED; /* TCP let a flipped bit through, or the peer is broken */
         return take;
     }
-    if (in->offset == vector_bytes(node)) {
-        in->offset = 0;
+    if (in->offset == in->end) {
+        in->offset = in->from;
         if (++in->vector == in->vectors) complete(node, in);
     }
     return take;
@@ -226,6 +275,6 @@ size_t parley_node_awaits(struct parley_node *node, uint32_t id, uint32_t *buffe
 
 void flow_closed(struct parley_node *node, uint32_t conn)
 {
-    for (int i = 0; i < OUTFLOWS_MAX; i++)
-        if (node->outflows[i].active && node->outflows[i].conn == conn) flow_abort(node, i);
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        if (node->outflows[i].active && node->outflows[i].conn == conn) flow_abort(node, (int)i);
 }

@@ -113,7 +113,21 @@ static const struct field fetch_fields[] = {F(struct message_fetch, sequence, "s
                                             F(struct message_fetch, ok, "ok", U32),
                                             F(struct message_fetch, vectors, "n", U32),
                                             F(struct message_fetch, version, "v", U64),
+                                            F(struct message_fetch, round, "r", U64),
+                                            F(struct message_fetch, stamp, "st", U64),
                                             END};
+
+static const struct field strategy_fields[] = {F(struct message_strategy, what, "w", U32),
+                                               F(struct message_strategy, tag, "t", U32),
+                                               F(struct message_strategy, part, "p", U32),
+                                               F(struct message_strategy, count, "n", U32),
+                                               F(struct message_strategy, round, "r", U64),
+                                               F(struct message_strategy, key, "k", U64),
+                                               F(struct message_strategy, stamp, "st", U64),
+                                               F(struct message_strategy, before, "b", U64),
+                                               F(struct message_strategy, value, "x", F64),
+                                               F(struct message_strategy, weight, "m", F64),
+                                               END};
 
 static const struct field status_fields[] = {F(struct message_status, from, "from", U32), END};
 
@@ -154,6 +168,7 @@ static const struct {
     [WIRE_FETCHED] = {fetch_fields, sizeof(struct message_fetch)},
     [WIRE_STATUS] = {status_fields, sizeof(struct message_status)},
     [WIRE_REPORT] = {report_fields, sizeof(struct message_report)},
+    [WIRE_STRATEGY] = {strategy_fields, sizeof(struct message_strategy)},
 };
 
 /* ---- Packing --------------------------------------------------------------------------------- */

@@ -121,12 +121,20 @@ struct message_outcome_frame { /* ASK, OUTCOME */
     uint32_t outcome;
 };
 
-struct message_fetch { /* FETCH, FETCHED */
+struct message_fetch { /* FETCH, FETCHED; the last line is the strategy's */
     uint32_t sequence;
     uint32_t by_digest; /* 1: the model of `digest`; 0: the sender's state */
     uint8_t digest[PARLEY_DIGEST_BYTES];
     uint32_t ok, vectors;
     uint64_t version; /* of FETCHED: local steps that the optimizer's vectors have been through */
+    uint64_t round, stamp;
+};
+
+struct message_strategy { /* STRATEGY: what it means is the strategy's own affair */
+    uint32_t what;
+    uint32_t tag, part, count;
+    uint64_t round, key, stamp, before;
+    double value, weight;
 };
 
 struct message_status {

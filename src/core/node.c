@@ -81,6 +81,7 @@ union message {
     struct message_outcome_frame outcome;
     struct message_fetch fetch;
     struct message_status status;
+    struct message_strategy strategy;
 };
 
 static void node_status(struct parley_node *node, struct conn *conn,
@@ -157,6 +158,9 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
     case WIRE_STATUS:
         node_status(node, conn, &m.status);
         break;
+    case WIRE_STRATEGY:
+        if (node->strategy->frame) node->strategy->frame(node, conn, &m.strategy);
+        break;
     case WIRE_REPORT:
     case WIRE_CHUNK:
     case WIRE_TYPES:
@@ -169,7 +173,7 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
 static void node_done(struct parley_node *node, const struct parley_event *event)
 {
     struct op op = {0};
-    for (int i = 0; i < OPS_MAX; i++) {
+    for (uint32_t i = 0; i < node->ops_count; i++) {
         if (node->ops[i].kind == OP_FREE || node->ops[i].id != event->done.op) continue;
         op = node->ops[i];
         node->ops[i].kind = OP_FREE;
@@ -188,6 +192,9 @@ static void node_done(struct parley_node *node, const struct parley_event *event
         break;
     case OP_DOUBT_ADD:
         doubt_done(node, op.owner, event->done.ok);
+        break;
+    case OP_STRATEGY:
+        node->strategy->done(node, op.owner, event);
         break;
     case OP_SKETCH_TAKE:
     case OP_SKETCH:
@@ -270,6 +277,7 @@ static void node_timers(struct parley_node *node)
 static void node_advance(struct parley_node *node)
 {
     training_advance(node);
+    strategy_advance(node);
     agreement_advance(node);
     if (!drift_advance(node)) exchange_advance(node);
 }
@@ -295,6 +303,7 @@ static uint64_t node_deadline(const struct parley_node *node)
     at = least(at, fetch_deadline(node));
     at = least(at, drift_deadline(node));
     at = least(at, training_deadline(node));
+    at = least(at, strategy_deadline(node));
     return least(at, agreement_deadline(node));
 }
 
@@ -366,9 +375,31 @@ void node_phase(struct parley_node *node, enum parley_phase phase)
 
 /* ---- Making and freeing ---------------------------------------------------------------------- */
 
+static bool allocate_flows(struct parley_node *node)
+{
+    const struct strategy *s = node->strategy;
+    node->outflows_count = OUTFLOWS_MAX + s->outflows;
+    node->ops_count = OPS_MAX + OPS_PER_OUTFLOW * s->outflows;
+    node->outflows = calloc(node->outflows_count, sizeof *node->outflows);
+    node->ops = calloc(node->ops_count, sizeof *node->ops);
+    node->inflows = calloc(s->inflows + 1, sizeof *node->inflows);
+    node->strategy_state = calloc(1, s->size + 1);
+    if (!node->outflows || !node->ops || !node->inflows || !node->strategy_state) return false;
+    struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
+                              &node->fetch.in};
+    for (int i = 0; i < 3; i++)
+        if (!(flows[i]->sum = XXH3_createState())) return false;
+    for (uint32_t i = 0; i < s->inflows; i++) {
+        node->inflows[i].slot = FLOW_STRATEGY;
+        if (!(node->inflows[i].sum = XXH3_createState())) return false;
+    }
+    return true;
+}
+
 static bool allocate(struct parley_node *node)
 {
     struct parley_config *c = &node->config;
+    node->strategy = strategy_of(c->strategy);
     node->conns_count = c->connections_max + c->pending_max;
     node->conns = calloc(node->conns_count, sizeof *node->conns);
     node->open = calloc(node->conns_count, sizeof *node->open);
@@ -382,11 +413,7 @@ static bool allocate(struct parley_node *node)
             roster_init(node->roster, c->members_max, c->steps_budget) != 0)
             return false;
     }
-    struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
-                              &node->fetch.in};
-    for (int i = 0; i < 3; i++)
-        if (!(flows[i]->sum = XXH3_createState())) return false;
-    return true;
+    return allocate_flows(node);
 }
 
 int parley_node_new(struct parley_node **result, const struct parley_config *config)
@@ -437,6 +464,12 @@ void parley_node_free(struct parley_node *node)
                               &node->fetch.in};
     for (int i = 0; i < 3; i++)
         XXH3_freeState(flows[i]->sum);
+    for (uint32_t i = 0; node->inflows && i < node->strategy->inflows; i++)
+        XXH3_freeState(node->inflows[i].sum);
+    free(node->strategy_state);
+    free(node->inflows);
+    free(node->ops);
+    free(node->outflows);
     roster_close(&node->own_roster);
     free(node->probe_order);
     free(node->members);

@@ -79,6 +79,7 @@ static bool fits(struct parley_node *node, int member)
     const struct member *m = member_of(node, member);
     enum parley_phase phase = (enum parley_phase)r->phase;
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED) return false;
+    if (phase == PARLEY_PHASE_TRAIN && !node->strategy->answers) return false;
     if (member == node->self || offer_commit_of(node, r->boot)) return false;
     if (m && (m->busy_us > node->now_us || m->spoilt_us > node->now_us)) return false;
     if (m && m->redial_us > node->now_us && !connection_of(node, member)) return false;
@@ -127,7 +128,7 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
 /* Who has made its budget of steps goes on averaging until all have. */
 static bool steps_are_made(const struct parley_node *node)
 {
-    return node->config.steps_budget && training_made(node) >= node->config.steps_budget;
+    return node->config.steps_budget && self_of(node)->version >= node->config.steps_budget;
 }
 
 static bool may_start(const struct parley_node *node)
@@ -135,10 +136,9 @@ static bool may_start(const struct parley_node *node)
     const struct exchange *e = &node->exchange;
     if (e->slots[INITIATOR].state != SLOT_IDLE || node->now_us < e->retry_us) return false;
     if (node->training.diverged) return false;
-    if (node->leaving) return e->left_count < LEAVE_EXCHANGES;
+    if (node->leaving) return node->strategy->answers && e->left_count < LEAVE_EXCHANGES;
     if (phase_of(node) == PARLEY_PHASE_SETTLE) return true;
-    return phase_of(node) == PARLEY_PHASE_TRAIN &&
-           node->config.strategy == PARLEY_STRATEGY_GOSSIP &&
+    return phase_of(node) == PARLEY_PHASE_TRAIN && node->strategy->offers &&
            (node->training.version >= e->next_version || steps_are_made(node));
 }
 

@@ -100,7 +100,7 @@ void out_log(struct parley_node *node, enum parley_log level, const char *format
 
 uint32_t out_op(struct parley_node *node, enum op_kind kind, int owner)
 {
-    for (int i = 0; i < OPS_MAX; i++) {
+    for (uint32_t i = 0; i < node->ops_count; i++) {
         if (node->ops[i].kind != OP_FREE) continue;
         node->ops[i] = (struct op){++node->next_op, kind, owner};
         return node->next_op;

@@ -66,7 +66,7 @@ void slot_end(struct parley_node *node, struct slot *slot)
         slot->ended = node->training.version;
         flow_forget(node, &slot->in);
         slot_move(node, slot, SLOT_ENDING);
-        for (int i = 0; i < OUTFLOWS_MAX; i++)
+        for (uint32_t i = 0; i < node->outflows_count; i++)
             if (node->outflows[i].active && node->outflows[i].slot == (int)slot->role &&
                 node->outflows[i].sequence == slot->sequence)
                 flow_abort(node, i);

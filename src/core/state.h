@@ -18,6 +18,7 @@
 #include "core/plant.h"
 #include "core/rng.h"
 #include "core/roster.h"
+#include "core/strategy/strategy.h"
 #include "core/topology.h"
 #include "parley/node.h"
 
@@ -25,8 +26,10 @@ enum {
     COMMITS_MAX = 64, /* decided as initiator, APPLIED not yet heard */
     ABORTED_MAX = 64, /* newest sequences aborted as initiator */
     DOUBTS_MAX = 2,
-    OUTFLOWS_MAX = 10, /* two exchanges and eight fetches served */
-    OPS_MAX = 64,
+    OUTFLOWS_MAX = 10, /* two exchanges and eight fetches served; a strategy's come on top */
+    OPS_MAX = 64,      /* likewise */
+    OPS_PER_OUTFLOW = 4,
+    FLOW_VECTORS_MAX = PARLEY_VECTORS_MAX + STRATEGY_KEPT_MAX,
     NEIGHBOURS_MAX = 64,
     BUSY_TRIES_MAX = 3
 };
@@ -139,6 +142,7 @@ enum op_kind {
     OP_ADD,
     OP_CHUNK, /* for the outflow */
     OP_DOUBT_ADD,
+    OP_STRATEGY, /* the strategy's number */
     OP_SKETCH_TAKE,
     OP_SKETCH,
     OP_STATE_TAKE, /* for a peer that joins */
@@ -153,21 +157,26 @@ enum op_kind {
 struct op {
     uint32_t id;
     enum op_kind kind;
-    int owner; /* slot, doubt or outflow index */
+    int owner; /* slot, doubt, outflow or the strategy's own */
 };
+
+/* In the place of a slot: neither an exchange nor a fetch. */
+enum { FLOW_STRATEGY = 2 };
 
 /* Floats on their way out. */
 struct outflow {
     bool active, aborted;
     uint32_t conn;
     enum wire_stream kind;
-    uint32_t sequence;
-    uint32_t buffers[PARLEY_VECTORS_MAX], vectors;
+    uint32_t sequence, part;
+    uint32_t buffers[FLOW_VECTORS_MAX], vectors;
+    uint64_t from, end; /* of each vector, bytes */
     uint32_t vector;    /* being sent */
     uint64_t offset;    /* in it, bytes */
     uint32_t in_flight; /* chunks given to the driver */
     uint64_t chunk_us;  /* when the newest was given */
-    int slot;           /* whose exchange it is; NONE for a fetch */
+    int slot;           /* whose exchange it is; NONE for a fetch; FLOW_STRATEGY */
+    int number;         /* the strategy's */
 };
 
 /* Floats on their way in. */
@@ -175,11 +184,12 @@ struct inflow {
     bool active;
     uint32_t conn;
     enum wire_stream kind;
-    uint32_t sequence;
-    uint32_t buffers[PARLEY_VECTORS_MAX], vectors;
+    uint32_t sequence, part;
+    uint32_t buffers[FLOW_VECTORS_MAX], vectors;
+    uint64_t from, end; /* of each vector, bytes */
     uint32_t vector;
     uint64_t offset;
-    int slot; /* NONE: the fetch */
+    int slot; /* NONE: the fetch; FLOW_STRATEGY */
     XXH3_state_t *sum;
 };
 
@@ -301,11 +311,13 @@ struct fetch {
     uint32_t conn, sequence;
     uint8_t digest[PARLEY_DIGEST_BYTES];
     uint64_t version;
+    struct message_fetch answer; /* that brought it */
     uint64_t progress_us, retry_us;
     struct inflow in;
     /* Serving a joiner: the responder's slot is reserved until its state has been streamed. */
     bool serving;
-    uint32_t serve_conn, serve_sequence;
+    uint32_t serve_conn;
+    struct message_fetch serve_answer;
     uint64_t served_us; /* when the newest byte of a model went out */
 };
 
@@ -392,9 +404,13 @@ struct parley_node {
     uint32_t probe_sequence, health;
     struct favour favours[8];
 
-    struct op ops[OPS_MAX];
-    uint32_t next_op;
-    struct outflow outflows[OUTFLOWS_MAX];
+    struct op *ops; /* [ops_count] */
+    uint32_t ops_count, next_op;
+    struct outflow *outflows; /* [outflows_count] */
+    uint32_t outflows_count;
+    struct inflow *inflows; /* [strategy->inflows] */
+    const struct strategy *strategy;
+    void *strategy_state;
 
     struct exchange exchange;
     struct drift drift;
@@ -522,9 +538,13 @@ int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *,
 
 int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, uint32_t sequence,
               const uint32_t *buffers, uint32_t vectors, int slot); /* NONE: all places taken */
+int flow_send_part(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
+                   int number);
 void flow_abort(struct parley_node *node, int outflow);
 void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enum wire_stream kind,
                  uint32_t sequence, const uint32_t *buffers, uint32_t vectors);
+void flow_expect_part(struct parley_node *node, struct inflow *in, uint32_t conn,
+                      const struct strategy_part *part);
 void flow_forget(struct parley_node *node, struct inflow *in);
 /* Takes what it can of a chunk; `error` is set when the connection must be closed. */
 size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
@@ -600,6 +620,12 @@ void fetch_closed(struct parley_node *node, uint32_t conn, int member);
 void fetch_timers(struct parley_node *node);
 uint64_t fetch_deadline(const struct parley_node *node);
 
+/* ---- strategy/ (more in strategy/strategy.h) --------------------------------------------------
+ */
+
+void strategy_advance(struct parley_node *node);
+uint64_t strategy_deadline(const struct parley_node *node);
+
 /* ---- agreement.c (its view: said.h) ---------------------------------------------------------- */
 
 void agreement_stop(struct parley_node *node, enum parley_stop cause);
@@ -623,10 +649,15 @@ static inline bool agreement_waits_for(const struct parley_node *node, int membe
 
 void training_advance(struct parley_node *node); /* joining, start, budget, steps to make */
 void training_stepped(struct parley_node *node, const struct parley_event *event);
+/* Whether the budget leaves room for one more step of this node. */
+bool training_wants(const struct parley_node *node);
+/* What strategy->steps() says has changed. */
+void training_counted(struct parley_node *node);
+/* Takes the model and what belongs to it of that member, or of any that trains (NONE). Call again
+ * until strategy->adopted(). */
+void training_follow(struct parley_node *node, int member);
 /* steps: that the vectors taken have been through; version: own steps so far. */
 void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
-/* Own steps that count for the budget. */
-uint64_t training_made(const struct parley_node *node);
 double training_progress(const struct parley_node *node);
 uint64_t training_samples(const struct parley_node *node);
 uint64_t training_deadline(const struct parley_node *node);

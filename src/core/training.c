@@ -36,11 +36,6 @@ uint64_t training_samples(const struct parley_node *node)
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
 
-uint64_t training_made(const struct parley_node *node)
-{
-    return node->training.version + node->training.before.steps;
-}
-
 static double part(double made, double budget)
 {
     return budget > 0 ? made / budget : 0;
@@ -52,7 +47,7 @@ double training_progress(const struct parley_node *node)
     const struct training *t = &node->training;
     if (!t->started) return 0;
     double progress = part((double)training_samples(node), (double)c->samples_budget);
-    progress = fmax(progress, part((double)training_made(node), (double)c->steps_budget));
+    progress = fmax(progress, part((double)self_of(node)->version, (double)c->steps_budget));
     progress =
         fmax(progress, part((double)(node->now_us - t->start_us), (double)c->time_budget_us));
     return progress < 1 ? progress : 1;
@@ -119,14 +114,16 @@ static void begin(struct parley_node *node)
     t->start_us = t->stepped_us = node->now_us;
     node->exchange.next_version = t->version + node->config.mix_every;
     node_phase(node, PARLEY_PHASE_TRAIN);
+    if (node->strategy->begin) node->strategy->begin(node);
     if (t->stop != PARLEY_STOP_NONE) agreement_stop(node, t->stop);
 }
 
-static void take_state(struct parley_node *node)
+void training_follow(struct parley_node *node, int peer)
 {
     struct slot *slot = &node->exchange.slots[INITIATOR];
     if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
-    int peer = slot->state == SLOT_IDLE ? membership_pick(node, has_state) : NONE;
+    if (slot->state != SLOT_IDLE) return;
+    if (peer == NONE) peer = membership_pick(node, has_state);
     if (peer == NONE) return;
     exchange_reserve(node, INITIATOR);
     fetch_start(node, peer, NULL);
@@ -150,9 +147,9 @@ static void join(struct parley_node *node)
     }
     /* Who trains has met that many; told of it before being told of them, one waits. */
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
-    if (training > 0 && furthest(node) > c->age_steps_max && is_behind(node) &&
-        !PLANTED(JOIN_UNTRAINED))
-        take_state(node);
+    bool behind = furthest(node) > c->age_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
+    if (training > 0 && behind && !node->strategy->catches_up)
+        training_follow(node, NONE);
     else if (node->fetch.state == FETCH_IDLE &&
              (training > 0 || live_of(node) > c->min_peers || t->stop))
         begin(node);
@@ -161,6 +158,7 @@ static void join(struct parley_node *node)
 void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version)
 {
     node->training.inherited = steps - version;
+    if (node->strategy->adopted) node->strategy->adopted(node, &node->fetch.answer);
     exchange_release(node, INITIATOR);
     node->ledger.joins++;
     node->exchange.decided++; /* snapshots taken before are of another model */
@@ -174,6 +172,16 @@ void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version
 
 /* ---- Training -------------------------------------------------------------------------------- */
 
+void training_counted(struct parley_node *node)
+{
+    struct record *self = self_of(node);
+    uint64_t budget = node->config.steps_budget, before = self->version;
+    uint64_t made = node->strategy->steps ? node->strategy->steps(node) : node->training.version;
+    self->version = made + node->training.before.steps;
+    /* All wait for the last to make it. */
+    membership_changed(node, budget && self->version >= budget && before < budget);
+}
+
 void training_stepped(struct parley_node *node, const struct parley_event *event)
 {
     struct training *t = &node->training;
@@ -186,13 +194,11 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
         t->stepped_us = node->now_us;
     }
     t->version = event->stepped.version;
-    self->version = training_made(node);
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
     t->part += (double)(event->stepped.samples - t->samples);
     t->samples = event->stepped.samples;
     self->samples = t->samples + t->before.samples;
-    uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
-    membership_changed(node, budget && self->version >= budget && self->version - steps < budget);
+    training_counted(node);
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
 }
 
@@ -220,18 +226,26 @@ static uint64_t grant_target(const struct parley_node *node)
         if (share < target) target = share > 0 ? share : 0;
     }
     if (c->steps_budget) {
-        double left = (double)c->steps_budget - (double)training_made(node);
+        double left = (double)c->steps_budget - (double)self_of(node)->version;
         if (left < target) target = left > 0 ? left : 0;
     }
     return (uint64_t)target;
 }
 
+bool training_wants(const struct parley_node *node)
+{
+    return grant_target(node) > 0 && node->training.diverged == 0;
+}
+
 static void grant(struct parley_node *node)
 {
     struct training *t = &node->training;
+    if (node->strategy->splits) return; /* it asks by itself */
     /* A step that was under way at a HALT is made all the same. */
     uint64_t outstanding = t->granted > t->version ? t->granted - t->version : 0;
     uint64_t target = grant_target(node);
+    uint64_t limit = node->strategy->limit ? node->strategy->limit(node) : NEVER;
+    if (limit < t->version + target) target = limit > t->version ? limit - t->version : 0;
     if (2 * outstanding >= target && outstanding > 0) return;
     if (outstanding >= target) return;
     struct parley_update *update = out_add(node, PARLEY_UPDATE_TRAIN);
@@ -242,16 +256,21 @@ static void grant(struct parley_node *node)
     t->granted = t->version + target;
 }
 
+static const char diverged_text[] =
+    "the loss is no longer finite after %llu steps; try a smaller --lr";
+
 /* True while this node waits for another's model in place of its own. */
 static bool recovers(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->diverged == 0) return false;
     if (t->recovered == DIVERGED_MAX || live_of(node) == 1) {
-        out_log(node, PARLEY_LOG_ERROR,
-                "the loss is no longer finite after %llu steps; try a "
-                "smaller --lr",
-                (unsigned long long)t->version);
+        out_log(node, PARLEY_LOG_ERROR, diverged_text, (unsigned long long)t->version);
+        out_finish(node, PARLEY_EDIVERGED);
+        return true;
+    }
+    if (node->strategy->splits) { /* all have the same model, or had: there is none to take */
+        out_log(node, PARLEY_LOG_ERROR, diverged_text, (unsigned long long)t->version);
         out_finish(node, PARLEY_EDIVERGED);
         return true;
     }
@@ -260,7 +279,7 @@ static bool recovers(struct parley_node *node)
         out_add(node, PARLEY_UPDATE_HALT);
         t->granted = t->version;
     }
-    take_state(node);
+    training_follow(node, NONE);
     return true;
 }
 
@@ -269,10 +288,13 @@ void training_advance(struct parley_node *node)
     enum parley_phase phase = phase_of(node);
     if (node->leaving) {
         struct exchange *e = &node->exchange;
+        const struct strategy *s = node->strategy;
         uint32_t wanted = live_of(node) - 1 < 3 ? live_of(node) - 1 : 3;
+        if (!s->answers) wanted = 0;
         bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
         bool idle =
             e->slots[INITIATOR].state == SLOT_IDLE && e->slots[RESPONDER].state == SLOT_IDLE;
+        if (idle && phase == PARLEY_PHASE_TRAIN && s->stop) idle = s->stop(node);
         bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
         if (late || !mixes || (idle && e->left_count >= wanted)) {
             if (phase != PARLEY_PHASE_DONE && phase != PARLEY_PHASE_LEFT)
@@ -282,7 +304,9 @@ void training_advance(struct parley_node *node)
     } else if (phase == PARLEY_PHASE_JOINING) {
         join(node);
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
-        if (budget_is_spent(node))
+        if (node->training.stop != PARLEY_STOP_NONE)
+            agreement_stop(node, node->training.stop);
+        else if (budget_is_spent(node))
             agreement_stop(node, node->config.time_budget_us &&
                                          node->now_us >=
                                              node->training.start_us + node->config.time_budget_us

@@ -52,6 +52,7 @@ const char *wire_type_name(enum wire_type type)
         [WIRE_STATUS] = "STATUS",
         [WIRE_REPORT] = "REPORT",
         [WIRE_CHUNK] = "CHUNK",
+        [WIRE_STRATEGY] = "STRATEGY",
     };
     return type > 0 && type < WIRE_TYPES ? names[type] : "?";
 }

@@ -40,10 +40,11 @@ enum wire_type {
     WIRE_KEEPALIVE,
     WIRE_ASK, /* what became of an exchange? */
     WIRE_OUTCOME,
-    WIRE_FETCH,   /* please stream your state, or the model of this digest */
-    WIRE_FETCHED, /* the answer: coming, or no */
-    WIRE_STATUS,  /* asked before HELLO by `parley status` */
-    WIRE_REPORT,  /* its answer */
+    WIRE_FETCH,    /* please stream your state, or the model of this digest */
+    WIRE_FETCHED,  /* the answer: coming, or no */
+    WIRE_STRATEGY, /* what nodes of one strategy say to each other */
+    WIRE_STATUS,   /* asked before HELLO by `parley status` */
+    WIRE_REPORT,   /* its answer */
     WIRE_CHUNK,
     WIRE_TYPES
 };
@@ -52,6 +53,7 @@ enum wire_stream {
     WIRE_STREAM_OFFER,  /* the initiator's snapshot */
     WIRE_STREAM_ACCEPT, /* the responder's */
     WIRE_STREAM_FETCH,
+    WIRE_STREAM_STRATEGY, /* a part of a buffer */
     WIRE_STREAMS
 };
 
@@ -68,10 +70,10 @@ int wire_header_read(const uint8_t *bytes, struct wire_header *header);
 void wire_header_write(uint8_t *bytes, enum wire_type type, uint32_t size);
 
 struct wire_chunk {
-    uint16_t kind;   /* enum wire_stream */
-    uint16_t vector; /* FETCH: which of the vectors */
-    uint32_t sequence;
-    uint64_t offset; /* bytes */
+    uint16_t kind;     /* enum wire_stream */
+    uint16_t vector;   /* FETCH: which of the vectors; STRATEGY: which part */
+    uint32_t sequence; /* STRATEGY: the tag */
+    uint64_t offset;   /* bytes */
     uint64_t sum;
 };
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "file/safetensors.h"
@@ -64,12 +65,12 @@ static bool read_text(const struct safetensors *file, const char *key, char *to,
 
 static bool read_progress(const struct safetensors *file, struct checkpoint *c)
 {
-    char text[PROGRESS_BYTES], again[PROGRESS_BYTES];
-    if (!read_text(file, "progress", text, sizeof text) ||
-        sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
-               &c->steps, &c->samples, &c->state_steps, &c->samples_cluster, &c->pass,
-               &c->position) != 6)
-        return false;
+    char text[PROGRESS_BYTES], again[PROGRESS_BYTES], *at = text;
+    uint64_t *const numbers[] = {&c->steps,           &c->samples, &c->state_steps,
+                                 &c->samples_cluster, &c->pass,    &c->position};
+    if (!read_text(file, "progress", text, sizeof text)) return false;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        *numbers[i] = strtoull(at, &at, 10);
     print_progress(c, again);
     return strcmp(text, again) == 0;
 }

@@ -80,7 +80,7 @@ static void share_settings(struct job *job)
     share(job, "batch", "%" PRIu64, s->batch);
     share(job, "seed", "%" PRIu64, s->seed);
     share_budget(job);
-    share(job, "strategy", "%s", s->strategy == STRATEGY_GOSSIP ? "gossip" : "none");
+    share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
     share(job, "topology", "%s", s->topology);
     share(job, "mix-every", "%" PRIu64, s->mix_every);
     share(job, "tolerance", "%s", number(a, s->tolerance));
@@ -180,8 +180,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->samples_budget = s->epochs > 0 ? (uint64_t)ceil(s->epochs * job->data.train.count) : 0;
     config->steps_budget = s->steps;
     config->time_budget_us = s->time_us;
-    config->strategy =
-        s->strategy == STRATEGY_GOSSIP ? PARLEY_STRATEGY_GOSSIP : PARLEY_STRATEGY_NONE;
+    config->strategy = (enum parley_strategy)s->strategy;
     config->topology = topology_of_name(s->topology);
     config->mix_every = (uint32_t)s->mix_every;
     config->tolerance = s->tolerance;

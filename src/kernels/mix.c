@@ -134,3 +134,33 @@ bool mix_finite(const float *x, size_t n)
 {
     return isfinite(mix_norm_sq(x, n));
 }
+
+enum { COMBINE_FLOATS = 2048 }; /* looked at again while they are in the cache */
+
+static void combine(float *restrict y, const float *restrict x, float keep, float c, size_t n)
+{
+    if (c == 0) {
+        for (size_t i = 0; i < n; i++)
+            y[i] *= keep;
+    } else if (keep == 0) {
+        for (size_t i = 0; i < n; i++)
+            y[i] = c * x[i];
+    } else {
+        for (size_t i = 0; i < n; i++)
+            y[i] = keep * y[i] + c * x[i];
+    }
+}
+
+bool mix_combine(float *restrict y, const float *restrict x, float keep, float c, size_t n)
+{
+    bool finite = true;
+    for (size_t at = 0; at < n; at += COMBINE_FLOATS) {
+        size_t size = n - at < COMBINE_FLOATS ? n - at : COMBINE_FLOATS;
+        if (keep == 0 && c == 0)
+            memset(y + at, 0, size * sizeof *y);
+        else
+            combine(y + at, x + at, keep, c, size);
+        finite = mix_finite(y + at, size) && finite;
+    }
+    return finite;
+}

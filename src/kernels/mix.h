@@ -2,6 +2,7 @@
  *
  *   mix_diff   theirs <- theirs - ours, with all that the protocol wants to know of it, in one pass
  *   mix_add    x <- x + c d
+ *   mix_combine   y <- keep y + c x, for sums over a ring and for outer optimizers
  *
  * fp32 subtraction and multiplication are antisymmetric, so the two ends' deltas c d cancel to the
  * bit, and so do their masses; only adding rounds, by half an ulp at most. (PROTOCOL.md,
@@ -30,6 +31,10 @@ void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint
 
 /* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
+
+/* y, x: [n], not overlapping. A vector times 0 is not read, so that one that holds anything may be
+ * overwritten; times 1 it is taken as it is. Returns whether all of y is finite then. */
+bool mix_combine(float *restrict y, const float *restrict x, float keep, float c, size_t n);
 
 /* ||x||^2 in fp64: no finite fp32 vector overflows it, so it is finite exactly if x is. */
 double mix_norm_sq(const float *x, size_t n);

@@ -33,7 +33,6 @@ enum { SETTINGS_WHY_BYTES = 1024, SETTINGS_VALUE_BYTES_MAX = 4096, SETTINGS_OPER
 enum settings_origin { ORIGIN_UNSET, ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
 
 /* In the order of the table's valid words. */
-enum settings_strategy { STRATEGY_GOSSIP, STRATEGY_NONE };
 enum settings_lr_scale { LR_SCALE_NONE, LR_SCALE_BATCH, LR_SCALE_CLUSTER };
 enum settings_momentum_mode { MOMENTUM_LOCAL, MOMENTUM_QUASI_GLOBAL };
 enum settings_quorum { QUORUM_LIVE, QUORUM_MAJORITY };
@@ -91,7 +90,7 @@ struct settings {
     double accuracy;       /* target; 0: none */
     uint64_t eval_samples; /* of the cluster between two evaluations */
 
-    int strategy; /* enum settings_strategy */
+    int strategy; /* enum parley_strategy */
     uint64_t mix_every;
     const char *topology;
     double tolerance;

@@ -13,8 +13,8 @@
 
 #include "kernels/mix.h"
 
-/* Ranges of optimizer_end: all vectors of one lie in an L2 cache. */
-#define RANGE_FLOATS 16384
+/* All vectors of one range lie in an L2 cache. */
+#define RANGE_FLOATS OPTIMIZER_RANGE
 
 /* Where the gradient is added up if nothing else is wanted of it. */
 enum target { TO_GRADIENT, TO_X, TO_STATE };
@@ -263,15 +263,12 @@ static void clamp(float *g, float limit, size_t count)
     }
 }
 
-/* One range whose gradient stands in `gradient`. */
-static void pass(void *context, size_t offset, size_t count)
+/* One range of x, whose gradient stands in g: [count]. */
+static void move(const struct optimizer_step *step, float *g, size_t offset, size_t count)
 {
-    const struct optimizer_step *step = context;
     const struct optimizer_rule *rule = step->optimizer->rule;
     const struct optimizer_factors *f = &step->factors;
-    float *x = step->x + offset, *g = step->gradient + offset;
-    float limit = (float)step->optimizer->numbers.clip_value;
-    if (limit > 0 && !waits(step->optimizer)) clamp(g, limit, count);
+    float *x = step->x + offset;
     if (f->clip < 1) scale(g, f->clip, count);
     if (f->decay > 0 && rule->decays_apart)
         shrink(x, f->decay, count);
@@ -279,6 +276,15 @@ static void pass(void *context, size_t offset, size_t count)
         add(g, x, f->decay, count);
     rule->loop(f, x, g, rule->vectors > 0 ? step->state[0] + offset : NULL,
                rule->vectors > 1 ? step->state[1] + offset : NULL, count);
+}
+
+/* One range whose gradient stands in `gradient`. */
+static void pass(void *context, size_t offset, size_t count)
+{
+    const struct optimizer_step *step = context;
+    float *g = step->gradient + offset, limit = (float)step->optimizer->numbers.clip_value;
+    if (limit > 0 && !waits(step->optimizer)) clamp(g, limit, count);
+    move(step, g, offset, count);
 }
 
 /* One range whose gradient stands in the state. */
@@ -305,12 +311,18 @@ struct gradient_sink optimizer_sink(struct optimizer_step *step)
                                   step,           step->x};
 }
 
-static double norm(const float *g, size_t count)
+static double square(const float *g, size_t count)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += (double)g[i] * (double)g[i];
-    return sqrt(sum);
+    return sum;
+}
+
+static void clip_to(struct optimizer_step *step, double norm)
+{
+    double most = step->optimizer->numbers.clip_norm;
+    if (norm > most) step->factors.clip = (float)(most / norm);
 }
 
 void optimizer_end(struct optimizer_step *step)
@@ -318,10 +330,39 @@ void optimizer_end(struct optimizer_step *step)
     const struct optimizer_numbers *n = &step->optimizer->numbers;
     if (!waits(step->optimizer)) return;
     if (n->clip_value > 0) clamp(step->gradient, (float)n->clip_value, step->count);
-    if (n->clip_norm > 0) {
-        double size = norm(step->gradient, step->count);
-        if (size > n->clip_norm) step->factors.clip = (float)(n->clip_norm / size);
-    }
+    if (n->clip_norm > 0) clip_to(step, sqrt(square(step->gradient, step->count)));
     for (size_t at = 0; at < step->count; at += RANGE_FLOATS)
         pass(step, at, step->count - at < RANGE_FLOATS ? step->count - at : RANGE_FLOATS);
+}
+
+static size_t range_at(const struct optimizer_step *step, size_t at)
+{
+    return step->count - at < RANGE_FLOATS ? step->count - at : RANGE_FLOATS;
+}
+
+/* A range of the gradient into the scratch memory, clipped by value. */
+static void load(const struct optimizer_step *step, const float *gradient, size_t count)
+{
+    float factor = (float)step->gradient_factor;
+    float limit = (float)step->optimizer->numbers.clip_value;
+    for (size_t i = 0; i < count; i++)
+        step->gradient[i] = factor * gradient[i];
+    if (limit > 0) clamp(step->gradient, limit, count);
+}
+
+void optimizer_apply(struct optimizer_step *step, const float *gradient)
+{
+    double sum = 0;
+    fill_factors(step);
+    if (step->optimizer->numbers.clip_norm > 0) {
+        for (size_t at = 0; at < step->count; at += RANGE_FLOATS) {
+            load(step, gradient + at, range_at(step, at));
+            sum += square(step->gradient, range_at(step, at));
+        }
+        clip_to(step, sqrt(sum));
+    }
+    for (size_t at = 0; at < step->count; at += RANGE_FLOATS) {
+        load(step, gradient + at, range_at(step, at));
+        move(step, step->gradient, at, range_at(step, at));
+    }
 }

@@ -87,6 +87,11 @@ struct optimizer_step {
 /* The sink borrows `step`. */
 struct gradient_sink optimizer_sink(struct optimizer_step *step);
 
+/* The same step with gradient_factor times a gradient that is there already, and stays as it is;
+ * step->gradient is scratch for OPTIMIZER_RANGE floats. In place of optimizer_sink and _end. */
+enum { OPTIMIZER_RANGE = 16384 };
+void optimizer_apply(struct optimizer_step *step, const float *gradient);
+
 /* After the last gradient_backward of the step. */
 void optimizer_end(struct optimizer_step *step);
 

@@ -51,6 +51,7 @@ struct trainer {
     uint32_t *index;   /* [rows_max] */
     uint16_t *labels;  /* [rows_max][places] */
     float *gradient;   /* [parameters] if the optimizer wants it, else NULL */
+    float *range;      /* [OPTIMIZER_RANGE], of trainer_apply */
 };
 
 static int check_numbers(const struct trainer_options *options, char *why, size_t why_size)
@@ -75,7 +76,9 @@ static int allocate(struct trainer *trainer)
     trainer->rows_max = rows;
     trainer->index = calloc(rows, sizeof *trainer->index);
     trainer->labels = calloc((size_t)rows * places, sizeof *trainer->labels);
-    if (trainer->index == NULL || trainer->labels == NULL) return PARLEY_ENOMEM;
+    trainer->range = calloc(OPTIMIZER_RANGE, sizeof *trainer->range);
+    if (trainer->index == NULL || trainer->labels == NULL || trainer->range == NULL)
+        return PARLEY_ENOMEM;
     if (optimizer_wants_gradient(&trainer->optimizer)) {
         trainer->gradient = calloc(model_parameters(trainer->model), sizeof *trainer->gradient);
         if (trainer->gradient == NULL) return PARLEY_ENOMEM;
@@ -233,6 +236,28 @@ static double run_rows(struct trainer *trainer, struct sampler *sampler, const f
     return loss;
 }
 
+/* What a step's loss is the mean of: a text has a prediction at each place. */
+static double predictions_of(const struct trainer *trainer, const struct trainer_node *node)
+{
+    return (double)trainer_samples_of(trainer, node) * model_places(trainer->model);
+}
+
+/* The next batch, or the whole share. Returns the mean loss. */
+static double run_batch(struct trainer *trainer, struct trainer_node *node, const float *x,
+                        struct gradient_sink *sink)
+{
+    uint32_t samples = trainer_samples_of(trainer, node);
+    double loss = 0;
+
+    assert(node->sampler.order != NULL);
+    for (uint32_t done = 0, rows; done < samples && isfinite(loss); done += rows) {
+        rows = samples - done < trainer->rows_max ? samples - done : trainer->rows_max;
+        loss += run_rows(trainer, &node->sampler, x, rows, sink);
+        sink->keep = 1; /* a further part of a full batch is added to the first */
+    }
+    return loss / predictions_of(trainer, node);
+}
+
 static void note_averaging(struct trainer_node *node, uint64_t averaged)
 {
     double now = averaged != node->averaged;
@@ -250,8 +275,6 @@ double trainer_step(struct trainer *trainer, float *x, float *const *state,
 double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float *x,
                        float *const *state, const struct trainer_turn *turn)
 {
-    uint32_t samples = trainer_samples_of(trainer, node);
-    double predictions = (double)samples * model_places(trainer->model);
     struct optimizer_step step = {
         .optimizer = &trainer->optimizer,
         .x = x,
@@ -259,22 +282,58 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float
         .state = state,
         .gradient = trainer->gradient,
         .rate = rate_now(trainer, turn),
-        .gradient_factor = 1.0 / predictions,
+        .gradient_factor = 1.0 / predictions_of(trainer, node),
         .steps = turn->steps,
     };
     struct gradient_sink sink = optimizer_sink(&step);
-    double loss = 0;
+    double loss = run_batch(trainer, node, x, &sink);
 
-    assert(node->sampler.order != NULL);
-    for (uint32_t done = 0, rows; done < samples && isfinite(loss); done += rows) {
-        rows = samples - done < trainer->rows_max ? samples - done : trainer->rows_max;
-        loss += run_rows(trainer, &node->sampler, x, rows, &sink);
-        sink.keep = 1; /* a further part of a full batch is added to the first */
-    }
     if (isfinite(loss)) optimizer_end(&step);
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
-    return loss / predictions;
+    return loss;
+}
+
+double trainer_gradient(struct trainer *trainer, const float *x, float *gradient)
+{
+    return trainer_gradient_of(trainer, &trainer->node, x, gradient);
+}
+
+double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, const float *x,
+                           float *gradient)
+{
+    struct gradient_sink sink = {
+        .into = gradient,
+        .scale = (float)(1.0 / predictions_of(trainer, node)),
+    };
+
+    return run_batch(trainer, node, x, &sink);
+}
+
+void trainer_apply(struct trainer *trainer, float *x, float *const *state, const float *gradient,
+                   float factor, const struct trainer_turn *turn)
+{
+    trainer_apply_of(trainer, &trainer->node, x, state, gradient, factor, turn);
+}
+
+void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float *x,
+                      float *const *state, const float *gradient, float factor,
+                      const struct trainer_turn *turn)
+{
+    struct optimizer_step step = {
+        .optimizer = &trainer->optimizer,
+        .x = x,
+        .count = model_trained(trainer->model),
+        .state = state,
+        .gradient = trainer->range,
+        .rate = rate_now(trainer, turn),
+        .gradient_factor = factor,
+        .steps = turn->steps,
+    };
+
+    optimizer_apply(&step, gradient);
+    node->rate = step.rate;
+    note_averaging(node, turn->averaged);
 }
 
 float trainer_follow(const struct trainer *trainer)
@@ -317,6 +376,7 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
 void trainer_free(struct trainer *trainer)
 {
     if (trainer == NULL) return;
+    free(trainer->range);
     free(trainer->gradient);
     free(trainer->labels);
     free(trainer->index);

@@ -112,6 +112,14 @@ uint32_t trainer_samples(const struct trainer *trainer);
 double trainer_step(struct trainer *trainer, float *x, float *const *state,
                     const struct trainer_turn *turn);
 
+/* The two halves of a step, for strategies that average gradients. The first: the next batch's
+ * gradient at x, of the mean loss, into gradient[parameters]; returns the loss. If that is not
+ * finite, neither need the gradient be. The second: the optimizer's step with factor times any
+ * gradient, which stays as it is; turn->live is what the rate may scale with. */
+double trainer_gradient(struct trainer *trainer, const float *x, float *gradient);
+void trainer_apply(struct trainer *trainer, float *x, float *const *state, const float *gradient,
+                   float factor, const struct trainer_turn *turn);
+
 /* Whoever adds d to x between two steps adds trainer_follow() * d to state[0], too; 0: nothing.
  *
  * A momentum is a sum of past gradients, each of which moved x by -rate times itself; averaging has
@@ -126,6 +134,11 @@ float trainer_follow(const struct trainer *trainer);
 uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node);
 double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float *x,
                        float *const *state, const struct trainer_turn *turn);
+double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, const float *x,
+                           float *gradient);
+void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float *x,
+                      float *const *state, const float *gradient, float factor,
+                      const struct trainer_turn *turn);
 float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node);
 
 /* Accuracy in [0, 1] and mean loss, both over all predictions, of x on `set`, which has the

@@ -30,6 +30,25 @@ static void check(bool good, const char *what)
     failures++;
 }
 
+/* The two halves of a step, for one node: the gradient is 4, at x or at a buffer. */
+static void work(const struct parley_turn *turn, struct parley_step *step)
+{
+    static bool refused;
+    *step = (struct parley_step){0};
+    check(turn->live == 3 && turn->progress == 0.25, "work sees what its op said");
+    if (turn->work == PARLEY_WORK_APPLY) {
+        check(turn->state_steps == 77, "the optimizer's step count is the op's");
+        for (int i = 0; i < FLOATS; i++)
+            x[i] -= turn->factor * turn->gradient[i];
+        return;
+    }
+    refused = !refused;
+    if (refused) return; /* not made: it comes again */
+    for (int i = 0; i < FLOATS; i++)
+        turn->gradient[i] = turn->at[i] + 4;
+    *step = (struct parley_step){.steps = 1, .samples = 2, .loss = 1};
+}
+
 static void train(void *argument)
 {
     struct parley_step step = {0};
@@ -37,9 +56,13 @@ static void train(void *argument)
     uint64_t steps = 0;
     (void)argument;
     while ((end_code = handoff_boundary(&handoff, &step, &turn)) == PARLEY_GO) {
+        if (turn.work != PARLEY_WORK_STEP) {
+            work(&turn, &step);
+            continue;
+        }
+        check(turn.averaged == (uint64_t)least_x - 1, "a step is told how often x was averaged");
         check(x[0] >= least_x && x[0] == x[FLOATS - 1],
               "a step sees what was set before its grant");
-        check(turn.averaged == (uint64_t)least_x - 1, "a step is told how often x was averaged");
         check(turn.live == 2 && turn.progress == 0.5, "a step sees what its grant said");
         check(turn.state_steps == INHERITED + steps++, "steps count on from those inherited");
         step = (struct parley_step){.steps = 1, .samples = 2, .loss = x[0], .follow = -4};
@@ -76,6 +99,18 @@ static void put(struct op *op, enum parley_update_type type, uint32_t buffer)
     mailbox_put(&handoff.box, op);
 }
 
+static void put_work(struct op *op, enum parley_update_type type, uint32_t buffer)
+{
+    memset(op, 0, sizeof *op);
+    op->update.type = type;
+    op->update.vector.buffer = buffer;
+    op->update.vector.factor = 0.5f;
+    op->update.vector.live = 3;
+    op->update.vector.progress = 0.25;
+    op->update.vector.steps = 77;
+    mailbox_put(&handoff.box, op);
+}
+
 static void grant(uint64_t steps)
 {
     struct parley_update update = {
@@ -95,7 +130,7 @@ int main(void)
     uv_loop_t loop;
     uv_async_t async;
     uv_thread_t thread;
-    static struct op ops[3];
+    static struct op ops[4];
     uint64_t granted = 0;
     if (uv_loop_init(&loop) || uv_async_init(&loop, &async, on_wake) ||
         mailbox_init(&answers, &async) || handoff_init(&handoff, &vectors, &answers))
@@ -132,6 +167,26 @@ int main(void)
     answer(&loop);
     check(ops[0].done.done.version == version, "no step after a halt was seen");
     check(atomic_load(&handoff.samples) == 2 * version, "samples are counted with the steps");
+
+    /* A step in two halves: both are the program's, in the order of the ops around them. */
+    for (int i = 0; i < FLOATS; i++)
+        block[i] = 10;
+    put(&ops[0], PARLEY_UPDATE_SET, 0);
+    put_work(&ops[1], PARLEY_UPDATE_GRADIENT, 1);
+    put_work(&ops[2], PARLEY_UPDATE_APPLY, 1);
+    put(&ops[3], PARLEY_UPDATE_TAKE, 2);
+    for (int i = 0; i < 4; i++)
+        check(answer(&loop) == &ops[i], "work ends in order");
+    check(atomic_load(&handoff.version) == version + 1 && ops[1].done.done.version == version + 1,
+          "a gradient is a step");
+    check(ops[1].done.done.finite && block[STRIDE] == 14, "a gradient stands in its buffer");
+    check(block[2 * STRIDE] == 3 && block[STRIDE] == 14, "a snapshot holds what was applied");
+    ops[1].update.vector.at_other = true; /* at the snapshot, handed over while the trainer waits */
+    ops[1].update.vector.other = 2;
+    handoff_put(&handoff, &ops[1]);
+    handoff_put(&handoff, &ops[0]);
+    check(answer(&loop) == &ops[1] && answer(&loop) == &ops[0], "what is lent waits for work, too");
+    check(block[STRIDE] == 7 && x[0] == 10, "a gradient is that at the buffer it was asked for");
 
     handoff_end(&handoff, PARLEY_ENO_AGREEMENT);
     uv_thread_join(&thread);

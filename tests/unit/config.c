@@ -60,7 +60,7 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(batch, 0);
     REFUSED(mix_every, 0);
     REFUSED(topology, (enum parley_topology)4);
-    REFUSED(strategy, (enum parley_strategy)2);
+    REFUSED(strategy, PARLEY_STRATEGIES);
     REFUSED(quorum, (enum parley_quorum)2);
     REFUSED(tolerance, 0);
     REFUSED(tolerance, -1);

@@ -203,3 +203,32 @@ Test(mix, sums_have_the_same_bits_under_every_compiler)
     mix_add(x, d, 1.0f / 3, MAX);
     cr_assert_eq(mix_norm_sq(x, MAX), 0x1.0a334dab86002p+15, "%a", mix_norm_sq(x, MAX));
 }
+
+Test(mix, combining_is_copying_scaling_and_adding_to_the_bit)
+{
+    /* Proves each use of mix_combine against its plain meaning; what is times 0 is not read, and
+     * what is behind the end not touched. */
+    for (size_t s = 0; s < SIZES; s++) {
+        size_t n = sizes[s];
+        fill(x, 3, 0);
+        fill(d, 3, 1);
+        memcpy(y, d, sizeof y);
+        cr_assert(mix_combine(y, x, 1, 1, n));
+        for (size_t i = 0; i < MAX; i++)
+            cr_assert_eq(y[i], i < n ? d[i] + x[i] : d[i]);
+        memcpy(y, d, sizeof y);
+        cr_assert(mix_combine(y, NULL, 0.5f, 0, n));
+        for (size_t i = 0; i < MAX; i++)
+            cr_assert_eq(y[i], i < n ? 0.5f * d[i] : d[i]);
+        for (size_t i = 0; i < n; i++)
+            y[i] = NAN;
+        cr_assert(mix_combine(y, x, 0, 1, n));
+        cr_assert_eq(memcmp(y, x, n * sizeof *y), 0);
+        cr_assert(mix_combine(y, x, 0.25f, -3, n));
+        for (size_t i = 0; i < n; i++)
+            cr_assert_eq(y[i], 0.25f * x[i] + -3 * x[i]);
+        if (n == 0) continue;
+        y[n - 1] = INFINITY;
+        cr_assert(!mix_combine(y, x, 1, 1, n));
+    }
+}

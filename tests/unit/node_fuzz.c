@@ -101,6 +101,7 @@ union any {
     struct message_fetch fetch;
     struct message_status status;
     struct message_report report;
+    struct message_strategy strategy;
 };
 
 static void any_members(struct message_members *m)
@@ -166,6 +167,16 @@ static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, 
                                          .vectors = below(3),
                                          .version = any_number()};
         any_digest(m.fetch.digest);
+        break;
+    case WIRE_STRATEGY:
+        m.strategy = (struct message_strategy){.what = below(6),
+                                               .tag = below(4),
+                                               .part = below(4),
+                                               .count = below(4),
+                                               .round = below(3),
+                                               .key = any_number(),
+                                               .stamp = any_number(),
+                                               .value = any_number()};
         break;
     case WIRE_STATUS:
         m.status.from = any_number();

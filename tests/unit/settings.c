@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parley/config.h"
 #include "settings/list.h"
 #include "settings/nearest.h"
 #include "settings/settings.h"
@@ -55,7 +56,7 @@ Test(settings, run_without_arguments_has_the_defaults_of_the_contract)
     cr_assert(settings.mix_every == 1 && settings.epochs == 4 && settings.eval_samples == 6400);
     cr_assert(settings.tolerance == 1e-4 && settings.settle_timeout_us == 60000000);
     cr_assert(settings.leave_timeout_us == 10000000 && settings.steps == 0);
-    cr_assert(settings.strategy == STRATEGY_GOSSIP && settings.quorum == QUORUM_LIVE);
+    cr_assert(settings.strategy == PARLEY_STRATEGY_GOSSIP && settings.quorum == QUORUM_LIVE);
     cr_assert(settings.level == LEVEL_INFO && settings.progress == WHEN_AUTO);
     cr_assert_str_eq(settings.out, "parley-model.safetensors");
     settings_close(&settings);
@@ -110,7 +111,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     /* One line each: the flag, the value, what is valid, what was meant. */
     expect("run --strategy gosip", NULL,
            "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
-           "(valid: gossip, none)");
+           "(valid: gossip, none, allreduce)");
     expect("run --strateg gossip", NULL,
            "\"--strateg\" is not an option of run; did you mean --strategy? "
            "(parley help run lists them)");

@@ -295,6 +295,47 @@ Test(train_trainer, every_model_and_optimizer_learns_separable_classes)
     }
 }
 
+Test(train_trainer, a_step_in_two_halves_is_the_whole_step)
+{
+    /* Gradient, then apply with factor 1, gives what trainer_step gives, to rounding, for every
+     * rule with decay and both ways of clipping; the gradient stays as it was. */
+    static const char *const optimizers[] = {"gd",      "sgd",     "momentum", "nesterov",
+                                             "adagrad", "rmsprop", "adam",     "adamw"};
+    struct dataset set = clusters(64, 0.5, 1, 2);
+    for (size_t o = 0; o < 4 * sizeof optimizers / sizeof *optimizers; o++) {
+        struct trainer_options options = defaults;
+        struct bench whole, halves;
+        float gradient[64], kept[64];
+        options.optimizer = optimizers[o / 4];
+        options.rate = 0.01;
+        options.numbers.weight_decay = 0.1;
+        options.numbers.clip_norm = o % 4 == 1 || o % 4 == 3 ? 0.3 : 0;
+        options.numbers.clip_value = o % 4 >= 2 ? 0.05 : 0;
+        bench_init(&whole, &options, &set, 1);
+        bench_init(&halves, &options, &set, 1);
+        size_t n = trainer_parameters(whole.trainer);
+        cr_assert_leq(n, 64);
+        for (int s = 0; s < 20; s++) {
+            struct trainer_turn turn = {.live = 1, .steps = halves.steps++};
+            double loss = step(&whole, 0);
+            double same = trainer_gradient(halves.trainer, halves.x, gradient);
+            memcpy(kept, gradient, sizeof kept);
+            trainer_apply(halves.trainer, halves.x, halves.state, gradient, 1, &turn);
+            cr_assert_eq(memcmp(kept, gradient, n * sizeof *kept), 0);
+            cr_assert_float_eq(loss, same, 1e-5);
+        }
+        for (size_t i = 0; i < n; i++)
+            cr_assert_float_eq(whole.x[i], halves.x[i], 2e-5, "%s, clipping %zu: %g is %g",
+                               options.optimizer, o % 4, halves.x[i], whole.x[i]);
+        bench_close(&whole);
+        bench_close(&halves);
+    }
+    free(set.values);
+    free(set.labels);
+    free(set.shift);
+    free(set.scale);
+}
+
 Test(train_trainer, the_linear_scaling_rule_multiplies_the_rate_by_the_samples_over_32)
 {
     /* Proves what is counted: a node's batch, or that of all live nodes; and the warm-up on top. */

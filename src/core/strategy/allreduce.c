@@ -1,0 +1,66 @@
+/* allreduce.c: gradients averaged over all live nodes each step (ring.h), as Horovod and DDP do.
+ *
+ *   GRADIENT of the next batch -> the ring's sum -> APPLY of the sum over the number of nodes
+ *
+ * Every node makes the same step from the same model with the same optimizer vectors: the models
+ * are equal to the bit, and as if one node had made a batch as large as all together. Rate and
+ * schedule go by what the members agreed on. All wait for the slowest.
+ * Buffers: 4 (own gradient, partial sums, the sums of this and of the last round).
+ */
+#include "core/strategy/ring_state.h"
+
+enum { GRADIENT_MADE, APPLIED };
+
+static void make(struct parley_node *node, uint32_t buffer)
+{
+    strategy_op(node, PARLEY_UPDATE_GRADIENT, buffer, GRADIENT_MADE);
+}
+
+static void use(struct parley_node *node, uint32_t buffer, uint32_t count, double progress)
+{
+    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_APPLY, buffer, APPLIED);
+    update->vector.factor = 1.0f / (float)count;
+    update->vector.progress = progress;
+    update->vector.live = count;
+    update->vector.steps = ring_of(node)->round - 1;
+}
+
+static void begin(struct parley_node *node)
+{
+    static const struct ring_use rounds = {.make = make, .use = use};
+    ring_begin(node, &rounds);
+}
+
+static void done(struct parley_node *node, int number, const struct parley_event *event)
+{
+    if (number >= RING_NUMBERS)
+        ring_done(node, number, event);
+    else if (number == GRADIENT_MADE)
+        ring_made(node);
+    else
+        ring_used(node);
+}
+
+const struct strategy strategy_allreduce = {
+    .name = "allreduce",
+    .splits = true,
+    .catches_up = true,
+    .size = sizeof(struct ring),
+    .buffers = RING_BUFFERS,
+    .inflows = RING_FLOWS,
+    .outflows = 2 * RING_FLOWS,
+    .begin = begin,
+    .advance = ring_advance,
+    .deadline = ring_deadline,
+    .steps = ring_steps,
+    .done = done,
+    .received = ring_received,
+    .progress = ring_progress,
+    .sent = ring_sent,
+    .frame = ring_frame,
+    .live = ring_live,
+    .closed = ring_closed,
+    .give = ring_give,
+    .adopted = ring_adopted,
+    .stop = ring_stop,
+};

@@ -1,0 +1,400 @@
+/* ring.c: see ring.h. The places, who is where, and what follows from that.
+ *
+ *   RESTING   makes a contribution -> MAKING -> RESTING with it: parts go round (ring_parts.c)
+ *   USING     the sum is here, and is put to use; then the next round
+ *   PULLING, FOLLOWING   where the left is ahead
+ */
+#include "core/strategy/ring_state.h"
+
+enum {
+    LOOK_US = 100000,      /* while something is waited for */
+    AGAIN_US = 1000000,    /* what was said is said again, if nothing moves */
+    EARLY_US = 10000000,   /* who is about to train is waited for */
+    COMPLAIN_US = 2000000, /* then people are told who keeps all waiting */
+};
+
+/* ---- The members of a round ------------------------------------------------------------------ */
+
+static bool is_member(const struct parley_node *node, uint32_t member, bool early)
+{
+    const struct record *r = record_of(node, member);
+    if ((int)member == node->self) return true;
+    if (!record_is_live(r)) return false;
+    if (r->phase == PARLEY_PHASE_JOINING) return early;
+    return r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_SETTLE;
+}
+
+/* Before the first round all who are there are waited for, or else the first to train would be
+ * rounds ahead. */
+static void look(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    bool early = ring->round == 0 && node->now_us < ring->begin_us + EARLY_US;
+    if (ring->news == node->roster->news && ring->early == early) return;
+    int first = NONE, last = NONE, left = NONE, right = NONE;
+    ring->news = node->roster->news;
+    ring->early = early;
+    ring->members = 0;
+    ring->key = 1;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        uint32_t member = node->roster->line[i];
+        if (!is_member(node, member, early)) continue;
+        ring->key = rng_mix(ring->key ^ record_of(node, member)->boot);
+        if ((int)member == node->self) {
+            ring->at = ring->members;
+            left = last;
+        }
+        if (last == node->self) right = (int)member;
+        if (first == NONE) first = (int)member;
+        last = (int)member;
+        ring->members++;
+    }
+    bool alone = ring->members == 1;
+    ring->left = alone ? NONE : left == NONE ? last : left;
+    ring->right = alone ? NONE : right == NONE ? first : right;
+}
+
+const struct ring_heard *ring_heard_of(const struct parley_node *node, int member)
+{
+    const struct ring *ring = ring_of(node);
+    for (int i = 0; member != NONE && i < RING_HEARD_MAX; i++)
+        if (ring->heard[i].boot == record_of(node, (uint32_t)member)->boot) return &ring->heard[i];
+    return NULL;
+}
+
+static const struct message_strategy *place_of(const struct parley_node *node, int member)
+{
+    const struct ring_heard *heard = ring_heard_of(node, member);
+    return heard ? &heard->place : NULL;
+}
+
+static void hear(struct parley_node *node, const struct conn *conn,
+                 const struct message_strategy *place)
+{
+    struct ring *ring = ring_of(node);
+    uint64_t boot = record_of(node, (uint32_t)conn->member)->boot;
+    int at = 0;
+    while (at < RING_HEARD_MAX && ring->heard[at].boot != boot)
+        at++;
+    if (at == RING_HEARD_MAX) at = (int)(ring->heard_next++ % RING_HEARD_MAX);
+    ring->heard[at] = (struct ring_heard){boot, conn->id, *place};
+}
+
+/* ---- Saying where one is --------------------------------------------------------------------- */
+
+static bool has_stopped(const struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    return phase_of(node) != PARLEY_PHASE_TRAIN ||
+           (ring->ending && ring->stage == RING_RESTING && !ring->made);
+}
+
+static struct message_strategy own_place(const struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    const struct ring_try *now = &ring->now;
+    bool tries = ring->made && now->active && now->round == ring->round;
+    return (struct message_strategy){
+        .what = has_stopped(node) ? RING_STOPPED : RING_PLACE,
+        .round = ring->round,
+        .stamp = ring->stamp,
+        .before = ring->before,
+        .count = ring->count,
+        .value = ring->progress,
+        .key = tries ? now->key : 0,
+        .tag = tries ? now->ticket : 0,
+        .part = tries ? now->got : 0,
+    };
+}
+
+static void say(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    if (ring->left == NONE || ring_owes(node)) return;
+    struct conn *left = connection_of(node, ring->left), *right = connection_of(node, ring->right);
+    struct message_strategy place = own_place(node);
+    uint64_t said = rng_mix(place.stamp ^ place.key) ^ place.tag << 8 ^ place.what;
+    said = rng_mix(said ^ (left ? left->id : 0)) + (right ? right->id : 0) + 1;
+    bool again = node->now_us >= ring->said_us + AGAIN_US;
+    if (said == ring->said && !again) return;
+    ring->said = said;
+    ring->said_us = node->now_us;
+    if (left) connection_send(node, left, WIRE_STRATEGY, &place);
+    if (right && right != left) connection_send(node, right, WIRE_STRATEGY, &place);
+}
+
+/* ---- Where the left is ahead ----------------------------------------------------------------- */
+
+static bool is_ahead(const struct ring *ring, const struct message_strategy *place)
+{
+    return place->round > ring->round ||
+           (place->round == ring->round && place->stamp > ring->stamp);
+}
+
+static void pull(struct parley_node *node, const struct message_strategy *place)
+{
+    struct ring *ring = ring_of(node);
+    struct conn *conn = connection_of(node, ring->left);
+    uint32_t buffer = ring_buffer(node, RING_RESULT + !ring->result);
+    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || place->count == 0) return;
+    ring->now.active = false;
+    strategy_forget(node, RING_PARTS);
+    ring->pull = *place;
+    ring->pull_conn = conn->id;
+    ring->progress_us = node->now_us;
+    ring->stage = RING_PULLING;
+    struct message_strategy ask = {.what = RING_PULL, .round = ring->round, .tag = ++ring->tickets};
+    strategy_expect(node, RING_WHOLE, conn->id,
+                    &(struct strategy_part){.tag = ask.tag,
+                                            .part = RING_WHOLE_PART,
+                                            .buffer = buffer,
+                                            .size = node->config.parameters * sizeof(float)});
+    connection_send(node, conn, WIRE_STRATEGY, &ask);
+}
+
+/* True: nothing else is to be done. */
+static bool catches_up(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    const struct message_strategy *place = place_of(node, ring->left);
+    if (!place || !is_ahead(ring, place) || ring_is_whole(node)) return false;
+    if (place->round == ring->round + 1 && place->before == ring->stamp)
+        pull(node, place);
+    else
+        ring->stage = RING_FOLLOWING;
+    return true;
+}
+
+static void follow(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    const struct message_strategy *place = place_of(node, ring->left);
+    if (node->fetch.state != FETCH_IDLE) return;
+    ring->made = ring->now.active = false;
+    strategy_forget(node, RING_PARTS);
+    if (ring->pending > 0) return;
+    if (place && is_ahead(ring, place))
+        training_follow(node, ring->left);
+    else
+        ring->stage = RING_RESTING;
+}
+
+void ring_give(struct parley_node *node, struct message_fetch *answer)
+{
+    answer->round = ring_of(node)->round;
+    answer->stamp = ring_of(node)->stamp;
+}
+
+void ring_adopted(struct parley_node *node, const struct message_fetch *answer)
+{
+    struct ring *ring = ring_of(node);
+    ring->stage = RING_RESTING;
+    ring->made = ring->now.active = false;
+    ring->round = answer->round;
+    ring->stamp = answer->stamp;
+    ring->before = 0;
+    ring->count = 0;
+    ring->progress_us = node->now_us;
+    training_counted(node);
+}
+
+/* The other end lacks the sum of a round. */
+static void hand(struct parley_node *node, const struct conn *conn,
+                 const struct message_strategy *ask)
+{
+    const struct ring *ring = ring_of(node);
+    if (ring->count == 0 || ask->round + 1 != ring->round) return;
+    strategy_send(node, conn->id,
+                  &(struct strategy_part){.tag = ask->tag,
+                                          .part = RING_WHOLE_PART,
+                                          .buffer = ring_buffer(node, RING_RESULT + ring->result),
+                                          .size = node->config.parameters * sizeof(float)},
+                  RING_HANDED);
+}
+
+/* ---- Rounds ---------------------------------------------------------------------------------- */
+
+void ring_finish(struct parley_node *node, uint32_t count, double progress, uint64_t stamp)
+{
+    struct ring *ring = ring_of(node);
+    ring->before = ring->stamp;
+    ring->stamp = stamp;
+    ring->round++;
+    ring->count = count;
+    ring->progress = progress;
+    ring->result = !ring->result;
+    ring->made = false;
+    ring->stage = RING_USING;
+    ring->progress_us = node->now_us;
+    ring->complained = false;
+    ring->use->use(node, ring_buffer(node, RING_RESULT + ring->result), count, progress);
+}
+
+void ring_pulled(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    ring_finish(node, ring->pull.count, ring->pull.value, ring->pull.stamp);
+}
+
+void ring_made(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    ring->made = true;
+    ring->stage = RING_RESTING;
+    ring->progress_us = node->now_us;
+}
+
+void ring_used(struct parley_node *node)
+{
+    ring_of(node)->stage = RING_RESTING;
+    training_counted(node);
+}
+
+uint64_t ring_steps(const struct parley_node *node)
+{
+    return ring_of(node)->round;
+}
+
+static void rest(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    uint32_t own = ring_buffer(node, RING_OWN);
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || catches_up(node)) return;
+    bool met = ring->left == NONE || place_of(node, ring->left);
+    if (!ring->made && met && !ring->ending && !node->leaving && training_wants(node) &&
+        !strategy_is_sent(node, own)) {
+        ring->stage = RING_MAKING;
+        ring->use->make(node, own);
+    } else if (ring->made) {
+        ring_parts_advance(node);
+    }
+}
+
+/* Who waits tells whom for, if that one is the cause: others wait, too. */
+static void complain(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    const struct message_strategy *place = place_of(node, ring->left);
+    bool waits = ring->made && ring->stage == RING_RESTING && ring->left != NONE;
+    if (!waits || ring->complained || node->now_us < ring->progress_us + COMPLAIN_US) return;
+    ring->complained = true;
+    const char *name = record_of(node, (uint32_t)ring->left)->name;
+    unsigned long long round = (unsigned long long)ring->round + 1;
+    if (!connection_of(node, ring->left))
+        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s: there is no connection", round,
+                name);
+    else if (!place || place->key == 0)
+        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s", round, name);
+}
+
+/* A peer that is gone need not get what it was being sent, and its buffer is wanted. */
+static void drop_dead_links(struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
+        const struct outflow *out = &node->outflows[i];
+        if (!out->active || out->slot != FLOW_STRATEGY) continue;
+        struct conn *conn = connection_find(node, out->conn);
+        if (conn && conn->member != NONE && !membership_is_live(node, conn->member))
+            connection_close(node, conn);
+    }
+}
+
+void ring_advance(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    uint64_t news = ring->news;
+    look(node);
+    if (news != ring->news) drop_dead_links(node);
+    if (ring->left != NONE) connection_want(node, ring->left);
+    bool late = node->now_us >= ring->progress_us + AGAIN_US;
+    if (ring->stage == RING_PULLING && (late || !connection_find(node, ring->pull_conn))) {
+        strategy_forget(node, RING_WHOLE);
+        ring->stage = RING_RESTING;
+    }
+    if (ring->stage == RING_FOLLOWING) follow(node);
+    if (ring->stage == RING_RESTING) rest(node);
+    ring_parts_send(node);
+    say(node);
+    complain(node);
+}
+
+uint64_t ring_deadline(const struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    bool waits = ring->stage != RING_MAKING && ring->stage != RING_USING;
+    return waits || ring->ending ? node->now_us + LOOK_US : NEVER;
+}
+
+/* ---- Beginning and ending -------------------------------------------------------------------- */
+
+void ring_begin(struct parley_node *node, const struct ring_use *use)
+{
+    struct ring *ring = ring_of(node);
+    ring->use = use;
+    ring->stamp = rng_mix(node->config.run);
+    ring->begin_us = ring->progress_us = node->now_us;
+    ring->news = UINT64_MAX;
+}
+
+/* Nobody completes this round any more: its contribution is lost with it. */
+static void abandon(struct ring *ring, struct parley_node *node)
+{
+    ring->made = ring->now.active = false;
+    strategy_forget(node, RING_PARTS);
+}
+
+bool ring_stop(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    if (!ring->ending) ring->ending_us = node->now_us;
+    ring->ending = true;
+    look(node);
+    const struct message_strategy *place = place_of(node, ring->left);
+    uint64_t since_us = ring->ending_us > ring->progress_us ? ring->ending_us : ring->progress_us;
+    bool late = node->now_us >= since_us + node->config.progress_timeout_us;
+    if (ring->stage == RING_FOLLOWING || ring->stage == RING_PULLING) return false;
+    if (ring->stage != RING_RESTING || ring->pending > 0) return false;
+    bool stopped = place && place->what == RING_STOPPED && place->round == ring->round &&
+                   place->stamp == ring->stamp;
+    if (ring->made && (stopped || late)) abandon(ring, node);
+    if (ring->made) return false;
+    return ring->left == NONE || late || (place && !is_ahead(ring, place));
+}
+
+/* ---- What is heard --------------------------------------------------------------------------- */
+
+void ring_frame(struct parley_node *node, struct conn *conn, const struct message_strategy *message)
+{
+    switch (message->what) {
+    case RING_PLACE:
+    case RING_STOPPED:
+        hear(node, conn, message);
+        break;
+    case RING_TELL:
+        ring_parts_told(node, conn, message);
+        break;
+    case RING_PULL:
+        hand(node, conn, message);
+        break;
+    default:
+        break;
+    }
+}
+
+void ring_live(struct parley_node *node, struct conn *conn)
+{
+    (void)conn;
+    ring_of(node)->said = 0;
+}
+
+void ring_closed(struct parley_node *node, uint32_t conn, int member)
+{
+    struct ring *ring = ring_of(node);
+    (void)member;
+    if (ring->now.conn == conn) {
+        strategy_forget(node, RING_PARTS);
+        ring->now.conn = 0;
+    }
+    if (ring->now.out_conn == conn) ring->now.out_conn = 0;
+    if (ring->pull_conn == conn) strategy_forget(node, RING_WHOLE);
+}

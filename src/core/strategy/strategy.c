@@ -1,0 +1,101 @@
+/* strategy.c: the table of strategies, and what they all use. */
+#include "core/strategy/strategy.h"
+
+#include <assert.h>
+
+#include "core/state.h"
+
+/* Pairwise averaging without rounds, while the trainer goes on: exchange.c. */
+const struct strategy strategy_gossip = {.name = "gossip", .offers = true, .answers = true};
+
+/* Each node for itself until the end. */
+const struct strategy strategy_none = {.name = "none", .answers = true};
+
+static const struct strategy *const strategies[PARLEY_STRATEGIES] = {
+    [PARLEY_STRATEGY_GOSSIP] = &strategy_gossip,
+    [PARLEY_STRATEGY_NONE] = &strategy_none,
+    [PARLEY_STRATEGY_ALLREDUCE] = &strategy_allreduce,
+};
+
+const struct strategy *strategy_of(enum parley_strategy strategy)
+{
+    return strategies[strategy];
+}
+
+bool parley_strategy_splits(enum parley_strategy strategy)
+{
+    return strategies[strategy]->splits;
+}
+
+/* From TRAIN to SETTLE: who has ended serves those who have not. */
+static bool is_at_work(const struct parley_node *node)
+{
+    enum parley_phase phase = phase_of(node);
+    return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_SETTLE && !node->finished;
+}
+
+void strategy_advance(struct parley_node *node)
+{
+    if (node->strategy->advance && is_at_work(node)) node->strategy->advance(node);
+}
+
+uint64_t strategy_deadline(const struct parley_node *node)
+{
+    return node->strategy->deadline && is_at_work(node) ? node->strategy->deadline(node) : NEVER;
+}
+
+/* Those of two exchanges and two doubts come first. */
+static uint32_t exchange_buffers(const struct parley_config *config)
+{
+    return 2 * (config->vectors > 2 ? config->vectors : 2) + 2;
+}
+
+uint32_t parley_config_buffers(const struct parley_config *config)
+{
+    return exchange_buffers(config) + strategy_of(config->strategy)->buffers;
+}
+
+uint32_t strategy_buffer(const struct parley_node *node, uint32_t index)
+{
+    assert(index < node->strategy->buffers);
+    return exchange_buffers(&node->config) + index;
+}
+
+struct parley_update *strategy_op(struct parley_node *node, enum parley_update_type type,
+                                  uint32_t buffer, int number)
+{
+    struct parley_update *update = out_vector(node, type, OP_STRATEGY, number, buffer);
+    update->vector.size = node->config.parameters * sizeof(float);
+    update->vector.progress = training_progress(node);
+    update->vector.live = live_of(node);
+    update->vector.steps = node->training.version + node->training.inherited;
+    return update;
+}
+
+bool strategy_send(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
+                   int number)
+{
+    return flow_send_part(node, conn, part, number) != NONE;
+}
+
+bool strategy_is_sent(const struct parley_node *node, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
+        const struct outflow *out = &node->outflows[i];
+        for (uint32_t v = 0; out->active && v < out->vectors; v++)
+            if (out->buffers[v] == buffer) return true;
+    }
+    return false;
+}
+
+void strategy_expect(struct parley_node *node, int inflow, uint32_t conn,
+                     const struct strategy_part *part)
+{
+    assert(inflow >= 0 && (uint32_t)inflow < node->strategy->inflows);
+    flow_expect_part(node, &node->inflows[inflow], conn, part);
+}
+
+void strategy_forget(struct parley_node *node, int inflow)
+{
+    flow_forget(node, &node->inflows[inflow]);
+}

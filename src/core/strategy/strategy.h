@@ -1,0 +1,123 @@
+/* strategy.h: what a node does between local steps: one table of calls a strategy, one file each.
+ *
+ * Membership, links, streams, trainer, budget, joining and the agreement at the end are the node's;
+ * a strategy says only when steps are made and what becomes of them. It is part of the state
+ * machine: it is called with the node, looks at what state.h has, and gives updates (node.h). So it
+ * never waits, and names floats by buffer.
+ *
+ *   its state      node->strategy_state, [size], zeroed; cast it in the strategy's own file
+ *   its buffers    strategy_buffer(node, 0) .. (buffers - 1), nobody else's; the first `kept` of
+ *                  them travel to joiners together with x and the optimizer's vectors
+ *   operations     strategy_op() gives a TAKE, SET, ADD, GRADIENT, APPLY, COMBINE, ...; ->done()
+ *                  comes once for each, with the number that was given along
+ *   floats         strategy_send() streams a part of a buffer to a connection; it leaves the buffer
+ *                  in order and may be cut off: ->sent(). Who is to get it must have said
+ *                  strategy_expect() before (so ask for floats, and expect them before you ask):
+ *                  what nobody expects is dropped. Both name it by tag and part, the connection
+ *                  being the third; a part that is whole and undamaged comes as ->received().
+ *                  A buffer that strategy_is_sent() still holds for must not be written there.
+ *   small talk     connection_send(node, conn, WIRE_STRATEGY, &message_strategy); ->frame(). Frames
+ *                  and floats of one connection come in the order in which they were sent. A
+ *                  connection may end at any time without its peer being dead: ->closed(), later
+ *                  ->live(), where what matters is said again. connection_of() has the present one,
+ *                  connection_want() dials.
+ *   members        live: membership_is_live(); record_of(node, i)->phase says what they do; by name
+ *                  in roster->line. roster->news changes with any of that.
+ *   steps          strategies that don't split are granted steps up to ->limit(); those that do ask
+ *                  for GRADIENTs where training_wants(node), and count what is applied in ->steps()
+ *   the end        ->stop() is asked again and again when training is to end, and says when nothing
+ *                  is under way any more. Then x goes into SETTLE, whatever the strategy: pairwise
+ *                  exchanges until all agree. So a strategy whose models are not those to average
+ *                  (push-sum: x / w) puts them into x before it says so.
+ *
+ * All calls may be NULL where there is nothing to do. None is made before begin() but live(),
+ * closed() and frame(), none after the node has left; frames may come at any time and say anything.
+ *
+ * A new one: its file; a line in strategy.c's table, in enum parley_strategy (config.h) and in
+ * options.def; judge.c refuses what does not go with it.
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_STRATEGY_H
+#define PARLEY_CORE_STRATEGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/message.h"
+#include "parley/node.h"
+
+struct conn;
+struct parley_node;
+
+struct strategy {
+    const char *name;
+    bool offers;     /* starts pairwise exchanges while it trains (exchange.c) */
+    bool answers;    /* takes part in those that peers start: x may change between any two steps */
+    bool splits;     /* steps come as GRADIENT and APPLY */
+    bool catches_up; /* who joins late enters TRAIN at once, and takes a state by training_follow()
+                      */
+    size_t size;     /* of strategy_state */
+    uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
+    uint32_t inflows, outflows; /* streams expected, and sent, at a time */
+
+    void (*begin)(struct parley_node *node); /* TRAIN has begun */
+    /* After each event while in TRAIN to SETTLE: starts what may start now. */
+    void (*advance)(struct parley_node *node);
+    /* When it wants to be called again though nothing happens; UINT64_MAX: never. */
+    uint64_t (*deadline)(const struct parley_node *node);
+
+    /* Local steps (training.version) that may be made all told, by now. NULL: any number. */
+    uint64_t (*limit)(const struct parley_node *node);
+    /* Steps that x has been through: what the budget of steps and the member's record count. NULL:
+     * the local ones. After a change of it call training_counted(). */
+    uint64_t (*steps)(const struct parley_node *node);
+
+    void (*done)(struct parley_node *node, int number, const struct parley_event *event);
+    void (*received)(struct parley_node *node, int inflow);
+    void (*progress)(struct parley_node *node, int inflow); /* some of its bytes came */
+    void (*sent)(struct parley_node *node, int number, bool ok);
+    void (*frame)(struct parley_node *node, struct conn *conn,
+                  const struct message_strategy *message);
+    void (*live)(struct parley_node *node, struct conn *conn);
+    void (*closed)(struct parley_node *node, uint32_t conn, int member);
+
+    /* A peer takes this node's vectors as they are after the updates so far: what it has to know
+     * beside them. And the other way round: they are in x (and in the kept buffers) now. */
+    void (*give)(struct parley_node *node, struct message_fetch *answer);
+    void (*adopted)(struct parley_node *node, const struct message_fetch *answer);
+
+    bool (*stop)(struct parley_node *node);
+};
+
+enum { STRATEGY_KEPT_MAX = 2 };
+
+const struct strategy *strategy_of(enum parley_strategy strategy);
+
+uint32_t strategy_buffer(const struct parley_node *node, uint32_t index);
+
+/* An operation on `buffer`; fill in the rest of update->vector. TAKE and SET get x alone. COMBINE
+ * gets the whole vector as its part. APPLY and GRADIENT get this node's view of progress. */
+struct parley_update *strategy_op(struct parley_node *node, enum parley_update_type type,
+                                  uint32_t buffer, int number);
+
+/* A part of a buffer, in bytes, multiples of 4, size above 0. */
+struct strategy_part {
+    uint32_t tag;
+    uint16_t part;
+    uint32_t buffer;
+    uint64_t offset, size;
+};
+
+/* False: all `outflows` places are taken. `number` comes back with sent(). */
+bool strategy_send(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
+                   int number);
+bool strategy_is_sent(const struct parley_node *node, uint32_t buffer);
+/* inflow < inflows; what it expected before is forgotten. */
+void strategy_expect(struct parley_node *node, int inflow, uint32_t conn,
+                     const struct strategy_part *part);
+void strategy_forget(struct parley_node *node, int inflow);
+
+extern const struct strategy strategy_gossip, strategy_none, strategy_allreduce;
+
+#endif
