@@ -129,6 +129,9 @@ struct parley_config {
     uint32_t pending_max;     /* connections before HELLO */
     uint64_t hello_timeout_us;
     uint32_t queue_bytes_max; /* unsent control bytes of one connection */
+    /* Whether the floats of chunks carry a checksum. False, on all nodes, spares both ends a pass
+     * over them where no bit can flip on the way: in a simulation. */
+    bool chunk_sums;
 
     int log_level; /* enum parley_log (node.h): the last level that is still logged */
 };

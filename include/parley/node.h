@@ -123,7 +123,8 @@ enum parley_update_type {
     PARLEY_UPDATE_CLOSE, /* flush what was sent, then close; events of conn but CLOSED end */
     PARLEY_UPDATE_SEND,  /* bytes are valid until the next step: copy or write them */
     PARLEY_UPDATE_SEND_CHUNK, /* head, then floats of a buffer, which stay unchanged until DONE;
-                                 seal the head first: wire_chunk_seal() in src/core/wire.h */
+                                 seal the head first: wire_chunk_seal() in src/core/wire.h,
+                                 where config.chunk_sums */
     /* Training. */
     PARLEY_UPDATE_TRAIN, /* make `steps` more local steps; adds to what is left of earlier ones */
     PARLEY_UPDATE_HALT,  /* forget the steps that are left; the one under way completes */
@@ -134,7 +135,7 @@ enum parley_update_type {
                             stand there already, see parley_node_awaits() */
     PARLEY_UPDATE_TAKE,  /* buffers[v] = vector v, for v < vectors, all at one boundary */
     PARLEY_UPDATE_SET,   /* vector v = buffers[v], for v < vectors, all at one boundary */
-    PARLEY_UPDATE_ADD,   /* x += factor * buffer */
+    PARLEY_UPDATE_ADD,   /* x += factor * buffer, whose floats nobody wants any more */
     /* A local step in two halves. GRADIENT counts as the step: STEPPED tells its samples and loss,
        then comes DONE. APPLY may be given any gradient, of any node. */
     PARLEY_UPDATE_GRADIENT, /* buffer = gradient of the next batch's mean loss, at x or at `other`

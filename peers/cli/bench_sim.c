@@ -1,67 +1,170 @@
-/* bench_sim.c: local steps of all nodes a second in `parley sim`, an exchange a step, beside the
- * bare local steps of the same model on the same data, on as many cores as the simulator uses.
+/* bench_sim.c: local steps of all nodes a second in `parley sim`, beside the bare local steps that
+ * the same cores make when each trains one such model and nothing else (that is `bench step` on all
+ * cores at once). Nodes average at each step (softmax), and with a larger model also every eighth
+ * and not at all.
+ *
+ * The larger model has MNIST's shape. Its images are noise, in files like a user's: both sides read
+ * them.
  */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "bench.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "data/digits.h"
+#include "core/rng.h"
+#include "data/source.h"
+#include "read_file.h"
 #include "train/trainer.h"
 
-enum { BARE_STEPS = 4000, REPEATS = 3 };
+enum { REPEATS = 3, CORES_MAX = 256, SIDE = 28, CLASSES = 10, IMAGES = 12000 };
 
-struct bare {
-    struct dataset train, test;
-    struct trainer *trainer;
-    float *x, *state[2];
+struct row {
+    const char *name, *model, *data, *mixes; /* mixes: an argument of parley sim */
+    uint32_t nodes, steps, bare_steps;       /* bare: of each core, before and after */
 };
 
-static int make_bare(struct bare *bare, struct bench *bench)
+/* ---- Data ------------------------------------------------------------------------------------ */
+
+/* An array of bytes in NumPy's format 1.0, whose header is 128 bytes long. */
+static bool write_npy(const char *folder, const char *name, const char *shape, uint32_t count,
+                      uint32_t below)
 {
-    const struct trainer_options options = {.model = "softmax",
+    char path[512], header[129];
+    struct rng rng = rng_init(1, count);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int length = snprintf(header, sizeof header,
+                          "\x93NUMPY\x01%c\x76%c{'descr': '|u1', 'fortran_order': False, "
+                          "'shape': (%s), }",
+                          0, 0, shape);
+    memset(header + length, ' ', sizeof header - 2 - (size_t)length);
+    header[127] = '\n';
+    FILE *file = fopen(path, "wb");
+    if (!file) return false;
+    bool ok = fwrite(header, 128, 1, file) == 1;
+    for (uint32_t i = 0; i < count && ok; i++)
+        ok = putc((int)rng_below(&rng, below), file) != EOF;
+    return fclose(file) == 0 && ok;
+}
+
+static int write_images(struct bench *bench, const char *folder)
+{
+    char images[64], labels[64];
+    snprintf(images, sizeof images, "%d, %d, %d", IMAGES, SIDE, SIDE);
+    snprintf(labels, sizeof labels, "%d,", IMAGES);
+    if (write_npy(folder, "x.npy", images, IMAGES * SIDE * SIDE, 256) &&
+        write_npy(folder, "y.npy", labels, IMAGES, CLASSES))
+        return 0;
+    snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", folder, strerror(errno));
+    return PARLEY_EFAIL;
+}
+
+static void remove_images(const char *folder)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/x.npy", folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/y.npy", folder);
+    unlink(path);
+    rmdir(folder);
+}
+
+/* ---- Bare steps ------------------------------------------------------------------------------ */
+
+struct core {
+    pthread_t handle;
+    struct trainer *trainer;
+    float *x, *state[2];
+    uint32_t steps;
+};
+
+struct bare {
+    struct source source;
+    uint32_t cores;
+    struct core core[CORES_MAX]; /* [cores] */
+};
+
+static int make_core(struct core *core, struct bare *bare, const char *model, struct bench *bench)
+{
+    const struct trainer_options options = {.model = model,
                                             .optimizer = "momentum",
                                             .schedule = "cosine",
                                             .rate = 0.05,
                                             .numbers = {.momentum = 0.9},
                                             .batch = 32,
                                             .seed = 1};
-    int error = digits_make(&bare->train, &bare->test, 1);
-    uint32_t *share = error ? NULL : calloc(bare->train.count, sizeof *share);
-    if (!error)
-        error = trainer_new(&bare->trainer, &options, &bare->train, bench->why, BENCH_WHY_BYTES);
-    if (!error && !share) error = PARLEY_ENOMEM;
-    for (uint32_t i = 0; !error && i < bare->train.count; i++)
-        share[i] = i;
-    if (!error) error = trainer_share(bare->trainer, share, bare->train.count, 1);
-    free(share);
+    const struct dataset *set = &bare->source.train;
+    int error = trainer_new(&core->trainer, &options, set, bench->why, BENCH_WHY_BYTES);
     if (error) return error;
-    bare->x = calloc(trainer_parameters(bare->trainer), sizeof *bare->x);
-    bare->state[0] = calloc(trainer_parameters(bare->trainer), sizeof *bare->x);
-    if (!bare->x || !bare->state[0]) return PARLEY_ENOMEM;
-    trainer_start(bare->trainer, bare->x, bare->state);
-    return 0;
+    size_t bytes = (trainer_parameters(core->trainer) * sizeof(float) + 63) / 64 * 64;
+    uint32_t *share = calloc(set->count, sizeof *share);
+    core->x = aligned_alloc(64, bytes);
+    core->state[0] = aligned_alloc(64, bytes);
+    error = share && core->x && core->state[0] ? 0 : PARLEY_ENOMEM;
+    for (uint32_t i = 0; !error && i < set->count; i++)
+        share[i] = i;
+    if (!error) error = trainer_share(core->trainer, share, set->count, 1);
+    free(share);
+    if (!error) trainer_start(core->trainer, core->x, core->state);
+    return error;
+}
+
+static int make_bare(struct bare *bare, const struct row *row, struct bench *bench)
+{
+    cpu_set_t cpus;
+    *bare = (struct bare){.cores = 1};
+    int error =
+        source_load(&bare->source, &file_reader, row->data, NULL, bench->why, BENCH_WHY_BYTES);
+    if (!sched_getaffinity(0, sizeof cpus, &cpus)) bare->cores = (uint32_t)CPU_COUNT(&cpus);
+    if (bare->cores > CORES_MAX) bare->cores = CORES_MAX;
+    for (uint32_t c = 0; !error && c < bare->cores; c++)
+        error = make_core(&bare->core[c], bare, row->model, bench);
+    return error;
 }
 
 static void close_bare(struct bare *bare)
 {
-    trainer_free(bare->trainer);
-    dataset_close(&bare->train);
-    dataset_close(&bare->test);
-    free(bare->x);
-    free(bare->state[0]);
+    for (uint32_t c = 0; c < bare->cores; c++) {
+        trainer_free(bare->core[c].trainer);
+        free(bare->core[c].x);
+        free(bare->core[c].state[0]);
+    }
+    source_close(&bare->source);
 }
 
-static double bare_rate(struct bare *bare)
+static void *make_steps(void *pointer)
 {
     const struct trainer_turn turn = {.progress = 0.5, .live = 1};
-    double from = bench_now();
-    for (int i = 0; i < BARE_STEPS; i++)
-        trainer_step(bare->trainer, bare->x, bare->state, &turn);
-    return BARE_STEPS / (bench_now() - from);
+    struct core *core = pointer;
+    for (uint32_t i = 0; i < core->steps; i++)
+        trainer_step(core->trainer, core->x, core->state, &turn);
+    return NULL;
 }
+
+/* Of all cores together; those that could not be started make none. */
+static double bare_rate(struct bare *bare, uint32_t steps)
+{
+    double from = bench_now();
+    uint32_t started = 1;
+    for (; started < bare->cores; started++) {
+        bare->core[started].steps = steps;
+        if (pthread_create(&bare->core[started].handle, NULL, make_steps, &bare->core[started]))
+            break;
+    }
+    bare->core[0].steps = steps;
+    make_steps(&bare->core[0]);
+    for (uint32_t c = 1; c < started; c++)
+        pthread_join(bare->core[c].handle, NULL);
+    return started * steps / (bench_now() - from);
+}
+
+/* ---- The simulator --------------------------------------------------------------------------- */
 
 static void on_line(void *context, const char *line)
 {
@@ -69,12 +172,17 @@ static void on_line(void *context, const char *line)
     if (at) *(double *)context = strtod(strchr(at, ':') + 1, NULL);
 }
 
-static int sim_rate(struct bench *bench, uint32_t nodes, uint32_t steps, double *rate)
+/* How the run ends is no part of it: any drift will do to agree. */
+static int sim_rate(struct bench *bench, const struct row *row, double *rate)
 {
-    char with[24], made[24];
-    snprintf(with, sizeof with, "--nodes=%" PRIu32, nodes);
-    snprintf(made, sizeof made, "--steps=%" PRIu32, steps);
-    char *argv[] = {"parley", "sim", with, made, "--model=softmax", "-q", "--json=-", NULL};
+    char nodes[24], steps[24], model[64], data[512], mixes[32];
+    snprintf(nodes, sizeof nodes, "--nodes=%" PRIu32, row->nodes);
+    snprintf(steps, sizeof steps, "--steps=%" PRIu32, row->steps);
+    snprintf(model, sizeof model, "--model=%s", row->model);
+    snprintf(data, sizeof data, "--data=%s", row->data);
+    snprintf(mixes, sizeof mixes, "%s", row->mixes);
+    char *argv[] = {"parley", "sim", nodes,           steps,      model, data,
+                    mixes,    "-q",  "--tolerance=1", "--json=-", NULL};
     *rate = 0;
     int error = bench_program(bench, argv, on_line, rate);
     if (error || *rate > 0) return error;
@@ -82,33 +190,59 @@ static int sim_rate(struct bench *bench, uint32_t nodes, uint32_t steps, double 
     return PARLEY_EFAIL;
 }
 
-static int measure(struct bench *bench, struct bare *bare, const char *name, uint32_t nodes,
-                   uint32_t steps)
+static int measure(struct bench *bench, const struct row *row)
 {
     double values[REPEATS], limits[REPEATS];
     size_t repeats = bench->quick ? 1 : REPEATS;
-    int error = 0;
+    struct bare *bare = malloc(sizeof *bare);
+    if (!bare) return PARLEY_ENOMEM;
+    int error = make_bare(bare, row, bench);
     for (size_t i = 0; !error && i < repeats; i++) {
-        limits[i] = bare_rate(bare);
-        error = sim_rate(bench, nodes, steps, &values[i]);
-        limits[i] = (limits[i] + bare_rate(bare)) / 2;
+        limits[i] = bare_rate(bare, row->bare_steps);
+        error = sim_rate(bench, row, &values[i]);
+        limits[i] = (limits[i] + bare_rate(bare, row->bare_steps)) / 2;
     }
+    close_bare(bare);
+    free(bare);
     if (!error)
-        bench_row(bench, name, "node-steps/s", FIGURE_MORE_IS_BETTER, values, limits, repeats);
+        bench_row(bench, row->name, "node-steps/s", FIGURE_MORE_IS_BETTER, values, limits, repeats);
+    return error;
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+static int measure_all(struct bench *bench, const char *images)
+{
+    static const char each[] = "--mix-every=1", eighth[] = "--mix-every=8";
+    static const char none[] = "--strategy=none", mlp[] = "mlp:256,128", softmax[] = "softmax";
+    const struct row quick[] = {{"sim/10", softmax, "digits", each, 10, 20, 400},
+                                {"sim/4/mlp", mlp, images, each, 4, 10, 40}};
+    const struct row rows[] = {{"sim/100", softmax, "digits", each, 100, 30, 4000},
+                               {"sim/64/mlp/none", mlp, images, none, 64, 100, 1000},
+                               {"sim/64/mlp/8", mlp, images, eighth, 64, 100, 1000},
+                               {"sim/64/mlp/1", mlp, images, each, 64, 60, 1000},
+                               {"sim/1000", softmax, "digits", each, 1000, 10, 4000},
+                               {"sim/10000", softmax, "digits", each, 10000, 3, 4000}};
+    enum { QUICK = sizeof quick / sizeof *quick, ALL = sizeof rows / sizeof *rows, LONG = 2 };
+    const struct row *all = bench->quick ? quick : rows;
+    size_t count = bench->quick ? QUICK : bench->full ? ALL : ALL - LONG;
+    int error = 0;
+    for (size_t i = 0; i < count && !error; i++)
+        error = measure(bench, &all[i]);
     return error;
 }
 
 int bench_sim(struct bench *bench)
 {
-    struct bare bare = {0};
-    int error = make_bare(&bare, bench);
-    if (!error && bench->quick) {
-        error = measure(bench, &bare, "sim/10", 10, 20);
-    } else if (!error) {
-        error = measure(bench, &bare, "sim/100", 100, 30);
-        if (!error && bench->full) error = measure(bench, &bare, "sim/1000", 1000, 10);
-        if (!error && bench->full) error = measure(bench, &bare, "sim/10000", 10000, 3);
+    const char *under = getenv("TMPDIR");
+    char spec[300], *folder = spec + 4;
+    snprintf(spec, sizeof spec, "npy:%.256s/parley-bench-XXXXXX", under && *under ? under : "/tmp");
+    if (!mkdtemp(folder)) {
+        snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", folder, strerror(errno));
+        return PARLEY_EFAIL;
     }
-    close_bare(&bare);
+    int error = write_images(bench, folder);
+    if (!error) error = measure_all(bench, spec);
+    remove_images(folder);
     return error;
 }

@@ -236,8 +236,7 @@ static bool over(const struct run *run)
 
 static void stepped(struct run *run)
 {
-    double wall = sim_report_wall();
-    run->report.wall_trained_s = wall;
+    sim_report_stepped(&run->report);
     run->steps_seen = run->sim->steps;
     run->report.trained_us = parley_sim_now(run->sim);
     if (run->schedule.count > 0) sim_schedule_progress(&run->schedule, progress_of(run));

@@ -53,9 +53,20 @@ static void say(struct sim_report *report, struct report_line *line)
     free(text);
 }
 
+void sim_report_stepped(struct sim_report *report)
+{
+    if (report->drift_trained >= 0) return;
+    report->wall_trained_s = sim_report_wall();
+    report->steps_trained = report->sim->steps;
+}
+
 void sim_report_trained(struct sim_report *report)
 {
-    if (report->drift_trained < 0) report->drift_trained = parley_sim_drift(report->sim);
+    if (report->drift_trained >= 0) return;
+    for (uint32_t i = 0; i < report->sim->nodes; i++)
+        sim_settle(report->sim, i);
+    sim_report_stepped(report);
+    report->drift_trained = parley_sim_drift(report->sim);
 }
 
 /* ---- While it goes --------------------------------------------------------------------------- */
@@ -278,11 +289,11 @@ static void judge(struct sim_report *report, struct verdict *v)
     v->one_digest = v->one_digest && v->agreed > 0;
 }
 
-/* Steps a second from the first that began to the last that ended, with all that came between. */
+/* Steps a second from the first that began to the end of training, with all that came between. */
 static double steps_per_s(const struct sim_report *report)
 {
     double span = report->wall_trained_s - report->wall_train_s;
-    return span > 0 ? (double)report->sim->steps / span : NAN;
+    return span > 0 ? (double)report->steps_trained / span : NAN;
 }
 
 static void conclude(struct sim_report *report, const struct verdict *v)

@@ -34,7 +34,8 @@ struct sim_report {
     uint64_t seen_us;                  /* virtual time of the progress line before */
     uint64_t *seen_samples;            /* [sim->nodes] at that time; owned */
     double wall_start_s, wall_train_s; /* of the run; of the first local step's beginning */
-    double wall_trained_s;             /* of the last local step */
+    double wall_trained_s;             /* of the end of training, its steps all made */
+    uint64_t steps_trained;            /* of all nodes, until then */
     double resident;                   /* bytes in memory before the nodes */
     double spoken_s;                   /* wall time of the newest line for people */
     uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
@@ -47,6 +48,7 @@ double sim_report_wall(void); /* seconds, from an arbitrary start */
 /* Hooks itself into the simulation. PARLEY_EFAIL when the JSON file can't be opened (said). */
 PARLEY_CHECK int sim_report_init(struct sim_report *report);
 void sim_report_fault(const char *kind, const char *target, void *report);
+void sim_report_stepped(struct sim_report *report); /* a local step has ended */
 /* The budget is reached: training ends now. */
 void sim_report_trained(struct sim_report *report);
 void sim_report_progress(struct sim_report *report, bool last);

@@ -33,10 +33,11 @@ static double true_distance(struct sim_watch *watch, const struct parley_node *n
             if (m > 0 && (!agreement_waits_for(node, (int)m) || !r->measured)) continue;
             const struct sim_host *host = host_of(watch, r->boot);
             if (!host || self_of(host->node)->phase < PARLEY_PHASE_SETTLE) return -1;
+            const float *x = parley_sim_vector(sim, host->index);
             double distance_sq = 0;
             for (uint64_t j = 0; j < sim->parameters; j++) {
-                double d = host->vectors[0][j] - mean[j];
-                if (pass == 0) mean[j] += host->vectors[0][j];
+                double d = x[j] - mean[j];
+                if (pass == 0) mean[j] += x[j];
                 distance_sq += d * d;
             }
             if (pass == 0) count++;

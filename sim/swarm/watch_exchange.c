@@ -51,20 +51,19 @@ static struct watch_entry *entry_of(struct sim_watch *watch, struct watch_book *
 }
 
 /* The first side leaves its delta here, the second must bring the same with the other sign. */
-static const char *compare(struct sim_watch *watch, struct watch_entry *entry, const float *d,
+static const char *compare(struct sim_watch *watch, struct watch_entry *entry, float *d,
                            float factor)
 {
     uint64_t n = watch->sim->parameters;
     if (!entry->delta) {
         entry->factor = factor;
-        entry->delta = malloc(n * sizeof *d);
-        if (!entry->delta) return "no memory for a delta";
-        memcpy(entry->delta, d, n * sizeof *d);
+        entry->delta = d;
         return NULL;
     }
     bool same = entry->factor >= factor && entry->factor <= factor;
     for (uint64_t j = 0; j < n && same; j++)
         same = d[j] >= -entry->delta[j] && d[j] <= -entry->delta[j];
+    free(d);
     free(entry->delta);
     entry->delta = NULL;
     return same ? NULL : "the two sides of an exchange add different deltas";
@@ -94,7 +93,10 @@ static const char *added(struct sim_watch *watch, struct sim_host *host, const s
             return "a snapshot has served two exchanges";
         h->snapshots[side->named % WATCH_BUFFERS].used = true;
     }
-    return compare(watch, entry, host->buffers[update->vector.buffer]->x, update->vector.factor);
+    float *d = malloc(watch->sim->parameters * sizeof *d);
+    if (!d) return "no memory for a delta";
+    sim_buffer_read(host, update->vector.buffer, d);
+    return compare(watch, entry, d, update->vector.factor);
 }
 
 void watch_delta(struct sim_watch *watch, struct sim_host *host, const struct parley_update *update)

@@ -2,27 +2,68 @@
  *
  * A buffer is a block that others may hold too: a chunk on its way refers to its sender's block,
  * and a STORE of a whole vector makes that the receiver's. Who is about to write one that is held
- * elsewhere gets a new block instead. So a snapshot crosses the network without a copy. Blocks are
- * counted by the loop's thread alone; jobs hold those that they work on until their DONE is told.
+ * elsewhere gets a new block instead. So a snapshot crosses the network without a copy. A buffer
+ * may also be a difference of two blocks (gap.c), whose floats are made when somebody wants them as
+ * such. Blocks are counted by the loop's thread alone; jobs hold those that they work on until
+ * their DONE is told.
+ *
+ * Blocks come from slabs, the small before the large, and are used again until the end. A thousand
+ * models lie far apart: in large pages the way to each is shorter.
  */
+#define _DEFAULT_SOURCE /* madvise */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "world/cluster.h"
+#include "world/gap.h"
+
+enum { SLAB_BLOCKS_MIN = 4, SLAB_BYTES_MAX = 8 << 20, LARGE_PAGE = 2 << 20 };
+
+/* The first line of a slab; its blocks follow. */
+struct sim_slab {
+    struct sim_slab *next;
+};
+
+static bool slab_new(struct parley_sim *sim)
+{
+    size_t block = sizeof(struct sim_block) + sim->parameters * sizeof(float);
+    block = (block + SIM_LINE - 1) / SIM_LINE * SIM_LINE;
+    if (sim->slab_blocks == 0) sim->slab_blocks = SLAB_BLOCKS_MIN;
+    while (sim->slab_blocks > 1 && sim->slab_blocks * block > SLAB_BYTES_MAX)
+        sim->slab_blocks /= 2;
+    size_t bytes = SIM_LINE + sim->slab_blocks * block;
+    void *memory;
+    if (posix_memalign(&memory, bytes < LARGE_PAGE ? SIM_LINE : LARGE_PAGE, bytes)) return false;
+    if (bytes >= LARGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE); /* without, it is as well */
+    struct sim_slab *slab = memory;
+    slab->next = sim->slabs;
+    sim->slabs = slab;
+    for (uint32_t i = sim->slab_blocks; i-- > 0;) {
+        struct sim_block *made = (struct sim_block *)((char *)memory + SIM_LINE + i * block);
+        made->next = sim->blocks;
+        sim->blocks = made;
+    }
+    sim->slab_blocks *= 2;
+    return true;
+}
 
 struct sim_block *sim_block_new(struct parley_sim *sim)
 {
-    struct sim_block *block = sim->blocks;
-    if (block) {
-        sim->blocks = block->next; /* the newest, as it may still lie in a cache */
-    } else {
-        size_t bytes = sizeof *block + sim->parameters * sizeof *block->x;
-        block = aligned_alloc(SIM_LINE, (bytes + SIM_LINE - 1) / SIM_LINE * SIM_LINE);
-    }
-    if (block)
-        block->users = 1;
-    else
+    if (!sim->blocks && !slab_new(sim)) {
         sim_fail(sim, PARLEY_ENOMEM, "no memory for a buffer");
+        return NULL;
+    }
+    struct sim_block *block = sim->blocks;
+    sim->blocks = block->next; /* the newest, as it may still lie in a cache */
+    block->newest = NULL;
+    block->norm_sq = -1;
+    block->users = 1;
+    return block;
+}
+
+struct sim_block *sim_block_hold(struct sim_block *block)
+{
+    if (block) block->users++;
     return block;
 }
 
@@ -35,54 +76,110 @@ void sim_block_release(struct parley_sim *sim, struct sim_block *block)
 
 void sim_blocks_free(struct parley_sim *sim)
 {
-    while (sim->blocks) {
-        struct sim_block *block = sim->blocks;
-        sim->blocks = block->next;
-        free(block);
+    while (sim->slabs) {
+        struct sim_slab *slab = sim->slabs;
+        sim->slabs = slab->next;
+        free(slab);
     }
 }
 
-static struct sim_block **place(struct sim_host *host, uint32_t buffer)
+void sim_buffer_release(struct parley_sim *sim, struct sim_buffer *buffer)
+{
+    sim_block_release(sim, buffer->block);
+    sim_gap_release(buffer->gap);
+    *buffer = (struct sim_buffer){0};
+}
+
+static struct sim_buffer *place(struct sim_host *host, uint32_t buffer)
 {
     if (buffer < host->buffers_count) return &host->buffers[buffer];
     sim_fail(host->sim, PARLEY_EINVARIANT, "a buffer that is not there");
     return NULL;
 }
 
+static void replace(struct parley_sim *sim, struct sim_buffer *buffer, struct sim_block *block)
+{
+    sim_buffer_release(sim, buffer);
+    buffer->block = block;
+}
+
+static void read_floats(const struct parley_sim *sim, const struct sim_buffer *buffer, float *into)
+{
+    const struct sim_gap *gap = buffer->gap;
+    if (gap)
+        mix_subtract(into, (buffer->mirrored ? gap->ours : gap->theirs)->x,
+                     (buffer->mirrored ? gap->theirs : gap->ours)->x, sim->parameters);
+    else if (buffer->block)
+        memcpy(into, buffer->block->x, sim->parameters * sizeof *into);
+    else /* most nodes need few buffers most of the time */
+        memset(into, 0, sim->parameters * sizeof *into);
+}
+
+void sim_buffer_read(struct sim_host *host, uint32_t buffer, float *into)
+{
+    read_floats(host->sim, &host->buffers[buffer], into);
+}
+
+/* Its floats in a block of its own. */
+static struct sim_block *own_block(struct parley_sim *sim, struct sim_buffer *buffer)
+{
+    struct sim_block *block = sim_block_new(sim);
+    if (!block) return NULL;
+    read_floats(sim, buffer, block->x);
+    replace(sim, buffer, block);
+    return block;
+}
+
 struct sim_block *sim_buffer(struct sim_host *host, uint32_t buffer)
 {
-    struct sim_block **block = place(host, buffer);
-    if (!block || *block) return block ? *block : NULL;
-    *block = sim_block_new(host->sim); /* most nodes need few buffers most of the time */
-    if (*block) memset((*block)->x, 0, host->sim->parameters * sizeof *(*block)->x);
-    return *block;
+    struct sim_buffer *at = place(host, buffer);
+    if (!at) return NULL;
+    return at->block ? at->block : own_block(host->sim, at);
 }
 
 struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer)
 {
-    struct sim_block **block = place(host, buffer);
-    if (!block) return NULL;
-    if (*block && (*block)->users == 1) return *block;
-    sim_block_release(host->sim, *block);
-    *block = sim_block_new(host->sim);
-    return *block;
+    struct sim_buffer *at = place(host, buffer);
+    if (!at) return NULL;
+    if (at->block && at->block->users == 1) {
+        at->block->norm_sq = -1;
+        return at->block;
+    }
+    sim_buffer_release(host->sim, at);
+    return at->block = sim_block_new(host->sim);
 }
 
-static void replace(struct sim_host *host, uint32_t buffer, struct sim_block *block)
+struct sim_buffer *sim_buffer_subtract(struct sim_host *host, uint32_t buffer, uint32_t other)
 {
-    sim_block_release(host->sim, host->buffers[buffer]);
-    host->buffers[buffer] = block;
+    struct sim_block *theirs = sim_buffer(host, buffer), *ours = sim_buffer(host, other);
+    bool mirrored = false;
+    struct sim_gap *gap = theirs && ours ? sim_gap_of(host, theirs, ours, &mirrored) : NULL;
+    if (!gap) return NULL;
+    struct sim_buffer *at = place(host, buffer);
+    replace(host->sim, at, NULL);
+    at->gap = gap;
+    at->mirrored = mirrored;
+    return at;
+}
+
+struct sim_buffer sim_buffer_move(struct sim_host *host, uint32_t buffer)
+{
+    struct sim_buffer *at = place(host, buffer), moved = {0};
+    if (at && !at->gap) sim_buffer(host, buffer); /* so that there is something */
+    if (!at) return moved;
+    moved = *at;
+    *at = (struct sim_buffer){0};
+    return moved;
 }
 
 struct sim_block *sim_buffer_own(struct sim_host *host, uint32_t buffer)
 {
-    struct sim_block *block = sim_buffer(host, buffer);
-    if (!block || block->users == 1) return block;
-    struct sim_block *own = sim_block_new(host->sim);
-    if (!own) return NULL;
-    memcpy(own->x, block->x, host->sim->parameters * sizeof *own->x);
-    replace(host, buffer, own);
-    return own;
+    struct sim_buffer *at = place(host, buffer);
+    if (!at) return NULL;
+    struct sim_block *block =
+        at->block && at->block->users == 1 ? at->block : own_block(host->sim, at);
+    if (block) block->norm_sq = -1;
+    return block;
 }
 
 static void store_part(struct sim_host *host, const struct parley_update *update)
@@ -100,9 +197,10 @@ static bool store_shared(struct sim_host *host, const struct parley_update *upda
     struct sim_block *block = host->sim->arriving;
     if (!block || update->store.bytes != (const uint8_t *)block->x + update->store.offset)
         return false;
-    if (update->store.offset > 0) return host->buffers[update->store.buffer] == block;
-    block->users++;
-    replace(host, update->store.buffer, block);
+    struct sim_buffer *at = place(host, update->store.buffer);
+    if (update->store.offset > 0) return at->block == block;
+    sim_block_hold(block);
+    replace(host->sim, at, block);
     return true;
 }
 

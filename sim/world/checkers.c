@@ -18,7 +18,6 @@
 #define MOVED_UNITS 0x1p40
 #define MOVED_MAX 0x1p20
 #define MOVED_SAMPLE 16384
-#define MOVED_BLOCK 1024
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
@@ -82,7 +81,8 @@ const float *parley_sim_agreed_vector(const struct parley_sim *sim, uint32_t nod
     parley_sim_view(sim, node, &view);
     if (view.phase != PARLEY_PHASE_DONE || view.candidate >= host->buffers_count) return NULL;
     sim_settle(sim, node);
-    return host->buffers[view.candidate] ? host->buffers[view.candidate]->x : NULL;
+    const struct sim_block *block = host->buffers[view.candidate].block;
+    return block ? block->x : NULL;
 }
 
 const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
@@ -119,22 +119,19 @@ static uint64_t sampled_every(const struct parley_sim *sim)
 
 static bool is_sampled(const struct parley_sim *sim, uint64_t j)
 {
-    return j / MOVED_BLOCK % sampled_every(sim) == 0;
+    return j / SIM_TRUTH_BLOCK % sampled_every(sim) == 0;
 }
 
-void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor)
+void sim_truth_mix(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, const float *d,
+                   float factor)
 {
-    uint64_t n = sim->parameters, size;
-    bool wide = kernel_path_best() == KERNEL_PATH_AVX512;
-    for (uint64_t at = 0; at < n; at += size) {
-        size = n - at < MOVED_BLOCK ? n - at : MOVED_BLOCK;
-        if (!is_sampled(sim, at))
-            mix_add(x + at, d + at, factor, size);
-        else if (wide)
-            mix_avx512(x + at, d + at, factor, sim->moved[thread] + at, size);
-        else
-            mix(x + at, d + at, factor, sim->moved[thread] + at, size);
-    }
+    uint64_t left = sim->parameters - at, n = left < SIM_TRUTH_BLOCK ? left : SIM_TRUTH_BLOCK;
+    if (!is_sampled(sim, at))
+        mix_add(x, d, factor, n);
+    else if (kernel_path_best() == KERNEL_PATH_AVX512)
+        mix_avx512(x, d, factor, sim->moved[thread] + at, n);
+    else
+        mix(x, d, factor, sim->moved[thread] + at, n);
 }
 
 /* All that averaging has moved parameter j by, if that is looked at. */

@@ -4,7 +4,8 @@
  *   link.c, network.c   connections, bytes    vectors.c    TAKE, ADD, DIFF, ... on a node's buffers
  *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
  *   buffers.c   the floats of buffers         workers.c    threads that compute
- *   task.c      what the nodes train          checkers.c   the global truth
+ *   gap.c       differences of two blocks     task.c       what the nodes train
+ *   checkers.c  the global truth
  *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
  *
  * One rule keeps it repeatable and free of recursion: only the stepping loop gives a core an event;
@@ -22,6 +23,7 @@
 #include "world/task.h"
 #include "world/workers.h"
 
+struct sim_gap;
 struct sim_link;
 struct sim_message;
 struct sim_watch;
@@ -50,18 +52,34 @@ struct sim_operation {
     struct parley_update update;
 };
 
+enum { SIM_TRUTH_BLOCK = 1024 };
+
 enum { SIM_LINE = 64 }; /* bytes of a cache line: no two threads write to one */
 
 /* Floats with a count of who holds them (buffers.c). */
 struct sim_block {
     struct sim_block *next; /* among the free ones */
+    struct sim_gap *newest; /* of the differences of others less this: the newest, while it lives */
+    double norm_sq;         /* ||x||^2 of a snapshot; negative: not known */
     uint32_t users;
     _Alignas(SIM_LINE) float x[]; /* [parameters] */
 };
 
-/* The local step under way. */
+/* What a buffer holds, counted: a block, a difference of two, or nothing until it is first used. */
+struct sim_buffer {
+    struct sim_block *block;
+    struct sim_gap *gap;
+    bool mirrored; /* it is the negative of the gap */
+};
+
+/* Local steps are computed in runs of so many, if nothing asks for the model before: more of them
+ * don't make the way of a model's floats into a cache and back shorter by much. */
+enum { SIM_RUN_STEPS = 8, SIM_STEPS = 2 * SIM_RUN_STEPS };
+
+/* A local step that has begun. */
 struct sim_step {
     struct sim_job job;
+    struct sim_host *host;
     struct trainer_turn turn;
     double loss;
 };
@@ -82,6 +100,7 @@ struct sim_host {
     bool silent;    /* OFF: the plug was pulled */
     bool paused;
     bool counted; /* its model is part of the truth */
+    bool seals;   /* its chunks carry sums: only where options.configure asks for them */
     int error;    /* ENDED: of FINISHED */
     struct parley_node *node;
     struct parley_view last; /* of a killed node */
@@ -101,22 +120,25 @@ struct sim_host {
     uint64_t reorder_us;   /* up to so much more, drawn for each message */
     enum parley_sim_lie lie;
 
-    float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters]; owned; all or none */
-    struct sim_block **buffers;         /* [buffers_count], each NULL until first used; counted */
+    struct sim_block *blocks[PARLEY_VECTORS_MAX]; /* of the vectors; all or none */
+    float *vectors[PARLEY_VECTORS_MAX];           /* of [parameters], in those */
+    struct sim_buffer *buffers;                   /* [buffers_count] */
     uint32_t buffers_count;
     struct sim_operation *operations; /* [operations_count], in the order given */
     uint32_t operations_count, operations_capacity;
-    uint64_t computed_us; /* when its operations so far are through */
-    struct sim_lane lane; /* its jobs: steps and operations */
-    struct sim_step step;
+    uint64_t computed_us;             /* when its operations so far are through */
+    struct sim_lane lane;             /* its jobs: steps and operations */
+    struct sim_lane aside;            /* those on blocks alone */
+    struct sim_step steps[SIM_STEPS]; /* the newest, by number */
+    struct sim_done *told;            /* whose DONE was told and that may not be made yet */
 
     uint64_t steps_left, version, samples;
+    uint64_t heard;           /* of so many steps the loss is known */
     struct trainer_turn turn; /* as last granted; its steps are to be added to version */
     uint64_t averaged;        /* ADDs so far */
     bool stepping;
-    double loss, slow;
+    double loss, slow; /* loss: of the newest step that was heard of */
     uint64_t turnover; /* of its live members, when its share of the data was cut */
-    float follow;      /* of the newest step, see struct sim_task */
     struct rng draws;  /* of the time of a step */
 
     struct sim_item *waiting; /* [waiting_count], came while paused */
@@ -170,6 +192,8 @@ struct parley_sim {
 
     struct parley_roster *roster; /* NULL: each node has its own; owned */
     struct sim_workers *workers;
+    struct sim_slab *slabs;     /* all that blocks were cut from */
+    uint32_t slab_blocks;       /* of the next */
     struct sim_block *blocks;   /* free ones */
     struct sim_block *arriving; /* whose floats a core is being given, or NULL */
 
@@ -229,19 +253,31 @@ void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its j
 
 /* buffers.c; NULL after sim_fail() */
 struct sim_block *sim_block_new(struct parley_sim *sim);
+struct sim_block *sim_block_hold(struct sim_block *block);               /* NULL is none */
 void sim_block_release(struct parley_sim *sim, struct sim_block *block); /* NULL is none */
 void sim_blocks_free(struct parley_sim *sim);
 struct sim_block *sim_buffer(struct sim_host *host, uint32_t buffer);       /* to be read */
 struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer); /* to be overwritten */
 struct sim_block *sim_buffer_own(struct sim_host *host, uint32_t buffer);   /* to be changed */
+/* Makes `buffer` the difference of it and `other`; NULL after sim_fail(). */
+struct sim_buffer *sim_buffer_subtract(struct sim_host *host, uint32_t buffer, uint32_t other);
+/* Empties the buffer: what it held is the caller's. */
+struct sim_buffer sim_buffer_move(struct sim_host *host, uint32_t buffer);
+void sim_buffer_release(struct parley_sim *sim, struct sim_buffer *buffer);
+/* into: [parameters]. Changes nothing, for who looks on. */
+void sim_buffer_read(struct sim_host *host, uint32_t buffer, float *into);
 void sim_store(struct sim_host *host, const struct parley_update *update);
 
 /* What a SIM_DONE brings; owned by its item. */
 struct sim_done {
     struct sim_job job;
+    struct sim_done *next; /* among the told ones */
     struct sim_host *host;
+    uint64_t steps; /* that began before it */
     struct parley_update update;
     struct sim_block *from[PARLEY_VECTORS_MAX], *to[PARLEY_VECTORS_MAX]; /* held */
+    struct sim_gap *gap;                                                 /* of DIFF and ADD; held */
+    bool mirrored;                                                       /* likewise */
     struct parley_event event;
     double loss; /* of GRADIENT */
     int error;
@@ -250,14 +286,17 @@ struct sim_done {
 };
 void sim_done_tell(struct sim_host *host, struct sim_done *done); /* and frees it */
 void sim_done_free(struct sim_done *done);
+void sim_told_free(struct sim_host *host); /* of those told, what is made */
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok);
 
 /* byzantine.c: x, [count], is about to be sent by the host. */
 void sim_byzantine(struct sim_host *host, float *x, size_t count);
 
 /* checkers.c */
-/* x += factor * d in the given thread, with the truth kept; the model is a counted one. */
-void sim_truth_mix(struct parley_sim *sim, uint32_t thread, float *x, const float *d, float factor);
+/* x += factor * d in the given thread, with the truth kept; x, d: the SIM_TRUTH_BLOCK floats from
+ * `at` on of a counted model and of a difference, or as many as there are. */
+void sim_truth_mix(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, const float *d,
+                   float factor);
 void sim_check(struct parley_sim *sim);
 
 #endif

@@ -51,11 +51,13 @@ static int core_new(struct sim_host *host)
     config.vectors = sim->task->vectors;
     config.batch = sim->task->batch;
     config.model_digest = sim->task->model_digest;
+    config.chunk_sums = false;
     if (options->configure) options->configure(&config, host->index, options->arg);
     int error = sim->options.shares_roster ? roster_for(sim, &config) : 0;
     config.roster = sim->roster;
     if (!error) error = parley_node_new(&host->node, &config);
     host->boot = config.boot;
+    host->seals = config.chunk_sums;
     if (error) return error;
     uint32_t buffers = parley_config_buffers(&config);
     host->buffers = calloc(buffers, sizeof *host->buffers);
@@ -66,9 +68,9 @@ static int core_new(struct sim_host *host)
 static int vectors_new(struct sim_host *host)
 {
     for (uint32_t v = 0; v < host->sim->task->vectors; v++) {
-        size_t lines = host->sim->parameters * sizeof(float) / SIM_LINE + 1;
-        host->vectors[v] = aligned_alloc(SIM_LINE, lines * SIM_LINE);
-        if (!host->vectors[v]) return PARLEY_ENOMEM;
+        host->blocks[v] = sim_block_new(host->sim);
+        if (!host->blocks[v]) return PARLEY_ENOMEM;
+        host->vectors[v] = host->blocks[v]->x;
     }
     return 0;
 }
@@ -76,12 +78,14 @@ static int vectors_new(struct sim_host *host)
 static void memory_free(struct sim_host *host)
 {
     sim_settle(host->sim, host->index);
+    sim_told_free(host);
     for (uint32_t v = 0; v < PARLEY_VECTORS_MAX; v++) {
-        free(host->vectors[v]);
+        sim_block_release(host->sim, host->blocks[v]);
+        host->blocks[v] = NULL;
         host->vectors[v] = NULL;
     }
     for (uint32_t b = 0; b < host->buffers_count; b++)
-        sim_block_release(host->sim, host->buffers[b]);
+        sim_buffer_release(host->sim, &host->buffers[b]);
     free(host->buffers);
     host->buffers = NULL;
     host->buffers_count = 0;
@@ -102,7 +106,7 @@ static void sim_host_start(struct sim_host *host)
     host->conn_next = 0;
     host->steps_left = host->version = host->samples = 0;
     host->loss = 0;
-    host->follow = 0;
+    host->heard = 0;
     host->averaged = 0;
     int error = core_new(host);
     if (!error) error = vectors_new(host);
@@ -230,6 +234,7 @@ void sim_share(struct sim_host *host, bool first)
             names[count++] = host->sim->names[strtoul(member.name + 1, NULL, 10)];
     }
     parley_node_view(host->node, &view);
+    sim_workers_drain(host->sim->workers, &host->lane); /* steps that are to use the old one */
     int error = task->share(task->self, host->index, names, count, first, view.samples_cluster, why,
                             sizeof why);
     free(names);

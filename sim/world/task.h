@@ -41,7 +41,7 @@ struct sim_task {
     /* How many samples a step of `node` takes; NULL: `batch`. */
     uint32_t (*samples)(void *self, uint32_t node);
     /* What vectors[1] gets of each averaging's d for vectors[0] after the newest step of `node`;
-     * NULL: nothing. */
+     * NULL: nothing. In several threads as step(). */
     float (*follow)(void *self, uint32_t node);
     /* What the model x is worth on data that no node trains on. NULL: there are none. */
     void (*evaluate)(void *self, const float *x, double *accuracy, double *loss);

@@ -7,8 +7,11 @@
  *
  * What is computed is given to the host's lane, to be made there in this order: a step when it
  * begins, as nobody may touch the vectors until it ends, an operation when it happens. Results are
- * waited for when their event is due. Who looks at a model in between waits for all that was given,
- * and so sees the step under way as made.
+ * waited for when their event is due. Steps and ADDs have none that the core must know, so they are
+ * held back, to be made in one go with what comes after them: a node's vectors then come into a
+ * cache once for several steps. The loss that is told with a step is the newest that was heard of,
+ * at most two runs of steps old. Who looks at a model in between waits for all that was given, and
+ * so sees the step under way as made.
  */
 #include <math.h>
 #include <stddef.h>
@@ -16,9 +19,8 @@
 #include <string.h>
 
 #include "kernels/digest.h"
-#include "kernels/mix.h"
 #include "kernels/sketch.h"
-#include "world/cluster.h"
+#include "world/gap.h"
 
 _Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of sketch");
 
@@ -26,16 +28,46 @@ _Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of s
 
 static void step_make(struct sim_job *job, uint32_t thread)
 {
-    struct sim_host *host = (struct sim_host *)((char *)job - offsetof(struct sim_host, step));
+    struct sim_step *step = (struct sim_step *)job; /* its first member */
+    const struct sim_host *host = step->host;
     const struct sim_task *task = host->sim->task;
-    host->step.loss = task->step(task->self, host->index, thread, host->vectors, &host->step.turn);
+    step->loss = task->step(task->self, host->index, thread, host->vectors, &step->turn);
+}
+
+/* Of so many steps all are made: the loss of the newest, if its place holds no later one. */
+static void hear(struct sim_host *host, uint64_t steps)
+{
+    uint64_t begun = host->version + host->stepping;
+    if (!host->sim->task->step || steps <= host->heard || begun >= steps + SIM_STEPS) return;
+    host->heard = steps;
+    host->loss = host->steps[(steps - 1) % SIM_STEPS].loss;
+}
+
+/* Waits for the run that had the place of the next one; the newest is to be made meanwhile. */
+static void begin_run(struct sim_host *host)
+{
+    struct sim_workers *workers = host->sim->workers;
+    uint64_t before = host->version - SIM_RUN_STEPS;
+    sim_workers_hurry(workers, &host->lane);
+    if (host->version < SIM_STEPS) return;
+    sim_workers_wait(workers, &host->lane, &host->steps[(before - 1) % SIM_STEPS].job);
+    hear(host, before);
+}
+
+static void step_give(struct sim_host *host)
+{
+    struct sim_step *step = &host->steps[host->version % SIM_STEPS];
+    if (host->version % SIM_RUN_STEPS == 0) begin_run(host);
+    *step = (struct sim_step){.job = {.make = step_make}, .host = host, .turn = host->turn};
+    step->turn.steps += host->version;
+    step->turn.averaged = host->averaged;
+    sim_workers_hold(host->sim->workers, &host->lane, &step->job);
 }
 
 /* Its end is put into the queue; a GRADIENT's comes with what its DONE brings. */
 static void step_lasts(struct sim_host *host, struct sim_done *gradient)
 {
     const struct sim_options *options = &host->sim->options;
-    sim_share(host, false);
     uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
                                     : sim_draw_us(&host->draws, &options->compute);
     struct sim_item item = sim_item_for(host, SIM_STEP_END);
@@ -48,13 +80,10 @@ static void step_lasts(struct sim_host *host, struct sim_done *gradient)
 static void step_begin(struct sim_host *host)
 {
     if (host->stepping || host->steps_left == 0) return;
+    sim_share(host, false);
+    if (host->sim->task->step) step_give(host);
     host->steps_left--;
     step_lasts(host, NULL);
-    if (!host->sim->task->step) return;
-    host->step = (struct sim_step){.job = {.make = step_make}, .turn = host->turn};
-    host->step.turn.steps += host->version;
-    host->step.turn.averaged = host->averaged;
-    sim_workers_give(host->sim->workers, &host->lane, &host->step.job);
 }
 
 void sim_train(struct sim_host *host, const struct parley_update *update)
@@ -81,13 +110,13 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
     uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
     if (gradient) {
         sim_workers_wait(sim->workers, &host->lane, &gradient->job);
-        host->step.loss = gradient->loss;
+        host->loss = gradient->loss;
+        host->heard = host->version + 1;
         done_put(host, gradient, sim->queue.now_us);
-    } else if (task->step) {
-        sim_workers_wait(sim->workers, &host->lane, &host->step.job);
-        if (task->follow) host->follow = task->follow(task->self, host->index);
+    } else if (task->step && host->version == 0) { /* so that there is a loss to tell */
+        sim_workers_wait(sim->workers, &host->lane, &host->steps[0].job);
+        hear(host, 1);
     }
-    host->loss = host->step.loss;
     host->stepping = false;
     host->version++;
     host->samples += samples;
@@ -133,15 +162,16 @@ static void take(struct sim_done *done)
 {
     const struct sim_host *host = done->host;
     uint64_t n = host->sim->parameters;
-    bool finite = true;
+    double norm_sq = 0;
     for (uint64_t at = 0; at < n; at += TAKE_FLOATS) {
         uint64_t size = n - at < TAKE_FLOATS ? n - at : TAKE_FLOATS;
         memcpy(done->to[0]->x + at, host->vectors[0] + at, size * sizeof(float));
-        finite = mix_finite(done->to[0]->x + at, size) && finite; /* while in the cache */
+        norm_sq += mix_norm_sq(done->to[0]->x + at, size); /* while in the cache */
     }
     for (uint32_t v = 1; v < done->update.vector.vectors; v++)
         memcpy(done->to[v]->x, host->vectors[v], n * sizeof(float));
-    done->event.done.finite = finite;
+    done->to[0]->norm_sq = norm_sq;
+    done->event.done.finite = isfinite(norm_sq);
 }
 
 static void set(struct sim_done *done)
@@ -151,14 +181,23 @@ static void set(struct sim_done *done)
                done->host->sim->parameters * sizeof(float));
 }
 
+/* Block by block, so that each is read and written while it is in the nearest cache. */
 static void add(struct sim_done *done, uint32_t thread)
 {
     const struct sim_host *host = done->host;
-    const float *d = done->from[0]->x;
-    float factor = done->update.vector.factor;
-    sim_truth_mix(host->sim, thread, host->vectors[0], d, factor);
-    if (host->follow != 0) /* of the newest step: it changes when the next, made later, has ended */
-        mix_add(host->vectors[1], d, factor * host->follow, host->sim->parameters);
+    const struct sim_gap *gap = done->gap;
+    const struct sim_task *task = host->sim->task;
+    uint64_t n = host->sim->parameters;
+    float factor = done->mirrored ? -done->update.vector.factor : done->update.vector.factor;
+    float follow = task->follow ? task->follow(task->self, host->index) : 0;
+    float made[SIM_TRUTH_BLOCK];
+    for (uint64_t at = 0; at < n; at += SIM_TRUTH_BLOCK) {
+        uint64_t size = n - at < SIM_TRUTH_BLOCK ? n - at : SIM_TRUTH_BLOCK;
+        if (gap) mix_subtract(made, gap->theirs->x + at, gap->ours->x + at, size);
+        const float *d = gap ? made : done->from[0]->x + at;
+        sim_truth_mix(host->sim, thread, at, host->vectors[0] + at, d, factor);
+        if (follow != 0) mix_add(host->vectors[1] + at, d, factor * follow, size);
+    }
 }
 
 static void gradient(struct sim_done *done, uint32_t thread)
@@ -188,19 +227,6 @@ static void combine(struct sim_done *done)
     done->event.done.finite =
         mix_combine(done->to[0]->x + at, other, done->update.vector.keep,
                     done->update.vector.factor, done->update.vector.size / sizeof(float));
-}
-
-static void diff(struct sim_done *done)
-{
-    const struct parley_sim *sim = done->host->sim;
-    struct mix_diff_result result;
-    if (done->to[0] != done->from[0])
-        memcpy(done->to[0]->x, done->from[0]->x, sim->parameters * sizeof(float));
-    mix_diff(done->to[0]->x, done->from[1]->x, sim->parameters, sim->run, &result);
-    done->event.done.finite = result.finite;
-    done->event.done.norm_sq = result.norm_sq;
-    done->event.done.own_norm_sq = result.ours_norm_sq;
-    done->event.done.mass = result.mass;
 }
 
 static void sketch(struct sim_done *done)
@@ -239,9 +265,6 @@ static void done_make(struct sim_job *job, uint32_t thread)
     case PARLEY_UPDATE_COMBINE:
         combine(done);
         break;
-    case PARLEY_UPDATE_DIFF:
-        diff(done);
-        break;
     case PARLEY_UPDATE_SKETCH:
         sketch(done);
         break;
@@ -272,20 +295,63 @@ static struct sim_done *done_new(struct sim_host *host, uint32_t op, bool ok, bo
     return done;
 }
 
-void sim_done_free(struct sim_done *done)
+static void done_free(struct sim_done *done)
 {
     struct parley_sim *sim = done->host->sim;
-    sim_workers_wait(sim->workers, &done->host->lane, &done->job);
     for (int i = 0; i < PARLEY_VECTORS_MAX; i++) {
         sim_block_release(sim, done->from[i]);
         sim_block_release(sim, done->to[i]);
     }
+    sim_gap_release(done->gap);
     free(done);
+}
+
+void sim_done_free(struct sim_done *done)
+{
+    sim_workers_wait(done->host->sim->workers, &done->host->lane, &done->job);
+    done_free(done);
+}
+
+void sim_told_free(struct sim_host *host)
+{
+    while (host->told && sim_workers_made(&host->told->job)) {
+        struct sim_done *done = host->told;
+        host->told = done->next;
+        done_free(done);
+    }
+}
+
+/* What it holds must stay until it is made. */
+static void told_keep(struct sim_host *host, struct sim_done *done)
+{
+    struct sim_done **end = &host->told;
+    sim_told_free(host);
+    while (*end)
+        end = &(*end)->next;
+    *end = done;
+}
+
+/* The figures of a difference. Those of the snapshot that is subtracted were found when it was
+ * taken, but for one that nobody took. */
+static void tell_gap(struct sim_done *done)
+{
+    struct sim_gap *gap = done->gap;
+    sim_gap_wait(gap);
+    struct sim_block *ours = done->mirrored ? gap->theirs : gap->ours;
+    if (ours->norm_sq < 0) ours->norm_sq = mix_norm_sq(ours->x, done->host->sim->parameters);
+    done->event.done.finite = isfinite(gap->figures.norm_sq);
+    done->event.done.norm_sq = gap->figures.norm_sq;
+    done->event.done.own_norm_sq = ours->norm_sq;
+    done->event.done.mass = done->mirrored ? -gap->figures.mass : gap->figures.mass;
 }
 
 void sim_done_tell(struct sim_host *host, struct sim_done *done)
 {
-    sim_workers_wait(host->sim->workers, &host->lane, &done->job);
+    if (done->update.type != PARLEY_UPDATE_ADD) {
+        sim_workers_wait(host->sim->workers, &host->lane, &done->job);
+        hear(host, done->steps);
+    }
+    if (done->update.type == PARLEY_UPDATE_DIFF) tell_gap(done);
     if (done->error) sim_fail(host->sim, done->error, "an operation on vectors failed");
     if (done->update.type == PARLEY_UPDATE_WRITE && done->event.done.ok) {
         /* What is read back is not what was written: no driver would publish that. */
@@ -294,7 +360,10 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
         host->written = !host->disk_torn;
     }
     sim_host_event(host, &done->event);
-    sim_done_free(done);
+    if (sim_workers_made(&done->job))
+        done_free(done);
+    else
+        told_keep(host, done);
 }
 
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok)
@@ -303,40 +372,45 @@ void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok)
     if (done) done_put(host, done, host->sim->queue.now_us);
 }
 
-static struct sim_block *hold(struct sim_block *block)
-{
-    if (block) block->users++;
-    return block;
-}
-
-/* Finds the blocks that the operation reads and writes, and holds them. */
-static void find_blocks(struct sim_host *host, struct sim_done *done)
+static void find_vectors(struct sim_host *host, struct sim_done *done)
 {
     const struct parley_update *update = &done->update;
-    bool vectors = update->type == PARLEY_UPDATE_TAKE || update->type == PARLEY_UPDATE_SET;
-    for (uint32_t v = 0; vectors && v < update->vector.vectors; v++) {
+    for (uint32_t v = 0; v < update->vector.vectors; v++) {
+        uint32_t buffer = update->vector.buffers[v];
         if (update->type == PARLEY_UPDATE_TAKE)
-            done->to[v] = hold(sim_buffer_fresh(host, update->vector.buffers[v]));
+            done->to[v] = sim_block_hold(sim_buffer_fresh(host, buffer));
         else
-            done->from[v] = hold(sim_buffer(host, update->vector.buffers[v]));
+            done->from[v] = sim_block_hold(sim_buffer(host, buffer));
     }
-    if (vectors) return;
-    if (update->type == PARLEY_UPDATE_GRADIENT) {
-        done->to[0] = hold(sim_buffer_fresh(host, update->vector.buffer));
-        if (update->vector.at_other) done->from[0] = hold(sim_buffer(host, update->vector.other));
-        return;
+}
+
+/* Finds what the operation reads and writes, and holds it. */
+static void find_blocks(struct sim_host *host, struct sim_done *done)
+{
+    uint32_t buffer = done->update.vector.buffer;
+    if (done->update.type == PARLEY_UPDATE_TAKE || done->update.type == PARLEY_UPDATE_SET) {
+        find_vectors(host, done);
+    } else if (done->update.type == PARLEY_UPDATE_ADD) {
+        struct sim_buffer moved = sim_buffer_move(host, buffer);
+        done->from[0] = moved.block;
+        done->gap = moved.gap;
+        done->mirrored = moved.mirrored;
+    } else if (done->update.type == PARLEY_UPDATE_DIFF) {
+        const struct sim_buffer *made =
+            sim_buffer_subtract(host, buffer, done->update.vector.other);
+        if (!made) return;
+        done->gap = sim_gap_hold(made->gap);
+        done->mirrored = made->mirrored;
+    } else if (done->update.type == PARLEY_UPDATE_GRADIENT) {
+        done->to[0] = sim_block_hold(sim_buffer_fresh(host, buffer));
+        if (done->update.vector.at_other)
+            done->from[0] = sim_block_hold(sim_buffer(host, done->update.vector.other));
+    } else if (done->update.type == PARLEY_UPDATE_COMBINE) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
+    } else {
+        done->from[0] = sim_block_hold(sim_buffer(host, buffer));
     }
-    if (update->type == PARLEY_UPDATE_COMBINE) {
-        done->to[0] = hold(sim_buffer_own(host, update->vector.buffer));
-        done->from[1] = hold(sim_buffer(host, update->vector.other));
-        return;
-    }
-    struct sim_block *block = sim_buffer(host, update->vector.buffer);
-    bool own = block && block->users == 1;
-    done->from[0] = hold(block);
-    if (update->type != PARLEY_UPDATE_DIFF) return;
-    done->from[1] = hold(sim_buffer(host, update->vector.other));
-    done->to[0] = hold(own ? block : sim_buffer_fresh(host, update->vector.buffer));
 }
 
 /* False if it needs no computing. */
@@ -361,18 +435,30 @@ static void combined(struct sim_done *done)
     done->to[0] = done->from[1] = NULL;
 }
 
+static void give(struct sim_host *host, struct sim_done *done)
+{
+    struct sim_workers *workers = host->sim->workers;
+    if (done->update.type == PARLEY_UPDATE_DIFF) return; /* the gap's own job does that */
+    done->steps = host->version + host->stepping;
+    if (done->update.type == PARLEY_UPDATE_ADD)
+        sim_workers_hold(workers, &host->lane, &done->job);
+    else
+        sim_workers_give(workers, &host->lane, &done->job);
+}
+
 static void perform(struct sim_host *host, const struct parley_update *update)
 {
     struct parley_sim *sim = host->sim;
     struct sim_done *done =
         done_new(host, update->vector.op, true, update->type == PARLEY_UPDATE_SKETCH);
     if (!done) return;
+    if (update->type == PARLEY_UPDATE_GRADIENT) sim_share(host, false);
     done->update = *update;
     done->event.done.version = host->version;
     host->averaged += update->type == PARLEY_UPDATE_ADD;
     if (on_disk(host, done)) {
         find_blocks(host, done);
-        if (!sim->error) sim_workers_give(sim->workers, &host->lane, &done->job);
+        if (!sim->error) give(host, done);
         /* Other parts of the buffer are written by the loop meanwhile, or in a copy of it. */
         if (update->type == PARLEY_UPDATE_COMBINE && !sim->error) combined(done);
     }

@@ -1,9 +1,10 @@
 /* workers.c: see workers.h.
  *
- * Lanes with work stand in one list, the oldest first. A worker takes a lane off it and makes what
- * the lane holds; the loop's thread, when it waits, does the awaited lane itself if nobody has it,
- * else one job of the oldest lane. All lists stand under one lock, held for a few instructions.
- * Both sides look for a while before they sleep: being woken costs as much as a job.
+ * Lanes with work stand in two lists, the oldest first: those whose work is wanted, and those that
+ * hold it back. A thread takes a lane off a list, the wanted first, and makes what the lane has;
+ * the loop's thread, when it waits, does the awaited lane itself if nobody has it. All lists stand
+ * under one lock, held for a few instructions. Both sides look for a while before they sleep: being
+ * woken costs as much as a job.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "world/workers.h"
@@ -20,11 +21,15 @@ struct worker {
     pthread_t handle;
 };
 
+struct list {
+    struct sim_lane *first, *last;
+};
+
 struct sim_workers {
     pthread_mutex_t lock;
     pthread_cond_t ready, made;
-    struct sim_lane *first, *last; /* that are ready */
-    atomic_bool any;               /* whether there are, for a look without the lock */
+    struct list lists[2]; /* by `wanted` */
+    atomic_bool any;      /* whether there are lanes in them, for a look without the lock */
     uint32_t asleep;
     bool over;
     _Atomic(struct sim_job *) awaited; /* by a loop that sleeps */
@@ -39,30 +44,42 @@ static void relax(void)
 #endif
 }
 
-static bool is_made(struct sim_job *job)
-{
-    return atomic_load_explicit(&job->made, memory_order_acquire);
-}
-
 /* ---- Under the lock -------------------------------------------------------------------------- */
+
+static struct sim_lane *oldest(const struct sim_workers *w)
+{
+    return w->lists[true].first ? w->lists[true].first : w->lists[false].first;
+}
 
 static void list(struct sim_workers *w, struct sim_lane *lane, bool at_front)
 {
-    struct sim_lane *before = at_front ? NULL : w->last, *after = at_front ? w->first : NULL;
+    struct list *list = &w->lists[lane->wanted];
+    struct sim_lane *before = at_front ? NULL : list->last, *after = at_front ? list->first : NULL;
     lane->previous = before;
     lane->next = after;
-    *(before ? &before->next : &w->first) = lane;
-    *(after ? &after->previous : &w->last) = lane;
-    lane->ready = true;
+    *(before ? &before->next : &list->first) = lane;
+    *(after ? &after->previous : &list->last) = lane;
+    lane->listed = true;
     atomic_store_explicit(&w->any, true, memory_order_relaxed);
 }
 
 static void unlist(struct sim_workers *w, struct sim_lane *lane)
 {
-    *(lane->previous ? &lane->previous->next : &w->first) = lane->next;
-    *(lane->next ? &lane->next->previous : &w->last) = lane->previous;
-    lane->ready = false;
-    if (!w->first) atomic_store_explicit(&w->any, false, memory_order_relaxed);
+    struct list *list = &w->lists[lane->wanted];
+    if (!lane->listed) return;
+    *(lane->previous ? &lane->previous->next : &list->first) = lane->next;
+    *(lane->next ? &lane->next->previous : &list->last) = lane->previous;
+    lane->listed = false;
+    if (!oldest(w)) atomic_store_explicit(&w->any, false, memory_order_relaxed);
+}
+
+static void want(struct sim_workers *w, struct sim_lane *lane)
+{
+    bool listed = lane->listed;
+    if (lane->wanted || !lane->first) return;
+    unlist(w, lane);
+    lane->wanted = true;
+    if (listed) list(w, lane, false);
 }
 
 static struct sim_job *take(struct sim_lane *lane)
@@ -91,6 +108,7 @@ static void make(struct sim_workers *w, struct sim_lane *lane, const struct sim_
         if (wanted) pthread_cond_signal(&w->made);
     }
     lane->busy = false;
+    lane->wanted = lane->wanted && lane->first;
     if (lane->first) list(w, lane, true);
 }
 
@@ -108,14 +126,14 @@ static void *work(void *pointer)
     struct sim_workers *w = self->workers;
     pthread_mutex_lock(&w->lock);
     while (!w->over) {
-        if (w->first) {
-            make(w, w->first, NULL, self->thread);
+        if (oldest(w)) {
+            make(w, oldest(w), NULL, self->thread);
             continue;
         }
         pthread_mutex_unlock(&w->lock);
         look_for_work(w);
         pthread_mutex_lock(&w->lock);
-        if (w->first || w->over) continue;
+        if (oldest(w) || w->over) continue;
         w->asleep++;
         pthread_cond_wait(&w->ready, &w->lock);
         w->asleep--;
@@ -126,29 +144,47 @@ static void *work(void *pointer)
 
 /* ---- The loop's side ------------------------------------------------------------------------- */
 
-void sim_workers_give(struct sim_workers *w, struct sim_lane *lane, struct sim_job *job)
+/* To be made soon, or at any time; under the lock. True if somebody sleeps who could. */
+static bool append(struct sim_workers *w, struct sim_lane *lane, struct sim_job *job, bool soon)
 {
-    if (w->threads == 1) {
-        job->make(job, 0);
-        atomic_store_explicit(&job->made, true, memory_order_relaxed);
-        return;
-    }
     job->next = NULL;
     atomic_store_explicit(&job->made, false, memory_order_relaxed);
-    pthread_mutex_lock(&w->lock);
     *(lane->last ? &lane->last->next : &lane->first) = job;
     lane->last = job;
-    if (!lane->ready && !lane->busy) list(w, lane, false);
-    bool wake = w->asleep > 0;
+    if (!lane->listed && !lane->busy) list(w, lane, false);
+    if (soon) want(w, lane);
+    return w->asleep > 0;
+}
+
+void sim_workers_give(struct sim_workers *w, struct sim_lane *lane, struct sim_job *job)
+{
+    pthread_mutex_lock(&w->lock);
+    bool wake = append(w, lane, job, true);
+    if (w->threads == 1) make(w, lane, NULL, 0);
     pthread_mutex_unlock(&w->lock);
     if (wake) pthread_cond_signal(&w->ready);
+}
+
+void sim_workers_hold(struct sim_workers *w, struct sim_lane *lane, struct sim_job *job)
+{
+    pthread_mutex_lock(&w->lock);
+    bool wake = append(w, lane, job, false);
+    pthread_mutex_unlock(&w->lock);
+    if (wake) pthread_cond_signal(&w->ready);
+}
+
+void sim_workers_hurry(struct sim_workers *w, struct sim_lane *lane)
+{
+    pthread_mutex_lock(&w->lock);
+    want(w, lane);
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* Another thread makes it, and there is nothing else to do. */
 static void sleep_until_made(struct sim_workers *w, struct sim_job *job)
 {
     pthread_mutex_unlock(&w->lock);
-    for (int i = 0; i < LOOKS && !is_made(job); i++)
+    for (int i = 0; i < LOOKS && !sim_workers_made(job); i++)
         relax();
     pthread_mutex_lock(&w->lock);
     atomic_store(&w->awaited, job);
@@ -158,13 +194,15 @@ static void sleep_until_made(struct sim_workers *w, struct sim_job *job)
 
 void sim_workers_wait(struct sim_workers *w, struct sim_lane *lane, struct sim_job *job)
 {
-    if (is_made(job)) return;
+    if (sim_workers_made(job)) return;
     pthread_mutex_lock(&w->lock);
-    while (!is_made(job)) {
+    while (!sim_workers_made(job)) {
         if (!lane->busy)
             make(w, lane, job, 0);
-        else if (w->first)
-            make(w, w->first, w->first->first, 0);
+        else if (w->lists[true].first)
+            make(w, w->lists[true].first, NULL, 0);
+        else if (oldest(w))
+            make(w, oldest(w), oldest(w)->first, 0);
         else
             sleep_until_made(w, job);
     }
@@ -180,7 +218,7 @@ static void nothing(struct sim_job *job, uint32_t thread)
 void sim_workers_drain(struct sim_workers *w, struct sim_lane *lane)
 {
     struct sim_job last = {.make = nothing};
-    if (!w || w->threads == 1) return;
+    if (!w) return;
     sim_workers_give(w, lane, &last);
     sim_workers_wait(w, lane, &last);
 }

@@ -3,10 +3,15 @@
  * A job is given to a lane; a lane's jobs are made one after the other, in the order given, by
  * whichever thread comes by. So who gives jobs in a fixed order, keeps what they work on apart by
  * lanes, and looks at results only after waiting for them, gets the same results with any number of
- * threads. With one thread a job is made at once when it is given.
+ * threads.
  *
+ *     sim_workers_hold(workers, &lane, &early);   no hurry
  *     sim_workers_give(workers, &lane, &job);     ... other things ...
  *     sim_workers_wait(workers, &lane, &job);     who waits helps, the oldest work first
+ *
+ * What is held back is made together with what is given next: jobs of one lane that follow each
+ * other in one thread find their vectors in its cache. Threads with nothing else to do make it,
+ * too. With one thread jobs are made when one is given or waited for.
  *
  * Thread rule: one thread gives and waits, thread 0; jobs run in any, and call nothing of this.
  */
@@ -33,8 +38,9 @@ struct sim_job {
 /* All zero at first; must live until it is drained. */
 struct sim_lane {
     struct sim_job *first, *last;     /* given, and not yet taken */
-    struct sim_lane *previous, *next; /* among the lanes that are ready */
-    bool ready, busy;                 /* listed; in some thread's hands. Never both */
+    struct sim_lane *previous, *next; /* among the listed ones of its kind */
+    bool listed, busy;                /* ready; in some thread's hands. Never both */
+    bool wanted;                      /* not all of it is held back */
 };
 
 /* threads: the caller's included, 1 to SIM_THREADS_MAX. PARLEY_ENOMEM, PARLEY_EFAIL (no thread to
@@ -44,8 +50,16 @@ PARLEY_CHECK int sim_workers_new(struct sim_workers **workers, uint32_t threads)
 void sim_workers_free(struct sim_workers *workers);
 
 void sim_workers_give(struct sim_workers *workers, struct sim_lane *lane, struct sim_job *job);
+/* As give, but it may wait until another is given to that lane, or waited for. */
+void sim_workers_hold(struct sim_workers *workers, struct sim_lane *lane, struct sim_job *job);
+/* All that the lane holds back is given. */
+void sim_workers_hurry(struct sim_workers *workers, struct sim_lane *lane);
 /* Until the job is made, which was given to that lane (or was made from the start). */
 void sim_workers_wait(struct sim_workers *workers, struct sim_lane *lane, struct sim_job *job);
+static inline bool sim_workers_made(struct sim_job *job)
+{
+    return atomic_load_explicit(&job->made, memory_order_acquire);
+}
 /* Until all jobs of the lane are made. */
 void sim_workers_drain(struct sim_workers *workers, struct sim_lane *lane);
 

@@ -41,6 +41,7 @@ void parley_config_defaults(struct parley_config *config)
         .pending_max = 64,
         .hello_timeout_us = 5 * S,
         .queue_bytes_max = 1024 * 1024,
+        .chunk_sums = true,
         .log_level = PARLEY_LOG_INFO,
     };
 }

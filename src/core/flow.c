@@ -211,7 +211,7 @@ size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8
     if (chunk.vector != in->part + in->vector || chunk.offset != in->offset ||
         size > in->end - in->offset)
         *error = PARLEY_EMALFORMED;
-    else
+    else if (node->config.chunk_sums)
         XXH3_64bits_reset(in->sum);
     return WIRE_CHUNK_BYTES;
 }
@@ -240,7 +240,7 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
     update->store.offset = in->offset;
     update->store.bytes = bytes;
     update->store.size = take;
-    XXH3_64bits_update(in->sum, bytes, take);
+    if (node->config.chunk_sums) XXH3_64bits_update(in->sum, bytes, take);
     in->offset += take;
     if (in->slot == NONE)
         fetch_progress(node);
@@ -251,7 +251,7 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
     if (conn->chunk_left > 0) return take;
 
     conn->into = NULL;
-    if (XXH3_64bits_digest(in->sum) != conn->chunk_sum) {
+    if (node->config.chunk_sums && XXH3_64bits_digest(in->sum) != conn->chunk_sum) {
         *error = PARLEY_EMALFORMED; /* TCP let a flipped bit through, or the peer is broken */
         return take;
     }

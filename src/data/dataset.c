@@ -178,7 +178,7 @@ int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
     return 0;
 }
 
-enum { AHEAD = 2, LINE = 64 };
+enum { AHEAD = 4, LINE = 64 };
 
 static inline __attribute__((always_inline)) void prefetch(const uint8_t *from, size_t n)
 {

@@ -20,7 +20,7 @@
 #define MASS_STREAM UINT64_C(0x6d617373) /* apart from the other streams of one seed */
 
 struct sums {
-    double delta[LANES], ours[LANES], mass[LANES];
+    double delta[LANES], mass[LANES], ours[LANES];
 };
 
 KERNEL_BODY double fold(double *lane)
@@ -41,7 +41,7 @@ KERNEL_BODY void diff_block(float *restrict theirs, const float *restrict ours,
             theirs[step * LANES + i] = delta;
             sums->delta[i] += wide * wide;
             sums->ours[i] += own * own;
-            sums->mass[i] += signs_of(words[i], step) * wide;
+            sums->mass[i] += signs_given(words[i], step, delta);
         }
     }
 }
@@ -71,6 +71,47 @@ KERNEL_BODY void diff(float *restrict theirs, const float *restrict ours, size_t
     out->finite = isfinite(out->norm_sq) && isfinite(out->ours_norm_sq);
 }
 
+KERNEL_BODY void gap_block(const float *restrict theirs, const float *restrict ours,
+                           const uint32_t *restrict words, struct sums *restrict sums)
+{
+    for (int step = 0; step < SIGNS_STEPS; step++) {
+        for (int i = 0; i < LANES; i++) {
+            float delta = theirs[step * LANES + i] - ours[step * LANES + i];
+            double wide = delta;
+            sums->delta[i] += wide * wide;
+            sums->mass[i] += signs_given(words[i], step, delta);
+        }
+    }
+}
+
+KERNEL_BODY void gap(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
+                     struct mix_gap *out)
+{
+    struct sums sums = {{0}, {0}, {0}};
+    struct rng rng = rng_init(sign_seed, MASS_STREAM);
+    uint32_t words[LANES];
+    size_t at = 0, rest = n % BLOCK;
+    for (; at < n - rest; at += BLOCK) {
+        signs_block(rng, at / BLOCK, words);
+        gap_block(theirs + at, ours + at, words, &sums);
+    }
+    if (rest > 0) {
+        float last_theirs[BLOCK] = {0}, last_ours[BLOCK] = {0};
+        memcpy(last_theirs, theirs + at, rest * sizeof(float));
+        memcpy(last_ours, ours + at, rest * sizeof(float));
+        signs_block(rng, at / BLOCK, words);
+        gap_block(last_theirs, last_ours, words, &sums);
+    }
+    out->norm_sq = fold(sums.delta);
+    out->mass = fold(sums.mass);
+}
+
+KERNEL_BODY void subtract(float *restrict d, const float *theirs, const float *ours, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        d[j] = theirs[j] - ours[j];
+}
+
 KERNEL_BODY void add(float *restrict x, const float *restrict d, float c, size_t n)
 {
     for (size_t j = 0; j < n; j++)
@@ -95,6 +136,16 @@ KERNEL_BODY double norm_sq(const float *x, size_t n)
     {                                                                                              \
         diff(theirs, ours, n, sign_seed, out);                                                     \
     }                                                                                              \
+    target static void gap_##suffix(const float *theirs, const float *ours, size_t n,              \
+                                    uint64_t sign_seed, struct mix_gap *out)                       \
+    {                                                                                              \
+        gap(theirs, ours, n, sign_seed, out);                                                      \
+    }                                                                                              \
+    target static void subtract_##suffix(float *restrict d, const float *theirs,                   \
+                                         const float *ours, size_t n)                              \
+    {                                                                                              \
+        subtract(d, theirs, ours, n);                                                              \
+    }                                                                                              \
     target static void add_##suffix(float *restrict x, const float *restrict d, float c, size_t n) \
     {                                                                                              \
         add(x, d, c, n);                                                                           \
@@ -109,15 +160,26 @@ PATH(avx2, KERNEL_AVX2)
 PATH(avx512, KERNEL_AVX512)
 
 const struct mix_kernels mix_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {diff_base, add_base, norm_sq_base},
-    [KERNEL_PATH_AVX2] = {diff_avx2, add_avx2, norm_sq_avx2},
-    [KERNEL_PATH_AVX512] = {diff_avx512, add_avx512, norm_sq_avx512},
+    [KERNEL_PATH_BASE] = {diff_base, gap_base, subtract_base, add_base, norm_sq_base},
+    [KERNEL_PATH_AVX2] = {diff_avx2, gap_avx2, subtract_avx2, add_avx2, norm_sq_avx2},
+    [KERNEL_PATH_AVX512] = {diff_avx512, gap_avx512, subtract_avx512, add_avx512, norm_sq_avx512},
 };
 
 void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
               struct mix_diff_result *out)
 {
     mix_kernels[kernel_path_best()].diff(theirs, ours, n, sign_seed, out);
+}
+
+void mix_gap(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
+             struct mix_gap *out)
+{
+    mix_kernels[kernel_path_best()].gap(theirs, ours, n, sign_seed, out);
+}
+
+void mix_subtract(float *restrict d, const float *theirs, const float *ours, size_t n)
+{
+    mix_kernels[kernel_path_best()].subtract(d, theirs, ours, n);
 }
 
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n)

@@ -1,6 +1,7 @@
 /* mix.h: averaging two models: the difference of two snapshots, and adding it.
  *
  *   mix_diff   theirs <- theirs - ours, with all that the protocol wants to know of it, in one pass
+ *   mix_gap, mix_subtract   the same in two: what the protocol wants to know; the difference
  *   mix_add    x <- x + c d
  *   mix_combine   y <- keep y + c x, for sums over a ring and for outer optimizers
  *
@@ -25,9 +26,21 @@ struct mix_diff_result {
     double mass; /* <r, d>, r_j = +-1 by (sign_seed, j); the other end's, negated, exactly */
 };
 
+struct mix_gap {
+    double norm_sq; /* ||theirs - ours||^2: finite exactly if all elements are */
+    double mass;    /* <r, theirs - ours> */
+};
+
 /* theirs, ours: [n], not overlapping, no alignment needed. */
 void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
               struct mix_diff_result *out);
+
+/* The figures alone, equal to the bit; theirs and ours stay. */
+void mix_gap(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
+             struct mix_gap *out);
+
+/* d <- theirs - ours; all [n], d overlaps neither. */
+void mix_subtract(float *restrict d, const float *theirs, const float *ours, size_t n);
 
 /* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
@@ -41,10 +54,13 @@ double mix_norm_sq(const float *x, size_t n);
 
 bool mix_finite(const float *x, size_t n);
 
-/* The paths behind the three above, for tests and benchmarks; call only a supported one. */
+/* The paths behind those above, for tests and benchmarks; call only a supported one. */
 struct mix_kernels {
     void (*diff)(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
                  struct mix_diff_result *out);
+    void (*gap)(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
+                struct mix_gap *out);
+    void (*subtract)(float *restrict d, const float *theirs, const float *ours, size_t n);
     void (*add)(float *restrict x, const float *restrict d, float c, size_t n);
     double (*norm_sq)(const float *x, size_t n);
 };

@@ -9,6 +9,7 @@
 #define PARLEY_KERNELS_SIGNS_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "core/rng.h"
 
@@ -31,6 +32,16 @@ static inline void signs_block(struct rng rng, uint64_t block, uint32_t *words)
 static inline double signs_of(uint32_t word, int step)
 {
     return 1 - 2 * (int32_t)(word >> step & 1);
+}
+
+/* x or -x, likewise. */
+static inline float signs_given(uint32_t word, int step, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits ^= word >> step << 31;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
 #endif

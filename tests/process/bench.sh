@@ -30,7 +30,7 @@ expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd
 expect mix mix/1e7 mix/1e7/diff mix/1e7/add
 expect wire wire/tcp/1e5
 expect start start/8
-expect sim sim/10
+expect sim sim/10 sim/4/mlp
 "$parley" bench 2> /dev/null
 [ $? -eq 2 ] || fail "bench without a name is no error"
 "$parley" bench stepp 2> said

@@ -36,7 +36,8 @@ static void append_digit(struct sim_job *job, uint32_t thread)
     *number->sum = before * 31 + number->digit;
 }
 
-/* A lane's jobs are made in their order, by any number of threads: the sums say in which. */
+/* A lane's jobs are made in their order, by any number of threads, those held back among them: the
+ * sums say in which. */
 static void lanes_keep_their_order(uint32_t threads)
 {
     static struct number numbers[LANES][JOBS];
@@ -48,7 +49,8 @@ static void lanes_keep_their_order(uint32_t threads)
         expected = expected * 31 + j;
         for (int l = 0; l < LANES; l++) {
             numbers[l][j] = (struct number){{.make = append_digit}, &sums[l], j};
-            sim_workers_give(workers, &lanes[l], &numbers[l][j].job);
+            struct sim_job *job = &numbers[l][j].job;
+            (j % 3 == 0 ? sim_workers_give : sim_workers_hold)(workers, &lanes[l], job);
         }
         /* Now and then one in the middle is waited for: all before it are made by then. */
         if (j % 10 == 9)
@@ -58,6 +60,24 @@ static void lanes_keep_their_order(uint32_t threads)
         sim_workers_drain(workers, &lanes[l]);
         CHECK(sums[l] == expected);
     }
+    sim_workers_free(workers);
+}
+
+/* With one thread nothing is made before its time: what is held back, when another is given. */
+static void what_is_held_back_is_made_with_the_next(void)
+{
+    uint64_t sum = 0;
+    struct number first = {{.make = append_digit}, &sum, 1}, second = first, third = first;
+    struct sim_lane lane = {0};
+    struct sim_workers *workers;
+    CHECK(sim_workers_new(&workers, 1) == 0);
+    sim_workers_hold(workers, &lane, &first.job);
+    CHECK(!sim_workers_made(&first.job));
+    sim_workers_give(workers, &lane, &second.job);
+    CHECK(sim_workers_made(&first.job) && sim_workers_made(&second.job));
+    sim_workers_hold(workers, &lane, &third.job);
+    sim_workers_wait(workers, &lane, &third.job);
+    CHECK(sim_workers_made(&third.job));
     sim_workers_free(workers);
 }
 
@@ -170,6 +190,7 @@ int main(void)
 {
     for (uint32_t threads = 1; threads <= 4; threads++)
         lanes_keep_their_order(threads);
+    what_is_held_back_is_made_with_the_next();
     threads_may_use_blas();
     no_result_depends_on_the_number_of_threads();
     return 0;

@@ -45,6 +45,28 @@ Test(mix, difference_is_antisymmetric_to_the_bit)
     }
 }
 
+Test(mix, a_gap_has_the_figures_of_the_difference_and_its_floats_are_the_same)
+{
+    /* Who keeps both snapshots gets the same bits without writing a difference. */
+    for (size_t s = 0; s < SIZES; s++) {
+        struct mix_diff_result result;
+        struct mix_gap gap, mirror;
+        fill(x, 9, 0);
+        fill(y, 9, 1);
+        memcpy(d, y, sizeof d);
+        mix_diff(d, x, sizes[s], 7, &result);
+        mix_gap(y, x, sizes[s], 7, &gap);
+        mix_gap(x, y, sizes[s], 7, &mirror);
+        memset(e, 0, sizeof e);
+        mix_subtract(e, y, x, sizes[s]);
+        cr_assert_arr_eq(d, e, sizes[s] * sizeof *d);
+        cr_assert_eq(gap.norm_sq, result.norm_sq);
+        cr_assert_eq(gap.mass, result.mass);
+        cr_assert_eq(mirror.norm_sq, gap.norm_sq);
+        cr_assert_eq(mirror.mass, -gap.mass);
+    }
+}
+
 Test(mix, averaging_conserves_the_mean_up_to_the_rounding_of_the_sums)
 {
     /* The two deltas cancel exactly; each end's sum is off by at most half an ulp. */
@@ -163,23 +185,30 @@ Test(mix, every_path_gives_the_same_bits)
     static float want_d[MAX], want_x[MAX];
     for (size_t s = 0; s < SIZES; s++) {
         struct mix_diff_result want, got;
+        struct mix_gap want_gap, gap;
         double want_norm = 0;
         for (enum kernel_path path = KERNEL_PATH_BASE; path < KERNEL_PATHS; path++) {
             if (!kernel_path_supported(path)) continue;
             fill(x, s, 0);
             fill(d, s, 1);
             memset(&got, 0, sizeof got);
+            mix_kernels[path].gap(d, x, sizes[s], 5, &gap);
+            mix_kernels[path].subtract(e, d, x, sizes[s]);
             mix_kernels[path].diff(d, x, sizes[s], 5, &got);
             double norm = mix_kernels[path].norm_sq(d, sizes[s]);
             mix_kernels[path].add(x, d, 1.0f / 3, sizes[s]);
             if (path == KERNEL_PATH_BASE) {
                 want = got;
+                want_gap = gap;
                 want_norm = norm;
                 memcpy(want_d, d, sizeof d);
                 memcpy(want_x, x, sizeof x);
             }
             cr_assert_arr_eq(d, want_d, sizeof d);
             cr_assert_arr_eq(x, want_x, sizeof x);
+            cr_assert_arr_eq(e, want_d, sizes[s] * sizeof *e);
+            cr_assert_eq(gap.norm_sq, want_gap.norm_sq);
+            cr_assert_eq(gap.mass, want_gap.mass);
             cr_assert_eq(norm, want_norm);
             cr_assert_eq(got.norm_sq, want.norm_sq);
             cr_assert_eq(got.ours_norm_sq, want.ours_norm_sq);

@@ -369,6 +369,22 @@ Test(node_frames, what_is_awaited_is_the_rest_of_a_wanted_chunk_and_nothing_else
     lone_free(lone);
 }
 
+Test(node_frames, without_chunk_sums_nobody_looks_at_a_sum)
+{
+    /* A driver that cannot flip bits seals nothing: the floats are taken as they are. */
+    struct parley_config config = lone_config();
+    config.chunk_sums = false;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = 7};
+    lone_say(lone, conn, WIRE_OFFER, &m);
+    lone_done_all(lone);
+    say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, 0, false);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    cr_assert_eq(responder(lone)->state, SLOT_DIFFING);
+    lone_free(lone);
+}
+
 Test(node_frames, a_false_offset_or_sum_ends_the_connection_and_the_exchange)
 {
     /* Proves that floats are taken only in order and whole. */
