@@ -40,6 +40,8 @@ enum parley_strategy {
     PARLEY_STRATEGY_GOSSIP,    /* asynchronous pairwise averaging */
     PARLEY_STRATEGY_NONE,      /* no averaging while training; the end still agrees on one model */
     PARLEY_STRATEGY_ALLREDUCE, /* gradients averaged over all nodes each step, along a ring */
+    PARLEY_STRATEGY_LOCAL_SGD, /* mix_every local steps, then the mean of all models */
+    PARLEY_STRATEGY_DILOCO,    /* the same with an outer Nesterov */
     PARLEY_STRATEGIES
 };
 
@@ -147,5 +149,10 @@ uint32_t parley_config_buffers(const struct parley_config *config);
 
 /* Whether steps come in two halves, GRADIENT and APPLY (node.h), in place of TRAIN. */
 bool parley_strategy_splits(enum parley_strategy strategy);
+
+/* Whether a step takes the batches of all nodes together: the rate for one batch is then too small
+ * (linear scaling, Goyal et al., arXiv:1706.02677). And the mix_every that it is meant for. */
+bool parley_strategy_sums_batches(enum parley_strategy strategy);
+uint32_t parley_strategy_mix_every(enum parley_strategy strategy);
 
 #endif

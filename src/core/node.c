@@ -276,8 +276,8 @@ static void node_timers(struct parley_node *node)
 
 static void node_advance(struct parley_node *node)
 {
+    strategy_advance(node); /* first: it says how many steps may be granted */
     training_advance(node);
-    strategy_advance(node);
     agreement_advance(node);
     if (!drift_advance(node)) exchange_advance(node);
 }

@@ -14,6 +14,40 @@
 #include "core/topology.h"
 #include "train/model.h"
 
+static const double SCALED_WARMUP = 0.05;
+
+/* ---- What a strategy is meant for, where nothing else is said ----------------------------------
+ */
+
+static bool is_given(const struct settings *s, enum option_id id)
+{
+    return s->values[id].origin > ORIGIN_DEFAULT;
+}
+
+static uint32_t mix_every_of(const struct settings *s)
+{
+    if (is_given(s, OPTION_ID_MIX_EVERY)) return (uint32_t)s->mix_every;
+    return parley_strategy_mix_every((enum parley_strategy)s->strategy);
+}
+
+/* --lr is for one batch; gd has none. */
+static bool scales(const struct settings *s)
+{
+    return !is_given(s, OPTION_ID_LR_SCALE) && strcmp(s->optimizer, "gd") != 0 &&
+           parley_strategy_sums_batches((enum parley_strategy)s->strategy);
+}
+
+static enum trainer_scale scale_of(const struct settings *s)
+{
+    return scales(s) ? TRAINER_SCALE_CLUSTER : (enum trainer_scale)s->lr_scale;
+}
+
+/* A rate that grows with the nodes is not met at once. */
+static double warmup_of(const struct settings *s)
+{
+    return scales(s) && !is_given(s, OPTION_ID_WARMUP) ? SCALED_WARMUP : s->warmup;
+}
+
 /* ---- What must be equal on all nodes --------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static void share(struct job *job, const char *name,
@@ -72,17 +106,17 @@ static void share_settings(struct job *job)
     share(job, "partition", "%s", s->partition);
     share(job, "optimizer", "%s", s->optimizer);
     share(job, "lr", "%s", number(a, s->rate));
-    share(job, "lr-scale", "%s", s->values[OPTION_ID_LR_SCALE].text);
+    share(job, "lr-scale", "%s", option_info(OPTION_ID_LR_SCALE)->valid[scale_of(s)]);
     share_numbers(job, trainer_numbers(job->trainer));
     share(job, "momentum-mode", "%s", s->values[OPTION_ID_MOMENTUM_MODE].text);
     share(job, "schedule", "%s", s->schedule);
-    share(job, "warmup", "%s", number(a, s->warmup));
+    share(job, "warmup", "%s", number(a, warmup_of(s)));
     share(job, "batch", "%" PRIu64, s->batch);
     share(job, "seed", "%" PRIu64, s->seed);
     share_budget(job);
     share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
     share(job, "topology", "%s", s->topology);
-    share(job, "mix-every", "%" PRIu64, s->mix_every);
+    share(job, "mix-every", "%" PRIu32, mix_every_of(s));
     share(job, "tolerance", "%s", number(a, s->tolerance));
     if (s->quorum == QUORUM_MAJORITY)
         share(job, "quorum", "majority of %" PRIu64, s->nodes);
@@ -116,8 +150,8 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
                         s->values[OPTION_ID_WEIGHT_DECAY].text ? s->weight_decay : (double)NAN,
                     .clip_norm = s->clip_norm,
                     .clip_value = s->clip_value},
-        .warmup = s->warmup,
-        .scale = (enum trainer_scale)s->lr_scale,
+        .warmup = warmup_of(s),
+        .scale = scale_of(s),
         .momentum_mode = (enum trainer_momentum)s->momentum_mode,
         .batch = (uint32_t)s->batch,
         .seed = s->seed,
@@ -182,7 +216,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->time_budget_us = s->time_us;
     config->strategy = (enum parley_strategy)s->strategy;
     config->topology = topology_of_name(s->topology);
-    config->mix_every = (uint32_t)s->mix_every;
+    config->mix_every = mix_every_of(s);
     config->tolerance = s->tolerance;
     config->settle_timeout_us = s->settle_timeout_us;
     config->quorum = majority ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;

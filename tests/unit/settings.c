@@ -9,6 +9,7 @@
 #include "parley/config.h"
 #include "settings/list.h"
 #include "settings/nearest.h"
+#include "parley/config.h"
 #include "settings/settings.h"
 
 static struct settings settings;
@@ -111,7 +112,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     /* One line each: the flag, the value, what is valid, what was meant. */
     expect("run --strategy gosip", NULL,
            "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
-           "(valid: gossip, none, allreduce)");
+           "(valid: gossip, none, allreduce, local-sgd, diloco)");
     expect("run --strateg gossip", NULL,
            "\"--strateg\" is not an option of run; did you mean --strategy? "
            "(parley help run lists them)");

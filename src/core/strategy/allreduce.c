@@ -9,19 +9,42 @@
  */
 #include "core/strategy/ring_state.h"
 
-enum { GRADIENT_MADE, APPLIED };
+enum { GRADIENT_MADE, SCALED, APPLIED };
+
+struct allreduce {
+    struct ring ring;
+    uint64_t samples; /* of this node, before the gradient */
+};
 
 static void make(struct parley_node *node, uint32_t buffer)
 {
+    struct allreduce *self = node->strategy_state;
+    self->samples = node->training.samples;
     strategy_op(node, PARLEY_UPDATE_GRADIENT, buffer, GRADIENT_MADE);
 }
 
-static void use(struct parley_node *node, uint32_t buffer, uint32_t count, double progress)
+/* A gradient is a mean over the samples it took, most often a batch. That of a node's share (gd)
+ * counts by its part of the whole set: their sum is the mean over all that are held. */
+static void made(struct parley_node *node)
+{
+    const struct allreduce *self = node->strategy_state;
+    uint64_t samples = node->training.samples - self->samples;
+    if (samples == node->config.batch) {
+        ring_made(node, 0);
+        return;
+    }
+    uint32_t own = ring_buffer(node, RING_OWN);
+    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, own, SCALED);
+    update->vector.other = ring_buffer(node, RING_PARTIAL); /* times 0 */
+    update->vector.keep = (float)((double)samples / node->config.batch);
+}
+
+static void use(struct parley_node *node, uint32_t buffer, const struct ring_sum *sum)
 {
     struct parley_update *update = strategy_op(node, PARLEY_UPDATE_APPLY, buffer, APPLIED);
-    update->vector.factor = 1.0f / (float)count;
-    update->vector.progress = progress;
-    update->vector.live = count;
+    update->vector.factor = (float)(1 / sum->divisor);
+    update->vector.progress = sum->progress;
+    update->vector.live = sum->count;
     update->vector.steps = ring_of(node)->round - 1;
 }
 
@@ -36,7 +59,9 @@ static void done(struct parley_node *node, int number, const struct parley_event
     if (number >= RING_NUMBERS)
         ring_done(node, number, event);
     else if (number == GRADIENT_MADE)
-        ring_made(node);
+        made(node);
+    else if (number == SCALED)
+        ring_made(node, 1);
     else
         ring_used(node);
 }
@@ -44,8 +69,9 @@ static void done(struct parley_node *node, int number, const struct parley_event
 const struct strategy strategy_allreduce = {
     .name = "allreduce",
     .splits = true,
+    .sums_batches = true,
     .catches_up = true,
-    .size = sizeof(struct ring),
+    .size = sizeof(struct allreduce),
     .buffers = RING_BUFFERS,
     .inflows = RING_FLOWS,
     .outflows = 2 * RING_FLOWS,

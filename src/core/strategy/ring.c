@@ -99,8 +99,9 @@ static struct message_strategy own_place(const struct parley_node *node)
         .round = ring->round,
         .stamp = ring->stamp,
         .before = ring->before,
-        .count = ring->count,
-        .value = ring->progress,
+        .count = ring->sum.count,
+        .value = ring->sum.progress,
+        .weight = ring->sum.divisor,
         .key = tries ? now->key : 0,
         .tag = tries ? now->ticket : 0,
         .part = tries ? now->got : 0,
@@ -136,7 +137,9 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
     struct ring *ring = ring_of(node);
     struct conn *conn = connection_of(node, ring->left);
     uint32_t buffer = ring_buffer(node, RING_RESULT + !ring->result);
-    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || place->count == 0) return;
+    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || place->count == 0 ||
+        !(place->weight > 0))
+        return;
     ring->now.active = false;
     strategy_forget(node, RING_PARTS);
     ring->pull = *place;
@@ -193,7 +196,7 @@ void ring_adopted(struct parley_node *node, const struct message_fetch *answer)
     ring->round = answer->round;
     ring->stamp = answer->stamp;
     ring->before = 0;
-    ring->count = 0;
+    ring->sum.count = 0;
     ring->progress_us = node->now_us;
     training_counted(node);
 }
@@ -203,7 +206,7 @@ static void hand(struct parley_node *node, const struct conn *conn,
                  const struct message_strategy *ask)
 {
     const struct ring *ring = ring_of(node);
-    if (ring->count == 0 || ask->round + 1 != ring->round) return;
+    if (ring->sum.count == 0 || ask->round + 1 != ring->round) return;
     strategy_send(node, conn->id,
                   &(struct strategy_part){.tag = ask->tag,
                                           .part = RING_WHOLE_PART,
@@ -214,31 +217,32 @@ static void hand(struct parley_node *node, const struct conn *conn,
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-void ring_finish(struct parley_node *node, uint32_t count, double progress, uint64_t stamp)
+void ring_finish(struct parley_node *node, const struct ring_sum *sum, uint64_t stamp)
 {
     struct ring *ring = ring_of(node);
     ring->before = ring->stamp;
     ring->stamp = stamp;
     ring->round++;
-    ring->count = count;
-    ring->progress = progress;
+    ring->sum = *sum;
     ring->result = !ring->result;
     ring->made = false;
     ring->stage = RING_USING;
     ring->progress_us = node->now_us;
     ring->complained = false;
-    ring->use->use(node, ring_buffer(node, RING_RESULT + ring->result), count, progress);
+    ring->use->use(node, ring_buffer(node, RING_RESULT + ring->result), &ring->sum);
 }
 
 void ring_pulled(struct parley_node *node)
 {
-    struct ring *ring = ring_of(node);
-    ring_finish(node, ring->pull.count, ring->pull.value, ring->pull.stamp);
+    const struct message_strategy *of = &ring_of(node)->pull;
+    struct ring_sum sum = {.count = of->count, .divisor = of->weight, .progress = of->value};
+    ring_finish(node, &sum, of->stamp);
 }
 
-void ring_made(struct parley_node *node)
+void ring_made(struct parley_node *node, double divisor)
 {
     struct ring *ring = ring_of(node);
+    ring->divisor = divisor;
     ring->made = true;
     ring->stage = RING_RESTING;
     ring->progress_us = node->now_us;
@@ -255,13 +259,26 @@ uint64_t ring_steps(const struct parley_node *node)
     return ring_of(node)->round;
 }
 
+/* Some neighbour waits for this node's part in the round. */
+static bool others_try(const struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    int sides[] = {ring->left, ring->right};
+    for (int i = 0; i < 2; i++) {
+        const struct message_strategy *place = place_of(node, sides[i]);
+        if (place && place->key != 0 && place->round == ring->round) return true;
+    }
+    return false;
+}
+
 static void rest(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint32_t own = ring_buffer(node, RING_OWN);
     if (phase_of(node) != PARLEY_PHASE_TRAIN || catches_up(node)) return;
     bool met = ring->left == NONE || place_of(node, ring->left);
-    if (!ring->made && met && !ring->ending && !node->leaving && training_wants(node) &&
+    bool wanted = training_wants(node) || (ring->use->goes_on && others_try(node));
+    if (!ring->made && met && !ring->ending && !node->leaving && wanted &&
         !strategy_is_sent(node, own)) {
         ring->stage = RING_MAKING;
         ring->use->make(node, own);

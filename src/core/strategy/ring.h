@@ -27,14 +27,22 @@
 
 enum { RING_BUFFERS = 4, RING_FLOWS = 2, RING_HEARD_MAX = 8, RING_NUMBERS = 100 };
 
+/* Of a round; equal on all nodes. */
+struct ring_sum {
+    uint32_t count;  /* contributions; 0: there is none */
+    double divisor;  /* what makes a mean of it */
+    double progress; /* the most that a member saw of the cluster's */
+};
+
 /* What a strategy makes of rounds. */
 struct ring_use {
     uint32_t first; /* of its buffers that are the ring's */
+    bool goes_on;   /* who has had its steps takes part in what the others still make */
     /* Puts this node's contribution into the buffer; then calls ring_made(). */
     void (*make)(struct parley_node *node, uint32_t buffer);
-    /* The sum of `count` contributions is in the buffer, which stays as it is. `progress` is the
-     * members' most, equal on all. When all that it asks for is done it calls ring_used(). */
-    void (*use)(struct parley_node *node, uint32_t buffer, uint32_t count, double progress);
+    /* The sum of all contributions is in the buffer, which stays as it is: see ring_sum. When all
+     * that it asks for is done it calls ring_used(). */
+    void (*use)(struct parley_node *node, uint32_t buffer, const struct ring_sum *sum);
 };
 
 enum ring_stage {
@@ -62,7 +70,7 @@ struct ring_try {
     uint32_t conn;       /* where it is expected; 0: nowhere yet */
     uint32_t got, added; /* parts that are here; of the first n-1, those added to */
     bool whole;          /* the segment that was completed here is in the result */
-    double progress;
+    struct ring_sum sum; /* progress: of those of whom was told */
     uint32_t out_conn, out_ticket, out_part; /* the next to be sent, and for whom */
     int out_number;
     bool out_busy;
@@ -74,9 +82,9 @@ struct ring {
     bool made;              /* this node's contribution is in hand */
     uint64_t round;         /* completed */
     uint64_t stamp, before; /* what they were made of; without the newest */
-    uint32_t result;        /* 0 or 1: which of the two holds the newest sum, ... */
-    uint32_t count;         /* ... of how many; 0: there is none */
-    double progress;
+    double divisor;         /* of what is in hand; 0: the number of contributions */
+    uint32_t result;        /* 0 or 1: which of the two buffers holds the newest sum */
+    struct ring_sum sum;
     uint32_t pending; /* operations under way on the ring's buffers */
     uint32_t tickets;
     struct ring_try now;
@@ -115,7 +123,8 @@ void ring_give(struct parley_node *node, struct message_fetch *answer);
 void ring_adopted(struct parley_node *node, const struct message_fetch *answer);
 bool ring_stop(struct parley_node *node);
 
-void ring_made(struct parley_node *node);
+/* divisor: of the sum; 0: the number of contributions. The same for all in a round. */
+void ring_made(struct parley_node *node, double divisor);
 void ring_used(struct parley_node *node);
 
 #endif

@@ -71,7 +71,9 @@ static void begin(struct parley_node *node)
         .count = ring->members,
         .at = ring->at,
         .ticket = ++ring->tickets,
-        .progress = training_progress(node),
+        .sum = {.count = ring->members,
+                .divisor = ring->divisor > 0 ? ring->divisor : ring->members,
+                .progress = training_progress(node)},
         .out_number = ring->now.out_number,
     };
     ring->progress_us = node->now_us;
@@ -119,7 +121,7 @@ static void finish_if_whole(struct parley_node *node)
     struct ring *ring = ring_of(node);
     struct ring_try *now = &ring->now;
     if (!ring_is_whole(node) || !now->whole || ring->stage != RING_RESTING) return;
-    ring_finish(node, now->count, now->progress, rng_mix(ring->stamp ^ now->key));
+    ring_finish(node, &now->sum, rng_mix(ring->stamp ^ now->key));
 }
 
 static void part_is_here(struct parley_node *node)
@@ -174,7 +176,8 @@ void ring_parts_told(struct parley_node *node, struct conn *conn,
     if (!now->active || conn->id != now->conn || tell->tag != now->ticket ||
         tell->part != now->got || now->got == parts_of(now))
         return;
-    if (tell->value > now->progress && tell->value <= 1) now->progress = tell->value;
+    struct ring_sum *sum = &now->sum;
+    if (tell->value > sum->progress && tell->value <= 1) sum->progress = tell->value;
     if (span_of(node, segment_of(now, now->got, false)).size == 0) part_is_here(node);
 }
 
@@ -212,8 +215,10 @@ static void send_part(struct parley_node *node)
     struct strategy_part part = span_of(node, segment_of(now, now->out_part, true));
     bool shares = !is_gathered(now, now->out_part);
     struct conn *conn = connection_find(node, now->out_conn);
-    struct message_strategy tell = {
-        .what = RING_TELL, .tag = now->out_ticket, .part = now->out_part, .value = now->progress};
+    struct message_strategy tell = {.what = RING_TELL,
+                                    .tag = now->out_ticket,
+                                    .part = now->out_part,
+                                    .value = now->sum.progress};
     if (!conn) return;
     if (shares || part.size == 0) connection_send(node, conn, WIRE_STRATEGY, &tell);
     if (part.size == 0) {

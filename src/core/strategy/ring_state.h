@@ -5,10 +5,10 @@
 #include "core/state.h"
 #include "core/strategy/ring.h"
 
-/* Frames. PLACE, STOPPED: round, stamp, before, count and value of the newest sum; key, tag, part:
- * the try, and the part that is wanted next of the one to whom it is said; key 0: none yet.
- * TELL: tag, part, and the most progress of those whose shares it holds; before such a part.
- * PULL: round whose sum is wanted, tag. */
+/* Frames. PLACE, STOPPED: round, stamp, before; count, value (progress) and weight (divisor) of the
+ * newest sum; key, tag, part: the try, and the part that is wanted next of the one to whom it is
+ * said; key 0: none yet. TELL, before each part of the reduce-scatter: tag, part, and the most
+ * progress of those whose shares it holds (or of more). PULL: round whose sum is wanted, tag. */
 enum ring_what { RING_PLACE = 1, RING_STOPPED, RING_TELL, RING_PULL };
 
 /* Buffers. */
@@ -32,7 +32,7 @@ static inline uint32_t ring_buffer(const struct parley_node *node, uint32_t whic
 
 /* ring.c */
 const struct ring_heard *ring_heard_of(const struct parley_node *node, int member);
-void ring_finish(struct parley_node *node, uint32_t count, double progress, uint64_t stamp);
+void ring_finish(struct parley_node *node, const struct ring_sum *sum, uint64_t stamp);
 void ring_pulled(struct parley_node *node);
 
 /* ring_parts.c */

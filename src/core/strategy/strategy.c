@@ -15,6 +15,8 @@ static const struct strategy *const strategies[PARLEY_STRATEGIES] = {
     [PARLEY_STRATEGY_GOSSIP] = &strategy_gossip,
     [PARLEY_STRATEGY_NONE] = &strategy_none,
     [PARLEY_STRATEGY_ALLREDUCE] = &strategy_allreduce,
+    [PARLEY_STRATEGY_LOCAL_SGD] = &strategy_local_sgd,
+    [PARLEY_STRATEGY_DILOCO] = &strategy_diloco,
 };
 
 const struct strategy *strategy_of(enum parley_strategy strategy)
@@ -25,6 +27,16 @@ const struct strategy *strategy_of(enum parley_strategy strategy)
 bool parley_strategy_splits(enum parley_strategy strategy)
 {
     return strategies[strategy]->splits;
+}
+
+bool parley_strategy_sums_batches(enum parley_strategy strategy)
+{
+    return strategies[strategy]->sums_batches;
+}
+
+uint32_t parley_strategy_mix_every(enum parley_strategy strategy)
+{
+    return strategies[strategy]->mix_every > 0 ? strategies[strategy]->mix_every : 1;
 }
 
 /* From TRAIN to SETTLE: who has ended serves those who have not. */

@@ -57,7 +57,10 @@ struct strategy {
     bool splits;     /* steps come as GRADIENT and APPLY */
     bool catches_up; /* who joins late enters TRAIN at once, and takes a state by training_follow()
                       */
-    size_t size;     /* of strategy_state */
+    bool sums_batches;  /* a step takes the batches of all nodes: --lr is scaled, unless told not to
+                         */
+    uint32_t mix_every; /* the usual one; 0: 1 */
+    size_t size;        /* of strategy_state */
     uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
 
@@ -119,5 +122,6 @@ void strategy_expect(struct parley_node *node, int inflow, uint32_t conn,
 void strategy_forget(struct parley_node *node, int inflow);
 
 extern const struct strategy strategy_gossip, strategy_none, strategy_allreduce;
+extern const struct strategy strategy_local_sgd, strategy_diloco;
 
 #endif

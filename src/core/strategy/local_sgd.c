@@ -1,0 +1,198 @@
+/* local_sgd.c: H local steps, then the mean of all models (ring.h).
+ *
+ *   local-sgd   x = mean of x_i (Stich, ICLR 2019, algorithm 1)
+ *   diloco      d = slow - mean of x_i; v = 0.9 v + d; slow -= 0.7 (d + 0.9 v); x = slow: an outer
+ *               Nesterov over what H steps have moved (Douillard et al., arXiv:2311.08105,
+ *               algorithm 1)
+ *
+ * H is --mix-every. Momentum of the local steps stays each node's own. Who has made its budget of
+ * steps contributes what it has, as long as others go on. What is unfinished when training ends is
+ * averaged by SETTLE.
+ * Buffers: 4; diloco 6, of which 2 (slow weights, outer momentum) travel to joiners.
+ */
+#include "core/strategy/ring_state.h"
+
+enum { SLOW, VELOCITY, KEPT };
+
+static const float OUTER_RATE = 0.7f, OUTER_MOMENTUM = 0.9f;
+
+/* Operations; those of one use end in this order. */
+enum { TAKEN, STARTED, MOVED, SET };
+
+struct local {
+    struct ring ring;
+    uint64_t limit; /* local steps that this round's end at */
+    bool taking;
+    struct ring_sum sum; /* to be put to use; count 0: none */
+    uint32_t buffer;     /* that holds it */
+};
+
+static struct local *local_of(const struct parley_node *node)
+{
+    return node->strategy_state;
+}
+
+static bool has_slow(const struct parley_node *node)
+{
+    return node->strategy->kept > 0;
+}
+
+/* ---- Local steps ----------------------------------------------------------------------------- */
+
+static void make(struct parley_node *node, uint32_t buffer)
+{
+    struct local *self = local_of(node);
+    (void)buffer;
+    self->limit = node->training.version + node->config.mix_every;
+}
+
+static uint64_t limit(const struct parley_node *node)
+{
+    const struct local *self = local_of(node);
+    return self->ring.stage == RING_MAKING ? self->limit : node->training.version;
+}
+
+static void contribute(struct parley_node *node)
+{
+    struct local *self = local_of(node);
+    if (self->ring.stage != RING_MAKING || self->taking) return;
+    if (node->training.version < self->limit && training_wants(node)) return;
+    self->taking = true;
+    strategy_op(node, PARLEY_UPDATE_TAKE, ring_buffer(node, RING_OWN), TAKEN);
+}
+
+/* ---- What becomes of the mean ---------------------------------------------------------------- */
+
+static void use(struct parley_node *node, uint32_t buffer, const struct ring_sum *sum)
+{
+    struct local *self = local_of(node);
+    self->sum = *sum;
+    self->buffer = buffer;
+}
+
+static void move(struct parley_node *node, uint32_t buffer, uint32_t other, float keep,
+                 float factor)
+{
+    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, MOVED);
+    update->vector.other = other;
+    update->vector.keep = keep;
+    update->vector.factor = factor;
+}
+
+static void move_slow(struct parley_node *node, uint32_t mean)
+{
+    uint32_t slow = strategy_buffer(node, SLOW), velocity = strategy_buffer(node, VELOCITY);
+    move(node, mean, slow, -1, 1); /* from here on d */
+    move(node, velocity, mean, OUTER_MOMENTUM, 1);
+    move(node, mean, velocity, 1, OUTER_MOMENTUM);
+    move(node, slow, mean, 1, -OUTER_RATE);
+}
+
+/* As soon as nobody is being sent what is about to change. */
+static void put_to_use(struct parley_node *node)
+{
+    struct local *self = local_of(node);
+    uint32_t own = ring_buffer(node, RING_OWN);
+    bool busy = strategy_is_sent(node, own);
+    for (uint32_t i = 0; i < node->strategy->kept; i++)
+        busy = busy || strategy_is_sent(node, strategy_buffer(node, i));
+    if (self->sum.count == 0 || busy) return;
+    move(node, own, self->buffer, 0, (float)(1 / self->sum.divisor));
+    self->sum.count = 0;
+    if (has_slow(node)) move_slow(node, own);
+    strategy_op(node, PARLEY_UPDATE_SET, has_slow(node) ? strategy_buffer(node, SLOW) : own, SET);
+}
+
+/* ---- The strategy's calls -------------------------------------------------------------------- */
+
+static void begin(struct parley_node *node)
+{
+    static const struct ring_use mean = {.make = make, .use = use, .goes_on = true};
+    static const struct ring_use outer = {.first = KEPT, .make = make, .use = use, .goes_on = true};
+    ring_begin(node, has_slow(node) ? &outer : &mean);
+    if (!has_slow(node)) return;
+    uint32_t velocity = strategy_buffer(node, VELOCITY);
+    local_of(node)->ring.stage = RING_USING;
+    move(node, velocity, strategy_buffer(node, SLOW), 0, 0);
+    strategy_op(node, PARLEY_UPDATE_TAKE, strategy_buffer(node, SLOW), STARTED);
+}
+
+static void advance(struct parley_node *node)
+{
+    ring_advance(node);
+    contribute(node);
+    put_to_use(node);
+}
+
+static void done(struct parley_node *node, int number, const struct parley_event *event)
+{
+    struct local *self = local_of(node);
+    if (number >= RING_NUMBERS) {
+        ring_done(node, number, event);
+    } else if (number == TAKEN) {
+        self->taking = false;
+        ring_made(node, 0);
+    } else if (number == SET || number == STARTED) {
+        ring_used(node);
+    }
+}
+
+/* Steps of a round that will not end are in x, and are averaged with all. */
+static bool stop(struct parley_node *node)
+{
+    struct local *self = local_of(node);
+    if (self->ring.stage == RING_MAKING && !self->taking) {
+        self->ring.stage = RING_RESTING;
+        out_add(node, PARLEY_UPDATE_HALT);
+    }
+    return ring_stop(node);
+}
+
+const struct strategy strategy_local_sgd = {
+    .name = "local-sgd",
+    .catches_up = true,
+    .mix_every = 8,
+    .size = sizeof(struct local),
+    .buffers = RING_BUFFERS,
+    .inflows = RING_FLOWS,
+    .outflows = 2 * RING_FLOWS,
+    .begin = begin,
+    .advance = advance,
+    .deadline = ring_deadline,
+    .limit = limit,
+    .done = done,
+    .received = ring_received,
+    .progress = ring_progress,
+    .sent = ring_sent,
+    .frame = ring_frame,
+    .live = ring_live,
+    .closed = ring_closed,
+    .give = ring_give,
+    .adopted = ring_adopted,
+    .stop = stop,
+};
+
+const struct strategy strategy_diloco = {
+    .name = "diloco",
+    .catches_up = true,
+    .mix_every = 50,
+    .size = sizeof(struct local),
+    .buffers = RING_BUFFERS + KEPT,
+    .kept = KEPT,
+    .inflows = RING_FLOWS,
+    .outflows = 2 * RING_FLOWS,
+    .begin = begin,
+    .advance = advance,
+    .deadline = ring_deadline,
+    .limit = limit,
+    .done = done,
+    .received = ring_received,
+    .progress = ring_progress,
+    .sent = ring_sent,
+    .frame = ring_frame,
+    .live = ring_live,
+    .closed = ring_closed,
+    .give = ring_give,
+    .adopted = ring_adopted,
+    .stop = stop,
+};

@@ -1,0 +1,441 @@
+/* allreduce.c: rounds of all nodes: what they compute, and that nothing that happens in one parts
+ * the models or stops them. */
+#include "run/training.h"
+#include "scene.h"
+#include "world/cluster.h"
+
+/* ---- Vectors whose gradients tell who contributed ----------------------------------------------
+ */
+
+enum { NODES_MAX = 8 };
+
+struct vectors {
+    uint64_t parameters;
+    uint32_t made[NODES_MAX];
+};
+
+static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+{
+    struct vectors *self = pointer;
+    (void)boot;
+    self->made[node] = 0;
+    memset(vectors[0], 0, self->parameters * sizeof(float));
+}
+
+static double vectors_gradient(void *pointer, uint32_t node, uint32_t thread, const float *x,
+                               float *to)
+{
+    struct vectors *self = pointer;
+    struct rng rng = rng_init(node + 1, self->made[node]++);
+    (void)thread;
+    for (uint64_t j = 0; j < self->parameters; j++)
+        to[j] = x[j] / 10 + (float)rng_normal(&rng);
+    return 1;
+}
+
+static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                           const struct trainer_turn *turn)
+{
+    const struct vectors *self = pointer;
+    struct rng rng = rng_init(node + 1, turn->steps);
+    (void)thread;
+    for (uint64_t j = 0; j < self->parameters; j++)
+        vectors[0][j] += (float)rng_normal(&rng);
+    return 1;
+}
+
+static void vectors_apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                          const float *from, float factor, const struct trainer_turn *turn)
+{
+    const struct vectors *self = pointer;
+    (void)node;
+    (void)thread;
+    (void)turn;
+    for (uint64_t j = 0; j < self->parameters; j++)
+        vectors[0][j] -= factor * from[j];
+}
+
+struct ring_scene {
+    enum parley_strategy strategy;
+    uint32_t nodes, peers;
+    uint64_t seed, latency_us, compute_us;
+    uint64_t steps; /* budget; 0: none */
+    struct vectors vectors;
+    struct sim_task task;
+};
+
+static void configure(struct parley_config *config, uint32_t node, void *arg)
+{
+    const struct ring_scene *scene = arg;
+    (void)node;
+    config->strategy = scene->strategy;
+    config->min_peers = scene->peers;
+    config->steps_budget = scene->steps;
+    config->mix_every = 4;
+}
+
+/* Of the task that stands in the scene. */
+static struct parley_sim *begin_task(struct ring_scene *scene)
+{
+    static const uint64_t starts[NODES_MAX];
+    scene->peers = scene->nodes - 1;
+    scene->compute_us = scene->steps ? 1000 : 5000;
+    struct sim_options options = {
+        .base = {.nodes = scene->nodes,
+                 .parameters = scene->task.parameters,
+                 .vectors = scene->task.vectors,
+                 .seed = scene->seed,
+                 .seeds = 2 < scene->nodes ? 2 : scene->nodes,
+                 .start_us = starts,
+                 .configure = configure,
+                 .arg = scene,
+                 .operation_us = SIM_OPERATION_US,
+                 .threads = 1},
+        .compute = {.low_us = scene->compute_us, .high_us = scene->compute_us},
+        .latency = {.low_us = scene->latency_us, .high_us = scene->latency_us},
+        .task = &scene->task,
+        .check_events = 1,
+    };
+    struct parley_sim *sim;
+    int error = sim_new(&sim, &options);
+    cr_assert_eq(error, 0, "%s", parley_error_name(error));
+    return sim;
+}
+
+static struct parley_sim *begin(struct ring_scene *scene)
+{
+    scene->task = (struct sim_task){
+        .self = &scene->vectors,
+        .parameters = scene->vectors.parameters,
+        .vectors = 1,
+        .batch = 1,
+        .alike = true,
+        .model_digest = 1,
+        .start = vectors_start,
+        .step = vectors_step,
+        .gradient = vectors_gradient,
+        .apply = vectors_apply,
+    };
+    return begin_task(scene);
+}
+
+/* All live nodes end with one model, and had one before they averaged anything. */
+static void end(struct parley_sim *sim, const struct ring_scene *scene)
+{
+    struct parley_view view;
+    uint32_t who = 0;
+    while (!parley_sim_live(sim, who))
+        who++;
+    if (!scene->steps) parley_sim_stop(sim, who, PARLEY_STOP_OPERATOR);
+    scene_until(sim, scene->nodes, parley_sim_agreed, NULL, 90);
+    for (uint32_t i = 0; i < scene->nodes; i++) {
+        if (!parley_sim_live(sim, i)) continue;
+        parley_sim_view(sim, i, &view);
+        if (scene->strategy == PARLEY_STRATEGY_ALLREDUCE)
+            cr_assert_eq(view.drift_before, 0, "n%u: %g", i, view.drift_before);
+        cr_assert_eq(memcmp(parley_sim_agreed_vector(sim, i), parley_sim_agreed_vector(sim, who),
+                            scene->vectors.parameters * sizeof(float)),
+                     0);
+    }
+    parley_sim_free(sim);
+}
+
+Test(allreduce, every_round_is_the_mean_of_all_gradients)
+{
+    /* Against the sum in float64, for numbers of nodes and parameters that don't divide, and for
+     * more nodes than parameters. */
+    static const uint32_t nodes[] = {1, 2, 3, 5, 8};
+    static const uint64_t parameters[] = {1, 3, 64, 1001};
+    for (int n = 0; n < 5; n++) {
+        for (int p = 0; p < 4; p++) {
+            struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                                       .nodes = nodes[n],
+                                       .seed = 1,
+                                       .latency_us = 100,
+                                       .steps = 12,
+                                       .vectors = {.parameters = parameters[p]}};
+            struct parley_sim *sim = begin(&scene);
+            scene_until(sim, nodes[n], parley_sim_agreed, NULL, 30);
+            double x[1001] = {0};
+            for (uint32_t k = 0; k < 12; k++) {
+                double sum[1001] = {0};
+                for (uint32_t i = 0; i < nodes[n]; i++) {
+                    struct rng rng = rng_init(i + 1, k);
+                    for (uint64_t j = 0; j < parameters[p]; j++)
+                        sum[j] += x[j] / 10 + rng_normal(&rng);
+                }
+                for (uint64_t j = 0; j < parameters[p]; j++)
+                    x[j] -= sum[j] / nodes[n];
+            }
+            for (uint64_t j = 0; j < parameters[p]; j++)
+                cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5,
+                                   "%u nodes, %llu of %llu: %g for %g", nodes[n],
+                                   (unsigned long long)j, (unsigned long long)parameters[p],
+                                   parley_sim_agreed_vector(sim, 0)[j], x[j]);
+            end(sim, &scene);
+        }
+    }
+}
+
+Test(allreduce, local_steps_and_outer_steps_are_what_they_say)
+{
+    /* Four rounds of four local steps, against the same in float64: x += a draw is a local step. */
+    for (int outer = 0; outer < 2; outer++) {
+        struct ring_scene scene = {.strategy =
+                                       outer ? PARLEY_STRATEGY_DILOCO : PARLEY_STRATEGY_LOCAL_SGD,
+                                   .nodes = 3,
+                                   .seed = 1,
+                                   .latency_us = 100,
+                                   .steps = 16,
+                                   .vectors = {.parameters = 10}};
+        struct parley_sim *sim = begin(&scene);
+        scene_until(sim, 3, parley_sim_agreed, NULL, 30);
+        double x[10] = {0}, velocity[10] = {0};
+        for (int round = 0; round < 4; round++) {
+            double moved[10] = {0};
+            for (uint32_t i = 0; i < 12; i++) {
+                struct rng rng = rng_init(i % 3 + 1, 4 * round + i / 3);
+                for (int j = 0; j < 10; j++)
+                    moved[j] += rng_normal(&rng) / 3;
+            }
+            for (int j = 0; j < 10; j++) {
+                velocity[j] = 0.9 * velocity[j] - moved[j];
+                x[j] += outer ? 0.7 * (moved[j] - 0.9 * velocity[j]) : moved[j];
+            }
+        }
+        for (int j = 0; j < 10; j++)
+            cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5, "%s: %g for %g",
+                               outer ? "diloco" : "local-sgd", parley_sim_agreed_vector(sim, 0)[j],
+                               x[j]);
+        end(sim, &scene);
+    }
+}
+
+/* ---- Four nodes are one with a batch four times as large ---------------------------------------
+ */
+
+enum { BATCH = 32, STEPS = 20 };
+
+struct ordered {
+    struct sim_training training;
+    uint32_t nodes;
+};
+
+/* The whole set in one order, of which each step takes the next nodes * batch, dealt by node. */
+static int share_in_order(void *pointer, uint32_t node, const char *const *names, uint32_t count,
+                          bool first, uint64_t samples_cluster, char *why, size_t why_size)
+{
+    struct ordered *self = pointer;
+    struct sampler *sampler = &self->training.own[node].sampler;
+    struct rng rng = rng_init(9, 9);
+    (void)names;
+    (void)count;
+    (void)samples_cluster;
+    (void)why;
+    (void)why_size;
+    if (!first) return 0;
+    uint32_t samples = self->training.job->data.train.count, mine = 4 * BATCH / self->nodes;
+    int error = sampler_init(sampler, NULL, samples, 1);
+    for (uint32_t at = 0; at < STEPS * 4 * BATCH && !error; at++) {
+        uint32_t sample = rng_below(&rng, samples), step = at / (4 * BATCH);
+        if (at % (4 * BATCH) / mine == node) sampler->order[step * mine + at % mine] = sample;
+    }
+    return error;
+}
+
+/* The trained model is left in x. */
+static void train_in_order(uint32_t nodes, const char *optimizer, float *x, size_t *n)
+{
+    char batch[8], count[8], why[SETTINGS_WHY_BYTES];
+    snprintf(batch, sizeof batch, "%u", 4 * BATCH / nodes);
+    snprintf(count, sizeof count, "%u", nodes);
+    char *argv[] = {"parley",  "sim",        "--nodes",    count,         "--batch",
+                    batch,     "--strategy", "allreduce",  "--model",     "mlp:32",
+                    "--steps", "20",         "--schedule", "constant",    "--lr",
+                    "0.05",    "--lr-scale", "none",       "--optimizer", (char *)optimizer,
+                    NULL};
+    struct settings settings;
+    struct job job;
+    settings_init(&settings);
+    cr_assert_eq(settings_flags(&settings, 20, argv, why), 0, "%s", why);
+    cr_assert_eq(settings_finish(&settings, why), 0, "%s", why);
+    cr_assert_eq(job_init(&job, &settings, NULL, why, sizeof why), 0, "%s", why);
+    struct ordered ordered = {.nodes = nodes};
+    struct ring_scene scene = {
+        .strategy = PARLEY_STRATEGY_ALLREDUCE, .nodes = nodes, .seed = 1, .steps = STEPS};
+    cr_assert_eq(sim_training_init(&ordered.training, &scene.task, &job, nodes, 1), 0);
+    scene.task.share = share_in_order;
+    struct parley_sim *sim = begin_task(&scene);
+    scene_until(sim, nodes, parley_sim_agreed, NULL, 30);
+    *n = scene.task.parameters;
+    memcpy(x, parley_sim_agreed_vector(sim, 0), *n * sizeof *x);
+    parley_sim_free(sim);
+    sim_training_close(&ordered.training);
+    job_close(&job);
+    settings_close(&settings);
+}
+
+Test(allreduce, four_nodes_equal_one_with_a_batch_four_times_as_large)
+{
+    /* 20 steps on the same samples in the same order differ by rounding only. */
+    static const char *const optimizers[] = {"sgd", "momentum", "adam"};
+    static float four[40000], one[40000];
+    for (int o = 0; o < 3; o++) {
+        size_t n;
+        double gap = 0, norm = 0;
+        train_in_order(4, optimizers[o], four, &n);
+        train_in_order(1, optimizers[o], one, &n);
+        for (size_t j = 0; j < n; j++) {
+            gap += pow((double)four[j] - one[j], 2);
+            norm += pow(one[j], 2);
+        }
+        cr_assert_lt(sqrt(gap / norm), 1e-5, "%s: %g", optimizers[o], sqrt(gap / norm));
+        cr_assert(gap > 0, "two runs of one kind were compared");
+    }
+}
+
+/* ---- What goes wrong --------------------------------------------------------------------------
+ */
+
+/* Strikes at the k-th frame of one type, once. */
+struct strike {
+    uint8_t type;
+    uint64_t number;
+    bool arriving, at_receiver, cut;
+    bool done;
+};
+
+static void strike(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    struct strike *strike = arg;
+    if (strike->done || frame->type != strike->type || frame->arriving != strike->arriving ||
+        frame->number < strike->number)
+        return;
+    strike->done = true;
+    if (strike->cut)
+        parley_sim_disconnect(sim, frame->from, frame->to);
+    else
+        parley_sim_kill(sim, strike->at_receiver ? frame->to : frame->from, false);
+}
+
+static void strike_all_over_a_round(enum parley_strategy strategy, uint32_t times, bool cut)
+{
+    static const uint8_t types[] = {WIRE_STRATEGY, WIRE_CHUNK};
+    uint32_t nodes = 4;
+    for (uint32_t k = 0; k < times; k++) {
+        struct ring_scene scene = {.strategy = strategy,
+                                   .nodes = nodes,
+                                   .seed = k + 1,
+                                   .latency_us = 150,
+                                   .vectors = {.parameters = 64}};
+        struct strike at = {
+            .type = types[k % 2], .arriving = k / 2 % 2, .at_receiver = k / 4 % 2, .cut = cut};
+        struct parley_sim *sim = begin(&scene);
+        scene_train(sim, nodes);
+        scene_run(sim, 30000);
+        at.number = k + (at.arriving ? sim->arrivals : sim->frames)[at.type];
+        parley_sim_on_frame(sim, strike, &at);
+        scene_run(sim, 2 * SECOND);
+        cr_assert(at.done);
+        cr_assert_eq(parley_sim_live_count(sim), cut ? nodes : nodes - 1);
+        struct parley_view before, after;
+        uint32_t who = parley_sim_live(sim, 0) ? 0 : 1;
+        parley_sim_view(sim, who, &before);
+        scene_run(sim, SECOND / 2);
+        parley_sim_view(sim, who, &after);
+        cr_assert_gt(after.version, before.version, "nothing moves after strike %u", k);
+        end(sim, &scene);
+    }
+}
+
+Test(allreduce, a_death_anywhere_in_a_round_ends_in_one_model)
+{
+    /* Killed at frame after frame of a round, as sender and as receiver: the others go on, and all
+     * have the same model to the bit, whoever had completed the round. */
+    strike_all_over_a_round(PARLEY_STRATEGY_ALLREDUCE, 24, false);
+}
+
+Test(allreduce, a_link_cut_anywhere_in_a_round_costs_nothing)
+{
+    /* Parts that were lost are sent again over the next link. */
+    strike_all_over_a_round(PARLEY_STRATEGY_ALLREDUCE, 12, true);
+}
+
+Test(allreduce, deaths_and_cuts_stop_no_round_of_models)
+{
+    /* The same for strategies that average models now and then. */
+    strike_all_over_a_round(PARLEY_STRATEGY_LOCAL_SGD, 8, false);
+    strike_all_over_a_round(PARLEY_STRATEGY_DILOCO, 8, false);
+    strike_all_over_a_round(PARLEY_STRATEGY_DILOCO, 4, true);
+}
+
+Test(allreduce, who_joins_late_is_in_the_sums)
+{
+    /* A newcomer takes the state of its left and enters at a round: one model still. */
+    static const enum parley_strategy strategies[] = {
+        PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD, PARLEY_STRATEGY_DILOCO};
+    for (uint32_t k = 0; k < 9; k++) {
+        struct ring_scene scene = {.strategy = strategies[k % 3],
+                                   .nodes = 4,
+                                   .seed = k + 1,
+                                   .latency_us = 200,
+                                   .vectors = {.parameters = 64}};
+        struct parley_sim *sim = begin(&scene);
+        scene_train(sim, 4);
+        scene_run(sim, 40000 + 777 * k);
+        parley_sim_kill(sim, k % 4, false);
+        scene_run(sim, 2 * SECOND);
+        parley_sim_start(sim, k % 4);
+        scene_run(sim, 2 * SECOND);
+        struct parley_view view, other;
+        parley_sim_view(sim, k % 4, &view);
+        parley_sim_view(sim, (k + 1) % 4, &other);
+        cr_assert_gt(view.version, 50, "%llu steps", (unsigned long long)view.version);
+        cr_assert_eq(view.ledger.joins, 1);
+        end(sim, &scene);
+    }
+}
+
+Test(allreduce, all_wait_for_a_paused_node_and_go_on_without_a_dead_one)
+{
+    /* What it is: a node that stops is waited for until it is called dead; back, it follows. */
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = 4,
+                               .seed = 3,
+                               .latency_us = 200,
+                               .vectors = {.parameters = 64}};
+    struct parley_sim *sim = begin(&scene);
+    struct parley_view view, later;
+    scene_train(sim, 4);
+    scene_run(sim, 100000);
+    parley_sim_pause(sim, 2);
+    scene_run(sim, 10000);
+    parley_sim_view(sim, 0, &view);
+    scene_run(sim, 200000);
+    parley_sim_view(sim, 0, &later);
+    cr_assert_leq(later.version, view.version + 1);
+    scene_run(sim, 30 * SECOND);
+    parley_sim_view(sim, 0, &later);
+    cr_assert_gt(later.version, view.version + 100);
+    parley_sim_resume(sim, 2);
+    scene_run(sim, 10 * SECOND);
+    end(sim, &scene);
+}
+
+Test(allreduce, a_partition_that_heals_ends_in_one_history)
+{
+    /* Each half goes on by itself; afterwards those behind take the state of those ahead. */
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = 5,
+                               .seed = 4,
+                               .latency_us = 200,
+                               .vectors = {.parameters = 64}};
+    struct parley_sim *sim = begin(&scene);
+    scene_train(sim, 5);
+    scene_run(sim, 50000);
+    parley_sim_partition(sim, (uint32_t[]){0, 0, 1, 1, 1});
+    scene_run(sim, 40 * SECOND);
+    parley_sim_heal(sim);
+    scene_run(sim, 40 * SECOND);
+    end(sim, &scene);
+}
