@@ -2,18 +2,19 @@
  *
  * The step is the trainer's own: draw samples, gather and scale them, forward, loss, backward,
  * update by the default optimizer (momentum; rows with /sgd: without). The data are what one
- * node of eight has of MNIST. The limit are the bare sgemm calls of that step
- * (train/layers/product.h), on vectors of their own. Beside it, for scale: the same products in one
- * call each, as one would write them.
+ * node of eight has of MNIST. The limit are the bare sgemm calls of that step (product.h and conv.c
+ * of train/layers), on vectors of their own. step/lenet/mlp is how many steps of the MLP one of
+ * LeNet takes as long as; it shall be 4 at most.
  */
 #include "bench.h"
 
+#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/rng.h"
 #include "data/dataset.h"
-#include "train/layer.h"
+#include "train/layers/layers.h"
 #include "train/layers/product.h"
 #include "train/model.h"
 #include "train/trainer.h"
@@ -105,6 +106,37 @@ static void whole_step(void *context)
     trainer_step(step->trainer, step->x, step->state, &turn);
 }
 
+/* The products of a convolution, sample by sample: layers/conv.c. */
+static void convolve(struct step *step, const struct layer *layer, bool forward, bool below)
+{
+    blasint out = (blasint)layer->out.channels, patch = (blasint)layer->in.channels;
+    blasint places = (blasint)(layer->out.height * layer->out.width);
+    const float *weight = step->parameters + layer->at[0];
+    patch *= (blasint)(layer->option[CONV_KERNEL] * layer->option[CONV_KERNEL]);
+    for (int row = 0; row < ROWS && forward; row++)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, out, places, patch, 1, weight, patch,
+                    step->activations, places, 0, step->deltas, places);
+    for (int row = 0; row < ROWS && !forward; row++) {
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, patch, out, places, 1,
+                    step->activations, places, step->deltas, out, 1, step->gradient, out);
+        if (below)
+            cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, patch, places, out, 1, weight,
+                        patch, step->deltas, places, 0, step->activations, places);
+    }
+}
+
+static void dense_back(struct step *step, const struct layer *layer, bool below)
+{
+    struct product p = dense_product(layer);
+    uint32_t tile = product_tile(&p, ROWS);
+    float *into = step->gradient + layer->at[0];
+    if (below)
+        product_back(&p, ROWS, step->deltas, step->parameters + layer->at[0], step->activations);
+    for (uint32_t i = 0; i < p.in; i += tile)
+        product_weights(&p, ROWS, i, p.in - i < tile ? p.in - i : tile, step->activations,
+                        step->deltas, 1, 0, into + (size_t)i * p.out);
+}
+
 /* Forward for each layer, the gradient of its weights, and that of its input but for the first. */
 static void products(void *context)
 {
@@ -112,47 +144,79 @@ static void products(void *context)
     uint32_t count;
     const struct layer *layers = model_layers(trainer_model(step->trainer), &count);
     for (uint32_t l = 0; l < count; l++) {
+        if (layers[l].kind == &layer_conv) convolve(step, &layers[l], true, false);
+        if (layers[l].kind != &layer_dense) continue;
         struct product p = dense_product(&layers[l]);
         product_forward(&p, ROWS, step->activations, step->parameters + layers[l].at[0],
                         step->deltas);
     }
     for (uint32_t l = count; l-- > 0;) {
-        struct product p = dense_product(&layers[l]);
-        uint32_t tile = product_tile(&p, ROWS);
-        float *into = step->gradient + layers[l].at[0];
-        if (l > 0)
-            product_back(&p, ROWS, step->deltas, step->parameters + layers[l].at[0],
-                         step->activations);
-        for (uint32_t i = 0; i < p.in; i += tile)
-            product_weights(&p, ROWS, i, p.in - i < tile ? p.in - i : tile, step->activations,
-                            step->deltas, 1, 0, into + (size_t)i * p.out);
+        if (layers[l].kind == &layer_conv) convolve(step, &layers[l], false, l > 0);
+        if (layers[l].kind == &layer_dense) dense_back(step, &layers[l], l > 0);
     }
+}
+
+static const struct row {
+    const char *name, *model, *optimizer;
+} rows[] = {{"step/mlp", "mlp:256,128", "momentum"},
+            {"step/mlp/sgd", "mlp:256,128", "sgd"},
+            {"step/softmax", "softmax", "momentum"},
+            {"step/softmax/sgd", "softmax", "sgd"},
+            {"step/lenet", "lenet", "momentum"}};
+
+enum { ROW_MLP = 0, ROW_LENET = 4, TIMES_MAX = 4 };
+
+static int make_row(struct step *step, const struct row *row, struct bench *bench)
+{
+    const struct trainer_options options = {.model = row->model,
+                                            .optimizer = row->optimizer,
+                                            .schedule = "cosine",
+                                            .rate = 1e-6,
+                                            .numbers = {.momentum = 0.9},
+                                            .batch = ROWS,
+                                            .seed = 1};
+    return make_step(step, &options, bench->quick ? SAMPLES_QUICK : SAMPLES, bench);
+}
+
+static double seconds(struct step *step)
+{
+    double start = bench_now();
+    whole_step(step);
+    return bench_now() - start;
+}
+
+/* How many steps of the MLP one of LeNet takes as long as: in turns. */
+static int bench_times(struct bench *bench)
+{
+    enum { REPEATS = 200, REPEATS_QUICK = 10 };
+    double values[REPEATS], limits[REPEATS];
+    size_t repeats = bench->quick ? REPEATS_QUICK : REPEATS;
+    struct step lenet = {0}, mlp = {0};
+    int error = make_row(&lenet, &rows[ROW_LENET], bench);
+    if (!error) error = make_row(&mlp, &rows[ROW_MLP], bench);
+    for (size_t i = 0; !error && i < repeats; i++) {
+        values[i] = seconds(&lenet);
+        values[i] /= seconds(&mlp);
+        limits[i] = TIMES_MAX;
+    }
+    if (!error)
+        bench_row(bench, "step/lenet/mlp", "times", FIGURE_LESS_IS_BETTER, values, limits, repeats);
+    close_step(&lenet);
+    close_step(&mlp);
+    return error;
 }
 
 int bench_step(struct bench *bench)
 {
-    static const struct {
-        const char *name, *model, *optimizer;
-    } rows[] = {{"step/mlp", "mlp:256,128", "momentum"},
-                {"step/mlp/sgd", "mlp:256,128", "sgd"},
-                {"step/softmax", "softmax", "momentum"},
-                {"step/softmax/sgd", "softmax", "sgd"}};
     int error = 0;
     for (size_t i = 0; !error && i < sizeof rows / sizeof *rows; i++) {
-        struct trainer_options options = {.model = rows[i].model,
-                                          .optimizer = rows[i].optimizer,
-                                          .schedule = "cosine",
-                                          .rate = 1e-6,
-                                          .numbers = {.momentum = 0.9},
-                                          .batch = ROWS,
-                                          .seed = 1};
         struct step step = {0};
         struct bench_pair pair = {whole_step, products, &step, 500, 1e6};
-        error = make_step(&step, &options, bench->quick ? SAMPLES_QUICK : SAMPLES, bench);
+        error = make_row(&step, &rows[i], bench);
         if (!error)
             bench_pair(bench, rows[i].name, "us", FIGURE_LESS_IS_BETTER, &pair,
                        bench->quick ? 20 : 800);
         close_step(&step);
     }
-    return error;
+    return error ? error : bench_times(bench);
 }

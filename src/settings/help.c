@@ -46,6 +46,7 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
         const char *more = "";
         if (strcmp(valid, "idx:") == 0) more = "DIR";
         if (strcmp(valid, "mlp:") == 0) more = "WIDTHS";
+        if (strcmp(valid, "resnet:") == 0) more = "N";
         if (strcmp(valid, "dirichlet:") == 0) more = "ALPHA";
         if (strcmp(valid, "quadratic:") == 0) more = "D";
         text_add(&words, "%s%s%s", i ? ", " : ": ", valid, more);

@@ -10,9 +10,10 @@
 
 #include "kernels/layer.h"
 
+/* Parts start on cache lines. */
 static size_t round_up(size_t floats)
 {
-    return (floats + 15) / 16 * 16; /* parts start on cache lines */
+    return (floats + LAYER_SLACK + 15) / 16 * 16;
 }
 
 /* The next part of the block; with block NULL only counts. */
@@ -34,7 +35,7 @@ static size_t lay_out(struct workspace *w, const struct model *model, size_t row
 {
     uint32_t count;
     const struct layer *layers = model_layers(model, &count);
-    size_t widest = 0, scratch = 0, used = 0;
+    size_t widest = 0, scratch = 0, used = LAYER_SLACK;
 
     w->inputs = cut(w->block, &used, rows_max * shape_size(layers[0].in));
     for (uint32_t l = 0; l < count; l++) {

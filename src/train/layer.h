@@ -29,7 +29,11 @@
 #include "parley/error.h"
 
 #define LAYER_TENSORS_MAX 6u
+#define LAYER_OPTIONS_MAX 5u
 #define LAYER_NONE UINT32_MAX
+#define LAYER_SLACK                                                                                \
+    32u /* floats behind each array of a pass, for kernels that run over its end                   \
+         */
 
 /* The activations of one row; each at least 1. */
 struct shape {
@@ -55,11 +59,11 @@ struct tensor_plan {
 
 struct layer {
     const struct layer_kind *kind;
-    char name[20];      /* "layer0"; of its tensors: "layer0.weight" */
-    uint32_t option[4]; /* the kind's own, as the model gave them */
-    bool relu;          /* max(0, .) at the end of its forward pass */
-    uint32_t skip;      /* number of the earlier layer whose output it takes, too; or LAYER_NONE */
-    struct shape in;    /* one row's */
+    char name[20];                      /* "layer0"; of its tensors: "layer0.weight" */
+    uint32_t option[LAYER_OPTIONS_MAX]; /* the kind's own, as the model gave them */
+    bool relu;                          /* max(0, .) at the end of its forward pass */
+    uint32_t skip;   /* number of the earlier layer whose output it takes, too; or LAYER_NONE */
+    struct shape in; /* one row's */
     struct shape skip_in; /* the output of `skip`, if any */
 
     /* What plan() sets: */

@@ -18,7 +18,8 @@
 
 #define START_STREAM UINT64_C(0x6d6f64656c000000) /* "model", then the layer's number */
 
-static const struct model_family *const families[] = {&model_softmax, &model_mlp, &model_gpt};
+static const struct model_family *const families[] = {&model_softmax, &model_mlp, &model_lenet,
+                                                      &model_resnet, &model_gpt};
 
 enum {
     FAMILIES = sizeof families / sizeof families[0],
@@ -147,7 +148,10 @@ int model_new(struct model **model, const char *spec, const struct model_data *d
     made->network.out = data_shape(data);
     parsed.family->build(&made->network, parsed.numbers, parsed.count);
     error = network_end(&made->network);
-    if (error == PARLEY_EUSAGE)
+    if (error == PARLEY_EUSAGE && data->channels > 0)
+        snprintf(why, why_size, "model '%.64s' %s; the data's images are %u x %u in %u channels",
+                 spec, made->network.fault, data->height, data->width, data->channels);
+    else if (error == PARLEY_EUSAGE)
         snprintf(why, why_size, "model '%.64s' %s", spec, made->network.fault);
     if (error) {
         model_free(made);

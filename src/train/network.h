@@ -28,7 +28,7 @@ struct network_layer {
     const struct layer_kind *kind;
     const char
         *name; /* at most 19 characters, of all layers another; NULL: "layer" and its number */
-    uint32_t option[4];
+    uint32_t option[LAYER_OPTIONS_MAX];
     double variance; /* of the first tensor's initial values; 0: as its kind has it */
     bool relu;
     bool residual; /* it takes the output of layer `skip`, too; each layer's is so taken once */
@@ -38,7 +38,8 @@ struct network_layer {
 /* Returns the layer's number: the first is 0. */
 uint32_t network_add(struct network *network, const struct network_layer *wanted);
 
-/* For a model whose numbers don't do: fault is as in struct network. */
+/* For a build function: the data or its numbers don't fit. fault: "takes images of ..."; constant,
+ * as in struct network. */
 void network_refuse(struct network *network, const char *fault);
 
 /* 0, or network->error. */

@@ -26,7 +26,7 @@ expect() {
         fail "bench $what: the line above"
 }
 
-expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd
+expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd step/lenet step/lenet/mlp
 expect mix mix/1e7 mix/1e7/diff mix/1e7/add
 expect wire wire/tcp/1e5
 expect start start/8

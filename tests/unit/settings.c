@@ -9,7 +9,6 @@
 #include "parley/config.h"
 #include "settings/list.h"
 #include "settings/nearest.h"
-#include "parley/config.h"
 #include "settings/settings.h"
 
 static struct settings settings;
@@ -129,7 +128,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run -z", NULL, "\"-z\" is not an option of run (parley help run lists them)");
     expect("run --model mpl:3", NULL,
            "--model: \"mpl:3\" is not a model; did you mean \"mlp:\"? (valid: softmax, mlp:..., "
-           "gpt, gpt:..., quadratic:...)");
+           "lenet, resnet:..., gpt, gpt:..., quadratic:...)");
     expect("rnu", NULL, "\"rnu\" is not a verb; did you mean \"run\"? (parley help lists them)");
     expect("run x", NULL, "\"x\": parley run takes no operands; flags begin with --");
     expect("topology rign", NULL,

@@ -4,9 +4,9 @@
 
 #include "train/layer.h"
 
-extern const struct layer_kind layer_dense;
-extern const struct layer_kind layer_embed, layer_layer_norm, layer_attention, layer_gelu,
-    layer_add;
+extern const struct layer_kind layer_dense, layer_add;
+extern const struct layer_kind layer_conv, layer_max_pool, layer_mean_pool, layer_norm;
+extern const struct layer_kind layer_embed, layer_layer_norm, layer_attention, layer_gelu;
 
 /* The options of a dense layer. */
 enum {
@@ -19,5 +19,14 @@ enum { EMBED_VOCABULARY, EMBED_WIDTH };
 
 /* Of attention. */
 enum { ATTENTION_HEADS };
+
+/* The options of a convolution. */
+enum {
+    CONV_OUT,    /* channels */
+    CONV_KERNEL, /* its height and width, 1 or more */
+    CONV_STRIDE, /* 1 or more */
+    CONV_PAD,    /* zeroes around the image */
+    CONV_BARE    /* 1: no bias and no ReLU */
+};
 
 #endif

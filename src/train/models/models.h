@@ -7,6 +7,8 @@
  *   softmax    one dense layer
  *   mlp:A,B    dense layers of A, B units with ReLU, and one to the classes
  *   gpt:B,W,H  a language model of B blocks, W wide, with H heads
+ *   lenet      LeNet-5: two convolutions, three dense layers
+ *   resnet:N   a residual network with batch normalisation of 6 N + 2 layers
  */
 #ifndef PARLEY_TRAIN_MODELS_MODELS_H
 #define PARLEY_TRAIN_MODELS_MODELS_H
@@ -29,6 +31,6 @@ struct model_family {
     void (*build)(struct network *network, const uint32_t *numbers, uint32_t count);
 };
 
-extern const struct model_family model_softmax, model_mlp, model_gpt;
+extern const struct model_family model_softmax, model_mlp, model_lenet, model_resnet, model_gpt;
 
 #endif

@@ -1,0 +1,302 @@
+/* image_path.h: the loops of image.c for one path: TARGET, NAME(function).
+ *
+ * Included once for each path, and not inlined into functions of other targets as elsewhere: GCC
+ * takes vectors apart by the target of the function in which they are written.
+ */
+#define INNER TARGET static inline __attribute__((always_inline))
+
+/* inside: of the lanes, those whose place is at least 0 and below `count`; the first has `at`. */
+INNER void NAME(within)(bits *inside, int32_t at, int32_t count)
+{
+    bits place = numbers + at;
+
+    *inside = (place >= 0) & (place < count);
+}
+
+/* Where one place of the kernel is for each output (y, x): row y * stride + up of the image, column
+ * x * stride + left. Rows of `first` to `last` - 1 are on the image. */
+struct NAME(place) {
+    int32_t up, left, first, last;
+};
+
+INNER void NAME(find)(struct NAME(place) * place, const struct patches *p, int32_t i, int32_t j)
+{
+    int32_t stride = (int32_t)p->stride, rows = (int32_t)p->out_height;
+
+    place->up = i - (int32_t)p->pad;
+    place->left = j - (int32_t)p->pad;
+    place->first = place->up < 0 ? (-place->up + stride - 1) / stride : 0;
+    place->last = ((int32_t)p->height - place->up + stride - 1) / stride;
+    if (place->last > rows) place->last = rows;
+    if (place->first > place->last) place->first = place->last;
+}
+
+/* The rows on the image, with stride 1; from right to left, as what is too much of one row falls on
+ * the left of the next. */
+INNER void NAME(take_rows)(float *restrict to, const float *restrict image, const struct patches *p,
+                           const struct NAME(place) * place)
+{
+    ptrdiff_t width = (ptrdiff_t)p->width, out = (ptrdiff_t)p->out_width;
+
+    for (ptrdiff_t x = (out - 1) / LANES * LANES; x >= 0; x -= LANES) {
+        const float *from = image + (place->first + place->up) * width + place->left + x;
+        float *at = to + place->first * out + x;
+        bits inside;
+
+        NAME(within)(&inside, (int32_t)x + place->left, (int32_t)width);
+        for (int32_t y = place->first; y < place->last; y++, from += width, at += out)
+            *(bits *)at = *(const bits *)from & inside;
+    }
+}
+
+INNER void NAME(take_apart)(float *restrict to, const float *restrict image,
+                            const struct patches *p, const struct NAME(place) * place)
+{
+    int32_t out = (int32_t)p->out_width, stride = (int32_t)p->stride, width = (int32_t)p->width;
+
+    for (int32_t y = place->first; y < place->last; y++)
+        for (int32_t x = 0; x < out; x++) {
+            int32_t row = y * stride + place->up, column = x * stride + place->left;
+            bool inside = column >= 0 && column < width;
+
+            to[y * out + x] = inside ? image[row * width + column] : 0;
+        }
+}
+
+/* to: [out_height][out_width], from row `start` on. */
+INNER void NAME(take_place)(float *restrict to, const float *restrict image,
+                            const struct patches *p, int32_t i, int32_t j, int32_t start)
+{
+    struct NAME(place) place;
+    size_t out = p->out_width;
+
+    NAME(find)(&place, p, i, j);
+    if (place.first < start) place.first = start;
+    if (place.last < start) place.last = start;
+    if (p->stride == 1)
+        NAME(take_rows)(to, image, p, &place);
+    else
+        NAME(take_apart)(to, image, p, &place);
+    for (size_t k = (size_t)start * out; k < (size_t)place.first * out; k++)
+        to[k] = 0;
+    for (size_t k = (size_t)place.last * out; k < p->out_height * out; k++)
+        to[k] = 0;
+}
+
+/* With stride 1, a kernel's place (i, j) lies over what (i - 1, j) lies over one row later; large
+ * planes are copied from there, as that is aligned better. */
+INNER int32_t NAME(take_over)(float *restrict to, const struct patches *p, uint32_t i)
+{
+    size_t width = p->out_width, plane = p->out_height * width;
+
+    if (p->stride > 1 || i == 0 || plane < MOVED_FLOATS) return 0;
+    memcpy(to, to + width - p->kernel * plane, (plane - width) * sizeof *to);
+    return (int32_t)p->out_height - 1;
+}
+
+TARGET static void NAME(take)(float *restrict columns, const float *restrict image,
+                              const struct patches *p)
+{
+    size_t plane = (size_t)p->out_height * p->out_width;
+
+    for (uint32_t c = 0; c < p->channels; c++, image += (size_t)p->height * p->width)
+        for (uint32_t i = 0; i < p->kernel; i++)
+            for (uint32_t j = 0; j < p->kernel; j++, columns += plane)
+                NAME(take_place)
+                (columns, image, p, (int32_t)i, (int32_t)j, NAME(take_over)(columns, p, i));
+}
+
+/* One row of an image, from the places of all kernels that lie over it. columns: of its channel. */
+INNER void NAME(give_row)(float *restrict to, const float *restrict columns,
+                          const struct patches *p, int32_t row)
+{
+    int32_t out = (int32_t)p->out_width, kernel = (int32_t)p->kernel, pad = (int32_t)p->pad;
+    ptrdiff_t plane = (ptrdiff_t)p->out_height * out;
+
+    for (int32_t x = 0; x < (int32_t)p->width; x += LANES) {
+        lanes sum = {0};
+
+        for (int32_t j = 0; j < kernel; j++) {
+            bits inside;
+
+            NAME(within)(&inside, x + pad - j, out);
+            for (int32_t i = 0; i < kernel; i++) {
+                int32_t y = row + pad - i;
+                const float *from = columns + (i * kernel + j) * plane + (ptrdiff_t)y * out;
+
+                if (y < 0 || y >= (int32_t)p->out_height) continue;
+                sum += (lanes)(*(const bits *)(from + x + pad - j) & inside);
+            }
+        }
+        *(lanes *)(to + x) = sum;
+    }
+}
+
+/* The same place by place, where kernels are more than one place apart. */
+INNER void NAME(give_apart)(float *restrict to, const float *restrict columns,
+                            const struct patches *p)
+{
+    int32_t out = (int32_t)p->out_width, stride = (int32_t)p->stride, pad = (int32_t)p->pad;
+
+    memset(to, 0, (size_t)p->height * p->width * sizeof *to);
+    for (int32_t i = 0; i < (int32_t)p->kernel; i++)
+        for (int32_t j = 0; j < (int32_t)p->kernel; j++)
+            for (int32_t y = 0; y < (int32_t)p->out_height; y++, columns += out) {
+                int32_t row = y * stride + i - pad;
+
+                if (row < 0 || row >= (int32_t)p->height) continue;
+                for (int32_t x = 0; x < out; x++) {
+                    int32_t column = x * stride + j - pad;
+                    if (column >= 0 && column < (int32_t)p->width)
+                        to[row * (int32_t)p->width + column] += columns[x];
+                }
+            }
+}
+
+TARGET static void NAME(give)(float *restrict image, const float *restrict columns,
+                              const struct patches *p)
+{
+    size_t channel = (size_t)p->kernel * p->kernel * p->out_height * p->out_width;
+
+    for (uint32_t c = 0; c < p->channels; c++, columns += channel) {
+        float *to = image + (size_t)c * p->height * p->width;
+
+        if (p->stride > 1) NAME(give_apart)(to, columns, p);
+        for (uint32_t y = 0; p->stride == 1 && y < p->height; y++)
+            NAME(give_row)(to + (size_t)y * p->width, columns, p, (int32_t)y);
+    }
+}
+
+INNER float NAME(rectify)(float v)
+{
+    return v < 0 ? 0 : v; /* this way round NaN stays NaN */
+}
+
+TARGET static void NAME(add_bias)(float *restrict y, const float *restrict bias, size_t planes,
+                                  size_t count, bool relu)
+{
+    for (size_t p = 0; p < planes; p++, y += count) {
+        float b = bias[p];
+
+        if (relu)
+            for (size_t i = 0; i < count; i++)
+                y[i] = NAME(rectify)(y[i] + b);
+        else
+            for (size_t i = 0; i < count; i++)
+                y[i] += b;
+    }
+}
+
+INNER void NAME(greater)(lanes *a, const lanes *b)
+{
+    bits keep = *a > *b;
+
+    *a = (lanes)(((bits)*a & keep) | ((bits)*b & ~keep));
+}
+
+/* Of two rows of 32 floats. */
+INNER void NAME(pool_lanes)(float *restrict to, const float *restrict up, const float *restrict low)
+{
+    const lanes *u = (const lanes *)up, *l = (const lanes *)low;
+    lanes a = EVEN(u[0], u[1]), b = ODD(u[0], u[1]), c = EVEN(l[0], l[1]), d = ODD(l[0], l[1]);
+    lanes sum = a + b + c + d;
+
+    NAME(greater)(&a, &b);
+    NAME(greater)(&c, &d);
+    NAME(greater)(&a, &c);
+    *(lanes *)to = a + 0 * sum; /* which carries NaN through */
+}
+
+TARGET static void NAME(pool)(float *restrict y, const float *restrict x, size_t height,
+                              size_t width)
+{
+    for (size_t i = 0; i < height / 2; i++, x += 2 * width, y += width / 2)
+        for (size_t j = 0; j < width / 2; j += LANES)
+            NAME(pool_lanes)(y + j, x + 2 * j, x + width + 2 * j);
+}
+
+/* A half of what unpool_lanes does: max and delta are there twice for each pair. */
+INNER void NAME(unpool_half)(float *restrict to, float *restrict to_low, const float *restrict up,
+                             const float *restrict low, const lanes *max, const bits *delta)
+{
+    const bits second = (numbers & 1) == 1;
+    bits is_up = *(const lanes *)up == *max, is_low = *(const lanes *)low == *max;
+    bits above = FIRSTS(is_up) | SECONDS(is_up);
+
+    is_up &= ~(FIRSTS(is_up) & second);
+    is_low &= ~(FIRSTS(is_low) & second) & ~above;
+    *(bits *)to = is_up & *delta;
+    *(bits *)to_low = is_low & *delta;
+}
+
+TARGET static void NAME(unpool)(float *restrict below, const float *restrict delta,
+                                const float *restrict x, const float *restrict y, size_t height,
+                                size_t width)
+{
+    size_t out = width / 2;
+
+    if (height % 2 != 0) memset(below + (height - 1) * width, 0, width * sizeof *below);
+    for (size_t i = 0; i < height / 2; i++, delta += out, y += out) {
+        const float *up = x + 2 * i * width;
+        float *to = below + 2 * i * width;
+
+        /* From right to left, as in take. */
+        for (size_t at = (out + LANES - 1) / LANES * LANES; at > 0; at -= LANES) {
+            size_t j = at - LANES;
+            bits own = numbers < (int32_t)(out - j);
+            bits d = *(const bits *)(delta + j) & own, d0 = LOW_TWICE(d), d1 = HIGH_TWICE(d);
+            lanes max = *(const lanes *)(y + j), m0 = LOW_TWICE(max), m1 = HIGH_TWICE(max);
+            size_t k = 2 * j;
+
+            if (k + LANES < width) NAME(unpool_half)
+            (to + k + LANES, to + width + k + LANES, up + k + LANES, up + width + k + LANES, &m1,
+             &d1);
+            NAME(unpool_half)(to + k, to + width + k, up + k, up + width + k, &m0, &d0);
+        }
+        if (width % 2 != 0) to[width - 1] = to[2 * width - 1] = 0;
+    }
+}
+
+TARGET static void NAME(sum)(double sums[2], const float *a, const float *b, float a_shift,
+                             float b_shift, size_t count)
+{
+    lanes plain = {0}, product = {0};
+    size_t at = 0;
+
+    for (; at + LANES <= count; at += LANES) {
+        lanes v = *(const lanes *)(a + at);
+
+        plain += v;
+        product += (v - a_shift) * (*(const lanes *)(b + at) - b_shift);
+    }
+    for (size_t i = 0; at < count; at++, i++) {
+        plain[i] += a[at];
+        product[i] += (a[at] - a_shift) * (b[at] - b_shift);
+    }
+    for (size_t i = 0; i < LANES; i++) {
+        sums[0] += (double)plain[i];
+        sums[1] += (double)product[i];
+    }
+}
+
+TARGET static void NAME(scale)(float *restrict y, const float *restrict x, float factor,
+                               float shift, size_t count, bool relu)
+{
+    if (relu)
+        for (size_t i = 0; i < count; i++)
+            y[i] = NAME(rectify)(factor * x[i] + shift);
+    else
+        for (size_t i = 0; i < count; i++)
+            y[i] = factor * x[i] + shift;
+}
+
+TARGET static void NAME(blend)(float *restrict y, const float *restrict a, const float *restrict b,
+                               float by_a, float by_b, float shift, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = by_a * a[i] + by_b * b[i] + shift;
+}
+
+#undef INNER
+#undef TARGET
+#undef NAME
