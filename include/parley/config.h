@@ -42,6 +42,9 @@ enum parley_strategy {
     PARLEY_STRATEGY_ALLREDUCE, /* gradients averaged over all nodes each step, along a ring */
     PARLEY_STRATEGY_LOCAL_SGD, /* mix_every local steps, then the mean of all models */
     PARLEY_STRATEGY_DILOCO,    /* the same with an outer Nesterov */
+    PARLEY_STRATEGY_PS_BSP,    /* parameter server: a step is the mean of all workers' gradients */
+    PARLEY_STRATEGY_PS_ASP,    /* ... each gradient is one, as it comes */
+    PARLEY_STRATEGY_PS_SSP,    /* ... likewise, but see `staleness` */
     PARLEY_STRATEGIES
 };
 
@@ -102,8 +105,10 @@ struct parley_config {
     /* Averaging. */
     enum parley_strategy strategy;
     enum parley_topology topology;
-    uint32_t mix_every;     /* local steps between exchanges that this node starts, at least 1 */
-    uint32_t age_steps_max; /* an undecided exchange older than this in local steps is aborted */
+    uint32_t backup_workers; /* PS_BSP: so many of the slowest are left out of each step */
+    uint32_t staleness;      /* PS_SSP: steps that a worker may be ahead of the slowest */
+    uint32_t mix_every;      /* local steps between exchanges that this node starts, at least 1 */
+    uint32_t age_steps_max;  /* an undecided exchange older than this in local steps is aborted */
 
     /* The end. */
     double tolerance;           /* relative drift at which nodes propose */

@@ -15,15 +15,13 @@
 static int find_strategies(struct plan *plan, char *why)
 {
     const struct settings *base = plan->base;
-    const char *list = base->compare, *const *valid = option_info(OPTION_ID_STRATEGY)->valid;
+    const char *list = base->compare;
     if (plan->compares && base->values[OPTION_ID_STRATEGY].origin > ORIGIN_DEFAULT) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--strategy and --compare exclude each other: --compare names the strategies");
         return PARLEY_EUSAGE;
     }
-    if (!plan->compares)
-        list = base->sweeps[OPTION_ID_STRATEGY].count > 1 ? base->values[OPTION_ID_STRATEGY].text
-                                                          : valid[base->strategy];
+    if (!plan->compares) list = base->values[OPTION_ID_STRATEGY].text;
     return sweep_strategies(&plan->strategies, list, why);
 }
 
@@ -88,6 +86,8 @@ static int add_strategy(struct plan *plan, const char *strategy, char *why)
         if (!run) return PARLEY_ENOMEM;
         uint64_t seeds = plan->seeds ? axis(plan, plan->axes_count - 1)->count : 1;
         texts[OPTION_ID_STRATEGY] = run->strategy = strategy;
+        /* Said of one of those that are compared. */
+        if (plan->compares && strcmp(strategy, "ps-bsp") != 0) texts[OPTION_ID_BACKUP_WORKERS] = "";
         run->group = plan->groups + (uint32_t)(number / seeds);
         int error = add_run(plan, texts, run, why);
         if (error) return error;

@@ -312,7 +312,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .agreed = v->agreed,
         .known = v->known,
         .digest = v->one_digest ? outcome->digest : NULL,
-        .strategy = option_info(OPTION_ID_STRATEGY)->valid[report->settings->strategy],
+        .strategy = report->settings->values[OPTION_ID_STRATEGY].text,
         .test_accuracy = v->accuracy,
         .worst_accuracy = v->worst,
         .test_loss = v->loss,

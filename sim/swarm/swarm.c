@@ -71,11 +71,12 @@ static void tell(const struct swarm *s, struct swarm_result *result)
     }
 }
 
-void swarm_live(uint64_t seed, FILE *trace, struct swarm_result *result)
+void swarm_live(uint64_t seed, enum parley_strategy strategy, FILE *trace,
+                struct swarm_result *result)
 {
     struct swarm s;
     *result = (struct swarm_result){.seed = seed};
-    int error = swarm_draw(&s, seed);
+    int error = swarm_draw(&s, seed, strategy);
     if (error) {
         snprintf(result->why, sizeof result->why, "%s", parley_error_text(error));
     } else {

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "parley/config.h"
 #include "settings/settings.h"
 
 struct swarm_result {
@@ -26,8 +27,10 @@ struct swarm_result {
     char why[200]; /* of one that is not well: "12.345s: n3: the invariant (event 4711)" */
 };
 
-/* Lives one life; with a trace, what happens goes there as it happens. */
-void swarm_live(uint64_t seed, FILE *trace, struct swarm_result *result);
+/* Lives one life; with a trace, what happens goes there as it happens. The strategy is no draw: a
+ * seed's cluster and faults are the same by each. */
+void swarm_live(uint64_t seed, enum parley_strategy strategy, FILE *trace,
+                struct swarm_result *result);
 
 /* `parley sim --swarm`. 0, PARLEY_EINVARIANT if a seed failed, or why it could not run; it has been
  * said by then. */

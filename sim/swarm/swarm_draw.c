@@ -19,6 +19,9 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     (void)node;
     config->min_peers = s->min_peers;
     config->mix_every = s->mix_every;
+    config->strategy = s->strategy;
+    config->staleness = s->staleness;
+    config->backup_workers = s->backup_workers;
     config->topology = s->topology;
     config->quorum = s->quorum;
     config->nodes = s->nodes;
@@ -56,10 +59,13 @@ static void draw_settings(struct swarm *s)
     if (budget == 2) s->time_us = swarm_between(rng, 1000, 30 * SECOND);
 }
 
-int swarm_draw(struct swarm *s, uint64_t seed)
+int swarm_draw(struct swarm *s, uint64_t seed, enum parley_strategy strategy)
 {
     *s = (struct swarm){.rng = rng_init(seed, 0x5377), .asides = rng_init(seed, 0x5378)};
-    struct rng *rng = &s->rng;
+    struct rng *rng = &s->rng, own = rng_init(seed, 0x5379 + strategy);
+    s->strategy = strategy;
+    s->staleness = rng_below(&own, 5);
+    s->backup_workers = rng_below(&own, 3);
     s->nodes = 1 + rng_below(rng, SWARM_NODES_MAX);
     draw_settings(s);
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);

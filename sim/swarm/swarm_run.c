@@ -32,9 +32,10 @@ struct crowd {
 
 static void tell_failure(struct crowd *crowd, const struct swarm_result *result)
 {
-    char hint[96], message[320];
-    snprintf(hint, sizeof hint, "parley sim --swarm --seeds %" PRIu64 "..%" PRIu64 " -v",
-             result->seed, result->seed);
+    char hint[128], message[320];
+    snprintf(hint, sizeof hint,
+             "parley sim --swarm --strategy %.20s --seeds %" PRIu64 "..%" PRIu64 " -v",
+             crowd->settings->values[OPTION_ID_STRATEGY].text, result->seed, result->seed);
     snprintf(message, sizeof message, "seed %" PRIu64 " failed at %s", result->seed, result->why);
     fprintf(stderr, "parley: sim: %s\n    repeat it: %s\n", message, hint);
     if (!crowd->json) return;
@@ -113,7 +114,7 @@ static void *worker(void *arg)
     while (take(crowd, &seed)) {
         struct swarm_result result;
         pthread_mutex_unlock(&crowd->mutex);
-        swarm_live(seed, crowd->trace, &result);
+        swarm_live(seed, (enum parley_strategy)crowd->settings->strategy, crowd->trace, &result);
         pthread_mutex_lock(&crowd->mutex);
         int error = swarm_tally_add(&crowd->tally, &result);
         if (error) crowd->error = error;

@@ -29,6 +29,8 @@ struct swarm {
     struct sim_watch *watch;
     struct rng rng, asides; /* asides: what was added since; it leaves older draws as they were */
     uint32_t nodes, seeds, min_peers, mix_every;
+    enum parley_strategy strategy;
+    uint32_t staleness, backup_workers; /* of those that have them */
     enum parley_topology topology;
     enum parley_quorum quorum;
     double tolerance;
@@ -70,7 +72,7 @@ uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high);
 bool swarm_chance(struct rng *rng, uint32_t one_in);
 
 /* swarm_draw.c */
-PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed);
+PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed, enum parley_strategy strategy);
 
 /* swarm_life.c */
 void swarm_fire(struct swarm *s); /* random acts */

@@ -173,6 +173,16 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
         watch_delta(watch, host, update);
         check_decided(watch, host);
         break;
+    case PARLEY_UPDATE_GRADIENT:
+        use(watch, host, op, update->type, 0, bit(update->vector.buffer));
+        break;
+    case PARLEY_UPDATE_APPLY:
+        use(watch, host, op, update->type, bit(update->vector.buffer), 0);
+        break;
+    case PARLEY_UPDATE_COMBINE: /* of a part: what stands in the others may change */
+        if (update->vector.size < watch->sim->parameters * sizeof(float)) break;
+        use(watch, host, op, update->type, bit(update->vector.other), bit(update->vector.buffer));
+        break;
     case PARLEY_UPDATE_DIFF:
         use(watch, host, op, update->type, bit(update->vector.other), bit(update->vector.buffer));
         break;

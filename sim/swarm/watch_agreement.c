@@ -110,7 +110,7 @@ void watch_publish(struct sim_watch *watch, struct sim_host *host)
 static void trains(struct sim_watch *watch, struct sim_host *host)
 {
     const struct parley_node *node = host->node;
-    if (node->ledger.joins > 0) return;
+    if (node->ledger.joins > 0 || node->strategy->catches_up) return;
     for (uint32_t m = 1; m < node->roster->count; m++)
         if (membership_is_live(node, (int)m) && record_of(node, m)->phase == PARLEY_PHASE_TRAIN &&
             record_of(node, m)->version > node->config.age_steps_max)

@@ -196,7 +196,8 @@ static bool is_news(const struct parley_node *node, const struct record *old,
     uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
     bool made = old->version < budget && new->version >= budget;
     return made || old->phase != new->phase || old->stop != new->stop ||
-           old->generation != new->generation || old->measured != new->measured ||
+           old->follows != new->follows || old->generation != new->generation ||
+           old->measured != new->measured ||
            memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
            old->lock_generation != new->lock_generation;
 }

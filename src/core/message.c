@@ -79,6 +79,8 @@ static const struct field record_fields[] = {F(struct record, boot, "b", U64),
                                              F(struct record, lock_generation, "lg", U32),
                                              F(struct record, lock_digest, "lh", BYTES),
                                              F(struct record, voters, "vo", U32),
+                                             F(struct record, follows, "f", U64),
+                                             F(struct record, holds, "ho", U64),
                                              END};
 
 static const struct field members_fields[] = {

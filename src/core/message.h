@@ -83,6 +83,9 @@ struct record {
     uint32_t lock_voters, lock_generation;
     uint8_t lock_digest[PARLEY_DIGEST_BYTES];
     uint32_t voters; /* DONE: how many agreed */
+    /* strategy/server.h */
+    uint64_t follows; /* boot of who serves it; 0: nobody */
+    uint64_t holds;   /* gradients in its model */
 };
 
 struct message_members {

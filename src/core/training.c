@@ -337,7 +337,8 @@ uint64_t training_deadline(const struct parley_node *node)
         return node->now_us + LOOK_US; /* nobody tells it that the others are there */
     if (phase_of(node) == PARLEY_PHASE_JOINING && t->stop && t->stop_us + MEET_US > node->now_us)
         return t->stop_us + MEET_US;
-    if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged)
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&
+        t->stop == PARLEY_STOP_NONE)
         at = t->start_us + node->config.time_budget_us;
     return at;
 }

@@ -115,6 +115,7 @@ static void share_settings(struct job *job)
     share(job, "seed", "%" PRIu64, s->seed);
     share_budget(job);
     share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
+    share(job, "backup-workers", "%" PRIu64, s->backup_workers);
     share(job, "topology", "%s", s->topology);
     share(job, "mix-every", "%" PRIu32, mix_every_of(s));
     share(job, "tolerance", "%s", number(a, s->tolerance));
@@ -215,6 +216,8 @@ void job_config(const struct job *job, struct parley_config *config)
     config->steps_budget = s->steps;
     config->time_budget_us = s->time_us;
     config->strategy = (enum parley_strategy)s->strategy;
+    config->backup_workers = (uint32_t)s->backup_workers;
+    config->staleness = (uint32_t)s->staleness;
     config->topology = topology_of_name(s->topology);
     config->mix_every = mix_every_of(s);
     config->tolerance = s->tolerance;

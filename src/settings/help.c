@@ -49,6 +49,7 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
         if (strcmp(valid, "resnet:") == 0) more = "N";
         if (strcmp(valid, "dirichlet:") == 0) more = "ALPHA";
         if (strcmp(valid, "quadratic:") == 0) more = "D";
+        if (strcmp(valid, "ps-ssp:") == 0) more = "S";
         text_add(&words, "%s%s%s", i ? ", " : ": ", valid, more);
     }
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parley/config.h"
 #include "settings/put.h"
+
+enum { SERVED_MAX = 64 }; /* as in core/strategy/server.h */
 
 static int judge_network(const struct settings *settings, char *why)
 {
@@ -159,9 +162,47 @@ static int judge_checkpoint(const struct settings *settings, char *why)
                  option_info(only[i])->name);
         return PARLEY_EUSAGE;
     }
+    if (settings->resume && settings->strategy == PARLEY_STRATEGY_ALLREDUCE) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--resume: the nodes' files are of different steps, and --strategy allreduce never "
+                 "averages models; use local-sgd or gossip");
+        return PARLEY_EUSAGE;
+    }
     if (settings->verb != VERB_NODE || !settings->checkpoint || settings->name) return 0;
     snprintf(why, SETTINGS_WHY_BYTES,
              "--checkpoint: needs --name NAME, by which the node finds its files again");
+    return PARLEY_EUSAGE;
+}
+
+static bool is_served(const struct settings *settings)
+{
+    return settings->strategy == PARLEY_STRATEGY_PS_BSP ||
+           settings->strategy == PARLEY_STRATEGY_PS_ASP ||
+           settings->strategy == PARLEY_STRATEGY_PS_SSP;
+}
+
+static int judge_servers(const struct settings *settings, char *why)
+{
+    unsigned long long backups = settings->backup_workers, nodes = settings->nodes;
+    const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
+    if (backups > 0 && settings->strategy != PARLEY_STRATEGY_PS_BSP)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--backup-workers: \"%llu\" of the slowest are left out of a step by --strategy "
+                 "ps-bsp only, not by %s",
+                 backups, strategy);
+    else if (backups > 0 && nodes > 0 && backups >= nodes)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--backup-workers: \"%llu\" leaves nobody of %llu nodes (--nodes) to make a step; "
+                 "at most %llu",
+                 backups, nodes, nodes - 1);
+    else if (is_served(settings) && nodes > SERVED_MAX)
+        snprintf(
+            why, SETTINGS_WHY_BYTES,
+            "--strategy: \"%s\" has one node that serves all, at most %d; --nodes is %llu (use "
+            "gossip)",
+            strategy, SERVED_MAX, nodes);
+    else
+        return 0;
     return PARLEY_EUSAGE;
 }
 
@@ -179,11 +220,13 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_network(settings, why);
         if (!error) error = judge_size(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
+        if (!error) error = judge_servers(settings, why);
         return error ? error : judge_training(settings, why);
     case VERB_RUN:
     case VERB_SIM:
         error = judge_model(settings, why);
         if (!error) error = judge_size(settings, why);
+        if (!error) error = judge_servers(settings, why);
         if (!error) error = judge_training(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_simulation(settings, why);

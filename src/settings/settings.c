@@ -219,6 +219,21 @@ static void settle_level(struct settings *settings)
     if (settings->verbose) settings->level = LEVEL_DEBUG;
 }
 
+/* What a strategy's name says after its colon. */
+static int put_staleness(struct settings *settings, char *why)
+{
+    const char *text = settings->values[OPTION_ID_STRATEGY].text;
+    bool one = settings->sweeps[OPTION_ID_STRATEGY].count <= 1;
+    const char *colon = text && one ? strchr(text, ':') : NULL;
+    units_why clause;
+    if (!colon || !units_count(colon + 1, 0, 1000000, &settings->staleness, clause)) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--strategy: \"%.64s\": the steps that a node may be ahead of the slowest are a whole "
+             "number from 0 to 1000000, like ps-ssp:4",
+             text);
+    return PARLEY_EUSAGE;
+}
+
 int settings_finish(struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     unsigned bit = VERB_BIT(settings->verb);
@@ -235,7 +250,8 @@ int settings_finish(struct settings *settings, char why[SETTINGS_WHY_BYTES])
         if (error) return error;
     }
     settle_level(settings);
-    return judge_together(settings, why);
+    int error = put_staleness(settings, why);
+    return error ? error : judge_together(settings, why);
 }
 
 const char *settings_origin_text(const struct settings *settings, enum option_id id,

@@ -90,8 +90,9 @@ struct settings {
     double accuracy;       /* target; 0: none */
     uint64_t eval_samples; /* of the cluster between two evaluations */
 
-    int strategy; /* enum parley_strategy */
-    uint64_t mix_every;
+    int strategy;       /* enum parley_strategy */
+    uint64_t staleness; /* of ps-ssp:S */
+    uint64_t backup_workers, mix_every;
     const char *topology;
     double tolerance;
     int quorum;     /* enum settings_quorum */

@@ -269,17 +269,27 @@ static int unknown_strategy(const char *word, char *clause)
                   near ? "\"?" : "", list);
 }
 
-static int add_strategy(struct sweep *sweep, const char *word, char *clause)
+/* All: each with some argument where it needs one. */
+static int add_all(struct sweep *sweep, char *clause)
 {
     const char *const *valid = option_info(OPTION_ID_STRATEGY)->valid;
-    bool all = strcmp(word, "all") == 0, found = all || strcmp(word, "single") == 0;
     int error = 0;
     for (int i = 0; valid[i] && !error; i++) {
-        if (!all && strcmp(word, valid[i]) != 0) continue;
-        found = true;
-        error = add(sweep, valid[i], strlen(valid[i]), clause);
+        char word[64];
+        bool open = valid[i][strlen(valid[i]) - 1] == ':';
+        snprintf(word, sizeof word, "%s%s", valid[i], open ? "4" : "");
+        error = add(sweep, word, strlen(word), clause);
     }
-    return found ? error : unknown_strategy(word, clause);
+    return error;
+}
+
+static int add_strategy(struct sweep *sweep, const char *word, char *clause)
+{
+    char inner[SETTINGS_WHY_BYTES];
+    if (strcmp(word, "all") == 0) return add_all(sweep, clause);
+    if (strcmp(word, "single") == 0) return 0;
+    if (value_parse(OPTION_ID_STRATEGY, word, NULL, inner)) return unknown_strategy(word, clause);
+    return add(sweep, word, strlen(word), clause);
 }
 
 int sweep_strategies(struct sweep *sweep, const char *text, char clause[SWEEP_CLAUSE_BYTES])

@@ -97,7 +97,7 @@ Test(message, every_frame_at_its_largest_fits_and_comes_back)
     text(reject.text, sizeof reject.text);
     round_trip(WIRE_REJECT, &reject, &reject_copy);
     cr_assert_str_eq(reject.text, reject_copy.text);
-    uint8_t small[sizeof(struct message_strategy)], copy[sizeof small];
+    uint8_t small[sizeof(struct message_fetch)], copy[sizeof small];
     memset(small, 0xff, sizeof small);
     for (enum wire_type type = WIRE_BYE; type < WIRE_REPORT; type++)
         if (type != WIRE_MEMBERS && type != WIRE_SKETCHES) round_trip(type, small, copy);

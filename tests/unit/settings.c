@@ -111,7 +111,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     /* One line each: the flag, the value, what is valid, what was meant. */
     expect("run --strategy gosip", NULL,
            "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
-           "(valid: gossip, none, allreduce, local-sgd, diloco)");
+           "(valid: gossip, none, allreduce, local-sgd, diloco, ps-bsp, ps-asp, ps-ssp:...)");
     expect("run --strateg gossip", NULL,
            "\"--strateg\" is not an option of run; did you mean --strategy? "
            "(parley help run lists them)");
@@ -304,6 +304,17 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("sim --seeds 1..3", NULL, "--seeds: is for --swarm, which is not given");
     expect("sim --swarm --seeds 1..3 --fault kill:n1@5s", NULL,
            "--fault: a swarm draws its own faults (--swarm)");
+    expect("run --backup-workers 1", NULL,
+           "--backup-workers: \"1\" of the slowest are left out of a step by --strategy ps-bsp "
+           "only, not by gossip");
+    expect("sim --strategy ps-bsp --backup-workers 4", NULL,
+           "--backup-workers: \"4\" leaves nobody of 4 nodes (--nodes) to make a step; at most 3");
+    expect("sim --strategy ps-asp --nodes 65", NULL,
+           "--strategy: \"ps-asp\" has one node that serves all, at most 64; --nodes is 65 (use "
+           "gossip)");
+    expect("node --strategy ps-ssp:-1", NULL,
+           "--strategy: \"ps-ssp:-1\": the steps that a node may be ahead of the slowest are a "
+           "whole number from 0 to 1000000, like ps-ssp:4");
     expect("node --shard 4/4", NULL,
            "--shard: \"4/4\" names a share past the last (I runs from 0 to N-1)");
     expect("node --listen 0.0.0.0:7000", NULL,
@@ -314,6 +325,11 @@ Test(settings, settings_that_do_not_go_together_are_refused)
         load("node --quorum majority --nodes 5 --shard 3/4 --listen [::]:1 --insecure", NULL, NULL),
         0, "%s", why);
     cr_assert(settings.shard.index == 3 && settings.shard.count == 4);
+    settings_close(&settings);
+    cr_assert_eq(load("sim --strategy ps-ssp:3,gossip", NULL, NULL), 0, "%s", why);
+    settings_close(&settings);
+    cr_assert_eq(load("sim --strategy ps-ssp:3", NULL, NULL), 0, "%s", why);
+    cr_assert_eq(settings.staleness, 3);
     settings_close(&settings);
     cr_assert_eq(load("sim --swarm --seeds 7..9", NULL, NULL), 0, "%s", why);
     cr_assert(settings.seeds.first == 7 && settings.seeds.last == 9 && settings.threads == 0);

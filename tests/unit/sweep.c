@@ -165,6 +165,10 @@ Test(sweep, strategies_to_compare_come_from_the_table)
     cr_assert_eq(sweep_strategies(&sweep, "none,single", clause), 0);
     cr_assert_eq(sweep.count, 1, "the single node is there anyway");
     sweep_close(&sweep);
+    cr_assert_eq(sweep_strategies(&sweep, "ps-ssp:2,gossip", clause), 0, "%s", clause);
+    cr_assert_str_eq(sweep.values[0], "ps-ssp:2");
+    sweep_close(&sweep);
+    cr_assert_eq(sweep_strategies(&sweep, "ps-ssp", clause), PARLEY_EUSAGE);
     cr_assert_eq(sweep_strategies(&sweep, "gosip", clause), PARLEY_EUSAGE);
     cr_assert(strstr(clause, "did you mean \"gossip\"?"), "%s", clause);
     cr_assert_eq(sweep_strategies(&sweep, "gossip,", clause), PARLEY_EUSAGE);

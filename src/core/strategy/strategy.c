@@ -17,6 +17,9 @@ static const struct strategy *const strategies[PARLEY_STRATEGIES] = {
     [PARLEY_STRATEGY_ALLREDUCE] = &strategy_allreduce,
     [PARLEY_STRATEGY_LOCAL_SGD] = &strategy_local_sgd,
     [PARLEY_STRATEGY_DILOCO] = &strategy_diloco,
+    [PARLEY_STRATEGY_PS_BSP] = &strategy_ps_bsp,
+    [PARLEY_STRATEGY_PS_ASP] = &strategy_ps_asp,
+    [PARLEY_STRATEGY_PS_SSP] = &strategy_ps_ssp,
 };
 
 const struct strategy *strategy_of(enum parley_strategy strategy)

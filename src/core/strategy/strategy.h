@@ -123,5 +123,6 @@ void strategy_forget(struct parley_node *node, int inflow);
 
 extern const struct strategy strategy_gossip, strategy_none, strategy_allreduce;
 extern const struct strategy strategy_local_sgd, strategy_diloco;
+extern const struct strategy strategy_ps_bsp, strategy_ps_asp, strategy_ps_ssp;
 
 #endif

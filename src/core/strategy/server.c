@@ -1,0 +1,644 @@
+/* server.c: what the one who serves does; server.h has the whole.
+ *
+ *   muster    who trains
+ *   pulled    a worker asks, perhaps with a gradient
+ *   merge     gradients go into the sum, or into x: this is where the strategies differ; ...
+ *   is_turn   ... and this
+ *   answer    snapshots of x go out
+ *   close_up  the last model, once nothing is under way
+ *
+ * Failure modes: links and members that go (their places are freed, nobody waits for them), more
+ * workers than buffers (they queue), a model that is not finite (training.c ends the run).
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/strategy/server.h"
+
+static uint64_t bytes_of(const struct parley_node *node)
+{
+    return node->config.parameters * sizeof(float);
+}
+
+static bool sums(const struct parley_node *node)
+{
+    return node->config.strategy == PARLEY_STRATEGY_PS_BSP;
+}
+
+/* ---- Who trains ------------------------------------------------------------------------------ */
+
+static struct server_worker *worker_of(struct server *s, uint64_t boot)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->workers[i].boot == boot) return &s->workers[i];
+    return NULL;
+}
+
+static struct server_worker *add(struct parley_node *node, int member)
+{
+    struct server *s = server_of(node);
+    uint64_t boot = record_of(node, (uint32_t)member)->boot;
+    struct server_worker *w = worker_of(s, boot);
+    if (w || s->count == SERVER_WORKERS_MAX) return w;
+    w = &s->workers[s->count++];
+    *w = (struct server_worker){
+        .boot = boot, .member = member, .holds = NEVER, .since_us = node->now_us};
+    if (member != node->self) return w;
+    w->asks = s->state != WORKER_COMPUTING;
+    w->clock = s->clock;
+    return w;
+}
+
+static void release(struct parley_node *node, int index)
+{
+    struct server_arrival *a = &server_of(node)->arrivals[index];
+    if (a->state == ARRIVAL_RECEIVING) strategy_forget(node, index);
+    if (a->state != ARRIVAL_MERGING) a->state = ARRIVAL_FREE;
+}
+
+/* What has come whole stays. */
+static void leave(struct parley_node *node, uint32_t i)
+{
+    struct server *s = server_of(node);
+    for (int a = 0; a < SERVER_ARRIVALS; a++)
+        if (s->arrivals[a].boot == s->workers[i].boot && s->arrivals[a].state < ARRIVAL_FULL)
+            release(node, a);
+    s->workers[i] = s->workers[--s->count];
+}
+
+/* A request may come before the record that says that its sender trains. */
+static bool is_here(const struct server_worker *w, const struct record *r)
+{
+    return record_is_live(r) &&
+           (r->phase == PARLEY_PHASE_TRAIN || (w->conn != 0 && r->phase == PARLEY_PHASE_JOINING));
+}
+
+static void muster(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    if (s->seen == node->roster->news) return;
+    s->seen = node->roster->news;
+    for (uint32_t i = s->count; i-- > 0;)
+        if (!is_here(&s->workers[i], record_of(node, (uint32_t)s->workers[i].member)))
+            leave(node, i);
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN) add(node, (int)i);
+    }
+}
+
+/* Whom a round, or the others' clocks, wait for. */
+static bool waits_for(struct parley_node *node, const struct server_worker *w)
+{
+    if (w->rests) return false;
+    if (w->member == node->self) return true;
+    struct conn *conn = connection_of(node, w->member);
+    uint64_t heard_us = conn && conn->heard_us > w->since_us ? conn->heard_us : w->since_us;
+    return node->now_us < heard_us + node->config.progress_timeout_us;
+}
+
+/* A gradient of it is on its way, or not in the model yet. */
+static bool is_pending(const struct server *s, const struct server_worker *w)
+{
+    for (int a = 0; a <= SERVER_ARRIVALS; a++)
+        if (s->arrivals[a].boot == w->boot &&
+            (s->arrivals[a].state == ARRIVAL_RECEIVING || s->arrivals[a].state == ARRIVAL_FULL))
+            return true;
+    return w->queued;
+}
+
+/* The clock of the slowest; 0 as long as one who is waited for has not said its own. */
+static uint64_t slowest(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    uint64_t least = NEVER;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct server_worker *w = &s->workers[i];
+        if (!waits_for(node, w)) continue;
+        if (w->conn == 0 && w->member != node->self) return 0;
+        if (w->clock < least) least = w->clock;
+    }
+    return least;
+}
+
+/* The most steps that anybody else has made; NEVER: there is nobody. */
+static uint64_t fastest_other(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    uint64_t most = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct server_worker *w = &s->workers[i];
+        if (w->member == node->self || !waits_for(node, w)) continue;
+        any = true;
+        if (w->clock > most) most = w->clock;
+    }
+    return any ? most : NEVER;
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+static void apply(struct parley_node *node, uint32_t buffer, uint32_t gradients, uint64_t divisor,
+                  int arrival)
+{
+    struct server *s = server_of(node);
+    struct parley_update *update =
+        strategy_op(node, PARLEY_UPDATE_APPLY, buffer, server_task(TASK_APPLY, arrival));
+    update->vector.factor = 1.0f / (float)divisor;
+    update->vector.live = gradients;
+    update->vector.steps = s->merged++;
+    s->pending++;
+    s->version += gradients;
+    s->rounds++;
+    training_counted(node);
+}
+
+/* Too late, or of another's model: its sender gets the newest. */
+static void drop(struct parley_node *node, struct server_worker *w)
+{
+    struct server *s = server_of(node);
+    s->late++;
+    if (w) w->wants = s->version;
+}
+
+static void add_to_sum(struct parley_node *node, int index, struct server_worker *w)
+{
+    struct server *s = server_of(node);
+    struct server_arrival *a = &s->arrivals[index];
+    a->state = ARRIVAL_FREE;
+    if (a->version != s->version || (w && w->in)) {
+        drop(node, w);
+        return;
+    }
+    if (w) w->in = true;
+    if (s->summed++ == 0) {
+        uint32_t swap = s->sum;
+        s->sum = a->buffer;
+        a->buffer = swap;
+        return;
+    }
+    a->state = ARRIVAL_MERGING;
+    struct parley_update *update =
+        strategy_op(node, PARLEY_UPDATE_COMBINE, s->sum, server_task(TASK_SUM, index));
+    update->vector.other = a->buffer;
+    update->vector.keep = update->vector.factor = 1;
+    s->summing++;
+    s->pending++;
+}
+
+static void finish_round(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    apply(node, s->sum, s->summed, s->summed, SERVER_OWN + 1);
+    s->applied = s->summed;
+    s->summed = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        s->workers[i].clock += s->workers[i].in;
+        s->workers[i].in = false;
+        s->workers[i].wants = s->version;
+    }
+}
+
+/* Its own gradient is waited for, as x can't change before it is there. */
+static bool round_is_full(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct server_worker *w = &s->workers[i];
+        if (w->in || !waits_for(node, w)) continue;
+        if (w->member == node->self) return false;
+        missing++;
+    }
+    return s->summed > 0 && s->summing == 0 && missing <= node->config.backup_workers;
+}
+
+static void merge(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    for (int i = 0; i <= SERVER_ARRIVALS; i++) {
+        struct server_arrival *a = &s->arrivals[i];
+        if (a->state != ARRIVAL_FULL) continue;
+        struct server_worker *w = worker_of(s, a->boot);
+        if (sums(node)) {
+            add_to_sum(node, i, w);
+            continue;
+        }
+        uint64_t staleness = s->version - a->version;
+        a->state = ARRIVAL_MERGING;
+        apply(node, a->buffer, 1, staleness > 1 ? staleness : 1, i);
+        if (!w) continue;
+        w->clock++;
+        w->wants = s->version;
+    }
+    if (sums(node) && round_is_full(node)) finish_round(node);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static bool is_turn(struct parley_node *node, const struct server_worker *w)
+{
+    struct server *s = server_of(node);
+    if (!w->asks || is_pending(s, w)) return false;
+    if (s->ends) return s->closed;
+    if (w->rests) return false;
+    if (sums(node)) return !w->in;
+    if (node->config.strategy == PARLEY_STRATEGY_PS_ASP)
+        return w->member != node->self || w->clock <= fastest_other(node);
+    uint64_t least = slowest(node);
+    return w->clock <= least || w->clock - least <= node->config.staleness;
+}
+
+/* The newest snapshot that will do, if any; NONE: *comes tells whether one is on its way. */
+static int model_for(const struct server *s, uint64_t least, bool *comes)
+{
+    int best = NONE;
+    *comes = false;
+    for (int i = 0; i < SERVER_MODELS; i++) {
+        const struct server_model *m = &s->models[i];
+        if (m->version < least) continue;
+        *comes = *comes || m->taking;
+        if (m->good && (best == NONE || m->version > s->models[best].version)) best = i;
+    }
+    return best;
+}
+
+static void take(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    for (int i = 0; i < SERVER_MODELS; i++) {
+        struct server_model *m = &s->models[i];
+        if (m->users > 0 || m->taking) continue;
+        m->taking = true;
+        m->good = false;
+        m->version = s->version;
+        m->rounds = s->rounds;
+        s->pending++;
+        strategy_op(node, PARLEY_UPDATE_TAKE, m->buffer, server_task(TASK_TAKE, i));
+        return;
+    }
+}
+
+/* A place for its next gradient, where there is one for everybody. */
+static bool keep_room(struct server *s, const struct server_worker *w)
+{
+    int found = NONE;
+    if (s->count - 1 > SERVER_ARRIVALS) return false;
+    for (int i = SERVER_ARRIVALS; i-- > 0;) {
+        struct server_arrival *a = &s->arrivals[i];
+        if (a->state == ARRIVAL_KEPT && a->boot == w->boot && a->conn == w->conn) return true;
+        if (a->state == ARRIVAL_FREE) found = i;
+    }
+    if (found == NONE) return false;
+    s->arrivals[found].state = ARRIVAL_KEPT;
+    s->arrivals[found].boot = w->boot;
+    s->arrivals[found].conn = w->conn;
+    return true;
+}
+
+static uint32_t streams(const struct server *s)
+{
+    uint32_t users = 0;
+    for (int i = 0; i < SERVER_MODELS; i++)
+        users += s->models[i].users;
+    return users;
+}
+
+static enum parley_stop cause_of(const struct parley_node *node)
+{
+    if (node->training.stop != PARLEY_STOP_NONE) return node->training.stop;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (record_of(node, i)->stop != PARLEY_STOP_NONE)
+            return (enum parley_stop)record_of(node, i)->stop;
+    return PARLEY_STOP_BUDGET;
+}
+
+/* model: NONE where the worker has what it wants. */
+static void give(struct parley_node *node, struct server_worker *w, struct conn *conn, int model)
+{
+    struct server *s = server_of(node);
+    struct message_strategy answer = {.what = SERVER_MODEL,
+                                      .tag = w->sequence,
+                                      .key = s->reign,
+                                      .stamp = w->clock,
+                                      .round = model == NONE ? w->holds : s->models[model].version,
+                                      .before =
+                                          model == NONE ? s->rounds : s->models[model].rounds};
+    if (model == NONE) answer.count |= MODEL_SAME;
+    if (s->ends && !node->leaving) {
+        answer.count |= MODEL_LAST;
+        answer.part = cause_of(node);
+    } else if (keep_room(s, w)) {
+        answer.count |= MODEL_ROOM;
+    }
+    w->asks = false;
+    w->holds = answer.round;
+    w->rests = (answer.count & MODEL_LAST) != 0;
+    conn->used_us = node->now_us;
+    connection_send(node, conn, WIRE_STRATEGY, &answer);
+    if (model == NONE) return;
+    struct strategy_part part = {
+        .tag = w->sequence, .buffer = s->models[model].buffer, .size = bytes_of(node)};
+    s->models[model].users++;
+    bool sent = strategy_send(node, conn->id, &part, 1 + model);
+    assert(sent); /* fewer than SERVER_STREAMS were under way */
+    (void)sent;
+}
+
+static void answer(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    bool comes, wanted = false;
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct server_worker *w = &s->workers[i];
+        if (!is_turn(node, w)) continue;
+        if (w->member == node->self) {
+            w->asks = false;
+            s->clock = w->clock;
+            s->state = WORKER_READY;
+            continue;
+        }
+        struct conn *conn = connection_find(node, w->conn);
+        if (!conn || conn->state != CONN_LIVE || !out_room(node)) continue;
+        bool has = w->holds != NEVER && w->holds >= w->wants;
+        int model = has ? NONE : model_for(s, w->wants, &comes);
+        if (has || (model != NONE && streams(s) < SERVER_STREAMS))
+            give(node, w, conn, model);
+        else
+            wanted = wanted || (model == NONE && !comes);
+    }
+    if (wanted) take(node);
+}
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+static void receive(struct parley_node *node, int index, struct server_worker *w)
+{
+    struct server_arrival *a = &server_of(node)->arrivals[index];
+    a->state = ARRIVAL_RECEIVING;
+    a->boot = w->boot;
+    a->conn = w->conn;
+    a->version = w->holds;
+    struct strategy_part part = {.tag = w->sequence, .buffer = a->buffer, .size = bytes_of(node)};
+    strategy_expect(node, index, w->conn, &part);
+}
+
+static int room_of(const struct server *s, const struct server_worker *w)
+{
+    for (int i = 0; i < SERVER_ARRIVALS; i++)
+        if (s->arrivals[i].state == ARRIVAL_KEPT && s->arrivals[i].boot == w->boot &&
+            s->arrivals[i].conn == w->conn)
+            return i;
+    return NONE;
+}
+
+static void pushed(struct parley_node *node, struct server_worker *w, bool waits)
+{
+    struct server *s = server_of(node);
+    int room = room_of(s, w);
+    bool good =
+        w->holds != NEVER && !s->closed && (!sums(node) || (w->holds == s->version && !w->in));
+    if (good && waits) {
+        w->queued = true;
+        w->place = ++s->queue;
+    } else if (good && room != NONE) {
+        receive(node, room, w);
+    } else {
+        drop(node, w); /* its floats are read and forgotten */
+    }
+}
+
+/* Whose turn it is to send its gradient, if there is room. */
+static void call_up(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    for (int i = 0; i < SERVER_ARRIVALS; i++) {
+        struct server_worker *first = NULL;
+        for (uint32_t k = 0; s->arrivals[i].state == ARRIVAL_FREE && k < s->count; k++)
+            if (s->workers[k].queued && (!first || s->workers[k].place < first->place))
+                first = &s->workers[k];
+        struct conn *conn = first ? connection_find(node, first->conn) : NULL;
+        if (!conn || !out_room(node)) continue;
+        first->queued = false;
+        receive(node, i, first);
+        struct message_strategy send = {.what = SERVER_SEND, .tag = first->sequence};
+        connection_send(node, conn, WIRE_STRATEGY, &send);
+    }
+}
+
+/* Who comes late, or to a new server, starts where the slowest is; who was here goes on. */
+static void enrol(struct parley_node *node, struct server_worker *w, struct conn *conn,
+                  const struct message_strategy *m)
+{
+    struct server *s = server_of(node);
+    if (m->key != 0 && w->clock < m->stamp) w->clock = m->stamp;
+    if (m->key == 0 && w->clock == 0) {
+        uint64_t least = NEVER;
+        for (uint32_t i = 0; i < s->count; i++) {
+            const struct server_worker *other = &s->workers[i];
+            bool known = other->conn != 0 || other->member == node->self;
+            if (known && other != w && other->clock < least) least = other->clock;
+        }
+        if (least != NEVER) w->clock = least;
+    }
+    w->conn = conn->id;
+}
+
+void server_pulled(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
+{
+    struct server *s = server_of(node);
+    muster(node);
+    struct server_worker *w = add(node, conn->member);
+    if (!w || (w->conn == conn->id && w->sequence == m->tag)) return; /* said again */
+    enrol(node, w, conn, m);
+    w->sequence = m->tag;
+    w->asks = true;
+    w->queued = false;
+    w->rests = (m->count & PULL_RESTS) != 0;
+    w->holds = m->key == s->reign && m->round <= s->version ? m->round : NEVER;
+    if (m->count & PULL_GRADIENT)
+        pushed(node, w, (m->count & PULL_WAITS) != 0);
+    else if (!is_pending(s, w))
+        w->wants = s->version;
+    if (m->count & PULL_STOP && m->part > PARLEY_STOP_NONE && m->part <= PARLEY_STOP_OPERATOR)
+        agreement_stop(node, (enum parley_stop)m->part);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* No gradient is under way: all who are waited for ask, and have asked for nothing else. */
+static bool is_quiet(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct server_worker *w = &s->workers[i];
+        bool own = w->member == node->self;
+        if (own ? s->state == WORKER_COMPUTING : waits_for(node, w) && !w->asks) return false;
+        if (is_pending(s, w) && (own || waits_for(node, w))) return false;
+    }
+    return true;
+}
+
+/* The last model for everybody. */
+static void close_up(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    uint64_t patience_us = node->config.progress_timeout_us;
+    if (!s->closed && !is_quiet(node) && node->now_us < s->ends_us + patience_us) return;
+    if (!s->closed) {
+        if (s->summing > 0) return;
+        if (s->summed > 0) finish_round(node);
+        s->closed = true;
+        for (uint32_t i = 0; i < s->count; i++)
+            s->workers[i].wants = s->version;
+    }
+    bool all = s->pending == 0 && streams(s) == 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        all = all && (s->workers[i].member == node->self || s->workers[i].conn == 0 ||
+                      !s->workers[i].asks);
+    s->last = s->last || all || (s->pending == 0 && node->now_us >= s->ends_us + 2 * patience_us);
+}
+
+/* ---- What has happened ----------------------------------------------------------------------- */
+
+void server_computed(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    struct server_arrival *a = &s->arrivals[SERVER_OWN];
+    struct server_worker *w = worker_of(s, self_of(node)->boot);
+    a->state = ARRIVAL_FULL;
+    a->boot = self_of(node)->boot;
+    a->version = s->base;
+    if (w) w->asks = true;
+}
+
+void server_received(struct parley_node *node, int arrival)
+{
+    server_of(node)->arrivals[arrival].state = ARRIVAL_FULL;
+}
+
+void server_merged(struct parley_node *node, int arrival, bool applied)
+{
+    struct server *s = server_of(node);
+    bool sum = arrival > SERVER_OWN;
+    s->pending--;
+    if (!sum) s->arrivals[arrival].state = ARRIVAL_FREE;
+    if (!applied) {
+        s->summing--;
+        return;
+    }
+    self_of(node)->holds += sum ? s->applied : 1;
+    membership_changed(node, false);
+}
+
+void server_taken(struct parley_node *node, int model, bool finite)
+{
+    struct server *s = server_of(node);
+    struct server_model *m = &s->models[model];
+    s->pending--;
+    m->taking = false;
+    m->good = finite && m->version != NEVER;
+    if (!finite) node->training.diverged++;
+}
+
+void server_sent(struct parley_node *node, int model)
+{
+    server_of(node)->models[model].users--;
+}
+
+void server_closed(struct parley_node *node, uint32_t conn)
+{
+    struct server *s = server_of(node);
+    for (int i = 0; i < SERVER_ARRIVALS; i++)
+        if (s->arrivals[i].conn == conn && s->arrivals[i].state < ARRIVAL_FULL) release(node, i);
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct server_worker *w = &s->workers[i];
+        if (w->conn != conn || conn == 0) continue;
+        w->conn = 0;
+        w->asks = w->queued = false;
+        w->since_us = node->now_us;
+    }
+}
+
+/* ---- Beginning and giving up ----------------------------------------------------------------- */
+
+bool server_is_idle(const struct parley_node *node)
+{
+    const struct server *s = server_of(node);
+    return s->pending == 0 && streams(s) == 0 && !s->sending && s->state != WORKER_SETTING;
+}
+
+/* The optimizer's vectors are of an earlier reign: they start again from zero. */
+static void reset(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    uint32_t x = s->models[0].buffer, zero = s->models[1].buffer;
+    strategy_op(node, PARLEY_UPDATE_TAKE, x, server_task(TASK_RESET, 0));
+    struct parley_update *clear =
+        strategy_op(node, PARLEY_UPDATE_COMBINE, zero, server_task(TASK_RESET, 0));
+    clear->vector.other = x;
+    struct parley_update *set = strategy_op(node, PARLEY_UPDATE_SET, x, server_task(TASK_RESET, 0));
+    set->vector.vectors = node->config.vectors;
+    for (uint32_t v = 1; v < node->config.vectors; v++)
+        set->vector.buffers[v] = zero;
+    s->pending += 3;
+}
+
+static void tell(struct parley_node *node)
+{
+    const struct server *s = server_of(node);
+    unsigned long long version = s->version;
+    if (s->former == NONE) {
+        out_log(node, PARLEY_LOG_INFO, "this node serves the model, with %llu gradients in it",
+                version);
+        return;
+    }
+    const struct record *r = record_of(node, (uint32_t)s->former);
+    unsigned long long lost = r->holds > s->version ? r->holds - s->version : 0;
+    out_log(
+        node, PARLEY_LOG_WARN,
+        "this node serves the model now, in place of %s, with %llu gradients in it; what %s had "
+        "merged since is lost: %llu that it told of",
+        r->name, version, r->name, lost);
+}
+
+void server_open(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    s->reign = s->reign ? s->reign + 1 : self_of(node)->boot;
+    s->version = self_of(node)->holds;
+    if (s->state != WORKER_COMPUTING) worker_lose(node);
+    s->count = s->summed = 0;
+    s->seen = NEVER;
+    for (int i = 0; i < SERVER_MODELS; i++)
+        s->models[i].good = false;
+    if (s->merged > 0 && node->config.vectors > 1) reset(node);
+    s->merged = 0;
+    tell(node);
+}
+
+void server_shut(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    for (int i = 0; i <= SERVER_ARRIVALS; i++)
+        release(node, i);
+    for (int i = 0; i < SERVER_MODELS; i++) {
+        s->models[i].good = false;
+        if (s->models[i].taking) s->models[i].version = NEVER;
+    }
+    s->count = s->summed = 0;
+    s->closed = false;
+    if (s->state != WORKER_COMPUTING) s->state = WORKER_IDLE;
+}
+
+void server_advance(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    muster(node);
+    struct server_worker *own = worker_of(s, self_of(node)->boot);
+    if (own) own->rests = !worker_may_compute(node) && s->state != WORKER_COMPUTING;
+    merge(node);
+    if (s->ends) close_up(node);
+    answer(node);
+    call_up(node);
+}

@@ -1,0 +1,235 @@
+/* server.h: a parameter server that is one of the nodes: ps-bsp, ps-asp and ps-ssp:S.
+ *
+ * One of those who train serves: its x is the model, and only its optimizer's vectors move. Every
+ * node is a worker, the server too, whose own gradients go the same way without a link:
+ *
+ *   worker                              server
+ *   PULL  what it holds          ->     enrols it
+ *   floats, into x               <-     MODEL  version, clock: once it is the worker's turn
+ *   the gradient at that x
+ *   PULL  that version, floats   ->     into the sum, or right into x
+ *   ...                          <-     MODEL
+ *
+ * A version is the number of gradients that are in the model; a clock, that of one worker's. What
+ * the strategies differ in is when gradients go into x, and whose turn it is (server.c):
+ *
+ *   ps-bsp    the mean of one gradient of each worker, less K (backup workers: Chen et al. 2016,
+ *             arXiv:1604.00981, section 3.1); then it is everybody's turn. Later ones are dropped
+ *   ps-asp    each as it comes; at once (Downpour SGD: Dean et al., NIPS 2012, section 4.1)
+ *   ps-ssp:S  each as it comes; once the worker is at most S steps ahead of the slowest
+ *             (Ho et al., NIPS 2013, section 3)
+ *
+ * Where each gradient is a step of its own, it is divided by its staleness: by the gradients that
+ * have gone into x since the model that it was computed at (Zhang et al., IJCAI 2016,
+ * arXiv:1511.05950). Undivided, those of four nodes with a momentum of 0.9 drive the loss up at
+ * rates at which one node alone trains well.
+ *
+ * Who serves (election.c) stands in the member records, without a vote: each says whom it follows
+ * and which version it holds. Who follows itself serves, as long as it trains. Where nobody does,
+ * it is for the one of the newest version, among equals the first by name, once all have said that
+ * they follow nobody; or after a while. Of two who serve (a partition that healed) the one of the
+ * newer version goes on: versions only grow, so never do both step back.
+ *
+ * Who wrongly thinks that it serves corrupts nothing: a gradient names the reign whose model it was
+ * computed at (the server's boot, plus how often it began to serve) and the version of that model;
+ * only that server takes it, in that reign. All others are dropped, and answered with the newest.
+ *
+ * What a death costs. A worker's: its gradient under way. Nobody waits for it any more; nor for one
+ * whose link has been silent for progress_timeout_us. The server's: the updates since the newest
+ * model that a live worker has (ps-bsp: one at the most), and the optimizer's vectors, which start
+ * again from zero.
+ * Decision: they are not sent along with each model: that would double or triple what a step sends,
+ * to save the momentum of a few steps once in a run.
+ * Decision: a worker drops what it has computed for another server or on a link that broke. So no
+ * gradient enters a model twice, and nothing needs to be asked. At most one is lost each time.
+ * Decision: the server trains as the others do, at the very x that it serves; so gradients enter x
+ * between two of its own steps, and its own are always waited for, even with backup workers.
+ *
+ * Decision: with ps-asp the server itself makes no more steps than the fastest of the others.
+ * Without a link in between it would make most of all, and the model would be one of its share of
+ * the data.
+ *
+ * The end: no step is begun any more, all gradients under way go into x, all workers get that as
+ * the last model, and only then does the server raise STOP. Who leaves hands over alike.
+ *
+ * Limits: a link from each worker to the server, which has SERVER_WORKERS_MAX places. Gradients
+ * come in side by side into SERVER_ARRIVALS buffers; where workers are more, they wait for SEND.
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_STRATEGY_SERVER_H
+#define PARLEY_CORE_STRATEGY_SERVER_H
+
+#include "core/state.h"
+
+enum {
+    SERVER_WORKERS_MAX = 64, /* the server itself among them */
+    SERVER_ARRIVALS = 8,
+    SERVER_OWN = SERVER_ARRIVALS,    /* the place of this node's own gradient */
+    SERVER_MODELS = 2,               /* snapshots that may be on their way at a time */
+    SERVER_STREAMS = 8,              /* models that are on their way at a time */
+    SERVER_INFLOW = SERVER_ARRIVALS, /* the model's; those before it are the arrivals' */
+    SERVER_BUFFERS = SERVER_ARRIVALS + SERVER_MODELS + 3 /* own gradient, sum, model that comes */
+};
+
+enum server_word { /* message_strategy.what */
+                   /* tag: of this request and its floats; round: the version held; key: the reign
+                      that gave it; stamp: the clock; count: PULL_...; part: with PULL_STOP its
+                      cause */
+                   SERVER_PULL = 1,
+                   /* tag: of the request; round: the version; key: the reign; before: updates it
+                      has been through; stamp: the clock; count: MODEL_...; part: with MODEL_LAST
+                      the cause of STOP */
+                   SERVER_MODEL,
+                   SERVER_SEND, /* tag: of the request: its floats may come */
+                   SERVER_HERE  /* nothing; that it is there */
+};
+
+enum { PULL_GRADIENT = 1, PULL_WAITS = 2, PULL_RESTS = 4, PULL_STOP = 8 };
+enum { MODEL_SAME = 1, MODEL_ROOM = 2, MODEL_LAST = 4 };
+
+/* One who trains, as the server sees it. */
+struct server_worker {
+    uint64_t boot;
+    int member;
+    uint32_t conn;     /* over which it has enrolled; 0: it has not */
+    uint32_t sequence; /* of its newest request */
+    bool asks;         /* it is to get a model, once it is its turn */
+    bool rests;        /* it computes no more */
+    bool in;           /* ps-bsp: its gradient is in the sum */
+    bool queued;       /* its gradient waits for SEND, ... */
+    uint64_t place;    /* ... in this order */
+    uint64_t clock;
+    uint64_t wants;    /* the least version that will do */
+    uint64_t holds;    /* the version of this reign that it has; NEVER: none of it */
+    uint64_t since_us; /* first seen to train, or its link lost */
+};
+
+enum arrival_state {
+    ARRIVAL_FREE,
+    ARRIVAL_KEPT, /* for the next gradient of `boot` */
+    ARRIVAL_RECEIVING,
+    ARRIVAL_FULL,
+    ARRIVAL_MERGING /* an operation reads it */
+};
+
+/* A gradient at the server. */
+struct server_arrival {
+    enum arrival_state state;
+    uint64_t boot;    /* whose */
+    uint32_t conn;    /* over which it comes */
+    uint64_t version; /* of the model it was computed at */
+    uint32_t buffer;
+};
+
+/* A snapshot of x at the server. */
+struct server_model {
+    uint32_t buffer;
+    uint32_t users; /* streams that read it */
+    uint64_t version, rounds;
+    bool taking, good;
+};
+
+enum worker_state {
+    WORKER_IDLE,
+    WORKER_ASKING,    /* PULL is out, perhaps with a gradient */
+    WORKER_RECEIVING, /* the model comes in */
+    WORKER_SETTING,   /* ... and goes into x */
+    WORKER_READY,     /* it is its turn, at the model in x */
+    WORKER_COMPUTING
+};
+
+struct server {
+    int leader;       /* who serves: a member; NONE */
+    int former;       /* who did before that was NONE, ... */
+    uint64_t lost_us; /* ... since then */
+    bool ends;        /* no step is begun any more; */
+    uint64_t ends_us; /* ... since then */
+    bool closed;      /* as the server: x is the last model, ... */
+    bool last;        /* ... and all have it; as a worker: x is the last model */
+
+    /* As the server. What was asked of the trainer counts as done: it does all in that order. */
+    uint64_t reign;   /* 0 before the first */
+    uint64_t version; /* of x */
+    uint64_t rounds;  /* updates that x has been through, whoever made them */
+    uint64_t merged;  /* updates that the optimizer's vectors have been through */
+    uint64_t queue;   /* places given to those who wait for SEND */
+    uint64_t late;    /* gradients dropped */
+    uint64_t seen;    /* the roster's news when `workers` was made */
+    uint32_t pending; /* operations under way */
+    uint32_t sum;     /* buffer; */
+    uint32_t summed;  /* ... gradients in it */
+    uint32_t summing; /* ... that are still being added */
+    uint32_t applied; /* ... when it was last applied */
+    struct server_worker workers[SERVER_WORKERS_MAX];
+    uint32_t count; /* of workers: all who train and live, this node among them */
+    struct server_arrival arrivals[SERVER_ARRIVALS + 1];
+    struct server_model models[SERVER_MODELS];
+
+    /* As a worker. */
+    enum worker_state state;
+    uint32_t conn, sequence;        /* of the newest request */
+    bool room;                      /* the next gradient may follow its PULL at once */
+    bool unsent;                    /* it waits for SEND */
+    bool sending;                   /* its floats are under way */
+    bool told;                      /* that it rests, or that the run is to end */
+    uint64_t giver, from;           /* boot and reign that gave the model in x; 0: none */
+    uint64_t clock;                 /* that came with it */
+    uint64_t base;                  /* the version that the gradient is computed at */
+    struct message_strategy answer; /* of the model that comes in */
+    uint64_t answerer;              /* boot */
+    uint64_t said_us;               /* when the server was last told something */
+    uint64_t heard_us;              /* when something of a model last came in */
+    uint32_t incoming;              /* buffer */
+};
+
+static inline struct server *server_of(const struct parley_node *node)
+{
+    return node->strategy_state;
+}
+
+static inline bool server_serves(const struct parley_node *node)
+{
+    return server_of(node)->leader == node->self;
+}
+
+/* Operations and streams, by the number that comes back. */
+enum server_task { TASK_GRADIENT, TASK_SET, TASK_SUM, TASK_APPLY, TASK_TAKE, TASK_RESET, TASKS };
+
+static inline int server_task(enum server_task task, int index)
+{
+    return (int)task + TASKS * index;
+}
+
+/* election.c */
+void election_advance(struct parley_node *node);
+uint64_t election_deadline(const struct parley_node *node);
+
+/* server.c: called only while this node serves, unless it says otherwise. */
+bool server_is_idle(const struct parley_node *node); /* anybody: may open */
+void server_open(struct parley_node *node);
+void server_shut(struct parley_node *node);
+void server_advance(struct parley_node *node);
+void server_pulled(struct parley_node *node, struct conn *conn,
+                   const struct message_strategy *message);
+void server_computed(struct parley_node *node);
+void server_received(struct parley_node *node, int arrival);             /* anybody */
+void server_merged(struct parley_node *node, int arrival, bool applied); /* anybody */
+void server_taken(struct parley_node *node, int model, bool finite);     /* anybody */
+void server_sent(struct parley_node *node, int model);                   /* anybody */
+void server_closed(struct parley_node *node, uint32_t conn);             /* anybody */
+
+/* worker.c */
+void worker_advance(struct parley_node *node);
+bool worker_may_compute(const struct parley_node *node); /* the run still wants steps of it */
+void worker_lose(struct parley_node *node);              /* what it asked for will not come */
+void worker_computed(struct parley_node *node, bool finite);
+void worker_set(struct parley_node *node);
+void worker_answered(struct parley_node *node, struct conn *conn,
+                     const struct message_strategy *message);
+void worker_may_send(struct parley_node *node, struct conn *conn,
+                     const struct message_strategy *message);
+void worker_received(struct parley_node *node);
+void worker_closed(struct parley_node *node, uint32_t conn);
+bool worker_stops(struct parley_node *node);
+
+#endif

@@ -1,0 +1,231 @@
+/* worker.c: what each node does that trains by a parameter server; server.h has the whole.
+ *
+ *   IDLE       -> ASKING      PULL: what it holds
+ *   ASKING     -> RECEIVING   MODEL; or READY, where it has that very model
+ *   RECEIVING  -> SETTING     the floats are there
+ *   SETTING    -> READY       ... and in x
+ *   READY      -> COMPUTING   a gradient
+ *   COMPUTING  -> ASKING      PULL with that gradient
+ *
+ * Who serves goes from COMPUTING to IDLE to READY, without words. Failure modes: the link breaks,
+ * or somebody else serves: back to IDLE, and what was computed is dropped.
+ */
+#include <assert.h>
+#include <math.h>
+
+#include "core/strategy/server.h"
+
+static uint64_t server_boot(const struct parley_node *node)
+{
+    return record_of(node, (uint32_t)server_of(node)->leader)->boot;
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+static void pull(struct parley_node *node, struct conn *conn, uint32_t flags)
+{
+    struct server *s = server_of(node);
+    struct message_strategy message = {.what = SERVER_PULL,
+                                       .tag = ++s->sequence,
+                                       .round = self_of(node)->holds,
+                                       .key = s->from,
+                                       .stamp = s->clock,
+                                       .count = flags};
+    if (flags & PULL_GRADIENT) message.round = s->base;
+    if (node->training.stop != PARLEY_STOP_NONE) {
+        message.count |= PULL_STOP;
+        message.part = node->training.stop;
+    }
+    s->state = WORKER_ASKING;
+    s->conn = conn->id;
+    s->told = (message.count & PULL_STOP) != 0;
+    s->unsent = (flags & PULL_WAITS) != 0;
+    s->said_us = s->heard_us = conn->used_us = node->now_us;
+    connection_send(node, conn, WIRE_STRATEGY, &message);
+}
+
+void worker_lose(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    if (s->state == WORKER_RECEIVING) strategy_forget(node, SERVER_INFLOW);
+    s->state = WORKER_IDLE;
+    s->unsent = s->room = false;
+}
+
+/* It is still there, and still asks: who serves may have begun anew since. */
+static void remind(struct parley_node *node, struct conn *conn)
+{
+    struct server *s = server_of(node);
+    struct message_strategy message = {.what = SERVER_HERE};
+    if (node->now_us < s->said_us + node->config.keepalive_us) return;
+    s->said_us = node->now_us;
+    if (s->state == WORKER_ASKING)
+        message = (struct message_strategy){.what = SERVER_PULL,
+                                            .tag = s->sequence,
+                                            .round = self_of(node)->holds,
+                                            .key = s->from,
+                                            .stamp = s->clock};
+    connection_send(node, conn, WIRE_STRATEGY, &message);
+}
+
+/* ---- Computing ------------------------------------------------------------------------------- */
+
+bool worker_may_compute(const struct parley_node *node)
+{
+    const struct server *s = server_of(node);
+    return !s->ends && !s->last && !node->leaving && training_wants(node);
+}
+
+static void compute(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    if (s->sending) return; /* it is sent on, though too late */
+    s->state = WORKER_COMPUTING;
+    s->base = server_serves(node) ? s->version : self_of(node)->holds;
+    strategy_op(node, PARLEY_UPDATE_GRADIENT, s->arrivals[SERVER_OWN].buffer,
+                server_task(TASK_GRADIENT, 0));
+}
+
+static void send_gradient(struct parley_node *node, struct conn *conn)
+{
+    struct server *s = server_of(node);
+    struct strategy_part part = {.tag = s->sequence,
+                                 .buffer = s->arrivals[SERVER_OWN].buffer,
+                                 .size = node->config.parameters * sizeof(float)};
+    s->unsent = false;
+    s->sending = strategy_send(node, conn->id, &part, 0);
+    assert(s->sending); /* one place is kept for it */
+}
+
+void worker_computed(struct parley_node *node, bool finite)
+{
+    struct server *s = server_of(node);
+    s->state = WORKER_IDLE;
+    if (!finite) return; /* training.c ends the run */
+    if (server_serves(node)) {
+        server_computed(node);
+        return;
+    }
+    struct conn *conn = s->leader == NONE ? NULL : connection_of(node, s->leader);
+    if (!conn || s->giver != server_boot(node)) return;
+    pull(node, conn, PULL_GRADIENT | (s->room ? 0 : PULL_WAITS));
+    if (s->room) send_gradient(node, conn);
+}
+
+void worker_may_send(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
+{
+    struct server *s = server_of(node);
+    if (s->state == WORKER_ASKING && s->unsent && s->conn == conn->id && s->sequence == m->tag)
+        send_gradient(node, conn);
+}
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+/* What the answer says holds for x now. */
+static void ready(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    s->state = WORKER_READY;
+    s->giver = s->answerer;
+    s->from = s->answer.key;
+    s->clock = s->answer.stamp;
+    s->rounds = s->answer.before;
+    s->room = (s->answer.count & MODEL_ROOM) != 0;
+    self_of(node)->holds = s->answer.round;
+    training_counted(node);
+    uint32_t cause = s->answer.part;
+    if (!(s->answer.count & MODEL_LAST) || node->leaving) return;
+    s->ends = s->last = true;
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && cause > 0 && cause <= PARLEY_STOP_OPERATOR)
+        agreement_stop(node, (enum parley_stop)cause);
+}
+
+void worker_answered(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
+{
+    struct server *s = server_of(node);
+    if (s->state != WORKER_ASKING || s->conn != conn->id || s->sequence != m->tag) return;
+    s->heard_us = node->now_us;
+    s->answer = *m;
+    s->answerer = record_of(node, (uint32_t)conn->member)->boot;
+    s->unsent = false;
+    if (m->count & MODEL_SAME) {
+        ready(node);
+        return;
+    }
+    s->state = WORKER_RECEIVING;
+    struct strategy_part part = {
+        .tag = s->sequence, .buffer = s->incoming, .size = node->config.parameters * sizeof(float)};
+    strategy_expect(node, SERVER_INFLOW, conn->id, &part);
+}
+
+void worker_received(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    s->state = WORKER_SETTING;
+    s->heard_us = node->now_us;
+    strategy_op(node, PARLEY_UPDATE_SET, s->incoming, server_task(TASK_SET, 0));
+}
+
+void worker_set(struct parley_node *node)
+{
+    ready(node);
+}
+
+void worker_closed(struct parley_node *node, uint32_t conn)
+{
+    const struct server *s = server_of(node);
+    if (s->conn == conn && (s->state == WORKER_ASKING || s->state == WORKER_RECEIVING))
+        worker_lose(node);
+}
+
+/* ---- The way through it ---------------------------------------------------------------------- */
+
+static void work_for(struct parley_node *node, struct conn *conn)
+{
+    struct server *s = server_of(node);
+    if (s->state == WORKER_READY && s->giver != server_boot(node)) worker_lose(node);
+    if ((s->state == WORKER_ASKING || s->state == WORKER_RECEIVING) && s->conn != conn->id)
+        worker_lose(node);
+    bool wish = node->training.stop != PARLEY_STOP_NONE && !s->told;
+    if (s->state == WORKER_READY && !s->last && worker_may_compute(node))
+        compute(node);
+    else if (s->state == WORKER_READY && !s->last && !s->sending)
+        pull(node, conn, PULL_RESTS);
+    else if (s->state == WORKER_IDLE)
+        pull(node, conn, worker_may_compute(node) ? 0 : PULL_RESTS);
+    else if (s->state == WORKER_ASKING && wish && !s->unsent && !s->sending)
+        pull(node, conn, worker_may_compute(node) ? 0 : PULL_RESTS);
+    else
+        remind(node, conn);
+}
+
+void worker_advance(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || s->state == WORKER_COMPUTING ||
+        s->state == WORKER_SETTING)
+        return;
+    if (server_serves(node)) {
+        if (s->state == WORKER_READY && worker_may_compute(node)) compute(node);
+        return;
+    }
+    struct conn *conn = s->leader == NONE ? NULL : connection_want(node, s->leader);
+    if (conn)
+        work_for(node, conn);
+    else if (s->state != WORKER_READY)
+        worker_lose(node);
+}
+
+/* A worker's part of strategy->stop(): it has the last model, or there is none to be had. */
+bool worker_stops(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    if (s->last) return true;
+    if (node->leaving) return s->state == WORKER_READY || s->state == WORKER_IDLE;
+    uint64_t since_us = s->heard_us > s->ends_us ? s->heard_us : s->ends_us;
+    if (node->now_us < since_us + 2 * node->config.progress_timeout_us) return false;
+    out_log(node, PARLEY_LOG_WARN,
+            "nobody has given this node the last model: it ends with its own");
+    s->last = true;
+    return true;
+}

@@ -1,0 +1,392 @@
+/* servers.c: one of the nodes serves the model; it may die, and so may any other. */
+#include "core/strategy/server.h"
+#include "scene.h"
+#include "world/cluster.h"
+
+enum { NODES = 4, FLOATS = 64 };
+
+struct cast {
+    enum parley_strategy strategy;
+    uint32_t nodes, backups, staleness;
+    uint64_t steps; /* budget; 0: none */
+};
+
+static void configure(struct parley_config *config, uint32_t node, void *arg)
+{
+    const struct cast *cast = arg;
+    (void)node;
+    config->strategy = cast->strategy;
+    config->min_peers = cast->nodes - 1;
+    config->backup_workers = cast->backups;
+    config->staleness = cast->staleness;
+    config->steps_budget = cast->steps;
+}
+
+static struct parley_sim *play(struct cast *cast, uint64_t seed)
+{
+    return scene(&(struct parley_sim_options){.nodes = cast->nodes,
+                                              .seed = seed,
+                                              .seeds = 2,
+                                              .rate = 0.01,
+                                              .step_us = 4000,
+                                              .latency_us = 300,
+                                              .bandwidth_bytes = 2000000,
+                                              .configure = configure,
+                                              .arg = cast});
+}
+
+static const struct record *said_by(struct parley_sim *sim, uint32_t node)
+{
+    return self_of(sim->hosts[node].node);
+}
+
+/* How many live nodes say that they serve; the last of them. */
+static uint32_t servers(struct parley_sim *sim, uint32_t nodes, uint32_t *which)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (!parley_sim_live(sim, i) || said_by(sim, i)->follows != said_by(sim, i)->boot) continue;
+        *which = i;
+        count++;
+    }
+    return count;
+}
+
+static bool one_serves_all(struct parley_sim *sim, void *arg)
+{
+    const uint32_t *nodes = arg;
+    uint32_t server = 0;
+    if (servers(sim, *nodes, &server) != 1) return false;
+    for (uint32_t i = 0; i < *nodes; i++)
+        if (parley_sim_live(sim, i) && said_by(sim, i)->follows != said_by(sim, server)->boot)
+            return false;
+    return true;
+}
+
+static uint32_t server_of_all(struct parley_sim *sim, uint32_t nodes)
+{
+    uint32_t server = 0;
+    scene_until(sim, nodes, one_serves_all, &nodes, 60);
+    servers(sim, nodes, &server);
+    return server;
+}
+
+/* All that live make steps: everybody's count of them grows. */
+static void scene_steps(struct parley_sim *sim, uint32_t nodes, uint64_t least)
+{
+    struct parley_view before[32], after;
+    for (uint32_t i = 0; i < nodes; i++)
+        parley_sim_view(sim, i, &before[i]);
+    scene_run(sim, 2 * SECOND);
+    for (uint32_t i = 0; i < nodes; i++) {
+        parley_sim_view(sim, i, &after);
+        if (parley_sim_live(sim, i))
+            cr_assert_geq(after.version, before[i].version + least, "n%u makes no steps", i);
+    }
+}
+
+static const struct cast casts[] = {
+    {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = NODES},
+    {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = NODES, .backups = 1},
+    {.strategy = PARLEY_STRATEGY_PS_ASP, .nodes = NODES},
+    {.strategy = PARLEY_STRATEGY_PS_SSP, .nodes = NODES, .staleness = 2},
+};
+enum { CASTS = sizeof casts / sizeof *casts };
+
+Test(servers, all_follow_the_first_by_name_and_end_with_its_model)
+{
+    /* Of every kind: n0 serves, all make steps, and what it has last is what all agree on. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        struct parley_sim *sim = play(&cast, 1);
+        scene_train(sim, NODES);
+        cr_assert_eq(server_of_all(sim, NODES), 0);
+        scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 2);
+        cr_assert_eq(memcmp(parley_sim_vector(sim, 0), parley_sim_agreed_vector(sim, 3),
+                            FLOATS * sizeof(float)),
+                     0);
+        struct parley_view view;
+        parley_sim_view(sim, 1, &view);
+        cr_assert_eq(view.drift_before, 0, "cast %d settled %g", c, view.drift_before);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, a_step_of_ps_bsp_is_one_of_the_mean_gradient)
+{
+    /* 20 steps of four nodes against the same in float64: x -= rate * mean of (x - target). */
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = NODES, .steps = 20};
+    struct parley_sim *sim = play(&cast, 2);
+    double x[FLOATS], target[FLOATS] = {0}, gap = 0, norm = 0;
+    for (int j = 0; j < FLOATS; j++)
+        x[j] = parley_sim_vector(sim, 0) ? (double)parley_sim_vector(sim, 0)[j] : 0;
+    float gradient[FLOATS], zero[FLOATS] = {0};
+    parley_sim_step(sim);
+    for (int j = 0; j < FLOATS; j++)
+        x[j] = (double)parley_sim_vector(sim, 0)[j];
+    for (uint32_t i = 0; i < NODES; i++) {
+        sim->task->gradient(sim->task->self, i, 0, zero, gradient);
+        for (int j = 0; j < FLOATS; j++)
+            target[j] -= (double)gradient[j] / NODES;
+    }
+    scene_until(sim, NODES, parley_sim_agreed, NULL, 60);
+    for (int j = 0; j < FLOATS; j++) {
+        for (int step = 0; step < 20; step++)
+            x[j] -= 0.01 * (x[j] - target[j]);
+        gap += pow(x[j] - (double)parley_sim_agreed_vector(sim, 1)[j], 2);
+        norm += x[j] * x[j];
+    }
+    cr_assert_leq(sqrt(gap / norm), 1e-6);
+    parley_sim_free(sim);
+}
+
+/* ---- Deaths ---------------------------------------------------------------------------------- */
+
+struct strike {
+    uint64_t number; /* of the frame or chunk */
+    uint8_t type;
+    bool arriving, server, done;
+};
+
+static void strike(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    struct strike *at = arg;
+    if (at->done || frame->type != at->type || frame->arriving != at->arriving ||
+        frame->number < at->number)
+        return;
+    uint32_t server = 0;
+    if (servers(sim, NODES, &server) != 1) return;
+    uint32_t other = frame->from == server ? frame->to : frame->from;
+    at->done = true;
+    parley_sim_kill(sim, at->server ? server : other, at->number % 2);
+}
+
+static bool has_struck(struct parley_sim *sim, void *arg)
+{
+    (void)sim;
+    return ((struct strike *)arg)->done;
+}
+
+/* Whoever dies in whatever moment of a step: the others make steps, by one server, and agree. */
+static void kill_in_a_step(bool server)
+{
+    for (int c = 0; c < CASTS; c++)
+        for (uint64_t k = 0; k < 6; k++) {
+            struct cast cast = casts[c];
+            struct parley_sim *sim = play(&cast, 10 + k);
+            scene_train(sim, NODES);
+            server_of_all(sim, NODES);
+            scene_run(sim, 100000);
+            struct strike at = {
+                .type = k & 1 ? WIRE_STRATEGY : WIRE_CHUNK, .arriving = k & 2, .server = server};
+            at.number = parley_sim_frames(sim, at.type) + 1 + 3 * k;
+            parley_sim_on_frame(sim, strike, &at);
+            scene_until(sim, NODES, has_struck, &at, 10);
+            scene_run(sim, 12 * SECOND);
+            server_of_all(sim, NODES);
+            scene_steps(sim, NODES, 100);
+            uint32_t who = parley_sim_live(sim, 1) ? 1 : 2;
+            scene_agree(sim, NODES, who);
+            parley_sim_free(sim);
+        }
+}
+
+Test(servers, another_takes_over_when_the_server_dies_in_a_step)
+{
+    /* See above. */
+    kill_in_a_step(true);
+}
+
+Test(servers, a_step_goes_on_with_who_is_left_when_a_worker_dies)
+{
+    /* See above. */
+    kill_in_a_step(false);
+}
+
+Test(servers, a_takeover_loses_at_most_what_came_after_the_newest_copy)
+{
+    /* ps-bsp: every live worker has all rounds but the last one; so has who takes over. */
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct cast cast = {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = NODES};
+        struct parley_sim *sim = play(&cast, seed);
+        scene_train(sim, NODES);
+        uint32_t server = server_of_all(sim, NODES);
+        scene_run(sim, 500000 + 700 * seed);
+        uint64_t held = said_by(sim, server)->holds;
+        parley_sim_kill(sim, server, false);
+        uint32_t next = server_of_all(sim, NODES);
+        cr_assert_geq(said_by(sim, next)->holds + NODES, held);
+        parley_sim_free(sim);
+    }
+}
+
+/* ---- What each strategy promises ------------------------------------------------------------- */
+
+static uint64_t version_of(struct parley_sim *sim, uint32_t node)
+{
+    struct parley_view view;
+    parley_sim_view(sim, node, &view);
+    return view.version;
+}
+
+Test(servers, ps_ssp_keeps_each_within_its_bound_of_the_slowest)
+{
+    /* A node five times slower: the others get as far ahead as they may, and no further. */
+    for (uint32_t staleness = 0; staleness <= 6; staleness += 3) {
+        struct cast cast = {
+            .strategy = PARLEY_STRATEGY_PS_SSP, .nodes = NODES, .staleness = staleness};
+        struct parley_sim *sim = play(&cast, 3);
+        scene_train(sim, NODES);
+        parley_sim_slow(sim, 2, 5);
+        uint64_t ahead = 0;
+        while (parley_sim_now(sim) < 3 * SECOND && parley_sim_step(sim)) {
+            uint64_t least = UINT64_MAX, most = 0;
+            for (uint32_t i = 0; i < NODES; i++) {
+                uint64_t version = version_of(sim, i);
+                if (version < least) least = version;
+                if (version > most) most = version;
+            }
+            if (most - least > ahead) ahead = most - least;
+        }
+        /* Made, that is begun at most `staleness` ahead. */
+        cr_assert_eq(ahead, staleness + 1, "staleness %u: %llu", staleness,
+                     (unsigned long long)ahead);
+        cr_assert_gt(version_of(sim, 2), 100);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, ps_asp_waits_for_nobody)
+{
+    /* The same with ps-asp: the others make five times as many steps. */
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_ASP, .nodes = NODES};
+    struct parley_sim *sim = play(&cast, 3);
+    scene_train(sim, NODES);
+    parley_sim_slow(sim, 2, 10);
+    scene_run(sim, 5 * SECOND);
+    cr_assert_gt(version_of(sim, 3), 4 * version_of(sim, 2));
+    parley_sim_free(sim);
+}
+
+Test(servers, backup_workers_are_not_waited_for)
+{
+    /* With one a hundred times slower, ps-bsp makes its steps; but with a backup worker hardly
+     * fewer than without any slow one. */
+    uint64_t made[2];
+    for (uint32_t backups = 0; backups < 2; backups++) {
+        struct cast cast = {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = NODES, .backups = backups};
+        struct parley_sim *sim = play(&cast, 4);
+        scene_train(sim, NODES);
+        scene_run(sim, 1 * SECOND);
+        uint64_t before = said_by(sim, 0)->version;
+        parley_sim_slow(sim, 3, 100);
+        scene_run(sim, 5 * SECOND);
+        made[backups] = said_by(sim, 0)->version - before;
+        scene_agree(sim, NODES, 1);
+        parley_sim_free(sim);
+    }
+    cr_assert_lt(made[0], 20);
+    cr_assert_gt(made[1], 700);
+}
+
+/* ---- Other troubles -------------------------------------------------------------------------- */
+
+Test(servers, of_two_servers_one_goes_on_when_a_partition_heals)
+{
+    /* Each side has its own for a while; then all follow the one with more in its model. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        struct parley_sim *sim = play(&cast, 5);
+        const uint32_t sides[] = {0, 1, 1, 0};
+        scene_train(sim, NODES);
+        server_of_all(sim, NODES);
+        parley_sim_partition(sim, sides);
+        scene_run(sim, 40 * SECOND);
+        uint32_t server = 0;
+        cr_assert_eq(servers(sim, NODES, &server), 2);
+        parley_sim_heal(sim);
+        scene_run(sim, 5 * SECOND);
+        server_of_all(sim, NODES);
+        scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 3);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, who_can_not_be_heard_is_not_waited_for)
+{
+    /* What n3 sends does not reach n0, who serves; others say that it lives. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        struct parley_sim *sim = play(&cast, 6);
+        scene_train(sim, NODES);
+        cr_assert_eq(server_of_all(sim, NODES), 0);
+        parley_sim_block(sim, 3, 0);
+        scene_run(sim, 15 * SECOND);
+        uint64_t before = version_of(sim, 1);
+        scene_run(sim, 2 * SECOND);
+        cr_assert_gt(version_of(sim, 1), before + 100, "cast %d", c);
+        parley_sim_heal(sim);
+        scene_run(sim, 20 * SECOND);
+        scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 3);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, a_server_that_leaves_hands_its_model_over)
+{
+    /* Who takes over has every gradient that the one who left had. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        struct parley_sim *sim = play(&cast, 7);
+        scene_train(sim, NODES);
+        uint32_t server = server_of_all(sim, NODES);
+        scene_run(sim, 500000);
+        parley_sim_leave(sim, server);
+        int error;
+        while (!parley_sim_finished(sim, server, &error))
+            cr_assert(parley_sim_step(sim));
+        uint64_t held = said_by(sim, server)->holds;
+        uint32_t next = server_of_all(sim, NODES);
+        cr_assert_geq(said_by(sim, next)->holds, held, "cast %d", c);
+        scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 3);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, a_late_node_takes_the_model_and_works_along)
+{
+    /* It starts where the slowest is, and nobody stops for it. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        struct parley_sim *sim = play(&cast, 8);
+        scene_train(sim, NODES);
+        server_of_all(sim, NODES);
+        parley_sim_kill(sim, 2, false);
+        scene_run(sim, 3 * SECOND);
+        parley_sim_start(sim, 2);
+        scene_train(sim, NODES);
+        server_of_all(sim, NODES);
+        scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 2);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, more_workers_than_buffers_take_turns)
+{
+    /* Fourteen workers, eight places for gradients: all make steps alike. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.nodes = 15;
+        struct parley_sim *sim = play(&cast, 9);
+        scene_train(sim, 15);
+        server_of_all(sim, 15);
+        scene_steps(sim, 15, 100);
+        scene_agree(sim, 15, 3);
+        parley_sim_free(sim);
+    }
+}
