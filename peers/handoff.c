@@ -37,7 +37,8 @@ void handoff_grant(struct handoff *handoff, const struct parley_update *update)
     handoff->granted += update->train.steps;
     handoff->next = (struct parley_turn){.progress = update->train.progress,
                                          .live = update->train.live,
-                                         .state_steps = update->train.inherited};
+                                         .state_steps = update->train.inherited,
+                                         .weight = update->train.weight};
     tell(handoff);
 }
 
@@ -188,6 +189,7 @@ static void allow_work(struct handoff *handoff, struct parley_turn *turn)
         .factor = update->vector.factor,
         .progress = update->vector.progress,
         .live = update->vector.live,
+        .weight = 1,
         .state_steps = update->vector.steps,
     };
 }

@@ -21,7 +21,7 @@ bool op_is_trainers(const struct op *op)
 {
     enum parley_update_type type = op->update.type;
     return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
-           op_is_work(op);
+           type == PARLEY_UPDATE_MIX || op_is_work(op);
 }
 
 bool op_is_work(const struct op *op)

@@ -174,6 +174,10 @@ void vectors_carry(struct vectors *vectors, struct op *op)
     case PARLEY_UPDATE_ADD:
         add(vectors, vectors_buffer(vectors, op->update.vector.buffer), op->update.vector.factor);
         break;
+    case PARLEY_UPDATE_MIX:
+        mix_combine(vectors->trained[0], vectors_buffer(vectors, op->update.vector.buffer),
+                    op->update.vector.keep, op->update.vector.factor, vectors->count);
+        break;
     case PARLEY_UPDATE_DIFF:
         diff(vectors, op);
         break;

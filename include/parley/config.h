@@ -24,6 +24,7 @@ enum {
     PARLEY_CHUNK_BYTES_MAX = 256 * 1024,  /* floats of one tensor frame, in bytes */
     PARLEY_MEMBERS_MAX = 16384,           /* upper bound of members_max */
     PARLEY_CONNECTIONS_MAX = 1024,        /* upper bound of connections_max */
+    PARLEY_DEGREE_MAX = 64,               /* neighbours of a random regular graph */
     PARLEY_SKETCH_BUCKETS = 256,          /* doubles in one sketch */
     PARLEY_DIGEST_BYTES = 32              /* SHA-256 */
 };
@@ -32,7 +33,11 @@ enum parley_topology {
     PARLEY_TOPOLOGY_COMPLETE,
     PARLEY_TOPOLOGY_RING,
     PARLEY_TOPOLOGY_TORUS,
-    PARLEY_TOPOLOGY_EXPONENTIAL
+    PARLEY_TOPOLOGY_EXPONENTIAL,
+    PARLEY_TOPOLOGY_STAR,
+    PARLEY_TOPOLOGY_REGULAR, /* random, with topology_degree neighbours */
+    PARLEY_TOPOLOGY_BASE,    /* Base-(k+1), k = topology_degree partners a round */
+    PARLEY_TOPOLOGY_GRAPH    /* of `graph` */
 };
 
 /* What is done between local steps; src/core/strategy/ has a file for each. */
@@ -45,12 +50,23 @@ enum parley_strategy {
     PARLEY_STRATEGY_PS_BSP,    /* parameter server: a step is the mean of all workers' gradients */
     PARLEY_STRATEGY_PS_ASP,    /* ... each gradient is one, as it comes */
     PARLEY_STRATEGY_PS_SSP,    /* ... likewise, but see `staleness` */
+    PARLEY_STRATEGY_GOSSIP_SYNC, /* rounds of averaging with all neighbours: D-PSGD */
+    PARLEY_STRATEGY_PUSH_SUM,    /* weighted models, pushed one way: SGP */
+    PARLEY_STRATEGY_NOLOCO,      /* pairwise steps of an outer optimizer */
     PARLEY_STRATEGIES
 };
 
 enum parley_quorum {
     PARLEY_QUORUM_LIVE,    /* the live view decides */
     PARLEY_QUORUM_MAJORITY /* more than half of `nodes` decide */
+};
+
+/* Links by names of nodes. Who is not in it averages with nobody while training. */
+struct parley_graph {
+    uint32_t nodes;           /* at most PARLEY_MEMBERS_MAX */
+    const char *const *names; /* [nodes], sorted by strcmp, no two alike */
+    const uint32_t *first;    /* [nodes + 1] where in `ends` the links of a node begin */
+    const uint16_t *ends;     /* [first[nodes]] the other end of each; each link stands twice */
 };
 
 struct parley_roster;
@@ -105,10 +121,13 @@ struct parley_config {
     /* Averaging. */
     enum parley_strategy strategy;
     enum parley_topology topology;
-    uint32_t backup_workers; /* PS_BSP: so many of the slowest are left out of each step */
-    uint32_t staleness;      /* PS_SSP: steps that a worker may be ahead of the slowest */
-    uint32_t mix_every;      /* local steps between exchanges that this node starts, at least 1 */
-    uint32_t age_steps_max;  /* an undecided exchange older than this in local steps is aborted */
+    uint32_t topology_degree;         /* REGULAR: 3, BASE: 1 to PARLEY_DEGREE_MAX */
+    uint64_t topology_seed;           /* of REGULAR: equal on all nodes */
+    const struct parley_graph *graph; /* of GRAPH: borrowed, must outlive the node */
+    uint32_t backup_workers;          /* PS_BSP: so many of the slowest are left out of each step */
+    uint32_t staleness;               /* PS_SSP: steps that a worker may be ahead of the slowest */
+    uint32_t mix_every;     /* local steps between exchanges that this node starts, at least 1 */
+    uint32_t age_steps_max; /* an undecided exchange older than this in local steps is aborted */
 
     /* The end. */
     double tolerance;           /* relative drift at which nodes propose */

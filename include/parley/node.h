@@ -128,14 +128,15 @@ enum parley_update_type {
     /* Training. */
     PARLEY_UPDATE_TRAIN, /* make `steps` more local steps; adds to what is left of earlier ones */
     PARLEY_UPDATE_HALT,  /* forget the steps that are left; the one under way completes */
-    /* Vectors. TAKE, SET, ADD, GRADIENT and APPLY happen in the order given, at the trainer's next
-       boundary, and before the steps of a later TRAIN; the others in the order given on any thread
-       but never before earlier ones on the same buffer. */
+    /* Vectors. TAKE, SET, ADD, MIX, GRADIENT and APPLY happen in the order given, at the trainer's
+       next boundary, and before the steps of a later TRAIN; the others in the order given on any
+       thread but never before earlier ones on the same buffer. */
     PARLEY_UPDATE_STORE, /* bytes (borrowed from RECEIVED) into buffer at offset: at once; they may
                             stand there already, see parley_node_awaits() */
     PARLEY_UPDATE_TAKE,  /* buffers[v] = vector v, for v < vectors, all at one boundary */
     PARLEY_UPDATE_SET,   /* vector v = buffers[v], for v < vectors, all at one boundary */
     PARLEY_UPDATE_ADD,   /* x += factor * buffer, whose floats nobody wants any more */
+    PARLEY_UPDATE_MIX,   /* x = keep * x + factor * buffer */
     /* A local step in two halves. GRADIENT counts as the step: STEPPED tells its samples and loss,
        then comes DONE. APPLY may be given any gradient, of any node. */
     PARLEY_UPDATE_GRADIENT, /* buffer = gradient of the next batch's mean loss, at x or at `other`
@@ -215,6 +216,8 @@ struct parley_update {
             /* Plus the steps this node has made, those that its optimizer vectors have been
                through: modulo 2^64, as they may be fewer. */
             uint64_t inherited;
+            double
+                weight; /* the rate is to be divided by it; holds for steps granted before, too */
         } train;
         struct {
             uint32_t buffer;
@@ -222,12 +225,13 @@ struct parley_update {
             const uint8_t *bytes;
             size_t size;
         } store;
-        struct { /* TAKE, SET, ADD, GRADIENT, APPLY, DIFF, COMBINE, SKETCH, HASH, WRITE, PUBLISH */
+        struct { /* TAKE, SET, ADD, MIX, GRADIENT, APPLY, DIFF, COMBINE, SKETCH, HASH, WRITE,
+                    PUBLISH */
             uint32_t op;
             uint32_t buffer; /* all but TAKE, SET */
             uint32_t other;  /* DIFF, COMBINE, GRADIENT where at_other */
             bool at_other;
-            float factor, keep;    /* ADD, APPLY, COMBINE; COMBINE */
+            float factor, keep;    /* ADD, MIX, APPLY, COMBINE; MIX, COMBINE */
             uint64_t offset, size; /* COMBINE: bytes, multiples of 4 */
             uint32_t vectors;      /* TAKE, SET */
             uint32_t buffers[PARLEY_VECTORS_MAX];
@@ -336,6 +340,7 @@ struct parley_view {
     uint32_t known;           /* names ever seen alive that have not left of their own will */
     uint64_t version;         /* local steps of this node */
     uint64_t samples_cluster; /* samples of all nodes ever seen */
+    double weight;            /* of x in push-sum, else 1; of all, and of what is on its way, n */
     double progress;          /* of the budget, in [0, 1] */
     double drift;             /* relative consensus distance; negative: not known yet */
     uint64_t drift_us;        /* when it was measured */

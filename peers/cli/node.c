@@ -19,6 +19,7 @@
 #include "cli.h"
 #include "control.h"
 #include "core/rng.h"
+#include "core/topology.h"
 #include "durable.h"
 #include "file/model_file.h"
 #include "prompt.h"
@@ -152,6 +153,12 @@ static int prepare(struct node *node, char *why, size_t why_size)
         draw_name(node->name);
         node->options.config.name = node->name;
     }
+    const char *name = node->options.config.name;
+    if (node->job.graph.text && topology_place(&node->job.graph.graph, name) == TOPOLOGY_NOWHERE) {
+        snprintf(why, why_size, "--topology: \"%s\" has no link of this node, \"%s\" (--name)",
+                 node->settings->topology, name);
+        return PARLEY_EUSAGE;
+    }
     error = make_vectors(node);
     if (!error) map_coverage(node);
     if (!error) error = node_checkpoint_init(node, why, why_size);
@@ -261,7 +268,8 @@ static void be_slow(struct node *node, uint64_t step_us)
 static double work(struct node *node, const struct parley_turn *turn)
 {
     struct trainer *trainer = node->job.trainer;
-    struct trainer_turn now = {turn->progress, turn->state_steps, turn->live, turn->averaged};
+    struct trainer_turn now = {turn->progress, turn->state_steps, turn->live, turn->averaged,
+                               turn->weight};
     if (turn->work == PARLEY_WORK_GRADIENT)
         return trainer_gradient(trainer, turn->at, turn->gradient);
     if (turn->work == PARLEY_WORK_STEP) return trainer_step(trainer, node->x, node->state, &now);

@@ -18,6 +18,8 @@
 
 #include "cli.h"
 #include "control.h"
+#include "job/graph.h"
+#include "read_file.h"
 
 enum { TICK_MS = 20, STATUS_SIGNAL = 128 };
 
@@ -141,6 +143,18 @@ static int open_json(struct run *run)
     return PARLEY_EFAIL;
 }
 
+/* Each node reads the graph by itself, but none would say who is not in it but that one. */
+static int check_graph(const struct settings *settings)
+{
+    struct graph graph;
+    char why[512] = "";
+    int error = graph_load(&graph, settings->topology, &file_reader, why, sizeof why);
+    if (!error) error = graph_covers(&graph, settings->topology, settings->nodes, why, sizeof why);
+    graph_close(&graph);
+    if (why[0]) say_error("--topology: %s", why);
+    return error;
+}
+
 static int prepare(struct run *run)
 {
     run->nodes = (uint32_t)run->settings->nodes;
@@ -155,6 +169,7 @@ static int prepare(struct run *run)
             memmove(&run->forward[i], &run->forward[i + 1],
                     (run->forward_count-- - i) * sizeof *run->forward);
     run->coverage = tmpfile();
+    if (!error) error = check_graph(run->settings);
     if (!error) error = run_faults_init(run);
     return error ? error : open_json(run);
 }

@@ -1,10 +1,10 @@
-/* topology.c: `parley topology NAME -n N`: edges, degrees, spectral gap, or the graph for Graphviz.
+/* topology.c: `parley topology NAME -n N`: edges, degrees, spectral gaps, or the graph for
+ * Graphviz.
  *
- * Each of the graphs looks the same from every node: nodes are the elements of a cyclic group (of a
- * product of two for the torus) and links go to node + s, s in one set S. So the eigenvalues are
- * sums of cosines over S, exact and without iteration (Lovasz, "Spectra of graphs with transitive
- * groups", Period. Math. Hung. 6, 1975). The gap is that of (I + A/d)/2: everyone averages with one
- * random neighbour; on average the distance to the mean shrinks by 1 - gap a round.
+ * The gap of gossip is that of the expected round: everyone averages with one random neighbour,
+ * E[W] = I - L/2 where L is the Laplacian with weights (1/d_a + 1/d_b)/2 (Boyd et al. 2006, section
+ * II); on average the distance to the mean shrinks by 1 - gap a round. That of synchronous rounds
+ * is of their weights. Eigenvalues are LAPACK's, of the dense matrix.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,108 +14,190 @@
 
 #include "cli.h"
 #include "core/topology.h"
+#include "job/graph.h"
+#include "read_file.h"
 
-enum { NODES_MAX = 4096, LISTED_MAX = 16 };
+enum { NODES_MAX = 2048, LISTED_MAX = 16 };
 
-struct graph {
-    enum parley_topology topology;
-    uint32_t n;
-    uint32_t columns; /* of the grid; n for the others */
-    uint32_t *links;  /* [degree]: neighbours of node 0; owned */
-    uint32_t degree;
+/* LAPACK, in OpenBLAS; its C header is not installed with it. */
+void dsyev_(const char *job, const char *half, const int *n, double *a, const int *lda,
+            double *values, double *work, const int *lwork, int *info);
+
+struct plot {
+    struct topology topology;
+    struct graph file;
+    uint32_t *degrees; /* [n] */
+    double *matrix;    /* [n * n] */
+    double *values;    /* [n] eigenvalues, rising */
 };
 
-static int make_graph(struct graph *graph, const char *name, uint32_t n)
+static const char *name_of(const struct plot *plot, uint32_t a, char name[16])
 {
-    memset(graph, 0, sizeof *graph);
-    graph->topology = topology_of_name(name);
-    graph->n = graph->columns = n;
-    if (graph->topology == PARLEY_TOPOLOGY_TORUS)
-        for (uint32_t rows = 1; rows * rows <= n; rows++)
-            if (n % rows == 0) graph->columns = n / rows;
-    graph->links = calloc(n, sizeof *graph->links);
-    if (!graph->links) return PARLEY_ENOMEM;
-    for (uint32_t b = 1; b < n; b++)
-        if (topology_linked(graph->topology, n, 0, b)) graph->links[graph->degree++] = b;
+    if (plot->topology.graph) return plot->topology.graph->names[a];
+    snprintf(name, 16, "n%" PRIu32, a);
+    return name;
+}
+
+static void plot_close(struct plot *plot)
+{
+    free(plot->values);
+    free(plot->matrix);
+    free(plot->degrees);
+    topology_close(&plot->topology);
+    graph_close(&plot->file);
+}
+
+static int plot_init(struct plot *plot, const struct settings *settings, char *why, size_t size)
+{
+    const char *spec = settings->operands[0];
+    enum parley_topology kind;
+    uint32_t degree, n = (uint32_t)settings->nodes;
+    int error = topology_parse(spec, &kind, &degree, why, size);
+    if (!error) error = graph_load(&plot->file, spec, &file_reader, why, size);
+    if (error) return error;
+    bool read = plot->file.text;
+    if (read) n = plot->file.graph.nodes;
+    if (n > NODES_MAX) {
+        snprintf(why, size, "%" PRIu32 " nodes are more than the %d that are drawn here", n,
+                 NODES_MAX);
+        return PARLEY_EUSAGE;
+    }
+    error = topology_init(&plot->topology, kind, degree, n, read ? &plot->file.graph : NULL);
+    plot->degrees = malloc(n * sizeof *plot->degrees);
+    plot->matrix = malloc((size_t)n * n * sizeof *plot->matrix);
+    plot->values = malloc(n * sizeof *plot->values);
+    if (error || !plot->degrees || !plot->matrix || !plot->values) return PARLEY_ENOMEM;
+    topology_draw(&plot->topology, settings->seed);
+    for (uint32_t a = 0; a < n; a++)
+        plot->degrees[a] = topology_degree(&plot->topology, a);
     return 0;
 }
 
-/* The eigenvalue of A/d that belongs to the character (row, column). */
-static double eigenvalue(const struct graph *graph, uint32_t row, uint32_t column)
+/* ---- Gaps ------------------------------------------------------------------------------------ */
+
+static double gossip_weight(const struct plot *plot, uint32_t a, uint32_t b)
 {
-    const double turn = 6.283185307179586476925;
-    uint32_t rows = graph->n / graph->columns;
-    double sum = 0;
-    for (uint32_t i = 0; i < graph->degree; i++) {
-        uint32_t y = graph->links[i] / graph->columns, x = graph->links[i] % graph->columns;
-        /* The products are reduced first: large angles would lose digits. */
-        double angle = (double)((uint64_t)row * y % rows) / rows +
-                       (double)((uint64_t)column * x % graph->columns) / graph->columns;
-        sum += cos(turn * angle);
-    }
-    return sum / graph->degree;
+    return (1.0 / plot->degrees[a] + 1.0 / plot->degrees[b]) / 4;
 }
 
-static double spectral_gap(const struct graph *graph)
+static double metropolis_weight(const struct plot *plot, uint32_t a, uint32_t b)
 {
-    double second = -1;
-    if (graph->degree == 0) return 1;
-    for (uint32_t k = 1; k < graph->n; k++) {
-        double value = eigenvalue(graph, k / graph->columns, k % graph->columns);
-        if (value > second) second = value;
-    }
-    double gap = (1 - second) / 2;
-    return gap > 1e-15 ? gap : 0;
+    uint32_t of_a = plot->degrees[a], of_b = plot->degrees[b];
+    return 1.0 / (1 + (of_a > of_b ? of_a : of_b));
 }
 
-static void print_dot(const struct graph *graph)
+/* 1 less the largest eigenvalue but for the first; of rounds, in which all move at once, in size.
+ */
+static double spectral_gap(struct plot *plot,
+                           double (*weight)(const struct plot *, uint32_t, uint32_t), bool at_once)
 {
+    int n = (int)plot->topology.n, info = 0, room = -1;
+    double best = 0, *work = NULL;
+    if (n == 1) return 1;
+    memset(plot->matrix, 0, (size_t)n * (size_t)n * sizeof *plot->matrix);
+    for (int a = 0; a < n; a++)
+        plot->matrix[a * n + a] = 1;
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < a; b++) {
+            if (!topology_linked(&plot->topology, (uint32_t)a, (uint32_t)b)) continue;
+            double w = weight(plot, (uint32_t)a, (uint32_t)b);
+            plot->matrix[b * n + a] = w;
+            plot->matrix[a * n + a] -= w;
+            plot->matrix[b * n + b] -= w;
+        }
+    /* The first call asks for the room it wants. */
+    dsyev_("N", "L", &n, plot->matrix, &n, plot->values, &best, &room, &info);
+    room = (int)best;
+    work = malloc((size_t)room * sizeof *work);
+    if (!work) return NAN;
+    dsyev_("N", "L", &n, plot->matrix, &n, plot->values, work, &room, &info);
+    free(work);
+    double largest = plot->values[n - 2];
+    if (at_once && -plot->values[0] > largest) largest = -plot->values[0];
+    double gap = 1 - largest;
+    return gap < 1e-12 ? 0 : gap > 1 - 1e-12 ? 1 : gap;
+}
+
+static void print_gap(const char *label, double gap, const char *of)
+{
+    printf("%-13s %.6g of %s", label, gap, of);
+    if (gap == 1)
+        printf("; exact after one round");
+    else if (gap > 0)
+        printf("; about %.0f rounds for a thousandth", ceil(log(1000) / -log(1 - gap)));
+    printf("\n");
+}
+
+/* ---- Printing -------------------------------------------------------------------------------- */
+
+static void print_dot(const struct plot *plot)
+{
+    char a_name[16], b_name[16];
     printf("graph parley {\n  layout=circo;\n");
-    for (uint32_t a = 0; a < graph->n; a++)
-        printf("  n%" PRIu32 ";\n", a);
-    for (uint32_t a = 0; a < graph->n; a++)
-        for (uint32_t b = a + 1; b < graph->n; b++)
-            if (topology_linked(graph->topology, graph->n, a, b))
-                printf("  n%" PRIu32 " -- n%" PRIu32 ";\n", a, b);
+    for (uint32_t a = 0; a < plot->topology.n; a++)
+        printf("  \"%s\";\n", name_of(plot, a, a_name));
+    for (uint32_t a = 0; a < plot->topology.n; a++)
+        for (uint32_t b = a + 1; b < plot->topology.n; b++)
+            if (topology_linked(&plot->topology, a, b))
+                printf("  \"%s\" -- \"%s\";\n", name_of(plot, a, a_name), name_of(plot, b, b_name));
     printf("}\n");
 }
 
-static void print_figures(const struct graph *graph, const char *name)
+static void print_links(const struct plot *plot)
 {
-    double gap = spectral_gap(graph);
-    printf("topology      %s of %" PRIu32 " nodes", name, graph->n);
-    if (graph->topology == PARLEY_TOPOLOGY_TORUS)
-        printf(", %" PRIu32 " by %" PRIu32, graph->n / graph->columns, graph->columns);
-    printf("\ndegree        %" PRIu32 " at every node\n", graph->degree);
-    printf("edges         %" PRIu64 "\n", (uint64_t)graph->n * graph->degree / 2);
-    printf("spectral gap  %.6g of (I + A/d)/2", gap);
-    if (gap > 0 && gap < 1)
-        printf("; about %.0f rounds for a thousandth", ceil(log(1000) / -log(1 - gap)));
-    printf("\n");
-    for (uint32_t a = 0; graph->n <= LISTED_MAX && a < graph->n; a++) {
-        char node[16];
-        snprintf(node, sizeof node, "n%" PRIu32, a);
-        printf("%-13s", node);
-        for (uint32_t b = 0; b < graph->n; b++)
-            if (b != a && topology_linked(graph->topology, graph->n, a, b)) printf(" n%" PRIu32, b);
+    char name[16];
+    for (uint32_t a = 0; plot->topology.n <= LISTED_MAX && a < plot->topology.n; a++) {
+        printf("%-13s", name_of(plot, a, name));
+        for (uint32_t b = 0; b < plot->topology.n; b++)
+            if (b != a && topology_linked(&plot->topology, a, b))
+                printf(" %s", name_of(plot, b, name));
         printf("\n");
     }
 }
 
+static void print_degrees(const struct plot *plot)
+{
+    uint32_t least = plot->degrees[0], most = least;
+    uint64_t ends = 0;
+    for (uint32_t a = 0; a < plot->topology.n; a++) {
+        uint32_t degree = plot->degrees[a];
+        least = degree < least ? degree : least;
+        most = degree > most ? degree : most;
+        ends += degree;
+    }
+    if (least == most)
+        printf("degree        %" PRIu32 " at every node\n", most);
+    else
+        printf("degree        %" PRIu32 " to %" PRIu32 "\n", least, most);
+    printf("edges         %" PRIu64 "\n", ends / 2);
+}
+
+static void print_figures(struct plot *plot, const char *spec)
+{
+    const struct topology *t = &plot->topology;
+    printf("topology      %s of %" PRIu32 " nodes", spec, t->n);
+    if (t->kind == PARLEY_TOPOLOGY_TORUS)
+        printf(", %" PRIu32 " by %" PRIu32, t->n / topology_columns(t->n), topology_columns(t->n));
+    printf("\n");
+    print_degrees(plot);
+    print_gap("spectral gap", spectral_gap(plot, gossip_weight, false), "gossip, I - L/2");
+    if (t->kind == PARLEY_TOPOLOGY_BASE)
+        printf("synchronous   the exact mean after %" PRIu32 " rounds\n", topology_rounds(t));
+    else
+        print_gap("synchronous", spectral_gap(plot, metropolis_weight, true), "Metropolis weights");
+    print_links(plot);
+}
+
 int topology_command(const struct settings *settings)
 {
-    struct graph graph;
-    if (settings->nodes > NODES_MAX) {
-        say_error("--nodes: %" PRIu64 " are more than the %d that are drawn here", settings->nodes,
-                  NODES_MAX);
-        return parley_error_status(PARLEY_EUSAGE);
-    }
-    int error = make_graph(&graph, settings->operands[0], (uint32_t)settings->nodes);
-    if (error) return say_failure(error, NULL);
-    if (settings->dot)
-        print_dot(&graph);
-    else
-        print_figures(&graph, settings->operands[0]);
-    free(graph.links);
+    struct plot plot = {0};
+    char why[512] = "";
+    int error = plot_init(&plot, settings, why, sizeof why);
+    if (!error && settings->dot)
+        print_dot(&plot);
+    else if (!error)
+        print_figures(&plot, settings->operands[0]);
+    plot_close(&plot);
+    if (error) return say_failure(error, why[0] ? why : NULL);
     return fflush(stdout) == EOF ? 1 : 0;
 }

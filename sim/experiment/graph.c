@@ -37,24 +37,24 @@ static void lay_out(struct place *places, uint32_t n, double x, double y)
     }
 }
 
-static uint64_t count_links(enum parley_topology topology, uint32_t n)
+static uint64_t count_links(const struct topology *topology)
 {
     uint64_t count = 0;
-    for (uint32_t a = 0; a < n; a++)
-        for (uint32_t b = a + 1; b < n; b++)
-            count += topology_linked(topology, n, a, b);
+    for (uint32_t a = 0; a < topology->n; a++)
+        for (uint32_t b = a + 1; b < topology->n; b++)
+            count += topology_linked(topology, a, b);
     return count;
 }
 
 /* The more links, the fainter each, so that a few hundred are no blot. */
-static void draw_links(struct text *svg, enum parley_topology topology, const struct place *places,
-                       uint32_t n, uint64_t count)
+static void draw_links(struct text *svg, const struct topology *topology,
+                       const struct place *places, uint64_t count)
 {
     text_add(svg, "<path class=\"edge\" style=\"opacity:%.2f\" d=\"",
              fmax(0.06, fmin(0.7, 40.0 / (double)(count + 1))));
-    for (uint32_t a = 0; a < n; a++)
-        for (uint32_t b = a + 1; b < n; b++)
-            if (topology_linked(topology, n, a, b))
+    for (uint32_t a = 0; a < topology->n; a++)
+        for (uint32_t b = a + 1; b < topology->n; b++)
+            if (topology_linked(topology, a, b))
                 text_add(svg, "M%.1f %.1fL%.1f %.1f", places[a].x, places[a].y, places[b].x,
                          places[b].y);
     text_add(svg, "\"/>\n");
@@ -77,8 +77,9 @@ static void draw_node(struct text *svg, const struct place *place, const char *c
     text_add(svg, "\n");
 }
 
+/* `links`: what to say of them. */
 static void draw_title(struct text *svg, const struct settings *settings,
-                       const struct sim_outcome *outcome, uint64_t edges, double x, double y)
+                       const struct sim_outcome *outcome, const char *links, double x, double y)
 {
     uint64_t dead = 0, later = outcome->summary.nodes - settings->nodes;
     for (uint64_t i = 0; i < outcome->summary.nodes; i++)
@@ -86,11 +87,30 @@ static void draw_title(struct text *svg, const struct settings *settings,
     text_add(svg, "<text class=\"title middle\" x=\"%.1f\" y=\"%.1f\">%s, %" PRIu64 " nodes</text>",
              x, y, settings->topology, settings->nodes);
     text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">", x, y + 16);
-    text_add(svg, edges > GRAPH_EDGES_MAX ? "%" PRIu64 " links, not drawn" : "%" PRIu64 " links",
-             edges);
+    text_add(svg, "%s", links);
     if (dead > 0) text_add(svg, "; %" PRIu64 " dead at the end", dead);
     if (later > 0) text_add(svg, "; %" PRIu64 " joined later", later);
     text_add(svg, "</text>\n");
+}
+
+/* Links at the start, and what to say of them; a file was read elsewhere. */
+static int draw_topology(struct text *svg, const struct settings *settings,
+                         const struct place *places, uint32_t n, char links[64])
+{
+    struct topology topology;
+    enum parley_topology kind;
+    uint32_t degree;
+    if (topology_parse(settings->topology, &kind, &degree, links, 64)) return PARLEY_EUSAGE;
+    snprintf(links, 64, "links from a file, not drawn");
+    if (kind == PARLEY_TOPOLOGY_GRAPH) return 0;
+    if (topology_init(&topology, kind, degree, n, NULL)) return PARLEY_ENOMEM;
+    topology_draw(&topology, settings->seed);
+    uint64_t edges = count_links(&topology);
+    if (edges <= GRAPH_EDGES_MAX) draw_links(svg, &topology, places, edges);
+    snprintf(links, 64,
+             edges > GRAPH_EDGES_MAX ? "%" PRIu64 " links, not drawn" : "%" PRIu64 " links", edges);
+    topology_close(&topology);
+    return 0;
 }
 
 int graph_draw(struct text *svg, const struct settings *settings, const struct sim_outcome *outcome,
@@ -98,7 +118,7 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
 {
     double x = left + GRAPH_WIDTH / 2.0, y = top + GRAPH_HEIGHT / 2.0 + 20;
     uint32_t n = (uint32_t)settings->nodes, all = (uint32_t)outcome->summary.nodes;
-    enum parley_topology topology = topology_of_name(settings->topology);
+    char links[64];
     if (n > NODES_MAX || !outcome->fates) {
         text_add(svg,
                  "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">%s, %" PRIu32
@@ -109,11 +129,10 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
     struct place *places = calloc(all, sizeof *places);
     if (!places) return PARLEY_ENOMEM;
     lay_out(places, n, x, y);
-    uint64_t edges = count_links(topology, n);
-    if (edges <= GRAPH_EDGES_MAX) draw_links(svg, topology, places, n, edges);
-    draw_title(svg, settings, outcome, edges, x, top + 14);
+    int error = draw_topology(svg, settings, places, n, links);
+    if (!error) draw_title(svg, settings, outcome, links, x, top + 14);
     double radius = fmax(2, fmin(6, 260.0 / n));
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; !error && i < n; i++)
         draw_node(svg, &places[i],
                   outcome->fates[places[i].node] == SIM_FATE_LIVE ? "node" : "dead", radius, x, y,
                   n <= NAMES_MAX);
@@ -126,5 +145,5 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
                   false);
     }
     free(places);
-    return 0;
+    return error;
 }

@@ -76,13 +76,16 @@ static bool has_budget(const struct settings *s)
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
-static int prepare_job(struct run *run, const struct source *data)
+static int prepare_job(struct run *run, const struct source *data,
+                       const struct source_reader *reader)
 {
     char why[512] = "";
     bool quadratic = sim_quadratic_is(run->settings->model);
     run->data = *run->settings;
     if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
-    int error = job_init_on(&run->job, &run->data, data, why, sizeof why);
+    int error = job_init_on(&run->job, &run->data, data, reader, why, sizeof why);
+    if (!error)
+        error = graph_covers(&run->job.graph, run->data.topology, run->nodes, why, sizeof why);
     if (!error && quadratic)
         error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
     else if (!error)
@@ -307,7 +310,7 @@ int sim_run(const struct settings *settings, const struct source *data,
         .silent = (how & SIM_RUN_SILENT) != 0,
         .draws_curve = (how & SIM_RUN_CURVE) != 0 && !sim_quadratic_is(settings->model),
     };
-    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data) : PARLEY_EUSAGE;
+    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data, reader) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
         fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);
     if (!error) error = prepare_trace(&run, reader);

@@ -290,6 +290,7 @@ static void carry_out(struct sim_host *host, const struct parley_update *update)
     case PARLEY_UPDATE_TAKE:
     case PARLEY_UPDATE_SET:
     case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_MIX:
     case PARLEY_UPDATE_GRADIENT:
     case PARLEY_UPDATE_APPLY:
     case PARLEY_UPDATE_COMBINE:

@@ -91,7 +91,8 @@ void sim_train(struct sim_host *host, const struct parley_update *update)
     host->steps_left += update->train.steps;
     host->turn = (struct trainer_turn){.progress = update->train.progress,
                                        .steps = update->train.inherited,
-                                       .live = update->train.live};
+                                       .live = update->train.live,
+                                       .weight = update->train.weight};
     step_begin(host);
 }
 
@@ -135,7 +136,8 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
 static bool at_boundary(enum parley_update_type type)
 {
     return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
-           type == PARLEY_UPDATE_GRADIENT || type == PARLEY_UPDATE_APPLY;
+           type == PARLEY_UPDATE_MIX || type == PARLEY_UPDATE_GRADIENT ||
+           type == PARLEY_UPDATE_APPLY;
 }
 
 static uint64_t buffers_of(const struct parley_update *update)
@@ -255,6 +257,10 @@ static void done_make(struct sim_job *job, uint32_t thread)
         break;
     case PARLEY_UPDATE_ADD:
         add(done, thread);
+        break;
+    case PARLEY_UPDATE_MIX:
+        mix_combine(done->host->vectors[0], done->from[0]->x, done->update.vector.keep,
+                    done->update.vector.factor, done->host->sim->parameters);
         break;
     case PARLEY_UPDATE_GRADIENT:
         gradient(done, thread);

@@ -121,8 +121,14 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "suspicion_factor", "must lie in 1 to 1000");
     if (c->queue_bytes_max < 2 * PARLEY_CONTROL_BYTES_MAX)
         return refuse(why, size, "queue_bytes_max", "must be at least 128 KiB");
-    if ((unsigned)c->topology > PARLEY_TOPOLOGY_EXPONENTIAL)
+    if ((unsigned)c->topology > PARLEY_TOPOLOGY_GRAPH)
         return refuse(why, size, "topology", "is none of ours");
+    uint32_t least_degree = c->topology == PARLEY_TOPOLOGY_REGULAR ? 3 : 1;
+    if ((c->topology == PARLEY_TOPOLOGY_REGULAR || c->topology == PARLEY_TOPOLOGY_BASE) &&
+        (c->topology_degree < least_degree || c->topology_degree > PARLEY_DEGREE_MAX))
+        return refuse(why, size, "topology_degree", "must lie in 1 (regular: 3) to 64");
+    if (c->topology == PARLEY_TOPOLOGY_GRAPH && (!c->graph || c->graph->nodes > PARLEY_MEMBERS_MAX))
+        return refuse(why, size, "topology", "needs a graph, of at most 16384 nodes");
     if ((unsigned)c->strategy >= PARLEY_STRATEGIES)
         return refuse(why, size, "strategy", "is none of ours");
     if ((unsigned)c->quorum > PARLEY_QUORUM_MAJORITY)

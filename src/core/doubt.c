@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/exchange.h"
 
 enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000 };
 
@@ -54,6 +54,8 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .member = slot->peer,
                                 .sequence = slot->sequence,
                                 .divisor = slot->divisor,
+                                .trains = slot->trains,
+                                .weight = slot->weight,
                                 .buffer = slot->theirs,
                                 .mass = slot->mass,
                                 .gap = slot->gap,
@@ -102,14 +104,25 @@ void doubt_ask(struct parley_node *node, struct conn *conn,
     connection_send(node, conn, WIRE_OUTCOME, &answer);
 }
 
+static void add(struct parley_node *node, struct doubt *doubt, int index)
+{
+    float factor = 1.0f / (float)doubt->divisor;
+    if (doubt->weight > 0) {
+        training_weigh(node, OP_DOUBT_ADD, index, doubt->buffer, doubt->weight);
+        return;
+    }
+    if (doubt->trains && node->strategy->mix)
+        factor = node->strategy->mix(node, NONE, doubt->buffer, factor);
+    out_vector(node, PARLEY_UPDATE_ADD, OP_DOUBT_ADD, index, doubt->buffer)->vector.factor = factor;
+}
+
 static void resolve(struct parley_node *node, int index, uint32_t outcome)
 {
     struct doubt *doubt = &node->exchange.doubts[index];
     if (outcome == MESSAGE_COMMITTED) {
         doubt->adding = true;
         node->exchange.decided++;
-        out_vector(node, PARLEY_UPDATE_ADD, OP_DOUBT_ADD, index, doubt->buffer)->vector.factor =
-            1.0f / (float)doubt->divisor;
+        add(node, doubt, index);
     } else if (outcome == MESSAGE_ABORTED) {
         doubt->active = false;
         node->ledger.aborted++;
@@ -142,7 +155,8 @@ void doubt_done(struct parley_node *node, int index, bool ok)
     struct conn *conn = connection_of(node, doubt->member);
     doubt->active = false;
     node->exchange.added++;
-    exchange_applied(node, doubt->member, doubt->divisor, doubt->mass, doubt->gap);
+    float factor = slot_factor(doubt->weight, doubt->divisor);
+    exchange_applied(node, doubt->member, factor, doubt->mass, doubt->gap);
     if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
 }
 

@@ -24,9 +24,11 @@ enum { CONNECT_US = 1000000, NON_FINITE_US = 1000000 };
 
 /* ---- The responder --------------------------------------------------------------------------- */
 
-static enum exchange_reason refusal(const struct parley_node *node, int member)
+static enum exchange_reason refusal(const struct parley_node *node, int member, bool pushes)
 {
     enum parley_phase phase = phase_of(node);
+    if (pushes && (phase != PARLEY_PHASE_TRAIN || !node->strategy->pushes))
+        return EXCHANGE_NOT_TRAINING;
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED || node->leaving)
         return EXCHANGE_NOT_TRAINING;
     if (phase == PARLEY_PHASE_TRAIN && !node->strategy->answers) return EXCHANGE_NOT_TRAINING;
@@ -44,14 +46,27 @@ static void stream_as_responder(struct parley_node *node, struct slot *slot)
     slot_stream(node, slot);
 }
 
+/* One way: no snapshot of this node's is named. */
+static void await_push(struct parley_node *node, struct slot *slot,
+                       const struct message_exchange *message)
+{
+    slot->gap = message->samples;
+    slot->mass = 0;
+    slot->taken = true;
+    slot->fresh = false;
+    slot->version = node->training.version;
+    slot->progress_us = node->now_us;
+    slot_move(node, slot, SLOT_STREAMING);
+}
+
 static void on_offer(struct parley_node *node, struct conn *conn,
                      const struct message_exchange *message)
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
     const struct slot *other = &node->exchange.slots[INITIATOR];
     struct message_exchange answer = {.sequence = message->sequence};
-    answer.reason =
-        exchange_is_sane(message) ? refusal(node, conn->member) : EXCHANGE_STATES_DIFFER;
+    answer.reason = exchange_is_sane(message) ? refusal(node, conn->member, message->weight > 0)
+                                              : EXCHANGE_STATES_DIFFER;
     if (answer.reason) {
         connection_send(node, conn, WIRE_REFUSE, &answer);
         return;
@@ -60,7 +75,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     /* Two offers of one pair have crossed: the higher id is the busy one. */
     bool crossed = other->state == SLOT_OFFERED && other->peer == conn->member &&
                    self_of(node)->boot > record_of(node, conn->member)->boot;
-    if (slot->state != SLOT_IDLE || crossed) {
+    if (slot->state != SLOT_IDLE || crossed || !exchange_is_due(node, other)) {
         answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
         connection_send(node, conn, WIRE_BUSY, &answer);
@@ -75,10 +90,14 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     answer.divisor = slot->divisor;
     answer.samples = slot->samples = node->training.part;
     slot->gap = message->samples - slot->samples;
+    slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;
+    slot->weight = message->weight;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     flow_expect(node, &slot->in, conn->id, WIRE_STREAM_OFFER, slot->sequence, &slot->theirs, 1);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
-    if (slot_is_fresh(node, slot))
+    if (slot->weight > 0)
+        await_push(node, slot, message);
+    else if (slot_is_fresh(node, slot))
         stream_as_responder(node, slot);
     else
         slot_take(node, slot);
@@ -91,6 +110,10 @@ static void diff_if_complete(struct parley_node *node, struct slot *slot)
     if (slot->state != SLOT_STREAMING || !slot->taken || !slot->received) return;
     slot_move(node, slot, SLOT_DIFFING);
     slot->pending++;
+    if (slot->weight > 0) {
+        push_sum_check(node, (int)slot->role, slot->theirs);
+        return;
+    }
     const struct slot *named = PLANTED(OTHER_SNAPSHOT) ? &node->exchange.slots[RESPONDER] : slot;
     out_vector(node, PARLEY_UPDATE_DIFF, OP_DIFF, (int)slot->role, slot->theirs)->vector.other =
         named->own;
@@ -143,7 +166,7 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
         slot_abort(node, slot, event->done.finite ? EXCHANGE_AGE : EXCHANGE_NON_FINITE, true);
         return;
     }
-    slot->mass = event->done.mass;
+    if (slot->weight <= 0) slot->mass = event->done.mass;
     slot->norm_sq = event->done.norm_sq;
     slot->own_norm_sq = event->done.own_norm_sq;
     slot->progress_us = node->now_us;
@@ -156,11 +179,10 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
     if (slot->role == RESPONDER && PLANTED(APPLY_BEFORE_DECISION)) slot_add(node, slot);
 }
 
-void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass,
-                      double gap)
+void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap)
 {
     struct member *m = member_of(node, member);
-    double moved = mass * (double)(1.0f / (float)divisor), size = moved < 0 ? -moved : moved;
+    double moved = mass * (double)factor, size = moved < 0 ? -moved : moved;
     if (m) {
         m->applied++;
         m->mass += moved;
@@ -169,14 +191,15 @@ void exchange_applied(struct parley_node *node, int member, uint32_t divisor, do
     node->ledger.applied += 1 + PLANTED(LEDGER_TWICE);
     node->ledger.mass += moved;
     node->ledger.mass_abs += size;
-    node->training.part += gap / divisor;
+    node->training.part += gap * (double)factor;
     node->drift.mixed++;
 }
 
 static void added(struct parley_node *node, struct slot *slot)
 {
-    exchange_applied(node, slot->peer, slot->divisor, slot->mass, slot->gap);
-    drift_pair(node, slot->norm_sq, slot->own_norm_sq);
+    float factor = slot_factor(slot->weight, slot->divisor);
+    exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
+    if (slot->weight <= 0) drift_pair(node, slot->norm_sq, slot->own_norm_sq);
     if (slot->role == RESPONDER) {
         struct message_exchange message = {.sequence = slot->sequence};
         struct conn *conn = connection_of(node, slot->peer);

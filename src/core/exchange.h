@@ -38,8 +38,17 @@ void slot_take(struct parley_node *node, struct slot *slot);
 /* What the snapshot just taken is. */
 void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_event *event);
 void slot_stream(struct parley_node *node, struct slot *slot);
+/* What part of the cluster's samples goes by in one exchange, of the two parts' difference. */
+float slot_factor(double weight, uint32_t divisor);
 /* It is decided. */
 void slot_add(struct parley_node *node, struct slot *slot);
+
+/* strategy/push_sum.c */
+
+/* What this node pushes of its weight now; 0: nothing. */
+double push_sum_weight(const struct parley_node *node);
+/* What came is looked at: the DONE of it, as of a DIFF, says whether it is finite. */
+void push_sum_check(struct parley_node *node, int role, uint32_t buffer);
 
 /* offer.c */
 
@@ -56,10 +65,18 @@ void offer_commit(struct parley_node *node, struct slot *slot);
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message);
 
-/* What a peer says of its part of the cluster's samples can be one. */
+/* What a peer says of its part of the cluster's samples, and of its weight, can be one. */
 static inline bool exchange_is_sane(const struct message_exchange *message)
 {
-    return message->samples >= 0 && message->samples < 1e18;
+    return message->samples >= 0 && message->samples < 1e18 && message->weight >= 0 &&
+           message->weight <= PARLEY_MEMBERS_MAX;
+}
+
+/* Whether an exchange suits the strategy now, `other` being the other slot. */
+static inline bool exchange_is_due(const struct parley_node *node, const struct slot *other)
+{
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || !node->strategy->due) return true;
+    return node->strategy->due(node) && !slot_is_open(other);
 }
 
 #endif

@@ -99,6 +99,7 @@ static const struct field exchange_fields[] = {F(struct message_exchange, sequen
                                                F(struct message_exchange, open, "o", U32),
                                                F(struct message_exchange, divisor, "c", U32),
                                                F(struct message_exchange, samples, "n", F64),
+                                               F(struct message_exchange, weight, "w", F64),
                                                F(struct message_exchange, retry_us, "t", U32),
                                                F(struct message_exchange, reason, "why", U32),
                                                END};

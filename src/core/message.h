@@ -112,6 +112,7 @@ struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     uint32_t open;           /* OFFER: 1 if the initiator has another exchange open */
     uint32_t divisor;        /* ACCEPT: c = 1/divisor, 2 or 3 */
     double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples */
+    double weight;           /* OFFER: of what is pushed one way, with the samples; else 0 */
     uint32_t retry_us;       /* BUSY */
     uint32_t reason;         /* REFUSE, ABORT: enum exchange_reason */
 };

@@ -413,6 +413,7 @@ static bool allocate(struct parley_node *node)
             roster_init(node->roster, c->members_max, c->steps_budget) != 0)
             return false;
     }
+    if (roster_use_topology(node->roster, c) != 0) return false;
     return allocate_flows(node);
 }
 
@@ -424,6 +425,7 @@ int parley_node_new(struct parley_node **result, const struct parley_config *con
     struct parley_node *node = calloc(1, sizeof *node);
     if (!node) return PARLEY_ENOMEM;
     node->config = *config;
+    node->training.weight = 1;
     if (!allocate(node)) {
         parley_node_free(node);
         return PARLEY_ENOMEM;

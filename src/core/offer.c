@@ -11,7 +11,7 @@
 
 #include "core/exchange.h"
 
-enum { NOBODY_RETRY_US = 20000 };
+enum { NOBODY_RETRY_US = 20000, DUE_RETRY_US = 10000 };
 
 /* ---- What was decided ------------------------------------------------------------------------ */
 
@@ -57,8 +57,9 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 static void find_neighbours(struct parley_node *node)
 {
     struct exchange *e = &node->exchange;
-    const struct parley_roster *roster = node->roster;
-    uint32_t n = live_of(node), own_place = 0, place = 0;
+    struct parley_roster *roster = node->roster;
+    const struct topology *topology = roster_topology(roster, node->config.topology_seed);
+    uint32_t own_place = 0, place = 0;
     for (uint32_t i = 0; roster->line[i] != (uint32_t)node->self; i++)
         own_place += record_is_live(record_of(node, roster->line[i]));
     e->neighbours_count = 0;
@@ -66,7 +67,7 @@ static void find_neighbours(struct parley_node *node)
         int member = (int)roster->line[i];
         if (!membership_is_live(node, member)) continue;
         if (member != node->self && e->neighbours_count < NEIGHBOURS_MAX &&
-            topology_linked(node->config.topology, n, own_place, place))
+            topology_linked(topology, own_place, place))
             e->neighbours[e->neighbours_count++] = member;
         place++;
     }
@@ -119,8 +120,15 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     slot_move(node, slot, SLOT_OFFERED);
     conn->used_us = node->now_us;
     slot->samples = node->training.part;
+    slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN && !node->leaving;
+    slot->weight = 0;
+    if (slot->trains && node->strategy->pushes) {
+        slot->weight = push_sum_weight(node);
+        slot->samples *= slot->weight / node->training.weight;
+    }
     struct message_exchange message = {.sequence = slot->sequence,
                                        .samples = slot->samples,
+                                       .weight = slot->weight,
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
     connection_send(node, conn, WIRE_OFFER, &message);
 }
@@ -138,6 +146,8 @@ static bool may_start(const struct parley_node *node)
     if (node->training.diverged) return false;
     if (node->leaving) return node->strategy->answers && e->left_count < LEAVE_EXCHANGES;
     if (phase_of(node) == PARLEY_PHASE_SETTLE) return true;
+    if (!exchange_is_due(node, &e->slots[RESPONDER])) return false;
+    if (node->strategy->pushes && push_sum_weight(node) <= 0) return false;
     return phase_of(node) == PARLEY_PHASE_TRAIN && node->strategy->offers &&
            (node->training.version >= e->next_version || steps_are_made(node));
 }
@@ -164,7 +174,7 @@ void exchange_advance(struct parley_node *node)
     slot->peer = peer;
     slot->tries = 0;
     slot->progress_us = node->now_us;
-    e->next_version = node->training.version + node->config.mix_every;
+    if (!node->strategy->due) e->next_version = node->training.version + node->config.mix_every;
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
     if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
     struct conn *conn = connection_want(node, peer);
@@ -189,7 +199,7 @@ void exchange_live(struct parley_node *node, struct conn *conn)
 void offer_taken(struct parley_node *node, struct slot *slot)
 {
     struct conn *conn = connection_of(node, slot->peer);
-    if (conn && fits(node, slot->peer))
+    if (conn && fits(node, slot->peer) && exchange_is_due(node, &node->exchange.slots[RESPONDER]))
         offer(node, slot, conn);
     else
         slot_abort(node, slot, EXCHANGE_LOST, false);
@@ -203,7 +213,9 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
         slot_end(node, slot);
-        wait_for_peers(node, BUSY_RETRY_US);
+        /* Where one exchange is made at a time all that are due ask each other at once. */
+        wait_for_peers(node, BUSY_RETRY_US +
+                                 (node->strategy->due ? rng_below(&node->rng, DUE_RETRY_US) : 0));
         return;
     }
     slot->peer = peer;
@@ -230,16 +242,20 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
                     const struct message_exchange *message)
 {
     if (slot->state != SLOT_OFFERED) return;
-    if ((message->divisor != 2 && message->divisor != 3) || !exchange_is_sane(message)) {
+    bool pushes = slot->weight > 0;
+    if ((!pushes && message->divisor != 2 && message->divisor != 3) || !exchange_is_sane(message)) {
         slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
         return;
     }
     slot->divisor = PLANTED(OTHER_DIVISOR) ? 2 : message->divisor;
-    slot->gap = message->samples - slot->samples;
+    slot->gap = pushes ? -slot->samples : message->samples - slot->samples;
+    slot->mass = 0;
     slot->progress_us = node->now_us;
     node->ledger.started++;
     slot_move(node, slot, SLOT_STREAMING);
-    flow_expect(node, &slot->in, slot->conn, WIRE_STREAM_ACCEPT, slot->sequence, &slot->theirs, 1);
+    if (!pushes)
+        flow_expect(node, &slot->in, slot->conn, WIRE_STREAM_ACCEPT, slot->sequence, &slot->theirs,
+                    1);
     slot_stream(node, slot);
 }
 
@@ -262,5 +278,6 @@ void offer_ready(struct parley_node *node, struct slot *slot)
 {
     slot->peer_ready = true;
     slot->progress_us = node->now_us;
-    if (slot->state == SLOT_READY) offer_commit(node, slot);
+    bool pushes = slot->weight > 0 && slot->state == SLOT_STREAMING;
+    if (slot->state == SLOT_READY || pushes) offer_commit(node, slot);
 }

@@ -33,10 +33,34 @@ void roster_close(struct parley_roster *roster)
 {
     for (int i = 0; i < SKETCHES_MAX; i++)
         free(roster->sketches[i].buckets);
+    topology_close(&roster->topology);
     free(roster->index);
     free(roster->line);
     free(roster->places);
     free(roster->records);
+}
+
+int roster_use_topology(struct parley_roster *roster, const struct parley_config *c)
+{
+    if (roster->topology.table) return 0;
+    roster->topology_turnover = UINT64_MAX;
+    return topology_init(&roster->topology, c->topology, c->topology_degree, roster->max, c->graph);
+}
+
+const struct topology *roster_topology(struct parley_roster *roster, uint64_t seed)
+{
+    struct topology *t = &roster->topology;
+    if (roster->topology_turnover == roster->turnover) return t;
+    t->n = 0;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        const struct record *r = &roster->records[roster->line[i]];
+        if (!record_is_live(r)) continue;
+        if (t->graph) t->table[t->n] = topology_place(t->graph, r->name);
+        t->n++;
+    }
+    topology_draw(t, seed);
+    roster->topology_turnover = roster->turnover;
+    return t;
 }
 
 int parley_roster_new(struct parley_roster **result, uint32_t max, uint64_t steps_budget)

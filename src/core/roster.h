@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/message.h"
+#include "core/topology.h"
 #include "parley/node.h"
 
 enum {
@@ -94,7 +95,9 @@ struct parley_roster {
     uint64_t change;       /* of the newest change */
     uint64_t news;         /* of the newest that was more than progress */
     int32_t newest[ROSTER_LISTS];
-    uint64_t turnover; /* counts comings and goings of live members */
+    uint64_t turnover;          /* counts comings and goings of live members */
+    struct topology topology;   /* of the live; its table is owned */
+    uint64_t topology_turnover; /* that it is of */
     struct roster_said said;
     struct roster_sample sample;
     struct sketch sketches[SKETCHES_MAX];
@@ -105,6 +108,11 @@ struct parley_roster {
 /* PARLEY_ENOMEM. `max` is at least 1. */
 PARLEY_CHECK int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budget);
 void roster_close(struct parley_roster *roster);
+/* Room for the topology of its members; of a shared roster the first call counts. PARLEY_ENOMEM. */
+PARLEY_CHECK int roster_use_topology(struct parley_roster *roster,
+                                     const struct parley_config *config);
+/* Of the live members, in the order of their names. Until the next turnover. */
+const struct topology *roster_topology(struct parley_roster *roster, uint64_t seed);
 
 int roster_find(const struct parley_roster *roster, uint64_t boot);
 /* Another live member of that name than `boot`; NONE if there is none. */

@@ -39,7 +39,7 @@ void slot_move(struct parley_node *node, struct slot *slot, enum slot_state to)
         [SLOT_CONNECTING] = TO(TAKING) | TO(OFFERED) | TO(ENDING),
         [SLOT_TAKING] = TO(TAKING) | TO(OFFERED) | TO(STREAMING) | TO(ENDING),
         [SLOT_OFFERED] = TO(OFFERED) | TO(TAKING) | TO(STREAMING) | TO(ENDING),
-        [SLOT_STREAMING] = TO(DIFFING) | TO(ENDING),
+        [SLOT_STREAMING] = TO(DIFFING) | TO(ADDING) | TO(ENDING), /* who pushes has no d */
         [SLOT_DIFFING] = TO(READY) | TO(ENDING),
         [SLOT_READY] = TO(ADDING) | TO(ENDING),
         [SLOT_ADDING] = TO(ENDING),
@@ -140,13 +140,26 @@ void slot_stream(struct parley_node *node, struct slot *slot)
     (void)flow;
 }
 
+float slot_factor(double weight, uint32_t divisor)
+{
+    return weight > 0 ? 1 : 1.0f / (float)divisor;
+}
+
 void slot_add(struct parley_node *node, struct slot *slot)
 {
     node->exchange.decided++;
     slot_move(node, slot, SLOT_ADDING);
     slot->pending++;
+    if (slot->weight > 0) {
+        bool gives = slot->role == INITIATOR;
+        training_weigh(node, OP_ADD, (int)slot->role, gives ? slot->own : slot->theirs,
+                       gives ? -slot->weight : slot->weight);
+        return;
+    }
     float factor = 1.0f / (float)slot->divisor;
     if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) factor = 0;
+    if (slot->trains && node->strategy->mix)
+        factor = node->strategy->mix(node, (int)slot->own, slot->theirs, factor);
     out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs)->vector.factor =
         factor;
     if (!slot->quick || !slot->sent) return;

@@ -231,6 +231,8 @@ struct slot {
     uint32_t conn;
     uint32_t sequence; /* the initiator's count of its offers */
     uint32_t divisor;
+    bool trains;                        /* it began while this node trained */
+    double weight;                      /* pushed one way, and not d: push_sum.c; 0: none */
     uint32_t own, theirs;               /* buffers; theirs becomes d */
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
     bool taken, received, sent, peer_ready;
@@ -254,6 +256,8 @@ struct doubt {
     uint64_t initiator; /* boot */
     int member;
     uint32_t sequence, divisor;
+    bool trains;
+    double weight;
     uint32_t buffer;
     double mass, gap;
     uint64_t since_us, ask_us, backoff_us;
@@ -355,6 +359,7 @@ struct agreement {
 struct training {
     uint64_t version, samples;    /* as last reported, since this process started */
     struct parley_resumed before; /* what counts of the time before */
+    double weight;                /* of x: 1 but for push_sum.c */
     double part; /* of the cluster's samples: own ones come in, and every exchange averages it */
     uint64_t granted; /* steps asked of the driver, all told */
     uint64_t start_us;
@@ -574,9 +579,9 @@ void exchange_reserve(struct parley_node *node, enum role role);
 void exchange_release(struct parley_node *node, enum role role);
 void exchange_timers(struct parley_node *node);
 uint64_t exchange_deadline(const struct parley_node *node);
-/* A delta of <r, d> = mass is in x; gap: of the two parts of the cluster's samples. */
-void exchange_applied(struct parley_node *node, int member, uint32_t divisor, double mass,
-                      double gap);
+/* A delta of <r, d> = mass is in x, times factor; gap: of the two parts of the cluster's samples.
+ */
+void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap);
 
 bool doubt_room(const struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);
@@ -648,6 +653,9 @@ static inline bool agreement_waits_for(const struct parley_node *node, int membe
 /* ---- training.c ------------------------------------------------------------------------------ */
 
 void training_advance(struct parley_node *node); /* joining, start, budget, steps to make */
+/* What is in the buffer goes into x with this weight beside that of x; below 0: is taken out. */
+void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint32_t buffer,
+                    double weight);
 void training_stepped(struct parley_node *node, const struct parley_event *event);
 /* Whether the budget leaves room for one more step of this node. */
 bool training_wants(const struct parley_node *node);

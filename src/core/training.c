@@ -32,7 +32,8 @@ uint64_t training_samples(const struct parley_node *node)
 {
     const struct parley_roster *roster = node->roster;
     if (roster->shared || live_of(node) <= HEARD_MAX) return roster->samples;
-    double all = node->training.part * roster->counts[ROSTER_WAITED] + (double)roster->samples_gone;
+    double part = node->training.part / node->training.weight;
+    double all = part * roster->counts[ROSTER_WAITED] + (double)roster->samples_gone;
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
 
@@ -237,6 +238,16 @@ bool training_wants(const struct parley_node *node)
     return grant_target(node) > 0 && node->training.diverged == 0;
 }
 
+static void allow(struct parley_node *node, uint64_t steps)
+{
+    struct parley_update *update = out_add(node, PARLEY_UPDATE_TRAIN);
+    update->train.steps = steps;
+    update->train.progress = training_progress(node);
+    update->train.live = live_of(node);
+    update->train.inherited = node->training.inherited;
+    update->train.weight = node->training.weight;
+}
+
 static void grant(struct parley_node *node)
 {
     struct training *t = &node->training;
@@ -248,12 +259,19 @@ static void grant(struct parley_node *node)
     if (limit < t->version + target) target = limit > t->version ? limit - t->version : 0;
     if (2 * outstanding >= target && outstanding > 0) return;
     if (outstanding >= target) return;
-    struct parley_update *update = out_add(node, PARLEY_UPDATE_TRAIN);
-    update->train.steps = target - outstanding;
-    update->train.progress = training_progress(node);
-    update->train.live = live_of(node);
-    update->train.inherited = t->inherited;
+    allow(node, target - outstanding);
     t->granted = t->version + target;
+}
+
+void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint32_t buffer,
+                    double weight)
+{
+    double sum = node->training.weight + weight;
+    struct parley_update *update = out_vector(node, PARLEY_UPDATE_MIX, kind, owner, buffer);
+    update->vector.factor = (float)(weight / sum);
+    update->vector.keep = 1 - update->vector.factor;
+    node->training.weight = sum;
+    allow(node, 0); /* steps already allowed go by it too */
 }
 
 static const char diverged_text[] =

@@ -35,6 +35,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .known = agreement->known ? agreement->known : roster_known(node->roster),
         .version = node->training.version,
         .samples_cluster = training_samples(node),
+        .weight = node->training.weight,
         .progress = training_progress(node),
         .drift = node->drift.value,
         .drift_us = node->drift.measured_us + node->skew_us,

@@ -97,6 +97,13 @@ static void share_numbers(struct job *job, const struct optimizer_numbers *n)
     share(job, "clip-value", "%s", number(a, n->clip_value));
 }
 
+/* Where x is not just averaged, a momentum can't follow that. */
+static enum trainer_momentum momentum_mode(const struct settings *s)
+{
+    bool local = s->strategy == PARLEY_STRATEGY_NOLOCO || s->strategy == PARLEY_STRATEGY_PUSH_SUM;
+    return local ? TRAINER_MOMENTUM_LOCAL : (enum trainer_momentum)s->momentum_mode;
+}
+
 static void share_settings(struct job *job)
 {
     const struct settings *s = job->settings;
@@ -116,7 +123,11 @@ static void share_settings(struct job *job)
     share_budget(job);
     share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
     share(job, "backup-workers", "%" PRIu64, s->backup_workers);
-    share(job, "topology", "%s", s->topology);
+    if (job->graph.text) /* wherever the file lies */
+        share(job, "topology", "graph of %" PRIu32 " nodes, %016" PRIx64, job->graph.graph.nodes,
+              graph_digest(&job->graph));
+    else
+        share(job, "topology", "%s", s->topology);
     share(job, "mix-every", "%" PRIu32, mix_every_of(s));
     share(job, "tolerance", "%s", number(a, s->tolerance));
     if (s->quorum == QUORUM_MAJORITY)
@@ -153,7 +164,7 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
                     .clip_value = s->clip_value},
         .warmup = warmup_of(s),
         .scale = scale_of(s),
-        .momentum_mode = (enum trainer_momentum)s->momentum_mode,
+        .momentum_mode = momentum_mode(s),
         .batch = (uint32_t)s->batch,
         .seed = s->seed,
     };
@@ -177,25 +188,28 @@ int job_init(struct job *job, const struct settings *settings, const struct sour
     memset(job, 0, sizeof *job);
     job->settings = settings;
     int error = partition_parse(&job->partition, settings->partition, why, why_size);
+    if (!error) error = graph_load(&job->graph, settings->topology, reader, why, why_size);
     if (!error)
         error = source_load(&job->data, reader, settings->data, settings->test, why, why_size);
     return error ? error : finish(job, why, why_size);
 }
 
 int job_init_on(struct job *job, const struct settings *settings, const struct source *data,
-                char *why, size_t why_size)
+                const struct source_reader *reader, char *why, size_t why_size)
 {
     memset(job, 0, sizeof *job);
     job->settings = settings;
     job->data = *data;
     job->shares_data = true;
     int error = partition_parse(&job->partition, settings->partition, why, why_size);
+    if (!error) error = graph_load(&job->graph, settings->topology, reader, why, why_size);
     return error ? error : finish(job, why, why_size);
 }
 
 void job_close(struct job *job)
 {
     trainer_free(job->trainer);
+    graph_close(&job->graph);
     if (!job->shares_data) source_close(&job->data);
     memset(job, 0, sizeof *job);
 }
@@ -218,7 +232,11 @@ void job_config(const struct job *job, struct parley_config *config)
     config->strategy = (enum parley_strategy)s->strategy;
     config->backup_workers = (uint32_t)s->backup_workers;
     config->staleness = (uint32_t)s->staleness;
-    config->topology = topology_of_name(s->topology);
+    char why[1]; /* settings were judged */
+    if (topology_parse(s->topology, &config->topology, &config->topology_degree, why, sizeof why))
+        config->topology = PARLEY_TOPOLOGY_COMPLETE;
+    config->topology_seed = s->seed;
+    config->graph = job->graph.text ? &job->graph.graph : NULL;
     config->mix_every = mix_every_of(s);
     config->tolerance = s->tolerance;
     config->settle_timeout_us = s->settle_timeout_us;

@@ -10,6 +10,7 @@
 
 #include "data/partition.h"
 #include "data/source.h"
+#include "job/graph.h"
 #include "parley/config.h"
 #include "settings/settings.h"
 #include "train/trainer.h"
@@ -19,6 +20,7 @@ struct job {
     struct source data;
     bool shares_data; /* it is another's, who outlives the job */
     struct partition_spec partition;
+    struct graph graph; /* of --topology file:PATH */
     struct trainer *trainer;
     const struct model *model;                         /* the trainer's */
     struct parley_setting shared[PARLEY_SETTINGS_MAX]; /* that must match across the cluster */
@@ -32,7 +34,8 @@ PARLEY_CHECK int job_init(struct job *job, const struct settings *settings,
                           const struct source_reader *reader, char *why, size_t why_size);
 /* The same on data that is loaded already; borrowed. */
 PARLEY_CHECK int job_init_on(struct job *job, const struct settings *settings,
-                             const struct source *data, char *why, size_t why_size);
+                             const struct source *data, const struct source_reader *reader,
+                             char *why, size_t why_size);
 void job_close(struct job *job);
 
 /* One more trainer like the job's own, for another thread: trainer_free() it before the job is

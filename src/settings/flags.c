@@ -10,6 +10,7 @@
 #include "report/text.h"
 #include "settings/nearest.h"
 #include "settings/put.h"
+#include "settings/value.h"
 
 enum { LONG_BASE = 256 }; /* getopt's return values: LONG_BASE + option id */
 
@@ -129,7 +130,7 @@ static int take_operand(struct settings *settings, int *count, const char *word,
     if (*count > 1 || !info->first[0]) return 0;
     struct nearest nearest = nearest_start(word);
     for (int i = 0; info->first[i]; i++) {
-        if (strcmp(word, info->first[i]) == 0) return 0;
+        if (value_word_fits(word, info->first[i])) return 0;
         nearest_try(&nearest, info->first[i]);
     }
     const char *near = nearest_take(&nearest);

@@ -50,6 +50,8 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
         if (strcmp(valid, "dirichlet:") == 0) more = "ALPHA";
         if (strcmp(valid, "quadratic:") == 0) more = "D";
         if (strcmp(valid, "ps-ssp:") == 0) more = "S";
+        if (strcmp(valid, "regular:") == 0 || strcmp(valid, "base:") == 0) more = "K";
+        if (strcmp(valid, "file:") == 0) more = "PATH";
         text_add(&words, "%s%s%s", i ? ", " : ": ", valid, more);
     }
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))

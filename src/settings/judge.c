@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/topology.h"
 #include "parley/config.h"
 #include "settings/put.h"
 
@@ -132,6 +133,36 @@ static int judge_model(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+/* `spec` of --topology, or of the verb. */
+static int judge_topology(const struct settings *settings, const char *flag, const char *spec,
+                          char *why)
+{
+    enum parley_topology kind;
+    uint32_t degree;
+    char clause[256];
+    int error = topology_parse(spec, &kind, &degree, clause, sizeof clause);
+    if (!error && settings->nodes > 1 && settings->nodes <= PARLEY_MEMBERS_MAX &&
+        settings->verb != VERB_NODE)
+        error = topology_suits(kind, degree, (uint32_t)settings->nodes, clause, sizeof clause);
+    if (error) snprintf(why, SETTINGS_WHY_BYTES, "%s\"%.200s\" %s", flag, spec, clause);
+    return error;
+}
+
+/* Rounds have a limited number of neighbours. */
+static int judge_strategy(const struct settings *settings, char *why)
+{
+    bool many =
+        strcmp(settings->topology, "complete") == 0 || strcmp(settings->topology, "star") == 0;
+    if (settings->strategy != PARLEY_STRATEGY_GOSSIP_SYNC || !many || settings->nodes <= 65 ||
+        settings->verb == VERB_NODE)
+        return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--strategy: \"gossip-sync\" averages with at most 64 neighbours a round, and "
+             "--topology %s of %llu nodes has more: take exponential, regular:K or base:K",
+             settings->topology, (unsigned long long)settings->nodes);
+    return PARLEY_EUSAGE;
+}
+
 static int judge_training(const struct settings *settings, char *why)
 {
     const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];
@@ -143,6 +174,16 @@ static int judge_training(const struct settings *settings, char *why)
                  "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
                  "has local",
                  mode->text, settings->optimizer);
+        return PARLEY_EUSAGE;
+    }
+    bool follows = settings->strategy != PARLEY_STRATEGY_NOLOCO &&
+                   settings->strategy != PARLEY_STRATEGY_PUSH_SUM;
+    if (settings->momentum_mode == MOMENTUM_QUASI_GLOBAL && !follows &&
+        mode->origin != ORIGIN_DEFAULT) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--momentum-mode: \"%s\" follows averaging, and --strategy %s does more than "
+                 "that; use local",
+                 mode->text, settings->values[OPTION_ID_STRATEGY].text);
         return PARLEY_EUSAGE;
     }
     if (strcmp(settings->optimizer, "gd") != 0 || settings->lr_scale == LR_SCALE_NONE) return 0;
@@ -221,6 +262,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_size(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_servers(settings, why);
+        if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);
         return error ? error : judge_training(settings, why);
     case VERB_RUN:
     case VERB_SIM:
@@ -229,11 +271,15 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_servers(settings, why);
         if (!error) error = judge_training(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
+        if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);
+        if (!error) error = judge_strategy(settings, why);
         if (!error) error = judge_simulation(settings, why);
         if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)
             error = judge_fault(settings, &settings->faults.items[i], why);
         return error;
+    case VERB_TOPOLOGY:
+        return settings->operands[0] ? judge_topology(settings, "", settings->operands[0], why) : 0;
     default:
         return 0;
     }

@@ -95,7 +95,7 @@ struct option_info {
     const char *fallback;    /* default as text; NULL: unset */
     unsigned fallback_verbs; /* for which the default holds */
     double min, max;         /* of counts and reals */
-    const char *valid[12];   /* of specs and choices, NULL-terminated */
+    const char *valid[16];   /* of specs and choices, NULL-terminated */
     const char *help;
 };
 

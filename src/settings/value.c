@@ -55,8 +55,7 @@ static int refuse(char *clause, const char *text)
     return PARLEY_EUSAGE;
 }
 
-/* True if `word` is the valid word, or begins with a valid word that ends in ':' and goes on. */
-static bool word_fits(const char *word, const char *valid)
+bool value_word_fits(const char *word, const char *valid)
 {
     size_t length = strlen(valid);
     if (valid[length - 1] != ':') return strcmp(word, valid) == 0;
@@ -70,7 +69,7 @@ static int parse_word(const struct option_info *option, const char *word, int *p
     snprintf(head, sizeof head, "%.*s", (int)strcspn(word, ":"), word);
     struct nearest nearest = nearest_start(head);
     for (int i = 0; option->valid[i]; i++) {
-        if (word_fits(word, option->valid[i])) {
+        if (value_word_fits(word, option->valid[i])) {
             *place = i;
             return 0;
         }

@@ -13,6 +13,9 @@
 PARLEY_CHECK int value_parse(enum option_id id, const char *text, struct settings *settings,
                              char clause[SETTINGS_WHY_BYTES]);
 
+/* True if `word` is the valid word, or begins with a valid word that ends in ':' and goes on. */
+bool value_word_fits(const char *word, const char *valid);
+
 /* Frees what the field owns and leaves it empty. */
 void value_clear(enum option_id id, struct settings *settings);
 

@@ -189,7 +189,7 @@ static double rate_now(const struct trainer *trainer, const struct trainer_turn 
 
     if (trainer->scale != TRAINER_SCALE_NONE) rate *= trainer->batch / SCALE_SAMPLES;
     if (trainer->scale == TRAINER_SCALE_CLUSTER) rate *= turn->live;
-    return rate;
+    return turn->weight > 0 ? rate / turn->weight : rate;
 }
 
 /* labels: [rows], of what follows each window; made into [rows][places], of what follows each

@@ -58,6 +58,7 @@ struct trainer_turn {
     uint64_t steps;    /* that the optimizer's vectors have been through, whoever made them */
     uint32_t live;     /* nodes, this one included; at least 1 */
     uint64_t averaged; /* times that averaging has changed x so far */
+    double weight;     /* of x (push-sum): the rate is divided by it; 0: 1 */
 };
 
 /* What is a node's own from one step to the next, beside x and the optimizer's vectors. */

@@ -70,7 +70,12 @@ expect 9 'No such file' node --steps 3 --model softmax --out nodir/model
 expect 8 'smaller --lr' node --lr 1000 --steps 300 --model mlp:64 --out m
 expect 0 'all of it would be accepted' check
 expect 0 'spectral gap' topology ring -n 8
-expect 2 'is not a topology' topology star
+expect 2 'is not a topology' topology stir
+expect 0 'degree        4 at every node' topology regular:4 -n 9
+expect 2 'take 6 or 8 nodes' topology torus -n 7
+expect 2 'take 6 or 8 nodes' sim --topology torus -n 7
+expect 7 'no-such-graph' topology file:no-such-graph
+expect 7 'no-such-graph' run --topology file:no-such-graph
 expect 2 '"nodir/tally": No such file' sim --swarm --seeds 1..2 --tally nodir/tally
 expect 0 '2 of 2 seeds well' sim --swarm --seeds 1..2 --tally tally
 expect 0 '3 of 3 seeds well (2 of them earlier)' sim --swarm --seeds 1..3 --tally tally

@@ -157,10 +157,11 @@ static inline void expect_rate(double factor, double theory)
  * is met: the mean over neighbours of cos(2 pi k distance / n). */
 static inline double wave_value(enum parley_topology topology, uint32_t n, uint32_t k)
 {
+    const struct topology graph = {.kind = topology, .n = n};
     double sum = 0;
     uint32_t degree = 0;
     for (uint32_t b = 1; b < n; b++) {
-        if (!topology_linked(topology, n, 0, b)) continue;
+        if (!topology_linked(&graph, 0, b)) continue;
         sum += cos(2 * acos(-1) * (double)(k * b % n) / n);
         degree++;
     }

@@ -59,7 +59,10 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(vectors, PARLEY_VECTORS_MAX + 1);
     REFUSED(batch, 0);
     REFUSED(mix_every, 0);
-    REFUSED(topology, (enum parley_topology)4);
+    REFUSED(topology, (enum parley_topology)8);
+    REFUSED(topology, PARLEY_TOPOLOGY_REGULAR); /* without a degree */
+    REFUSED(topology, PARLEY_TOPOLOGY_BASE);
+    REFUSED(topology, PARLEY_TOPOLOGY_GRAPH); /* without one */
     REFUSED(strategy, PARLEY_STRATEGIES);
     REFUSED(quorum, (enum parley_quorum)2);
     REFUSED(tolerance, 0);

@@ -111,7 +111,8 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     /* One line each: the flag, the value, what is valid, what was meant. */
     expect("run --strategy gosip", NULL,
            "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
-           "(valid: gossip, none, allreduce, local-sgd, diloco, ps-bsp, ps-asp, ps-ssp:...)");
+           "(valid: gossip, none, allreduce, local-sgd, diloco, ps-bsp, ps-asp, ps-ssp:..., "
+           "gossip-sync, push-sum, noloco)");
     expect("run --strateg gossip", NULL,
            "\"--strateg\" is not an option of run; did you mean --strategy? "
            "(parley help run lists them)");
@@ -133,7 +134,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run x", NULL, "\"x\": parley run takes no operands; flags begin with --");
     expect("topology rign", NULL,
            "\"rign\" is not a topology; did you mean \"ring\"? "
-           "(valid: complete, ring, torus, exponential)");
+           "(valid: complete, ring, torus, exponential, star, regular:, base:, file:)");
     expect("model", NULL, "parley model needs inspect|eval|verify|export|sample FILE");
     expect("status a:1 b:2", NULL, "\"b:2\": parley status takes only [HOST:PORT]");
 }

@@ -1,60 +1,283 @@
-/* Who may average with whom. */
+/* Who may average with whom, and with what weight. */
 #include <criterion/criterion.h>
+#include <math.h>
 
-#include "core/state.h"
+#include "core/topology.h"
+#include "job/graph.h"
 
-static const enum parley_topology all[] = {PARLEY_TOPOLOGY_COMPLETE, PARLEY_TOPOLOGY_RING,
-                                           PARLEY_TOPOLOGY_TORUS, PARLEY_TOPOLOGY_EXPONENTIAL};
+enum { N = 70 };
 
-static uint32_t degree(enum parley_topology topology, uint32_t n, uint32_t a)
+static const struct {
+    enum parley_topology kind;
+    uint32_t degree;
+} all[] = {
+    {PARLEY_TOPOLOGY_COMPLETE, 0},    {PARLEY_TOPOLOGY_RING, 0}, {PARLEY_TOPOLOGY_TORUS, 0},
+    {PARLEY_TOPOLOGY_EXPONENTIAL, 0}, {PARLEY_TOPOLOGY_STAR, 0}, {PARLEY_TOPOLOGY_REGULAR, 3},
+    {PARLEY_TOPOLOGY_REGULAR, 6},     {PARLEY_TOPOLOGY_BASE, 1}, {PARLEY_TOPOLOGY_BASE, 4},
+};
+
+/* Calls look() with each of the graphs at sizes to 70. */
+static void with_each(void (*look)(const struct topology *))
 {
-    uint32_t count = 0;
-    for (uint32_t b = 0; b < n; b++)
-        count += b != a && topology_linked(topology, n, a, b);
-    return count;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (uint32_t n = 2; n <= N; n += n < 20 ? 1 : 5) {
+            struct topology topology;
+            cr_assert_eq(topology_init(&topology, all[i].kind, all[i].degree, n, NULL), 0);
+            topology_draw(&topology, n);
+            look(&topology);
+            topology_close(&topology);
+        }
+}
+
+static void is_symmetric(const struct topology *t)
+{
+    for (uint32_t a = 0; a < t->n; a++)
+        for (uint32_t b = 0; b < a; b++)
+            cr_assert_eq(topology_linked(t, a, b), topology_linked(t, b, a), "%d: %u, %u of %u",
+                         (int)t->kind, a, b, t->n);
 }
 
 Test(topology, links_go_both_ways)
 {
-    /* Proves symmetry for every size to 70: an exchange needs the consent of both. */
-    for (int t = 0; t < 4; t++)
-        for (uint32_t n = 2; n <= 70; n++)
-            for (uint32_t a = 0; a < n; a++)
-                for (uint32_t b = 0; b < a; b++)
-                    cr_assert_eq(topology_linked(all[t], n, a, b), topology_linked(all[t], n, b, a),
-                                 "%d: %u, %u of %u", t, a, b, n);
+    /* Proves symmetry: an exchange needs the consent of both. */
+    with_each(is_symmetric);
+}
+
+static void is_connected(const struct topology *t)
+{
+    bool reached[N] = {true};
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (uint32_t a = 0; a < t->n; a++)
+            for (uint32_t b = 0; b < t->n && reached[a]; b++)
+                if (b != a && !reached[b] && topology_linked(t, a, b)) {
+                    reached[b] = true;
+                    grew = true;
+                }
+    }
+    for (uint32_t a = 0; a < t->n; a++)
+        cr_assert(reached[a], "%d: %u of %u", (int)t->kind, a, t->n);
 }
 
 Test(topology, every_graph_is_connected)
 {
     /* Proves that from node 0 all others are reached, whatever the size. */
-    for (int t = 0; t < 4; t++)
-        for (uint32_t n = 2; n <= 70; n++) {
-            bool reached[70] = {true};
-            for (bool grew = true; grew;) {
-                grew = false;
-                for (uint32_t a = 0; a < n; a++)
-                    for (uint32_t b = 0; b < n && reached[a]; b++)
-                        if (b != a && !reached[b] && topology_linked(all[t], n, a, b)) {
-                            reached[b] = true;
-                            grew = true;
-                        }
-            }
-            for (uint32_t a = 0; a < n; a++)
-                cr_assert(reached[a], "%d: %u of %u", t, a, n);
-        }
+    with_each(is_connected);
 }
 
 Test(topology, degrees_are_those_of_the_graph)
 {
     /* Proves the degree of each graph at sizes where it is known: n - 1, 2, 4, 2 log2(n) - 1. */
-    for (uint32_t a = 0; a < 16; a++) {
-        cr_assert_eq(degree(PARLEY_TOPOLOGY_COMPLETE, 16, a), 15);
-        cr_assert_eq(degree(PARLEY_TOPOLOGY_RING, 16, a), 2);
-        cr_assert_eq(degree(PARLEY_TOPOLOGY_TORUS, 16, a), 4);
-        cr_assert_eq(degree(PARLEY_TOPOLOGY_EXPONENTIAL, 16, a), 7);
-        if (a < 13) cr_assert_eq(degree(PARLEY_TOPOLOGY_TORUS, 13, a), 2, "no grid: a ring");
-        if (a < 12) cr_assert_eq(degree(PARLEY_TOPOLOGY_TORUS, 12, a), 4);
-        if (a < 6) cr_assert_eq(degree(PARLEY_TOPOLOGY_TORUS, 6, a), 3, "two rows");
+    const struct {
+        enum parley_topology kind;
+        uint32_t n, degree;
+    } known[] = {
+        {PARLEY_TOPOLOGY_COMPLETE, 16, 15}, {PARLEY_TOPOLOGY_RING, 16, 2},
+        {PARLEY_TOPOLOGY_TORUS, 16, 4},     {PARLEY_TOPOLOGY_EXPONENTIAL, 16, 7},
+        {PARLEY_TOPOLOGY_TORUS, 13, 2},                                    /* no grid: a ring */
+        {PARLEY_TOPOLOGY_TORUS, 12, 4},     {PARLEY_TOPOLOGY_TORUS, 6, 3}, /* two rows */
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct topology t = {.kind = known[i].kind, .n = known[i].n};
+        for (uint32_t a = 0; a < t.n; a++)
+            cr_assert_eq(topology_degree(&t, a), known[i].degree);
     }
+    struct topology star = {.kind = PARLEY_TOPOLOGY_STAR, .n = 9};
+    cr_assert_eq(topology_degree(&star, 0), 8);
+    cr_assert_eq(topology_degree(&star, 5), 1);
+}
+
+Test(topology, a_random_regular_graph_has_its_degree_and_follows_its_seed)
+{
+    /* Proves K links at every node where the ends pair up, one less at one node where they can't,
+     * everybody where there are too few, the same graph for the same seed, and others for others.
+     */
+    for (uint32_t n = 4; n <= N; n++)
+        for (uint32_t k = 3; k <= 8; k++) {
+            struct topology one, two;
+            uint32_t missing = 0;
+            bool same = true;
+            cr_assert_eq(topology_init(&one, PARLEY_TOPOLOGY_REGULAR, k, n, NULL), 0);
+            cr_assert_eq(topology_init(&two, PARLEY_TOPOLOGY_REGULAR, k, n, NULL), 0);
+            topology_draw(&one, 7);
+            topology_draw(&two, 7);
+            for (uint32_t a = 0; a < n; a++) {
+                missing += (k < n ? k : n - 1) - topology_degree(&one, a);
+                for (uint32_t b = 0; b < a; b++)
+                    cr_assert_eq(topology_linked(&one, a, b), topology_linked(&two, a, b));
+            }
+            cr_assert_eq(missing, k < n - 1 && k % 2 && n % 2, "%u of %u", k, n);
+            topology_draw(&two, 8);
+            for (uint32_t a = 0; a < n; a++)
+                for (uint32_t b = 0; b < a; b++)
+                    same = same && topology_linked(&one, a, b) == topology_linked(&two, a, b);
+            if (n > 16) cr_assert(!same);
+            topology_close(&one);
+            topology_close(&two);
+        }
+}
+
+static double second_eigenvalue(const struct topology *t)
+{
+    /* By power iteration on (I + A/d)/2, away from the mean. */
+    double v[N], w[N], size = 0;
+    for (uint32_t a = 0; a < t->n; a++)
+        v[a] = sin(1.7 * a);
+    for (int i = 0; i < 2000; i++) {
+        double mean = 0;
+        size = 0;
+        for (uint32_t a = 0; a < t->n; a++)
+            mean += v[a] / t->n;
+        for (uint32_t a = 0; a < t->n; a++) {
+            w[a] = (v[a] - mean) / 2;
+            for (uint32_t b = 0; b < t->n; b++)
+                if (b != a && topology_linked(t, a, b)) w[a] += (v[b] - mean) / 2 / t->degree;
+            size += w[a] * w[a];
+        }
+        for (uint32_t a = 0; a < t->n; a++)
+            v[a] = w[a] / sqrt(size);
+    }
+    return 2 * sqrt(size) - 1;
+}
+
+Test(topology, a_random_regular_graph_mixes_as_such_graphs_do)
+{
+    /* Proves that the links are random, not in order: the second eigenvalue of A/4 is near
+     * 2 sqrt(3)/4 = 0.87 (Friedman 2008); of the ring of next neighbours it would be 0.99. */
+    struct topology t;
+    cr_assert_eq(topology_init(&t, PARLEY_TOPOLOGY_REGULAR, 4, 64, NULL), 0);
+    topology_draw(&t, 1);
+    cr_assert_lt(second_eigenvalue(&t), 0.92, "%g", second_eigenvalue(&t));
+    topology_close(&t);
+}
+
+static void sums_to_one(const struct topology *t)
+{
+    for (uint32_t round = 0; round < topology_rounds(t); round++)
+        for (uint32_t a = 0; a < t->n; a++) {
+            double sum = 0;
+            for (uint32_t b = 0; b < t->n; b++) {
+                if (b == a) continue;
+                double w = topology_weight(t, round, a, b);
+                sum += w;
+                cr_assert(w >= 0 && w == topology_weight(t, round, b, a));
+                cr_assert(w == 0 || topology_linked(t, a, b));
+            }
+            cr_assert_leq(sum, 1 + 1e-12, "%d: %u of %u", (int)t->kind, a, t->n);
+        }
+}
+
+Test(topology, weights_keep_the_mean)
+{
+    /* Proves that weights are symmetric and leave a part of at least 0 for oneself, and so are
+     * doubly stochastic, at each size and in each round. */
+    with_each(sums_to_one);
+}
+
+Test(topology, base_graphs_average_exactly_with_few_partners)
+{
+    /* Proves that after its rounds every node has exactly 1/n of each, that nobody has more than k
+     * partners a round, and that there are at most 2 log(n)/log(k + 1) + 2 rounds (Takezawa et
+     * al. 2023, theorem 1). */
+    for (uint32_t k = 1; k <= 5; k++)
+        for (uint32_t n = 2; n <= 70; n++) {
+            struct topology t = {.kind = PARLEY_TOPOLOGY_BASE, .degree = k, .n = n};
+            static double x[N][N], y[N][N];
+            for (uint32_t a = 0; a < n; a++)
+                for (uint32_t j = 0; j < n; j++)
+                    x[a][j] = a == j;
+            for (uint32_t round = 0; round < topology_rounds(&t); round++) {
+                memcpy(y, x, sizeof y);
+                for (uint32_t a = 0; a < n; a++) {
+                    uint32_t partners = 0;
+                    for (uint32_t b = 0; b < n; b++) {
+                        double w = a == b ? 0 : topology_weight(&t, round, a, b);
+                        partners += w > 0;
+                        for (uint32_t j = 0; w > 0 && j < n; j++)
+                            x[a][j] += w * (y[b][j] - y[a][j]);
+                    }
+                    cr_assert_leq(partners, k);
+                }
+            }
+            for (uint32_t a = 0; a < n; a++)
+                for (uint32_t j = 0; j < n; j++)
+                    cr_assert_lt(fabs(x[a][j] - 1.0 / n), 1e-12, "%u of %u with %u", a, n, k);
+            cr_assert_leq(topology_rounds(&t), 2 * log(n) / log(k + 1) + 2);
+        }
+}
+
+/* ---- From files ------------------------------------------------------------------------------ */
+
+Test(topology, a_graph_is_read_whatever_the_order_of_its_lines)
+{
+    /* Proves links by names, comments, doubles, and that equal graphs have equal digests. */
+    const char *one = "# four\nn0 n1\nn1\tn10 # a comment\n\nn10 n2\r\n";
+    const char *two = "n2 n10\nn1 n0\nn10 n1\nn0 n1";
+    struct graph a, b;
+    char why[256] = "";
+    cr_assert_eq(graph_parse(&a, "one", (const uint8_t *)one, strlen(one), why, sizeof why), 0,
+                 "%s", why);
+    cr_assert_eq(graph_parse(&b, "two", (const uint8_t *)two, strlen(two), why, sizeof why), 0);
+    cr_assert_eq(graph_digest(&a), graph_digest(&b));
+    cr_assert_eq(a.graph.nodes, 4);
+    struct topology t;
+    cr_assert_eq(topology_init(&t, PARLEY_TOPOLOGY_GRAPH, 0, 4, &a.graph), 0);
+    const char *names[] = {"n0", "n1", "n10", "n2"};
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(topology_place(&a.graph, names[i]), i);
+    cr_assert_eq(topology_place(&a.graph, "n3"), TOPOLOGY_NOWHERE);
+    cr_assert(topology_linked(&t, 0, 1) && topology_linked(&t, 2, 1) && topology_linked(&t, 2, 3));
+    cr_assert(!topology_linked(&t, 0, 2) && !topology_linked(&t, 1, 3));
+    t.table[3] = TOPOLOGY_NOWHERE;
+    cr_assert(!topology_linked(&t, 2, 3), "not in the graph");
+    topology_close(&t);
+    graph_close(&a);
+    graph_close(&b);
+}
+
+Test(topology, a_bad_graph_is_refused_with_its_line)
+{
+    /* Proves each message; and that none of them leaks. */
+    const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"", "g: holds no link"},
+        {"n0\n", "g:1: found one name, expected two that are linked"},
+        {"n0 n1\nn1 n2 n3\n", "g:2: found \"n3\" behind two names; a line has one link"},
+        {"n0 n0", "g:1: links \"n0\" with itself"},
+        {"n0 n1\nn2 n3", "g: is in pieces: no links lead from \"n0\" to \"n2\""},
+        {"n0 a-name-that-is-longer-than-31-bytes\n",
+         "g:1: \"a-name-that-is-longer-than-31-bytes\" is no name of a node (at most 31 bytes)"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct graph graph;
+        char why[256] = "";
+        cr_assert_eq(graph_parse(&graph, "g", (const uint8_t *)bad[i].text, strlen(bad[i].text),
+                                 why, sizeof why),
+                     PARLEY_EDATA);
+        cr_assert_str_eq(why, bad[i].why);
+        graph_close(&graph);
+    }
+}
+
+Test(topology, what_cannot_be_linked_so_is_refused_with_what_can)
+{
+    /* Proves the clauses for bad names and for numbers of nodes that don't suit. */
+    char why[256];
+    enum parley_topology kind;
+    uint32_t degree;
+    cr_assert_eq(topology_parse("regular:4", &kind, &degree, why, sizeof why), 0);
+    cr_assert(kind == PARLEY_TOPOLOGY_REGULAR && degree == 4);
+    cr_assert_eq(topology_parse("regular:2", &kind, &degree, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "needs a number of neighbours from 3 to 64, like regular:4");
+    cr_assert_eq(topology_parse("base:1x", &kind, &degree, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert_eq(topology_parse("rings", &kind, &degree, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert_eq(topology_suits(PARLEY_TOPOLOGY_TORUS, 0, 7, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "needs a grid, and 7 nodes make none: take 6 or 8 nodes, or ring, "
+                          "exponential or regular:4");
+    cr_assert_eq(topology_suits(PARLEY_TOPOLOGY_REGULAR, 3, 7, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert_str_eq(why,
+                     "has an odd number of ends with 7 nodes: take 6 or 8 nodes, or regular:4");
+    cr_assert_eq(topology_suits(PARLEY_TOPOLOGY_REGULAR, 8, 8, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert_eq(topology_suits(PARLEY_TOPOLOGY_TORUS, 0, 12, why, sizeof why), 0);
 }

@@ -20,6 +20,9 @@ static const struct strategy *const strategies[PARLEY_STRATEGIES] = {
     [PARLEY_STRATEGY_PS_BSP] = &strategy_ps_bsp,
     [PARLEY_STRATEGY_PS_ASP] = &strategy_ps_asp,
     [PARLEY_STRATEGY_PS_SSP] = &strategy_ps_ssp,
+    [PARLEY_STRATEGY_GOSSIP_SYNC] = &strategy_gossip_sync,
+    [PARLEY_STRATEGY_PUSH_SUM] = &strategy_push_sum,
+    [PARLEY_STRATEGY_NOLOCO] = &strategy_noloco,
 };
 
 const struct strategy *strategy_of(enum parley_strategy strategy)

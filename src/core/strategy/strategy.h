@@ -60,6 +60,7 @@ struct strategy {
     bool sums_batches;  /* a step takes the batches of all nodes: --lr is scaled, unless told not to
                          */
     uint32_t mix_every; /* the usual one; 0: 1 */
+    bool pushes;        /* exchanges go one way while it trains: push_sum.c */
     size_t size;        /* of strategy_state */
     uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
@@ -75,6 +76,13 @@ struct strategy {
     /* Steps that x has been through: what the budget of steps and the member's record count. NULL:
      * the local ones. After a change of it call training_counted(). */
     uint64_t (*steps)(const struct parley_node *node);
+
+    /* Exchanges while it trains (exchange.c), where they don't just average. due: whether one suits
+     * now; then there is one at a time, and mix() counts for the next. mix: d, the difference of
+     * both snapshots, is decided: it is in `theirs`, the own snapshot in `own` (NONE: no longer
+     * there). What it returns is the factor with which `theirs` then goes into x. */
+    bool (*due)(const struct parley_node *node);
+    float (*mix)(struct parley_node *node, int own, uint32_t theirs, float factor);
 
     void (*done)(struct parley_node *node, int number, const struct parley_event *event);
     void (*received)(struct parley_node *node, int inflow);
@@ -124,5 +132,6 @@ void strategy_forget(struct parley_node *node, int inflow);
 extern const struct strategy strategy_gossip, strategy_none, strategy_allreduce;
 extern const struct strategy strategy_local_sgd, strategy_diloco;
 extern const struct strategy strategy_ps_bsp, strategy_ps_asp, strategy_ps_ssp;
+extern const struct strategy strategy_gossip_sync, strategy_push_sum, strategy_noloco;
 
 #endif

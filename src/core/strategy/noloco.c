@@ -1,0 +1,101 @@
+/* noloco.c: an outer optimizer in pairs: few exchanges, and nobody waits for all.
+ *
+ * Each node has slow weights phi beside x. Every H = --mix-every local steps (50 by default) two
+ * nodes that are due meet, and each makes a step of the outer optimizer (Kolehmainen et al.,
+ * "NoLoCo: No-all-reduce Low Communication Training Method for Large Models", 2025, section 3):
+ *
+ *   m <- alpha m + beta mean(x - phi) + gamma (mean(phi) - phi)       means over the two
+ *   phi <- phi + m,  x <- phi
+ *
+ * with alpha = 0.5 and beta = gamma = 0.7. As beta and gamma are equal, mean(phi) drops out:
+ * m <- alpha m + beta (mean(x) - phi). So one vector each way is enough, by the pairwise exchange
+ * as it is (exchange.c): with its d = x_peer - x at the two snapshots, mean(x) = s + d / 2. Steps
+ * made since the snapshot are kept: x gets phi - s added. phi and m travel to joiners with x.
+ *
+ * The mean of the models is not kept: it moves by the outer momentum, on purpose. An exchange in
+ * doubt that turns out to be decided adds only the peer's part, beta d / 2, to m, phi and x, since
+ * the own part, x - phi, is counted by the next step anyway. A death costs an exchange at most. Who
+ * finds nobody that is due trains on until somebody is. The last x, not phi, is what is averaged at
+ * the end: so the steps since the last exchange count.
+ */
+#include "core/strategy/strategy.h"
+
+#include "core/state.h"
+
+#define ALPHA 0.5f
+#define BETA 0.7f
+
+enum { SLOW, MOMENTUM, KEPT };
+
+struct noloco {
+    bool has; /* slow weights */
+};
+
+static void combine(struct parley_node *node, uint32_t buffer, float keep, uint32_t other,
+                    float factor)
+{
+    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, 0);
+    update->vector.keep = keep;
+    update->vector.other = other;
+    update->vector.factor = factor;
+}
+
+static float mix(struct parley_node *node, int own, uint32_t theirs, float factor)
+{
+    uint32_t phi = strategy_buffer(node, SLOW), m = strategy_buffer(node, MOMENTUM);
+    if (own == NONE) {
+        combine(node, m, 1, theirs, BETA * factor);
+        combine(node, phi, 1, theirs, BETA * factor);
+        return BETA * factor;
+    }
+    node->exchange.next_version = node->training.version + node->config.mix_every;
+    combine(node, m, ALPHA, (uint32_t)own, BETA);
+    combine(node, m, 1, theirs, BETA * factor);
+    combine(node, m, 1, phi, -BETA);
+    combine(node, phi, 1, m, 1);
+    combine(node, theirs, 0, phi, 1);
+    combine(node, theirs, 1, (uint32_t)own, -1);
+    return 1;
+}
+
+/* Not just after its own step; and a little early, so that equals find each other. */
+static bool due(const struct parley_node *node)
+{
+    return node->training.version + node->config.mix_every / 10 >= node->exchange.next_version;
+}
+
+static void begin(struct parley_node *node)
+{
+    struct noloco *noloco = node->strategy_state;
+    if (noloco->has) return;
+    noloco->has = true;
+    strategy_op(node, PARLEY_UPDATE_TAKE, strategy_buffer(node, SLOW), 0);
+    combine(node, strategy_buffer(node, MOMENTUM), 0, strategy_buffer(node, MOMENTUM), 0);
+}
+
+static void adopted(struct parley_node *node, const struct message_fetch *answer)
+{
+    struct noloco *noloco = node->strategy_state;
+    (void)answer;
+    noloco->has = true;
+}
+
+static void done(struct parley_node *node, int number, const struct parley_event *event)
+{
+    (void)node;
+    (void)number;
+    (void)event;
+}
+
+const struct strategy strategy_noloco = {.name = "noloco",
+                                         .offers = true,
+                                         .answers = true,
+                                         .mix_every = 50, /* Kolehmainen et al. 2025 */
+                                         .size = sizeof(struct noloco),
+                                         .buffers = KEPT,
+                                         .kept = KEPT,
+                                         .begin = begin,
+                                         .due = due,
+                                         .mix = mix,
+                                         .done = done,
+                                         .adopted = adopted};

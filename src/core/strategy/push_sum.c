@@ -1,0 +1,53 @@
+/* push_sum.c: stochastic gradient push, with nobody waiting for anybody.
+ *
+ * Each node has (X_i, w_i), w_i = 1 at first, and its model is z_i = X_i / w_i; gradients are of
+ * z_i and applied to X_i; now and then a node gives a part of both away to a neighbour, which adds
+ * it to its own (Assran, Loizou, Ballas, Rabbat, "Stochastic Gradient Push for Distributed Deep
+ * Learning", ICML 2019, algorithm 1; Kempe, Dobra, Gehrke, FOCS 2003). What leaves one arrives at
+ * another, so sum X_i and sum w_i = n are kept, though every push is one-way, and z_i comes near
+ * sum X / sum w.
+ *
+ * Here x, which the trainer has, is z itself, and w stands beside it: training.weight. Then
+ *
+ *   a step           z -= rate / w * gradient(z): the rate is divided by w (TRAIN's weight)
+ *   a push of (W, s) the sender took snapshot s at weight at least W, and made steps since
+ *     sender         z <- (w z - W s) / (w - W), w <- w - W
+ *     receiver       z <- (w z + W s) / (w + W), w <- w + W
+ *
+ * which is the same in X, step by step and without rounding off any mass. It goes the way of a
+ * pairwise exchange (exchange.c) with one stream only: OFFER names W, READY says that s is there
+ * and finite, COMMIT decides, who is in doubt asks. So a loss takes no mass, and none is there
+ * twice. It costs half of an exchange's bytes.
+ *
+ *   a death     takes (X, w) with it, and what was on its way to it or, undecided, from it: sum X
+ *               / sum w of the living is still an average of what the living and the dead had
+ *   a restart   is a join: a live peer's model, and w = 1
+ *   the end     x is z already; settling averages with equal weights
+ *
+ * Nobody keeps less than half a weight: the rate is never more than doubled. Half of what one has
+ * goes as long as that allows it.
+ */
+#include "core/strategy/strategy.h"
+
+#include "core/exchange.h"
+
+#define WEIGHT_KEPT_MIN 0.5
+#define WEIGHT_PUSHED_MIN 0.0625 /* less is not worth a model's way */
+
+double push_sum_weight(const struct parley_node *node)
+{
+    double weight = node->training.weight / 2, spare = node->training.weight - WEIGHT_KEPT_MIN;
+    if (spare < weight) weight = spare;
+    return weight >= WEIGHT_PUSHED_MIN ? weight : 0;
+}
+
+void push_sum_check(struct parley_node *node, int role, uint32_t buffer)
+{
+    struct parley_update *update = out_vector(node, PARLEY_UPDATE_COMBINE, OP_DIFF, role, buffer);
+    update->vector.other = buffer;
+    update->vector.size = node->config.parameters * sizeof(float);
+    update->vector.keep = 1;
+}
+
+const struct strategy strategy_push_sum = {
+    .name = "push-sum", .offers = true, .answers = true, .pushes = true};

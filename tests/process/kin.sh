@@ -1,0 +1,36 @@
+#!/bin/bash
+# kin.sh PARLEY: what is kin to gossip, at processes: one of four is killed half way, the others
+# agree on one model that has learned. And what does not go together is refused.
+set -euo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+# value FIELD: of the summary.
+value() {
+    tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
+}
+
+# survives ARGUMENTS: at least 0.93 of the digits are known, without the dead node.
+survives() {
+    "$parley" run -q -n 4 --epochs 8 --model mlp:64 --fault kill:1@50% --json json "$@" > out
+    [ "$(value ok) $(value live) $(value agreed) $(value known)" = "true 3 3 4" ]
+    [ "$(value test_accuracy | cut -c 1-4 | tr -d .)" -ge 093 ] || { cat out; return 1; }
+    "$parley" model verify parley-model.safetensors > verified
+}
+
+survives --strategy gossip-sync --topology ring
+survives --strategy push-sum --topology exponential
+survives --strategy noloco --mix-every 20
+
+refused() {
+    local why=$1
+    shift
+    if "$parley" "$@" > out 2> err; then return 1; fi
+    grep -q -- "$why" err || { cat err; return 1; }
+}
+
+refused 'take exponential, regular:K or base:K' sim -n 80 --strategy gossip-sync
+refused 'follows averaging' run --strategy noloco --momentum-mode quasi-global
+refused 'follows averaging' run --strategy push-sum --momentum-mode quasi-global

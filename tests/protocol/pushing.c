@@ -1,0 +1,152 @@
+/* pushing.c: push-sum, which gives weighted parts of models away, and noloco, an outer step in
+ * pairs.
+ */
+#include "storm.h"
+
+enum { NODES = 8, PARAMETERS = 64 };
+
+static void push(struct parley_config *config, uint32_t node, void *peers)
+{
+    (void)node;
+    config->min_peers = *(const uint32_t *)peers;
+    config->strategy = PARLEY_STRATEGY_PUSH_SUM;
+}
+
+static void meet(struct parley_config *config, uint32_t node, void *peers)
+{
+    (void)node;
+    config->min_peers = *(const uint32_t *)peers;
+    config->strategy = PARLEY_STRATEGY_NOLOCO;
+    config->mix_every = 50;
+}
+
+static uint32_t others = NODES - 1;
+
+/* Of the weights, and of weight times model. */
+static double weigh(const struct parley_sim *sim, double sum[PARAMETERS])
+{
+    double weight = 0;
+    memset(sum, 0, PARAMETERS * sizeof *sum);
+    for (uint32_t i = 0; i < NODES; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        weight += view.weight;
+        for (int j = 0; j < PARAMETERS; j++)
+            sum[j] += view.weight * (double)parley_sim_vector(sim, i)[j];
+    }
+    return weight;
+}
+
+Test(pushing, losses_and_cuts_take_no_weight_and_move_no_mean)
+{
+    /* Proves that with messages lost and connections cut all the time the weights
+     * never sum to more than n, and to n, with weight times model what it was at the start, as
+     * soon as nothing is on its way; and that models come near the true mean. */
+    double before[PARAMETERS], now[PARAMETERS];
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .seed = 5,
+                                                                .latency_us = 300,
+                                                                .loss = 0.03,
+                                                                .configure = push,
+                                                                .arg = &others});
+    struct rng rng = rng_init(5, 7);
+    uint32_t quiet = 0;
+    bool uneven = false;
+    scene_train(sim, NODES);
+    weigh(sim, before);
+    double spread = parley_sim_spread(sim);
+    for (int cut = 0; cut < 300; cut++) {
+        uint32_t a = rng_below(&rng, NODES), b = (a + 1 + rng_below(&rng, NODES - 1)) % NODES;
+        parley_sim_disconnect(sim, a, b);
+        scene_run(sim, 5000 + rng_below(&rng, 20000));
+        double weight = weigh(sim, now);
+        cr_assert_lt(weight, NODES + 1e-9, "%.12g", weight);
+        uneven = uneven || weight < NODES - 0.01;
+        if (!parley_sim_quiet(sim, NULL)) continue;
+        quiet++;
+        cr_assert_float_eq(weight, NODES, 1e-9, "%.12g", weight);
+        for (int j = 0; j < PARAMETERS; j++)
+            cr_assert_lt(fabs(now[j] - before[j]), 1e-4 * spread, "%d: %g, was %g", j, now[j],
+                         before[j]);
+    }
+    cr_assert(quiet > 3 && uneven, "%u times quiet", quiet);
+    for (uint32_t i = 0; i < NODES; i++)
+        parley_sim_loss(sim, i, 0);
+    scene_run(sim, 5 * SECOND);
+    cr_assert_lt(parley_sim_spread(sim), 1e-3 * spread);
+    for (int j = 0; j < PARAMETERS; j++)
+        cr_assert_lt(fabs((double)parley_sim_vector(sim, 0)[j] - before[j] / NODES), 1e-2 * spread);
+    scene_agree(sim, NODES, 0);
+    parley_sim_free(sim);
+}
+
+Test(pushing, nobody_waits_for_the_dead)
+{
+    /* Proves that deaths, pauses and returns at random times hold nobody up, that the living keep
+     * their weights, and that they agree. */
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                    .seed = seed,
+                                                                    .step_us = 10000,
+                                                                    .latency_us = seed % 3 * 200,
+                                                                    .rate = 0.1,
+                                                                    .configure = push,
+                                                                    .arg = &others});
+        scene_train(sim, NODES);
+        storm(sim, NODES, seed);
+        for (uint32_t i = 0; i < NODES; i++) {
+            struct parley_view view;
+            parley_sim_view(sim, i, &view);
+            cr_assert(view.weight >= 0.5 && view.weight < NODES, "n%u has %g", i, view.weight);
+        }
+        storm_ends(sim, NODES, 10000);
+        parley_sim_free(sim);
+    }
+}
+
+Test(pushing, outer_steps_are_those_of_the_paper)
+{
+    /* Proves, with nothing learned between, that the distance of two nodes follows the recurrence
+     * of the outer optimizer, m <- m/2 - 0.7 e, e <- e + m, over three steps, and that the steps
+     * come every 50 local ones. */
+    uint32_t one = 1;
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 2, .seed = 3, .configure = meet, .arg = &one});
+    double e = 1, m = 0;
+    scene_train(sim, 2);
+    double spread = parley_sim_spread(sim);
+    for (uint64_t step = 1; step <= 3; step++) {
+        struct parley_view view = {0};
+        m = 0.5 * m - 0.7 * e;
+        e += m;
+        while (view.ledger.applied < step) {
+            scene_run(sim, 1000);
+            parley_sim_view(sim, 0, &view);
+        }
+        scene_run(sim, 2000);
+        cr_assert(view.version >= 45 * step && view.version <= 70 * step, "step %llu at %llu",
+                  (unsigned long long)step, (unsigned long long)view.version);
+        cr_assert_float_eq(parley_sim_spread(sim) / spread, fabs(e), 1e-3, "%g of it, not %g",
+                           parley_sim_spread(sim) / spread, fabs(e));
+    }
+    scene_agree(sim, 2, 0);
+    parley_sim_free(sim);
+}
+
+Test(pushing, outer_steps_wait_for_nobody_who_is_dead)
+{
+    /* Proves the same of noloco as of push-sum above. */
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                    .seed = seed,
+                                                                    .step_us = 10000,
+                                                                    .latency_us = seed % 3 * 200,
+                                                                    .rate = 0.1,
+                                                                    .configure = meet,
+                                                                    .arg = &others});
+        scene_train(sim, NODES);
+        storm(sim, NODES, seed);
+        storm_ends(sim, NODES, 20000);
+        parley_sim_free(sim);
+    }
+}

@@ -1,0 +1,136 @@
+/* rounds.c: gossip-sync: what its rounds conserve, how fast they mix, and what deaths do to them.
+ */
+#include "core/topology.h"
+#include "storm.h"
+
+enum { PARAMETERS = 64, ROUND_US = 100000 };
+
+struct cluster {
+    uint32_t nodes;
+    enum parley_topology topology;
+    uint32_t degree;
+};
+
+static void configure(struct parley_config *config, uint32_t node, void *arg)
+{
+    const struct cluster *cluster = arg;
+    (void)node;
+    config->strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
+    config->topology = cluster->topology;
+    config->topology_degree = cluster->degree;
+    config->min_peers = cluster->nodes - 1;
+}
+
+static struct parley_sim *begin(struct cluster *cluster, uint64_t seed, uint64_t step_us,
+                                uint64_t latency_us, double rate)
+{
+    return scene(&(struct parley_sim_options){.nodes = cluster->nodes,
+                                              .seed = seed,
+                                              .step_us = step_us,
+                                              .latency_us = latency_us,
+                                              .rate = rate,
+                                              .configure = configure,
+                                              .arg = cluster});
+}
+
+/* The models' part along cos and sin(2 pi k place / n), the slowest of rounds on a ring and on the
+ * exponential graph; `line` has the nodes in the order of their names. */
+static void wave_of(const struct parley_sim *sim, const struct cluster *cluster, uint32_t k,
+                    double wave[2][PARAMETERS])
+{
+    memset(wave, 0, 2 * sizeof *wave);
+    for (uint32_t i = 0; i < cluster->nodes; i++) /* up to n9 they are in order */
+        for (int j = 0; j < PARAMETERS; j++) {
+            double angle = 2 * acos(-1) * (double)(k * i) / cluster->nodes;
+            wave[0][j] += cos(angle) * (double)parley_sim_vector(sim, i)[j];
+            wave[1][j] += sin(angle) * (double)parley_sim_vector(sim, i)[j];
+        }
+}
+
+/* What a round leaves of wave k: the eigenvalue of W. */
+static double wave_value(const struct cluster *cluster, uint32_t k)
+{
+    const struct topology t = {.kind = cluster->topology, .n = cluster->nodes};
+    double value = 1;
+    for (uint32_t b = 1; b < t.n; b++)
+        value -= topology_weight(&t, 0, 0, b) * (1 - cos(2 * acos(-1) * (double)(k * b) / t.n));
+    return value;
+}
+
+Test(rounds, a_round_leaves_of_each_wave_what_the_eigenvalue_says)
+{
+    /* Proves that rounds are x <- W x with Metropolis weights: on ring and exponential graph each
+     * wave shrinks by its eigenvalue, so the slowest by the spectral gap, to a thousandth. */
+    struct cluster clusters[] = {{8, PARLEY_TOPOLOGY_RING, 0}, {9, PARLEY_TOPOLOGY_EXPONENTIAL, 0}};
+    for (int c = 0; c < 2; c++)
+        for (uint32_t k = 1; k <= 2; k++) {
+            enum { ROUNDS = 4 };
+            static double before[2][PARAMETERS], after[2][PARAMETERS];
+            struct parley_sim *sim = begin(&clusters[c], 1, ROUND_US, 0, 0);
+            scene_train(sim, clusters[c].nodes);
+            scene_run(sim, 3 * ROUND_US / 2);
+            wave_of(sim, &clusters[c], k, before);
+            scene_run(sim, ROUNDS * ROUND_US);
+            wave_of(sim, &clusters[c], k, after);
+            double left = 0, whole = 0;
+            for (int j = 0; j < PARAMETERS; j++)
+                for (int shift = 0; shift < 2; shift++) {
+                    left += before[shift][j] * after[shift][j];
+                    whole += before[shift][j] * before[shift][j];
+                }
+            double expected = pow(wave_value(&clusters[c], k), ROUNDS);
+            cr_assert_lt(fabs(left / whole - expected), 1e-3 * fabs(expected) + 1e-5,
+                         "%g of wave %u left, not %g", left / whole, k, expected);
+            cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+            parley_sim_free(sim);
+        }
+}
+
+Test(rounds, of_a_base_graph_bring_all_to_the_mean_in_finite_time)
+{
+    /* Proves that the weights of each round are those of the graph: after its rounds 7 nodes are
+     * equal but for rounding. */
+    struct cluster cluster = {7, PARLEY_TOPOLOGY_BASE, 1};
+    struct parley_sim *sim = begin(&cluster, 2, ROUND_US, 0, 0);
+    scene_train(sim, 7);
+    double before = parley_sim_spread(sim);
+    scene_run(sim, (2 * topology_base_rounds(7, 1) + 1) * ROUND_US);
+    cr_assert_lt(parley_sim_spread(sim), 1e-5 * before);
+    parley_sim_free(sim);
+}
+
+Test(rounds, random_cuts_leave_the_mean_where_it_was)
+{
+    /* Proves that a link's term is taken on both sides or on none, whatever breaks when. */
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0};
+        struct parley_sim *sim = begin(&cluster, seed, 5000, 300, 0);
+        struct rng rng = rng_init(seed, 7);
+        scene_train(sim, 8);
+        for (int cut = 0; cut < 200; cut++) {
+            uint32_t a = rng_below(&rng, 8), b = (a + 1 + rng_below(&rng, 7)) % 8;
+            parley_sim_disconnect(sim, a, b);
+            scene_run(sim, 5000 + rng_below(&rng, 20000));
+        }
+        scene_agree(sim, 8, 0);
+        struct parley_view view;
+        parley_sim_view(sim, 0, &view);
+        cr_assert_gt(view.ledger.applied, 50, "they have stood still");
+        cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+        parley_sim_free(sim);
+    }
+}
+
+Test(rounds, nobody_waits_for_the_dead)
+{
+    /* Proves that deaths, pauses and returns at random times hold nobody up for longer than it
+     * takes to notice them, and that the live agree. */
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct cluster cluster = {8, seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR, 3};
+        struct parley_sim *sim = begin(&cluster, seed, 10000, seed % 3 * 200, 0.1);
+        scene_train(sim, 8);
+        storm(sim, 8, seed);
+        storm_ends(sim, 8, 10000);
+        parley_sim_free(sim);
+    }
+}
