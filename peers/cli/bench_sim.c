@@ -218,9 +218,9 @@ static int measure_all(struct bench *bench, const char *images)
     const struct row quick[] = {{"sim/10", softmax, "digits", each, 10, 20, 400},
                                 {"sim/4/mlp", mlp, images, each, 4, 10, 40}};
     const struct row rows[] = {{"sim/100", softmax, "digits", each, 100, 30, 4000},
-                               {"sim/64/mlp/none", mlp, images, none, 64, 100, 1000},
-                               {"sim/64/mlp/8", mlp, images, eighth, 64, 100, 1000},
-                               {"sim/64/mlp/1", mlp, images, each, 64, 60, 1000},
+                               {"sim/64/mlp/none", mlp, images, none, 64, 300, 1000},
+                               {"sim/64/mlp/8", mlp, images, eighth, 64, 300, 1000},
+                               {"sim/64/mlp/1", mlp, images, each, 64, 200, 1000},
                                {"sim/1000", softmax, "digits", each, 1000, 10, 4000},
                                {"sim/10000", softmax, "digits", each, 10000, 3, 4000}};
     enum { QUICK = sizeof quick / sizeof *quick, ALL = sizeof rows / sizeof *rows, LONG = 2 };

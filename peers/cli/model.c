@@ -217,7 +217,12 @@ static int evaluate(const struct opened *opened, const struct settings *settings
         double accuracy, loss;
         memcpy(x, file->x, file->n * sizeof *x);
         trainer_evaluate(trainer, x, &test, &accuracy, &loss);
-        if (settings->json_stdout && isfinite(loss))
+        if (isnan(accuracy))
+            printf(settings->json_stdout
+                       ? "{\"accuracy\":null,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n"
+                       : "loss  %g (mean squared error) on %" PRIu32 " test samples\n",
+                   loss, test.count);
+        else if (settings->json_stdout && isfinite(loss))
             printf("{\"accuracy\":%.15g,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n", accuracy, loss,
                    test.count);
         else if (settings->json_stdout)

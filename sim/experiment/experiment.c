@@ -15,6 +15,7 @@
 #include "experiment/repeat.h"
 #include "experiment/tally.h"
 #include "run/run.h"
+#include "world/pages.h"
 
 struct data_set {
     const char *data, *test; /* as in --data and --test; borrowed */
@@ -44,6 +45,14 @@ static bool same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* A batch is drawn from all over the set. */
+static void lay_out(struct dataset *set)
+{
+    size_t values = (size_t)set->count * set->features;
+    sim_pages_collapse(set->bytes, values);
+    sim_pages_collapse(set->values, values * sizeof *set->values);
+}
+
 static int load_data(struct experiment *e, const struct source_reader *reader)
 {
     char why[SETTINGS_WHY_BYTES] = "";
@@ -66,6 +75,7 @@ static int load_data(struct experiment *e, const struct source_reader *reader)
             fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
             return error;
         }
+        lay_out(&fresh->source.train);
     }
     return 0;
 }

@@ -10,14 +10,13 @@
  * Blocks come from slabs, the small before the large, and are used again until the end. A thousand
  * models lie far apart: in large pages the way to each is shorter.
  */
-#define _DEFAULT_SOURCE /* madvise */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "world/gap.h"
+#include "world/pages.h"
 
-enum { SLAB_BLOCKS_MIN = 4, SLAB_BYTES_MAX = 8 << 20, LARGE_PAGE = 2 << 20 };
+enum { SLAB_BLOCKS_MIN = 4, SLAB_BYTES_MAX = 8 << 20 };
 
 /* The first line of a slab; its blocks follow. */
 struct sim_slab {
@@ -33,8 +32,9 @@ static bool slab_new(struct parley_sim *sim)
         sim->slab_blocks /= 2;
     size_t bytes = SIM_LINE + sim->slab_blocks * block;
     void *memory;
-    if (posix_memalign(&memory, bytes < LARGE_PAGE ? SIM_LINE : LARGE_PAGE, bytes)) return false;
-    if (bytes >= LARGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE); /* without, it is as well */
+    if (posix_memalign(&memory, bytes < SIM_LARGE_PAGE ? SIM_LINE : SIM_LARGE_PAGE, bytes))
+        return false;
+    sim_pages_advise(memory, bytes);
     struct sim_slab *slab = memory;
     slab->next = sim->slabs;
     sim->slabs = slab;

@@ -5,7 +5,7 @@
  *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
  *   buffers.c   the floats of buffers         workers.c    threads that compute
  *   gap.c       differences of two blocks     task.c       what the nodes train
- *   checkers.c  the global truth
+ *   pages.c     large pages                   checkers.c   the global truth
  *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
  *
  * One rule keeps it repeatable and free of recursion: only the stepping loop gives a core an event;

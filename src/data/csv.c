@@ -244,10 +244,23 @@ out:
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
+static int take_target(struct reading *r, const struct field *field)
+{
+    char found[64];
+    double value;
+    if (!number_parse(field->text, field->size, &value))
+        return refuse(r, field->line, field->column, "found %s, expected a number as label",
+                      number_found(found, field->text, field->size));
+    r->set->labels[r->set->count] = 0;
+    r->set->targets[r->set->count] = (float)value;
+    return 0;
+}
+
 static int take_label(struct reading *r, const struct field *field)
 {
     char found[64], names[160];
     struct names *classes = &r->shape->classes;
+    if (r->shape->numbers) return take_target(r, field);
     number_found(found, field->text, field->size);
     if (field->size == 0)
         return refuse(r, field->line, field->column, "found nothing, expected a label");
@@ -312,7 +325,7 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
                           .end = (const char *)file.data + file.size,
                           .line = 1,
                           .set = set,
-                          .rows = {.set = set},
+                          .rows = {.set = set, .numbers = shape->numbers},
                           .shape = shape,
                           .test = test,
                           .why = why,
@@ -327,7 +340,7 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
         error = PARLEY_EDATA;
     }
     if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);
-    set->classes = shape->classes.count;
+    set->classes = shape->numbers ? 1 : shape->classes.count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
     if (error) dataset_close(set);
     free(r);

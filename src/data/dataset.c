@@ -137,6 +137,7 @@ static void copy_sample(struct dataset *to, uint32_t k, const struct dataset *fr
 {
     size_t features = from->features;
     to->labels[k] = from->labels[i];
+    if (from->targets) to->targets[k] = from->targets[i];
     if (from->bytes) {
         memmove(to->bytes + k * features, from->bytes + i * features, features);
     } else {
@@ -158,9 +159,10 @@ int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
     held->shift = held->scale = NULL;
     held->count = count;
     held->labels = malloc(count * sizeof *held->labels);
+    held->targets = set->targets ? malloc(count * sizeof *held->targets) : NULL;
     held->bytes = set->bytes ? malloc(values) : NULL;
     held->values = set->bytes ? NULL : malloc(values * sizeof *held->values);
-    if (!held->labels || (!held->bytes && !held->values)) {
+    if (!held->labels || (set->targets && !held->targets) || (!held->bytes && !held->values)) {
         dataset_close(held);
         return PARLEY_ENOMEM;
     }
@@ -210,6 +212,7 @@ void dataset_close(struct dataset *set)
     free(set->bytes);
     free(set->values);
     free(set->labels);
+    free(set->targets);
     free(set->shift);
     free(set->scale);
     *set = (struct dataset){0};

@@ -23,6 +23,8 @@ struct dataset {
     uint8_t *bytes;                   /* [count][features] of an image set, else NULL; owned */
     float *values;                    /* [count][features] of a table, else NULL; owned */
     uint16_t *labels;                 /* [count]; owned */
+    float *targets; /* [count], numbers to be met; then all labels are 0 and classes is 1; or NULL;
+                       owned */
     /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
 };

@@ -56,6 +56,8 @@ static int take_label(struct reading *r, const char *word, size_t size)
     double value;
     uint16_t label;
     if (!number_parse(word, size, &value)) return refuse(r, word, size, "a number as label");
+    if (r->shape->numbers && r->fills) r->set->targets[r->rows] = (float)value;
+    if (r->shape->numbers) return 0;
     int n = snprintf(name, sizeof name, "%.9g", value);
     int error = rows_label(&r->shape->classes, name, (size_t)n, !r->test && !r->fills, &label);
     if (error == PARLEY_EDATA) {
@@ -138,7 +140,9 @@ static int make_room(struct reading *r)
     set->features = r->shape->features = features;
     set->values = calloc(cells, sizeof *set->values);
     set->labels = calloc(set->count, sizeof *set->labels);
-    return set->values && set->labels ? 0 : PARLEY_ENOMEM;
+    if (r->shape->numbers) set->targets = calloc(set->count, sizeof *set->targets);
+    bool whole = set->values && set->labels && (set->targets || !r->shape->numbers);
+    return whole ? 0 : PARLEY_ENOMEM;
 }
 
 int libsvm_load(struct dataset *set, struct rows_shape *shape, struct bytes file, bool test,
@@ -151,7 +155,7 @@ int libsvm_load(struct dataset *set, struct rows_shape *shape, struct bytes file
     if (!error) error = make_room(&r);
     if (!error) error = pass(&r, true);
     if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);
-    set->classes = shape->classes.count;
+    set->classes = shape->numbers ? 1 : shape->classes.count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
     if (error) dataset_close(set);
     return error;

@@ -269,6 +269,23 @@ static int fill_samples(struct dataset *set, const struct array *a)
     return 0;
 }
 
+static int fill_targets(struct dataset *set, const struct array *a)
+{
+    set->labels = calloc(set->count, sizeof *set->labels);
+    set->targets = malloc(set->count * sizeof *set->targets);
+    if (!set->labels || !set->targets) return PARLEY_ENOMEM;
+    set->classes = 1;
+    for (uint32_t i = 0; i < set->count; i++) {
+        set->targets[i] = (float)value_at(a, i);
+        if (isfinite(set->targets[i])) continue;
+        snprintf(a->why, a->why_size,
+                 "%s: label %g of sample %" PRIu32 ", expected a finite number", a->file.name,
+                 value_at(a, i), i);
+        return PARLEY_EDATA;
+    }
+    return 0;
+}
+
 static int fill_labels(struct dataset *set, const struct array *a)
 {
     uint32_t largest = 0, limit = set->classes ? set->classes : LABELS_MAX;
@@ -278,6 +295,7 @@ static int fill_labels(struct dataset *set, const struct array *a)
                  a->file.name, a->cells, set->count);
         return PARLEY_EDATA;
     }
+    if (set->classes == NPY_NUMBERS) return fill_targets(set, a);
     set->labels = malloc(set->count * sizeof *set->labels);
     if (!set->labels) return PARLEY_ENOMEM;
     for (uint32_t i = 0; i < set->count; i++) {

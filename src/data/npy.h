@@ -9,6 +9,9 @@
 #include "data/bytes.h"
 #include "data/dataset.h"
 
+/* As `classes`: labels are numbers to be met (dataset.h, targets). */
+#define NPY_NUMBERS UINT32_MAX
+
 /* Limits on what a header may claim. */
 #define NPY_FEATURES_MAX (UINT32_C(1) << 24)
 #define NPY_SIZE_MAX                                                                               \

@@ -22,7 +22,9 @@ int rows_room(struct rows *rows)
     if (values) set->values = values;
     uint16_t *labels = realloc(set->labels, room * sizeof *labels);
     if (labels) set->labels = labels;
-    if (!values || !labels) return PARLEY_ENOMEM;
+    float *targets = rows->numbers ? realloc(set->targets, room * sizeof *targets) : NULL;
+    if (targets) set->targets = targets;
+    if (!values || !labels || (rows->numbers && !targets)) return PARLEY_ENOMEM;
     rows->room = room;
     return 0;
 }

@@ -18,6 +18,7 @@ struct rows_shape {
     struct names classes; /* in their order: label i is the i-th */
     struct names columns; /* csv's, where a header names them; the label's among them */
     uint32_t features;    /* 0: not known yet */
+    bool numbers;         /* labels are targets, not classes; set by who reads */
 };
 
 void rows_shape_close(struct rows_shape *shape);
@@ -26,6 +27,7 @@ void rows_shape_close(struct rows_shape *shape);
 struct rows {
     struct dataset *set; /* its values and labels have room for `room` rows */
     size_t room;
+    bool numbers; /* its targets, too */
 };
 
 /* Place for one more row of set->features values, and its label: set->values + count * features.

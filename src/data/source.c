@@ -38,6 +38,7 @@ struct spec {
     char path[PATH_BYTES]; /* file or directory */
     char *option;          /* in path, or NULL */
     uint32_t window;       /* of text */
+    bool numbers;          /* labels are numbers to be met */
 };
 
 /* One reading: what all its steps need. */
@@ -76,6 +77,22 @@ static int parse_option(struct spec *spec, const char *text, const struct loadin
     return bad_spec(l, text, "a window is a number of characters from 1 to 65536");
 }
 
+static bool takes_numbers(enum format format)
+{
+    return format == CSV || format == LIBSVM || format == NPY;
+}
+
+/* Cuts ",numbers" off the path's end. */
+static bool cut_numbers(struct spec *spec)
+{
+    static const char word[] = ",numbers";
+    size_t length = strlen(spec->path), at = length - strlen(word);
+    if (!takes_numbers(spec->format) || length < strlen(word) || strcmp(spec->path + at, word) != 0)
+        return false;
+    spec->path[at] = 0;
+    return true;
+}
+
 static int parse_spec(struct spec *spec, const char *text, const struct loading *l)
 {
     *spec = (struct spec){.format = FORMATS, .window = WINDOW};
@@ -90,6 +107,7 @@ static int parse_spec(struct spec *spec, const char *text, const struct loading 
     const char *path = text + strlen(formats[spec->format].prefix);
     if (strlen(path) >= PATH_BYTES) return bad_spec(l, text, "the path is too long");
     strcpy(spec->path, path);
+    spec->numbers = cut_numbers(spec);
     return parse_option(spec, text, l);
 }
 
@@ -213,6 +231,13 @@ static bool has_own_test(const struct loading *l, const struct spec *spec)
                                    find_in(l, path, spec->path, "t10k-labels-idx1-ubyte"));
 }
 
+static void expect_numbers(struct loading *l, const struct spec *spec)
+{
+    if (!spec->numbers) return;
+    l->shape->numbers = true;
+    l->classes = NPY_NUMBERS;
+}
+
 static int hold_out(const struct loading *l, struct dataset *train, struct dataset *test,
                     const char *spec)
 {
@@ -233,6 +258,8 @@ static void name_data(struct source *source, const struct spec *spec)
         return;
     }
     uint64_t sum = XXH3_64bits_withSeed(set->labels, set->count * sizeof *set->labels, set->count);
+    if (set->targets)
+        sum = XXH3_64bits_withSeed(set->targets, set->count * sizeof *set->targets, sum);
     if (set->bytes) sum = XXH3_64bits_withSeed(set->bytes, cells, sum);
     if (set->values) sum = XXH3_64bits_withSeed(set->values, cells * sizeof *set->values, sum);
     if (classes->count > 0) sum = XXH3_64bits_withSeed(classes->text, classes->size, sum);
@@ -244,7 +271,10 @@ static void name_data(struct source *source, const struct spec *spec)
 static int match_specs(const struct spec *data, struct spec *test, const char *text,
                        const struct loading *l)
 {
-    if (formats[data->format].meaning != formats[test->format].meaning)
+    bool other = formats[data->format].meaning != formats[test->format].meaning;
+    if (data->numbers) other = !takes_numbers(test->format);
+    test->numbers = data->numbers;
+    if (other)
         return bad_spec(l, text,
                         "a test set of another kind than the training data, whose classes "
                         "can't be told to be the same");
@@ -285,9 +315,10 @@ int source_load(struct source *source, const struct source_reader *reader, const
     int error = parse_spec(&data, data_spec, &l);
     if (!error) error = parse_spec(&test, test_spec ? test_spec : data_spec, &l);
     if (!error) error = match_specs(&data, &test, test_spec, &l);
+    expect_numbers(&l, &data);
     if (!error) error = load(&l, &source->train, &data, false);
     if (error) return error;
-    l.classes = source->train.classes;
+    l.classes = data.numbers ? NPY_NUMBERS : source->train.classes;
     if (test_spec || has_own_test(&l, &data))
         error = load(&l, &source->test, &test, true);
     else
@@ -354,6 +385,7 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
     if (!error) error = parse_spec(&spec, test_spec ? test_spec : data_spec, &l);
     if (error) goto out;
     bool named = formats[spec.format].meaning != NUMBERS;
+    expect_numbers(&l, test_spec ? &spec : &data);
     bool alike = formats[spec.format].meaning == formats[data.format].meaning;
     if (vocabulary[0])
         error = load_text(&l, test, &spec, vocabulary, test_spec != NULL,

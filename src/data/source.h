@@ -6,6 +6,8 @@
  * last libsvm:FILE           a sparse table npy:DIR               x.npy and y.npy
  *   text:FILE[,window=N]  characters, in windows of N (64)
  *
+ * With ",numbers" behind it all, labels of csv, libsvm and npy are numbers to be met, not classes.
+ *
  * Each file may be gzipped; where only FILE.gz is there, that is read. Without a test set of its
  * own a tenth of the training set is held out, the same on all nodes.
  * Thread rule: as the reader's; blocks as long as it does.

@@ -177,6 +177,11 @@ static int finish(struct job *job, char *why, size_t why_size)
     int error = job_trainer(job, &job->trainer, why, why_size);
     if (error) return error;
     job->model = trainer_model(job->trainer);
+    if (job->data.train.targets && job->settings->accuracy > 0) {
+        snprintf(why, why_size,
+                 "--target-accuracy needs classes; labels that are numbers have no accuracy");
+        return PARLEY_EUSAGE;
+    }
     share_settings(job);
     job->run = run_id(job);
     return 0;

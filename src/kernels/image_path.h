@@ -103,7 +103,7 @@ TARGET static void NAME(take)(float *restrict columns, const float *restrict ima
         for (uint32_t i = 0; i < p->kernel; i++)
             for (uint32_t j = 0; j < p->kernel; j++, columns += plane)
                 NAME(take_place)
-                (columns, image, p, (int32_t)i, (int32_t)j, NAME(take_over)(columns, p, i));
+    (columns, image, p, (int32_t)i, (int32_t)j, NAME(take_over)(columns, p, i));
 }
 
 /* One row of an image, from the places of all kernels that lie over it. columns: of its channel. */

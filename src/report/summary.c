@@ -69,6 +69,12 @@ char *summary_text(const struct summary *summary)
         add_fact(&text, "accuracy", &fact);
         text_add(&text, "loss %s\n", human_loss(one, summary->loss));
     }
+    if (!isfinite(summary->accuracy) && isfinite(summary->loss)) {
+        text_add(&fact, "%s on %llu test samples", human_loss(one, summary->loss),
+                 (unsigned long long)summary->test_samples);
+        add_fact(&text, "loss", &fact);
+        text_add(&text, "mean squared error\n");
+    }
     text_add(&fact, "%.1f epochs, %llu steps, %s", summary->epochs,
              (unsigned long long)summary->steps, human_seconds(one, summary->wall_s));
     add_fact(&text, "training", &fact);

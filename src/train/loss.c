@@ -63,3 +63,16 @@ uint32_t loss_hits(const float *logits, const uint16_t *labels, uint32_t rows, u
     }
     return hits;
 }
+
+double loss_square(float *y, const float *targets, uint32_t rows)
+{
+    double loss = 0;
+
+    for (uint32_t row = 0; row < rows; row++) {
+        double d = (double)y[row] - (double)targets[row];
+
+        loss += d * d;
+        y[row] = (float)(2 * d);
+    }
+    return loss;
+}

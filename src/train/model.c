@@ -19,7 +19,7 @@
 #define START_STREAM UINT64_C(0x6d6f64656c000000) /* "model", then the layer's number */
 
 static const struct model_family *const families[] = {&model_softmax, &model_mlp, &model_lenet,
-                                                      &model_resnet, &model_gpt};
+                                                      &model_linear, &model_resnet, &model_gpt};
 
 enum {
     FAMILIES = sizeof families / sizeof families[0],
@@ -111,6 +111,13 @@ static int check_data(const char *spec, unsigned takes, const struct model_data 
         snprintf(why, why_size,
                  "model '%.64s' can't take %u features and %u classes; valid: 1 to %u and 1 to %u",
                  spec, data->features, data->classes, MODEL_FEATURES_MAX, MODEL_WIDTH_MAX);
+        return PARLEY_EUSAGE;
+    }
+    if (((takes & TAKES_NUMBERS) != 0) != data->numbers) {
+        snprintf(why, why_size, "model '%.64s' %s", spec,
+                 data->numbers ? "takes classes as labels, not numbers"
+                               : "takes numbers as labels, not classes: write \",numbers\" behind "
+                                 "--data csv:, libsvm: or npy:");
         return PARLEY_EUSAGE;
     }
     if (takes & (1u << kind)) return 0;

@@ -7,6 +7,7 @@
 #ifndef PARLEY_TRAIN_MODEL_H
 #define PARLEY_TRAIN_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ struct model_data {
     uint32_t channels, height, width; /* of images, else 0 */
     uint32_t classes;
     uint32_t vocabulary; /* of text, else 0 */
+    bool numbers;        /* labels are numbers to be met; classes is 1 */
 };
 
 struct layer; /* layer.h */

@@ -38,8 +38,7 @@ struct network_layer {
 /* Returns the layer's number: the first is 0. */
 uint32_t network_add(struct network *network, const struct network_layer *wanted);
 
-/* For a build function: the data or its numbers don't fit. fault: "takes images of ..."; constant,
- * as in struct network. */
+/* For a build function that can't go on: fault is as in struct network. */
 void network_refuse(struct network *network, const char *fault);
 
 /* 0, or network->error. */

@@ -50,6 +50,7 @@ struct trainer {
     uint32_t rows_max; /* of the workspace, index and labels */
     uint32_t *index;   /* [rows_max] */
     uint16_t *labels;  /* [rows_max][places] */
+    float *targets;    /* [rows_max], where labels are numbers */
     float *gradient;   /* [parameters] if the optimizer wants it, else NULL */
     float *range;      /* [OPTIMIZER_RANGE], of trainer_apply */
 };
@@ -76,8 +77,10 @@ static int allocate(struct trainer *trainer)
     trainer->rows_max = rows;
     trainer->index = calloc(rows, sizeof *trainer->index);
     trainer->labels = calloc((size_t)rows * places, sizeof *trainer->labels);
+    trainer->targets = calloc(rows, sizeof *trainer->targets);
     trainer->range = calloc(OPTIMIZER_RANGE, sizeof *trainer->range);
-    if (trainer->index == NULL || trainer->labels == NULL || trainer->range == NULL)
+    if (trainer->index == NULL || trainer->labels == NULL || trainer->targets == NULL ||
+        trainer->range == NULL)
         return PARLEY_ENOMEM;
     if (optimizer_wants_gradient(&trainer->optimizer)) {
         trainer->gradient = calloc(model_parameters(trainer->model), sizeof *trainer->gradient);
@@ -94,7 +97,8 @@ int trainer_new(struct trainer **trainer, const struct trainer_options *options,
                                     .height = set->height,
                                     .width = set->width,
                                     .classes = set->classes,
-                                    .vocabulary = set->vocabulary};
+                                    .vocabulary = set->vocabulary,
+                                    .numbers = set->targets != NULL};
     struct trainer *made = calloc(1, sizeof *made);
     int error = made == NULL ? PARLEY_ENOMEM : check_numbers(options, why, why_size);
 
@@ -217,7 +221,18 @@ static float *run_forward(struct trainer *trainer, const struct dataset *set, co
 {
     dataset_gather(set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
     spread_labels(trainer, rows);
+    for (uint32_t i = 0; set->targets != NULL && i < rows; i++)
+        trainer->targets[i] = set->targets[trainer->index[i]];
     return gradient_forward(trainer->model, &trainer->workspace, x, rows, training);
+}
+
+/* Of what run_forward gave, which becomes the gradient by it. */
+static double run_loss(struct trainer *trainer, float *logits, uint32_t rows)
+{
+    uint32_t predictions = rows * model_places(trainer->model);
+
+    if (trainer->set->targets != NULL) return loss_square(logits, trainer->targets, rows);
+    return loss_gradient(logits, trainer->labels, predictions, trainer->set->classes);
 }
 
 /* The next `rows` samples through the model and their gradient into the sink. Returns their summed
@@ -230,8 +245,7 @@ static double run_rows(struct trainer *trainer, struct sampler *sampler, const f
 
     sampler_next(sampler, trainer->index, rows);
     logits = run_forward(trainer, trainer->set, x, rows, true);
-    loss = loss_gradient(logits, trainer->labels, rows * model_places(trainer->model),
-                         trainer->set->classes);
+    loss = run_loss(trainer, logits, rows);
     if (isfinite(loss)) gradient_backward(trainer->model, &trainer->workspace, x, rows, sink);
     return loss;
 }
@@ -359,6 +373,7 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
     uint64_t hits = 0;
 
     assert(set->features == trainer->set->features && set->classes <= classes);
+    assert((set->targets != NULL) == (trainer->set->targets != NULL));
     for (uint32_t done = 0, rows; done < set->count; done += rows) {
         float *logits;
 
@@ -367,9 +382,10 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
             trainer->index[i] = done + i;
         logits = run_forward(trainer, set, x, rows, false);
         hits += loss_hits(logits, trainer->labels, rows * places, classes);
-        sum += loss_gradient(logits, trainer->labels, rows * places, classes);
+        sum += run_loss(trainer, logits, rows);
     }
     *accuracy = set->count > 0 ? (double)hits / predictions : 0;
+    if (set->targets != NULL) *accuracy = (double)NAN;
     *loss = set->count > 0 ? sum / predictions : 0;
 }
 
@@ -378,6 +394,7 @@ void trainer_free(struct trainer *trainer)
     if (trainer == NULL) return;
     free(trainer->range);
     free(trainer->gradient);
+    free(trainer->targets);
     free(trainer->labels);
     free(trainer->index);
     workspace_close(&trainer->workspace);

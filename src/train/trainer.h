@@ -143,7 +143,8 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
 float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node);
 
 /* Accuracy in [0, 1] and mean loss, both over all predictions, of x on `set`, which has the
- * trainer's features and no more classes. Both are 0 for an empty set. Needs no share; does not
+ * trainer's features and no more classes. Both are 0 for an empty set; where labels are
+ * numbers, the loss is the mean squared error and the accuracy NAN. Needs no share; does not
  * disturb training. */
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
                       double *accuracy, double *loss);

@@ -52,6 +52,7 @@ expect 7 t10k-labels-idx1-ubyte node --data idx:full
 expect 7 t10k-labels-idx1-ubyte run -n 2 --data idx:full
 expect 7 t10k-labels-idx1-ubyte check --data idx:full
 printf 'a,b,kind\n1,2,x\n3,4,y\n' > t.csv
+printf '1,2\n3,4\n' > n.csv
 printf '1,2,x\n3,oops,y\n' > bad.csv
 expect 7 'bad.csv:2: column 2: found "oops", expected a number' node --data csv:bad.csv
 expect 7 'no column "kid" for the label; there are 3' check --data csv:t.csv,label=kid
@@ -60,6 +61,10 @@ expect 7 'x.npy: No such file' node --data npy:full
 expect 7 't.csv:1:1: found "a,b,kind", expected a number as label' node --data libsvm:t.csv
 expect 2 'a test set of another kind' node --data csv:t.csv --test digits
 expect 2 'takes tables and images, not text' node --data text:t.csv,window=3
+expect 2 'images of 28 x 28 or 32 x 32 values' node --model lenet
+expect 2 'takes numbers as labels, not classes' run -n 2 --model linear
+expect 2 'takes images, not tables' sim --model resnet:1 --data csv:t.csv
+expect 2 'target-accuracy needs classes' sim --model linear --data csv:n.csv,numbers --target-accuracy 0.9
 expect 2 '3 characters each, 14 different ones' check --data text:t.csv,window=3
 expect 7 'nomodel: No such file' model inspect nomodel
 expect 7 "full/$images" model verify full/$images

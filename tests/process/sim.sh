@@ -32,5 +32,6 @@ alike() {
 
 alike softmax --nodes 6 --steps 20 --model softmax --latency lognormal:2ms,0.5 --fault kill:1@50%
 alike mlp --nodes 3 --steps 6 --model mlp:64,32 --compute uniform:1ms,9ms --target-accuracy 0.99
+alike resnet --nodes 3 --steps 3 --model resnet:1 --batch 4
 alike quadratic --nodes 8 --steps 30 --model quadratic:500
 [ $failures -eq 0 ]

@@ -129,7 +129,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run -z", NULL, "\"-z\" is not an option of run (parley help run lists them)");
     expect("run --model mpl:3", NULL,
            "--model: \"mpl:3\" is not a model; did you mean \"mlp:\"? (valid: softmax, mlp:..., "
-           "lenet, resnet:..., gpt, gpt:..., quadratic:...)");
+           "lenet, resnet:..., linear, gpt, gpt:..., quadratic:...)");
     expect("rnu", NULL, "\"rnu\" is not a verb; did you mean \"run\"? (parley help lists them)");
     expect("run x", NULL, "\"x\": parley run takes no operands; flags begin with --");
     expect("topology rign", NULL,

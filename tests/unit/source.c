@@ -188,11 +188,11 @@ Test(source, a_test_file_keeps_the_classes_and_the_label_column_of_the_training_
     dataset_close(&alone);
 }
 
-/* The head of a file of bytes of this shape; returns its size. */
-static size_t put_head(uint8_t *file, const char *shape)
+/* The head of a file of this type and shape; returns its size. */
+static size_t put_head(uint8_t *file, const char *type, const char *shape)
 {
-    int size =
-        sprintf((char *)file + 10, "{'descr': '|u1', 'fortran_order': False, 'shape': %s}", shape);
+    int size = sprintf((char *)file + 10, "{'descr': '%s', 'fortran_order': False, 'shape': %s}",
+                       type, shape);
     memcpy(file, "\x93NUMPY\1\0", 8);
     file[8] = (uint8_t)size;
     file[9] = 0;
@@ -205,7 +205,7 @@ Test(source, arrays_and_sparse_tables_are_read_too)
     uint8_t x[128], y[128];
     char rows[2048] = "";
     struct source source;
-    size_t x_at = put_head(x, "(20, 2)"), y_at = put_head(y, "(20,)");
+    size_t x_at = put_head(x, "|u1", "(20, 2)"), y_at = put_head(y, "|u1", "(20,)");
     for (int i = 0; i < 20; i++) {
         x[x_at + 2 * (size_t)i] = (uint8_t)i;
         x[x_at + 2 * (size_t)i + 1] = 3;
@@ -274,4 +274,55 @@ Test(source, a_packed_file_that_lies_about_its_size_is_read_or_refused)
         cr_expect(strstr(why, "two.gz: damaged gzip data"), "%s", why);
         source_close(&source);
     }
+}
+
+Test(source, with_numbers_behind_a_spec_labels_are_targets_as_they_stand)
+{
+    /* Proves each format, a header, splits, test files with other values, and what is refused. */
+    static const char x[] = "x,price\n", more[] = "x,price\n1,-8.25\n";
+    char csv[2048] = "", rows[2048] = "";
+    uint8_t samples[512] = {0}, npy[512];
+    struct source source;
+    size_t at;
+
+    strcpy(csv, x);
+    for (int i = 0; i < 20; i++) {
+        sprintf(csv + strlen(csv), "%d,%g\n", i, i + 0.5);
+        sprintf(rows + strlen(rows), "%g 1:%d\n", i + 0.5, i);
+    }
+    at = put_head(samples, "|u1", "(20, 1)");
+    for (int i = 0; i < 20; i++)
+        samples[at + (size_t)i] = (uint8_t)i;
+    put("d/x.npy", samples, at + 20);
+    at = put_head(npy, "<f4", "(20,)");
+    for (int i = 0; i < 20; i++)
+        memcpy(npy + at + 4 * (size_t)i, &(float){(float)i + 0.5f}, 4);
+    put("d/y.npy", npy, at + 80);
+    put("a.csv", csv, strlen(csv));
+    put("b.csv", more, strlen(more));
+    put("rows", rows, strlen(rows));
+    static const char *const specs[] = {"csv:a.csv,numbers", "csv:a.csv,label=price,numbers",
+                                        "libsvm:rows,numbers", "npy:d,numbers"};
+    for (int s = 0; s < 4; s++) {
+        cr_assert_eq(source_load(&source, &reader, specs[s], NULL, why, sizeof why), 0, "%s", why);
+        cr_expect(source.train.count == 18 && source.test.count == 2 && source.train.classes == 1);
+        for (uint32_t i = 0; i < 18; i++) {
+            float value = source.train.values ? source.train.values[i] : source.train.bytes[i];
+            cr_expect_eq(source.train.targets[i], value + 0.5f, "%s", specs[s]);
+            cr_expect_eq(source.train.labels[i], 0);
+        }
+        cr_expect_eq(source.test.targets[1], source.test.values[1] + 0.5f);
+        source_close(&source);
+    }
+    cr_assert_eq(source_load(&source, &reader, specs[0], "csv:b.csv", why, sizeof why), 0, "%s",
+                 why);
+    cr_expect(source.test.count == 1 && source.test.targets[0] == -8.25f);
+    source_close(&source);
+    cr_expect_eq(source_load(&source, &reader, specs[0], "digits", why, sizeof why), PARLEY_EUSAGE);
+    source_close(&source);
+    put("c.csv", "1,2\n2,yes\n3,4\n", 14);
+    cr_expect_eq(source_load(&source, &reader, "csv:c.csv,numbers", NULL, why, sizeof why),
+                 PARLEY_EDATA);
+    cr_expect_str_eq(why, "c.csv:2: column 2: found \"yes\", expected a number as label");
+    source_close(&source);
 }

@@ -510,3 +510,74 @@ Test(train_trainer, a_bad_share_is_refused_and_the_old_one_stays)
     bench_close(&bench);
     dataset_close(&set);
 }
+
+Test(train_trainer, linear_regression_finds_the_plane_and_reports_squared_error)
+{
+    /* Proves the loss and its gradient (against float64, step by step), and that there is no
+     * accuracy. */
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        struct dataset set = clusters(60, 1, seed, seed);
+        struct trainer_options options = defaults;
+        struct bench bench;
+        double w[FEATURES + 1], accuracy, loss;
+
+        set.classes = 1;
+        set.targets = calloc(set.count, sizeof *set.targets);
+        for (uint32_t i = 0; i < set.count; i++) {
+            set.labels[i] = 0;
+            set.targets[i] = 3 * set.values[i * FEATURES] - set.values[i * FEATURES + 1] + 7;
+        }
+        options.model = "linear";
+        options.optimizer = "sgd";
+        options.schedule = "constant";
+        options.batch = set.count;
+        bench_init(&bench, &options, &set, seed);
+        for (int i = 0; i <= FEATURES; i++)
+            w[i] = (double)bench.x[i];
+        for (int s = 0; s < 100; s++) {
+            double g[FEATURES + 1] = {0}, wanted = 0, got = step(&bench, 0);
+
+            for (uint32_t i = 0; i < set.count; i++) {
+                double d = w[FEATURES] - (double)set.targets[i];
+                for (int f = 0; f < FEATURES; f++)
+                    d += w[f] * (double)set.values[i * FEATURES + (uint32_t)f];
+                for (int f = 0; f < FEATURES; f++)
+                    g[f] += 2 * d * (double)set.values[i * FEATURES + (uint32_t)f] / set.count;
+                g[FEATURES] += 2 * d / set.count;
+                wanted += d * d / set.count;
+            }
+            cr_expect_float_eq(got, wanted, 1e-4 * (1 + wanted));
+            for (int i = 0; i <= FEATURES; i++)
+                w[i] -= 0.05 * g[i];
+        }
+        for (int i = 0; i <= FEATURES; i++)
+            cr_expect_float_eq((double)bench.x[i], w[i], 1e-4);
+        for (int s = 0; s < 2000; s++)
+            step(&bench, 0);
+        trainer_evaluate(bench.trainer, bench.x, &set, &accuracy, &loss);
+        cr_expect(isnan(accuracy));
+        cr_expect_lt(loss, 1e-4);
+        bench_close(&bench);
+        dataset_close(&set);
+    }
+}
+
+Test(train_trainer, labels_that_are_numbers_or_classes_are_refused_where_they_do_not_fit)
+{
+    /* Proves both ways round. */
+    struct dataset set = clusters(20, 1, 1, 1);
+    struct trainer_options options = defaults;
+    struct trainer *trainer;
+    char why[256];
+
+    options.model = "linear";
+    cr_expect_eq(trainer_new(&trainer, &options, &set, why, sizeof why), PARLEY_EUSAGE);
+    cr_expect_str_eq(why, "model 'linear' takes numbers as labels, not classes: write \",numbers\" "
+                          "behind --data csv:, libsvm: or npy:");
+    set.targets = calloc(set.count, sizeof *set.targets);
+    set.classes = 1;
+    options.model = "mlp:3";
+    cr_expect_eq(trainer_new(&trainer, &options, &set, why, sizeof why), PARLEY_EUSAGE);
+    cr_expect_str_eq(why, "model 'mlp:3' takes classes as labels, not numbers");
+    dataset_close(&set);
+}

@@ -4,9 +4,9 @@
 
 #include "train/layer.h"
 
-extern const struct layer_kind layer_dense, layer_add;
-extern const struct layer_kind layer_conv, layer_max_pool, layer_mean_pool, layer_norm;
-extern const struct layer_kind layer_embed, layer_layer_norm, layer_attention, layer_gelu;
+extern const struct layer_kind layer_dense, layer_conv, layer_max_pool, layer_mean_pool, layer_norm;
+extern const struct layer_kind layer_embed, layer_layer_norm, layer_attention, layer_gelu,
+    layer_add;
 
 /* The options of a dense layer. */
 enum {

@@ -1,5 +1,5 @@
-/* mlp.c: softmax regression, and a multi-layer perceptron: dense layers one after the other, ReLU
- * after each but the last, whose outputs are the logits. */
+/* mlp.c: linear and softmax regression, and a multi-layer perceptron: dense layers one after the
+ * other, ReLU after each but the last, whose outputs are the logits. */
 #include "train/models/models.h"
 
 static void add_dense(struct network *network, uint32_t width, bool relu)
@@ -14,6 +14,12 @@ static void build(struct network *network, const uint32_t *numbers, uint32_t cou
         add_dense(network, numbers[i], true);
     add_dense(network, network->data.classes, false);
 }
+
+/* To one number: of such data `classes` is 1. */
+const struct model_family model_linear = {.name = "linear",
+                                          .form = "linear",
+                                          .takes = TAKES_TABLES | TAKES_IMAGES | TAKES_NUMBERS,
+                                          .build = build};
 
 const struct model_family model_softmax = {
     .name = "softmax", .form = "softmax", .takes = TAKES_TABLES | TAKES_IMAGES, .build = build};

@@ -4,11 +4,12 @@
  * How one is added: a file here with a constant `struct model_family`, a line below and in the
  * table of model.c, the word in settings/options.def.
  *
+ *   linear     linear regression: one dense layer to one number, whose squared error is the loss
  *   softmax    one dense layer
  *   mlp:A,B    dense layers of A, B units with ReLU, and one to the classes
- *   gpt:B,W,H  a language model of B blocks, W wide, with H heads
  *   lenet      LeNet-5: two convolutions, three dense layers
  *   resnet:N   a residual network with batch normalisation of 6 N + 2 layers
+ *   gpt:B,W,H  a language model of B blocks, W wide, with H heads
  */
 #ifndef PARLEY_TRAIN_MODELS_MODELS_H
 #define PARLEY_TRAIN_MODELS_MODELS_H
@@ -16,8 +17,8 @@
 #include "train/layers/layers.h"
 #include "train/network.h"
 
-/* What data a model takes. */
-enum { TAKES_TABLES = 1, TAKES_IMAGES = 2, TAKES_TEXT = 4 };
+/* What data a model takes; labels are numbers, or if not said classes. */
+enum { TAKES_TABLES = 1, TAKES_IMAGES = 2, TAKES_TEXT = 4, TAKES_NUMBERS = 8 };
 
 struct model_family {
     const char *name;
@@ -31,6 +32,7 @@ struct model_family {
     void (*build)(struct network *network, const uint32_t *numbers, uint32_t count);
 };
 
-extern const struct model_family model_softmax, model_mlp, model_lenet, model_resnet, model_gpt;
+extern const struct model_family model_linear, model_softmax, model_mlp, model_lenet, model_resnet,
+    model_gpt;
 
 #endif
