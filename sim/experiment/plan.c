@@ -78,6 +78,14 @@ static struct plan_run *choose(const struct plan *plan, uint64_t number, const c
     return run;
 }
 
+static int number_of(const char *strategy)
+{
+    int number = 0;
+    while (strcmp(option_info(OPTION_ID_STRATEGY)->valid[number], strategy) != 0)
+        number++;
+    return number;
+}
+
 static int add_strategy(struct plan *plan, const char *strategy, char *why)
 {
     for (uint64_t number = 0; number < combinations(plan); number++) {
@@ -86,8 +94,8 @@ static int add_strategy(struct plan *plan, const char *strategy, char *why)
         if (!run) return PARLEY_ENOMEM;
         uint64_t seeds = plan->seeds ? axis(plan, plan->axes_count - 1)->count : 1;
         texts[OPTION_ID_STRATEGY] = run->strategy = strategy;
-        /* Said of one of those that are compared. */
-        if (plan->compares && strcmp(strategy, "ps-bsp") != 0) texts[OPTION_ID_BACKUP_WORKERS] = "";
+        for (int id = 0; id < OPTION_ID_COUNT; id++) /* what is for others of those compared */
+            if (!settings_heeds(number_of(strategy), (enum option_id)id)) texts[id] = "";
         run->group = plan->groups + (uint32_t)(number / seeds);
         int error = add_run(plan, texts, run, why);
         if (error) return error;

@@ -71,8 +71,7 @@ static void tell(const struct swarm *s, struct swarm_result *result)
     }
 }
 
-void swarm_live(uint64_t seed, enum parley_strategy strategy, FILE *trace,
-                struct swarm_result *result)
+void swarm_live(uint64_t seed, int strategy, FILE *trace, struct swarm_result *result)
 {
     struct swarm s;
     *result = (struct swarm_result){.seed = seed};

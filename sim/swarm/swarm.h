@@ -27,10 +27,11 @@ struct swarm_result {
     char why[200]; /* of one that is not well: "12.345s: n3: the invariant (event 4711)" */
 };
 
-/* Lives one life; with a trace, what happens goes there as it happens. The strategy is no draw: a
- * seed's cluster and faults are the same by each. */
-void swarm_live(uint64_t seed, enum parley_strategy strategy, FILE *trace,
-                struct swarm_result *result);
+enum { SWARM_DRAWN = -1 };
+
+/* Lives one life; with a trace, what happens goes there as it happens. strategy: that of all nodes
+ * (enum parley_strategy), or SWARM_DRAWN. A seed's cluster and faults are the same by each. */
+void swarm_live(uint64_t seed, int strategy, FILE *trace, struct swarm_result *result);
 
 /* `parley sim --swarm`. 0, PARLEY_EINVARIANT if a seed failed, or why it could not run; it has been
  * said by then. */

@@ -59,15 +59,25 @@ static void draw_settings(struct swarm *s)
     if (budget == 2) s->time_us = swarm_between(rng, 1000, 30 * SECOND);
 }
 
-int swarm_draw(struct swarm *s, uint64_t seed, enum parley_strategy strategy)
+/* Of a stream of its own: a seed that lives by gossip lives as it did before there were others. */
+static void draw_strategy(struct swarm *s, uint64_t seed, int strategy)
+{
+    struct rng rng = rng_init(seed, 0x5379);
+    bool drawn = swarm_chance(&rng, 4);
+    s->strategy =
+        drawn ? (enum parley_strategy)rng_below(&rng, PARLEY_STRATEGIES) : PARLEY_STRATEGY_GOSSIP;
+    if (strategy != SWARM_DRAWN) s->strategy = (enum parley_strategy)strategy;
+    s->staleness = rng_below(&rng, 5);
+    s->backup_workers = rng_below(&rng, 3);
+}
+
+int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
 {
     *s = (struct swarm){.rng = rng_init(seed, 0x5377), .asides = rng_init(seed, 0x5378)};
-    struct rng *rng = &s->rng, own = rng_init(seed, 0x5379 + strategy);
-    s->strategy = strategy;
-    s->staleness = rng_below(&own, 5);
-    s->backup_workers = rng_below(&own, 3);
+    struct rng *rng = &s->rng;
     s->nodes = 1 + rng_below(rng, SWARM_NODES_MAX);
     draw_settings(s);
+    draw_strategy(s, seed, strategy);
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);
     /* Every kind in half of the seeds, so that most of them are not mere chaos. */
     s->kinds = rng_below(rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */

@@ -33,9 +33,11 @@ struct crowd {
 static void tell_failure(struct crowd *crowd, const struct swarm_result *result)
 {
     char hint[128], message[320];
-    snprintf(hint, sizeof hint,
-             "parley sim --swarm --strategy %.20s --seeds %" PRIu64 "..%" PRIu64 " -v",
-             crowd->settings->values[OPTION_ID_STRATEGY].text, result->seed, result->seed);
+    bool given = crowd->settings->values[OPTION_ID_STRATEGY].origin > ORIGIN_DEFAULT;
+    snprintf(hint, sizeof hint, "parley sim --swarm%s%.20s --seeds %" PRIu64 "..%" PRIu64 " -v",
+             given ? " --strategy " : "",
+             given ? crowd->settings->values[OPTION_ID_STRATEGY].text : "", result->seed,
+             result->seed);
     snprintf(message, sizeof message, "seed %" PRIu64 " failed at %s", result->seed, result->why);
     fprintf(stderr, "parley: sim: %s\n    repeat it: %s\n", message, hint);
     if (!crowd->json) return;
@@ -110,11 +112,13 @@ static void *worker(void *arg)
 {
     struct crowd *crowd = arg;
     uint64_t seed;
+    const struct settings *settings = crowd->settings;
+    bool given = settings->values[OPTION_ID_STRATEGY].origin > ORIGIN_DEFAULT;
     pthread_mutex_lock(&crowd->mutex);
     while (take(crowd, &seed)) {
         struct swarm_result result;
         pthread_mutex_unlock(&crowd->mutex);
-        swarm_live(seed, (enum parley_strategy)crowd->settings->strategy, crowd->trace, &result);
+        swarm_live(seed, given ? settings->strategy : SWARM_DRAWN, crowd->trace, &result);
         pthread_mutex_lock(&crowd->mutex);
         int error = swarm_tally_add(&crowd->tally, &result);
         if (error) crowd->error = error;

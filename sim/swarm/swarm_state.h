@@ -29,9 +29,9 @@ struct swarm {
     struct sim_watch *watch;
     struct rng rng, asides; /* asides: what was added since; it leaves older draws as they were */
     uint32_t nodes, seeds, min_peers, mix_every;
-    enum parley_strategy strategy;
-    uint32_t staleness, backup_workers; /* of those that have them */
+    uint32_t staleness, backup_workers; /* of strategies that have them */
     enum parley_topology topology;
+    enum parley_strategy strategy;
     enum parley_quorum quorum;
     double tolerance;
     uint64_t steps, samples, time_us; /* budgets */
@@ -72,7 +72,7 @@ uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high);
 bool swarm_chance(struct rng *rng, uint32_t one_in);
 
 /* swarm_draw.c */
-PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed, enum parley_strategy strategy);
+PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed, int strategy);
 
 /* swarm_life.c */
 void swarm_fire(struct swarm *s); /* random acts */

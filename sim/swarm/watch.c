@@ -84,19 +84,27 @@ static uint32_t set_of(const struct parley_update *update)
 }
 
 /* The update hands `reads` to an operation and changes `writes`: at once, or in its turn. */
-static void use(struct sim_watch *watch, struct sim_host *host, uint32_t op,
-                enum parley_update_type type, uint32_t reads, uint32_t writes)
+static void use_part(struct sim_watch *watch, struct sim_host *host, uint32_t op,
+                     enum parley_update_type type, uint32_t reads, uint32_t writes, uint64_t from,
+                     uint64_t size)
 {
     struct watch_host *h = &watch->hosts[host->index];
     for (uint32_t i = 0; i < h->pending_count; i++) {
         const struct watch_operation *other = &h->pending[i];
         /* STORE waits for nothing, and nothing waits for a chunk. */
         bool races = type == PARLEY_UPDATE_STORE || other->type == PARLEY_UPDATE_SEND_CHUNK;
-        if (races && other->buffers & writes)
+        if (races && other->buffers & writes && other->from < from + size && from < other->end)
             sim_watch_fail(watch->sim, host->index, "a buffer changes while it is read");
     }
     if (type == PARLEY_UPDATE_STORE || h->pending_count == OPS_MAX) return;
-    h->pending[h->pending_count++] = (struct watch_operation){op, type, reads | writes};
+    h->pending[h->pending_count++] =
+        (struct watch_operation){op, type, reads | writes, from, from + size};
+}
+
+static void use(struct sim_watch *watch, struct sim_host *host, uint32_t op,
+                enum parley_update_type type, uint32_t reads, uint32_t writes)
+{
+    use_part(watch, host, op, type, reads, writes, 0, UINT64_MAX / 2);
 }
 
 static void operation_done(struct sim_watch *watch, struct sim_host *host, uint32_t op)
@@ -156,10 +164,13 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
     uint32_t op = update->vector.op;
     switch (update->type) {
     case PARLEY_UPDATE_SEND_CHUNK:
-        use(watch, host, update->chunk.op, update->type, bit(update->chunk.buffer), 0);
+        use_part(watch, host, update->chunk.op, update->type, bit(update->chunk.buffer), 0,
+                 update->chunk.part ? update->chunk.offset : 0,
+                 update->chunk.part ? update->chunk.size : UINT64_MAX / 2);
         break;
     case PARLEY_UPDATE_STORE:
-        use(watch, host, 0, update->type, 0, bit(update->store.buffer));
+        use_part(watch, host, 0, update->type, 0, bit(update->store.buffer), update->store.offset,
+                 update->store.size);
         break;
     case PARLEY_UPDATE_TAKE:
         use(watch, host, op, update->type, 0, set_of(update));
@@ -174,14 +185,12 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
         check_decided(watch, host);
         break;
     case PARLEY_UPDATE_GRADIENT:
-        use(watch, host, op, update->type, 0, bit(update->vector.buffer));
+        use(watch, host, op, update->type, update->vector.at_other ? bit(update->vector.other) : 0,
+            bit(update->vector.buffer));
         break;
-    case PARLEY_UPDATE_APPLY:
-        use(watch, host, op, update->type, bit(update->vector.buffer), 0);
-        break;
-    case PARLEY_UPDATE_COMBINE: /* of a part: what stands in the others may change */
-        if (update->vector.size < watch->sim->parameters * sizeof(float)) break;
-        use(watch, host, op, update->type, bit(update->vector.other), bit(update->vector.buffer));
+    case PARLEY_UPDATE_COMBINE:
+        use_part(watch, host, op, update->type, bit(update->vector.other),
+                 bit(update->vector.buffer), update->vector.offset, update->vector.size);
         break;
     case PARLEY_UPDATE_DIFF:
         use(watch, host, op, update->type, bit(update->vector.other), bit(update->vector.buffer));
@@ -189,6 +198,7 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
     case PARLEY_UPDATE_PUBLISH:
         watch_publish(watch, host);
         /* fall through */
+    case PARLEY_UPDATE_APPLY:
     case PARLEY_UPDATE_SKETCH:
     case PARLEY_UPDATE_HASH:
     case PARLEY_UPDATE_WRITE:

@@ -19,7 +19,7 @@ struct side {
 
 static bool side_of(const struct parley_node *node, uint32_t id, struct side *side)
 {
-    for (int i = 0; i < OPS_MAX; i++) {
+    for (uint32_t i = 0; i < node->ops_count; i++) {
         const struct op *op = &node->ops[i];
         if (op->id != id || (op->kind != OP_ADD && op->kind != OP_DOUBT_ADD)) continue;
         uint64_t self = self_of(node)->boot;

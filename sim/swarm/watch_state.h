@@ -31,7 +31,8 @@ struct watch_book {
 struct watch_operation {
     uint32_t id;
     enum parley_update_type type;
-    uint32_t buffers; /* set */
+    uint32_t buffers;   /* set */
+    uint64_t from, end; /* the part of each, in bytes */
 };
 
 struct watch_host {

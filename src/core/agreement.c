@@ -279,9 +279,12 @@ static void count_holders(struct parley_node *node)
     a->held = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        bool holds = (int)i == node->self ||
-                     (r->state != PARLEY_MEMBER_DEAD && r->phase >= PARLEY_PHASE_HELD &&
-                      r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
+        /* Who has given up and gone is known no more, whatever it held. */
+        bool gone = r->state == PARLEY_MEMBER_DEAD ||
+                    (r->state == PARLEY_MEMBER_LEFT && r->phase != PARLEY_PHASE_DONE);
+        bool holds =
+            (int)i == node->self || (!gone && r->phase >= PARLEY_PHASE_HELD &&
+                                     r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
         a->held += holds;
     }
     a->known = roster_known(node->roster);

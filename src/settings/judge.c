@@ -149,7 +149,7 @@ static int judge_topology(const struct settings *settings, const char *flag, con
 }
 
 /* Rounds have a limited number of neighbours. */
-static int judge_strategy(const struct settings *settings, char *why)
+static int judge_neighbours(const struct settings *settings, char *why)
 {
     bool many =
         strcmp(settings->topology, "complete") == 0 || strcmp(settings->topology, "star") == 0;
@@ -161,6 +161,47 @@ static int judge_strategy(const struct settings *settings, char *why)
              "--topology %s of %llu nodes has more: take exponential, regular:K or base:K",
              settings->topology, (unsigned long long)settings->nodes);
     return PARLEY_EUSAGE;
+}
+
+static bool is_served(int strategy)
+{
+    return strategy == PARLEY_STRATEGY_PS_BSP || strategy == PARLEY_STRATEGY_PS_ASP ||
+           strategy == PARLEY_STRATEGY_PS_SSP;
+}
+
+bool settings_heeds(int strategy, enum option_id id)
+{
+    bool gradients = strategy == PARLEY_STRATEGY_ALLREDUCE || is_served(strategy);
+    bool of_all =
+        gradients || strategy == PARLEY_STRATEGY_LOCAL_SGD || strategy == PARLEY_STRATEGY_DILOCO;
+    if (id == OPTION_ID_BACKUP_WORKERS) return strategy == PARLEY_STRATEGY_PS_BSP;
+    if (id == OPTION_ID_MIX_EVERY) return !gradients;
+    return id != OPTION_ID_TOPOLOGY || !of_all;
+}
+
+/* What is given and changes nothing was meant for another strategy. */
+static int judge_strategy(const struct settings *settings, char *why)
+{
+    const struct settings_value *every = &settings->values[OPTION_ID_MIX_EVERY];
+    const struct settings_value *topology = &settings->values[OPTION_ID_TOPOLOGY];
+    const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
+    if (every->origin > ORIGIN_DEFAULT &&
+        !settings_heeds(settings->strategy, OPTION_ID_MIX_EVERY)) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--mix-every: \"%s\" local steps, but %s averages the gradients of every step; "
+                 "--strategy local-sgd, diloco or gossip average models so often",
+                 every->text, strategy);
+        return PARLEY_EUSAGE;
+    }
+    if (topology->origin > ORIGIN_DEFAULT && strcmp(settings->topology, "complete") != 0 &&
+        !settings_heeds(settings->strategy, OPTION_ID_TOPOLOGY)) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--topology: \"%s\" says who exchanges with whom, but the rounds of %s are of all "
+                 "nodes; --strategy gossip heeds it",
+                 topology->text, strategy);
+        return PARLEY_EUSAGE;
+    }
+    return 0;
 }
 
 static int judge_training(const struct settings *settings, char *why)
@@ -204,22 +245,16 @@ static int judge_checkpoint(const struct settings *settings, char *why)
         return PARLEY_EUSAGE;
     }
     if (settings->resume && settings->strategy == PARLEY_STRATEGY_ALLREDUCE) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--resume: the nodes' files are of different steps, and --strategy allreduce never "
-                 "averages models; use local-sgd or gossip");
+        snprintf(
+            why, SETTINGS_WHY_BYTES,
+            "--resume: the nodes' files are of different steps, and --strategy allreduce never "
+            "averages models; use local-sgd or gossip");
         return PARLEY_EUSAGE;
     }
     if (settings->verb != VERB_NODE || !settings->checkpoint || settings->name) return 0;
     snprintf(why, SETTINGS_WHY_BYTES,
              "--checkpoint: needs --name NAME, by which the node finds its files again");
     return PARLEY_EUSAGE;
-}
-
-static bool is_served(const struct settings *settings)
-{
-    return settings->strategy == PARLEY_STRATEGY_PS_BSP ||
-           settings->strategy == PARLEY_STRATEGY_PS_ASP ||
-           settings->strategy == PARLEY_STRATEGY_PS_SSP;
 }
 
 static int judge_servers(const struct settings *settings, char *why)
@@ -236,7 +271,7 @@ static int judge_servers(const struct settings *settings, char *why)
                  "--backup-workers: \"%llu\" leaves nobody of %llu nodes (--nodes) to make a step; "
                  "at most %llu",
                  backups, nodes, nodes - 1);
-    else if (is_served(settings) && nodes > SERVED_MAX)
+    else if (is_served(settings->strategy) && nodes > SERVED_MAX)
         snprintf(
             why, SETTINGS_WHY_BYTES,
             "--strategy: \"%s\" has one node that serves all, at most %d; --nodes is %llu (use "
@@ -260,6 +295,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         error = judge_model(settings, why);
         if (!error) error = judge_network(settings, why);
         if (!error) error = judge_size(settings, why);
+        if (!error) error = judge_strategy(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_servers(settings, why);
         if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);
@@ -269,10 +305,11 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         error = judge_model(settings, why);
         if (!error) error = judge_size(settings, why);
         if (!error) error = judge_servers(settings, why);
+        if (!error && !settings->compare) error = judge_strategy(settings, why);
         if (!error) error = judge_training(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);
-        if (!error) error = judge_strategy(settings, why);
+        if (!error) error = judge_neighbours(settings, why);
         if (!error) error = judge_simulation(settings, why);
         if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)

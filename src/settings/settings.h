@@ -176,6 +176,9 @@ PARLEY_CHECK int settings_copy(struct settings *copy, const struct settings *bas
                                const char *const texts[OPTION_ID_COUNT],
                                char why[SETTINGS_WHY_BYTES]);
 
+/* Whether the option changes what the strategy (enum parley_strategy) does. */
+bool settings_heeds(int strategy, enum option_id id);
+
 void settings_close(struct settings *settings);
 
 #endif

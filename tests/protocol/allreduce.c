@@ -223,14 +223,14 @@ struct ordered {
 
 /* The whole set in one order, of which each step takes the next nodes * batch, dealt by node. */
 static int share_in_order(void *pointer, uint32_t node, const char *const *names, uint32_t count,
-                          bool first, uint64_t samples_cluster, char *why, size_t why_size)
+                          bool first, uint64_t done, char *why, size_t why_size)
 {
     struct ordered *self = pointer;
     struct sampler *sampler = &self->training.own[node].sampler;
     struct rng rng = rng_init(9, 9);
+    (void)done;
     (void)names;
     (void)count;
-    (void)samples_cluster;
     (void)why;
     (void)why_size;
     if (!first) return 0;
@@ -244,13 +244,15 @@ static int share_in_order(void *pointer, uint32_t node, const char *const *names
 }
 
 /* The trained model is left in x. */
-static void train_in_order(uint32_t nodes, const char *optimizer, float *x, size_t *n)
+static void train_in_order(enum parley_strategy strategy, uint32_t nodes, const char *optimizer,
+                           float *x, size_t *n)
 {
+    const char *word = option_info(OPTION_ID_STRATEGY)->valid[strategy];
     char batch[8], count[8], why[SETTINGS_WHY_BYTES];
     snprintf(batch, sizeof batch, "%u", 4 * BATCH / nodes);
     snprintf(count, sizeof count, "%u", nodes);
     char *argv[] = {"parley",  "sim",        "--nodes",    count,         "--batch",
-                    batch,     "--strategy", "allreduce",  "--model",     "mlp:32",
+                    batch,     "--strategy", (char *)word, "--model",     "mlp:32",
                     "--steps", "20",         "--schedule", "constant",    "--lr",
                     "0.05",    "--lr-scale", "none",       "--optimizer", (char *)optimizer,
                     NULL};
@@ -261,8 +263,7 @@ static void train_in_order(uint32_t nodes, const char *optimizer, float *x, size
     cr_assert_eq(settings_finish(&settings, why), 0, "%s", why);
     cr_assert_eq(job_init(&job, &settings, NULL, why, sizeof why), 0, "%s", why);
     struct ordered ordered = {.nodes = nodes};
-    struct ring_scene scene = {
-        .strategy = PARLEY_STRATEGY_ALLREDUCE, .nodes = nodes, .seed = 1, .steps = STEPS};
+    struct ring_scene scene = {.strategy = strategy, .nodes = nodes, .seed = 1, .steps = STEPS};
     cr_assert_eq(sim_training_init(&ordered.training, &scene.task, &job, nodes, 1), 0);
     scene.task.share = share_in_order;
     struct parley_sim *sim = begin_task(&scene);
@@ -280,16 +281,18 @@ Test(allreduce, four_nodes_equal_one_with_a_batch_four_times_as_large)
     /* 20 steps on the same samples in the same order differ by rounding only. */
     static const char *const optimizers[] = {"sgd", "momentum", "adam"};
     static float four[40000], one[40000];
-    for (int o = 0; o < 3; o++) {
+    static const enum parley_strategy strategies[] = {PARLEY_STRATEGY_ALLREDUCE,
+                                                      PARLEY_STRATEGY_PS_BSP};
+    for (int o = 0; o < 6; o++) {
         size_t n;
         double gap = 0, norm = 0;
-        train_in_order(4, optimizers[o], four, &n);
-        train_in_order(1, optimizers[o], one, &n);
+        train_in_order(strategies[o / 3], 4, optimizers[o % 3], four, &n);
+        train_in_order(strategies[o / 3], 1, optimizers[o % 3], one, &n);
         for (size_t j = 0; j < n; j++) {
             gap += pow((double)four[j] - one[j], 2);
             norm += pow(one[j], 2);
         }
-        cr_assert_lt(sqrt(gap / norm), 1e-5, "%s: %g", optimizers[o], sqrt(gap / norm));
+        cr_assert_lt(sqrt(gap / norm), 1e-5, "%s: %g", optimizers[o % 3], sqrt(gap / norm));
         cr_assert(gap > 0, "two runs of one kind were compared");
     }
 }

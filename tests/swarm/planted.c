@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/plant.h"
+#include "parley/config.h"
 #include "sim/swarm/swarm.h"
 
 enum plant parley_planted;

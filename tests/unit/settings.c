@@ -113,6 +113,13 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
            "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
            "(valid: gossip, none, allreduce, local-sgd, diloco, ps-bsp, ps-asp, ps-ssp:..., "
            "gossip-sync, push-sum, noloco)");
+    expect("run --strategy allreduce --mix-every 8", NULL,
+           "--mix-every: \"8\" local steps, but allreduce averages the gradients of every step; "
+           "--strategy local-sgd, diloco or gossip average models so often");
+    expect(
+        "node --strategy diloco --topology torus", NULL,
+        "--topology: \"torus\" says who exchanges with whom, but the rounds of diloco are of all "
+        "nodes; --strategy gossip heeds it");
     expect("run --strateg gossip", NULL,
            "\"--strateg\" is not an option of run; did you mean --strategy? "
            "(parley help run lists them)");

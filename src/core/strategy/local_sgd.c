@@ -16,13 +16,14 @@ enum { SLOW, VELOCITY, KEPT };
 
 static const float OUTER_RATE = 0.7f, OUTER_MOMENTUM = 0.9f;
 
-/* Operations; those of one use end in this order. */
-enum { TAKEN, STARTED, MOVED, SET };
+/* Operations: the contribution is in its buffer; one of those that put a sum to use has ended. */
+enum { TAKEN, MOVED };
 
 struct local {
     struct ring ring;
     uint64_t limit; /* local steps that this round's end at */
     bool taking;
+    uint32_t moving;     /* operations that put a sum to use, under way */
     struct ring_sum sum; /* to be put to use; count 0: none */
     uint32_t buffer;     /* that holds it */
 };
@@ -74,6 +75,7 @@ static void move(struct parley_node *node, uint32_t buffer, uint32_t other, floa
                  float factor)
 {
     struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, MOVED);
+    local_of(node)->moving++;
     update->vector.other = other;
     update->vector.keep = keep;
     update->vector.factor = factor;
@@ -100,7 +102,8 @@ static void put_to_use(struct parley_node *node)
     move(node, own, self->buffer, 0, (float)(1 / self->sum.divisor));
     self->sum.count = 0;
     if (has_slow(node)) move_slow(node, own);
-    strategy_op(node, PARLEY_UPDATE_SET, has_slow(node) ? strategy_buffer(node, SLOW) : own, SET);
+    strategy_op(node, PARLEY_UPDATE_SET, has_slow(node) ? strategy_buffer(node, SLOW) : own, MOVED);
+    self->moving++;
 }
 
 /* ---- The strategy's calls -------------------------------------------------------------------- */
@@ -114,7 +117,8 @@ static void begin(struct parley_node *node)
     uint32_t velocity = strategy_buffer(node, VELOCITY);
     local_of(node)->ring.stage = RING_USING;
     move(node, velocity, strategy_buffer(node, SLOW), 0, 0);
-    strategy_op(node, PARLEY_UPDATE_TAKE, strategy_buffer(node, SLOW), STARTED);
+    strategy_op(node, PARLEY_UPDATE_TAKE, strategy_buffer(node, SLOW), MOVED);
+    local_of(node)->moving++;
 }
 
 static void advance(struct parley_node *node)
@@ -132,7 +136,7 @@ static void done(struct parley_node *node, int number, const struct parley_event
     } else if (number == TAKEN) {
         self->taking = false;
         ring_made(node, 0);
-    } else if (number == SET || number == STARTED) {
+    } else if (--self->moving == 0) {
         ring_used(node);
     }
 }

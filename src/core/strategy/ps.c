@@ -128,6 +128,7 @@ static uint64_t rounds(const struct parley_node *node)
     .advance = advance, .deadline = deadline, .done = done, .received = received,                  \
     .progress = progress, .sent = sent, .frame = frame, .closed = closed, .stop = stop
 
-const struct strategy strategy_ps_bsp = {.name = "ps-bsp", .steps = rounds, COMMON};
+const struct strategy strategy_ps_bsp = {
+    .name = "ps-bsp", .sums_batches = true, .steps = rounds, COMMON};
 const struct strategy strategy_ps_asp = {.name = "ps-asp", COMMON};
 const struct strategy strategy_ps_ssp = {.name = "ps-ssp", COMMON};

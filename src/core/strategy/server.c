@@ -186,6 +186,14 @@ static void add_to_sum(struct parley_node *node, int index, struct server_worker
     s->pending++;
 }
 
+/* Gradients that went into x since the model it was computed at; taken for the usual number, that
+ * of the workers, where it is less: else those that happen to come first would weigh most. */
+static uint64_t staleness_of(const struct server *s, const struct server_arrival *a)
+{
+    uint64_t since = s->version - a->version;
+    return since > s->count ? since : s->count;
+}
+
 static void finish_round(struct parley_node *node)
 {
     struct server *s = server_of(node);
@@ -224,9 +232,8 @@ static void merge(struct parley_node *node)
             add_to_sum(node, i, w);
             continue;
         }
-        uint64_t staleness = s->version - a->version;
         a->state = ARRIVAL_MERGING;
-        apply(node, a->buffer, 1, staleness > 1 ? staleness : 1, i);
+        apply(node, a->buffer, 1, staleness_of(s, a), i);
         if (!w) continue;
         w->clock++;
         w->wants = s->version;

@@ -19,10 +19,10 @@
  *   ps-ssp:S  each as it comes; once the worker is at most S steps ahead of the slowest
  *             (Ho et al., NIPS 2013, section 3)
  *
- * Where each gradient is a step of its own, it is divided by its staleness: by the gradients that
- * have gone into x since the model that it was computed at (Zhang et al., IJCAI 2016,
- * arXiv:1511.05950). Undivided, those of four nodes with a momentum of 0.9 drive the loss up at
- * rates at which one node alone trains well.
+ * Where each gradient is a step of its own, it is divided by its staleness, and by the number of
+ * workers at least, which is what that is on average (Zhang, Gupta, Lian, Liu, IJCAI 2016,
+ * arXiv:1511.05950). So --lr is that of one batch, as with one node; undivided, the gradients of
+ * four nodes and a momentum of 0.9 drive the loss up at rates at which one node trains well.
  *
  * Who serves (election.c) stands in the member records, without a vote: each says whom it follows
  * and which version it holds. Who follows itself serves, as long as it trains. Where nobody does,

@@ -1,0 +1,31 @@
+#!/bin/bash
+# strategies.sh PARLEY: each strategy on real nodes, of which one is killed in the middle: the others
+# end with one model, which the file holds, and none of them hangs.
+set -euo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+for strategy in allreduce local-sgd diloco; do
+    "$parley" run -n 4 --strategy $strategy --model mlp:32 --epochs 4 --fault kill:1@50% \
+        --out model --json lines > out
+    tail -n 1 lines > summary
+    grep -F '"ok":true' summary | grep -F '"live":3' | grep -F '"agreed":3' |
+        grep -qF "\"strategy\":\"$strategy\""
+    "$parley" model verify model | grep -qF "$(grep -o 'sha256:[0-9a-f]*' summary)"
+    python3 -c '
+import json, sys
+summary = json.loads(open("summary").read())
+if not summary["test_accuracy"] >= 0.9 or summary["epochs"] < 3.9: sys.exit("%r" % summary)'
+done
+
+# All of them side by side; what is for one of them alone does not keep the others from it.
+"$parley" sim --compare all -n 3 --steps 40 --model softmax --mix-every 4 -q > table
+for strategy in gossip none allreduce local-sgd diloco single; do
+    grep -q "^ *$strategy " table
+done
+
+# What would change nothing is refused.
+if "$parley" run --strategy allreduce --mix-every 4 2> why; then exit 1; fi
+grep -q 'averages the gradients of every step' why
