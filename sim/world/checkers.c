@@ -5,7 +5,7 @@
  * is all the truth that must be kept: it is rounding alone, unless deltas were added on one side
  * only (yet). It is kept in units of 2^-40, in integers, whose sum does not depend on the order of
  * adding: each thread has its own, and no number of threads shows in the result. A single move
- * beyond a million counts as a million. Of models with more than 16,384 parameters a sample stands
+ * beyond a million counts as a million. Of models with more than 4,096 parameters a sample stands
  * for all, blocks spread evenly over the vector: each pass over it costs as much as an exchange.
  */
 #include <math.h>
@@ -17,7 +17,7 @@
 
 #define MOVED_UNITS 0x1p40
 #define MOVED_MAX 0x1p20
-#define MOVED_SAMPLE 16384
+#define MOVED_SAMPLE 4096
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 

@@ -107,6 +107,8 @@ static void sim_host_start(struct sim_host *host)
     host->steps_left = host->version = host->samples = 0;
     host->loss = 0;
     host->heard = 0;
+    for (int i = 0; i < SIM_STEPS; i++) /* a GRADIENT takes a number, and no place */
+        atomic_init(&host->steps[i].job.made, true);
     host->averaged = 0;
     int error = core_new(host);
     if (!error) error = vectors_new(host);

@@ -203,12 +203,14 @@ static void sim_end_break(struct sim_link *link, int side)
     sim_link_put(link, side, SIM_BREAK, end->host->sim->queue.now_us + SIM_LOST_US, 0);
 }
 
-/* Its core hears of all that leaves at one moment in one event. */
+/* Its core wants to know only lest too much waits: it hears of many messages at once. */
 static void sent(struct sim_link *link, int side, size_t size)
 {
     struct sim_end *end = &link->end[side];
-    if (end->sent_bytes == 0) sim_link_put(link, side, SIM_SENT, end->host->sim->queue.now_us, 0);
+    bool told = end->sent_bytes >= SIM_SENT_BYTES;
     end->sent_bytes += size;
+    if (end->sent_bytes >= SIM_SENT_BYTES && !told)
+        sim_link_put(link, side, SIM_SENT, end->host->sim->queue.now_us, 0);
 }
 
 /* The message has gone through its sender's line. */

@@ -18,6 +18,7 @@
 
 enum {
     SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction, about what two sockets hold */
+    SIM_SENT_BYTES = 16 * 1024, /* less is not told: far below what a core lets wait */
     SIM_DIAL_TIMEOUT_US = 3000000,
     SIM_SYN_AGAIN_US = 1000000,
     SIM_DUPLICATE_US = 2000000 /* the second of two SYNs comes within this */
@@ -56,7 +57,7 @@ struct sim_end {
     bool flushing;                    /* closed by its core: what was sent still leaves */
     struct sim_message *first, *last; /* not yet left */
     size_t flight_bytes;              /* left, not yet consumed */
-    size_t sent_bytes;                /* left, and its core does not know; with a SENT on its way */
+    size_t sent_bytes;                /* left, and its core does not know */
     uint64_t arrival_us;              /* of the newest that left: they don't overtake */
     uint8_t *rest;                    /* [rest_size] received and not consumed; owned */
     size_t rest_size;

@@ -505,6 +505,8 @@ bool connection_alone(const struct parley_node *node)
 
 void connection_hurry(struct parley_node *node)
 {
+    node->next_seed_us = NEVER;
+    if (node->roster->shared) return; /* all that there are stand in it */
     for (uint32_t i = 0; i < node->seeds_count; i++) {
         node->seeds[i].backoff_us = node->config.redial_min_us;
         node->seeds[i].next_us = node->now_us;
@@ -521,6 +523,7 @@ void connection_start(struct parley_node *node)
 
 void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count)
 {
+    if (node->roster->shared) return;
     for (uint32_t i = 0; i < count; i++) {
         bool known = false;
         for (uint32_t j = 0; j < node->seeds_count; j++)

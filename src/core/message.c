@@ -326,20 +326,35 @@ static int unpack_value(const msgpack_object *object, const struct field *field,
     return PARLEY_EMALFORMED;
 }
 
+static bool is_called(const struct field *field, const msgpack_object_str *name)
+{
+    return strlen(field->key) == name->size && memcmp(field->key, name->ptr, name->size) == 0;
+}
+
+/* NULL: unknown. The keys of a map stand in the table's order, so it mostly lies at `from`, just
+ * after the one found before. */
+static const struct field *find(const struct field *fields, const struct field *from,
+                                const msgpack_object_str *name)
+{
+    for (const struct field *field = from; field->key; field++)
+        if (is_called(field, name)) return field;
+    for (const struct field *field = fields; field != from; field++)
+        if (is_called(field, name)) return field;
+    return NULL;
+}
+
 static int unpack_map(const msgpack_object *object, const struct field *fields, uint8_t *to)
 {
     if (object->type != MSGPACK_OBJECT_MAP) return PARLEY_EMALFORMED;
+    const struct field *from = fields;
     for (uint32_t i = 0; i < object->via.map.size; i++) {
         const msgpack_object *key = &object->via.map.ptr[i].key;
         if (key->type != MSGPACK_OBJECT_STR) return PARLEY_EMALFORMED;
-        for (const struct field *field = fields; field->key; field++) {
-            if (strlen(field->key) != key->via.str.size ||
-                memcmp(field->key, key->via.str.ptr, key->via.str.size) != 0)
-                continue;
-            int error = unpack_value(&object->via.map.ptr[i].val, field, to);
-            if (error) return error;
-            break;
-        }
+        const struct field *field = find(fields, from, &key->via.str);
+        if (!field) continue;
+        int error = unpack_value(&object->via.map.ptr[i].val, field, to);
+        if (error) return error;
+        from = field + 1;
     }
     return 0;
 }

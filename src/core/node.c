@@ -177,6 +177,7 @@ static void node_done(struct parley_node *node, const struct parley_event *event
         if (node->ops[i].kind == OP_FREE || node->ops[i].id != event->done.op) continue;
         op = node->ops[i];
         node->ops[i].kind = OP_FREE;
+        break;
     }
     switch (op.kind) {
     case OP_FREE:

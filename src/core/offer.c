@@ -11,7 +11,7 @@
 
 #include "core/exchange.h"
 
-enum { NOBODY_RETRY_US = 20000, DUE_RETRY_US = 10000 };
+enum { NOBODY_RETRY_US = 20000, DUE_RETRY_US = 10000, PICK_TRIES = 3 };
 
 /* ---- What was decided ------------------------------------------------------------------------ */
 
@@ -90,6 +90,11 @@ static bool fits(struct parley_node *node, int member)
     return true;
 }
 
+static bool is_willing(struct parley_node *node, int member)
+{
+    return record_of(node, (uint32_t)member)->state == PARLEY_MEMBER_ALIVE && fits(node, member);
+}
+
 /* While training, a neighbour; to settle, anybody. */
 static int pick_peer(struct parley_node *node)
 {
@@ -98,12 +103,14 @@ static int pick_peer(struct parley_node *node)
         return membership_pick(node, fits);
     if (e->turnover != node->roster->turnover) find_neighbours(node);
     int found = NONE;
-    uint32_t seen = 0;
-    for (uint32_t i = 0; i < e->neighbours_count; i++) {
-        int member = e->neighbours[i];
-        if (record_of(node, member)->state != PARLEY_MEMBER_ALIVE || !fits(node, member)) continue;
-        if (rng_below(&node->rng, ++seen) == 0) found = member;
+    uint32_t count = e->neighbours_count, seen = 0;
+    for (int tries = 0; count > 0 && tries < PICK_TRIES; tries++) { /* mostly the first will do */
+        int member = e->neighbours[rng_below(&node->rng, count)];
+        if (is_willing(node, member)) return member;
     }
+    for (uint32_t i = 0; i < count; i++)
+        if (is_willing(node, e->neighbours[i]) && rng_below(&node->rng, ++seen) == 0)
+            found = e->neighbours[i];
     return found;
 }
 

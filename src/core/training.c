@@ -115,6 +115,7 @@ static void begin(struct parley_node *node)
     t->start_us = t->stepped_us = node->now_us;
     node->exchange.next_version = t->version + node->config.mix_every;
     node_phase(node, PARLEY_PHASE_TRAIN);
+    node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
     if (node->strategy->begin) node->strategy->begin(node);
     if (t->stop != PARLEY_STOP_NONE) agreement_stop(node, t->stop);
 }

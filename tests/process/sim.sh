@@ -34,4 +34,12 @@ alike softmax --nodes 6 --steps 20 --model softmax --latency lognormal:2ms,0.5 -
 alike mlp --nodes 3 --steps 6 --model mlp:64,32 --compute uniform:1ms,9ms --target-accuracy 0.99
 alike resnet --nodes 3 --steps 3 --model resnet:1 --batch 4
 alike quadratic --nodes 8 --steps 30 --model quadratic:500
+alike one_table --nodes 24 --steps 12 --model softmax --membership static --topology exponential \
+    --mix-every 2 --fault kill:1@50%
+
+# One table for all names everybody: nobody dials a seed to be told, or waits for one.
+"$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
+    --topology exponential > said 2>&1 || { echo "one table: status $?"; failures=$((failures + 1)); }
+grep -q 'agreed *70 of 70' said || { echo "one table: not all agree"; failures=$((failures + 1)); }
+grep 'seed n' said && failures=$((failures + 1))
 [ $failures -eq 0 ]

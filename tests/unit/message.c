@@ -158,6 +158,21 @@ Test(message, unknown_keys_are_ignored_and_missing_ones_are_zero)
     cr_assert(probe.sequence == 9 && probe.boot == 0);
 }
 
+Test(message, keys_may_come_in_any_order)
+{
+    /* A writer need not know our table: the last key first, and one that was there before. */
+    struct message_probe probe;
+    begin(3);
+    key("b");
+    msgpack_pack_uint64(&packer, 7);
+    key("s");
+    msgpack_pack_uint32(&packer, 9);
+    key("s");
+    msgpack_pack_uint32(&packer, 8);
+    cr_assert_eq(decode(WIRE_PING, &probe), 0);
+    cr_assert(probe.sequence == 8 && probe.boot == 7);
+}
+
 Test(message, wrong_types_are_refused)
 {
     /* Proves that each kind of field takes its own type and range only, and keys are texts. */
