@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define MODEL "model"
+
 extern char **environ;
 
 enum { NODES = 8, IMAGES = 64, SIDE = 28, REPEATS = 15, REPEATS_QUICK = 1 };
@@ -64,6 +66,10 @@ static void remove_data(const struct start *start)
         snprintf(path, sizeof path, "%s/%s", start->folder, names[i]);
         unlink(path);
     }
+    snprintf(path, sizeof path, "%s/" MODEL, start->folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/" MODEL ".agreement.json", start->folder);
+    unlink(path);
     rmdir(start->folder);
 }
 
@@ -78,12 +84,12 @@ static void on_line(void *context, const char *line)
 
 static int time_run(struct start *start, const char *data, double *ms)
 {
-    char with[64], nodes[8];
+    char with[64], nodes[8], out[64];
     snprintf(with, sizeof with, "--data=%s", data);
     snprintf(nodes, sizeof nodes, "-n%d", NODES);
-    char *argv[] = {"parley",          "run",       nodes, with,
-                    "--model=softmax", "--steps=2", "-q",  "--json=-",
-                    "--out=/dev/null", NULL};
+    snprintf(out, sizeof out, "--out=%s/" MODEL, start->folder);
+    char *argv[] = {"parley",    "run", nodes,      with, "--model=softmax",
+                    "--steps=2", "-q",  "--json=-", out,  NULL};
     start->nodes = 0;
     start->from = bench_now();
     int error = bench_program(start->bench, argv, on_line, start);

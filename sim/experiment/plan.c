@@ -78,10 +78,14 @@ static struct plan_run *choose(const struct plan *plan, uint64_t number, const c
     return run;
 }
 
+/* Of its word; "ps-ssp:2" is that of "ps-ssp:". */
 static int number_of(const char *strategy)
 {
+    const char *const *valid = option_info(OPTION_ID_STRATEGY)->valid;
+    size_t length = strcspn(strategy, ":");
     int number = 0;
-    while (strcmp(option_info(OPTION_ID_STRATEGY)->valid[number], strategy) != 0)
+    while (valid[number] &&
+           (strncmp(valid[number], strategy, length) != 0 || strcspn(valid[number], ":") != length))
         number++;
     return number;
 }

@@ -59,13 +59,16 @@ static void draw_settings(struct swarm *s)
     if (budget == 2) s->time_us = swarm_between(rng, 1000, 30 * SECOND);
 }
 
+/* Those whose exchanges sim/swarm/watch.h knows: push-sum's go one way, noloco's move the mean. */
+enum { SWARM_STRATEGIES = PARLEY_STRATEGY_PS_SSP + 1 };
+
 /* Of a stream of its own: a seed that lives by gossip lives as it did before there were others. */
 static void draw_strategy(struct swarm *s, uint64_t seed, int strategy)
 {
     struct rng rng = rng_init(seed, 0x5379);
     bool drawn = swarm_chance(&rng, 4);
     s->strategy =
-        drawn ? (enum parley_strategy)rng_below(&rng, PARLEY_STRATEGIES) : PARLEY_STRATEGY_GOSSIP;
+        drawn ? (enum parley_strategy)rng_below(&rng, SWARM_STRATEGIES) : PARLEY_STRATEGY_GOSSIP;
     if (strategy != SWARM_DRAWN) s->strategy = (enum parley_strategy)strategy;
     s->staleness = rng_below(&rng, 5);
     s->backup_workers = rng_below(&rng, 3);

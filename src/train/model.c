@@ -18,8 +18,8 @@
 
 #define START_STREAM UINT64_C(0x6d6f64656c000000) /* "model", then the layer's number */
 
-static const struct model_family *const families[] = {&model_softmax, &model_mlp, &model_lenet,
-                                                      &model_linear, &model_resnet, &model_gpt};
+static const struct model_family *const families[] = {&model_softmax, &model_mlp,    &model_lenet,
+                                                      &model_linear,  &model_resnet, &model_gpt};
 
 enum {
     FAMILIES = sizeof families / sizeof families[0],
