@@ -133,36 +133,6 @@ static int judge_model(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
-/* `spec` of --topology, or of the verb. */
-static int judge_topology(const struct settings *settings, const char *flag, const char *spec,
-                          char *why)
-{
-    enum parley_topology kind;
-    uint32_t degree;
-    char clause[256];
-    int error = topology_parse(spec, &kind, &degree, clause, sizeof clause);
-    if (!error && settings->nodes > 1 && settings->nodes <= PARLEY_MEMBERS_MAX &&
-        settings->verb != VERB_NODE)
-        error = topology_suits(kind, degree, (uint32_t)settings->nodes, clause, sizeof clause);
-    if (error) snprintf(why, SETTINGS_WHY_BYTES, "%s\"%.200s\" %s", flag, spec, clause);
-    return error;
-}
-
-/* Rounds have a limited number of neighbours. */
-static int judge_neighbours(const struct settings *settings, char *why)
-{
-    bool many =
-        strcmp(settings->topology, "complete") == 0 || strcmp(settings->topology, "star") == 0;
-    if (settings->strategy != PARLEY_STRATEGY_GOSSIP_SYNC || !many || settings->nodes <= 65 ||
-        settings->verb == VERB_NODE)
-        return 0;
-    snprintf(why, SETTINGS_WHY_BYTES,
-             "--strategy: \"gossip-sync\" averages with at most 64 neighbours a round, and "
-             "--topology %s of %llu nodes has more: take exponential, regular:K or base:K",
-             settings->topology, (unsigned long long)settings->nodes);
-    return PARLEY_EUSAGE;
-}
-
 static bool is_served(int strategy)
 {
     return strategy == PARLEY_STRATEGY_PS_BSP || strategy == PARLEY_STRATEGY_PS_ASP ||
@@ -202,6 +172,36 @@ static int judge_strategy(const struct settings *settings, char *why)
         return PARLEY_EUSAGE;
     }
     return 0;
+}
+
+/* `spec` of --topology, or of the verb. */
+static int judge_topology(const struct settings *settings, const char *flag, const char *spec,
+                          char *why)
+{
+    enum parley_topology kind;
+    uint32_t degree;
+    char clause[256];
+    int error = topology_parse(spec, &kind, &degree, clause, sizeof clause);
+    if (!error && settings->nodes > 1 && settings->nodes <= PARLEY_MEMBERS_MAX &&
+        settings->verb != VERB_NODE)
+        error = topology_suits(kind, degree, (uint32_t)settings->nodes, clause, sizeof clause);
+    if (error) snprintf(why, SETTINGS_WHY_BYTES, "%s\"%.200s\" %s", flag, spec, clause);
+    return error;
+}
+
+/* Rounds have a limited number of neighbours. */
+static int judge_rounds(const struct settings *settings, char *why)
+{
+    bool many =
+        strcmp(settings->topology, "complete") == 0 || strcmp(settings->topology, "star") == 0;
+    if (settings->strategy != PARLEY_STRATEGY_GOSSIP_SYNC || !many || settings->nodes <= 65 ||
+        settings->verb == VERB_NODE)
+        return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--strategy: \"gossip-sync\" averages with at most 64 neighbours a round, and "
+             "--topology %s of %llu nodes has more: take exponential, regular:K or base:K",
+             settings->topology, (unsigned long long)settings->nodes);
+    return PARLEY_EUSAGE;
 }
 
 static int judge_training(const struct settings *settings, char *why)
@@ -309,7 +309,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_training(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);
-        if (!error) error = judge_neighbours(settings, why);
+        if (!error) error = judge_rounds(settings, why);
         if (!error) error = judge_simulation(settings, why);
         if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)

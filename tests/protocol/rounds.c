@@ -9,6 +9,7 @@ struct cluster {
     uint32_t nodes;
     enum parley_topology topology;
     uint32_t degree;
+    uint64_t time_us; /* budget; 0: none */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -19,6 +20,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->topology = cluster->topology;
     config->topology_degree = cluster->degree;
     config->min_peers = cluster->nodes - 1;
+    config->time_budget_us = cluster->time_us;
 }
 
 static struct parley_sim *begin(struct cluster *cluster, uint64_t seed, uint64_t step_us,
@@ -61,7 +63,8 @@ Test(rounds, a_round_leaves_of_each_wave_what_the_eigenvalue_says)
 {
     /* Proves that rounds are x <- W x with Metropolis weights: on ring and exponential graph each
      * wave shrinks by its eigenvalue, so the slowest by the spectral gap, to a thousandth. */
-    struct cluster clusters[] = {{8, PARLEY_TOPOLOGY_RING, 0}, {9, PARLEY_TOPOLOGY_EXPONENTIAL, 0}};
+    struct cluster clusters[] = {{8, PARLEY_TOPOLOGY_RING, 0, 0},
+                                 {9, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0}};
     for (int c = 0; c < 2; c++)
         for (uint32_t k = 1; k <= 2; k++) {
             enum { ROUNDS = 4 };
@@ -90,7 +93,7 @@ Test(rounds, of_a_base_graph_bring_all_to_the_mean_in_finite_time)
 {
     /* Proves that the weights of each round are those of the graph: after its rounds 7 nodes are
      * equal but for rounding. */
-    struct cluster cluster = {7, PARLEY_TOPOLOGY_BASE, 1};
+    struct cluster cluster = {7, PARLEY_TOPOLOGY_BASE, 1, 0};
     struct parley_sim *sim = begin(&cluster, 2, ROUND_US, 0, 0);
     scene_train(sim, 7);
     double before = parley_sim_spread(sim);
@@ -103,7 +106,7 @@ Test(rounds, random_cuts_leave_the_mean_where_it_was)
 {
     /* Proves that a link's term is taken on both sides or on none, whatever breaks when. */
     for (uint64_t seed = 1; seed <= 2; seed++) {
-        struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0};
+        struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0};
         struct parley_sim *sim = begin(&cluster, seed, 5000, 300, 0);
         struct rng rng = rng_init(seed, 7);
         scene_train(sim, 8);
@@ -121,12 +124,26 @@ Test(rounds, random_cuts_leave_the_mean_where_it_was)
     }
 }
 
+Test(rounds, the_end_may_come_in_the_middle_of_one)
+{
+    /* Proves that a round under way when the time is up is ended, without waiting for who begins
+     * no more, and that all agree soon. */
+    struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 2 * SECOND};
+    struct parley_sim *sim = begin(&cluster, 4, 5000, 2000, 0.1);
+    scene_train(sim, 8);
+    scene_until(sim, 8, parley_sim_agreed, NULL, 10);
+    scene_same(sim, 8);
+    cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+    parley_sim_free(sim);
+}
+
 Test(rounds, nobody_waits_for_the_dead)
 {
     /* Proves that deaths, pauses and returns at random times hold nobody up for longer than it
      * takes to notice them, and that the live agree. */
     for (uint64_t seed = 1; seed <= 8; seed++) {
-        struct cluster cluster = {8, seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR, 3};
+        struct cluster cluster = {8, seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR, 3,
+                                  0};
         struct parley_sim *sim = begin(&cluster, seed, 10000, seed % 3 * 200, 0.1);
         scene_train(sim, 8);
         storm(sim, 8, seed);
