@@ -244,13 +244,6 @@ static int judge_checkpoint(const struct settings *settings, char *why)
                  option_info(only[i])->name);
         return PARLEY_EUSAGE;
     }
-    if (settings->resume && settings->strategy == PARLEY_STRATEGY_ALLREDUCE) {
-        snprintf(
-            why, SETTINGS_WHY_BYTES,
-            "--resume: the nodes' files are of different steps, and --strategy allreduce never "
-            "averages models; use local-sgd or gossip");
-        return PARLEY_EUSAGE;
-    }
     if (settings->verb != VERB_NODE || !settings->checkpoint || settings->name) return 0;
     snprintf(why, SETTINGS_WHY_BYTES,
              "--checkpoint: needs --name NAME, by which the node finds its files again");
@@ -304,8 +297,8 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     case VERB_SIM:
         error = judge_model(settings, why);
         if (!error) error = judge_size(settings, why);
-        if (!error) error = judge_servers(settings, why);
         if (!error && !settings->compare) error = judge_strategy(settings, why);
+        if (!error && !settings->compare) error = judge_servers(settings, why);
         if (!error) error = judge_training(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);

@@ -319,9 +319,17 @@ double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, c
     struct gradient_sink sink = {
         .into = gradient,
         .scale = (float)(1.0 / predictions_of(trainer, node)),
+        .statistics = gradient,
     };
+    size_t trained = model_trained(trainer->model), count = model_parameters(trainer->model);
+    double loss;
 
-    return run_batch(trainer, node, x, &sink);
+    /* Behind the gradient: by how much the batch moves the running statistics. */
+    memcpy(gradient + trained, x + trained, (count - trained) * sizeof *gradient);
+    loss = run_batch(trainer, node, x, &sink);
+    for (size_t i = trained; i < count; i++)
+        gradient[i] -= x[i];
+    return loss;
 }
 
 void trainer_apply(struct trainer *trainer, float *x, float *const *state, const float *gradient,
@@ -346,6 +354,8 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
     };
 
     optimizer_apply(&step, gradient);
+    for (size_t i = step.count; i < model_parameters(trainer->model); i++)
+        x[i] += factor * gradient[i];
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
 }

@@ -115,8 +115,9 @@ double trainer_step(struct trainer *trainer, float *x, float *const *state,
 
 /* The two halves of a step, for strategies that average gradients. The first: the next batch's
  * gradient at x, of the mean loss, into gradient[parameters]; returns the loss. If that is not
- * finite, neither need the gradient be. The second: the optimizer's step with factor times any
- * gradient, which stays as it is; turn->live is what the rate may scale with. */
+ * finite, neither need the gradient be. Behind the gradient stands by how much the batch moves the
+ * running statistics, which the second adds, times factor. The second: the optimizer's step with
+ * factor times any gradient, which stays as it is; turn->live is what the rate may scale with. */
 double trainer_gradient(struct trainer *trainer, const float *x, float *gradient);
 void trainer_apply(struct trainer *trainer, float *x, float *const *state, const float *gradient,
                    float factor, const struct trainer_turn *turn);

@@ -30,7 +30,7 @@ echo "one node           $one"
 status=0 # diloco: its outer steps multiply what local ones move by up to 0.7 / (1 - 0.9) = 7
 for strategy in gossip allreduce local-sgd diloco; do
     rate=0.05
-    if [ $strategy = diloco ]; then rate=0.01; fi
+    if [ $strategy = diloco ]; then rate=0.02; fi
     for how in "sim" "run" "sim --fault kill:1@50%" "run --fault kill:1@50%"; do
         set -- $how
         verb=$1

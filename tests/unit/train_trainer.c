@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "train/model.h"
 #include "train/trainer.h"
 
 #define FEATURES 6
@@ -579,5 +580,43 @@ Test(train_trainer, labels_that_are_numbers_or_classes_are_refused_where_they_do
     options.model = "mlp:3";
     cr_expect_eq(trainer_new(&trainer, &options, &set, why, sizeof why), PARLEY_EUSAGE);
     cr_expect_str_eq(why, "model 'mlp:3' takes classes as labels, not numbers");
+    dataset_close(&set);
+}
+
+Test(train_trainer, gradients_that_are_averaged_bring_running_statistics_along)
+{
+    /* Proves that a step by gradient and apply is to rounding a step, of a network whose vector has
+     * a part that no optimizer moves; and that the mean of two nodes' moves is taken. */
+    struct dataset set = clusters(40, 1, 1, 1);
+    struct trainer_options options = defaults;
+    struct bench whole, apart;
+    const struct trainer_turn turn = {.live = 1};
+
+    set.channels = 1;
+    set.height = 2;
+    set.width = 3;
+    options.model = "resnet:1";
+    options.batch = 8;
+    bench_init(&whole, &options, &set, 1);
+    bench_init(&apart, &options, &set, 1);
+    size_t n = trainer_parameters(whole.trainer),
+           trained = model_trained(trainer_model(whole.trainer));
+    float *gradient = malloc(n * sizeof *gradient);
+    cr_assert_lt(trained, n);
+    for (int s = 0; s < 5; s++) {
+        memset(gradient, 0xff, n * sizeof *gradient); /* NaN: must not be read */
+        trainer_step(whole.trainer, whole.x, whole.state, &turn);
+        trainer_gradient(apart.trainer, apart.x, gradient);
+        for (size_t i = 0; i < n; i++)
+            gradient[i] *= 2; /* as if another node had found the same */
+        trainer_apply(apart.trainer, apart.x, apart.state, gradient, 0.5f, &turn);
+    }
+    for (size_t i = 0; i < n; i++)
+        cr_assert_float_eq(whole.x[i], apart.x[i], 1e-4, "at %zu: %g, %g", i, (double)whole.x[i],
+                           (double)apart.x[i]);
+    cr_expect_neq(whole.x[trained], 0);
+    free(gradient);
+    bench_close(&apart);
+    bench_close(&whole);
     dataset_close(&set);
 }

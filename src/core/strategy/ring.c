@@ -29,7 +29,8 @@ static bool is_member(const struct parley_node *node, uint32_t member, bool earl
 static void look(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    bool early = ring->round == 0 && node->now_us < ring->begin_us + EARLY_US;
+    bool early =
+        ring->round == node->training.before.steps && node->now_us < ring->begin_us + EARLY_US;
     if (ring->news == node->roster->news && ring->early == early) return;
     int first = NONE, last = NONE, left = NONE, right = NONE;
     ring->news = node->roster->news;
@@ -256,7 +257,7 @@ void ring_used(struct parley_node *node)
 
 uint64_t ring_steps(const struct parley_node *node)
 {
-    return ring_of(node)->round;
+    return ring_of(node)->round - node->training.before.steps;
 }
 
 /* Some neighbour waits for this node's part in the round. */
@@ -348,7 +349,9 @@ void ring_begin(struct parley_node *node, const struct ring_use *use)
 {
     struct ring *ring = ring_of(node);
     ring->use = use;
-    ring->stamp = rng_mix(node->config.run);
+    /* Of nodes that go on from what they had kept, the furthest is followed by all. */
+    ring->round = node->training.before.steps;
+    ring->stamp = rng_mix(node->config.run ^ (ring->round > 0 ? self_of(node)->boot : 0));
     ring->begin_us = ring->progress_us = node->now_us;
     ring->news = UINT64_MAX;
 }

@@ -80,7 +80,7 @@ struct ring {
     const struct ring_use *use;
     enum ring_stage stage;
     bool made;              /* this node's contribution is in hand */
-    uint64_t round;         /* completed */
+    uint64_t round;         /* completed; on from the steps of a former life */
     uint64_t stamp, before; /* what they were made of; without the newest */
     double divisor;         /* of what is in hand; 0: the number of contributions */
     uint32_t result;        /* 0 or 1: which of the two buffers holds the newest sum */
@@ -109,7 +109,7 @@ struct ring {
 void ring_begin(struct parley_node *node, const struct ring_use *use);
 void ring_advance(struct parley_node *node);
 uint64_t ring_deadline(const struct parley_node *node);
-uint64_t ring_steps(const struct parley_node *node); /* rounds completed */
+uint64_t ring_steps(const struct parley_node *node); /* rounds completed since it started */
 /* Numbers from RING_NUMBERS on are the ring's. */
 void ring_done(struct parley_node *node, int number, const struct parley_event *event);
 void ring_received(struct parley_node *node, int inflow);
