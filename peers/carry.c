@@ -70,6 +70,7 @@ static void carry(struct loop *loop, const struct parley_update *update)
     case PARLEY_UPDATE_SET:
     case PARLEY_UPDATE_ADD:
     case PARLEY_UPDATE_MIX:
+    case PARLEY_UPDATE_ENCODE:
     case PARLEY_UPDATE_GRADIENT:
     case PARLEY_UPDATE_APPLY:
     case PARLEY_UPDATE_COMBINE:

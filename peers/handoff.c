@@ -144,6 +144,12 @@ static void wait_for_news(struct mailbox *box)
     uv_mutex_unlock(&box->lock);
 }
 
+static double moved_by(const struct handoff *handoff, const struct parley_step *step)
+{
+    const struct vectors *v = handoff->vectors;
+    return moved_end(&handoff->moved, v->trained[0], v->count) / (double)step->steps;
+}
+
 static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
 {
     uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
@@ -151,6 +157,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     handoff->vectors->follow = step->follow; /* the boundary is still held */
     atomic_store(&handoff->train_us, now_us - handoff->first_us);
     atomic_store(&handoff->loss, step->loss);
+    if (handoff->measures) atomic_store(&handoff->moved_sq, moved_by(handoff, step));
     atomic_fetch_add(&handoff->samples, step->samples);
     /* Last, as the loop reads it first: a version never comes with older samples. */
     atomic_fetch_add(&handoff->version, step->steps);
@@ -197,6 +204,8 @@ static void allow_work(struct handoff *handoff, struct parley_turn *turn)
 static void allow_step(struct handoff *handoff, struct parley_turn *turn)
 {
     handoff->credit--;
+    if (handoff->measures)
+        moved_begin(&handoff->moved, handoff->vectors->trained[0], handoff->vectors->count);
     *turn = handoff->turn;
     turn->state_steps += atomic_load_explicit(&handoff->version, memory_order_relaxed);
 }

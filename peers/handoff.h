@@ -14,6 +14,7 @@
 #ifndef PARLEY_PEERS_HANDOFF_H
 #define PARLEY_PEERS_HANDOFF_H
 
+#include "kernels/moved.h"
 #include "mailbox.h"
 #include "parley/parley.h"
 #include "vectors.h"
@@ -48,10 +49,12 @@ struct handoff {
     bool over;                /* the end was seen */
     uint64_t step_end_us;     /* when the boundary was entered */
     uint64_t first_us;
+    bool measures; /* how far steps move x */
+    struct moved moved;
 
     /* Written by the trainer, read by anyone. */
     _Atomic uint64_t version, samples, gap_max_us, train_us;
-    _Atomic double loss;
+    _Atomic double loss, moved_sq;
 };
 
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers);

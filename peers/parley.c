@@ -68,6 +68,7 @@ static int make(struct parley *p, char *why, size_t size)
     code = parley_updates_init(&p->loop.updates);
     if (code) goto out_live;
     code = handoff_init(&p->handoff, &p->vectors, &p->loop.answers);
+    p->handoff.measures = config->mix_steered;
     if (code) goto out_updates;
     code = parley_node_new(&p->loop.node, config);
     config->seeds = NULL; /* the caller's; the node has copies */

@@ -62,6 +62,7 @@ int vectors_init(struct vectors *vectors, const struct parley_options *options,
     memset(vectors, 0, sizeof *vectors);
     vectors->count = config->parameters;
     vectors->run = config->run;
+    vectors->codec = (struct codec){.kind = config->codec, .part = config->codec_part};
     for (uint32_t v = 0; v < config->vectors; v++) {
         vectors->trained[v] = options->vectors[v];
         if (options->vectors[v]) continue;
@@ -71,7 +72,8 @@ int vectors_init(struct vectors *vectors, const struct parley_options *options,
     int code = add_tensors(vectors, options, why, size);
     if (code) return code;
     vectors->buffers = parley_config_buffers(config);
-    vectors->stride = (vectors->count + LINE - 1) / LINE * LINE;
+    vectors->averaged = config->averaged;
+    vectors->stride = (vectors->count * config->averaged + LINE - 1) / LINE * LINE;
     if (vectors->stride > SIZE_MAX / sizeof(float) / vectors->buffers) return PARLEY_ENOMEM;
     size_t bytes = vectors->stride * vectors->buffers * sizeof(float);
     vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
@@ -93,7 +95,7 @@ float *vectors_buffer(const struct vectors *vectors, uint32_t buffer)
 void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
                    size_t size)
 {
-    size_t whole = vectors->count * sizeof(float);
+    size_t whole = vectors->count * vectors->averaged * sizeof(float);
     assert(offset <= whole && size <= whole - offset);
     uint8_t *to = (uint8_t *)vectors_buffer(vectors, buffer) + offset;
     if (to != bytes) memcpy(to, bytes, size); /* else it was read from the socket to its place */
@@ -114,27 +116,48 @@ static bool copy_finite(float *restrict to, const float *restrict from, size_t c
 static void take(struct vectors *vectors, struct op *op)
 {
     op->done.done.finite = true;
-    for (uint32_t v = 0; v < op->update.vector.vectors; v++) {
-        float *to = vectors_buffer(vectors, op->update.vector.buffers[v]);
+    uint32_t count = op->update.vector.vectors, wide = op->update.vector.wide;
+    for (uint32_t v = 0; v < (wide > 1 ? wide : count); v++) {
+        float *to = wide > 1
+                        ? vectors_buffer(vectors, op->update.vector.buffer) + v * vectors->count
+                        : vectors_buffer(vectors, op->update.vector.buffers[v]);
         bool finite = copy_finite(to, vectors->trained[v], vectors->count);
         op->done.done.finite = op->done.done.finite && finite;
     }
 }
 
-static void add(struct vectors *vectors, const float *d, float factor)
+static void add(struct vectors *vectors, const float *d, float factor, uint32_t wide)
 {
+    for (uint32_t v = 1; v < wide; v++)
+        mix_add(vectors->trained[v], d + v * vectors->count, factor, vectors->count);
     mix_add(vectors->trained[0], d, factor, vectors->count);
     vectors->added++;
     if (vectors->follow != 0 && vectors->trained[1])
         mix_add(vectors->trained[1], d, factor * vectors->follow, vectors->count);
 }
 
+static struct codec codec_of(const struct vectors *vectors, const struct op *op)
+{
+    struct codec codec = vectors->codec;
+    codec.draw = op->update.vector.draw;
+    return codec;
+}
+
+static void encode(struct vectors *vectors, struct op *op)
+{
+    struct codec codec = codec_of(vectors, op);
+    float *buffer = vectors_buffer(vectors, op->update.vector.buffer);
+    codec_encode(&codec, buffer, buffer, vectors->count, op->update.vector.wide);
+}
+
 static void diff(struct vectors *vectors, struct op *op)
 {
     struct mix_diff_result result;
-    mix_diff(vectors_buffer(vectors, op->update.vector.buffer),
-             vectors_buffer(vectors, op->update.vector.other), vectors->count, vectors->run,
-             &result);
+    struct codec codec = codec_of(vectors, op);
+    if (!op->update.vector.coded) codec.kind = PARLEY_CODEC_FP32;
+    codec_diff(&codec, vectors_buffer(vectors, op->update.vector.buffer),
+               vectors_buffer(vectors, op->update.vector.other), vectors->count,
+               op->update.vector.wide, vectors->run, &result);
     op->done.done.finite = result.finite;
     op->done.done.norm_sq = result.norm_sq;
     op->done.done.own_norm_sq = result.ours_norm_sq;
@@ -172,7 +195,11 @@ void vectors_carry(struct vectors *vectors, struct op *op)
                    vectors->count * sizeof(float));
         break;
     case PARLEY_UPDATE_ADD:
-        add(vectors, vectors_buffer(vectors, op->update.vector.buffer), op->update.vector.factor);
+        add(vectors, vectors_buffer(vectors, op->update.vector.buffer), op->update.vector.factor,
+            op->update.vector.wide);
+        break;
+    case PARLEY_UPDATE_ENCODE:
+        encode(vectors, op);
         break;
     case PARLEY_UPDATE_MIX:
         mix_combine(vectors->trained[0], vectors_buffer(vectors, op->update.vector.buffer),

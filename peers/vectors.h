@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/codec.h"
 #include "op.h"
 #include "parley/parley.h"
 #include "train/model.h"
@@ -18,11 +19,13 @@ struct vectors {
     size_t count;                       /* floats in each vector and buffer */
     float *trained[PARLEY_VECTORS_MAX]; /* borrowed; [0] is x */
     float *block;                       /* all buffers */
+    uint32_t averaged;                  /* vectors that a buffer has room for */
     size_t stride;                      /* floats from one buffer to the next */
     uint32_t buffers;
     float follow;           /* ADD adds so much of what x gets to trained[1], too; 0: nothing */
     uint64_t added;         /* ADDs so far */
     uint64_t run;           /* seeds sketches and masses */
+    struct codec codec;     /* but for its draw */
     struct tensor *tensors; /* [tensors_count] */
     uint32_t tensors_count;
 };
@@ -39,7 +42,7 @@ float *vectors_buffer(const struct vectors *vectors, uint32_t buffer); /* [count
 void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
                    size_t size);
 
-/* TAKE, SET, ADD, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
+/* TAKE, SET, ADD, ENCODE, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
 void vectors_carry(struct vectors *vectors, struct op *op);
 
 #endif

@@ -18,6 +18,7 @@ enum {
     PARLEY_NAME_SIZE = 32,    /* a node's or cluster's name */
     PARLEY_ADDRESS_SIZE = 72, /* "host:port" or "[v6]:port" */
     PARLEY_VECTORS_MAX = 3,   /* parameters and up to two optimizer vectors */
+    PARLEY_PERIODS_MAX = 8,   /* changes of mix_every */
     PARLEY_SEEDS_MAX = 256,   /* addresses dialled for the whole run */
     PARLEY_SETTINGS_MAX = 32, /* name and value pairs that must match across the cluster */
     PARLEY_CONTROL_BYTES_MAX = 64 * 1024, /* payload of a control frame */
@@ -56,6 +57,16 @@ enum parley_strategy {
     PARLEY_STRATEGIES
 };
 
+/* What models look like on the network while they are averaged (src/core/codec.h); the end is
+ * always fp32. */
+enum parley_codec {
+    PARLEY_CODEC_FP32,
+    PARLEY_CODEC_BF16,
+    PARLEY_CODEC_FP16,
+    PARLEY_CODEC_INT8,
+    PARLEY_CODEC_SUBSET /* of the floats, the part codec_part, another one in each exchange */
+};
+
 enum parley_quorum {
     PARLEY_QUORUM_LIVE,    /* the live view decides */
     PARLEY_QUORUM_MAJORITY /* more than half of `nodes` decide */
@@ -75,6 +86,12 @@ struct parley_roster;
 struct parley_setting {
     const char *name;
     const char *value;
+};
+
+/* Another mix_every, from so much of the budget on. */
+struct parley_period {
+    double from; /* progress, in (0, 1) */
+    uint32_t steps;
 };
 
 /* How far a node is that goes on from vectors it once had. All 0: it starts with the first model.
@@ -102,9 +119,11 @@ struct parley_config {
     struct parley_roster *roster;
 
     /* What is averaged. */
-    uint64_t parameters;   /* floats in the parameter vector, at least 1 */
-    uint32_t vectors;      /* 1 + optimizer vectors that a joiner takes along, 1 to 3 */
-    uint64_t model_digest; /* of names, shapes, dtype */
+    uint64_t parameters; /* floats in the parameter vector, at least 1 */
+    uint32_t vectors;    /* 1 + optimizer vectors that a joiner takes along, 1 to 3 */
+    /* Of those vectors, the first so many are averaged while training: 1, just x, to `vectors`. */
+    uint32_t averaged;
+    uint64_t model_digest;                 /* of names, shapes, dtype */
     const struct parley_setting *settings; /* [settings_count] that must match */
     uint32_t settings_count;
     /* Of vectors[0] and on, as they stand. Where others train and have gone on without this node
@@ -126,7 +145,12 @@ struct parley_config {
     const struct parley_graph *graph; /* of GRAPH: borrowed, must outlive the node */
     uint32_t backup_workers;          /* PS_BSP: so many of the slowest are left out of each step */
     uint32_t staleness;               /* PS_SSP: steps that a worker may be ahead of the slowest */
-    uint32_t mix_every;     /* local steps between exchanges that this node starts, at least 1 */
+    enum parley_codec codec;
+    double codec_part;  /* of PARLEY_CODEC_SUBSET, in (0, 1] */
+    uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 */
+    struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* [mix_later_count], rising */
+    uint32_t mix_later_count;
+    bool mix_steered;       /* mix_every is where it begins: then by drift (src/core/period.c) */
     uint32_t age_steps_max; /* an undecided exchange older than this in local steps is aborted */
 
     /* The end. */
@@ -167,8 +191,8 @@ void parley_config_defaults(struct parley_config *config);
 /* PARLEY_EUSAGE with a line in why[size] that names the setting, its value and the valid range. */
 PARLEY_CHECK int parley_config_check(const struct parley_config *config, char *why, size_t size);
 
-/* How many buffers of `parameters` floats the driver must provide: for gossip and none 6, with 3
- * vectors 8; what each other strategy needs beside those stands in its file. */
+/* How many buffers of `averaged` times `parameters` floats the driver must provide: for gossip and
+ * none 6, with 3 vectors 8; what each other strategy needs beside those stands in its file. */
 uint32_t parley_config_buffers(const struct parley_config *config);
 
 /* Whether steps come in two halves, GRADIENT and APPLY (node.h), in place of TRAIN. */

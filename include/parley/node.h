@@ -12,9 +12,10 @@
  *     }
  *
  * Big vectors are named by buffer id. The driver owns parley_config_buffers() buffers of
- * config.parameters floats each, ids 0, 1, ..., and the vectors being trained: vector 0 is the
- * parameters x, 1 and up are the optimizer's. Only the trainer touches those, and only between two
- * local steps: at a *boundary*. An idle trainer is always at a boundary.
+ * config.averaged times config.parameters floats each, ids 0, 1, ..., and the vectors being
+ * trained: vector 0 is the parameters x, 1 and up are the optimizer's. Only the trainer touches
+ * those, and only between two local steps: at a *boundary*. An idle trainer is always at a
+ * boundary.
  *
  * Thread rule: a node belongs to one thread. Nothing here blocks; a step allocates nothing.
  */
@@ -92,6 +93,8 @@ struct parley_event {
             uint64_t version; /* local steps made by this node since it started, all told */
             uint64_t samples; /* samples those steps used, all told */
             double loss;      /* mean loss of the newest steps; may be non-finite */
+            double moved_sq;  /* ||what the newest step moved x by||^2, or an estimate; wanted where
+                                 config.mix_steered; 0: not known */
         } stepped;
         struct {
             uint32_t op;
@@ -133,16 +136,21 @@ enum parley_update_type {
        thread but never before earlier ones on the same buffer. */
     PARLEY_UPDATE_STORE, /* bytes (borrowed from RECEIVED) into buffer at offset: at once; they may
                             stand there already, see parley_node_awaits() */
-    PARLEY_UPDATE_TAKE,  /* buffers[v] = vector v, for v < vectors, all at one boundary */
+    PARLEY_UPDATE_TAKE,  /* buffers[v] = vector v, for v < vectors, all at one boundary; `wide` of
+                            them stand one behind the other in buffers[0], where it is above 1 */
     PARLEY_UPDATE_SET,   /* vector v = buffers[v], for v < vectors, all at one boundary */
-    PARLEY_UPDATE_ADD,   /* x += factor * buffer, whose floats nobody wants any more */
+    PARLEY_UPDATE_ADD,   /* vector v += factor * (part v of buffer), for v < wide, at one boundary;
+                            nobody wants the buffer's floats any more */
     PARLEY_UPDATE_MIX,   /* x = keep * x + factor * buffer */
     /* A local step in two halves. GRADIENT counts as the step: STEPPED tells its samples and loss,
        then comes DONE. APPLY may be given any gradient, of any node. */
     PARLEY_UPDATE_GRADIENT, /* buffer = gradient of the next batch's mean loss, at x or at `other`
                              */
-    PARLEY_UPDATE_APPLY, /* the optimizer's step of x with factor * buffer, which stays as it is */
-    PARLEY_UPDATE_DIFF,  /* buffer (theirs) -= other (ours), in place; measures */
+    PARLEY_UPDATE_APPLY,  /* the optimizer's step of x with factor * buffer, which stays as it is */
+    PARLEY_UPDATE_ENCODE, /* buffer becomes what config.codec makes of it (core/codec.h) */
+    PARLEY_UPDATE_DIFF,   /* buffer (theirs) -= other (ours), in place; measures. `coded`: both are
+                             encoded, and d is that of what they decode to, for each of the `wide`
+                             vectors in them; it measures the first, x */
     /* buffer = keep * buffer + factor * other, over a part of both; what is times 0 is not read.
        STOREs and chunks of other parts of the buffer go on meanwhile. */
     PARLEY_UPDATE_COMBINE,
@@ -225,12 +233,15 @@ struct parley_update {
             const uint8_t *bytes;
             size_t size;
         } store;
-        struct { /* TAKE, SET, ADD, MIX, GRADIENT, APPLY, DIFF, COMBINE, SKETCH, HASH, WRITE,
-                    PUBLISH */
+        struct { /* TAKE, SET, ADD, MIX, GRADIENT, APPLY, ENCODE, DIFF, COMBINE, SKETCH, HASH,
+                    WRITE, PUBLISH */
             uint32_t op;
             uint32_t buffer; /* all but TAKE, SET */
             uint32_t other;  /* DIFF, COMBINE, GRADIENT where at_other */
             bool at_other;
+            bool coded;            /* DIFF */
+            uint32_t wide;         /* TAKE, ADD, ENCODE, DIFF: vectors in one buffer, at least 1 */
+            uint64_t draw;         /* ENCODE, DIFF: of what a subset holds */
             float factor, keep;    /* ADD, MIX, APPLY, COMBINE; MIX, COMBINE */
             uint64_t offset, size; /* COMBINE: bytes, multiples of 4 */
             uint32_t vectors;      /* TAKE, SET */

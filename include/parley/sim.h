@@ -40,6 +40,7 @@ struct parley_sim_options {
     uint32_t nodes;      /* at least 1 (default 1), at most PARLEY_MEMBERS_MAX */
     uint64_t parameters; /* floats of a model (default 64) */
     uint32_t vectors;    /* 1 to PARLEY_VECTORS_MAX (default 1) */
+    uint32_t averaged;   /* of those, while training (default 1); no node may have another */
     uint64_t seed;
     uint32_t seeds;           /* everyone's seed list is the first so many nodes (default 1) */
     const uint64_t *start_us; /* [nodes], when each starts; PARLEY_SIM_NEVER: at parley_sim_start */

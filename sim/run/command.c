@@ -48,6 +48,13 @@ static struct sim_time time_of(const struct units_dist *dist)
     return time;
 }
 
+/* A quadratic has no momentum. */
+static uint32_t averaged_of(const struct run *run)
+{
+    bool momentum = run->settings->momentum_mode == MOMENTUM_AVERAGED;
+    return momentum && run->task.vectors > 1 ? 2 : 1;
+}
+
 static void configure(struct parley_config *config, uint32_t node, void *arg)
 {
     const struct run *run = arg;
@@ -55,6 +62,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     job_config(&run->job, config);
     config->parameters = run->task.parameters;
     config->vectors = run->task.vectors;
+    config->averaged = averaged_of(run);
     config->model_digest = run->task.model_digest;
     config->min_peers = (uint32_t)run->settings->nodes - 1;
 }
@@ -147,6 +155,7 @@ static int prepare_sim(struct run *run)
         .base = {.nodes = run->nodes,
                  .parameters = run->task.parameters,
                  .vectors = run->task.vectors,
+                 .averaged = averaged_of(run),
                  .seed = s->seed,
                  .seeds = s->nodes < 3 ? (uint32_t)s->nodes : 3,
                  .start_us = run->starts,

@@ -23,6 +23,8 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->staleness = s->staleness;
     config->backup_workers = s->backup_workers;
     config->topology = s->topology;
+    config->codec = s->codec;
+    config->codec_part = 0.3;
     config->quorum = s->quorum;
     config->nodes = s->nodes;
     config->tolerance = s->tolerance;
@@ -81,6 +83,9 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     s->nodes = 1 + rng_below(rng, SWARM_NODES_MAX);
     draw_settings(s);
     draw_strategy(s, seed, strategy);
+    bool codes = swarm_chance(&s->asides, 2);
+    if (codes) s->codec = (enum parley_codec)rng_below(&s->asides, 5);
+    if (s->strategy > PARLEY_STRATEGY_NONE) s->codec = PARLEY_CODEC_FP32; /* they have none */
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);
     /* Every kind in half of the seeds, so that most of them are not mere chaos. */
     s->kinds = rng_below(rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */

@@ -30,6 +30,7 @@ struct swarm {
     struct rng rng, asides; /* asides: what was added since; it leaves older draws as they were */
     uint32_t nodes, seeds, min_peers, mix_every;
     uint32_t staleness, backup_workers; /* of strategies that have them */
+    enum parley_codec codec;
     enum parley_topology topology;
     enum parley_strategy strategy;
     enum parley_quorum quorum;

@@ -188,6 +188,9 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
         use(watch, host, op, update->type, update->vector.at_other ? bit(update->vector.other) : 0,
             bit(update->vector.buffer));
         break;
+    case PARLEY_UPDATE_ENCODE:
+        use(watch, host, op, update->type, 0, bit(update->vector.buffer));
+        break;
     case PARLEY_UPDATE_COMBINE:
         use_part(watch, host, op, update->type, bit(update->vector.other),
                  bit(update->vector.buffer), update->vector.offset, update->vector.size);

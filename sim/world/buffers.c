@@ -25,7 +25,7 @@ struct sim_slab {
 
 static bool slab_new(struct parley_sim *sim)
 {
-    size_t block = sizeof(struct sim_block) + sim->parameters * sizeof(float);
+    size_t block = sizeof(struct sim_block) + sim->floats * sizeof(float);
     block = (block + SIM_LINE - 1) / SIM_LINE * SIM_LINE;
     if (sim->slab_blocks == 0) sim->slab_blocks = SLAB_BLOCKS_MIN;
     while (sim->slab_blocks > 1 && sim->slab_blocks * block > SLAB_BYTES_MAX)
@@ -103,21 +103,23 @@ static void replace(struct parley_sim *sim, struct sim_buffer *buffer, struct si
     buffer->block = block;
 }
 
-static void read_floats(const struct parley_sim *sim, const struct sim_buffer *buffer, float *into)
+/* The first n; of a difference there are only those of a model. */
+static void read_floats(const struct parley_sim *sim, const struct sim_buffer *buffer, float *into,
+                        uint64_t n)
 {
     const struct sim_gap *gap = buffer->gap;
     if (gap)
         mix_subtract(into, (buffer->mirrored ? gap->ours : gap->theirs)->x,
                      (buffer->mirrored ? gap->theirs : gap->ours)->x, sim->parameters);
     else if (buffer->block)
-        memcpy(into, buffer->block->x, sim->parameters * sizeof *into);
+        memcpy(into, buffer->block->x, n * sizeof *into);
     else /* most nodes need few buffers most of the time */
-        memset(into, 0, sim->parameters * sizeof *into);
+        memset(into, 0, n * sizeof *into);
 }
 
 void sim_buffer_read(struct sim_host *host, uint32_t buffer, float *into)
 {
-    read_floats(host->sim, &host->buffers[buffer], into);
+    read_floats(host->sim, &host->buffers[buffer], into, host->sim->parameters);
 }
 
 /* Its floats in a block of its own. */
@@ -125,7 +127,7 @@ static struct sim_block *own_block(struct parley_sim *sim, struct sim_buffer *bu
 {
     struct sim_block *block = sim_block_new(sim);
     if (!block) return NULL;
-    read_floats(sim, buffer, block->x);
+    read_floats(sim, buffer, block->x, sim->floats);
     replace(sim, buffer, block);
     return block;
 }
@@ -206,7 +208,7 @@ static bool store_shared(struct sim_host *host, const struct parley_update *upda
 
 void sim_store(struct sim_host *host, const struct parley_update *update)
 {
-    uint64_t bytes = host->sim->parameters * sizeof(float);
+    uint64_t bytes = host->sim->floats * sizeof(float);
     if (update->store.offset > bytes || update->store.size > bytes - update->store.offset) {
         sim_fail(host->sim, PARLEY_EINVARIANT, "a STORE past the end of its buffer");
         return;

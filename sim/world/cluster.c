@@ -182,6 +182,7 @@ int sim_new(struct parley_sim **result, const struct sim_options *options)
     sim->task = options->task;
     sim->nodes = options->base.nodes;
     sim->parameters = options->task->parameters;
+    sim->floats = sim->parameters * (options->base.averaged ? options->base.averaged : 1);
     sim->run = rng_mix(options->base.seed + UINT64_C(0x7061726c6579)) | 1;
     sim->draws = rng_init(options->base.seed, UINT64_C(0x6c6174));
     sim_queue_init(&sim->queue);
@@ -215,6 +216,7 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     if (base->nodes == 0) base->nodes = 1;
     if (base->parameters == 0) base->parameters = 64;
     if (base->vectors == 0) base->vectors = 1;
+    if (base->averaged == 0) base->averaged = 1;
     if (base->seeds == 0) base->seeds = 1;
     if (base->step_us == 0) base->step_us = 1000;
     if (base->operation_us == 0) base->operation_us = SIM_OPERATION_US;
@@ -222,9 +224,9 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     if (base->seeds > base->nodes) base->seeds = base->nodes;
     options.check_events = base->unchecked ? 0 : 1;
     if (base->nodes > PARLEY_MEMBERS_MAX || base->parameters > UINT64_C(1) << 32 ||
-        base->vectors > PARLEY_VECTORS_MAX || base->seeds > PARLEY_SEEDS_MAX ||
-        base->threads > SIM_THREADS_MAX || !(base->rate >= 0 && base->rate <= 1) ||
-        !(base->loss >= 0 && base->loss < 1))
+        base->vectors > PARLEY_VECTORS_MAX || base->averaged > base->vectors ||
+        base->seeds > PARLEY_SEEDS_MAX || base->threads > SIM_THREADS_MAX ||
+        !(base->rate >= 0 && base->rate <= 1) || !(base->loss >= 0 && base->loss < 1))
         return PARLEY_EUSAGE;
     options.compute = (struct sim_time){.low_us = base->step_us};
     options.latency = (struct sim_time){.low_us = base->latency_us};

@@ -17,6 +17,7 @@
 
 #include "core/rng.h"
 #include "core/wire.h"
+#include "kernels/codec.h"
 #include "parley/sim.h"
 #include "run/trace.h"
 #include "world/queue.h"
@@ -81,7 +82,7 @@ struct sim_step {
     struct sim_job job;
     struct sim_host *host;
     struct trainer_turn turn;
-    double loss;
+    double loss, moved_sq;
 };
 
 enum sim_host_state {
@@ -124,6 +125,9 @@ struct sim_host {
     float *vectors[PARLEY_VECTORS_MAX];           /* of [parameters], in those */
     struct sim_buffer *buffers;                   /* [buffers_count] */
     uint32_t buffers_count;
+    struct codec codec;               /* but for its draw */
+    bool measures;                    /* how far steps move x */
+    double moved_sq;                  /* of the step that `loss` is of */
     struct sim_operation *operations; /* [operations_count], in the order given */
     uint32_t operations_count, operations_capacity;
     uint64_t computed_us;             /* when its operations so far are through */
@@ -178,6 +182,7 @@ struct parley_sim {
     struct sim_host *hosts;        /* [nodes] */
     uint32_t nodes;
     uint64_t parameters;
+    uint64_t floats; /* of a buffer: parameters times what is averaged */
     uint64_t run;
     struct rng draws;  /* of latencies */
     char (*names)[16]; /* [nodes] */

@@ -49,14 +49,18 @@ static int core_new(struct sim_host *host)
     config.seeds_count = options->seeds;
     config.parameters = sim->parameters;
     config.vectors = sim->task->vectors;
+    config.averaged = (uint32_t)(sim->floats / sim->parameters);
     config.batch = sim->task->batch;
     config.model_digest = sim->task->model_digest;
     config.chunk_sums = false;
     if (options->configure) options->configure(&config, host->index, options->arg);
     int error = sim->options.shares_roster ? roster_for(sim, &config) : 0;
     config.roster = sim->roster;
+    if (config.averaged * sim->parameters != sim->floats) error = PARLEY_EUSAGE;
     if (!error) error = parley_node_new(&host->node, &config);
     host->boot = config.boot;
+    host->measures = config.mix_steered;
+    host->codec = (struct codec){.kind = config.codec, .part = config.codec_part};
     host->seals = config.chunk_sums;
     if (error) return error;
     uint32_t buffers = parley_config_buffers(&config);
@@ -293,6 +297,7 @@ static void carry_out(struct sim_host *host, const struct parley_update *update)
     case PARLEY_UPDATE_SET:
     case PARLEY_UPDATE_ADD:
     case PARLEY_UPDATE_MIX:
+    case PARLEY_UPDATE_ENCODE:
     case PARLEY_UPDATE_GRADIENT:
     case PARLEY_UPDATE_APPLY:
     case PARLEY_UPDATE_COMBINE:

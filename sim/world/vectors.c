@@ -19,6 +19,8 @@
 #include <string.h>
 
 #include "kernels/digest.h"
+#include "kernels/mix.h"
+#include "kernels/moved.h"
 #include "kernels/sketch.h"
 #include "world/gap.h"
 
@@ -31,7 +33,10 @@ static void step_make(struct sim_job *job, uint32_t thread)
     struct sim_step *step = (struct sim_step *)job; /* its first member */
     const struct sim_host *host = step->host;
     const struct sim_task *task = host->sim->task;
+    struct moved moved;
+    if (host->measures) moved_begin(&moved, host->vectors[0], host->sim->parameters);
     step->loss = task->step(task->self, host->index, thread, host->vectors, &step->turn);
+    if (host->measures) step->moved_sq = moved_end(&moved, host->vectors[0], host->sim->parameters);
 }
 
 /* Of so many steps all are made: the loss of the newest, if its place holds no later one. */
@@ -41,6 +46,7 @@ static void hear(struct sim_host *host, uint64_t steps)
     if (!host->sim->task->step || steps <= host->heard || begun >= steps + SIM_STEPS) return;
     host->heard = steps;
     host->loss = host->steps[(steps - 1) % SIM_STEPS].loss;
+    host->moved_sq = host->steps[(steps - 1) % SIM_STEPS].moved_sq;
 }
 
 /* Waits for the run that had the place of the next one; the newest is to be made meanwhile. */
@@ -128,6 +134,7 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,
                                                 .stepped = {.version = host->version,
                                                             .samples = host->samples,
+                                                            .moved_sq = host->moved_sq,
                                                             .loss = host->loss}});
 }
 
@@ -172,7 +179,11 @@ static void take(struct sim_done *done)
     }
     for (uint32_t v = 1; v < done->update.vector.vectors; v++)
         memcpy(done->to[v]->x, host->vectors[v], n * sizeof(float));
+    for (uint32_t v = 1; v < done->update.vector.wide; v++)
+        memcpy(done->to[0]->x + v * n, host->vectors[v], n * sizeof(float));
     done->to[0]->norm_sq = norm_sq;
+    for (uint32_t v = 1; v < done->update.vector.wide; v++)
+        norm_sq += mix_norm_sq(host->vectors[v], n);
     done->event.done.finite = isfinite(norm_sq);
 }
 
@@ -200,6 +211,35 @@ static void add(struct sim_done *done, uint32_t thread)
         sim_truth_mix(host->sim, thread, at, host->vectors[0] + at, d, factor);
         if (follow != 0) mix_add(host->vectors[1] + at, d, factor * follow, size);
     }
+    for (uint32_t v = 1; v < done->update.vector.wide; v++)
+        mix_add(host->vectors[v], done->from[0]->x + v * n, factor, n);
+}
+
+static struct codec codec_of(const struct sim_done *done)
+{
+    struct codec codec = done->host->codec;
+    codec.draw = done->update.vector.draw;
+    return codec;
+}
+
+static void encode(struct sim_done *done)
+{
+    struct codec codec = codec_of(done);
+    float *x = done->to[0]->x;
+    codec_encode(&codec, x, x, done->host->sim->parameters, done->update.vector.wide);
+}
+
+static void coded_diff(struct sim_done *done)
+{
+    const struct parley_sim *sim = done->host->sim;
+    struct codec codec = codec_of(done);
+    struct mix_diff_result result;
+    codec_diff(&codec, done->to[0]->x, done->from[1]->x, sim->parameters, done->update.vector.wide,
+               sim->run, &result);
+    done->event.done.finite = result.finite;
+    done->event.done.norm_sq = result.norm_sq;
+    done->event.done.own_norm_sq = result.ours_norm_sq;
+    done->event.done.mass = result.mass;
 }
 
 static void gradient(struct sim_done *done, uint32_t thread)
@@ -261,6 +301,12 @@ static void done_make(struct sim_job *job, uint32_t thread)
     case PARLEY_UPDATE_MIX:
         mix_combine(done->host->vectors[0], done->from[0]->x, done->update.vector.keep,
                     done->update.vector.factor, done->host->sim->parameters);
+        break;
+    case PARLEY_UPDATE_ENCODE:
+        encode(done);
+        break;
+    case PARLEY_UPDATE_DIFF:
+        coded_diff(done);
         break;
     case PARLEY_UPDATE_GRADIENT:
         gradient(done, thread);
@@ -357,7 +403,7 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
         sim_workers_wait(host->sim->workers, &host->lane, &done->job);
         hear(host, done->steps);
     }
-    if (done->update.type == PARLEY_UPDATE_DIFF) tell_gap(done);
+    if (done->gap && done->update.type == PARLEY_UPDATE_DIFF) tell_gap(done);
     if (done->error) sim_fail(host->sim, done->error, "an operation on vectors failed");
     if (done->update.type == PARLEY_UPDATE_WRITE && done->event.done.ok) {
         /* What is read back is not what was written: no driver would publish that. */
@@ -401,6 +447,11 @@ static void find_blocks(struct sim_host *host, struct sim_done *done)
         done->from[0] = moved.block;
         done->gap = moved.gap;
         done->mirrored = moved.mirrored;
+    } else if (done->update.type == PARLEY_UPDATE_ENCODE) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+    } else if (done->update.type == PARLEY_UPDATE_DIFF && done->update.vector.coded) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
     } else if (done->update.type == PARLEY_UPDATE_DIFF) {
         const struct sim_buffer *made =
             sim_buffer_subtract(host, buffer, done->update.vector.other);
@@ -444,7 +495,8 @@ static void combined(struct sim_done *done)
 static void give(struct sim_host *host, struct sim_done *done)
 {
     struct sim_workers *workers = host->sim->workers;
-    if (done->update.type == PARLEY_UPDATE_DIFF) return; /* the gap's own job does that */
+    if (done->gap && done->update.type == PARLEY_UPDATE_DIFF)
+        return; /* the gap's own job does that */
     done->steps = host->version + host->stepping;
     if (done->update.type == PARLEY_UPDATE_ADD)
         sim_workers_hold(workers, &host->lane, &done->job);

@@ -20,7 +20,9 @@ void parley_config_defaults(struct parley_config *config)
         .run = 1,
         .seed = 1,
         .vectors = 1,
+        .averaged = 1,
         .batch = 1,
+        .codec_part = 1,
         .mix_every = 1,
         .age_steps_max = 64,
         .tolerance = 1e-4,
@@ -101,10 +103,21 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "parameters", "must lie in 1 to 2^40");
     if (c->vectors == 0 || c->vectors > PARLEY_VECTORS_MAX)
         return refuse(why, size, "vectors", "must lie in 1 to 3");
+    if (c->averaged == 0 || c->averaged > c->vectors)
+        return refuse(why, size, "averaged", "must lie in 1 to vectors");
     if (c->settings_count > PARLEY_SETTINGS_MAX)
         return refuse(why, size, "settings", "are more than 16");
     if (c->batch == 0) return refuse(why, size, "batch", "must be at least 1");
     if (c->mix_every == 0) return refuse(why, size, "mix_every", "must be at least 1");
+    for (uint32_t i = 0; i < c->mix_later_count && i < PARLEY_PERIODS_MAX; i++) {
+        double before = i > 0 ? c->mix_later[i - 1].from : 0;
+        if (c->mix_later[i].steps == 0 || !(c->mix_later[i].from > before) ||
+            c->mix_later[i].from >= 1)
+            return refuse(why, size, "mix_later",
+                          "must have steps, and shares that rise to below 1");
+    }
+    if (c->mix_later_count > PARLEY_PERIODS_MAX || (c->mix_later_count > 0 && c->mix_steered))
+        return refuse(why, size, "mix_later", "are more than 8, or beside mix_steered");
     if (!(c->tolerance > 0) || !isfinite(c->tolerance))
         return refuse(why, size, "tolerance", "must be above 0");
     if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0)
@@ -121,6 +134,10 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "suspicion_factor", "must lie in 1 to 1000");
     if (c->queue_bytes_max < 2 * PARLEY_CONTROL_BYTES_MAX)
         return refuse(why, size, "queue_bytes_max", "must be at least 128 KiB");
+    if ((unsigned)c->codec > PARLEY_CODEC_SUBSET)
+        return refuse(why, size, "codec", "is none of ours");
+    if (!(c->codec_part > 0 && c->codec_part <= 1))
+        return refuse(why, size, "codec_part", "must lie above 0, and at most 1");
     if ((unsigned)c->topology > PARLEY_TOPOLOGY_GRAPH)
         return refuse(why, size, "topology", "is none of ours");
     uint32_t least_degree = c->topology == PARLEY_TOPOLOGY_REGULAR ? 3 : 1;

@@ -57,6 +57,7 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .trains = slot->trains,
                                 .weight = slot->weight,
                                 .buffer = slot->theirs,
+                                .wide = slot_wide(node, slot),
                                 .mass = slot->mass,
                                 .gap = slot->gap,
                                 .since_us = node->now_us,
@@ -113,7 +114,10 @@ static void add(struct parley_node *node, struct doubt *doubt, int index)
     }
     if (doubt->trains && node->strategy->mix)
         factor = node->strategy->mix(node, NONE, doubt->buffer, factor);
-    out_vector(node, PARLEY_UPDATE_ADD, OP_DOUBT_ADD, index, doubt->buffer)->vector.factor = factor;
+    struct parley_update *update =
+        out_vector(node, PARLEY_UPDATE_ADD, OP_DOUBT_ADD, index, doubt->buffer);
+    update->vector.factor = factor;
+    update->vector.wide = doubt->wide;
 }
 
 static void resolve(struct parley_node *node, int index, uint32_t outcome)

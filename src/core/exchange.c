@@ -87,13 +87,15 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->divisor = message->open || slot_is_open(other) ? 3 : 2;
     slot->received = slot->sent = slot->peer_ready = false;
     conn->used_us = node->now_us;
+    slot_code(node, slot, message->coded && slot_wants_codec(node));
     answer.divisor = slot->divisor;
+    answer.coded = slot->coded;
     answer.samples = slot->samples = node->training.part;
     slot->gap = message->samples - slot->samples;
     slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;
     slot->weight = message->weight;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
-    flow_expect(node, &slot->in, conn->id, WIRE_STREAM_OFFER, slot->sequence, &slot->theirs, 1);
+    slot_expect(node, slot, WIRE_STREAM_OFFER);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
     if (slot->weight > 0)
         await_push(node, slot, message);
@@ -107,7 +109,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
 
 static void diff_if_complete(struct parley_node *node, struct slot *slot)
 {
-    if (slot->state != SLOT_STREAMING || !slot->taken || !slot->received) return;
+    bool ready = slot->taken && slot->received && slot->encoded == slot->coded;
+    if (slot->state != SLOT_STREAMING || !ready) return;
     slot_move(node, slot, SLOT_DIFFING);
     slot->pending++;
     if (slot->weight > 0) {
@@ -115,8 +118,12 @@ static void diff_if_complete(struct parley_node *node, struct slot *slot)
         return;
     }
     const struct slot *named = PLANTED(OTHER_SNAPSHOT) ? &node->exchange.slots[RESPONDER] : slot;
-    out_vector(node, PARLEY_UPDATE_DIFF, OP_DIFF, (int)slot->role, slot->theirs)->vector.other =
-        named->own;
+    struct parley_update *update =
+        out_vector(node, PARLEY_UPDATE_DIFF, OP_DIFF, (int)slot->role, slot->theirs);
+    update->vector.other = named->own;
+    update->vector.coded = slot->coded;
+    update->vector.wide = slot_wide(node, slot);
+    update->vector.draw = slot->draw;
 }
 
 void exchange_received(struct parley_node *node, int index)
@@ -156,6 +163,14 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
         stream_as_responder(node, slot);
         diff_if_complete(node, slot);
     }
+}
+
+static void encoded(struct parley_node *node, struct slot *slot)
+{
+    slot->encoded = true;
+    slot->progress_us = node->now_us;
+    slot_stream(node, slot);
+    diff_if_complete(node, slot);
 }
 
 static void diffed(struct parley_node *node, struct slot *slot, const struct parley_event *event)
@@ -199,7 +214,10 @@ static void added(struct parley_node *node, struct slot *slot)
 {
     float factor = slot_factor(slot->weight, slot->divisor);
     exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
-    if (slot->weight <= 0) drift_pair(node, slot->norm_sq, slot->own_norm_sq);
+    if (slot->weight <= 0) {
+        drift_pair(node, slot->norm_sq, slot->own_norm_sq);
+        period_pair(node, slot->norm_sq);
+    }
     if (slot->role == RESPONDER) {
         struct message_exchange message = {.sequence = slot->sequence};
         struct conn *conn = connection_of(node, slot->peer);
@@ -221,6 +239,8 @@ void exchange_done(struct parley_node *node, const struct op *op, const struct p
         slot_end(node, slot);
     } else if (op->kind == OP_TAKE)
         taken(node, slot, event);
+    else if (op->kind == OP_ENCODE)
+        encoded(node, slot);
     else if (op->kind == OP_DIFF)
         diffed(node, slot, event);
     else

@@ -35,8 +35,17 @@ bool slot_is_too_old(const struct parley_node *node, const struct slot *slot);
 /* Is there a snapshot at hand that is what a new one would be, or nearly so? */
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot);
 void slot_take(struct parley_node *node, struct slot *slot);
+/* Whether this node's snapshots are not just x as it is: other vectors with it, or by a codec. */
+bool slot_wants_codec(const struct parley_node *node);
+/* Both know now how snapshots go out: `coded` or not. */
+void slot_code(struct parley_node *node, struct slot *slot, bool coded);
+/* How many vectors it averages. */
+uint32_t slot_wide(const struct parley_node *node, const struct slot *slot);
 /* What the snapshot just taken is. */
 void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_event *event);
+/* In which the two expect each other's snapshots. */
+void slot_expect(struct parley_node *node, struct slot *slot, enum wire_stream kind);
+/* The own one goes out, once it is encoded. */
 void slot_stream(struct parley_node *node, struct slot *slot);
 /* What part of the cluster's samples goes by in one exchange, of the two parts' difference. */
 float slot_factor(double weight, uint32_t divisor);

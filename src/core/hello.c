@@ -3,7 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/codec.h"
 #include "core/state.h"
+
+static double part_of(const struct parley_config *c)
+{
+    return c->codec == PARLEY_CODEC_SUBSET ? c->codec_part : 0;
+}
 
 void hello_send(struct parley_node *node, struct conn *conn, bool answer)
 {
@@ -16,6 +22,9 @@ void hello_send(struct parley_node *node, struct conn *conn, bool answer)
                                   .model = c->model_digest,
                                   .parameters = c->parameters,
                                   .vectors = c->vectors,
+                                  .codec = c->codec,
+                                  .codec_part = part_of(c),
+                                  .more = c->averaged - 1,
                                   .answer = answer,
                                   .settings_count = c->settings_count};
     memcpy(hello.cluster, node->cluster, sizeof hello.cluster);
@@ -51,6 +60,18 @@ bool hello_differs(struct parley_node *node, const struct message_hello *hello, 
                  "the model has %" PRIu64 " parameters and %u vectors at %s, %" PRIu64
                  " and %u at %s",
                  c->parameters, c->vectors, here, hello->parameters, hello->vectors, hello->name);
+        return true;
+    }
+    if (hello->more != c->averaged - 1) {
+        snprintf(why, size, "vectors averaged are %u at %s and %u at %s", c->averaged, here,
+                 hello->more + 1, hello->name);
+        return true;
+    }
+    if (hello->codec != c->codec || hello->codec_part != part_of(c)) {
+        char ours[32], theirs[32];
+        codec_text(c->codec, c->codec_part, ours);
+        codec_text((enum parley_codec)hello->codec, hello->codec_part, theirs);
+        snprintf(why, size, "codec is %s at %s and %s at %s", ours, here, theirs, hello->name);
         return true;
     }
     if (hello->model != c->model_digest || hello->run != c->run) {

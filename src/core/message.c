@@ -47,6 +47,9 @@ static const struct field hello_fields[] = {
     F(struct message_hello, model, "model", U64),
     F(struct message_hello, parameters, "params", U64),
     F(struct message_hello, vectors, "vectors", U32),
+    F(struct message_hello, codec, "codec", U32),
+    F(struct message_hello, codec_part, "part", F64),
+    F(struct message_hello, more, "more", U32),
     F(struct message_hello, answer, "answer", U32),
     L(struct message_hello, settings, "settings", settings_count, setting_fields),
     END};
@@ -97,6 +100,7 @@ static const struct field sketches_fields[] = {
 static const struct field exchange_fields[] = {F(struct message_exchange, sequence, "s", U32),
                                                F(struct message_exchange, from_responder, "r", U32),
                                                F(struct message_exchange, open, "o", U32),
+                                               F(struct message_exchange, coded, "q", U32),
                                                F(struct message_exchange, divisor, "c", U32),
                                                F(struct message_exchange, samples, "n", F64),
                                                F(struct message_exchange, weight, "w", F64),

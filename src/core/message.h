@@ -37,7 +37,10 @@ struct message_hello {
     char cluster[PARLEY_NAME_SIZE], name[PARLEY_NAME_SIZE], address[PARLEY_ADDRESS_SIZE];
     uint64_t run, boot, model, parameters;
     uint32_t vectors;
-    uint32_t answer; /* 1: sent in answer to the other's HELLO */
+    uint32_t codec;    /* enum parley_codec */
+    double codec_part; /* of a subset; else 0 */
+    uint32_t more;     /* vectors that are averaged beside x */
+    uint32_t answer;   /* 1: sent in answer to the other's HELLO */
     struct message_setting settings[PARLEY_SETTINGS_MAX];
     uint32_t settings_count;
 };
@@ -110,6 +113,7 @@ struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     uint32_t sequence;       /* the initiator's */
     uint32_t from_responder; /* ABORT, KEEPALIVE: 1 if the sender is the responder */
     uint32_t open;           /* OFFER: 1 if the initiator has another exchange open */
+    uint32_t coded;          /* OFFER: 1 if the cluster's codec may be used; ACCEPT: if it is */
     uint32_t divisor;        /* ACCEPT: c = 1/divisor, 2 or 3 */
     double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples */
     double weight;           /* OFFER: of what is pushed one way, with the samples; else 0 */

@@ -184,6 +184,7 @@ static void node_done(struct parley_node *node, const struct parley_event *event
         assert(!"DONE for an operation that is not under way");
         break;
     case OP_TAKE:
+    case OP_ENCODE:
     case OP_DIFF:
     case OP_ADD:
         exchange_done(node, &op, event);

@@ -136,6 +136,7 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     struct message_exchange message = {.sequence = slot->sequence,
                                        .samples = slot->samples,
                                        .weight = slot->weight,
+                                       .coded = slot_wants_codec(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
     connection_send(node, conn, WIRE_OFFER, &message);
 }
@@ -181,7 +182,7 @@ void exchange_advance(struct parley_node *node)
     slot->peer = peer;
     slot->tries = 0;
     slot->progress_us = node->now_us;
-    if (!node->strategy->due) e->next_version = node->training.version + node->config.mix_every;
+    if (!node->strategy->due) e->next_version = node->training.version + period_steps(node);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
     if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
     struct conn *conn = connection_want(node, peer);
@@ -250,19 +251,20 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
 {
     if (slot->state != SLOT_OFFERED) return;
     bool pushes = slot->weight > 0;
-    if ((!pushes && message->divisor != 2 && message->divisor != 3) || !exchange_is_sane(message)) {
+    bool codes = node->config.codec != PARLEY_CODEC_FP32 || node->config.averaged > 1;
+    if ((!pushes && message->divisor != 2 && message->divisor != 3) || (message->coded && !codes) ||
+        !exchange_is_sane(message)) {
         slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
         return;
     }
+    slot_code(node, slot, message->coded);
     slot->divisor = PLANTED(OTHER_DIVISOR) ? 2 : message->divisor;
     slot->gap = pushes ? -slot->samples : message->samples - slot->samples;
     slot->mass = 0;
     slot->progress_us = node->now_us;
     node->ledger.started++;
     slot_move(node, slot, SLOT_STREAMING);
-    if (!pushes)
-        flow_expect(node, &slot->in, slot->conn, WIRE_STREAM_ACCEPT, slot->sequence, &slot->theirs,
-                    1);
+    if (!pushes) slot_expect(node, slot, WIRE_STREAM_ACCEPT);
     slot_stream(node, slot);
 }
 

@@ -115,7 +115,7 @@ struct parley_update *out_vector(struct parley_node *node, enum parley_update_ty
     struct parley_update *update = out_add(node, type);
     update->vector.op = out_op(node, kind, owner);
     update->vector.buffer = buffer;
-    update->vector.vectors = 1;
+    update->vector.vectors = update->vector.wide = 1;
     update->vector.buffers[0] = buffer;
     return update;
 }

@@ -6,6 +6,7 @@
  */
 #include <assert.h>
 
+#include "core/codec.h"
 #include "core/exchange.h"
 
 static const char *const reason_texts[EXCHANGE_REASONS] = {
@@ -114,13 +115,19 @@ bool slot_is_fresh(const struct parley_node *node, const struct slot *slot)
            node->training.version <= slot->version + FRESH_STEPS;
 }
 
+static void take(struct parley_node *node, struct slot *slot)
+{
+    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own)->vector.wide =
+        node->config.averaged;
+}
+
 void slot_take(struct parley_node *node, struct slot *slot)
 {
     slot->taken = slot->fresh = false;
     slot->pending++;
     slot->progress_us = slot->keepalive_us = node->now_us;
     if (slot->state != SLOT_TAKING) slot_move(node, slot, SLOT_TAKING);
-    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own);
+    take(node, slot);
 }
 
 void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_event *event)
@@ -130,14 +137,61 @@ void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_
     slot->holds = node->exchange.added;
 }
 
+/* What brings a node's work into the mean for good is not rounded: the end, and leaving. */
+bool slot_wants_codec(const struct parley_node *node)
+{
+    bool plain = node->config.codec == PARLEY_CODEC_FP32 && node->config.averaged == 1;
+    return !plain && phase_of(node) == PARLEY_PHASE_TRAIN && !node->leaving;
+}
+
+void slot_code(struct parley_node *node, struct slot *slot, bool coded)
+{
+    const struct record *initiator =
+        slot->role == INITIATOR ? self_of(node) : record_of(node, (uint32_t)slot->peer);
+    slot->coded = coded;
+    slot->encoded = coded && node->config.codec == PARLEY_CODEC_FP32; /* as it stands */
+    slot->draw = rng_mix(initiator->boot) + slot->sequence;
+}
+
+uint32_t slot_wide(const struct parley_node *node, const struct slot *slot)
+{
+    return slot->coded ? node->config.averaged : 1;
+}
+
+static uint64_t stream_bytes(const struct parley_node *node, const struct slot *slot)
+{
+    const struct parley_config *c = &node->config;
+    enum parley_codec codec = slot->coded ? c->codec : PARLEY_CODEC_FP32;
+    return slot_wide(node, slot) * codec_bytes(codec, c->codec_part, c->parameters);
+}
+
+void slot_expect(struct parley_node *node, struct slot *slot, enum wire_stream kind)
+{
+    flow_expect(node, &slot->in, slot->conn, kind, slot->sequence, &slot->theirs, 1);
+    slot->in.end = stream_bytes(node, slot);
+}
+
+static void encode(struct parley_node *node, struct slot *slot)
+{
+    slot->pending++;
+    struct parley_update *update =
+        out_vector(node, PARLEY_UPDATE_ENCODE, OP_ENCODE, (int)slot->role, slot->own);
+    update->vector.wide = slot_wide(node, slot);
+    update->vector.draw = slot->draw;
+}
+
 void slot_stream(struct parley_node *node, struct slot *slot)
 {
+    if (slot->coded && !slot->encoded) {
+        encode(node, slot);
+        return;
+    }
     slot->pending++;
     int flow = flow_send(node, slot->conn,
                          slot->role == INITIATOR ? WIRE_STREAM_OFFER : WIRE_STREAM_ACCEPT,
                          slot->sequence, &slot->own, 1, (int)slot->role);
     assert(flow != NONE); /* two places are kept for exchanges */
-    (void)flow;
+    node->outflows[flow].end = stream_bytes(node, slot);
 }
 
 float slot_factor(double weight, uint32_t divisor)
@@ -160,12 +214,14 @@ void slot_add(struct parley_node *node, struct slot *slot)
     if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) factor = 0;
     if (slot->trains && node->strategy->mix)
         factor = node->strategy->mix(node, (int)slot->own, slot->theirs, factor);
-    out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs)->vector.factor =
-        factor;
+    struct parley_update *update =
+        out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs);
+    update->vector.factor = factor;
+    update->vector.wide = slot_wide(node, slot);
     if (!slot->quick || !slot->sent) return;
     /* At the same boundary the snapshot of the next exchange, which need not wait for one then. */
     slot->pending++;
-    out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own);
+    take(node, slot);
 }
 
 /* ---- Setting up, lending --------------------------------------------------------------------- */

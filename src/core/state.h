@@ -138,6 +138,7 @@ struct favour {
 enum op_kind {
     OP_FREE,
     OP_TAKE, /* for the slot */
+    OP_ENCODE,
     OP_DIFF,
     OP_ADD,
     OP_CHUNK, /* for the outflow */
@@ -236,6 +237,9 @@ struct slot {
     uint32_t own, theirs;               /* buffers; theirs becomes d */
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
     bool taken, received, sent, peer_ready;
+    bool coded;       /* both snapshots go as is done in training: all vectors, by the codec */
+    bool encoded;     /* `own` stands as it goes out */
+    uint64_t draw;    /* of what a subset holds: the same at both ends */
     uint64_t version; /* of the snapshot */
     uint64_t holds;   /* how many of the decided deltas the snapshot holds */
     bool fresh;       /* `own` holds a snapshot that no exchange has used */
@@ -258,7 +262,7 @@ struct doubt {
     uint32_t sequence, divisor;
     bool trains;
     double weight;
-    uint32_t buffer;
+    uint32_t buffer, wide;
     double mass, gap;
     uint64_t since_us, ask_us, backoff_us;
 };
@@ -277,6 +281,7 @@ struct exchange {
     uint32_t sequence;                  /* of the newest offer */
     uint64_t decided;                   /* deltas decided so far */
     uint64_t added;                     /* deltas that are in x */
+    double period;                      /* steered: local steps from one to the next */
     uint64_t next_version;              /* own step count from which the next exchange may start */
     uint64_t retry_us;                  /* nobody could be asked: not before then */
     int32_t neighbours[NEIGHBOURS_MAX]; /* [neighbours_count] */
@@ -365,6 +370,7 @@ struct training {
     uint64_t start_us;
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
+    double moved_sq;     /* by a step, smoothed; 0: not known */
     uint64_t inherited;  /* steps of the optimizer vectors less own ones, modulo 2^64 */
     bool started;
     uint32_t diverged;     /* not 0: the model is no longer finite */
@@ -582,6 +588,11 @@ uint64_t exchange_deadline(const struct parley_node *node);
 /* A delta of <r, d> = mass is in x, times factor; gap: of the two parts of the cluster's samples.
  */
 void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap);
+
+/* period.c */
+void period_start(struct parley_node *node);
+uint64_t period_steps(const struct parley_node *node);      /* now, from one exchange to the next */
+void period_pair(struct parley_node *node, double norm_sq); /* ||x_i - x_j||^2 of an exchange */
 
 bool doubt_room(const struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);

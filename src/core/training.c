@@ -113,7 +113,8 @@ static void begin(struct parley_node *node)
     if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
     t->started = true;
     t->start_us = t->stepped_us = node->now_us;
-    node->exchange.next_version = t->version + node->config.mix_every;
+    period_start(node);
+    node->exchange.next_version = t->version + period_steps(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
     node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
     if (node->strategy->begin) node->strategy->begin(node);
@@ -198,6 +199,8 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     t->version = event->stepped.version;
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
     t->part += (double)(event->stepped.samples - t->samples);
+    double moved_sq = event->stepped.moved_sq;
+    if (moved_sq > 0) t->moved_sq = t->moved_sq > 0 ? 0.9 * t->moved_sq + 0.1 * moved_sq : moved_sq;
     t->samples = event->stepped.samples;
     self->samples = t->samples + t->before.samples;
     training_counted(node);

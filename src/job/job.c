@@ -10,6 +10,7 @@
 
 #include <xxhash.h>
 
+#include "core/codec.h"
 #include "core/rng.h"
 #include "core/topology.h"
 #include "train/model.h"
@@ -26,7 +27,7 @@ static bool is_given(const struct settings *s, enum option_id id)
 
 static uint32_t mix_every_of(const struct settings *s)
 {
-    if (is_given(s, OPTION_ID_MIX_EVERY)) return (uint32_t)s->mix_every;
+    if (is_given(s, OPTION_ID_MIX_EVERY)) return s->mix_every.steps;
     return parley_strategy_mix_every((enum parley_strategy)s->strategy);
 }
 
@@ -128,7 +129,10 @@ static void share_settings(struct job *job)
               graph_digest(&job->graph));
     else
         share(job, "topology", "%s", s->topology);
-    share(job, "mix-every", "%" PRIu32, mix_every_of(s));
+    if (is_given(s, OPTION_ID_MIX_EVERY))
+        share(job, "mix-every", "%s", s->values[OPTION_ID_MIX_EVERY].text);
+    else
+        share(job, "mix-every", "%" PRIu32, mix_every_of(s));
     share(job, "tolerance", "%s", number(a, s->tolerance));
     if (s->quorum == QUORUM_MAJORITY)
         share(job, "quorum", "majority of %" PRIu64, s->nodes);
@@ -150,6 +154,9 @@ static uint64_t run_id(const struct job *job)
 int job_trainer(const struct job *job, struct trainer **trainer, char *why, size_t why_size)
 {
     const struct settings *s = job->settings;
+    enum parley_codec codec;
+    double part;
+    if (codec_parse(s->codec, &codec, &part)) part = 1; /* the settings were judged */
     struct trainer_options options = {
         .model = s->model,
         .optimizer = s->optimizer,
@@ -165,6 +172,7 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
         .warmup = warmup_of(s),
         .scale = scale_of(s),
         .momentum_mode = momentum_mode(s),
+        .averaged_part = part,
         .batch = (uint32_t)s->batch,
         .seed = s->seed,
     };
@@ -227,6 +235,8 @@ void job_config(const struct job *job, struct parley_config *config)
     bool majority = s->quorum == QUORUM_MAJORITY;
     config->parameters = trainer_parameters(job->trainer);
     config->vectors = 1 + trainer_state_vectors(job->trainer);
+    /* Only a momentum: a mean of squares would be negative after a rounded difference. */
+    config->averaged = s->momentum_mode == MOMENTUM_AVERAGED ? 2 : 1;
     config->model_digest = model_digest(job->model);
     config->settings = job->shared;
     config->settings_count = job->shared_count;
@@ -242,7 +252,12 @@ void job_config(const struct job *job, struct parley_config *config)
         config->topology = PARLEY_TOPOLOGY_COMPLETE;
     config->topology_seed = s->seed;
     config->graph = job->graph.text ? &job->graph.graph : NULL;
+    if (codec_parse(s->codec, &config->codec, &config->codec_part))
+        config->codec = PARLEY_CODEC_FP32;
     config->mix_every = mix_every_of(s);
+    config->mix_steered = s->mix_every.steered;
+    config->mix_later_count = s->mix_every.later_count;
+    memcpy(config->mix_later, s->mix_every.later, sizeof config->mix_later);
     config->tolerance = s->tolerance;
     config->settle_timeout_us = s->settle_timeout_us;
     config->quorum = majority ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/codec.h"
 #include "core/topology.h"
 #include "parley/config.h"
 #include "settings/put.h"
@@ -163,6 +164,21 @@ static int judge_strategy(const struct settings *settings, char *why)
                  every->text, strategy);
         return PARLEY_EUSAGE;
     }
+    if (settings->strategy > PARLEY_STRATEGY_NONE &&
+        (settings->mix_every.steered || settings->mix_every.later_count > 0)) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--mix-every: \"%s\" is for --strategy gossip; %s takes one number", every->text,
+                 strategy);
+        return PARLEY_EUSAGE;
+    }
+    if (settings->strategy > PARLEY_STRATEGY_NONE && settings->momentum_mode == MOMENTUM_AVERAGED) {
+        snprintf(
+            why, SETTINGS_WHY_BYTES,
+            "--momentum-mode: \"averaged\" is for --strategy gossip, whose exchanges carry it; "
+            "%s's don't (use local)",
+            strategy);
+        return PARLEY_EUSAGE;
+    }
     if (topology->origin > ORIGIN_DEFAULT && strcmp(settings->topology, "complete") != 0 &&
         !settings_heeds(settings->strategy, OPTION_ID_TOPOLOGY)) {
         snprintf(why, SETTINGS_WHY_BYTES,
@@ -209,8 +225,7 @@ static int judge_training(const struct settings *settings, char *why)
     const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];
     bool momentum = strcmp(settings->optimizer, "momentum") == 0 ||
                     strcmp(settings->optimizer, "nesterov") == 0;
-    if (settings->momentum_mode == MOMENTUM_QUASI_GLOBAL && !momentum &&
-        mode->origin != ORIGIN_DEFAULT) {
+    if (settings->momentum_mode != MOMENTUM_LOCAL && !momentum && mode->origin != ORIGIN_DEFAULT) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
                  "has local",
@@ -232,6 +247,31 @@ static int judge_training(const struct settings *settings, char *why)
              "--lr-scale: \"%s\" counts samples of a batch, and gd takes its whole share; use "
              "--lr-scale none, or another --optimizer",
              settings->values[OPTION_ID_LR_SCALE].text);
+    return PARLEY_EUSAGE;
+}
+
+static int judge_codec(const struct settings *settings, char *why)
+{
+    enum parley_codec codec;
+    double part;
+    if (codec_parse(settings->codec, &codec, &part) == 0) {
+        if (codec == PARLEY_CODEC_FP32 || settings->strategy <= PARLEY_STRATEGY_NONE) return 0;
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--codec: \"%s\" is for models that --strategy gossip averages; %s sends fp32",
+                 settings->codec, settings->values[OPTION_ID_STRATEGY].text);
+        return PARLEY_EUSAGE;
+    }
+    if (strncmp(settings->codec, "topk:", strlen("topk:")) == 0)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--codec: \"%s\" sends differences to a copy that each neighbour keeps, and "
+                 "--strategy %s meets others at random; use fp32, bf16, fp16, int8 or "
+                 "subset%s",
+                 settings->codec, settings->values[OPTION_ID_STRATEGY].text,
+                 settings->codec + strlen("topk"));
+    else
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--codec: \"%s\" has no part above 0 and at most 1, like subset:0.01",
+                 settings->codec);
     return PARLEY_EUSAGE;
 }
 
@@ -286,6 +326,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     case VERB_NODE:
     case VERB_CHECK:
         error = judge_model(settings, why);
+        if (!error) error = judge_codec(settings, why);
         if (!error) error = judge_network(settings, why);
         if (!error) error = judge_size(settings, why);
         if (!error) error = judge_strategy(settings, why);
@@ -296,6 +337,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     case VERB_RUN:
     case VERB_SIM:
         error = judge_model(settings, why);
+        if (!error) error = judge_codec(settings, why);
         if (!error) error = judge_size(settings, why);
         if (!error && !settings->compare) error = judge_strategy(settings, why);
         if (!error && !settings->compare) error = judge_servers(settings, why);

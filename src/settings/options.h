@@ -44,6 +44,7 @@ enum option_kind {
     OPTION_COUNT,     /* uint64_t in [min, max] */
     OPTION_REAL,      /* double in [min, max] */
     OPTION_TIME,      /* uint64_t, microseconds */
+    OPTION_PERIOD,    /* struct settings_period; steps in [min, max] */
     OPTION_DIST,      /* struct units_dist */
     OPTION_RATE,      /* uint64_t, bytes a second; 0: unset */
     OPTION_ADDRESS,   /* struct units_address */

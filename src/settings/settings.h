@@ -24,6 +24,7 @@
 #include "settings/fault.h"
 #include "settings/link.h"
 #include "settings/options.h"
+#include "settings/period.h"
 #include "settings/seeds.h"
 #include "settings/sweep.h"
 #include "settings/units.h"
@@ -34,7 +35,12 @@ enum settings_origin { ORIGIN_UNSET, ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRON
 
 /* In the order of the table's valid words. */
 enum settings_lr_scale { LR_SCALE_NONE, LR_SCALE_BATCH, LR_SCALE_CLUSTER };
-enum settings_momentum_mode { MOMENTUM_LOCAL, MOMENTUM_QUASI_GLOBAL };
+enum settings_momentum_mode {
+    MOMENTUM_LOCAL,
+    MOMENTUM_QUASI_GLOBAL,
+    MOMENTUM_AVERAGED,
+    MOMENTUM_RESET
+};
 enum settings_quorum { QUORUM_LIVE, QUORUM_MAJORITY };
 enum settings_membership { MEMBERSHIP_FULL, MEMBERSHIP_STATIC };
 enum settings_when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
@@ -92,8 +98,9 @@ struct settings {
 
     int strategy;       /* enum parley_strategy */
     uint64_t staleness; /* of ps-ssp:S */
-    uint64_t backup_workers, mix_every;
-    const char *topology;
+    uint64_t backup_workers;
+    struct settings_period mix_every;
+    const char *codec, *topology;
     double tolerance;
     int quorum;     /* enum settings_quorum */
     int membership; /* enum settings_membership */

@@ -158,7 +158,7 @@ static int add_piece(struct sweep *sweep, enum option_id id, const char *piece, 
     snprintf(text, sizeof text, "%.*s", (int)length, piece);
     bool is_range = length < sizeof text && cut(text, &range);
     enum option_kind kind = option_info(id)->kind;
-    if (is_range && kind == OPTION_COUNT)
+    if (is_range && (kind == OPTION_COUNT || kind == OPTION_PERIOD))
         error = add_whole_range(sweep, &range, false, inner);
     else if (is_range && (kind == OPTION_TIME || kind == OPTION_DIST))
         error = add_whole_range(sweep, &range, true, inner);
@@ -178,6 +178,8 @@ static bool is_whole(enum option_id id, const char *value, size_t length, const 
 {
     const struct option_info *info = option_info(id);
     char copy[512], clause[SETTINGS_WHY_BYTES];
+    /* 1,8@50% is one schedule. */
+    if (info->kind == OPTION_PERIOD) return !memchr(next, '@', strcspn(next, ","));
     if (info->kind != OPTION_SPEC && info->kind != OPTION_DIST) return true;
     snprintf(copy, sizeof copy, "%.*s", (int)length, value);
     if (value_parse(id, copy, NULL, clause) != 0) return !strchr(copy, ':');

@@ -16,6 +16,7 @@ union value {
     uint64_t count;
     double real;
     const char *text;
+    struct settings_period period;
     struct units_dist dist;
     struct units_address address;
     struct settings_shard shard;
@@ -32,6 +33,7 @@ static size_t size_of(enum option_kind kind)
         [OPTION_COUNT] = sizeof(uint64_t),
         [OPTION_REAL] = sizeof(double),
         [OPTION_TIME] = sizeof(uint64_t),
+        [OPTION_PERIOD] = sizeof(struct settings_period),
         [OPTION_DIST] = sizeof(struct units_dist),
         [OPTION_RATE] = sizeof(uint64_t),
         [OPTION_ADDRESS] = sizeof(struct units_address),
@@ -168,6 +170,8 @@ static int parse(const struct option_info *option, const char *text, union value
         return units_real(text, option->min, option->max, &value->real, clause);
     case OPTION_TIME:
         return units_time(text, &value->count, clause);
+    case OPTION_PERIOD:
+        return period_parse(&value->period, text, max, clause);
     case OPTION_DIST:
         return units_dist(text, &value->dist, clause);
     case OPTION_RATE:

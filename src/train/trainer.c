@@ -43,6 +43,7 @@ struct trainer {
     double rate;
     enum trainer_scale scale;
     enum trainer_momentum momentum_mode;
+    double averaged_part;
     uint32_t batch;
     uint64_t seed;
     struct trainer_node node; /* whom the calls without _of serve */
@@ -108,6 +109,7 @@ int trainer_new(struct trainer **trainer, const struct trainer_options *options,
     made->rate = options->rate;
     made->scale = options->scale;
     made->momentum_mode = options->momentum_mode;
+    made->averaged_part = options->averaged_part > 0 ? options->averaged_part : 1;
     made->batch = options->batch;
     made->seed = options->seed;
     error = optimizer_init(&made->optimizer, options->optimizer, &options->numbers, why, why_size);
@@ -300,8 +302,11 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float
         .steps = turn->steps,
     };
     struct gradient_sink sink = optimizer_sink(&step);
-    double loss = run_batch(trainer, node, x, &sink);
+    bool resets = trainer->momentum_mode == TRAINER_MOMENTUM_RESET &&
+                  turn->averaged != node->averaged && optimizer_has_momentum(&trainer->optimizer);
 
+    if (resets) memset(state[0], 0, step.count * sizeof *state[0]);
+    double loss = run_batch(trainer, node, x, &sink);
     if (isfinite(loss)) optimizer_end(&step);
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
@@ -371,8 +376,9 @@ float trainer_follow_of(const struct trainer *trainer, const struct trainer_node
                    optimizer_has_momentum(&trainer->optimizer);
     double least = FOLLOW_RATE_MIN * trainer->rate;
     double rate = node->rate > least ? node->rate : least;
+    double density = node->density * trainer->averaged_part;
 
-    return follows && rate > 0 ? (float)(-FOLLOW_PART * node->density / rate) : 0;
+    return follows && rate > 0 ? (float)(-FOLLOW_PART * density / rate) : 0;
 }
 
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,

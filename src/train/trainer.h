@@ -36,7 +36,12 @@ enum trainer_momentum {
     TRAINER_MOMENTUM_LOCAL,
     /* It sums, in part, what x has really moved by, averaging included (after Lin et al., ICML
      * 2021, algorithm 1): see trainer_follow(). */
-    TRAINER_MOMENTUM_QUASI_GLOBAL
+    TRAINER_MOMENTUM_QUASI_GLOBAL,
+    /* It is averaged as x is, by whoever does that: twice the traffic (Yu, Jin, Yang, ICML 2019).
+     */
+    TRAINER_MOMENTUM_AVERAGED,
+    /* It begins anew with the step after an averaging. */
+    TRAINER_MOMENTUM_RESET
 };
 
 struct trainer_options {
@@ -49,7 +54,8 @@ struct trainer_options {
     uint32_t batch; /* samples a step, 1 to TRAINER_BATCH_MAX; gd: computed at once */
     enum trainer_scale scale;
     enum trainer_momentum momentum_mode;
-    uint64_t seed; /* of the initial model (equal on all nodes) */
+    double averaged_part; /* of x that an averaging is of, in (0, 1]; 0: all of it */
+    uint64_t seed;        /* of the initial model (equal on all nodes) */
 };
 
 /* What a step depends on beside its samples. */
@@ -128,7 +134,8 @@ void trainer_apply(struct trainer *trainer, float *x, float *const *state, const
  * moved x by d, as a gradient of -d / rate would have. A part of that enters the momentum, so that
  * nodes with data of their own don't draw their models apart for as long as a momentum lasts. What
  * enters goes on moving x, by up to 1 / (1 - beta) times as much: so the part is the smaller the
- * rarer averagings are, else the models would swing around their mean, and ever further. */
+ * rarer averagings of the same part of x are, else the models would swing around their mean, and
+ * ever further. */
 float trainer_follow(const struct trainer *trainer);
 
 /* The same for another node: so one trainer, with its options and scratch memory, serves many in

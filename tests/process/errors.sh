@@ -41,6 +41,12 @@ expect 2 '"quadratic:8" has no accuracy' sim --model quadratic:8 --target-accura
 expect 2 '--threads: "0"' sim --threads 0
 expect 2 'did you mean "adam"' check --optimizer adamm
 expect 2 'gd takes its whole share' run --optimizer gd --lr-scale cluster
+expect 2 '"topk:0.01" sends differences' sim --codec topk:0.01
+expect 2 'subset:0.01' run --strategy gossip --codec topk:0.01
+expect 2 '"subset:7" has no part' node --codec subset:7
+expect 2 'did you mean "bf16"' check --codec bf15
+expect 2 "has a share that is none" sim --mix-every 1,8@150%
+expect 2 "does not say how it begins" run --mix-every 8@50%
 expect 2 'quasi-global" needs --optimizer' sim --optimizer adam --momentum-mode quasi-global
 expect 2 'nofile: No such file' node --peers nofile
 expect 2 'nofile: No such file' check -c nofile

@@ -138,6 +138,7 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
     case PARLEY_UPDATE_TAKE:
     case PARLEY_UPDATE_SET:
     case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_ENCODE:
     case PARLEY_UPDATE_DIFF:
     case PARLEY_UPDATE_SKETCH:
     case PARLEY_UPDATE_HASH:

@@ -46,7 +46,7 @@ Test(plan, every_combination_is_a_run_and_seeds_stand_together)
     expect_run(2, "gossip, nodes 2, mix-every 8, seed 1", 1);
     expect_run(7, "gossip, nodes 4, mix-every 8, seed 2", 3);
     const struct settings *last = &plan.runs[7]->settings;
-    cr_assert(last->nodes == 4 && last->mix_every == 8 && last->seed == 2);
+    cr_assert(last->nodes == 4 && last->mix_every.steps == 8 && last->seed == 2);
     int error;
     char *json = plan_json(&plan, plan.runs[7], &error);
     cr_assert_str_eq(json, "{\"nodes\":4,\"mix-every\":8,\"seed\":2}");

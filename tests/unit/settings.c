@@ -53,7 +53,8 @@ Test(settings, run_without_arguments_has_the_defaults_of_the_contract)
     cr_assert_str_eq(settings.topology, "complete");
     cr_assert_str_eq(settings.partition, "iid");
     cr_assert(settings.rate == 0.05 && settings.momentum == 0.9 && settings.batch == 32);
-    cr_assert(settings.mix_every == 1 && settings.epochs == 4 && settings.eval_samples == 6400);
+    cr_assert(settings.mix_every.steps == 1 && settings.epochs == 4 &&
+              settings.eval_samples == 6400);
     cr_assert(settings.tolerance == 1e-4 && settings.settle_timeout_us == 60000000);
     cr_assert(settings.leave_timeout_us == 10000000 && settings.steps == 0);
     cr_assert(settings.strategy == PARLEY_STRATEGY_GOSSIP && settings.quorum == QUORUM_LIVE);
@@ -160,7 +161,7 @@ Test(settings, abbreviated_flags_are_refused_in_every_form)
     cr_assert_eq(load("run --mix-every=3 -n 8 -qo m.st --lr --batch", NULL, NULL), PARLEY_EUSAGE);
     cr_assert_str_eq(why, "--lr: \"--batch\" is not a number");
     cr_assert_eq(load("run --mix-every=3 -n 8 -qo m.st", NULL, NULL), 0, "%s", why);
-    cr_assert(settings.mix_every == 3 && settings.nodes == 8 && settings.quiet);
+    cr_assert(settings.mix_every.steps == 3 && settings.nodes == 8 && settings.quiet);
     cr_assert_eq(settings.level, LEVEL_ERROR);
     cr_assert_str_eq(settings.out, "m.st");
     settings_close(&settings);

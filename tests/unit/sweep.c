@@ -128,6 +128,16 @@ Test(sweep, a_file_holds_the_lists_of_an_experiment)
     settings_close(&settings);
 }
 
+Test(sweep, a_comma_before_a_share_goes_on_with_a_schedule)
+{
+    struct settings settings;
+    char why[SETTINGS_WHY_BYTES];
+    cr_assert_eq(load(&settings, "--mix-every=2..4,1,8@50%,auto", NULL, why), 0, "%s", why);
+    cr_assert_eq(settings.sweeps[OPTION_ID_MIX_EVERY].count, 5);
+    cr_assert_str_eq(settings.sweeps[OPTION_ID_MIX_EVERY].values[3], "1,8@50%");
+    settings_close(&settings);
+}
+
 Test(sweep, a_copy_is_one_run_and_its_values_are_judged_together)
 {
     /* Texts replace, "" leaves the default; a fault on a node that is not there is named. */
@@ -138,7 +148,7 @@ Test(sweep, a_copy_is_one_run_and_its_values_are_judged_together)
     cr_assert_eq(load(&settings, NULL, file, why), 0, "%s", why);
     texts[OPTION_ID_NODES] = "8";
     cr_assert_eq(settings_copy(&copy, &settings, texts, why), 0, "%s", why);
-    cr_assert(copy.nodes == 8 && copy.mix_every == 3 && copy.faults.count == 1);
+    cr_assert(copy.nodes == 8 && copy.mix_every.steps == 3 && copy.faults.count == 1);
     settings_close(&copy);
     texts[OPTION_ID_NODES] = "4";
     cr_assert_eq(settings_copy(&copy, &settings, texts, why), PARLEY_EUSAGE);
@@ -147,7 +157,7 @@ Test(sweep, a_copy_is_one_run_and_its_values_are_judged_together)
     texts[OPTION_ID_FAULT] = "";
     texts[OPTION_ID_MIX_EVERY] = "";
     cr_assert_eq(settings_copy(&copy, &settings, texts, why), 0, "%s", why);
-    cr_assert(copy.nodes == 4 && copy.mix_every == 1 && copy.faults.count == 0);
+    cr_assert(copy.nodes == 4 && copy.mix_every.steps == 1 && copy.faults.count == 0);
     settings_close(&copy);
     settings_close(&settings);
 }

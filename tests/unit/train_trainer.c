@@ -259,6 +259,40 @@ Test(train_trainer, only_a_momentum_in_quasi_global_mode_follows_and_never_by_mo
     dataset_close(&set);
 }
 
+Test(train_trainer, a_momentum_that_begins_anew_after_each_step_is_plain_sgd)
+{
+    /* And one that no averaging touches is a momentum. */
+    struct dataset set = clusters(64, 1, 1, 1);
+    struct trainer_options options = defaults;
+    struct bench reset, plain, untouched, momentum;
+
+    options.momentum_mode = TRAINER_MOMENTUM_RESET;
+    bench_init(&reset, &options, &set, 3);
+    bench_init(&untouched, &options, &set, 3);
+    options.momentum_mode = TRAINER_MOMENTUM_LOCAL;
+    bench_init(&momentum, &options, &set, 3);
+    options.optimizer = "sgd";
+    bench_init(&plain, &options, &set, 3);
+    for (uint64_t s = 1; s <= 30; s++) {
+        trainer_step(reset.trainer, reset.x, reset.state,
+                     &(struct trainer_turn){.live = 2, .averaged = s});
+        trainer_step(plain.trainer, plain.x, plain.state, &(struct trainer_turn){.live = 2});
+        trainer_step(untouched.trainer, untouched.x, untouched.state,
+                     &(struct trainer_turn){.live = 2});
+        trainer_step(momentum.trainer, momentum.x, momentum.state,
+                     &(struct trainer_turn){.live = 2});
+    }
+    for (int i = 0; i < (FEATURES + 1) * CLASSES; i++) {
+        cr_assert_float_eq(reset.x[i], plain.x[i], 1e-5f);
+        cr_assert_eq(untouched.x[i], momentum.x[i]);
+    }
+    bench_close(&reset);
+    bench_close(&plain);
+    bench_close(&untouched);
+    bench_close(&momentum);
+    dataset_close(&set);
+}
+
 Test(train_trainer, every_model_and_optimizer_learns_separable_classes)
 {
     /* Proves learning itself, on samples not trained on. */

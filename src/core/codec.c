@@ -1,0 +1,68 @@
+/* codec.c: names, sizes and draws of what crosses the network; see codec.h. */
+#include "core/codec.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLACES_MIN = 16 };
+
+#define SUBSET_STREAM UINT64_C(0x737562736574) /* apart from the other streams of one seed */
+
+static const char *const names[] = {"fp32", "bf16", "fp16", "int8"};
+static const char subset[] = "subset:";
+
+int codec_parse(const char *spec, enum parley_codec *codec, double *part)
+{
+    *part = 1;
+    for (int c = PARLEY_CODEC_FP32; c < PARLEY_CODEC_SUBSET; c++) {
+        *codec = (enum parley_codec)c;
+        if (strcmp(spec, names[c]) == 0) return PARLEY_OK;
+    }
+    *codec = PARLEY_CODEC_SUBSET;
+    if (strncmp(spec, subset, strlen(subset)) != 0) return PARLEY_EUSAGE;
+    const char *number = spec + strlen(subset);
+    char *end;
+    *part = strtod(number, &end);
+    return end > number && !*end && *part > 0 && *part <= 1 ? PARLEY_OK : PARLEY_EUSAGE;
+}
+
+const char *codec_text(enum parley_codec codec, double part, char out[32])
+{
+    if (codec < PARLEY_CODEC_SUBSET)
+        snprintf(out, 32, "%s", names[codec]);
+    else if (codec == PARLEY_CODEC_SUBSET)
+        snprintf(out, 32, "%s%.9g", subset, part);
+    else
+        snprintf(out, 32, "unknown (%d)", (int)codec);
+    return out;
+}
+
+/* Of a small vector runs are shorter, so that there is something to draw. The places begin anywhere
+ * that leaves as many of them, so that no float is left out for ever. */
+struct codec_subset codec_draw(double part, uint64_t n, uint64_t draw)
+{
+    struct codec_subset s = {.length = CODEC_RUN, .rng = rng_init(draw, SUBSET_STREAM)};
+    if (n < CODEC_RUN * PLACES_MIN) s.length = n > PLACES_MIN ? (uint32_t)(n / PLACES_MIN) : 1;
+    s.places = n / s.length;
+    double runs = fmin(round(part * (double)s.places), (double)UINT32_MAX);
+    s.runs = runs < 1 ? 1 : (uint64_t)runs;
+    struct rng rng = s.rng;
+    s.first = rng_next(&rng) % (n - s.places * s.length + 1);
+    return s;
+}
+
+uint64_t codec_bytes(enum parley_codec codec, double part, uint64_t n)
+{
+    uint64_t bytes = n * sizeof(float);
+    codec = codec_for(codec, n);
+    if (codec == PARLEY_CODEC_BF16 || codec == PARLEY_CODEC_FP16) bytes = 2 * n;
+    if (codec == PARLEY_CODEC_INT8)
+        bytes = n + (n + CODEC_SCALED - 1) / CODEC_SCALED * sizeof(float);
+    if (codec == PARLEY_CODEC_SUBSET) {
+        struct codec_subset s = codec_draw(part, n, 0);
+        bytes = s.runs * s.length * sizeof(float);
+    }
+    return (bytes + 3) / 4 * 4;
+}
