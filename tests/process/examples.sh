@@ -1,6 +1,6 @@
 #!/bin/bash
 # examples.sh PARLEY: the five nodes of by_hand.sh end with one model; so do the three that kill.sh
-# leaves, and they say "3 of 5".
+# leaves, and they say "3 of 5". All strategies are compared.
 set -euo pipefail
 export PARLEY=$1
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
@@ -18,3 +18,8 @@ wait "$cluster"
 [ "$(grep -c '^agreed    3 of 5 nodes' "$folder/some.out")" -eq 3 ]
 [ "$(grep -c 'was killed$' "$folder/some.out")" -eq 2 ]
 [ "$(tail -n 1 "$folder/some.out")" = "different models: 1" ]
+
+# Three tables, of all strategies and the single node each.
+"$examples/strategies.sh" --nodes 4 --model softmax --epochs 1 > "$folder/strategies.out"
+[ "$(grep -c '^single ' "$folder/strategies.out")" -eq 3 ]
+[ "$(grep -Ec ' (3 of 3|4 of 4)$' "$folder/strategies.out")" -ge 33 ]

@@ -139,7 +139,7 @@ static double reference_loss(struct reference *r, const double *x, const uint16_
         if (layer->kind == &layer_conv) conv(layer, x, in, r->out[l]);
         if (layer->kind == &layer_max_pool) pool(layer, in, r->out[l], false);
         if (layer->kind == &layer_mean_pool) pool(layer, in, r->out[l], true);
-        if (layer->kind == &layer_norm) norm(layer, x, in, r->out[l]);
+        if (layer->kind == &layer_batch_norm) norm(layer, x, in, r->out[l]);
         if (layer->kind == &layer_add) add(layer, in, r->out[layer->skip], r->out[l]);
         for (size_t i = 0; layer->relu && i < floats; i++)
             r->out[l][i] = fmax(r->out[l][i], 0);

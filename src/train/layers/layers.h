@@ -4,7 +4,8 @@
 
 #include "train/layer.h"
 
-extern const struct layer_kind layer_dense, layer_conv, layer_max_pool, layer_mean_pool, layer_norm;
+extern const struct layer_kind layer_dense, layer_conv, layer_max_pool, layer_mean_pool,
+    layer_batch_norm;
 extern const struct layer_kind layer_embed, layer_layer_norm, layer_attention, layer_gelu,
     layer_add;
 

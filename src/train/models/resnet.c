@@ -26,8 +26,8 @@ static uint32_t add_conv(struct network *network, const char *name, uint32_t out
                                                             [CONV_STRIDE] = stride,
                                                             [CONV_PAD] = 1,
                                                             [CONV_BARE] = 1}});
-    return network_add(network,
-                       &(struct network_layer){.kind = &layer_norm, .name = norm, .relu = relu});
+    return network_add(
+        network, &(struct network_layer){.kind = &layer_batch_norm, .name = norm, .relu = relu});
 }
 
 /* Returns the number of its last layer; `from`: that of its input's. */

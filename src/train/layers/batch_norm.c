@@ -1,4 +1,4 @@
-/* norm.c: batch normalisation (Ioffe, Szegedy 2015, algorithms 1 and 2), per channel:
+/* batch_norm.c: batch normalisation (Ioffe, Szegedy 2015, algorithms 1 and 2), per channel:
  * y = scale * (x - mean) / sqrt(variance + 1e-5) + shift.
  *
  * In training, mean and variance are those of the batch, over its samples and all places. For
@@ -147,4 +147,4 @@ static void backward(const struct layer *layer, const struct layer_pass *pass,
     sink_add(sink, layer->at[SHIFT], shifts, channels);
 }
 
-const struct layer_kind layer_norm = {"batch-norm", plan, forward, backward};
+const struct layer_kind layer_batch_norm = {"batch-norm", plan, forward, backward};
