@@ -206,7 +206,7 @@ void exchange_applied(struct parley_node *node, int member, float factor, double
     node->ledger.applied += 1 + PLANTED(LEDGER_TWICE);
     node->ledger.mass += moved;
     node->ledger.mass_abs += size;
-    node->training.part += gap * (double)factor;
+    training_averaged(node, gap, (double)factor);
     node->drift.mixed++;
 }
 

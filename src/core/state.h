@@ -365,7 +365,10 @@ struct training {
     uint64_t version, samples;    /* as last reported, since this process started */
     struct parley_resumed before; /* what counts of the time before */
     double weight;                /* of x: 1 but for push_sum.c */
-    double part; /* of the cluster's samples: own ones come in, and every exchange averages it */
+    double part;    /* of the cluster's samples: own ones come in, and every exchange averages it */
+    double behind;  /* how far below it peers were lately */
+    uint32_t among; /* members that trained when it was last averaged */
+    double alike; /* samples of the cluster, if all made as many as this node while they trained */
     uint64_t granted; /* steps asked of the driver, all told */
     uint64_t start_us;
     uint64_t stepped_us; /* when `version` last moved */
@@ -671,6 +674,8 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
 /* Whether the budget leaves room for one more step of this node. */
 bool training_wants(const struct parley_node *node);
 /* What strategy->steps() says has changed. */
+/* A peer's part was more by `gap`, and came in by this factor. */
+void training_averaged(struct parley_node *node, double gap, double factor);
 void training_counted(struct parley_node *node);
 /* Takes the model and what belongs to it of that member, or of any that trains (NONE). Call again
  * until strategy->adopted(). */

@@ -27,14 +27,33 @@ enum {
 };
 
 /* Of few members each hears often enough. Among many the counts are averaged like the models: a
- * node's part, times the number of nodes, is about what all together have used. */
+ * node's part, times the number of nodes, is about what all together have used. Where pairs don't
+ * average, the others are taken to have made as much as this node since they are there; and no more
+ * than that where they do, as a part may be too large for long where they do so rarely. */
 uint64_t training_samples(const struct parley_node *node)
 {
     const struct parley_roster *roster = node->roster;
+    const struct strategy *strategy = node->strategy;
+    const struct training *t = &node->training;
     if (roster->shared || live_of(node) <= HEARD_MAX) return roster->samples;
-    double part = node->training.part / node->training.weight;
-    double all = part * roster->counts[ROSTER_WAITED] + (double)roster->samples_gone;
+    double all = t->alike;
+    if (strategy->offers && !strategy->pushes) {
+        uint32_t waited = roster->counts[ROSTER_WAITED];
+        uint32_t among = t->among < waited ? t->among : waited;
+        all = fmin(all, fmax(t->part - t->behind, 0) * among + (double)roster->samples_gone);
+    }
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
+}
+
+/* While many join, who was there first has far more behind it than the rest: its part is the
+ * cluster's only for those it has been averaged among, and less what it was above them. */
+void training_averaged(struct parley_node *node, double gap, double factor)
+{
+    struct training *t = &node->training;
+    double behind = gap < 0 ? -gap * (1 - factor) : 0;
+    t->part += gap * factor;
+    t->behind = fmax(behind, t->behind / 2);
+    t->among = node->roster->counts[ROSTER_WAITED];
 }
 
 static double part(double made, double budget)
@@ -112,6 +131,7 @@ static void begin(struct parley_node *node)
     struct training *t = &node->training;
     if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
     t->started = true;
+    t->alike = (double)node->roster->samples;
     t->start_us = t->stepped_us = node->now_us;
     period_start(node);
     node->exchange.next_version = t->version + period_steps(node);
@@ -198,7 +218,9 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     }
     t->version = event->stepped.version;
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
-    t->part += (double)(event->stepped.samples - t->samples);
+    double samples = (double)(event->stepped.samples - t->samples);
+    t->part += samples;
+    t->alike += samples * node->roster->counts[ROSTER_WAITED];
     double moved_sq = event->stepped.moved_sq;
     if (moved_sq > 0) t->moved_sq = t->moved_sq > 0 ? 0.9 * t->moved_sq + 0.1 * moved_sq : moved_sq;
     t->samples = event->stepped.samples;

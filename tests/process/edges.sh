@@ -56,6 +56,15 @@ expect 0 'agreed    4 of 4 nodes' -n 4 --bandwidth 10Mbit --latency 1ms --fault 
 expect 0 'agreed    3 of 3 nodes' -n 3 --latency 1ms --loss 0.1 --fault cut=0.05:n1@0s+5s
 expect 0 'agreed    3 of 3 nodes' -n 3 --fault duplicate=0.5:100%@0s --fault reorder=50ms:100%@0s+2s
 
+# Many nodes, of whom some train long before the rest has joined: the budget is that of all.
+for seed in 1 2 3; do
+    "$parley" sim -q --json - -n 64 --model softmax --epochs 8 --seed $seed > out
+    grep -o '"epochs":[0-9.]*' out | tail -n 1 | awk -F: '{ exit !($2 > 7 && $2 < 10) }' || {
+        echo "64 nodes, seed $seed: $(grep -o '"epochs":[0-9.]*' out | tail -n 1) of 8"
+        failures=$((failures + 1))
+    }
+done
+
 # Times of steps from a file.
 printf '# measured\n2ms\nn1,8ms\n' > trace
 printf '2ms\nn7,8ms\n' > stranger
