@@ -229,7 +229,8 @@ static json_t *value_of(enum option_id id, const char *value)
     uint64_t count;
     units_why why;
     if (!value) return json_null();
-    if (kind == OPTION_COUNT && !units_count(value, 0, INT64_MAX, &count, why))
+    bool counts = kind == OPTION_COUNT || kind == OPTION_PERIOD;
+    if (counts && !units_count(value, 0, INT64_MAX, &count, why))
         return json_integer((json_int_t)count);
     if (kind == OPTION_REAL) return json_real(strtod(value, NULL));
     return json_string(value);

@@ -41,7 +41,7 @@ INNER void NAME(take_rows)(float *restrict to, const float *restrict image, cons
     for (ptrdiff_t x = (out - 1) / LANES * LANES; x >= 0; x -= LANES) {
         const float *from = image + (place->first + place->up) * width + place->left + x;
         float *at = to + place->first * out + x;
-        bits inside;
+        OWN bits inside;
 
         NAME(within)(&inside, (int32_t)x + place->left, (int32_t)width);
         for (int32_t y = place->first; y < place->last; y++, from += width, at += out)
@@ -117,7 +117,7 @@ INNER void NAME(give_row)(float *restrict to, const float *restrict columns,
         lanes sum = {0};
 
         for (int32_t j = 0; j < kernel; j++) {
-            bits inside;
+            OWN bits inside;
 
             NAME(within)(&inside, x + pad - j, out);
             for (int32_t i = 0; i < kernel; i++) {
@@ -198,7 +198,7 @@ INNER void NAME(greater)(lanes *a, const lanes *b)
 INNER void NAME(pool_lanes)(float *restrict to, const float *restrict up, const float *restrict low)
 {
     const lanes *u = (const lanes *)up, *l = (const lanes *)low;
-    lanes a = EVEN(u[0], u[1]), b = ODD(u[0], u[1]), c = EVEN(l[0], l[1]), d = ODD(l[0], l[1]);
+    OWN lanes a = EVEN(u[0], u[1]), b = ODD(u[0], u[1]), c = EVEN(l[0], l[1]), d = ODD(l[0], l[1]);
     lanes sum = a + b + c + d;
 
     NAME(greater)(&a, &b);
@@ -244,8 +244,8 @@ TARGET static void NAME(unpool)(float *restrict below, const float *restrict del
         for (size_t at = (out + LANES - 1) / LANES * LANES; at > 0; at -= LANES) {
             size_t j = at - LANES;
             bits own = numbers < (int32_t)(out - j);
-            bits d = *(const bits *)(delta + j) & own, d0 = LOW_TWICE(d), d1 = HIGH_TWICE(d);
-            lanes max = *(const lanes *)(y + j), m0 = LOW_TWICE(max), m1 = HIGH_TWICE(max);
+            OWN bits d = *(const bits *)(delta + j) & own, d0 = LOW_TWICE(d), d1 = HIGH_TWICE(d);
+            OWN lanes max = *(const lanes *)(y + j), m0 = LOW_TWICE(max), m1 = HIGH_TWICE(max);
             size_t k = 2 * j;
 
             if (k + LANES < width) NAME(unpool_half)
@@ -260,7 +260,7 @@ TARGET static void NAME(unpool)(float *restrict below, const float *restrict del
 TARGET static void NAME(sum)(double sums[2], const float *a, const float *b, float a_shift,
                              float b_shift, size_t count)
 {
-    lanes plain = {0}, product = {0};
+    OWN lanes plain = {0}, product = {0};
     size_t at = 0;
 
     for (; at + LANES <= count; at += LANES) {
