@@ -127,4 +127,11 @@ bool ring_stop(struct parley_node *node);
 void ring_made(struct parley_node *node, double divisor);
 void ring_used(struct parley_node *node);
 
+/* What is alike in a strategy on the ring. */
+#define RING_STRATEGY                                                                              \
+    .catches_up = true, .inflows = RING_FLOWS, .outflows = 2 * RING_FLOWS,                         \
+    .deadline = ring_deadline, .received = ring_received, .progress = ring_progress,               \
+    .sent = ring_sent, .frame = ring_frame, .live = ring_live, .closed = ring_closed,              \
+    .give = ring_give, .adopted = ring_adopted
+
 #endif
