@@ -48,8 +48,7 @@ struct node {
     struct parley *p;
     struct parley_options options;
     struct parley_tensor *tensors; /* for the options; owned */
-    float *vectors;                /* [1 + states][parameters] in one block; owned */
-    float *x, *state[2];
+    float *x, *state[2];           /* trainer_vectors(): in one block; owned */
     FILE *json;                  /* NULL: none */
     char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
     struct seed_list seeds;
