@@ -79,12 +79,14 @@ Test(swarm, what_was_found_once_stays_mended)
         {306621,
          "of the simulator: what waited behind lost messages, closed already, was never let go"},
         {308348, "as 306621"},
+        {308201,
          "stopped before the first step, all late, and each waited for one that had trained"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(PARLEY_STRATEGY_GOSSIP, found[i].seed), "%s", found[i].what);
     /* The same of other strategies. */
     cr_expect(goes_well_by(PARLEY_STRATEGY_PS_ASP, 309856), "as 306621");
+    cr_expect(goes_well_by(PARLEY_STRATEGY_ALLREDUCE, 301837), "as 308201");
 }
 
 static void write_text(const char *path, const char *text)
