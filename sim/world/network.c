@@ -264,6 +264,7 @@ void sim_network_item(struct parley_sim *sim, struct sim_item *item)
         break;
     case SIM_BREAK:
         sim_end_closing(link, item->side, PARLEY_CLOSED_RESET, sim->queue.now_us);
+        sim_end_drop_queue(&link->end[item->side]); /* closed before: its window opens no more */
         break;
     case SIM_UNREACHED:
         if (link->end[1].state == SIM_END_CLOSED && link->end[0].state == SIM_END_DIALING)

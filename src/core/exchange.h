@@ -74,10 +74,11 @@ void offer_commit(struct parley_node *node, struct slot *slot);
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message);
 
-/* What a peer says of its part of the cluster's samples, and of its weight, can be one. */
+/* What a peer says of its part of the cluster's samples, and of its weight, can be one. A part may
+ * be below 0: exchanges that overlap, each a half or a third, take together more than was there. */
 static inline bool exchange_is_sane(const struct message_exchange *message)
 {
-    return message->samples >= 0 && message->samples < 1e18 && message->weight >= 0 &&
+    return message->samples > -1e18 && message->samples < 1e18 && message->weight >= 0 &&
            message->weight <= PARLEY_MEMBERS_MAX;
 }
 

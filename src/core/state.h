@@ -296,6 +296,7 @@ struct exchange {
 struct drift {
     double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
     uint64_t change;                   /* counts changes of sketches */
+    uint64_t stale;                    /* those up to this one count no more */
     uint64_t relayed, relay_us;        /* up to which others' went out, and when they may again */
     bool due;                          /* the own one wants to go out */
     bool sketching;                    /* the initiator's slot is reserved for it */
