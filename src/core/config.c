@@ -24,7 +24,7 @@ void parley_config_defaults(struct parley_config *config)
         .batch = 1,
         .codec_part = 1,
         .mix_every = 1,
-        .age_steps_max = 64,
+        .behind_steps_max = 64,
         .tolerance = 1e-4,
         .settle_timeout_us = 60 * S,
         .probe_interval_us = 1 * S,

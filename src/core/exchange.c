@@ -12,7 +12,10 @@
  * Before READY (responder) or COMMIT (initiator) a side may abort alone. After READY the responder
  * is bound by the initiator's decision; if the connection breaks it asks (doubt.c). Nobody waits
  * for a node that waits: an OFFER never needs the initiator's slot. A snapshot is named only if it
- * holds every delta decided before, so it is taken again if one was decided meanwhile.
+ * holds every delta decided before, so it is taken again if one was decided meanwhile. How old it
+ * is at the decision does not matter: a slot is open until its delta is in x, so d draws together
+ * what was apart, whatever steps came since. A bound on the age in steps only ends all averaging
+ * where an exchange takes longer than that, as over slow lines.
  * Deltas, Boyd et al. 2006, section II: W = I - (e_i - e_j)(e_i - e_j)^T / divisor.
  */
 #include <string.h>
@@ -177,8 +180,8 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
 {
     struct member *m = member_of(node, slot->peer);
     if (!event->done.finite && m) m->spoilt_us = node->now_us + NON_FINITE_US;
-    if (!event->done.finite || slot_is_too_old(node, slot)) {
-        slot_abort(node, slot, event->done.finite ? EXCHANGE_AGE : EXCHANGE_NON_FINITE, true);
+    if (!event->done.finite) {
+        slot_abort(node, slot, EXCHANGE_NON_FINITE, true);
         return;
     }
     if (slot->weight <= 0) slot->mass = event->done.mass;

@@ -31,8 +31,9 @@ void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reaso
 /* To a connection that may be gone. */
 void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
                const struct message_exchange *message);
-bool slot_is_too_old(const struct parley_node *node, const struct slot *slot);
-/* Is there a snapshot at hand that is what a new one would be, or nearly so? */
+/* Whether its snapshot is what a new one would be, or nearly so. */
+bool slot_is_recent(const struct parley_node *node, const struct slot *slot);
+/* The same, and nobody was told of it yet. */
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot);
 void slot_take(struct parley_node *node, struct slot *slot);
 /* Whether this node's snapshots are not just x as it is: other vectors with it, or by a codec. */

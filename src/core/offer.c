@@ -213,11 +213,10 @@ void offer_taken(struct parley_node *node, struct slot *slot)
         slot_abort(node, slot, EXCHANGE_LOST, false);
 }
 
-/* It was busy: somebody else may have this very snapshot, unless a delta was decided since. */
+/* It was busy: somebody else may have this snapshot, if it is still what a new one would be. */
 static void offer_elsewhere(struct parley_node *node, struct slot *slot)
 {
-    int peer =
-        ++slot->tries < BUSY_TRIES_MAX && !slot_is_too_old(node, slot) ? pick_peer(node) : NONE;
+    int peer = ++slot->tries < BUSY_TRIES_MAX ? pick_peer(node) : NONE;
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
         slot_end(node, slot);
@@ -227,7 +226,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
         return;
     }
     slot->peer = peer;
-    if (slot->holds == node->exchange.decided)
+    if (slot_is_recent(node, slot))
         offer(node, slot, conn);
     else
         slot_take(node, slot);
@@ -270,10 +269,6 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
 
 void offer_commit(struct parley_node *node, struct slot *slot)
 {
-    if (slot_is_too_old(node, slot)) {
-        slot_abort(node, slot, EXCHANGE_AGE, true);
-        return;
-    }
     struct commit *commit = offer_commit_of(node, 0);
     assert(commit); /* a place was free when the offer went out, and there is one offer at a time */
     *commit = (struct commit){record_of(node, slot->peer)->boot, slot->sequence};
