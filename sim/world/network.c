@@ -125,7 +125,8 @@ static struct sim_block *copy_of(struct sim_host *host, const struct sim_block *
     if (!copy) return NULL;
     float *x = copy->x + update->chunk.offset / sizeof *x;
     memcpy(x, (const uint8_t *)block->x + update->chunk.offset, update->chunk.size);
-    if (host->lie) sim_byzantine(host, x, update->chunk.size / sizeof *x);
+    if (host->lie)
+        sim_byzantine(host, x, update->chunk.offset / sizeof *x, update->chunk.size / sizeof *x);
     return copy;
 }
 

@@ -7,6 +7,7 @@
  * See exchange.c for the whole of it.
  */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/exchange.h"
@@ -133,8 +134,10 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
         slot->weight = push_sum_weight(node);
         slot->samples *= slot->weight / node->training.weight;
     }
+    if (node->config.robust) slot->radius = robust_radius(node);
     struct message_exchange message = {.sequence = slot->sequence,
                                        .samples = slot->samples,
+                                       .radius = node->config.robust ? slot->radius : 0,
                                        .weight = slot->weight,
                                        .coded = slot_wants_codec(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
@@ -259,6 +262,7 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
     slot_code(node, slot, message->coded);
     slot->divisor = PLANTED(OTHER_DIVISOR) ? 2 : message->divisor;
     slot->gap = pushes ? -slot->samples : message->samples - slot->samples;
+    slot->radius = fmin(slot->radius, message->radius);
     slot->mass = 0;
     slot->progress_us = node->now_us;
     node->ledger.started++;

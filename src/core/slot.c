@@ -192,9 +192,11 @@ void slot_stream(struct parley_node *node, struct slot *slot)
     node->outflows[flow].end = stream_bytes(node, slot);
 }
 
-float slot_factor(double weight, uint32_t divisor)
+float slot_factor(double weight, uint32_t divisor, double clip)
 {
-    return weight > 0 ? 1 : 1.0f / (float)divisor;
+    if (weight > 0) return 1;
+    float whole = 1.0f / (float)divisor;
+    return clip < 1 ? (float)(whole * clip) : whole;
 }
 
 void slot_add(struct parley_node *node, struct slot *slot)
@@ -208,7 +210,7 @@ void slot_add(struct parley_node *node, struct slot *slot)
                        gives ? -slot->weight : slot->weight);
         return;
     }
-    float factor = 1.0f / (float)slot->divisor;
+    float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
     if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) factor = 0;
     if (slot->trains && node->strategy->mix)
         factor = node->strategy->mix(node, (int)slot->own, slot->theirs, factor);

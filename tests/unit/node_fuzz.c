@@ -185,9 +185,11 @@ static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, 
         m.report.live = any_number();
         break;
     default:
-        m.exchange = (struct message_exchange){
-            any_sequence(lone),   below(2),         below(2),     below(2),    2 + below(2),
-            (double)any_number(), (double)below(2), any_number(), any_number()};
+        m.exchange = (struct message_exchange){any_sequence(lone), below(2),
+                                               below(2),           below(2),
+                                               2 + below(2),       (double)any_number(),
+                                               (double)below(2),   (double)any_number(),
+                                               any_number(),       any_number()};
     }
     return message_encode(type, &m, bytes, capacity);
 }
