@@ -35,7 +35,7 @@ void fuzz_hello(const uint8_t *bytes, size_t size)
     struct parley_config config = lone_config();
     config.settings = settings;
     config.settings_count = has & 1 ? 2 : 0;
-    config.members_max = has & 2 ? 2 : 64;
+    config.members_max = has & 2 ? 2 : 16;
     config.codec = has & 4 ? PARLEY_CODEC_SUBSET : PARLEY_CODEC_FP32;
     config.codec_part = has & 4 ? 0.5 : 1;
     config.min_peers = has & 8 ? 2 : 0; /* it waits for others */

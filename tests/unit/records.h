@@ -27,6 +27,7 @@ static inline struct record honest_record(uint64_t boot, uint32_t incarnation, u
 static inline struct lone *listener(void)
 {
     struct parley_config config = lone_config();
+    config.members_max = 16;
     struct lone *lone = lone_new(&config);
     lone_start(lone);
     lone_tick(lone);
