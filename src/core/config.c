@@ -106,7 +106,7 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
     if (c->averaged == 0 || c->averaged > c->vectors)
         return refuse(why, size, "averaged", "must lie in 1 to vectors");
     if (c->settings_count > PARLEY_SETTINGS_MAX)
-        return refuse(why, size, "settings", "are more than 16");
+        return refuse(why, size, "settings", "are more than 32");
     if (c->batch == 0) return refuse(why, size, "batch", "must be at least 1");
     if (c->mix_every == 0) return refuse(why, size, "mix_every", "must be at least 1");
     for (uint32_t i = 0; i < c->mix_later_count && i < PARLEY_PERIODS_MAX; i++) {
