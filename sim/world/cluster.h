@@ -104,9 +104,8 @@ struct sim_host {
     bool seals;   /* its chunks carry sums: only where options.configure asks for them */
     int error;    /* ENDED: of FINISHED */
     struct parley_node *node;
-    struct parley_view last; /* of a killed node */
-    uint64_t clock_us;       /* what its clock was at virtual time 0 */
-    uint64_t tick_us;        /* virtual time of its tick in the queue, UINT64_MAX: none */
+    uint64_t clock_us; /* what its clock was at virtual time 0 */
+    uint64_t tick_us;  /* virtual time of its tick in the queue, UINT64_MAX: none */
 
     /* Ends that are ours and not closed, by connection: [links_places], a power of 2 or 0, at most
      * half full, probed from conn on. */
@@ -130,11 +129,10 @@ struct sim_host {
     double moved_sq;                  /* of the step that `loss` is of */
     struct sim_operation *operations; /* [operations_count], in the order given */
     uint32_t operations_count, operations_capacity;
-    uint64_t computed_us;             /* when its operations so far are through */
-    struct sim_lane lane;             /* its jobs: steps and operations */
-    struct sim_lane aside;            /* those on blocks alone */
-    struct sim_step steps[SIM_STEPS]; /* the newest, by number */
-    struct sim_done *told;            /* whose DONE was told and that may not be made yet */
+    uint64_t computed_us;  /* when its operations so far are through */
+    struct sim_lane lane;  /* its jobs: steps and operations */
+    struct sim_lane aside; /* those on blocks alone */
+    struct sim_done *told; /* whose DONE was told and that may not be made yet */
 
     uint64_t steps_left, version, samples;
     uint64_t heard;           /* of so many steps the loss is known */
@@ -150,6 +148,9 @@ struct sim_host {
 
     uint64_t bytes_sent;
 
+    /* What is above, most items look at. */
+    struct sim_step steps[SIM_STEPS]; /* the newest, by number */
+    struct parley_view last;          /* of a killed node */
     bool disk_full, disk_torn, written, published;
     uint64_t disk_us; /* that a write takes longer */
     uint8_t file[PARLEY_DIGEST_BYTES];

@@ -96,6 +96,12 @@ bool sim_queue_take(struct sim_queue *queue, struct sim_item *item)
     return true;
 }
 
+const struct sim_item *sim_queue_ahead(const struct sim_queue *queue, size_t places)
+{
+    const struct sim_bucket *now = &queue->bucket[0];
+    return places < now->count - now->taken ? &now->items[now->taken + places] : NULL;
+}
+
 uint64_t sim_queue_next_us(const struct sim_queue *queue)
 {
     if (queue->bucket[0].count > 0) return queue->last_us;

@@ -72,6 +72,10 @@ PARLEY_CHECK int sim_queue_put(struct sim_queue *queue, struct sim_item item);
 /* Takes the next item and moves the clock to it; false if there is none, or queue->error. */
 bool sim_queue_take(struct sim_queue *queue, struct sim_item *item);
 
+/* The item that comes `places` after the next one, if that is at the same time as the one taken
+ * last; else NULL. For who wants to have at hand what it will need. */
+const struct sim_item *sim_queue_ahead(const struct sim_queue *queue, size_t places);
+
 /* Time of the next item, UINT64_MAX if there is none. */
 uint64_t sim_queue_next_us(const struct sim_queue *queue);
 

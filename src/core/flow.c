@@ -36,6 +36,7 @@ int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, ui
     int place = free_place(node);
     if (place == NONE) return NONE;
     struct outflow *out = &node->outflows[place];
+    node->outflows_active++;
     *out = (struct outflow){.active = true,
                             .conn = conn,
                             .kind = kind,
@@ -68,6 +69,7 @@ int flow_send_part(struct parley_node *node, uint32_t conn, const struct strateg
 static void ended(struct parley_node *node, struct outflow *out)
 {
     out->active = false;
+    node->outflows_active--;
     bool ok = !out->aborted && out->vector == out->vectors;
     if (out->slot == FLOW_STRATEGY)
         node->strategy->sent(node, out->number, ok);
@@ -133,8 +135,9 @@ static void give_chunk(struct parley_node *node, int index, struct conn *conn)
 
 void flow_pump(struct parley_node *node)
 {
-    for (uint32_t i = 0; i < node->outflows_count; i++) {
+    for (uint32_t i = 0, left = node->outflows_active; left > 0; i++) {
         struct outflow *out = &node->outflows[i];
+        left -= out->active;
         if (!out->active || out->aborted) continue;
         struct conn *conn = connection_find(node, out->conn);
         if (!conn || conn->state != CONN_LIVE) continue;

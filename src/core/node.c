@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/state.h"
+#include "core/warm.h"
 
 enum { LATE_US = 1000000, DRAIN_US = 100000 };
 
@@ -340,6 +341,28 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
     if (!node->finished) node_pump(node);
     node->deadline_us = node->finished ? NEVER : node->more ? node->now_us : node_deadline(node);
     node->out = NULL;
+}
+
+void node_warm(const struct parley_node *node)
+{
+    warm(&node->rng, offsetof(struct parley_node, name_check) - offsetof(struct parley_node, rng));
+    warm(&node->roster, sizeof node->roster);
+    warm(&node->self, offsetof(struct parley_node, favours) - offsetof(struct parley_node, self));
+    warm(&node->ops, offsetof(struct parley_node, exchange) - offsetof(struct parley_node, ops));
+    warm(&node->exchange, offsetof(struct exchange, commits));
+    warm(&node->exchange.aborted_next,
+         sizeof node->exchange - offsetof(struct exchange, aborted_next));
+    warm(&node->drift.change, sizeof node->drift - offsetof(struct drift, change));
+    warm(&node->fetch, sizeof(uint64_t));
+    warm(&node->agreement, sizeof(uint64_t));
+    warm(&node->training, sizeof node->training);
+}
+
+void node_warm_arrays(const struct parley_node *node)
+{
+    warm(node->open, node->open_count * sizeof *node->open);
+    warm(node->ops, 4 * sizeof *node->ops);
+    warm(self_of(node), sizeof(struct record));
 }
 
 uint64_t parley_node_deadline(const struct parley_node *node)

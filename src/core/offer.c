@@ -60,17 +60,21 @@ static void find_neighbours(struct parley_node *node)
     struct exchange *e = &node->exchange;
     struct parley_roster *roster = node->roster;
     const struct topology *topology = roster_topology(roster, node->config.topology_seed);
-    uint32_t own_place = 0, place = 0;
+    bool all = live_of(node) == roster->count; /* then nobody's record need be looked at */
+    uint32_t own_place = 0;
     for (uint32_t i = 0; roster->line[i] != (uint32_t)node->self; i++)
-        own_place += record_is_live(record_of(node, roster->line[i]));
+        own_place += all || record_is_live(record_of(node, roster->line[i]));
+    uint32_t next = topology_next(topology, own_place, 0);
     e->neighbours_count = 0;
-    for (uint32_t i = 0; i < roster->count; i++) {
-        int member = (int)roster->line[i];
-        if (!membership_is_live(node, member)) continue;
-        if (member != node->self && e->neighbours_count < NEIGHBOURS_MAX &&
-            topology_linked(topology, own_place, place))
-            e->neighbours[e->neighbours_count++] = member;
-        place++;
+    for (uint32_t i = 0, place = 0; i < roster->count && next < topology->n; i++) {
+        if (all)
+            i = place = next;
+        else if (!record_is_live(record_of(node, roster->line[i])))
+            continue;
+        if (place++ < next) continue;
+        if (e->neighbours_count == NEIGHBOURS_MAX) break;
+        e->neighbours[e->neighbours_count++] = (int32_t)roster->line[i];
+        next = topology_next(topology, own_place, next + 1);
     }
     e->turnover = roster->turnover;
 }

@@ -429,7 +429,7 @@ struct parley_node {
     struct op *ops; /* [ops_count] */
     uint32_t ops_count, next_op;
     struct outflow *outflows; /* [outflows_count] */
-    uint32_t outflows_count;
+    uint32_t outflows_count, outflows_active;
     struct inflow *inflows; /* [strategy->inflows] */
     const struct strategy *strategy;
     void *strategy_state;

@@ -188,6 +188,26 @@ uint32_t topology_degree(const struct topology *t, uint32_t a)
     return count;
 }
 
+static uint32_t nearer(uint32_t b, uint32_t from, uint32_t best)
+{
+    return b >= from && b < best ? b : best;
+}
+
+uint32_t topology_next(const struct topology *t, uint32_t a, uint32_t from)
+{
+    uint32_t next = t->n;
+    if (t->kind == PARLEY_TOPOLOGY_EXPONENTIAL) { /* of ten thousand places few are looked at */
+        for (uint32_t step = 1; step < t->n; step *= 2) {
+            next = nearer((a + step) % t->n, from, next);
+            next = nearer((a + t->n - step) % t->n, from, next);
+        }
+        return next;
+    }
+    for (uint32_t b = from; b < next; b++)
+        if (b != a && topology_linked(t, a, b)) next = b;
+    return next;
+}
+
 uint32_t topology_rounds(const struct topology *t)
 {
     return t->kind == PARLEY_TOPOLOGY_BASE ? topology_base_rounds(t->n, t->degree) : 1;

@@ -45,6 +45,8 @@ uint16_t topology_place(const struct parley_graph *graph, const char *name);
 /* Whether a and b are neighbours, 0 <= a, b < n, a != b. */
 bool topology_linked(const struct topology *topology, uint32_t a, uint32_t b);
 uint32_t topology_degree(const struct topology *topology, uint32_t a);
+/* The first neighbour of a from place `from` on; n if there is none. */
+uint32_t topology_next(const struct topology *topology, uint32_t a, uint32_t from);
 
 /* The weights of synchronous rounds: symmetric, of sum 1 a node. They come again after so many
  * rounds: 1 but for BASE. */

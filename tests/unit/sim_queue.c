@@ -45,6 +45,26 @@ Test(sim_queue, the_past_is_now)
     sim_queue_close(&queue);
 }
 
+Test(sim_queue, what_comes_at_the_same_time_can_be_seen_ahead)
+{
+    /* So that its memory can be asked for: items of this moment, no later ones, none that are gone.
+     */
+    struct sim_queue queue;
+    struct sim_item item;
+    sim_queue_init(&queue);
+    cr_assert_null(sim_queue_ahead(&queue, 0));
+    for (uint64_t i = 0; i < 4; i++)
+        cr_assert_eq(sim_queue_put(&queue, (struct sim_item){.time_us = 7, .number = i}), 0);
+    cr_assert_eq(sim_queue_put(&queue, (struct sim_item){.time_us = 8}), 0);
+    cr_assert(sim_queue_take(&queue, &item));
+    cr_assert_eq(sim_queue_ahead(&queue, 0)->number, 1);
+    cr_assert_eq(sim_queue_ahead(&queue, 2)->number, 3);
+    cr_assert_null(sim_queue_ahead(&queue, 3));
+    cr_assert(sim_queue_take(&queue, &item));
+    cr_assert_eq(sim_queue_ahead(&queue, 0)->number, 2);
+    sim_queue_close(&queue);
+}
+
 /* The number of the item that must leave next: the least time, and of those the first to come. */
 static uint64_t expected(const uint64_t *time_us, uint64_t count)
 {

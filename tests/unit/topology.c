@@ -43,6 +43,26 @@ Test(topology, links_go_both_ways)
     with_each(is_symmetric);
 }
 
+static void finds_all(const struct topology *t)
+{
+    for (uint32_t a = 0; a < t->n; a++) {
+        uint32_t next = topology_next(t, a, 0);
+        for (uint32_t b = 0; b < t->n; b++) {
+            if (b == a || !topology_linked(t, a, b)) continue;
+            cr_assert_eq(next, b, "%d: after %u of %u", (int)t->kind, a, t->n);
+            next = topology_next(t, a, b + 1);
+        }
+        cr_assert_eq(next, t->n);
+    }
+}
+
+Test(topology, neighbours_are_found_one_after_the_other)
+{
+    /* Where there are many nodes, nobody looks at all of them: as a look at each would find them.
+     */
+    with_each(finds_all);
+}
+
 static void is_connected(const struct topology *t)
 {
     bool reached[N] = {true};
