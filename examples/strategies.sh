@@ -21,4 +21,4 @@ compare() {
 
 compare "undisturbed" undisturbed "$@"
 compare "n3 four times slower" slow --fault slow=4:n3@0s "$@"
-compare "n3 killed half way" killed --fault kill:n3@50% "$@"
+compare "n3 killed after a fifth of the budget" killed --fault kill:n3@20% "$@"

@@ -38,7 +38,7 @@ table() {
     shift
     "$here/strategies.sh" "$@" > "$CSV/tables"
     printf '%s\n\n' "$title: time to the target (virtual; -: not reached), bytes, accuracy"
-    echo '| | undisturbed | | | drift | n3 four times slower | | | n3 killed half way | | |'
+    echo '| | undisturbed | | | drift | n3 four times slower | | | n3 killed at 20 % | | |'
     echo '|---|---|---|---|---|---|---|---|---|---|---|'
     rows
     echo
