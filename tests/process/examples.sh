@@ -23,3 +23,6 @@ wait "$cluster"
 "$examples/strategies.sh" --nodes 4 --model softmax --epochs 1 > "$folder/strategies.out"
 [ "$(grep -c '^single ' "$folder/strategies.out")" -eq 3 ]
 [ "$(grep -Ec ' [34] of 4$' "$folder/strategies.out")" -ge 33 ]
+# The same as one table in Markdown.
+TASKS=digits STRATEGIES=gossip,allreduce "$examples/strategies_table.sh" > "$folder/table.out"
+[ "$(grep -Ec '^\| `(gossip|allreduce|single)`( \| [^|]+){10} \|$' "$folder/table.out")" -eq 3 ]

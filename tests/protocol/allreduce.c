@@ -199,8 +199,8 @@ Test(allreduce, local_steps_and_outer_steps_are_what_they_say)
                     moved[j] += rng_normal(&rng) / 3;
             }
             for (int j = 0; j < 10; j++) {
-                velocity[j] = 0.9 * velocity[j] - moved[j];
-                x[j] += outer ? 0.7 * (moved[j] - 0.9 * velocity[j]) : moved[j];
+                velocity[j] = 0.5 * velocity[j] - moved[j];
+                x[j] += outer ? 0.7 * (moved[j] - 0.5 * velocity[j]) : moved[j];
             }
         }
         for (int j = 0; j < 10; j++)
