@@ -409,12 +409,30 @@ static void watch_progress(struct parley_node *node, bool verifying)
     if (idle) next_generation(node, self_of(node)->generation + 1, "nothing moved");
 }
 
+/* Others still fetch from the buffers that this node is about to use for something else: they are
+ * to ask again, somebody else or for another model. False once the last chunk is out of its hands.
+ */
+static bool is_read(struct parley_node *node)
+{
+    bool read = false;
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
+        const struct outflow *out = &node->outflows[i];
+        bool ours =
+            out->buffers[0] == node->agreement.buffer || out->buffers[0] == node->agreement.other;
+        if (!out->active || out->slot != NONE || !ours) continue;
+        flow_abort(node, (int)i);
+        read = read || out->active;
+    }
+    return read;
+}
+
 /* Back to SETTLE, to mix and propose anew; locks are kept. */
 static void rejoin(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
     if (a->candidate != CANDIDATE_NONE && !idle) return;
+    if (idle && is_read(node)) return;
     if (idle) exchange_release(node, INITIATOR);
     a->candidate = CANDIDATE_NONE;
     a->since_us = node->now_us;
@@ -527,7 +545,8 @@ void agreement_advance(struct parley_node *node)
         node_phase(node, PARLEY_PHASE_SETTLE);
     }
     phase = phase_of(node);
-    if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE) {
+    if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE &&
+        !is_read(node)) {
         a->candidate = CANDIDATE_NONE; /* who had finished is gone before it could be adopted */
         exchange_release(node, INITIATOR);
     }
