@@ -223,7 +223,7 @@ static void pairs(int first, int last)
                              place, one);
             }
     if (asked) printf("# %d lives, both blows fell in %d\n", lived, fell);
-    cr_assert(one || 2 * fell > lived, "%d of %d", fell, lived);
+    cr_assert(one || 3 * fell > lived, "%d of %d", fell, lived);
 }
 
 Test(states, two_nodes_may_be_struck_at_any_two_states_of_an_exchange)
