@@ -219,6 +219,8 @@ void vectors_carry(struct vectors *vectors, struct op *op)
             !digest_model(vectors_buffer(vectors, op->update.vector.buffer), vectors->count,
                           vectors->tensors, vectors->tensors_count, vectors->run, op->digest);
         op->done.done.digest = op->digest;
+        op->done.done.finite =
+            mix_finite(vectors_buffer(vectors, op->update.vector.buffer), vectors->count);
         break;
     default:
         assert(!"no operation on vectors");

@@ -195,7 +195,8 @@ void parley_config_defaults(struct parley_config *config);
 PARLEY_CHECK int parley_config_check(const struct parley_config *config, char *why, size_t size);
 
 /* How many buffers of `averaged` times `parameters` floats the driver must provide: for gossip and
- * none 6, with 3 vectors 8; what each other strategy needs beside those stands in its file. */
+ * none 6, with 3 vectors 8, one more where robust; what each other strategy needs beside those
+ * stands in its file. */
 uint32_t parley_config_buffers(const struct parley_config *config);
 
 /* Whether steps come in two halves, GRADIENT and APPLY (node.h), in place of TRAIN. */

@@ -100,8 +100,8 @@ struct parley_event {
             uint32_t op;
             bool ok;          /* false: it could not be carried out (connection gone, disk full) */
             uint64_t version; /* TAKE, ADD, SET, GRADIENT, APPLY: the trainer's at that boundary */
-            bool finite; /* TAKE, DIFF, COMBINE: every float involved is finite; GRADIENT: the loss
-                          */
+            bool finite; /* TAKE, DIFF, COMBINE, HASH: every float involved is finite; GRADIENT: the
+                            loss */
             double norm_sq;     /* DIFF: ||theirs - ours||^2 */
             double own_norm_sq; /* DIFF: ||ours||^2 */
             double mass; /* DIFF: <r, theirs - ours>, r the run's vector of +-1, in float64 */

@@ -16,6 +16,14 @@ enum { TIMES = 100 };
 
 static const double DEVIATIONS = 1.5, EPSILON = 0.1;
 
+bool sim_lies(const struct sim_host *host)
+{
+    struct parley_view view;
+    if (host->lie == PARLEY_SIM_HONEST) return false;
+    parley_node_view(host->node, &view);
+    return view.phase < PARLEY_PHASE_PROPOSED;
+}
+
 static bool is_honest(const struct sim_host *host)
 {
     return host->state == SIM_HOST_UP && host->lie == PARLEY_SIM_HONEST && host->vectors[0];

@@ -295,7 +295,9 @@ void sim_done_free(struct sim_done *done);
 void sim_told_free(struct sim_host *host); /* of those told, what is made */
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok);
 
-/* byzantine.c: x, [count], stands at `at` in a model that the host tells of. */
+/* byzantine.c: it lies, and has not frozen a lie as its candidate yet. */
+bool sim_lies(const struct sim_host *host);
+/* x, [count], stands at `at` in a model that the host tells of. */
 void sim_byzantine(struct sim_host *host, float *x, uint64_t at, size_t count);
 
 /* checkers.c */

@@ -125,7 +125,7 @@ static struct sim_block *copy_of(struct sim_host *host, const struct sim_block *
     if (!copy) return NULL;
     float *x = copy->x + update->chunk.offset / sizeof *x;
     memcpy(x, (const uint8_t *)block->x + update->chunk.offset, update->chunk.size);
-    if (host->lie)
+    if (sim_lies(host))
         sim_byzantine(host, x, update->chunk.offset / sizeof *x, update->chunk.size / sizeof *x);
     return copy;
 }
@@ -135,7 +135,7 @@ static void send_chunk(struct sim_host *host, const struct parley_update *update
     struct sim_link *link;
     struct sim_end *end = sending(host, update->chunk.conn, &link);
     struct sim_block *block = sim_buffer(host, update->chunk.buffer);
-    if (end && block && (host->lie || update->chunk.part))
+    if (end && block && (sim_lies(host) || update->chunk.part))
         block = copy_of(host, block, update);
     else if (block)
         block->users++;

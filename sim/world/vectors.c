@@ -281,6 +281,7 @@ static void sketch(struct sim_done *done)
 static void hash(struct sim_done *done)
 {
     const struct parley_sim *sim = done->host->sim;
+    done->event.done.finite = mix_finite(done->from[0]->x, sim->parameters);
     done->error = digest_model(done->from[0]->x, sim->parameters, sim->task->tensors,
                                sim->task->tensors_count, sim->run, done->digest);
 }
@@ -515,6 +516,8 @@ static void perform(struct sim_host *host, const struct parley_update *update)
     done->event.done.version = host->version;
     host->averaged += update->type == PARLEY_UPDATE_ADD;
     if (on_disk(host, done)) {
+        if (update->type == PARLEY_UPDATE_HASH && sim_lies(host))
+            sim_byzantine(host, sim_buffer_own(host, update->vector.buffer)->x, 0, sim->parameters);
         find_blocks(host, done);
         if (!sim->error) give(host, done);
         /* Other parts of the buffer are written by the loop meanwhile, or in a copy of it. */

@@ -13,6 +13,11 @@
  * moved, starts the next generation; locks survive it. A view that is no majority of whom it knows
  * must find every missing member refusing a dial, or silent for long, before it locks.
  *
+ * Who gets a model of another digest than was announced, one that is not finite, or, where
+ * config.robust, one far from its own, says in its record whom it does not trust for that. Of whom
+ * most say so, proposals and locks count no more: the next least is picked. A node whose word is
+ * not that of most goes along with them. Where config.robust, DONE is believed if most say it.
+ *
  * Decision: a member that dies just leaves the view, without a new generation. A digest it had
  * proposed may by then be held by some and unknown to others; that is the conflict that starts one.
  * Decision: locks are not written to disk. A restarted boot is LATE and never counts, so no vote
@@ -23,6 +28,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/exchange.h"
 #include "core/said.h"
 
 enum {
@@ -33,6 +39,10 @@ enum {
     RECHECK_US = 100000,
     REJOIN_US = 2000000
 };
+
+/* Honest models are within this many radii of clipping (robust.c); and settled ones, each within
+ * the tolerance of their mean, within this many tolerances. */
+static const double FAR = 2, FAR_TOLERANCES = 3;
 
 /* ---- STOP ------------------------------------------------------------------------------------ */
 
@@ -234,21 +244,68 @@ void agreement_fetch_failed(struct parley_node *node)
     if (node->agreement.candidate == CANDIDATE_FETCHING) node->agreement.candidate = CANDIDATE_OWN;
 }
 
-static void checked(struct parley_node *node, const uint8_t *digest)
+/* What it proposes or has locked is not heeded by this node; nor by anybody, if most say so. */
+static void distrust(struct parley_node *node, uint64_t boot, const char *why)
 {
     struct agreement *a = &node->agreement;
-    if (!said_same(digest, a->pick)) {
-        out_log(node, PARLEY_LOG_WARN, "%s sent a model of another digest than it announced",
-                record_of(node, node->fetch.member)->name);
-        a->candidate = CANDIDATE_OWN;
-        node->fetch.retry_us = node->now_us + RECHECK_US;
-        return;
-    }
+    struct record *self = self_of(node);
+    int member = roster_find(node->roster, boot);
+    if (a->candidate == CANDIDATE_CHECKING) a->candidate = CANDIDATE_OWN;
+    node->fetch.retry_us = node->now_us + RECHECK_US;
+    if (said_is_distrusted(node, boot) || boot == self->boot || member == NONE) return;
+    out_log(node, PARLEY_LOG_WARN, "%s is not trusted: %s", record_of(node, member)->name, why);
+    memmove(self->distrusts, self->distrusts + 1, sizeof self->distrusts - sizeof *self->distrusts);
+    self->distrusts[MESSAGE_DISTRUSTS_MAX - 1] = boot;
+    membership_changed(node, true);
+}
+
+static void accept(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
     uint32_t swap = a->buffer;
     a->buffer = PLANTED(FETCH_UNUSED) ? a->buffer : a->other;
     a->other = PLANTED(FETCH_UNUSED) ? a->other : swap;
-    memcpy(a->own, digest, sizeof a->own);
+    memcpy(a->own, a->pick, sizeof a->own);
     write_candidate(node);
+}
+
+/* How far is it from what this node proposed itself? */
+static void compare(struct parley_node *node)
+{
+    const struct agreement *a = &node->agreement;
+    uint32_t copy = parley_config_buffers(&node->config) - 1;
+    struct parley_update *update =
+        out_vector(node, PARLEY_UPDATE_COMBINE, OP_FETCHED_COPY, NONE, copy);
+    update->vector.other = a->other;
+    update->vector.factor = 1;
+    update->vector.size = node->config.parameters * sizeof(float);
+    out_vector(node, PARLEY_UPDATE_DIFF, OP_FETCHED_DIFF, NONE, copy)->vector.other = a->buffer;
+}
+
+static void compared(struct parley_node *node, const struct parley_event *event)
+{
+    double far = fmax(FAR * robust_radius(node),
+                      FAR_TOLERANCES * node->config.tolerance * sqrt(event->done.own_norm_sq));
+    if (event->done.finite && event->done.norm_sq <= far * far)
+        accept(node);
+    else
+        distrust(node, node->agreement.proposer, "its model is far from this node's");
+}
+
+static void checked(struct parley_node *node, const struct parley_event *event)
+{
+    static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
+    struct agreement *a = &node->agreement;
+    if (!said_same(event->done.digest, a->pick))
+        distrust(node, record_of(node, node->fetch.member)->boot,
+                 "it sent a model of another digest than it announced");
+    else if (!event->done.finite)
+        distrust(node, a->proposer, "its model is not finite");
+    else if (!node->config.robust || a->proposer == 0 || said_same(a->own, no_digest) ||
+             said_is_distrusted(node, a->proposer))
+        accept(node); /* most are DONE with it, or hold it though this node has said no */
+    else
+        compare(node);
 }
 
 static void written(struct parley_node *node, const struct parley_event *event)
@@ -308,6 +365,7 @@ static void adopt(struct parley_node *node, int member)
         return;
     }
     if (a->candidate == CANDIDATE_HELD) a->candidate = CANDIDATE_OWN;
+    a->proposer = 0;
     if (a->candidate != CANDIDATE_OWN || obtain(node, r->digest)) return;
     out_log(node, PARLEY_LOG_ERROR,
             "the others agreed on a model while this node was away, and "
@@ -359,7 +417,12 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, said_listen(node).newest);
         break;
     case OP_FETCHED_HASH:
-        checked(node, event->done.digest);
+        checked(node, event);
+        break;
+    case OP_FETCHED_COPY:
+        break;
+    case OP_FETCHED_DIFF:
+        compared(node, event);
         break;
     case OP_WRITE:
         written(node, event);
@@ -406,7 +469,26 @@ static void watch_progress(struct parley_node *node, bool verifying)
     a->patience_us += rng_below(&node->rng, PATIENCE_US / 10);
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD ||
                 a->candidate == CANDIDATE_FETCHING;
+    if (node->config.robust && idle && a->candidate != CANDIDATE_HELD && a->proposer)
+        distrust(node, a->proposer, "nobody gets its model");
     if (idle) next_generation(node, self_of(node)->generation + 1, "nothing moved");
+}
+
+/* Others still fetch from the buffers that this node is about to use for something else: they are
+ * to ask again, somebody else or for another model. False once the last chunk is out of its hands.
+ */
+static bool is_read(struct parley_node *node)
+{
+    bool read = false;
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
+        const struct outflow *out = &node->outflows[i];
+        bool ours =
+            out->buffers[0] == node->agreement.buffer || out->buffers[0] == node->agreement.other;
+        if (!out->active || out->slot != NONE || !ours) continue;
+        flow_abort(node, (int)i);
+        read = read || out->active;
+    }
+    return read;
 }
 
 /* Back to SETTLE, to mix and propose anew; locks are kept. */
@@ -415,6 +497,7 @@ static void rejoin(struct parley_node *node)
     struct agreement *a = &node->agreement;
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
     if (a->candidate != CANDIDATE_NONE && !idle) return;
+    if (idle && is_read(node)) return;
     if (idle) exchange_release(node, INITIATOR);
     a->candidate = CANDIDATE_NONE;
     a->since_us = node->now_us;
@@ -453,8 +536,11 @@ static void decide(struct parley_node *node)
         said = said_listen(node);
     }
     bool verifying = false;
-    if (a->candidate == CANDIDATE_OWN && said.pick) {
+    bool doubted =
+        said.pick && said_is_distrusted(node, said.proposer) && 2 * said.picked_held <= said.waited;
+    if (a->candidate == CANDIDATE_OWN && said.pick && !doubted) {
         a->score = said.score;
+        a->proposer = said.proposer;
         obtain(node, said.pick);
     } else if (a->candidate == CANDIDATE_HELD && said.held == said.waited && !said.one_digest) {
         next_generation(node, self->generation + 1, "two digests are held");
@@ -527,7 +613,8 @@ void agreement_advance(struct parley_node *node)
         node_phase(node, PARLEY_PHASE_SETTLE);
     }
     phase = phase_of(node);
-    if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE) {
+    if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE &&
+        !is_read(node)) {
         a->candidate = CANDIDATE_NONE; /* who had finished is gone before it could be adopted */
         exchange_release(node, INITIATOR);
     }

@@ -199,6 +199,7 @@ static bool is_news(const struct parley_node *node, const struct record *old,
            old->follows != new->follows || old->generation != new->generation ||
            old->measured != new->measured ||
            memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
+           memcmp(old->distrusts, new->distrusts, sizeof old->distrusts) != 0 ||
            old->lock_generation != new->lock_generation;
 }
 

@@ -22,6 +22,7 @@ struct view {
 
 enum {
     MESSAGE_RECORDS_MAX = 32,
+    MESSAGE_DISTRUSTS_MAX = 4,
     MESSAGE_SKETCHES_MAX = 16,
     MESSAGE_TEXT_SIZE = 240,
     MESSAGE_VALUE_SIZE = 64
@@ -86,7 +87,8 @@ struct record {
     uint8_t digest[PARLEY_DIGEST_BYTES]; /* proposed, held, locked or agreed, by phase */
     uint32_t lock_voters, lock_generation;
     uint8_t lock_digest[PARLEY_DIGEST_BYTES];
-    uint32_t voters; /* DONE: how many agreed */
+    uint32_t voters;                           /* DONE: how many agreed */
+    uint64_t distrusts[MESSAGE_DISTRUSTS_MAX]; /* boots, the newest last; 0: nobody */
     /* strategy/server.h */
     uint64_t follows; /* boot of who serves it; 0: nobody */
     uint64_t holds;   /* gradients in its model */

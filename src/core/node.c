@@ -210,6 +210,8 @@ static void node_done(struct parley_node *node, const struct parley_event *event
     case OP_CANDIDATE_TAKE:
     case OP_CANDIDATE_HASH:
     case OP_FETCHED_HASH:
+    case OP_FETCHED_COPY:
+    case OP_FETCHED_DIFF:
     case OP_WRITE:
     case OP_PUBLISH:
         agreement_done(node, &op, event);

@@ -61,7 +61,8 @@ struct roster_said {
     uint32_t done;                   /* live and DONE */
     uint32_t locks;                  /* of those waited for */
     uint32_t proposed, held, locked; /* of those waited for, in `generation` */
-    int32_t least;                   /* waited for, of the least score and digest */
+    int32_t least;                   /* waited for, of the least score and digest; or NONE */
+    bool distrusts;                  /* somebody waited for distrusts somebody */
     bool one_digest;                 /* all who hold in `generation`, hold the same */
 };
 

@@ -9,6 +9,22 @@
 
 static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
 
+static bool distrusts(const struct record *r, uint64_t boot)
+{
+    for (int i = 0; i < MESSAGE_DISTRUSTS_MAX; i++)
+        if (r->distrusts[i] == boot) return true;
+    return false;
+}
+
+/* What most of those waited for say. */
+static bool is_distrusted(const struct parley_node *node, uint64_t boot)
+{
+    uint32_t voices = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        voices += record_is_waited_for(record_of(node, i)) && distrusts(record_of(node, i), boot);
+    return 2 * voices > node->roster->counts[ROSTER_WAITED];
+}
+
 bool said_same(const uint8_t *a, const uint8_t *b)
 {
     return memcmp(a, b, PARLEY_DIGEST_BYTES) == 0;
@@ -19,6 +35,11 @@ bool said_joining(const struct parley_node *node)
 {
     uint32_t self = phase_of(node) == PARLEY_PHASE_JOINING;
     return node->roster->counts[ROSTER_JOINING] > self;
+}
+
+bool said_is_distrusted(const struct parley_node *node, uint64_t boot)
+{
+    return distrusts(self_of(node), boot);
 }
 
 static bool lock_is_higher(const struct parley_node *node, const struct record *a,
@@ -39,7 +60,8 @@ int said_holder(struct parley_node *node, const uint8_t *digest)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if ((int)i == node->self || !record_is_live(r) || r->phase < PARLEY_PHASE_PROPOSED ||
-            r->phase > PARLEY_PHASE_DONE || !said_same(r->digest, digest))
+            r->phase > PARLEY_PHASE_DONE || !said_same(r->digest, digest) ||
+            said_is_distrusted(node, r->boot))
             continue;
         if (rng_below(&node->rng, ++seen) == 0) found = (int)i;
     }
@@ -53,6 +75,7 @@ static const struct record *highest_lock(struct parley_node *node)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (record_is_waited_for(r) && r->lock_generation &&
+            !(node->roster->said.distrusts && is_distrusted(node, r->boot)) &&
             (!lock || lock_is_higher(node, r, lock)) && said_holder(node, r->lock_digest) != NONE)
             lock = r;
     }
@@ -78,13 +101,18 @@ static const struct roster_said *listen(const struct parley_node *node)
                                  .least = NONE,
                                  .one_digest = true};
     const struct record *least = NULL, *holder = NULL;
+    for (uint32_t i = 0; i < roster->count; i++)
+        said->distrusts =
+            said->distrusts || (record_is_waited_for(&roster->records[i]) &&
+                                roster->records[i].distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0);
     for (uint32_t i = 0; i < roster->count; i++) {
         const struct record *r = &roster->records[i];
         said->done += record_is_live(r) && r->phase == PARLEY_PHASE_DONE;
         if (!record_is_waited_for(r)) continue;
         if (r->generation > said->newest) said->newest = r->generation;
         said->locks += r->lock_generation > 0;
-        if (!least || is_less(r, least)) {
+        bool heeded = !said->distrusts || !is_distrusted(node, r->boot);
+        if (heeded && (!least || is_less(r, least))) {
             least = r;
             said->least = (int)i;
         }
@@ -111,11 +139,30 @@ struct said said_listen(struct parley_node *node)
     if (PLANTED(HOLD_EARLY)) said.pick = node->agreement.own;
     if (said.waited == 0 || said.proposed < said.waited) return said;
     const struct record *lock = all->locks > 0 ? highest_lock(node) : NULL;
-    const struct record *least = record_of(node, (uint32_t)all->least);
+    const struct record *least = all->least == NONE ? NULL : record_of(node, (uint32_t)all->least);
     if (PLANTED(PICK_OWN)) least = self_of(node);
+    if (!lock && !least) return said;
     said.pick = lock ? lock->lock_digest : least->digest;
+    said.proposer = lock ? lock->boot : least->boot;
     said.score = lock ? 0 : least->score;
+    for (uint32_t i = 0; node->config.robust && i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        said.picked_held += record_is_waited_for(r) && r->phase >= PARLEY_PHASE_HELD &&
+                            r->generation == all->generation && said_same(r->digest, said.pick);
+    }
     return said;
+}
+
+/* Where some may lie, one voice is not enough. */
+static bool is_said_by_most(const struct parley_node *node, const uint8_t *digest, uint32_t voices)
+{
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        same += r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&
+                said_same(r->digest, digest);
+    }
+    return 2 * same > voices;
 }
 
 /* A DONE member whose verdict counts here. Who joins or is late takes what the others decide,
@@ -128,7 +175,8 @@ int said_done(const struct parley_node *node)
         const struct record *r = record_of(node, i);
         if ((int)i != node->self && r->phase == PARLEY_PHASE_DONE &&
             r->state != PARLEY_MEMBER_DEAD && 2 * r->voters >= voices &&
-            !said_same(r->digest, no_digest))
+            !said_same(r->digest, no_digest) &&
+            (!node->config.robust || is_said_by_most(node, r->digest, voices)))
             return (int)i;
     }
     return NONE;

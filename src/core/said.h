@@ -12,6 +12,8 @@ struct said {
     uint32_t waited, proposed, held, locked; /* of this generation */
     bool one_digest;                         /* all who hold, hold the same */
     const uint8_t *pick;
+    uint32_t picked_held; /* of those waited for, in this generation, that pick */
+    uint64_t proposer;    /* the boot whose word made it that */
     double score;
 };
 
@@ -20,6 +22,8 @@ bool said_same(const uint8_t *a, const uint8_t *b); /* digests */
 struct said said_listen(struct parley_node *node);
 /* A live member that has the model of this digest, this node itself if it can be; NONE: nobody. */
 int said_holder(struct parley_node *node, const uint8_t *digest);
+/* This node's own word. */
+bool said_is_distrusted(const struct parley_node *node, uint64_t boot);
 /* Every live member is DONE. */
 bool said_all_done(const struct parley_node *node);
 /* A DONE member whose verdict counts here; NONE if there is none. */

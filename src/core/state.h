@@ -152,6 +152,8 @@ enum op_kind {
     OP_CANDIDATE_TAKE,
     OP_CANDIDATE_HASH,
     OP_FETCHED_HASH,
+    OP_FETCHED_COPY,
+    OP_FETCHED_DIFF,
     OP_WRITE,
     OP_PUBLISH
 };
@@ -359,6 +361,7 @@ struct agreement {
     uint8_t written[PARLEY_DIGEST_BYTES];
     bool is_written, failed_write;
     double score;
+    uint64_t proposer; /* of the pick: its boot; 0: others are DONE with it */
     uint64_t progress_us, patience_us, since_us;
     uint64_t fingerprint;     /* of all members' phases, to see whether anything moved */
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */

@@ -140,3 +140,73 @@ Test(robust, a_node_without_it_is_refused_by_name)
     cr_assert(found);
     parley_sim_free(sim);
 }
+
+/* ---- The agreement --------------------------------------------------------------------------- */
+
+enum { FEW = 5, LAST = FEW - 1 };
+
+static void configure_few(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    config->min_peers = FEW - 1;
+    config->robust = *(const bool *)arg;
+}
+
+static void count_distrust(const char *line, void *count)
+{
+    *(int *)count += strstr(line, "n4 is not trusted: its model is") != NULL;
+}
+
+/* The last of five tells lies from the moment of STOP on, also as what it proposes. Returns how far
+ * the agreed model is from that of n0 before, over its norm; not finite if it is not. */
+static double agreed_off(bool robust, enum parley_sim_lie lie, uint64_t seed, int *distrusts)
+{
+    float before[PARAMETERS];
+    double off = 0, norm = 0;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = FEW,
+                                                                .parameters = PARAMETERS,
+                                                                .seed = seed,
+                                                                .latency_us = 300,
+                                                                .configure = configure_few,
+                                                                .arg = &robust});
+    scene_train(sim, FEW);
+    scene_run(sim, 2 * SECOND); /* all have the same model by now, but for roundings */
+    memcpy(before, parley_sim_vector(sim, 0), sizeof before);
+    parley_sim_byzantine(sim, LAST, lie);
+    *distrusts = 0;
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, count_distrust, distrusts);
+    scene_agree(sim, FEW, 0);
+    const float *agreed = parley_sim_agreed_vector(sim, 0);
+    for (int j = 0; j < PARAMETERS; j++) {
+        off += pow((double)agreed[j] - (double)before[j], 2);
+        norm += (double)before[j] * (double)before[j];
+    }
+    parley_sim_free(sim);
+    return sqrt(off / norm);
+}
+
+Test(robust, a_model_that_is_far_from_most_is_not_agreed_on)
+{
+    /* Whenever the liar's proposal has the least score the others fetch it, look at it, say that
+     * they do not trust it, and pick the next. */
+    int seen = 0, distrusts;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        double off = agreed_off(true, PARLEY_SIM_SCALE, seed, &distrusts);
+        cr_assert_lt(off, 1e-3, "seed %d: %g", (int)seed, off);
+        cr_assert(distrusts == 0 || distrusts >= 3, "%d", distrusts);
+        seen += distrusts > 0;
+    }
+    cr_assert_gt(seen, 0);
+}
+
+Test(robust, a_proposal_that_is_not_finite_is_never_agreed_on)
+{
+    /* Without --robust, too. */
+    int seen = 0, distrusts;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        double off = agreed_off(false, PARLEY_SIM_NAN, seed, &distrusts);
+        cr_assert(isfinite(off) && off < 1e-3, "seed %d: %g", (int)seed, off);
+        seen += distrusts > 0;
+    }
+    cr_assert_gt(seen, 0);
+}

@@ -3,7 +3,8 @@
  * breach (sim/swarm/watch.h), and all who end with a model have the same.
  *
  * In the suite: each state with each strike, and a part of the pairs, another one in each place of
- * the table. All pairs, with all strikes: PARLEY_STATES=all build/tests/protocol-states
+ * the table. All pairs, with all strikes: PARLEY_STATES=all build/tests/protocol-states; one of
+ * them, by the seed that a failure names, with what its nodes say: PARLEY_STATES=213
  */
 #include <stdlib.h>
 
@@ -41,6 +42,7 @@ struct life {
     struct blow *waiting; /* NULL: none */
     uint32_t spared;      /* not this node */
     uint32_t entered;     /* who has just come to that state; NODES: nobody */
+    bool told;            /* lines go to stderr */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -57,6 +59,7 @@ static void see(const char *line, void *arg)
     struct life *life = arg;
     unsigned node, sequence;
     char role[16], state[16];
+    if (life->told) fprintf(stderr, "%s\n", line);
     if (!life->waiting || life->entered < NODES) return;
     const char *words = strstr(line, " n");
     if (!words) return;
@@ -111,8 +114,8 @@ static bool all_ended(struct parley_sim *sim, void *arg)
 }
 
 /* Who was not struck is DONE, all with one model; so is who was struck and came to DONE, even if it
- * died then. But who slept so long that the others ended without it finds nobody, and may agree
- * with itself: its record says so. */
+ * died then. But who slept so long (or was suspected before, by another sleeper that woke) that the
+ * others ended without it finds nobody, and may agree with itself: its record says so. */
 static void judge(const struct parley_sim *sim, const struct blow *blows, const char *what)
 {
     struct parley_view first = {.phase = PARLEY_PHASE_JOINING}, view;
@@ -126,7 +129,8 @@ static void judge(const struct parley_sim *sim, const struct blow *blows, const 
             cr_assert(struck || (parley_sim_finished(sim, i, &error) && !error && done),
                       "%s: n%u ends in %s with %s", what, i, parley_phase_name(view.phase),
                       parley_error_name(error));
-            bool apart = struck && blow->strike == SLEEP && view.held <= 2 && view.known == NODES;
+            bool slept = struck && (blow->strike == PAUSE || blow->strike == SLEEP);
+            bool apart = slept && view.held <= 2 && view.known == NODES;
             if (!done || apart) continue;
             if (first.phase != PARLEY_PHASE_DONE) first = view;
             cr_assert_eq(memcmp(first.digest, view.digest, sizeof view.digest), 0,
@@ -143,9 +147,9 @@ static void told_if(const struct parley_sim *sim, bool bad, const char *what)
 }
 
 /* blows[1].state NULL: only one. Says whether both have fallen. */
-static bool live(struct blow blows[2], uint64_t seed)
+static bool live(struct blow blows[2], uint64_t seed, bool told)
 {
-    struct life life = {.spared = NODES, .entered = NODES};
+    struct life life = {.spared = NODES, .entered = NODES, .told = told};
     struct sim_watch *watch;
     char what[120];
     snprintf(what, sizeof what, "%s at %s %s, %s at %s %s, seed %d", strike_names[blows[0].strike],
@@ -188,37 +192,38 @@ static bool live(struct blow blows[2], uint64_t seed)
     return fell;
 }
 
-static bool asked_for_all(void)
-{
-    const char *value = getenv("PARLEY_STATES");
-    return value && strcmp(value, "all") == 0;
-}
-
 Test(states, a_node_may_be_struck_at_each_state)
 {
     /* Killed, stopped for 3 s or 12 s, or cut off, right after it came to the state. */
     for (int s = 0; s < STATES; s++)
         for (int k = 0; k < STRIKES; k++)
             live((struct blow[2]){{.state = &states[s], .strike = (enum strike)k}, {0}},
-                 1 + (uint64_t)(s * STRIKES + k));
+                 1 + (uint64_t)(s * STRIKES + k), false);
+}
+
+static bool is_asked_for(const char *asked, uint64_t place)
+{
+    if (asked) return strcmp(asked, "all") == 0 || strtoull(asked, NULL, 10) == place;
+    return rng_mix(place) % (PAIRS_STRIDE * STRIKES * STRIKES) == 0;
 }
 
 static void pairs(int first, int last)
 {
-    bool all = asked_for_all();
+    const char *asked = getenv("PARLEY_STATES");
+    bool one = asked && strcmp(asked, "all") != 0;
     int lived = 0, fell = 0;
     for (int a = first; a < last; a++)
         for (int b = 0; b < STATES; b++)
             for (int k = 0; k < STRIKES * STRIKES; k++) {
                 uint64_t place = (uint64_t)((a * STATES + b) * STRIKES * STRIKES + k);
-                if (!all && rng_mix(place) % (PAIRS_STRIDE * STRIKES * STRIKES) != 0) continue;
+                if (!is_asked_for(asked, place)) continue;
                 lived++;
                 fell += live((struct blow[2]){{&states[a], (enum strike)(k / STRIKES), 0, 0},
                                               {&states[b], (enum strike)(k % STRIKES), 0, 0}},
-                             place);
+                             place, one);
             }
-    if (all) printf("# %d lives, both blows fell in %d\n", lived, fell);
-    cr_assert_gt(2 * fell, lived, "%d of %d", fell, lived);
+    if (asked) printf("# %d lives, both blows fell in %d\n", lived, fell);
+    cr_assert(one || 3 * fell > lived, "%d of %d", fell, lived);
 }
 
 Test(states, two_nodes_may_be_struck_at_any_two_states_of_an_exchange)

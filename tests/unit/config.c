@@ -161,6 +161,9 @@ Test(config, buffers_are_two_a_slot_at_least_and_two_in_doubt)
     const uint32_t expected[] = {0, 6, 6, 8};
     for (config.vectors = 1; config.vectors <= 3; config.vectors++)
         cr_assert_eq(parley_config_buffers(&config), expected[config.vectors]);
+    config.vectors = 1;
+    config.robust = true; /* a proposed model is compared with the own */
+    cr_assert_eq(parley_config_buffers(&config), 7);
 }
 
 Test(config, each_error_has_a_name_a_text_and_a_status)

@@ -70,7 +70,7 @@ static uint32_t exchange_buffers(const struct parley_config *config)
 
 uint32_t parley_config_buffers(const struct parley_config *config)
 {
-    return exchange_buffers(config) + strategy_of(config->strategy)->buffers;
+    return exchange_buffers(config) + strategy_of(config->strategy)->buffers + config->robust;
 }
 
 uint32_t strategy_buffer(const struct parley_node *node, uint32_t index)
