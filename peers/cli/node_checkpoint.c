@@ -164,9 +164,10 @@ static int write_file(const struct node *node, char *why, size_t why_size)
     if (!error) error = digest_end(&hash, digest);
     digest_close(&hash);
     path_of(node, c->head.steps, path);
-    snprintf(part, sizeof part, "%s.part", path);
+    /* One name for all steps: what a killed process left, the next one's overwrites. */
+    snprintf(part, sizeof part, "%s/%s" SUFFIX ".part", directory(node), node->options.config.name);
     if (!error) error = durable_write(part, pieces, 3, why, why_size);
-    if (!error) error = durable_rename(part, path, why, why_size);
+    if (!error && (error = durable_rename(part, path, why, why_size)) != 0) unlink(part);
     free(header);
     return error;
 }

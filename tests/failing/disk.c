@@ -1,0 +1,412 @@
+/* disk.c: each call on a file fails, one after the other, while models and checkpoints are written.
+ *
+ *   - under a final name there is a whole file or none: a half-written one never, at no time
+ *   - the error is told in a line that names the file; what was there before stays
+ *   - once the disk is well again the next is written, and no part is left beside it
+ *
+ * The calls are wrapped by the linker (meson.build). A write fails at once, or after a half; or it
+ * says that all is well, and other bytes stand on the disk.
+ * Plain main(), as checkpoints are written on a thread.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/node.h"
+#include "durable.h"
+#include "files.h"
+
+/* ---- A disk that fails ----------------------------------------------------------------------- */
+
+static atomic_int calls, fails_at; /* 0: never */
+static atomic_bool matters;        /* what failed is none of those that may be passed over */
+static atomic_int written_fd = -1;
+static enum mode { FAILS, HALVES, LIES, MODES } mode; /* the last two: of writes only */
+
+static bool is_due(void)
+{
+    return atomic_fetch_add(&calls, 1) + 1 == atomic_load(&fails_at);
+}
+
+static bool fails(bool counts)
+{
+    if (!is_due() || mode == LIES) return false;
+    if (counts) atomic_store(&matters, true);
+    return true;
+}
+
+int __real_open64(const char *path, int flags, ...);
+ssize_t __real_write(int fd, const void *bytes, size_t size);
+int __real_fsync(int fd);
+int __real_close(int fd);
+int __real_rename(const char *from, const char *to);
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+
+int __wrap_open64(const char *path, int flags, ...);
+ssize_t __wrap_write(int fd, const void *bytes, size_t size);
+int __wrap_fsync(int fd);
+int __wrap_close(int fd);
+int __wrap_rename(const char *from, const char *to);
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+
+static int failed(int code)
+{
+    errno = code;
+    return -1;
+}
+
+int __wrap_open64(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    int permissions = flags & O_CREAT ? va_arg(more, int) : 0;
+    va_end(more);
+    if (fails(!(flags & O_DIRECTORY))) return failed(EMFILE);
+    int fd = __real_open64(path, flags, permissions);
+    if (flags & O_WRONLY) atomic_store(&written_fd, fd);
+    return fd;
+}
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t size)
+{
+    static atomic_bool full; /* after a half nothing more goes in */
+    if (atomic_exchange(&full, false)) return failed(ENOSPC);
+    if (!is_due()) return __real_write(fd, bytes, size);
+    atomic_store(&matters, true);
+    if (mode == FAILS || size < 2) return failed(ENOSPC);
+    if (mode == HALVES) {
+        atomic_store(&full, true);
+        return __real_write(fd, bytes, size / 2);
+    }
+    uint8_t *other = malloc(size);
+    if (!other) exit(1);
+    memcpy(other, bytes, size);
+    other[size / 2] ^= 1;
+    ssize_t written = __real_write(fd, other, size);
+    free(other);
+    return written;
+}
+
+int __wrap_fsync(int fd)
+{
+    return fails(true) ? failed(EIO) : __real_fsync(fd);
+}
+
+int __wrap_close(int fd)
+{
+    int written = fd;
+    bool bad = fails(atomic_compare_exchange_strong(&written_fd, &written, -1));
+    int code = __real_close(fd);
+    return bad ? failed(EIO) : code;
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    return fails(true) ? failed(EIO) : __real_rename(from, to);
+}
+
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    if (fd < 0) return __real_mmap64(at, size, protection, flags, fd, offset);
+    return fails(true) ? (errno = ENOMEM, MAP_FAILED)
+                       : __real_mmap64(at, size, protection, flags, fd, offset);
+}
+
+/* ---- What is looked at ----------------------------------------------------------------------- */
+
+static int broken;
+static char said[1024]; /* by say_error(), the newest */
+static const char *under;
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "%s, call %d fails%s: broken: %s (%s)\n", under, atomic_load(&fails_at),
+            (const char *[]){"", " half-way", " and says nothing"}[mode], what, said);
+    broken++;
+}
+
+void say_error(const char *format, ...)
+{
+    va_list more;
+    va_start(more, format);
+    vsnprintf(said, sizeof said, format, more);
+    va_end(more);
+}
+
+void say_talk(const struct settings *settings, const char *format, ...)
+{
+}
+
+uint64_t say_now_us(void)
+{
+    return 1;
+}
+
+/* The n-th call from now on fails. */
+static void begin(int n)
+{
+    atomic_store(&calls, 0);
+    atomic_store(&matters, false);
+    atomic_store(&fails_at, n);
+}
+
+static char folder[] = "/tmp/parley-disk-XXXXXX";
+
+/* Files whose names end so. */
+static int count(const char *suffix)
+{
+    DIR *directory = opendir(folder);
+    int found = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        size_t length = strlen(entry->d_name), end = strlen(suffix);
+        found += length > end && strcmp(entry->d_name + length - end, suffix) == 0;
+    }
+    closedir(directory);
+    return found;
+}
+
+static void clear(void)
+{
+    char path[512];
+    DIR *directory = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.') unlink(path);
+    }
+    closedir(directory);
+}
+
+/* ---- Models ---------------------------------------------------------------------------------- */
+
+enum { FLOATS = 1000 };
+
+static struct op op;
+
+static bool model_is_whole(const char *path)
+{
+    struct model_file file;
+    size_t size;
+    char why[200];
+    const uint8_t *map = durable_map(path, &size, why, sizeof why);
+    bool whole = map && model_file_open(&file, map, size, why, sizeof why) == 0;
+    if (whole) {
+        whole = model_file_verify(&file, why, sizeof why) == 0;
+        model_file_close(&file);
+    }
+    if (map) durable_unmap(map, size);
+    return whole;
+}
+
+/* Writes and publishes a model as a node does. True: both went well. */
+static bool write_model(const char *path, float first)
+{
+    static float block[FLOATS];
+    static struct tensor tensor = {.name = "w", .rank = 1, .shape = {FLOATS}, .count = FLOATS};
+    static struct vectors vectors = {.count = FLOATS,
+                                     .block = block,
+                                     .stride = FLOATS,
+                                     .buffers = 1,
+                                     .run = 7,
+                                     .tensors = &tensor,
+                                     .tensors_count = 1};
+    static struct record_member member = {"n0", true, true, true};
+    struct record record = {.run = 7,
+                            .node = "n0",
+                            .cause = "budget",
+                            .held = 1,
+                            .live = 1,
+                            .known = 1,
+                            .members = &member,
+                            .member_count = 1};
+    struct parley_options options = {.out = path};
+    struct files files;
+    block[0] = first;
+    memset(&op, 0, sizeof op);
+    if (files_init(&files, &vectors, &options, 42)) exit(1);
+    files_write(&files, &op);
+    bool written = op.done.done.ok;
+    if (written) {
+        memcpy(record.digest, op.digest, sizeof record.digest);
+        op.record = &record;
+        files_publish(&files, &op);
+    }
+    snprintf(said, sizeof said, "%s", op.why);
+    bool published = written && op.done.done.ok;
+    files_close(&files);
+    return published;
+}
+
+/* Returns how many calls were made. */
+static int live_models(int n)
+{
+    char path[64];
+    under = "models";
+    snprintf(path, sizeof path, "%s/model", folder);
+    atomic_store(&fails_at, 0);
+    check(write_model(path, 1), "the first is written");
+    begin(n);
+    bool good = write_model(path, 2);
+    int made = atomic_load(&calls);
+    check(good || strstr(said, folder) || mode == LIES, "the line names the file");
+    check(good == !matters || mode == LIES, "what fails is told");
+    check(model_is_whole(path), "what stands under the name is whole");
+    check(count(".part") == 0, "no part is left");
+    check(write_model(path, 3) && model_is_whole(path), "the next is written");
+    clear();
+    return made;
+}
+
+/* ---- Checkpoints ----------------------------------------------------------------------------- */
+
+static const char table[] =
+    "1,2,0\n3,4,1\n5,6,0\n7,8,1\n0,1,1\n2,2,0\n9,9,1\n1,1,0\n4,4,1\n3,3,0\n";
+
+static bool exists(const char *path)
+{
+    return strcmp(path, "t.csv") == 0;
+}
+
+static int read_table(const char *path, uint64_t most, uint8_t **bytes, size_t *size, char *why,
+                      size_t why_size)
+{
+    *size = sizeof table - 1;
+    if (!(*bytes = malloc(*size))) return PARLEY_ENOMEM;
+    memcpy(*bytes, table, *size);
+    return 0;
+}
+
+static struct settings settings;
+
+static void open_node(struct node *node)
+{
+    static const struct source_reader reader = {exists, read_table};
+    char why[SETTINGS_WHY_BYTES];
+    memset(node, 0, sizeof *node);
+    node->settings = &settings;
+    node->options.config.name = "n0";
+    node->options.config.vectors = 2;
+    if (job_init(&node->job, &settings, &reader, why, sizeof why)) exit(1);
+    node->vectors = calloc(2 * trainer_parameters(node->job.trainer), sizeof *node->vectors);
+    if (!node->vectors) exit(1);
+}
+
+static void close_node(struct node *node)
+{
+    node_checkpoint_close(node);
+    free(node->vectors);
+    job_close(&node->job);
+}
+
+/* Makes the checkpoint of that step, and waits for it. */
+static void make_one(struct node *node, uint64_t step)
+{
+    struct parley_turn turn = {.state_steps = step};
+    said[0] = '\0';
+    node->steps = step;
+    node->vectors[0] = (float)step;
+    atomic_store(&node->checkpoint.asked, true);
+    node_checkpoint_step(node, &turn);
+    if (node->checkpoint.started) uv_thread_join(&node->checkpoint.thread);
+    node->checkpoint.started = false;
+}
+
+/* The step that a new process goes on from. */
+static uint64_t resumed_from(void)
+{
+    struct node node;
+    char why[512];
+    said[0] = '\0';
+    open_node(&node);
+    uint64_t step = 0;
+    if (node_checkpoint_init(&node, why, sizeof why) == 0) step = node.resumed.steps;
+    check(step == 0 || node.vectors[0] == (float)step, "its vectors are those of that step");
+    close_node(&node);
+    return step;
+}
+
+static int live_checkpoints(int n)
+{
+    struct node node;
+    under = "checkpoints";
+    atomic_store(&fails_at, 0);
+    open_node(&node);
+    make_one(&node, 1);
+    make_one(&node, 2);
+    check(said[0] == '\0' && count(".checkpoint") == 2, "the first two are written");
+    begin(n);
+    make_one(&node, 3);
+    int made = atomic_load(&calls);
+    bool good = said[0] == '\0';
+    check(good || strstr(said, folder), "the line names the file");
+    check(good == !matters || mode == LIES, "what fails is told");
+    check(count(".part") == 0, "no part is left");
+    bool lied = mode == LIES && matters;
+    atomic_store(&fails_at, 0);
+    uint64_t step = resumed_from();
+    check(good && !lied ? step == 3 : step == 2 || step == 3, "a new process takes the newest");
+    check(lied ? strstr(said, "n0-3.checkpoint is passed over") != NULL : said[0] == '\0',
+          "a file is passed over where it is damaged");
+    make_one(&node, 4);
+    check(said[0] == '\0' && resumed_from() == 4, "the next is written");
+    check(count(".checkpoint") == 2, "two are kept");
+    check(count(".part") == 0, "no part is left");
+    close_node(&node);
+    clear();
+    return made;
+}
+
+/* Reading fails: the older one is taken, or none. */
+static int live_resume(int n)
+{
+    struct node node;
+    under = "resuming";
+    atomic_store(&fails_at, 0);
+    open_node(&node);
+    make_one(&node, 1);
+    make_one(&node, 2);
+    close_node(&node);
+    begin(n);
+    uint64_t step = resumed_from();
+    int made = atomic_load(&calls);
+    check((step == 2 && !matters) || (step == 1 && strstr(said, "n0-2.checkpoint is passed over")),
+          "the newest that can be read is taken, and the other is named");
+    clear();
+    return made;
+}
+
+int main(void)
+{
+    static int (*const lives[])(int n) = {live_models, live_checkpoints, live_resume};
+    char checkpoint[64], why[SETTINGS_WHY_BYTES];
+    if (!mkdtemp(folder)) return 1;
+    snprintf(checkpoint, sizeof checkpoint, "--checkpoint=%s", folder);
+    char *const argv[] = {"parley",          "run",      "--data=csv:t.csv",
+                          "--model=softmax", checkpoint, "--resume"};
+    settings_init(&settings);
+    if (settings_flags(&settings, 6, argv, why) || settings_finish(&settings, why)) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
+        mode = FAILS;
+        int all = lives[i](0), tries = 0;
+        for (; mode < MODES; mode++)
+            for (int n = 1; n <= all; n++, tries++)
+                lives[i](n);
+        mode = FAILS;
+        printf("%s: %d calls, %d tries\n", under, all, tries);
+    }
+    settings_close(&settings);
+    check(rmdir(folder) == 0, "the folder is empty at the end");
+    return broken > 0;
+}
