@@ -166,7 +166,8 @@ struct parley_config {
     uint64_t probe_interval_us;   /* one member is probed each interval; scaled by local health */
     uint64_t probe_timeout_us;    /* then indirect probes go out */
     uint32_t indirect_probes;     /* peers asked to probe for us */
-    double suspicion_factor;      /* suspicion lasts factor * max(1, log10(n)) * probe_interval */
+    double suspicion_factor;      /* suspicion lasts factor * max(1, log10(n)) * probe_interval; as
+                                     others suspect too, down to half of it, at least interval */
     uint64_t broken_suspicion_us; /* the same once the connection broke and a new dial is refused */
     uint64_t join_timeout_us;     /* UINT64_MAX is for ever */
     uint64_t leave_timeout_us;

@@ -61,12 +61,14 @@ static double scale_of(const struct parley_node *node)
     return n > 1 ? n : 1;
 }
 
-/* Lifeguard, section IV-B: from the longest to the shortest as confirmations come in. */
+/* Lifeguard, section IV-B: from the longest to the shortest as confirmations come in. As those who
+ * only pass a suspicion on confirm it too, the shortest is soon reached: it must leave the suspect
+ * time to hear of it and to answer where a message takes 300 ms. */
 static uint64_t suspicion_us(const struct parley_node *node, uint32_t confirmations)
 {
     if (PLANTED(SUSPECT_FOR_EVER)) return UINT32_MAX;
-    double least = scale_of(node) * (double)node->config.probe_interval_us;
-    double most = least * node->config.suspicion_factor;
+    double interval = scale_of(node) * (double)node->config.probe_interval_us;
+    double most = interval * node->config.suspicion_factor, least = fmax(interval, most / 2);
     double span = most - (most - least) * log(confirmations + 1.0) / log(3 + 1.0);
     return (uint64_t)(span > least ? span : least);
 }

@@ -107,11 +107,11 @@ class Wired(Loopback):
 class Node:
     """One `parley node`, and what it has said."""
 
-    def __init__(self, cluster, name, listen, seeds, options, dial=None):
+    def __init__(self, cluster, name, listen, seeds, options, dial=None, folder=None):
         self.cluster, self.name, self.listen, self.dial = cluster, name, listen, dial or listen
         self.seeds, self.options = seeds, options
         self.events, self.step, self.phase, self.status = [], 0, "", None
-        folder = cluster.folder_of(name)
+        folder = cluster.folder_of(folder or name)
         self.model = os.path.join(folder, "model.safetensors")
         command = [cluster.parley, "node", "--name", name, "--listen", listen, "--json", "-",
                    "--out", self.model, *cluster.options, *cluster.network.options, *options]
@@ -176,14 +176,20 @@ class Node:
         self.process.stdin.flush()
 
 
+def by_time(event):
+    return event["at"]
+
+
 class Cluster:
-    def __init__(self, arguments, rng, options=(), network=None, controlled=False, data=None):
-        """Controlled nodes do what is said on their stdin, and end with the driver."""
+    def __init__(self, arguments, rng, options=(), network=None, endless=False):
+        """Endless nodes train on small_data(), do what is said on their stdin, and end with us."""
         self.folder = tempfile.mkdtemp(prefix="parley-soak-")
         self.arguments, self.parley, self.rng = arguments, arguments.parley, rng
-        self.network, self.controlled = network or Loopback(), controlled
-        self.options = ["--data", data or arguments.data, "--seed", str(rng.randrange(1 << 30)),
-                        *options]
+        self.network, self.controlled = network or Loopback(), endless
+        self.options = ["--data", small_data(self.folder) if endless else arguments.data,
+                        "--seed", str(rng.randrange(1 << 30)), *options]
+        if endless:
+            self.options += ["--epochs", "1000000", "--schedule", "constant"]
         self.heard, self.nodes, self.seed = queue.Queue(), [], 0
 
     def environment(self):
@@ -290,7 +296,14 @@ class Cluster:
             node.process.wait()
         self.network.close()
         if not keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.remove()
+            return
+        with open(os.path.join(self.folder, "said.json"), "w", encoding="utf-8") as file:
+            said = [{**event, "node": node.name} for node in self.nodes for event in node.events]
+            file.writelines(json.dumps(event) + "\n" for event in sorted(said, key=by_time))
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def small_data(folder):

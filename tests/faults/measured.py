@@ -9,7 +9,7 @@ import signal
 import statistics
 import time
 
-from cluster import Broken, Cluster, Wired, small_data
+from cluster import Broken, Cluster, Wired
 
 NODES = 8
 TUNNEL_OPTIONS = ("--model", "softmax", "--mix-every", "8")  # packets are dear in Python
@@ -19,14 +19,11 @@ class Eight:
     """Eight nodes that train without end, until stop()."""
 
     def __init__(self, arguments, seed, *options, network=None):
-        self.cluster = Cluster(arguments, random.Random(seed),
-                               ("--epochs", "1000000", "--schedule", "constant", *options),
-                               network=network, controlled=True)
+        self.cluster = Cluster(arguments, random.Random(seed), options, network, endless=True)
         self.rng = self.cluster.rng
 
     def __enter__(self):
         cluster = self.cluster
-        cluster.options[1] = small_data(cluster.folder)
         cluster.start_all(NODES)
         cluster.until("eight nodes that train", lambda: cluster.whole(0), 60)
         self.settled = cluster.whole(0)
@@ -203,7 +200,7 @@ def one_way(arguments, seed):
 # ---- Bad lines and slow nodes --------------------------------------------------------------------
 
 
-def bad_lines(arguments, seed, times, **rule):
+def bad_lines(arguments, seed, **rule):
     calm_s = undisturbed_agreement(arguments, seed, *TUNNEL_OPTIONS, network=Wired(NODES, seed))
     with Eight(arguments, seed, *TUNNEL_OPTIONS, network=Wired(NODES, seed)) as eight:
         cluster = eight.cluster
@@ -218,21 +215,18 @@ def bad_lines(arguments, seed, times, **rule):
         agreed_s = eight.end()
         eight.no_false_death(since)
         suspicions = len(eight.changes(since, ("suspect",)))
-    figures = {"exchanges": exchanges, "suspicions": suspicions, "agreed_s": agreed_s,
-               "agreed_undisturbed_s": calm_s}
-    if agreed_s > max(times * calm_s, 1):
-        raise Broken("agreement took %.2f s, undisturbed %.2f s" % (agreed_s, calm_s))
-    return figures
+    return {"exchanges": exchanges, "suspicions": suspicions, "agreed_s": agreed_s,
+            "agreed_undisturbed_s": calm_s, "times": agreed_s / calm_s}
 
 
 def loss(arguments, seed):
-    """30 % of all packets lost for 10 minutes: no false death, agreement in 10 times the time"""
-    return bad_lines(arguments, seed, 10, loss=0.3)
+    """30 % of all packets lost for 10 minutes: no false death; how long an agreement then takes"""
+    return bad_lines(arguments, seed, loss=0.3)
 
 
 def latency(arguments, seed):
-    """300 ms more on each way for 10 minutes: no false death, agreement in 3 times the time"""
-    return bad_lines(arguments, seed, 3, delay_s=0.3)
+    """300 ms more on each way for 10 minutes: no false death; how long an agreement then takes"""
+    return bad_lines(arguments, seed, delay_s=0.3)
 
 
 class Tenth:

@@ -15,6 +15,7 @@ import sys
 
 import machine
 import measured
+import siege
 import trials
 from cluster import Broken, Cluster, Skipped
 
@@ -49,7 +50,7 @@ def less_stalls(figures, stall_ms):
             "gap less stall": max(0, figures["gap_max_ms"] - stall_ms)}
 
 
-BEST_IS_MOST = ("accuracy", "its_steps_to_others", "speed")
+BEST_IS_MOST = ("accuracy", "its_steps_to_others", "speed", "its_own_speed")
 SUMMED = ("killed in that very state", "exchanges_in_all")
 
 
@@ -85,7 +86,7 @@ def try_all(trial, arguments, stalls):
 
 
 def main():
-    names = {t.__name__: t for t in trials.TRIALS + measured.TRIALS}
+    names = {t.__name__: t for t in trials.TRIALS + measured.TRIALS + siege.TRIALS}
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n", maxsplit=1)[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,

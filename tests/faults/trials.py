@@ -104,27 +104,31 @@ def kill_in_exchange(cluster):
     return {"accuracy": accuracy}
 
 
-ROLES = {"offer": ["taking", "offered", "streaming", "diffing", "ready", "adding"],
+STATES = {"offer": ["taking", "offered", "streaming", "diffing", "ready", "adding"],
          "answer": ["taking", "streaming", "diffing", "ready", "adding"]}
 
 
-def kill_at_state(cluster):
-    """one of 4 killed on entering a state of an exchange, each state of each role in turn"""
-    turns = [(role, state) for role, states in ROLES.items() for state in states]
-    role, state = turns[cluster.seed % len(turns)]
-    nodes = cluster.start_all(4, "--model", "mlp:1024,512", "--steps", "60", "--log-level", "debug")
-    cluster.training()
-    victim = cluster.rng.choice(nodes)
+def kill_on_entering(victim, role, state):
+    """By its debug lines, which never cease while it trains. Returns those it still got to."""
     with open(victim.talk, encoding="utf-8") as talk:
         talk.seek(0, os.SEEK_END)
         entered = ""
         while not (entered.startswith("parley: " + role) and entered.endswith("-> %s\n" % state)):
-            entered = talk.readline()  # debug lines never cease while a node trains
+            entered = talk.readline()
             if not entered and victim.process.poll() is not None:
                 raise Broken("the run ended before %s %s" % (role, state))
-        victim.signal(signal.SIGKILL)
-        victim.process.wait()
-        after = [line for line in talk if line.startswith("parley: " + role)]
+        victim.kill()
+        return [line for line in talk if line.startswith("parley: " + role)]
+
+
+def kill_at_state(cluster):
+    """one of 4 killed on entering a state of an exchange, each state of each role in turn"""
+    turns = [(role, state) for role, states in STATES.items() for state in states]
+    role, state = turns[cluster.seed % len(turns)]
+    nodes = cluster.start_all(4, "--model", "mlp:1024,512", "--steps", "60", "--log-level", "debug")
+    cluster.training()
+    victim = cluster.rng.choice(nodes)
+    after = kill_on_entering(victim, role, state)
     accuracy = cluster.agreed([n for n in nodes if n is not victim], 4)
     return {"accuracy": accuracy, "killed in that very state": int(not after)}
 
@@ -173,17 +177,19 @@ def pause(cluster):
     return {"accuracy": accuracy, **cluster.worst(rest)}
 
 
+BAD_FRAMES = [b"Py\x01\x01" + struct.pack("<I", 0xffffffff),
+              b"Py\x01\x18" + struct.pack("<I", 0x7fffffff),
+              b"Py\x01\x01\x05\0\0\0\xdf\xff\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n"]
+
+
 def hostile(cluster):
     """random bytes, a huge length, 1,000 silent connections on a node's port: training goes on"""
     nodes = cluster.start_all(3, "--epochs", "1000000", "--time", "5s")
     cluster.training()
     host, port = nodes[0].listen.rsplit(":", 1)
     open_sockets = []
-    attacks = [cluster.rng.randbytes(4096), b"Py\x01\x01" + struct.pack("<I", 0xffffffff),
-               b"Py\x01\x18" + struct.pack("<I", 0x7fffffff), b"Py\x01\x01\x05\0\0\0\xdf\xff\xff\xff\xff",
-               b"GET / HTTP/1.1\r\n\r\n"] + [b""] * 1000
     refused = 0
-    for bytes_ in attacks:
+    for bytes_ in BAD_FRAMES + [cluster.rng.randbytes(4096)] + [b""] * 1000:
         s = socket.socket()
         s.settimeout(5)
         try:

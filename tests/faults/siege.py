@@ -1,0 +1,191 @@
+"""Strangers by the thousand: what they cost the node they besiege, and the others.
+
+Besieged and calm windows take turns. Speed is in steps a second of processor time, as the
+besiegers need processors too and real besiegers bring their own.
+"""
+import contextlib
+import mmap
+import os
+import resource
+import select
+import signal
+import socket
+import statistics
+import struct
+import time
+
+from cluster import Broken
+from measured import Eight
+from trials import BAD_FRAMES
+
+SLOW, NEW_A_SECOND = 1000, 5000
+MEMORY_KIB, TURN_MS, SPEED = 16 << 10, 20, 0.95
+
+
+class Besiegers:
+    """A process that goes on until it is ended; how many connections it has opened."""
+
+    def __init__(self, way, address):
+        self.count = mmap.mmap(-1, 8)
+        self.pid = os.fork()
+        if not self.pid:
+            with contextlib.suppress(BaseException):
+                way(address, self.counted)
+            os._exit(0)
+
+    def counted(self):
+        struct.pack_into("q", self.count, 0, self.opened() + 1)
+
+    def opened(self):
+        return struct.unpack("q", self.count[:])[0]
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def connect(address):
+    """Under way, and it will end with RST: no port waits for its end."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.setblocking(False)
+    s.connect_ex(address)
+    return s
+
+
+def slow(address, counted):
+    """A thousand at a time, each of which sends a byte a second; who is thrown out comes again."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    open_ones, word = [], b"Py\x01\x01\x10\x10\0\0" + bytes(4096)
+    while True:
+        start = time.monotonic()
+        for s in list(open_ones):
+            try:
+                s[0].send(word[s[1]:s[1] + 1])
+                s[1] += 1
+                s[0].recv(1)
+                gone = True
+            except BlockingIOError:
+                gone = False
+            except OSError:
+                gone = True
+            if gone:
+                s[0].close()
+                open_ones.remove(s)
+        while len(open_ones) < SLOW:
+            open_ones.append([connect(address), 0])
+            counted()
+        time.sleep(max(0.0, start + 1 - time.monotonic()))
+
+
+def paced(address, counted, rate, words):
+    """So many new ones a second; each says its word and is gone 10 ms later at the earliest."""
+    start, opened, waiting = time.monotonic(), 0, []
+    while True:
+        now = time.monotonic()
+        for _ in range(min(rate // 100, int((now - start) * rate) - opened)):
+            waiting.append((now, connect(address), words[opened % len(words)]))
+            opened += 1
+            counted()
+        start = max(start, now - opened / rate - 0.1)  # what could not be done is not made up for
+        while waiting and now > waiting[0][0] + 0.01:
+            _, s, word = waiting.pop(0)
+            with contextlib.suppress(OSError):
+                s.send(word)
+            s.close()
+        select.select([], [], [], 0.002)
+
+
+def new(address, counted):
+    paced(address, counted, NEW_A_SECOND, [b""])
+
+
+def bombs(address, counted):
+    """msgpack that declares 4 billion, lengths of 4 GiB, other protocols."""
+    paced(address, counted, 500, BAD_FRAMES)
+
+
+class Watch:
+    """Steps and processor time of some nodes from here on."""
+
+    def __init__(self, cluster, nodes):
+        self.cluster, self.nodes = cluster, nodes
+        self.then = [self.now(n) for n in nodes]
+        self.since = time.monotonic()
+
+    def now(self, node):
+        with open("/proc/%d/stat" % node.process.pid, encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return node.step, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def speed(self):
+        """Steps a second of processor time, of all of them together."""
+        parts = [(b[0] - a[0], b[1] - a[1]) for a, b in
+                 zip(self.then, [self.now(n) for n in self.nodes])]
+        return sum(p[0] for p in parts) / max(sum(p[1] for p in parts), 0.01)
+
+
+def memory_kib(node):
+    with open("/proc/%d/status" % node.process.pid, encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+
+def window(eight, victim, seconds, way=None):
+    """Speeds of the others and of the victim, its most memory; how many came a second."""
+    host, port = victim.listen.rsplit(":", 1)
+    besiegers = Besiegers(way, (host, int(port))) if way else None
+    try:
+        eight.cluster.pass_time(1)
+        came, start = besiegers.opened() if besiegers else 0, time.monotonic()
+        others, own = Watch(eight.cluster, eight.others(victim)), Watch(eight.cluster, [victim])
+        most = 0
+        while time.monotonic() < start + seconds:
+            eight.cluster.pass_time(0.5)
+            most = max(most, memory_kib(victim))
+        rate = (besiegers.opened() - came) / (time.monotonic() - start) if besiegers else 0
+        return others.speed(), own.speed(), most, rate
+    finally:
+        if besiegers:
+            besiegers.close()
+
+
+def besieged(arguments, seed, way):
+    seconds, turns = arguments.last or 5, arguments.tries or 5
+    with Eight(arguments, seed, "--model", "mlp:64") as eight:
+        victim = eight.rng.choice(eight.nodes)
+        calm, under = [window(eight, victim, seconds)], []
+        turn_calm = eight.cluster.worst([victim])["turn_max_ms"]
+        for _ in range(turns):
+            under.append(window(eight, victim, seconds, way))
+            calm.append(window(eight, victim, seconds))
+        turn_max = eight.cluster.worst([victim])["turn_max_ms"]
+        eight.no_false_death(eight.nodes[0].since + 5)
+        eight.end()
+    ratio = lambda i: statistics.median(w[i] for w in under) / statistics.median(w[i] for w in calm)
+    figures = {"speed": ratio(0), "its_own_speed": ratio(1),
+               "mib_more": (max(w[2] for w in under) - calm[0][2]) / 1024,
+               "turn_max_ms": turn_max, "turn_calm_ms": turn_calm,
+               "a_second": statistics.median(w[3] for w in under)}
+    if figures["speed"] < SPEED or figures["mib_more"] * 1024 > MEMORY_KIB or \
+            turn_max > max(TURN_MS, turn_calm):
+        raise Broken(", ".join("%s %.4g" % f for f in figures.items()))
+    return figures
+
+
+def siege_slow(arguments, seed):
+    """1,000 connections that send a byte a second: others at 95 %, < 16 MiB, no turn over 20 ms"""
+    return besieged(arguments, seed, slow)
+
+
+def siege_new(arguments, seed):
+    """5,000 new connections a second: the same"""
+    return besieged(arguments, seed, new)
+
+
+def siege_bombs(arguments, seed):
+    """500 a second with msgpack bombs and lengths of 4 GiB: the same"""
+    return besieged(arguments, seed, bombs)
+
+
+TRIALS = [siege_slow, siege_new, siege_bombs]
