@@ -63,8 +63,7 @@ static void carry(struct loop *loop, const struct parley_update *update)
         handoff_halt(loop->handoff);
         break;
     case PARLEY_UPDATE_STORE:
-        vectors_store(loop->vectors, update->store.buffer, update->store.offset,
-                      update->store.bytes, update->store.size);
+        vectors_store(loop->vectors, update);
         break;
     case PARLEY_UPDATE_TAKE:
     case PARLEY_UPDATE_SET:

@@ -77,12 +77,14 @@ int vectors_init(struct vectors *vectors, const struct parley_options *options,
     if (vectors->stride > SIZE_MAX / sizeof(float) / vectors->buffers) return PARLEY_ENOMEM;
     size_t bytes = vectors->stride * vectors->buffers * sizeof(float);
     vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
-    return vectors->block ? PARLEY_OK : PARLEY_ENOMEM;
+    vectors->parts = calloc(vectors->buffers, sizeof *vectors->parts);
+    return vectors->block && vectors->parts ? PARLEY_OK : PARLEY_ENOMEM;
 }
 
 void vectors_close(struct vectors *vectors)
 {
     free(vectors->block);
+    free(vectors->parts);
     free(vectors->tensors);
 }
 
@@ -92,13 +94,23 @@ float *vectors_buffer(const struct vectors *vectors, uint32_t buffer)
     return vectors->block + vectors->stride * buffer;
 }
 
-void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
-                   size_t size)
+void vectors_store(struct vectors *vectors, const struct parley_update *update)
 {
     size_t whole = vectors->count * vectors->averaged * sizeof(float);
+    size_t size = update->store.size, offset = update->store.offset;
     assert(offset <= whole && size <= whole - offset);
-    uint8_t *to = (uint8_t *)vectors_buffer(vectors, buffer) + offset;
-    if (to != bytes) memcpy(to, bytes, size); /* else it was read from the socket to its place */
+    float *buffer = vectors_buffer(vectors, update->store.buffer);
+    uint8_t *to = (uint8_t *)buffer + offset;
+    if (to != update->store.bytes)
+        memcpy(to, update->store.bytes, size); /* else it was read from the socket to its place */
+
+    struct mix_part *part = &vectors->parts[update->store.buffer];
+    if (offset == 0) memset(part, 0, sizeof *part);
+    if (!update->store.diffs) return;
+    /* What came before the snapshot was there is caught up with bit by bit: a turn is short. */
+    size_t ready = (offset + size) / sizeof(float), soon = part->done + 2 * MIX_BLOCK + size / 2;
+    mix_diff_part(part, buffer, vectors_buffer(vectors, update->store.other),
+                  ready < soon ? ready : soon, vectors->run);
 }
 
 /* Looks at each block while it is in the cache: memory is passed over once. */
@@ -155,9 +167,15 @@ static void diff(struct vectors *vectors, struct op *op)
     struct mix_diff_result result;
     struct codec codec = codec_of(vectors, op);
     if (!op->update.vector.coded) codec.kind = PARLEY_CODEC_FP32;
-    codec_diff(&codec, vectors_buffer(vectors, op->update.vector.buffer),
-               vectors_buffer(vectors, op->update.vector.other), vectors->count,
-               op->update.vector.wide, vectors->run, &result);
+    float *theirs = vectors_buffer(vectors, op->update.vector.buffer);
+    const float *ours = vectors_buffer(vectors, op->update.vector.other);
+    struct mix_part *part = &vectors->parts[op->update.vector.buffer];
+    if (codec.kind == PARLEY_CODEC_FP32 && op->update.vector.wide == 1)
+        mix_diff_rest(part, theirs, ours, vectors->count, vectors->run, &result);
+    else
+        codec_diff(&codec, theirs, ours, vectors->count, op->update.vector.wide, vectors->run,
+                   &result);
+    memset(part, 0, sizeof *part);
     op->done.done.finite = result.finite;
     op->done.done.norm_sq = result.norm_sq;
     op->done.done.own_norm_sq = result.ours_norm_sq;

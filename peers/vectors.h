@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/codec.h"
+#include "kernels/mix.h"
 #include "op.h"
 #include "parley/parley.h"
 #include "train/model.h"
@@ -22,6 +23,7 @@ struct vectors {
     uint32_t averaged;                  /* vectors that a buffer has room for */
     size_t stride;                      /* floats from one buffer to the next */
     uint32_t buffers;
+    struct mix_part *parts; /* [buffers] of differences, while they come in */
     float follow;           /* ADD adds so much of what x gets to trained[1], too; 0: nothing */
     uint64_t added;         /* ADDs so far */
     uint64_t run;           /* seeds sketches and masses */
@@ -38,9 +40,9 @@ void vectors_close(struct vectors *vectors);
 
 float *vectors_buffer(const struct vectors *vectors, uint32_t buffer); /* [count] */
 
-/* A part of a chunk that came in; offset and size were checked by the core. */
-void vectors_store(struct vectors *vectors, uint32_t buffer, uint64_t offset, const uint8_t *bytes,
-                   size_t size);
+/* A STORE: a part of a chunk that came in; offset and size were checked by the core. Goes on with
+ * the difference that it is for, while the part is in the cache. */
+void vectors_store(struct vectors *vectors, const struct parley_update *update);
 
 /* TAKE, SET, ADD, ENCODE, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
 void vectors_carry(struct vectors *vectors, struct op *op);

@@ -232,6 +232,10 @@ struct parley_update {
             uint64_t offset; /* in bytes */
             const uint8_t *bytes;
             size_t size;
+            /* The buffer will be DIFFed with `other`, uncoded, once it has all come, and `other`
+               stands: a driver may begin with what it has. */
+            bool diffs;
+            uint32_t other;
         } store;
         struct { /* TAKE, SET, ADD, MIX, GRADIENT, APPLY, ENCODE, DIFF, COMBINE, SKETCH, HASH,
                     WRITE, PUBLISH */

@@ -113,6 +113,19 @@ static void on_offer(struct parley_node *node, struct conn *conn,
 
 /* ---- Both ------------------------------------------------------------------------------------ */
 
+static const struct slot *named(const struct parley_node *node, const struct slot *slot)
+{
+    return PLANTED(OTHER_SNAPSHOT) ? &node->exchange.slots[RESPONDER] : slot;
+}
+
+void exchange_store(struct parley_node *node, int index, struct parley_update *update)
+{
+    const struct slot *slot = &node->exchange.slots[index];
+    update->store.diffs = slot->state == SLOT_STREAMING && slot->taken && !slot->coded &&
+                          slot->weight <= 0 && slot_wide(node, slot) == 1;
+    update->store.other = named(node, slot)->own;
+}
+
 static void diff_if_complete(struct parley_node *node, struct slot *slot)
 {
     bool ready = slot->taken && slot->received && slot->encoded == slot->coded;
@@ -123,10 +136,9 @@ static void diff_if_complete(struct parley_node *node, struct slot *slot)
         push_sum_check(node, (int)slot->role, slot->theirs);
         return;
     }
-    const struct slot *named = PLANTED(OTHER_SNAPSHOT) ? &node->exchange.slots[RESPONDER] : slot;
     struct parley_update *update =
         out_vector(node, PARLEY_UPDATE_DIFF, OP_DIFF, (int)slot->role, slot->theirs);
-    update->vector.other = named->own;
+    update->vector.other = named(node, slot)->own;
     update->vector.coded = slot->coded;
     update->vector.wide = slot_wide(node, slot);
     update->vector.draw = slot->draw;

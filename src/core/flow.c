@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/state.h"
+#include "core/sum.h"
 
 enum {
     CHUNKS_IN_FLIGHT_MAX = 2,
@@ -245,12 +246,14 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
     update->store.size = take;
     if (node->config.chunk_sums) XXH3_64bits_update(in->sum, bytes, take);
     in->offset += take;
-    if (in->slot == NONE)
+    if (in->slot == NONE) {
         fetch_progress(node);
-    else if (in->slot == FLOW_STRATEGY)
+    } else if (in->slot == FLOW_STRATEGY) {
         node->strategy->progress(node, (int)(in - node->inflows));
-    else
+    } else {
         exchange_progress(node, in->slot);
+        exchange_store(node, in->slot, update);
+    }
     if (conn->chunk_left > 0) return take;
 
     conn->into = NULL;

@@ -590,6 +590,8 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
 void exchange_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void exchange_received(struct parley_node *node, int slot); /* its inflow is complete */
 void exchange_progress(struct parley_node *node, int slot);
+/* Says in a STORE of what comes in that a DIFF may begin. */
+void exchange_store(struct parley_node *node, int slot, struct parley_update *update);
 void exchange_sent(struct parley_node *node, int slot, bool ok);
 void exchange_live(struct parley_node *node, struct conn *conn); /* a connection became LIVE */
 void exchange_closed(struct parley_node *node, uint32_t conn, int member);

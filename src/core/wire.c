@@ -5,8 +5,7 @@
  */
 #include "core/wire.h"
 
-#include <xxhash.h>
-
+#include "core/sum.h"
 #include "parley/config.h"
 
 enum { DEPTH_MAX = 4, OBJECTS_MAX = 4096 };

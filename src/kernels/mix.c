@@ -17,11 +17,8 @@
 
 #define LANES SIGNS_LANES
 #define BLOCK SIGNS_BLOCK
+_Static_assert(LANES == MIX_LANES && BLOCK == MIX_BLOCK, "a part is made of blocks of signs");
 #define MASS_STREAM UINT64_C(0x6d617373) /* apart from the other streams of one seed */
-
-struct sums {
-    double delta[LANES], mass[LANES], ours[LANES];
-};
 
 KERNEL_BODY double fold(double *lane)
 {
@@ -32,7 +29,7 @@ KERNEL_BODY double fold(double *lane)
 }
 
 KERNEL_BODY void diff_block(float *restrict theirs, const float *restrict ours,
-                            const uint32_t *restrict words, struct sums *restrict sums)
+                            const uint32_t *restrict words, struct mix_part *restrict sums)
 {
     for (int step = 0; step < SIGNS_STEPS; step++) {
         for (int i = 0; i < LANES; i++) {
@@ -46,33 +43,21 @@ KERNEL_BODY void diff_block(float *restrict theirs, const float *restrict ours,
     }
 }
 
-KERNEL_BODY void diff(float *restrict theirs, const float *restrict ours, size_t n,
-                      uint64_t sign_seed, struct mix_diff_result *out)
+/* The next blocks: theirs and ours begin with them. */
+KERNEL_BODY void diff(struct mix_part *part, float *restrict theirs, const float *restrict ours,
+                      size_t blocks, uint64_t sign_seed)
 {
-    struct sums sums = {{0}, {0}, {0}};
     struct rng rng = rng_init(sign_seed, MASS_STREAM);
     uint32_t words[LANES];
-    size_t at = 0, rest = n % BLOCK;
-    for (; at < n - rest; at += BLOCK) {
-        signs_block(rng, at / BLOCK, words);
-        diff_block(theirs + at, ours + at, words, &sums);
+    for (size_t b = 0; b < blocks; b++) {
+        signs_block(rng, part->done / BLOCK + b, words);
+        diff_block(theirs + b * BLOCK, ours + b * BLOCK, words, part);
     }
-    if (rest > 0) {
-        float last_theirs[BLOCK] = {0}, last_ours[BLOCK] = {0};
-        memcpy(last_theirs, theirs + at, rest * sizeof(float));
-        memcpy(last_ours, ours + at, rest * sizeof(float));
-        signs_block(rng, at / BLOCK, words);
-        diff_block(last_theirs, last_ours, words, &sums);
-        memcpy(theirs + at, last_theirs, rest * sizeof(float));
-    }
-    out->norm_sq = fold(sums.delta);
-    out->ours_norm_sq = fold(sums.ours);
-    out->mass = fold(sums.mass);
-    out->finite = isfinite(out->norm_sq) && isfinite(out->ours_norm_sq);
+    part->done += blocks * BLOCK;
 }
 
 KERNEL_BODY void gap_block(const float *restrict theirs, const float *restrict ours,
-                           const uint32_t *restrict words, struct sums *restrict sums)
+                           const uint32_t *restrict words, struct mix_part *restrict sums)
 {
     for (int step = 0; step < SIGNS_STEPS; step++) {
         for (int i = 0; i < LANES; i++) {
@@ -87,7 +72,7 @@ KERNEL_BODY void gap_block(const float *restrict theirs, const float *restrict o
 KERNEL_BODY void gap(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
                      struct mix_gap *out)
 {
-    struct sums sums = {{0}, {0}, {0}};
+    struct mix_part sums = {0};
     struct rng rng = rng_init(sign_seed, MASS_STREAM);
     uint32_t words[LANES];
     size_t at = 0, rest = n % BLOCK;
@@ -131,10 +116,11 @@ KERNEL_BODY double norm_sq(const float *x, size_t n)
 }
 
 #define PATH(suffix, target)                                                                       \
-    target static void diff_##suffix(float *restrict theirs, const float *restrict ours, size_t n, \
-                                     uint64_t sign_seed, struct mix_diff_result *out)              \
+    target static void diff_##suffix(struct mix_part *part, float *restrict theirs,                \
+                                     const float *restrict ours, size_t blocks,                    \
+                                     uint64_t sign_seed)                                           \
     {                                                                                              \
-        diff(theirs, ours, n, sign_seed, out);                                                     \
+        diff(part, theirs, ours, blocks, sign_seed);                                               \
     }                                                                                              \
     target static void gap_##suffix(const float *theirs, const float *ours, size_t n,              \
                                     uint64_t sign_seed, struct mix_gap *out)                       \
@@ -168,7 +154,35 @@ const struct mix_kernels mix_kernels[KERNEL_PATHS] = {
 void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
               struct mix_diff_result *out)
 {
-    mix_kernels[kernel_path_best()].diff(theirs, ours, n, sign_seed, out);
+    struct mix_part part = {0};
+    mix_diff_rest(&part, theirs, ours, n, sign_seed, out);
+}
+
+void mix_diff_part(struct mix_part *part, float *restrict theirs, const float *restrict ours,
+                   size_t ready, uint64_t sign_seed)
+{
+    size_t done = part->done;
+    if (ready < done + BLOCK) return;
+    mix_kernels[kernel_path_best()].diff(part, theirs + done, ours + done, (ready - done) / BLOCK,
+                                         sign_seed);
+}
+
+void mix_diff_rest(struct mix_part *part, float *restrict theirs, const float *restrict ours,
+                   size_t n, uint64_t sign_seed, struct mix_diff_result *out)
+{
+    mix_diff_part(part, theirs, ours, n, sign_seed);
+    size_t at = part->done, rest = n - at;
+    if (rest > 0) {
+        float last_theirs[BLOCK] = {0}, last_ours[BLOCK] = {0};
+        memcpy(last_theirs, theirs + at, rest * sizeof(float));
+        memcpy(last_ours, ours + at, rest * sizeof(float));
+        mix_kernels[kernel_path_best()].diff(part, last_theirs, last_ours, 1, sign_seed);
+        memcpy(theirs + at, last_theirs, rest * sizeof(float));
+    }
+    out->norm_sq = fold(part->delta);
+    out->ours_norm_sq = fold(part->ours);
+    out->mass = fold(part->mass);
+    out->finite = isfinite(out->norm_sq) && isfinite(out->ours_norm_sq);
 }
 
 void mix_gap(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,

@@ -1,6 +1,7 @@
 /* mix.h: averaging two models: the difference of two snapshots, and adding it.
  *
  *   mix_diff   theirs <- theirs - ours, with all that the protocol wants to know of it, in one pass
+ *   mix_diff_part, mix_diff_rest   the same as theirs come in, while they are in the cache
  *   mix_gap, mix_subtract   the same in two: what the protocol wants to know; the difference
  *   mix_add    x <- x + c d
  *   mix_combine   y <- keep y + c x, for sums over a ring and for outer optimizers
@@ -26,6 +27,13 @@ struct mix_diff_result {
     double mass; /* <r, d>, r_j = +-1 by (sign_seed, j); the other end's, negated, exactly */
 };
 
+/* How far a difference has come: in whole blocks of MIX_BLOCK floats. All 0: nothing yet. */
+enum { MIX_BLOCK = 2048, MIX_LANES = 64 };
+struct mix_part {
+    size_t done; /* floats of theirs that are d already */
+    double delta[MIX_LANES], mass[MIX_LANES], ours[MIX_LANES];
+};
+
 struct mix_gap {
     double norm_sq; /* ||theirs - ours||^2: finite exactly if all elements are */
     double mass;    /* <r, theirs - ours> */
@@ -34,6 +42,14 @@ struct mix_gap {
 /* theirs, ours: [n], not overlapping, no alignment needed. */
 void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
               struct mix_diff_result *out);
+
+/* The same in parts, equal to the bit: of theirs and ours the first `ready` floats stand. A block
+ * that does not stand whole waits. */
+void mix_diff_part(struct mix_part *part, float *restrict theirs, const float *restrict ours,
+                   size_t ready, uint64_t sign_seed);
+/* What is left of all n, and the figures. */
+void mix_diff_rest(struct mix_part *part, float *restrict theirs, const float *restrict ours,
+                   size_t n, uint64_t sign_seed, struct mix_diff_result *out);
 
 /* The figures alone, equal to the bit; theirs and ours stay. */
 void mix_gap(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
@@ -56,8 +72,8 @@ bool mix_finite(const float *x, size_t n);
 
 /* The paths behind those above, for tests and benchmarks; call only a supported one. */
 struct mix_kernels {
-    void (*diff)(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
-                 struct mix_diff_result *out);
+    void (*diff)(struct mix_part *part, float *restrict theirs, const float *restrict ours,
+                 size_t blocks, uint64_t sign_seed);
     void (*gap)(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
                 struct mix_gap *out);
     void (*subtract)(float *restrict d, const float *theirs, const float *ours, size_t n);
