@@ -61,28 +61,39 @@ static void draw_settings(struct swarm *s)
     if (budget == 2) s->time_us = swarm_between(rng, 1000, 30 * SECOND);
 }
 
-/* Those whose exchanges sim/swarm/watch.h knows: push-sum's go one way, noloco's move the mean. */
-enum { SWARM_STRATEGIES = PARLEY_STRATEGY_PS_SSP + 1 };
+/* Drawn from streams of their own: a seed that lives by gossip on plain links lives as it did
+ * before there were others. Of the streams for links one was taken by which that goes for the seeds
+ * that tests name. */
+enum { STREAM_STRATEGY = 0x5379, STREAM_LINKS = 0x538c };
 
-/* Of a stream of its own: a seed that lives by gossip lives as it did before there were others. */
+/* Those that came first, and those that came later. */
+enum {
+    EARLIER = PARLEY_STRATEGY_PS_SSP + 1,
+    LATER = PARLEY_STRATEGY_NOLOCO + 1 - EARLIER,
+};
+
 static void draw_strategy(struct swarm *s, uint64_t seed, int strategy)
 {
-    struct rng rng = rng_init(seed, 0x5379);
+    struct rng rng = rng_init(seed, STREAM_STRATEGY);
     bool drawn = swarm_chance(&rng, 4);
-    s->strategy =
-        drawn ? (enum parley_strategy)rng_below(&rng, SWARM_STRATEGIES) : PARLEY_STRATEGY_GOSSIP;
-    if (strategy != SWARM_DRAWN) s->strategy = (enum parley_strategy)strategy;
+    s->strategy = drawn ? (enum parley_strategy)rng_below(&rng, EARLIER) : PARLEY_STRATEGY_GOSSIP;
     s->staleness = rng_below(&rng, 5);
     s->backup_workers = rng_below(&rng, 3);
+    if (swarm_chance(&s->links, 12))
+        s->strategy = (enum parley_strategy)(EARLIER + rng_below(&s->links, LATER));
+    if (strategy != SWARM_DRAWN) s->strategy = (enum parley_strategy)strategy;
 }
 
 int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
 {
-    *s = (struct swarm){.rng = rng_init(seed, 0x5377), .asides = rng_init(seed, 0x5378)};
+    *s = (struct swarm){.rng = rng_init(seed, 0x5377),
+                        .asides = rng_init(seed, 0x5378),
+                        .links = rng_init(seed, STREAM_LINKS)};
     struct rng *rng = &s->rng;
     s->nodes = 1 + rng_below(rng, SWARM_NODES_MAX);
     draw_settings(s);
     draw_strategy(s, seed, strategy);
+    s->links_fail = swarm_chance(&s->links, 4);
     bool codes = swarm_chance(&s->asides, 2);
     if (codes) s->codec = (enum parley_codec)rng_below(&s->asides, 5);
     if (s->strategy > PARLEY_STRATEGY_NONE) s->codec = PARLEY_CODEC_FP32; /* they have none */

@@ -6,6 +6,9 @@
 /* A message that was lost comes again after at most so long (sim_latency_us()). */
 #define LOST_US (52 * SECOND)
 
+/* A dial that came twice has come and gone after so long. */
+#define TWICE_US (3 * SECOND)
+
 static bool ended(const struct swarm *s)
 {
     for (uint32_t i = 0; i < s->nodes; i++)
@@ -82,12 +85,13 @@ static void restart(struct swarm *s, uint32_t node)
     s->restarted++;
 }
 
-static void cut(struct swarm *s, bool partition)
+/* For how long links are to be cut from now; false: not at all. */
+static bool cut_lasts(struct swarm *s, struct rng *rng)
 {
-    uint64_t us = swarm_chance(&s->rng, 2) ? swarm_between(&s->rng, 10000, SWARM_SHORT_US)
-                                           : swarm_between(&s->rng, SWARM_SHORT_US, 40 * SECOND);
+    uint64_t us = swarm_chance(rng, 2) ? swarm_between(rng, 10000, SWARM_SHORT_US)
+                                       : swarm_between(rng, SWARM_SHORT_US, 40 * SECOND);
     if (!(s->kinds & 1u << SWARM_ACTS)) {
-        if (s->heal_us) return;
+        if (s->heal_us) return false;
         if (us > SWARM_SHORT_US) us = SWARM_SHORT_US;
     }
     /* Cuts that follow each other may add up to a long one. */
@@ -95,6 +99,12 @@ static void cut(struct swarm *s, bool partition)
     if (s->excludes) sim_watch_apart(s->watch);
     uint64_t until_us = parley_sim_now(s->sim) + us;
     if (until_us > s->heal_us) s->heal_us = until_us;
+    return true;
+}
+
+static void cut(struct swarm *s, bool partition)
+{
+    if (!cut_lasts(s, &s->rng)) return;
     uint32_t group[SWARM_NODES_MAX];
     for (uint32_t i = 0; i < s->nodes; i++)
         group[i] = rng_below(&s->rng, 2);
@@ -107,6 +117,27 @@ static void cut(struct swarm *s, bool partition)
         parley_sim_partition(s->sim, group);
     else
         parley_sim_block(s->sim, from, to);
+}
+
+/* Nothing comes to it or goes from it, and nothing breaks. */
+static void clog_node(struct swarm *s, uint32_t node)
+{
+    uint32_t group[SWARM_NODES_MAX] = {0};
+    if (!cut_lasts(s, &s->links)) return;
+    group[node] = 1;
+    parley_sim_partition(s->sim, group);
+}
+
+static void act_on_links(struct swarm *s)
+{
+    static const char *const names[] = {"cut", "duplicate", "clog"};
+    uint32_t kind = rng_below(&s->links, 3), node = rng_below(&s->links, s->nodes);
+    if (s->trace)
+        fprintf(s->trace, "%.3fs n%u fault %s\n", (double)parley_sim_now(s->sim) / 1e6, node,
+                names[kind]);
+    if (kind == 0) parley_sim_cut(s->sim, node, 0.02 * rng_unit(&s->links));
+    if (kind == 1) parley_sim_duplicate(s->sim, node, rng_unit(&s->links));
+    if (kind == 2) clog_node(s, node);
 }
 
 static void act_on(struct swarm *s, enum swarm_act act, uint32_t a, uint32_t b)
@@ -123,6 +154,7 @@ static void act_on(struct swarm *s, enum swarm_act act, uint32_t a, uint32_t b)
         parley_sim_pause(s->sim, a);
         if (!s->resume_us[a])
             s->resume_us[a] = parley_sim_now(s->sim) + swarm_between(rng, 100000, 20 * SECOND);
+        s->silent = true;
         break;
     case SWARM_DISCONNECT:
         parley_sim_disconnect(s->sim, a, b);
@@ -136,6 +168,7 @@ static void act_on(struct swarm *s, enum swarm_act act, uint32_t a, uint32_t b)
         break;
     case SWARM_LOSS:
         parley_sim_loss(s->sim, a, 0.2 * rng_unit(rng));
+        s->silent = true;
         break;
     case SWARM_SLOW:
         parley_sim_slow(s->sim, a, 0.2 + 10 * rng_unit(rng));
@@ -182,6 +215,7 @@ void swarm_fire(struct swarm *s)
     uint64_t pause_us = swarm_between(&s->rng, 1000, 1000000);
     for (uint32_t i = 0; i < acts && !parley_sim_error(s->sim, NULL); i++) {
         act(s);
+        if (s->links_fail && swarm_chance(&s->links, 8)) act_on_links(s);
         swarm_run(s, swarm_between(&s->rng, 0, pause_us));
     }
 }
@@ -190,13 +224,15 @@ void swarm_fire(struct swarm *s)
 
 void swarm_calm(struct swarm *s)
 {
-    uint64_t after_us = s->kinds & 1u << SWARM_LOSS ? LOST_US : SECOND;
+    uint64_t after_us = s->kinds & 1u << SWARM_LOSS ? LOST_US : s->links_fail ? TWICE_US : SECOND;
     sim_watch_calm(s->watch, parley_sim_now(s->sim) + after_us);
     if (s->trace) fprintf(s->trace, "%.3fs calm\n", (double)parley_sim_now(s->sim) / 1e6);
     recover(s, true);
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_latency(s->sim, i, 0);
         parley_sim_loss(s->sim, i, 0);
+        parley_sim_cut(s->sim, i, 0);
+        parley_sim_duplicate(s->sim, i, 0);
         parley_sim_slow(s->sim, i, 1);
         if (!s->up[i] && s->agreed_count == 0 && swarm_chance(&s->rng, 2)) {
             start(s, i);

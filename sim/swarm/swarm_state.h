@@ -27,7 +27,8 @@ struct swarm_agreed {
 struct swarm {
     struct parley_sim *sim;
     struct sim_watch *watch;
-    struct rng rng, asides; /* asides: what was added since; it leaves older draws as they were */
+    struct rng rng, asides, links; /* asides, links: what was added since leaves older draws as they
+                                      were */
     uint32_t nodes, seeds, min_peers, mix_every;
     uint32_t staleness, backup_workers; /* of strategies that have them */
     enum parley_codec codec;
@@ -45,7 +46,9 @@ struct swarm {
     uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
     uint32_t kinds;                      /* set of the acts that this seed allows */
     bool spares;                         /* seeds are neither killed nor paused, and do not leave */
+    bool links_fail;                     /* cuts at random, dials that come twice, clogs */
     bool excludes, lossy, late;
+    bool silent; /* somebody may not have been heard for as long as a round waits */
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];
     uint32_t agreed_count;

@@ -6,13 +6,14 @@
  *     decides; the model is what the digest says, and the file is that model;
  *   - holders counted are holders;
  *   - each decision was applied by both sides or given up and counted; averaging has not moved the
- *     mean, where nobody died and nothing was given up;
+ *     mean, where nobody died and nothing was given up; what is pushed one way is somewhere;
  *   - what was agreed is what mixing had come to, within the tolerance, where nobody was late;
  *   - no connection, message or operation is left over.
  */
 #include <math.h>
 #include <string.h>
 
+#include "core/state.h"
 #include "kernels/digest.h"
 #include "swarm/swarm_state.h"
 
@@ -185,6 +186,18 @@ static void check_digests(struct swarm *s)
     }
 }
 
+/* What has been pushed is somewhere. */
+static void check_weights(struct swarm *s, bool all_applied)
+{
+    double weight = 0, nodes = 0;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        if (!s->up[i]) continue;
+        weight += s->sim->hosts[i].node->training.weight;
+        nodes++;
+    }
+    if (all_applied && fabs(weight - nodes) > 1e-9 * nodes) fail(s, "a pushed weight is lost", 0);
+}
+
 static void check_mean(struct swarm *s)
 {
     uint64_t dropped = 0, committed = 0, applied = 0;
@@ -197,6 +210,12 @@ static void check_mean(struct swarm *s)
         if (s->left[i]) return;
     }
     if (s->lossy || s->restarted || dropped || s->excludes || s->late) return;
+    if (s->strategy == PARLEY_STRATEGY_NOLOCO) return; /* its outer momentum moves it */
+    if (s->strategy == PARLEY_STRATEGY_PUSH_SUM) check_weights(s, applied == 2 * committed);
+    if (sim_watch_lonely(s->watch) > 0) {
+        if (!s->silent) fail(s, "a term of a round was added at one end alone", 0);
+        return;
+    }
     /* Rounding; and a delta that comes after a proposal, let go, is within the tolerance. */
     if (parley_sim_mass_error(s->sim) > (applied == 2 * committed ? 1e-4 : s->tolerance + 1e-4))
         fail(s, "averaging moved the mean", 0);

@@ -37,6 +37,9 @@ void sim_watch_free(struct sim_watch *watch)
             free(watch->books[b].entries[i].delta);
         free(watch->books[b].entries);
     }
+    for (uint32_t t = 0; t < watch->terms_count; t++)
+        free(watch->terms[t].delta);
+    free(watch->terms);
     free(watch->books);
     free(watch->hosts);
     free(watch);
@@ -107,15 +110,27 @@ static void use(struct sim_watch *watch, struct sim_host *host, uint32_t op,
     use_part(watch, host, op, type, reads, writes, 0, UINT64_MAX / 2);
 }
 
+/* With an operation all COMBINEs are over that were given earlier and use one of its buffers,
+ * though their DONE may come later: drivers keep that order. */
 static void operation_done(struct sim_watch *watch, struct sim_host *host, uint32_t op)
 {
     struct watch_host *h = &watch->hosts[host->index];
+    struct watch_operation done = {.id = op};
     for (uint32_t i = 0; i < h->pending_count; i++) {
         if (h->pending[i].id != op) continue;
-        watch->books[h->book].added += h->pending[i].type == PARLEY_UPDATE_ADD;
-        h->issued += h->pending[i].type == PARLEY_UPDATE_SET;
+        done = h->pending[i];
         h->pending[i] = h->pending[--h->pending_count];
-        return;
+        break;
+    }
+    if (done.buffers == 0) return; /* over with a later one */
+    watch->books[h->book].added += done.type == PARLEY_UPDATE_ADD || done.type == PARLEY_UPDATE_MIX;
+    h->issued += done.type == PARLEY_UPDATE_SET;
+    for (uint32_t i = 0; i < h->pending_count; i++) {
+        const struct watch_operation *other = &h->pending[i];
+        if (other->type != PARLEY_UPDATE_COMBINE || done.type == PARLEY_UPDATE_SEND_CHUNK ||
+            other->id > op || !(other->buffers & done.buffers))
+            continue;
+        h->pending[i--] = h->pending[--h->pending_count];
     }
 }
 
@@ -180,6 +195,7 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
         use(watch, host, op, update->type, set_of(update), 0);
         break;
     case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_MIX:
         use(watch, host, op, update->type, bit(update->vector.buffer), 0);
         watch_delta(watch, host, update);
         check_decided(watch, host);

@@ -4,7 +4,8 @@
  * It holds, after every event of the node that had it:
  *
  *   - each side of a decided exchange adds its delta once, never before the decision, and the two
- *     deltas are each other's negatives, to the bit;
+ *     deltas are each other's negatives, to the bit (of a push: what one gives is what the other
+ *     gets; an outer optimizer's are its own affair);
  *   - a snapshot is named only if it holds every delta decided before, and serves one exchange;
  *   - the ledger counts what was decided and what was added;
  *   - no buffer changes while an operation still reads it;
@@ -44,6 +45,9 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
 
 /* Now and then in the calm: no exchange stands still. */
 void sim_watch_stuck(struct sim_watch *watch);
+
+/* Terms of a round that one end added, and the other has not. */
+uint32_t sim_watch_lonely(const struct sim_watch *watch);
 
 /* All is over: each decision was applied by both sides, or given up and counted. */
 void sim_watch_end(struct sim_watch *watch);

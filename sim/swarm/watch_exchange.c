@@ -14,7 +14,9 @@ struct side {
     uint64_t initiator; /* boot */
     uint32_t sequence;
     uint64_t peer;  /* boot */
-    uint32_t named; /* buffer of the snapshot; WATCH_NOBODY: in use elsewhere by now */
+    uint32_t named; /* buffer of the snapshot; WATCH_NOBODY: in use elsewhere by now, or none */
+    float weight;   /* of a push; else 0 */
+    bool outer;     /* what is added is an outer optimizer's */
 };
 
 static bool side_of(const struct parley_node *node, uint32_t id, struct side *side)
@@ -25,14 +27,24 @@ static bool side_of(const struct parley_node *node, uint32_t id, struct side *si
         uint64_t self = self_of(node)->boot;
         if (op->kind == OP_DOUBT_ADD) {
             const struct doubt *doubt = &node->exchange.doubts[op->owner];
-            *side = (struct side){false, doubt->initiator, doubt->sequence, doubt->initiator,
-                                  WATCH_NOBODY};
+            *side = (struct side){.initiator = doubt->initiator,
+                                  .sequence = doubt->sequence,
+                                  .peer = doubt->initiator,
+                                  .named = WATCH_NOBODY,
+                                  .weight = (float)doubt->weight,
+                                  .outer = doubt->trains && node->strategy->mix};
             return true;
         }
         const struct slot *slot = &node->exchange.slots[op->owner];
         uint64_t peer = record_of(node, slot->peer)->boot;
         bool initiates = slot->role == INITIATOR;
-        *side = (struct side){initiates, initiates ? self : peer, slot->sequence, peer, slot->own};
+        *side = (struct side){.initiates = initiates,
+                              .initiator = initiates ? self : peer,
+                              .sequence = slot->sequence,
+                              .peer = peer,
+                              .named = slot->weight > 0 && !initiates ? WATCH_NOBODY : slot->own,
+                              .weight = (float)slot->weight,
+                              .outer = slot->trains && node->strategy->mix};
         return true;
     }
     return false;
@@ -50,23 +62,39 @@ static struct watch_entry *entry_of(struct sim_watch *watch, struct watch_book *
     return &book->entries[sequence];
 }
 
-/* The first side leaves its delta here, the second must bring the same with the other sign. */
-static const char *compare(struct sim_watch *watch, struct watch_entry *entry, float *d,
-                           float factor)
+/* Whether a is b, or its negative. */
+static bool is_same(const float *a, const float *b, uint64_t n, float sign)
 {
-    uint64_t n = watch->sim->parameters;
+    bool same = true;
+    for (uint64_t j = 0; j < n && same; j++)
+        same = a[j] >= sign * b[j] && a[j] <= sign * b[j];
+    return same;
+}
+
+/* The first side leaves its delta here, the second must bring the same with the other sign; what is
+ * pushed is the same at both ends. Takes d. */
+static const char *compare(struct sim_watch *watch, struct watch_entry *entry, float *d,
+                           float factor, float sign)
+{
     if (!entry->delta) {
         entry->factor = factor;
         entry->delta = d;
         return NULL;
     }
-    bool same = entry->factor >= factor && entry->factor <= factor;
-    for (uint64_t j = 0; j < n && same; j++)
-        same = d[j] >= -entry->delta[j] && d[j] <= -entry->delta[j];
+    bool same = entry->factor >= factor && entry->factor <= factor &&
+                is_same(d, entry->delta, watch->sim->parameters, sign);
     free(d);
     free(entry->delta);
     entry->delta = NULL;
     return same ? NULL : "the two sides of an exchange add different deltas";
+}
+
+static float *read_delta(struct sim_watch *watch, struct sim_host *host,
+                         const struct parley_update *update)
+{
+    float *d = malloc(watch->sim->parameters * sizeof *d);
+    if (d) sim_buffer_read(host, update->vector.buffer, d);
+    return d;
 }
 
 static const char *added(struct sim_watch *watch, struct sim_host *host, const struct side *side,
@@ -93,17 +121,60 @@ static const char *added(struct sim_watch *watch, struct sim_host *host, const s
             return "a snapshot has served two exchanges";
         h->snapshots[side->named % WATCH_BUFFERS].used = true;
     }
-    float *d = malloc(watch->sim->parameters * sizeof *d);
+    if (side->outer) return NULL;
+    float *d = read_delta(watch, host, update);
     if (!d) return "no memory for a delta";
-    sim_buffer_read(host, update->vector.buffer, d);
-    return compare(watch, entry, d, update->vector.factor);
+    return side->weight > 0 ? compare(watch, entry, d, side->weight, 1)
+                            : compare(watch, entry, d, update->vector.factor, -1);
+}
+
+/* A term of a round: the other end adds the same with the other sign, before or after. */
+static const char *term_added(struct sim_watch *watch, struct sim_host *host,
+                              const struct parley_update *update)
+{
+    uint32_t book = watch->hosts[host->index].book;
+    float factor = update->vector.factor, *d = read_delta(watch, host, update);
+    if (!d) return "no memory for a delta";
+    for (uint32_t t = 0; t < watch->terms_count; t++) {
+        struct watch_term *term = &watch->terms[t];
+        if (term->book == book || term->factor < factor || term->factor > factor ||
+            !is_same(d, term->delta, watch->sim->parameters, -1))
+            continue;
+        free(d);
+        free(term->delta);
+        *term = watch->terms[--watch->terms_count];
+        return NULL;
+    }
+    if (!sim_grow(watch->sim, &watch->terms, watch->terms_count, &watch->terms_capacity,
+                  sizeof *watch->terms)) {
+        free(d);
+        return "no memory for a delta";
+    }
+    watch->terms[watch->terms_count++] = (struct watch_term){book, factor, d};
+    return NULL;
+}
+
+static bool is_term(const struct parley_node *node, uint32_t id)
+{
+    for (uint32_t i = 0; i < node->ops_count; i++)
+        if (node->ops[i].kind == OP_STRATEGY && node->ops[i].id == id)
+            return node->config.strategy == PARLEY_STRATEGY_GOSSIP_SYNC;
+    return false;
+}
+
+uint32_t sim_watch_lonely(const struct sim_watch *watch)
+{
+    return watch->terms_count;
 }
 
 void watch_delta(struct sim_watch *watch, struct sim_host *host, const struct parley_update *update)
 {
     struct side side;
     const char *breach = "a delta of no exchange is added";
-    if (side_of(host->node, update->vector.op, &side)) breach = added(watch, host, &side, update);
+    if (side_of(host->node, update->vector.op, &side))
+        breach = added(watch, host, &side, update);
+    else if (is_term(host->node, update->vector.op))
+        breach = term_added(watch, host, update);
     if (breach) sim_watch_fail(watch->sim, host->index, breach);
     watch->hosts[host->index].issued++;
 }
@@ -120,7 +191,8 @@ void watch_slots(struct sim_watch *watch, struct sim_host *host)
         h->slots[role].state = slot->state;
         h->slots[role].sequence = slot->sequence;
         h->slots[role].since_us = watch->sim->queue.now_us;
-        bool names = slot->state == (role == INITIATOR ? SLOT_OFFERED : SLOT_STREAMING);
+        bool names = slot->state == (role == INITIATOR ? SLOT_OFFERED : SLOT_STREAMING) &&
+                     (role == INITIATOR || slot->weight <= 0);
         if (names && h->snapshots[slot->own % WATCH_BUFFERS].holds < h->issued)
             sim_watch_fail(watch->sim, host->index,
                            "a snapshot is named that lacks a delta decided before");

@@ -17,6 +17,13 @@ struct watch_entry {
     float *delta; /* [parameters], of the side that came first; owned, until the other has come */
 };
 
+/* Of a round (gossip_sync.c): one end's, until that of the other end has come. */
+struct watch_term {
+    uint32_t book;
+    float factor;
+    float *delta; /* [parameters]; owned */
+};
+
 /* A boot of a node. */
 struct watch_book {
     uint64_t boot;
@@ -59,6 +66,8 @@ struct sim_watch {
     struct watch_host *hosts; /* [nodes] */
     struct watch_book *books; /* [books_count] of capacity */
     uint32_t books_count, books_capacity;
+    struct watch_term *terms; /* [terms_count] of capacity */
+    uint32_t terms_count, terms_capacity;
     uint64_t calm_us;
     bool apart;
     bool done_any;

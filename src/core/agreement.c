@@ -107,7 +107,8 @@ static void reserve(struct parley_node *node)
     a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
     for (uint32_t i = 0; node->members && i < node->roster->count; i++)
-        node->members[i].counted = agreement_waits_for(node, (int)i);
+        node->members[i].counted =
+            agreement_waits_for(node, (int)i) && record_of(node, i)->phase >= PARLEY_PHASE_SETTLE;
 }
 
 static void settle(struct parley_node *node)
@@ -519,7 +520,7 @@ static bool somebody_is_back(const struct parley_node *node)
         return false;
     for (uint32_t i = 0; i < node->roster->count; i++)
         if ((int)i != node->self && agreement_waits_for(node, (int)i) &&
-            !node->members[i].counted && record_of(node, i)->phase <= PARLEY_PHASE_SETTLE)
+            !node->members[i].counted && record_of(node, i)->phase == PARLEY_PHASE_SETTLE)
             return true;
     return false;
 }

@@ -83,6 +83,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "stopped before the first step, all late, and each waited for one that had trained"},
         {303469, "in step, one stood each time where the others had stood when they measured"},
         {307734, "the same, by what two of three had decided and one had yet to add"},
+        {401159,
+         "who trained on while the others proposed, out of patience, could not settle any more"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(PARLEY_STRATEGY_GOSSIP, found[i].seed), "%s", found[i].what);
