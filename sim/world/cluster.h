@@ -1,7 +1,8 @@
 /* cluster.h: a simulation's whole state, and who carries out what.
  *
  *   queue.c     what happens next             host.c       a node's life: start, events, pause, end
- *   link.c, network.c   connections, bytes    vectors.c    TAKE, ADD, DIFF, ... on a node's buffers
+ *   link.c, network.c   connections, bytes    steps.c      a node's local steps
+ *   operations.c  when TAKE, ADD, ... happen  vectors.c    what they compute
  *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
  *   buffers.c   the floats of buffers         workers.c    threads that compute
  *   gap.c       differences of two blocks     task.c       what the nodes train
@@ -247,12 +248,17 @@ void sim_host_resume(struct sim_host *host);
 void sim_host_free(struct sim_host *host);
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
 
-/* vectors.c */
+/* steps.c, operations.c */
 /* Cuts the node's share of the data among those it sees alive, if they have changed. */
 void sim_share(struct sim_host *host, bool first);
 void sim_train(struct sim_host *host, const struct parley_update *update);
 struct sim_done;
 void sim_step_end(struct sim_host *host, struct sim_done *gradient); /* NULL: a whole step */
+/* The end of a step that begins now is put into the queue; a GRADIENT's, with what its DONE brings.
+ */
+void sim_step_lasts(struct sim_host *host, struct sim_done *gradient);
+/* Of so many steps all are made: the loss of the newest, if its place holds no later one. */
+void sim_steps_hear(struct sim_host *host, uint64_t steps);
 void sim_operation(struct sim_host *host, const struct parley_update *update);
 void sim_operations_run(struct sim_host *host);
 void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its jobs */
@@ -291,9 +297,12 @@ struct sim_done {
     double sketch[]; /* of SKETCH */
 };
 void sim_done_tell(struct sim_host *host, struct sim_done *done); /* and frees it */
+void sim_done_put(struct sim_host *host, struct sim_done *done, uint64_t time_us);
 void sim_done_free(struct sim_done *done);
 void sim_told_free(struct sim_host *host); /* of those told, what is made */
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok);
+/* vectors.c: the job of an operation. */
+void sim_done_make(struct sim_job *job, uint32_t thread);
 
 /* byzantine.c: it lies, and has not frozen a lie as its candidate yet. */
 bool sim_lies(const struct sim_host *host);

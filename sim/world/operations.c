@@ -1,0 +1,291 @@
+/* operations.c: the life of an operation on a node's vectors, from the core's wish to its DONE.
+ *
+ * TAKE, SET, ADD, MIX, GRADIENT and APPLY happen in their order at the trainer's next boundary: the
+ * end of the step under way, or at once when it is idle. The others happen at once, unless an
+ * earlier operation on one of their buffers still waits. An operation's DONE comes when it has
+ * taken its virtual time.
+ *
+ * What is computed (vectors.c) is given to the host's lane when it happens, to be made there in
+ * this order, between the steps (steps.c). Results are waited for when their event is due. An ADD
+ * has none that the core must know, so it is held back as steps are.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/gap.h"
+
+/* ---- What it needs --------------------------------------------------------------------------- */
+
+static bool at_boundary(enum parley_update_type type)
+{
+    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
+           type == PARLEY_UPDATE_MIX || type == PARLEY_UPDATE_GRADIENT ||
+           type == PARLEY_UPDATE_APPLY;
+}
+
+static uint64_t buffers_of(const struct parley_update *update)
+{
+    uint64_t mask = 0;
+    if (update->type == PARLEY_UPDATE_TAKE || update->type == PARLEY_UPDATE_SET) {
+        for (uint32_t v = 0; v < update->vector.vectors; v++)
+            mask |= UINT64_C(1) << (update->vector.buffers[v] & 63);
+        return mask;
+    }
+    mask = UINT64_C(1) << (update->vector.buffer & 63);
+    bool other = update->type == PARLEY_UPDATE_DIFF || update->type == PARLEY_UPDATE_COMBINE ||
+                 update->vector.at_other;
+    if (other) mask |= UINT64_C(1) << (update->vector.other & 63);
+    return mask;
+}
+
+/* ---- Beginning and end ---------------------------------------------------------------------- */
+
+static struct sim_done *done_new(struct sim_host *host, uint32_t op, bool ok, bool sketch)
+{
+    size_t extra = sketch ? sizeof(double[PARLEY_SKETCH_BUCKETS]) : 0;
+    struct sim_done *done = calloc(1, sizeof *done + extra);
+    if (!done) {
+        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for an operation");
+        return NULL;
+    }
+    atomic_init(&done->job.made, true);
+    done->job.make = sim_done_make;
+    done->host = host;
+    done->event.type = PARLEY_EVENT_DONE;
+    done->event.done.op = op;
+    done->event.done.ok = ok;
+    done->event.done.finite = true;
+    if (sketch) done->event.done.sketch = done->sketch;
+    done->event.done.digest = done->digest;
+    return done;
+}
+
+static void done_free(struct sim_done *done)
+{
+    struct parley_sim *sim = done->host->sim;
+    for (int i = 0; i < PARLEY_VECTORS_MAX; i++) {
+        sim_block_release(sim, done->from[i]);
+        sim_block_release(sim, done->to[i]);
+    }
+    sim_gap_release(done->gap);
+    free(done);
+}
+
+void sim_done_free(struct sim_done *done)
+{
+    sim_workers_wait(done->host->sim->workers, &done->host->lane, &done->job);
+    done_free(done);
+}
+
+void sim_done_put(struct sim_host *host, struct sim_done *done, uint64_t time_us)
+{
+    struct sim_item item = sim_item_for(host, SIM_DONE);
+    item.time_us = time_us;
+    item.data = done;
+    sim_put(host->sim, item);
+}
+
+void sim_told_free(struct sim_host *host)
+{
+    while (host->told && sim_workers_made(&host->told->job)) {
+        struct sim_done *done = host->told;
+        host->told = done->next;
+        done_free(done);
+    }
+}
+
+/* What it holds must stay until it is made. */
+static void told_keep(struct sim_host *host, struct sim_done *done)
+{
+    struct sim_done **end = &host->told;
+    sim_told_free(host);
+    while (*end)
+        end = &(*end)->next;
+    *end = done;
+}
+
+/* The figures of a difference. Those of the snapshot that is subtracted were found when it was
+ * taken, but for one that nobody took. */
+static void tell_gap(struct sim_done *done)
+{
+    struct sim_gap *gap = done->gap;
+    sim_gap_wait(gap);
+    struct sim_block *ours = done->mirrored ? gap->theirs : gap->ours;
+    if (ours->norm_sq < 0) ours->norm_sq = mix_norm_sq(ours->x, done->host->sim->parameters);
+    done->event.done.finite = isfinite(gap->figures.norm_sq);
+    done->event.done.norm_sq = gap->figures.norm_sq;
+    done->event.done.own_norm_sq = ours->norm_sq;
+    done->event.done.mass = done->mirrored ? -gap->figures.mass : gap->figures.mass;
+}
+
+void sim_done_tell(struct sim_host *host, struct sim_done *done)
+{
+    if (done->update.type != PARLEY_UPDATE_ADD) {
+        sim_workers_wait(host->sim->workers, &host->lane, &done->job);
+        sim_steps_hear(host, done->steps);
+    }
+    if (done->gap && done->update.type == PARLEY_UPDATE_DIFF) tell_gap(done);
+    if (done->error) sim_fail(host->sim, done->error, "an operation on vectors failed");
+    if (done->update.type == PARLEY_UPDATE_WRITE && done->event.done.ok) {
+        /* What is read back is not what was written: no driver would publish that. */
+        if (host->disk_torn) done->digest[0] ^= 1;
+        memcpy(host->file, done->digest, sizeof host->file);
+        host->written = !host->disk_torn;
+    }
+    sim_host_event(host, &done->event);
+    if (sim_workers_made(&done->job))
+        done_free(done);
+    else
+        told_keep(host, done);
+}
+
+void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok)
+{
+    struct sim_done *done = done_new(host, op, ok, false);
+    if (done) sim_done_put(host, done, host->sim->queue.now_us);
+}
+
+/* ---- Carrying out ---------------------------------------------------------------------------- */
+
+static void find_vectors(struct sim_host *host, struct sim_done *done)
+{
+    const struct parley_update *update = &done->update;
+    for (uint32_t v = 0; v < update->vector.vectors; v++) {
+        uint32_t buffer = update->vector.buffers[v];
+        if (update->type == PARLEY_UPDATE_TAKE)
+            done->to[v] = sim_block_hold(sim_buffer_fresh(host, buffer));
+        else
+            done->from[v] = sim_block_hold(sim_buffer(host, buffer));
+    }
+}
+
+/* Finds what the operation reads and writes, and holds it. */
+static void find_blocks(struct sim_host *host, struct sim_done *done)
+{
+    uint32_t buffer = done->update.vector.buffer;
+    if (done->update.type == PARLEY_UPDATE_TAKE || done->update.type == PARLEY_UPDATE_SET) {
+        find_vectors(host, done);
+    } else if (done->update.type == PARLEY_UPDATE_ADD) {
+        struct sim_buffer moved = sim_buffer_move(host, buffer);
+        done->from[0] = moved.block;
+        done->gap = moved.gap;
+        done->mirrored = moved.mirrored;
+    } else if (done->update.type == PARLEY_UPDATE_ENCODE) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+    } else if (done->update.type == PARLEY_UPDATE_DIFF && done->update.vector.coded) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
+    } else if (done->update.type == PARLEY_UPDATE_DIFF) {
+        const struct sim_buffer *made =
+            sim_buffer_subtract(host, buffer, done->update.vector.other);
+        if (!made) return;
+        done->gap = sim_gap_hold(made->gap);
+        done->mirrored = made->mirrored;
+    } else if (done->update.type == PARLEY_UPDATE_GRADIENT) {
+        done->to[0] = sim_block_hold(sim_buffer_fresh(host, buffer));
+        if (done->update.vector.at_other)
+            done->from[0] = sim_block_hold(sim_buffer(host, done->update.vector.other));
+    } else if (done->update.type == PARLEY_UPDATE_COMBINE) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
+    } else {
+        done->from[0] = sim_block_hold(sim_buffer(host, buffer));
+    }
+}
+
+/* False if it needs no computing. */
+static bool on_disk(struct sim_host *host, struct sim_done *done)
+{
+    if (done->update.type == PARLEY_UPDATE_PUBLISH) {
+        host->published = host->written && !host->disk_full;
+        done->event.done.ok = host->published;
+        return false;
+    }
+    if (done->update.type == PARLEY_UPDATE_WRITE && host->disk_full) done->event.done.ok = false;
+    return done->event.done.ok;
+}
+
+/* The buffer is held no longer than it takes to compute. */
+static void combined(struct sim_done *done)
+{
+    struct parley_sim *sim = done->host->sim;
+    sim_workers_wait(sim->workers, &done->host->lane, &done->job);
+    sim_block_release(sim, done->to[0]);
+    sim_block_release(sim, done->from[1]);
+    done->to[0] = done->from[1] = NULL;
+}
+
+static void give(struct sim_host *host, struct sim_done *done)
+{
+    struct sim_workers *workers = host->sim->workers;
+    if (done->gap && done->update.type == PARLEY_UPDATE_DIFF)
+        return; /* the gap's own job does that */
+    done->steps = host->version + host->stepping;
+    if (done->update.type == PARLEY_UPDATE_ADD)
+        sim_workers_hold(workers, &host->lane, &done->job);
+    else
+        sim_workers_give(workers, &host->lane, &done->job);
+}
+
+static void perform(struct sim_host *host, const struct parley_update *update)
+{
+    struct parley_sim *sim = host->sim;
+    struct sim_done *done =
+        done_new(host, update->vector.op, true, update->type == PARLEY_UPDATE_SKETCH);
+    if (!done) return;
+    if (update->type == PARLEY_UPDATE_GRADIENT) sim_share(host, false);
+    done->update = *update;
+    done->event.done.version = host->version;
+    host->averaged += update->type == PARLEY_UPDATE_ADD;
+    if (on_disk(host, done)) {
+        if (update->type == PARLEY_UPDATE_HASH && sim_lies(host))
+            sim_byzantine(host, sim_buffer_own(host, update->vector.buffer)->x, 0, sim->parameters);
+        find_blocks(host, done);
+        if (!sim->error) give(host, done);
+        /* Other parts of the buffer are written by the loop meanwhile, or in a copy of it. */
+        if (update->type == PARLEY_UPDATE_COMBINE && !sim->error) combined(done);
+    }
+    if (update->type == PARLEY_UPDATE_GRADIENT) {
+        sim_step_lasts(host, done);
+        return;
+    }
+    uint64_t cost = at_boundary(update->type) ? 0 : sim->options.base.operation_us;
+    if (update->type == PARLEY_UPDATE_WRITE) cost += host->disk_us;
+    uint64_t start = sim->queue.now_us;
+    if (cost > 0) {
+        if (host->computed_us > start) start = host->computed_us;
+        host->computed_us = start + cost;
+    }
+    sim_done_put(host, done, start + cost);
+}
+
+void sim_operations_run(struct sim_host *host)
+{
+    uint64_t busy = 0;
+    bool wait = host->stepping;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < host->operations_count; i++) {
+        const struct parley_update *update = &host->operations[i].update;
+        bool boundary = at_boundary(update->type);
+        if ((buffers_of(update) & busy) || (boundary && wait)) {
+            busy |= buffers_of(update);
+            wait = wait || boundary;
+            host->operations[kept++] = host->operations[i];
+        } else {
+            struct parley_update now = *update;
+            perform(host, &now);
+            wait = wait || host->stepping;
+        }
+    }
+    host->operations_count = kept;
+}
+
+void sim_operation(struct sim_host *host, const struct parley_update *update)
+{
+    if (!sim_grow(host->sim, &host->operations, host->operations_count, &host->operations_capacity,
+                  sizeof *host->operations))
+        return;
+    host->operations[host->operations_count++].update = *update;
+    sim_operations_run(host);
+}

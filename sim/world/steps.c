@@ -1,0 +1,111 @@
+/* steps.c: a node's local steps: given to its lane in runs, and ended in virtual time.
+ *
+ * A step is computed from when it begins, as nobody may touch the vectors until it ends. It has no
+ * result that the core must know, but a loss; so steps are held back, to be made in one go with
+ * what comes after them: a node's vectors then come into a cache once for several of them. The loss
+ * that is told with a step is the newest that was heard of, at most two runs of steps old. Who
+ * looks at a model in between waits for all that was given, and so sees the step under way as made.
+ */
+#include <stddef.h>
+
+#include "kernels/moved.h"
+#include "world/cluster.h"
+
+static void step_make(struct sim_job *job, uint32_t thread)
+{
+    struct sim_step *step = (struct sim_step *)job; /* its first member */
+    const struct sim_host *host = step->host;
+    const struct sim_task *task = host->sim->task;
+    struct moved moved;
+    if (host->measures) moved_begin(&moved, host->vectors[0], host->sim->parameters);
+    step->loss = task->step(task->self, host->index, thread, host->vectors, &step->turn);
+    if (host->measures) step->moved_sq = moved_end(&moved, host->vectors[0], host->sim->parameters);
+}
+
+void sim_steps_hear(struct sim_host *host, uint64_t steps)
+{
+    uint64_t begun = host->version + host->stepping;
+    if (!host->sim->task->step || steps <= host->heard || begun >= steps + SIM_STEPS) return;
+    host->heard = steps;
+    host->loss = host->steps[(steps - 1) % SIM_STEPS].loss;
+    host->moved_sq = host->steps[(steps - 1) % SIM_STEPS].moved_sq;
+}
+
+/* Waits for the run that had the place of the next one; the newest is to be made meanwhile. */
+static void begin_run(struct sim_host *host)
+{
+    struct sim_workers *workers = host->sim->workers;
+    uint64_t before = host->version - SIM_RUN_STEPS;
+    sim_workers_hurry(workers, &host->lane);
+    if (host->version < SIM_STEPS) return;
+    sim_workers_wait(workers, &host->lane, &host->steps[(before - 1) % SIM_STEPS].job);
+    sim_steps_hear(host, before);
+}
+
+static void step_give(struct sim_host *host)
+{
+    struct sim_step *step = &host->steps[host->version % SIM_STEPS];
+    if (host->version % SIM_RUN_STEPS == 0) begin_run(host);
+    *step = (struct sim_step){.job = {.make = step_make}, .host = host, .turn = host->turn};
+    step->turn.steps += host->version;
+    step->turn.averaged = host->averaged;
+    sim_workers_hold(host->sim->workers, &host->lane, &step->job);
+}
+
+void sim_step_lasts(struct sim_host *host, struct sim_done *gradient)
+{
+    const struct sim_options *options = &host->sim->options;
+    uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
+                                    : sim_draw_us(&host->draws, &options->compute);
+    struct sim_item item = sim_item_for(host, SIM_STEP_END);
+    item.time_us += (uint64_t)((double)takes * host->slow);
+    item.data = gradient;
+    host->stepping = host->sim->begun = true;
+    sim_put(host->sim, item);
+}
+
+static void step_begin(struct sim_host *host)
+{
+    if (host->stepping || host->steps_left == 0) return;
+    sim_share(host, false);
+    if (host->sim->task->step) step_give(host);
+    host->steps_left--;
+    sim_step_lasts(host, NULL);
+}
+
+void sim_train(struct sim_host *host, const struct parley_update *update)
+{
+    host->steps_left += update->train.steps;
+    host->turn = (struct trainer_turn){.progress = update->train.progress,
+                                       .steps = update->train.inherited,
+                                       .live = update->train.live,
+                                       .weight = update->train.weight};
+    step_begin(host);
+}
+void sim_step_end(struct sim_host *host, struct sim_done *gradient)
+{
+    struct parley_sim *sim = host->sim;
+    const struct sim_task *task = sim->task;
+    uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
+    if (gradient) {
+        sim_workers_wait(sim->workers, &host->lane, &gradient->job);
+        host->loss = gradient->loss;
+        host->heard = host->version + 1;
+        sim_done_put(host, gradient, sim->queue.now_us);
+    } else if (task->step && host->version == 0) { /* so that there is a loss to tell */
+        sim_workers_wait(sim->workers, &host->lane, &host->steps[0].job);
+        sim_steps_hear(host, 1);
+    }
+    host->stepping = false;
+    host->version++;
+    host->samples += samples;
+    sim->steps++;
+    sim->samples += samples;
+    sim_operations_run(host);
+    step_begin(host);
+    sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                                .stepped = {.version = host->version,
+                                                            .samples = host->samples,
+                                                            .moved_sq = host->moved_sq,
+                                                            .loss = host->loss}});
+}
