@@ -190,7 +190,7 @@ static void serve_state(struct parley_node *node, struct conn *conn,
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
     enum parley_phase phase = phase_of(node);
-    if (slot->state != SLOT_IDLE || phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_SETTLE ||
+    if (slot->state != SLOT_IDLE || phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED ||
         node->leaving || !has_place(node)) {
         answer(node, conn, message->sequence, 0);
         return;

@@ -389,6 +389,7 @@ struct training {
     bool started;
     uint32_t diverged;     /* not 0: the model is no longer finite */
     uint32_t recovered;    /* times another's was taken for that */
+    uint64_t helpless_us;  /* not 0: until then it must have been */
     enum parley_stop stop; /* asked for while JOINING: obeyed once in */
     uint64_t stop_us;
 };

@@ -8,7 +8,8 @@
  *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
  *            closely and the schedule follows the progress of the whole cluster
  *
- * A node whose model is no longer finite takes a live peer's, three times at most.
+ * A node whose model is no longer finite takes a live peer's, three times at most; if none has one
+ * to give for a while, theirs are not finite either.
  */
 #include <math.h>
 #include <string.h>
@@ -23,7 +24,8 @@ enum {
     IDLE_MIX_US = 1000,
     LOOK_US = 10000,
     HEARD_MAX = 12,
-    MEET_US = 10000000
+    MEET_US = 10000000,
+    HELPLESS_US = 30000000
 };
 
 /* Of few members each hears often enough. Among many the counts are averaged like the models: a
@@ -90,7 +92,7 @@ static uint64_t furthest(const struct parley_node *node)
 static bool has_state(struct parley_node *node, int member)
 {
     uint32_t phase = record_of(node, member)->phase;
-    return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_SETTLE;
+    return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_PROPOSED;
 }
 
 /* Whether the cluster counts what this node did before it was started anew. */
@@ -191,6 +193,7 @@ void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version
             record_of(node, node->fetch.member)->name, (unsigned long long)steps);
     node->training.recovered += node->training.diverged > 0;
     node->training.diverged = 0;
+    node->training.helpless_us = 0;
     if (phase_of(node) == PARLEY_PHASE_JOINING) begin(node);
 }
 
@@ -309,12 +312,11 @@ static bool recovers(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->diverged == 0) return false;
-    if (t->recovered == DIVERGED_MAX || live_of(node) == 1) {
-        out_log(node, PARLEY_LOG_ERROR, diverged_text, (unsigned long long)t->version);
-        out_finish(node, PARLEY_EDIVERGED);
-        return true;
-    }
-    if (node->strategy->splits) { /* all have the same model, or had: there is none to take */
+    if (t->helpless_us == 0) t->helpless_us = node->now_us + HELPLESS_US;
+    bool fetching = node->fetch.state == FETCH_STREAMING || node->fetch.state == FETCH_SETTING;
+    bool helpless = live_of(node) == 1 || (node->now_us >= t->helpless_us && !fetching);
+    /* Where gradients are averaged all have the same model, or had: there is none to take. */
+    if (t->recovered == DIVERGED_MAX || helpless || node->strategy->splits) {
         out_log(node, PARLEY_LOG_ERROR, diverged_text, (unsigned long long)t->version);
         out_finish(node, PARLEY_EDIVERGED);
         return true;
@@ -380,6 +382,7 @@ uint64_t training_deadline(const struct parley_node *node)
     if (node->leaving) return node->now_us + IDLE_MIX_US * 10;
     if (phase_of(node) == PARLEY_PHASE_JOINING && node->roster->shared)
         return node->now_us + LOOK_US; /* nobody tells it that the others are there */
+    if (t->helpless_us > node->now_us) return t->helpless_us;
     if (phase_of(node) == PARLEY_PHASE_JOINING && t->stop && t->stop_us + MEET_US > node->now_us)
         return t->stop_us + MEET_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&

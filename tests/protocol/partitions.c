@@ -139,3 +139,139 @@ Test(partitions, under_a_majority_quorum_no_minority_decides)
     }
     parley_sim_free(sim);
 }
+
+static void majority_of_seven(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 6;
+    config->quorum = PARLEY_QUORUM_MAJORITY;
+    config->nodes = 7;
+}
+
+/* All nodes train on: their versions grow. */
+static void train_on(struct parley_sim *sim, uint64_t us)
+{
+    struct parley_view before[7], after;
+    for (uint32_t i = 0; i < 7; i++)
+        parley_sim_view(sim, i, &before[i]);
+    scene_run(sim, us);
+    for (uint32_t i = 0; i < 7; i++) {
+        parley_sim_view(sim, i, &after);
+        cr_assert_gt(after.version, before[i].version, "n%u stands still", i);
+    }
+}
+
+Test(partitions, under_a_majority_quorum_a_healed_partition_merges_views_and_models)
+{
+    /* Four and three train on apart for a minute. Healed, all see all within 10 s, their models
+     * come together, and all seven hold one digest: each says so of all seven. */
+    const uint32_t group[] = {0, 0, 0, 0, 1, 1, 1};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 7,
+                                                                .seed = 7,
+                                                                .seeds = 2,
+                                                                .latency_us = 500,
+                                                                .step_us = 5000,
+                                                                .rate = 0.01,
+                                                                .configure = majority_of_seven});
+    scene_train(sim, 7);
+    scene_run(sim, 5 * SECOND);
+    double together = parley_sim_spread(sim);
+    parley_sim_partition(sim, group);
+    train_on(sim, 60 * SECOND);
+    double apart = parley_sim_spread(sim);
+    cr_assert_gt(apart, 2 * together);
+    parley_sim_heal(sim);
+    scene_until(sim, 7, parley_sim_converged, NULL, 10);
+    scene_run(sim, 5 * SECOND);
+    cr_assert_lt(parley_sim_spread(sim), 1.5 * together, "%g, before %g", parley_sim_spread(sim),
+                 together);
+    scene_agree(sim, 7, 0);
+    for (uint32_t i = 0; i < 7; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        cr_assert(view.held == 7 && view.known == 7, "n%u: held %u of %u", i, view.held,
+                  view.known);
+    }
+    parley_sim_free(sim);
+}
+
+/* Cut in four and three for 20 s, then all are told to stop, and the four have come to `phase`. */
+static struct parley_sim *four_in(enum parley_phase phase, uint64_t seed)
+{
+    const uint32_t group[] = {0, 0, 0, 0, 1, 1, 1};
+    struct parley_view view;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 7, .seed = seed, .seeds = 2, .latency_us = 500, .configure = majority_of_seven});
+    scene_train(sim, 7);
+    scene_run(sim, 2 * SECOND);
+    parley_sim_partition(sim, group);
+    scene_run(sim, 20 * SECOND);
+    for (uint32_t i = 0; i < 7; i++)
+        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+    do {
+        scene_run(sim, 100);
+        parley_sim_view(sim, 0, &view);
+    } while (view.phase < phase && parley_sim_now(sim) < 120 * SECOND);
+    cr_assert_geq(view.phase, phase);
+    return sim;
+}
+
+static bool seven_ended(struct parley_sim *sim, void *error)
+{
+    for (uint32_t i = 0; i < 7; i++)
+        if (!parley_sim_finished(sim, i, error)) return false;
+    return true;
+}
+
+Test(partitions, under_a_majority_quorum_a_minority_left_alone_ends_without_a_model)
+{
+    /* The four agree, say "4 of 7", and are gone. The three, healed or not, end with status 3. */
+    for (int heals = 0; heals < 2; heals++) {
+        struct parley_sim *sim = four_in(PARLEY_PHASE_DONE, 8);
+        int error = 0;
+        scene_run(sim, SECOND);
+        if (heals) parley_sim_heal(sim);
+        scene_until(sim, 7, seven_ended, &error, 600);
+        for (uint32_t i = 0; i < 7; i++) {
+            struct parley_view view;
+            parley_sim_view(sim, i, &view);
+            parley_sim_finished(sim, i, &error);
+            cr_assert_eq(parley_error_status(error), i < 4 ? 0 : 3, "n%u: %s", i,
+                         parley_error_name(error));
+            cr_assert(i >= 4 || (view.held == 4 && view.known == 7), "n%u: held %u of %u", i,
+                      view.held, view.known);
+        }
+        parley_sim_free(sim);
+    }
+}
+
+Test(partitions, under_a_majority_quorum_who_comes_back_in_time_has_the_same_model)
+{
+    /* Healed while the four agree: all who are DONE hold one digest, the four in any case. */
+    const enum parley_phase phases[] = {PARLEY_PHASE_SETTLE, PARLEY_PHASE_PROPOSED,
+                                        PARLEY_PHASE_HELD, PARLEY_PHASE_LOCKED};
+    uint32_t back = 0;
+    for (uint64_t k = 0; k < 4; k++) {
+        struct parley_sim *sim = four_in(phases[k], 10 + k);
+        struct parley_view first, view;
+        int error = 0;
+        parley_sim_heal(sim);
+        scene_until(sim, 7, seven_ended, &error, 600);
+        parley_sim_view(sim, 0, &first);
+        for (uint32_t i = 0; i < 7; i++) {
+            parley_sim_view(sim, i, &view);
+            parley_sim_finished(sim, i, &error);
+            cr_assert(error == 0 || (i >= 4 && error == PARLEY_ENO_AGREEMENT), "n%u: %s", i,
+                      parley_error_name(error));
+            if (error) continue;
+            cr_assert_eq(memcmp(view.digest, first.digest, sizeof view.digest), 0, "n%u", i);
+            /* Who is back may not have heard of all yet that hold it. */
+            cr_assert(view.held >= (i < 4 ? 4 : 2) && view.known == 7, "n%u: held %u", i,
+                      view.held);
+            back += i >= 4;
+        }
+        parley_sim_free(sim);
+    }
+    cr_assert_gt(back, 0);
+}

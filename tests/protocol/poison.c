@@ -1,0 +1,147 @@
+/* poison.c: a model that is no longer finite: who has it gets rid of it, nobody else ever sees it.
+ */
+#include "scene.h"
+
+enum { NODES = 4, PARAMETERS = 64, SICK = 2 };
+
+static struct parley_sim *trained(uint64_t seed)
+{
+    static const uint32_t peers = NODES - 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .parameters = PARAMETERS,
+                                                                .seed = seed,
+                                                                .latency_us = 300,
+                                                                .configure = scene_wait_for,
+                                                                .arg = (void *)&peers});
+    scene_train(sim, NODES);
+    scene_run(sim, SECOND / 2);
+    return sim;
+}
+
+/* As a step with too high a rate, or a flipped bit, does it. */
+static void poison(struct parley_sim *sim, uint32_t node, float value)
+{
+    ((float *)parley_sim_vector(sim, node))[5] = value;
+}
+
+static bool is_finite(const struct parley_sim *sim, uint32_t node)
+{
+    for (int j = 0; j < PARAMETERS; j++)
+        if (!isfinite(parley_sim_vector(sim, node)[j])) return false;
+    return true;
+}
+
+/* In so much time nobody but the sick node gets to hold anything that is not finite. */
+static void run_watched(struct parley_sim *sim, uint64_t us)
+{
+    for (uint64_t part = 0; part < us; part += 10000) {
+        scene_run(sim, 10000);
+        for (uint32_t i = 0; i < NODES; i++)
+            cr_assert(i == SICK || is_finite(sim, i), "n%u", i);
+    }
+}
+
+struct said {
+    int taking, gone;
+};
+
+static void hear(const char *line, void *arg)
+{
+    struct said *said = arg;
+    said->taking += strstr(line, "n2 log the model is no longer finite: taking a live") != NULL;
+    said->gone += strstr(line, "n2 log the loss is no longer finite after ") != NULL;
+}
+
+Test(poison, a_node_whose_model_is_not_finite_takes_a_live_peers)
+{
+    /* NaN or infinite, while training: it says so, has a finite one soon, and all agree. */
+    const float values[] = {NAN, INFINITY, -INFINITY};
+    for (int k = 0; k < 3; k++) {
+        struct parley_sim *sim = trained(1 + (uint64_t)k);
+        struct said said = {0};
+        struct parley_view view;
+        parley_sim_on_line(sim, PARLEY_LOG_WARN, hear, &said);
+        poison(sim, SICK, values[k]);
+        run_watched(sim, SECOND);
+        cr_assert(is_finite(sim, SICK));
+        parley_sim_view(sim, SICK, &view);
+        cr_assert_eq(view.ledger.joins, 1);
+        cr_assert_eq(said.taking, 1);
+        scene_agree(sim, NODES, 0);
+        parley_sim_free(sim);
+    }
+}
+
+Test(poison, who_falls_ill_for_the_fourth_time_ends_with_status_8)
+{
+    /* Three times it is helped; then it ends with a line that says what to try. The others agree.
+     */
+    struct parley_sim *sim = trained(5);
+    struct said said = {0};
+    int error = 0;
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, hear, &said);
+    for (int time = 1; time <= 4; time++) {
+        cr_assert_not(parley_sim_finished(sim, SICK, &error), "at time %d", time);
+        poison(sim, SICK, NAN);
+        run_watched(sim, SECOND);
+    }
+    cr_assert(parley_sim_finished(sim, SICK, &error));
+    cr_assert_eq(parley_error_status(error), 8, "%s", parley_error_name(error));
+    cr_assert_eq(said.taking, 3);
+    cr_assert_eq(said.gone, 1);
+    scene_agree(sim, NODES, 0);
+    parley_sim_free(sim);
+}
+
+Test(poison, who_falls_ill_when_training_has_ended_is_helped_too)
+{
+    /* By those, too, who have proposed already: they wait for it. */
+    struct parley_sim *sim = trained(6);
+    enum parley_phase settle = PARLEY_PHASE_SETTLE;
+    struct parley_view view;
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, NODES, parley_sim_in_phase, &settle, 10);
+    poison(sim, SICK, NAN);
+    scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
+    scene_same(sim, NODES);
+    parley_sim_view(sim, SICK, &view);
+    cr_assert_eq(view.ledger.joins, 1);
+    for (int j = 0; j < PARAMETERS; j++)
+        cr_assert(isfinite(parley_sim_agreed_vector(sim, SICK)[j]));
+    parley_sim_free(sim);
+}
+
+static bool all_ended(struct parley_sim *sim, void *error)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        if (!parley_sim_finished(sim, i, error) || *(int *)error != PARLEY_EDIVERGED) return false;
+    return true;
+}
+
+Test(poison, where_all_are_ill_all_end_with_status_8)
+{
+    /* Nobody can help; nobody waits for that. */
+    struct parley_sim *sim = trained(7);
+    int error = 0;
+    for (uint32_t i = 0; i < NODES; i++)
+        poison(sim, i, NAN);
+    scene_until(sim, NODES, all_ended, &error, 60);
+    parley_sim_free(sim);
+}
+
+static bool has_ended(struct parley_sim *sim, void *error)
+{
+    return parley_sim_finished(sim, 0, error);
+}
+
+Test(poison, a_node_alone_ends_with_status_8)
+{
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 1, .seed = 8});
+    int error = 0;
+    scene_train(sim, 1);
+    poison(sim, 0, NAN);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 1, has_ended, &error, 60);
+    cr_assert_eq(error, PARLEY_EDIVERGED);
+    parley_sim_free(sim);
+}
