@@ -45,6 +45,8 @@ struct commands {
 struct loop {
     uv_loop_t uv;
     uv_tcp_t listener;
+    uv_tcp_t away; /* takes a connection that there is no memory for */
+    bool away_busy, away_waits;
     uv_async_t async;
     uv_timer_t timer, hook;
     uv_prepare_t prepare;
