@@ -106,12 +106,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     struct conn *conn = handle->data;
     struct loop *loop = conn->loop;
     *buffer = uv_buf_init(NULL, 0); /* libuv then reports ENOBUFS and asks again in the next turn */
-    if (loop->turn_read_bytes > 0 && loop_turn_us(loop) > LOOP_READ_BUDGET_US) return;
     if (!conn->input) conn->input = malloc(CONN_INPUT_BYTES);
-    if (!conn->input) {
-        conn_end(conn, PARLEY_CLOSED_RESET, UV_ENOMEM);
-        return;
-    }
+    if (!conn->input) return; /* on_read() ends it: here nothing may be closed */
+    if (loop->turn_read_bytes > 0 && loop_turn_us(loop) > LOOP_READ_BUDGET_US) return;
     buffer->base = (char *)conn->input + conn->used;
     /* Little before a chunk's floats: those that come along have to be copied. */
     buffer->len = conn->streams ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
@@ -154,6 +151,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     struct conn *conn = stream->data;
     uint8_t *direct = conn->direct;
     conn->direct = NULL;
+    if (size == UV_ENOBUFS && !conn->input) conn_end(conn, PARLEY_CLOSED_RESET, UV_ENOMEM);
     if (conn->state == CONN_ENDED || size == 0 || size == UV_ENOBUFS) return;
     if (size < 0) {
         conn_end(conn, size == UV_EOF ? PARLEY_CLOSED_EOF : PARLEY_CLOSED_RESET,
@@ -187,6 +185,28 @@ void conn_opened(struct conn *conn)
 
 /* ---- Accepting ------------------------------------------------------------------------------- */
 
+static void turn_away(struct loop *loop);
+
+static void on_turned_away(uv_handle_t *away)
+{
+    struct loop *loop = away->data;
+    loop->away_busy = false;
+    if (loop->away_waits) turn_away(loop);
+}
+
+/* Without memory for it a connection is taken all the same, and closed: before that, libuv accepts
+ * no other. */
+static void turn_away(struct loop *loop)
+{
+    loop->away_waits = loop->away_busy;
+    if (loop->away_busy) return;
+    loop->away_busy = true;
+    uv_tcp_init(&loop->uv, &loop->away); /* makes no socket: can't fail */
+    loop->away.data = loop;
+    (void)uv_accept((uv_stream_t *)&loop->listener, (uv_stream_t *)&loop->away);
+    uv_close((uv_handle_t *)&loop->away, on_turned_away);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct loop *loop = listener->data;
@@ -194,6 +214,7 @@ static void on_connection(uv_stream_t *listener, int status)
     /* Without descriptors libuv accepts with one kept in reserve and closes at once. */
     struct conn *conn = status ? NULL : conn_new(loop, loop->conn_next);
     if (!conn) {
+        if (!status) turn_away(loop);
         if (now_us - loop->accept_logged_us < 10 * 1000000) return;
         loop->accept_logged_us = now_us;
         loop_log(loop, PARLEY_LOG_WARN, "a connection could not be accepted: %s",

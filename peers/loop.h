@@ -48,6 +48,8 @@ struct loop {
     uv_loop_t uv;
     uv_tcp_t listener;
     struct wake wake;
+    uv_tcp_t away; /* takes a connection that there is no memory for */
+    bool away_busy, away_waits;
     uv_timer_t timer, hook;
     uv_prepare_t prepare;
     uv_check_t check;

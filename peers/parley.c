@@ -117,9 +117,10 @@ int parley_open(struct parley **out, const struct parley_options *options, char 
     *out = NULL;
     if (size > 0) why[0] = 0;
     struct parley *p = calloc(1, sizeof *p);
-    if (!p) return PARLEY_ENOMEM;
+    int code = p ? PARLEY_OK : PARLEY_ENOMEM;
+    if (code) goto out;
     p->options = *options;
-    int code = loop_init(&p->loop, p, options->listen, why, size);
+    code = loop_init(&p->loop, p, options->listen, why, size);
     if (code) goto out;
     code = complete_config(&p->complete, options, &p->loop, why, size);
     if (!code) code = make(p, why, size);

@@ -401,6 +401,11 @@ static void linger(struct parley_node *node)
 void agreement_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
 {
     struct agreement *a = &node->agreement;
+    if (!event->done.ok && (op->kind == OP_CANDIDATE_HASH || op->kind == OP_FETCHED_HASH)) {
+        out_log(node, PARLEY_LOG_ERROR, "no memory for the digest of the model");
+        out_finish(node, PARLEY_ENOMEM); /* a digest made up would keep all from an end */
+        return;
+    }
     switch (op->kind) {
     case OP_CANDIDATE_TAKE:
         if (!event->done.finite) {

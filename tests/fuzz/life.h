@@ -377,6 +377,7 @@ static void act(struct lone *lone)
     case 6:
     case 7:
         lone->finite = !one_in(60);
+        lone->lacks = one_in(20);
         if (lone->ops_count > 0) lone_done(lone, life_below(lone->ops_count));
         break;
     case 8:

@@ -45,6 +45,7 @@ struct lone {
     uint32_t listened;
     uint32_t updates_most, dials;
     bool finite, finished;
+    bool lacks; /* what needs a disk or memory can't be carried out */
     int error;
     uint64_t ticked_us; /* when the newest TICK was, and how many there were just then */
     uint32_t ticks;
@@ -277,6 +278,12 @@ static inline bool lone_is_trainers(enum parley_update_type type)
            type == PARLEY_UPDATE_APPLY;
 }
 
+static inline bool lone_may_fail(enum parley_update_type type)
+{
+    return type == PARLEY_UPDATE_HASH || type == PARLEY_UPDATE_WRITE ||
+           type == PARLEY_UPDATE_PUBLISH;
+}
+
 /* The operation at that place ends, or a former one of the trainer, whose end in their order. */
 static inline void lone_done(struct lone *lone, uint32_t index)
 {
@@ -294,7 +301,7 @@ static inline void lone_done(struct lone *lone, uint32_t index)
     }
     lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_DONE,
                                           .done = {.op = op.op,
-                                                   .ok = true,
+                                                   .ok = !lone->lacks || !lone_may_fail(op.type),
                                                    .version = lone->version,
                                                    .finite = lone->finite,
                                                    .norm_sq = 1,
