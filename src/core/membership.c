@@ -2,7 +2,8 @@
  * (Dadgar, Phillips, Currey 2018), over the links that averaging uses.
  *
  *   - each interval one member is probed, in a shuffled round; silence asks others to probe too,
- *     then makes it SUSPECT, then DEAD. Any byte heard in the interval counts as an answer.
+ *     then makes it SUSPECT, then DEAD. Any byte heard in the interval counts as an answer. Of
+ *     whom a node hears itself, it does not say that it stayed silent.
  *   - a link that breaks without BYE makes it SUSPECT at once; a refused dial shortens that.
  *   - a suspect that hears of it refutes by a higher incarnation; so does one that was paused and
  *     finds itself DEAD.
@@ -434,8 +435,9 @@ static void probe_timers(struct parley_node *node)
     node->next_probe_us = node->now_us + node->config.probe_interval_us * (1 + node->health);
     int target = next_target(node);
     *probe = (struct probe){target, ++node->probe_sequence, node->now_us, false};
-    if (target == NONE || heard_since(node, target, node->now_us - node->config.probe_interval_us))
-        probe->member = NONE;
+    if (target == NONE) return;
+    if (heard_since(node, target, node->now_us - node->config.probe_interval_us))
+        probe_success(node);
     else
         ping(node, target, probe->sequence);
 }
@@ -450,6 +452,10 @@ static void suspicion_timers(struct parley_node *node)
         if (!out_room(node)) {
             node->next_suspicion_us = node->now_us;
             return;
+        }
+        if (node->now_us >= m->suspect_until_us && heard_since(node, (int)i, m->suspect_since_us)) {
+            m->suspect_since_us = node->now_us;
+            m->suspect_until_us = node->now_us + suspicion_us(node, m->confirmations);
         }
         if (node->now_us >= m->suspect_until_us) {
             member_state(node, (int)i, PARLEY_MEMBER_DEAD,

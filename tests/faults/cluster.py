@@ -5,6 +5,7 @@ A network is one of
     Proxied    the same, through the chaos proxy (proxy.py)
     Wired      each in a network namespace, on the packets of wire.py
 """
+import contextlib
 import json
 import os
 import queue
@@ -33,14 +34,15 @@ class Skipped(Exception):
 
 
 def free_ports(count):
-    """Ports of 127.0.0.1 that are free now; the sockets are held until all are chosen."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    """Ports of 127.0.0.1 that are free now, below those that the kernel gives to who asks for any:
+    others' dials can't take them before their nodes do."""
+    chosen, system = [], random.SystemRandom()
+    while len(chosen) < count:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            port = system.randrange(10000, 32768)
+            s.bind(("127.0.0.1", port))
+            chosen += [port] if port not in chosen else []
+    return chosen
 
 
 # ---- Networks ------------------------------------------------------------------------------------
@@ -125,6 +127,8 @@ class Node:
                 command, stdout=subprocess.PIPE, stderr=talk, stdin=subprocess.PIPE, text=True,
                 env=cluster.environment()))
         self.since = time.monotonic()
+        if cluster.endless:
+            self.say("slow %g" % cluster.slow)
         threading.Thread(target=self.listen_to, args=(self.process,), daemon=True).start()
 
     def listen_to(self, process):
@@ -170,9 +174,9 @@ class Node:
         self.process.wait()
         self.process.stdin.close()
 
-    def stop(self):
-        """The operator wants the end (controlled nodes only)."""
-        self.process.stdin.write("stop\n")
+    def say(self, line):
+        """To an endless node: `stop`, the operator wants the end; `slow FACTOR`."""
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
 
@@ -181,11 +185,12 @@ def by_time(event):
 
 
 class Cluster:
-    def __init__(self, arguments, rng, options=(), network=None, endless=False):
-        """Endless nodes train on small_data(), do what is said on their stdin, and end with us."""
+    def __init__(self, arguments, rng, options=(), network=None, endless=False, slow=1):
+        """Endless nodes train on small_data(), do what is said on their stdin, and end with us;
+        a step of theirs takes `slow` times longer than it would, in sleep."""
         self.folder = tempfile.mkdtemp(prefix="parley-soak-")
         self.arguments, self.parley, self.rng = arguments, arguments.parley, rng
-        self.network, self.controlled = network or Loopback(), endless
+        self.network, self.endless, self.slow = network or Loopback(), endless, slow
         self.options = ["--data", small_data(self.folder) if endless else arguments.data,
                         "--seed", str(rng.randrange(1 << 30)), *options]
         if endless:
@@ -193,7 +198,7 @@ class Cluster:
         self.heard, self.nodes, self.seed = queue.Queue(), [], 0
 
     def environment(self):
-        if not self.controlled:
+        if not self.endless:
             return None
         return {**os.environ, "PARLEY_CONTROL": str(time.monotonic_ns() // 1000)}
 

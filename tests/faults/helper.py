@@ -28,7 +28,10 @@ class Helper:
         answer = self.near.recv(MESSAGE_BYTES)
         if not answer:
             raise RuntimeError("the helper has died of " + verb)
-        return json.loads(answer)
+        answer = json.loads(answer)
+        if isinstance(answer, dict) and "error" in answer:
+            raise RuntimeError("%s: %s" % (verb, answer["error"]))
+        return answer
 
     def close(self):
         self.near.close()

@@ -10,6 +10,7 @@ bytes, reset, left half open, or dialled twice.
 """
 import asyncio
 import collections
+import contextlib
 import re
 import socket
 import struct
@@ -206,7 +207,8 @@ class Link:
         elif self.there.ended and self.back.ended:
             self.close()
         else:
-            pipe.sink.write_eof()
+            with contextlib.suppress(OSError):  # it has just been reset from there
+                pipe.sink.write_eof()
 
     def lost(self, end, error):
         if self.there is None:
@@ -339,7 +341,10 @@ class Proxy:
         self.loop.create_task(self.answer(verb, request))
 
     async def answer(self, verb, request):
-        helper.reply(self.far, await verb(**request))
+        try:
+            helper.reply(self.far, await verb(**request))
+        except OSError as error:
+            helper.reply(self.far, {"error": str(error)})
 
 
 def serve(far):

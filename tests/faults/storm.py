@@ -39,7 +39,7 @@ class Storm:
     def __init__(self, arguments, rng, has_small_disk):
         self.rng, self.cluster, self.dead = rng, None, set()
         self.cluster = Cluster(arguments, rng, ("--model", "mlp:64", "--mix-every", "4"), Proxied(),
-                               endless=True)
+                               endless=True, slow=arguments.slow)
         self.ask = self.cluster.network.ask
         self.has_small_disk = has_small_disk and subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=1m", "storm", self.cluster.folder_of("n6")],
@@ -143,7 +143,7 @@ class Storm:
         """The operator stops them; one may die of it."""
         rest, start = self.nodes, time.monotonic()
         for node in rest:
-            node.stop()
+            node.say("stop")
         if self.rng.random() < 0.5:
             victim = rest.pop(self.rng.randrange(NODES))
             phase = self.rng.choice(["stop", "settle", "proposed", "held", "locked"])
@@ -268,6 +268,9 @@ def main():
     parser.add_argument("--round", type=seconds, default=300,
                         help="after so long they agree, and new ones start (default 5m)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--slow", type=float, default=20, metavar="FACTOR",
+                        help="a step takes so many times longer, asleep (default 20): one machine "
+                        "is no eight")
     parser.add_argument("--parley", default="build/peers/parley", help="the program to try")
     parser.add_argument("-v", "--verbose", action="store_true", help="say each fault")
     arguments = parser.parse_args()

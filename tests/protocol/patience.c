@@ -98,3 +98,33 @@ Test(patience, a_stop_before_the_others_are_known_to_train_holds_nobody_up)
     scene_until(sim, NODES, parley_sim_agreed, NULL, 20);
     parley_sim_free(sim);
 }
+
+Test(patience, nobody_is_taken_for_dead_where_each_way_comes_to_last_400_ms)
+{
+    /* Proves that a suspicion leaves time to answer, and that who is heard is not called silent:
+     * links are made anew meanwhile, each of which takes two seconds until it carries an answer. */
+    enum { EIGHT = 8 };
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        uint32_t peers = EIGHT - 1;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = EIGHT,
+                                                                    .latency_us = 200,
+                                                                    .seed = seed,
+                                                                    .configure = scene_wait_for,
+                                                                    .arg = &peers});
+        scene_train(sim, EIGHT);
+        for (uint32_t i = 0; i < EIGHT; i++)
+            parley_sim_latency(sim, i, 200000); /* at both ends of each way */
+        for (uint32_t tenth = 0; tenth < 300; tenth++) {
+            if (tenth % 50 == 0) parley_sim_disconnect(sim, tenth / 50, tenth / 50 + 1);
+            scene_run(sim, SECOND / 10);
+            for (uint32_t i = 0; i < EIGHT; i++) {
+                struct parley_view view;
+                parley_sim_view(sim, i, &view);
+                cr_assert_eq(view.live, EIGHT, "seed %llu: n%u sees %u at %.1f s",
+                             (unsigned long long)seed, i, view.live,
+                             (double)parley_sim_now(sim) / 1e6);
+            }
+        }
+        parley_sim_free(sim);
+    }
+}
