@@ -136,7 +136,10 @@ struct said said_listen(struct parley_node *node)
                         .held = all->held,
                         .locked = all->locked,
                         .one_digest = all->one_digest};
-    if (PLANTED(HOLD_EARLY)) said.pick = node->agreement.own;
+    if (PLANTED(HOLD_EARLY)) {
+        said.pick = node->agreement.own;
+        said.proposer = self_of(node)->boot;
+    }
     if (said.waited == 0 || said.proposed < said.waited) return said;
     const struct record *lock = all->locks > 0 ? highest_lock(node) : NULL;
     const struct record *least = all->least == NONE ? NULL : record_of(node, (uint32_t)all->least);
