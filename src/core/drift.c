@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/exchange.h"
 
 enum {
     MIXED_PER_SKETCH = 2,      /* exchanges between two sketches, ... */
@@ -278,6 +278,8 @@ bool drift_advance(struct parley_node *node)
     bool due = drift->version == 0 || drift->mixed >= mixed;
     if (!due || slot->state != SLOT_IDLE) return false;
     if (node->now_us < drift->next_us) return true; /* mixing on unmeasured gains nothing */
+    /* What is decided and not added yet would move the model after its sketch. */
+    if (slot_is_open(&node->exchange.slots[RESPONDER]) || doubt_blocks(node)) return true;
     drift->sketching = true;
     drift->mixed = 0;
     exchange_reserve(node, INITIATOR);

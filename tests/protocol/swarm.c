@@ -83,6 +83,7 @@ Test(swarm, what_was_found_once_stays_mended)
          "stopped before the first step, all late, and each waited for one that had trained"},
         {303469, "in step, one stood each time where the others had stood when they measured"},
         {307734, "the same, by what two of three had decided and one had yet to add"},
+        {401631, "a sketch was taken while an exchange was open that moved the model later"},
         {401159,
          "who trained on while the others proposed, out of patience, could not settle any more"},
     };
