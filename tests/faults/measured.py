@@ -284,8 +284,8 @@ class Tenth:
         try:
             with open(os.path.join(self.ROOT, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(self.pid))
-        except ProcessLookupError:
-            pass
+        except OSError:
+            pass  # it has ended
         os.rmdir(self.folder)
 
 
