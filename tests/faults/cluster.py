@@ -312,7 +312,7 @@ class Cluster:
 
 
 def small_data(folder):
-    """A table that loads in no time and can't be learnt to the end: its noise keeps gradients up."""
+    """A table that loads in no time and can't be learnt to the end, so that gradients stay."""
     draw, path = random.Random(1), os.path.join(folder, "table.csv")
     with open(path, "w", encoding="ascii") as table:
         for _ in range(1000):

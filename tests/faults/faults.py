@@ -104,7 +104,8 @@ def disk_full(storm):
     victim = storm.node("n6")
     if not storm.has_small_disk:
         raise Skipped("no right to mount a small file system")
-    filler, said = os.path.join(storm.cluster.folder_of("n6"), "filler"), os.path.getsize(victim.talk)
+    filler = os.path.join(storm.cluster.folder_of("n6"), "filler")
+    said = os.path.getsize(victim.talk)
     try:
         with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
