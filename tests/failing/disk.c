@@ -296,14 +296,16 @@ static void open_node(struct node *node)
     node->options.config.name = "n0";
     node->options.config.vectors = 2;
     if (job_init(&node->job, &settings, &reader, why, sizeof why)) exit(1);
-    node->vectors = calloc(2 * trainer_parameters(node->job.trainer), sizeof *node->vectors);
-    if (!node->vectors) exit(1);
+    node->x = trainer_vectors(node->job.trainer, node->state);
+    if (!node->x) exit(1);
+    node->options.vectors[0] = node->x;
+    node->options.vectors[1] = node->state[0];
 }
 
 static void close_node(struct node *node)
 {
     node_checkpoint_close(node);
-    free(node->vectors);
+    free(node->x);
     job_close(&node->job);
 }
 
@@ -313,7 +315,7 @@ static void make_one(struct node *node, uint64_t step)
     struct parley_turn turn = {.state_steps = step};
     said[0] = '\0';
     node->steps = step;
-    node->vectors[0] = (float)step;
+    node->x[0] = (float)step;
     atomic_store(&node->checkpoint.asked, true);
     node_checkpoint_step(node, &turn);
     if (node->checkpoint.started) uv_thread_join(&node->checkpoint.thread);
@@ -329,7 +331,7 @@ static uint64_t resumed_from(void)
     open_node(&node);
     uint64_t step = 0;
     if (node_checkpoint_init(&node, why, sizeof why) == 0) step = node.resumed.steps;
-    check(step == 0 || node.vectors[0] == (float)step, "its vectors are those of that step");
+    check(step == 0 || node.x[0] == (float)step, "its vectors are those of that step");
     close_node(&node);
     return step;
 }

@@ -77,9 +77,22 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
         memset(&m, 0, sizeof m);
         switch (type) {
         case WIRE_HELLO:
-            m.hello = (struct message_hello){
-                1, 1, "parley", "n0", "n0:1", 1, 2, 3, 300, 1, 4, 0.5, 1, 1, {{"model", "mlp:3"}},
-                1};
+            m.hello = (struct message_hello){.protocol_min = 1,
+                                             .protocol_max = 1,
+                                             .cluster = "parley",
+                                             .name = "n0",
+                                             .address = "n0:1",
+                                             .run = 1,
+                                             .boot = 2,
+                                             .model = 3,
+                                             .parameters = 300,
+                                             .vectors = 1,
+                                             .codec = 4,
+                                             .codec_part = 0.5,
+                                             .more = 1,
+                                             .answer = 1,
+                                             .settings = {{"model", "mlp:3"}},
+                                             .settings_count = 1};
             break;
         case WIRE_REJECT:
             m.reject = (struct message_reject){3, "the name is taken"};
@@ -114,7 +127,7 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
             m.probe = (struct message_probe){1, 2};
             break;
         default:
-            m.exchange = (struct message_exchange){1, 1, 1, 1, 2, 0.5, 0.25, 100, 3};
+            m.exchange = (struct message_exchange){1, 1, 1, 1, 2, 0.5, 0.25, 0.5, 100, 3};
         }
         size_t size = message_encode((enum wire_type)type, &m, bytes, sizeof bytes);
         FUZZ_CHECK(size > 0);
