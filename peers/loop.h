@@ -47,9 +47,9 @@ struct commands {
 struct loop {
     uv_loop_t uv;
     uv_tcp_t listener;
-    struct wake wake;
     uv_tcp_t away; /* takes a connection that there is no memory for */
     bool away_busy, away_waits;
+    struct wake wake;
     uv_timer_t timer, hook;
     uv_prepare_t prepare;
     uv_check_t check;
