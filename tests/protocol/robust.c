@@ -113,12 +113,12 @@ Test(robust, a_liar_moves_the_others_about_as_far_as_they_were_apart)
     }
 }
 
-Test(robust, without_it_the_same_liar_takes_them_anywhere)
+Test(robust, without_it_a_liar_keeps_the_others_from_meeting)
 {
     /* That the test above has something to hold. */
     double spread;
-    cr_assert_gt(moved_by(false, PARLEY_SIM_SCALE, &spread), 10);
-    cr_assert_gt(moved_by(false, PARLEY_SIM_RANDOM, &spread) + spread, 0.5);
+    double moved = moved_by(false, PARLEY_SIM_RANDOM, &spread);
+    cr_assert_gt(moved + spread, 0.5, "moved %g, spread %g", moved, spread);
 }
 
 static void find(const char *line, void *found)
