@@ -18,19 +18,20 @@
 
 enum { SLAB_BLOCKS_MIN = 4, SLAB_BYTES_MAX = 8 << 20 };
 
-/* The first line of a slab; its blocks follow. */
+/* The first line of a slab; its blocks follow, then their floats. */
 struct sim_slab {
-    struct sim_slab *next;
+    _Alignas(SIM_LINE) struct sim_slab *next;
+    struct sim_block blocks[];
 };
 
 static bool slab_new(struct parley_sim *sim)
 {
-    size_t block = sizeof(struct sim_block) + sim->floats * sizeof(float);
-    block = (block + SIM_LINE - 1) / SIM_LINE * SIM_LINE;
+    size_t floats = (sim->floats * sizeof(float) + SIM_LINE - 1) / SIM_LINE * SIM_LINE;
+    size_t block = sizeof(struct sim_block) + floats;
     if (sim->slab_blocks == 0) sim->slab_blocks = SLAB_BLOCKS_MIN;
     while (sim->slab_blocks > 1 && sim->slab_blocks * block > SLAB_BYTES_MAX)
         sim->slab_blocks /= 2;
-    size_t bytes = SIM_LINE + sim->slab_blocks * block;
+    size_t bytes = sizeof(struct sim_slab) + sim->slab_blocks * block;
     void *memory;
     if (posix_memalign(&memory, bytes < SIM_LARGE_PAGE ? SIM_LINE : SIM_LARGE_PAGE, bytes))
         return false;
@@ -39,7 +40,8 @@ static bool slab_new(struct parley_sim *sim)
     slab->next = sim->slabs;
     sim->slabs = slab;
     for (uint32_t i = sim->slab_blocks; i-- > 0;) {
-        struct sim_block *made = (struct sim_block *)((char *)memory + SIM_LINE + i * block);
+        struct sim_block *made = &slab->blocks[i];
+        made->x = (float *)((char *)&slab->blocks[sim->slab_blocks] + i * floats);
         made->next = sim->blocks;
         sim->blocks = made;
     }

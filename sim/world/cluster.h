@@ -58,13 +58,14 @@ enum { SIM_TRUTH_BLOCK = 1024 };
 
 enum { SIM_LINE = 64 }; /* bytes of a cache line: no two threads write to one */
 
-/* Floats with a count of who holds them (buffers.c). */
+/* Floats with a count of who holds them (buffers.c). It stands apart from them, beside others of
+ * its kind: counting need not wait for a line of the floats, of which each lies somewhere else. */
 struct sim_block {
-    struct sim_block *next; /* among the free ones */
+    _Alignas(SIM_LINE) struct sim_block *next; /* among the free ones */
     struct sim_gap *newest; /* of the differences of others less this: the newest, while it lives */
     double norm_sq;         /* ||x||^2 of a snapshot; negative: not known */
     uint32_t users;
-    _Alignas(SIM_LINE) float x[]; /* [parameters] */
+    float *x; /* [floats of a buffer], on a line */
 };
 
 /* What a buffer holds, counted: a block, a difference of two, or nothing until it is first used. */
