@@ -208,8 +208,11 @@ static void add(struct sim_done *done, uint32_t thread)
         uint64_t size = n - at < SIM_TRUTH_BLOCK ? n - at : SIM_TRUTH_BLOCK;
         if (gap) mix_subtract(made, gap->theirs->x + at, gap->ours->x + at, size);
         const float *d = gap ? made : done->from[0]->x + at;
-        sim_truth_mix(host->sim, thread, at, host->vectors[0] + at, d, factor);
         if (follow != 0) mix_add(host->vectors[1] + at, d, factor * follow, size);
+        if (done->to[0])
+            sim_truth_mix_rest(host->sim, thread, at, host->vectors[0] + at, done->to[0]->x + at);
+        else
+            sim_truth_mix(host->sim, thread, at, host->vectors[0] + at, d, factor);
     }
     for (uint32_t v = 1; v < done->update.vector.wide; v++)
         mix_add(host->vectors[v], done->from[0]->x + v * n, factor, n);
@@ -225,8 +228,9 @@ static struct codec codec_of(const struct sim_done *done)
 static void encode(struct sim_done *done)
 {
     struct codec codec = codec_of(done);
-    float *x = done->to[0]->x;
-    codec_encode(&codec, x, x, done->host->sim->parameters, done->update.vector.wide);
+    float *to = done->to[0]->x;
+    const float *from = done->from[1] ? done->from[1]->x : to;
+    codec_encode(&codec, to, from, done->host->sim->parameters, done->update.vector.wide);
 }
 
 static void coded_diff(struct sim_done *done)
@@ -264,6 +268,12 @@ static void apply(struct sim_done *done, uint32_t thread)
 
 static void combine(struct sim_done *done)
 {
+    struct codec codec = codec_of(done);
+    if (done->update.vector.coded) {
+        done->event.done.finite =
+            codec_add(&codec, done->to[0]->x, done->from[1]->x, done->host->sim->parameters);
+        return;
+    }
     size_t at = done->update.vector.offset / sizeof(float);
     const float *other = done->from[1] ? done->from[1]->x + at : NULL;
     done->event.done.finite =
@@ -442,13 +452,19 @@ static void find_blocks(struct sim_host *host, struct sim_done *done)
     uint32_t buffer = done->update.vector.buffer;
     if (done->update.type == PARLEY_UPDATE_TAKE || done->update.type == PARLEY_UPDATE_SET) {
         find_vectors(host, done);
+    } else if (done->update.type == PARLEY_UPDATE_ADD && done->update.vector.rest) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        done->from[0] = sim_block_hold(done->to[0]);
     } else if (done->update.type == PARLEY_UPDATE_ADD) {
         struct sim_buffer moved = sim_buffer_move(host, buffer);
         done->from[0] = moved.block;
         done->gap = moved.gap;
         done->mirrored = moved.mirrored;
     } else if (done->update.type == PARLEY_UPDATE_ENCODE) {
-        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        bool apart = done->update.vector.at_other;
+        done->to[0] =
+            sim_block_hold(apart ? sim_buffer_fresh(host, buffer) : sim_buffer_own(host, buffer));
+        if (apart) done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
     } else if (done->update.type == PARLEY_UPDATE_DIFF && done->update.vector.coded) {
         done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
         done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
@@ -488,8 +504,9 @@ static void combined(struct sim_done *done)
     struct parley_sim *sim = done->host->sim;
     sim_workers_wait(sim->workers, &done->host->lane, &done->job);
     sim_block_release(sim, done->to[0]);
+    sim_block_release(sim, done->from[0]);
     sim_block_release(sim, done->from[1]);
-    done->to[0] = done->from[1] = NULL;
+    done->to[0] = done->from[0] = done->from[1] = NULL;
 }
 
 static void give(struct sim_host *host, struct sim_done *done)
@@ -498,7 +515,7 @@ static void give(struct sim_host *host, struct sim_done *done)
     if (done->gap && done->update.type == PARLEY_UPDATE_DIFF)
         return; /* the gap's own job does that */
     done->steps = host->version + host->stepping;
-    if (done->update.type == PARLEY_UPDATE_ADD)
+    if (done->update.type == PARLEY_UPDATE_ADD && !done->update.vector.rest)
         sim_workers_hold(workers, &host->lane, &done->job);
     else
         sim_workers_give(workers, &host->lane, &done->job);
@@ -518,7 +535,8 @@ static void perform(struct sim_host *host, const struct parley_update *update)
         find_blocks(host, done);
         if (!sim->error) give(host, done);
         /* Other parts of the buffer are written by the loop meanwhile, or in a copy of it. */
-        if (update->type == PARLEY_UPDATE_COMBINE && !sim->error) combined(done);
+        if ((update->type == PARLEY_UPDATE_COMBINE || update->vector.rest) && !sim->error)
+            combined(done);
     }
     if (update->type == PARLEY_UPDATE_GRADIENT) {
         step_lasts(host, done);

@@ -28,7 +28,7 @@ print("%.4f" % (sum(line["test_accuracy"] for line in lines) / len(lines)))'
 one=$(mean sim 1)
 echo "one node           $one"
 status=0 # diloco: its outer steps multiply what local ones move by up to 0.7 / (1 - 0.9) = 7
-for strategy in gossip gossip-sync push-sum noloco local-sgd diloco allreduce ps-bsp ps-asp ps-ssp:2; do
+for strategy in gossip gossip-sync choco push-sum noloco local-sgd diloco allreduce ps-bsp ps-asp ps-ssp:2; do
     rate=0.05
     if [ $strategy = diloco ]; then rate=0.02; fi
     for verb in $verbs; do
