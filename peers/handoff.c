@@ -88,10 +88,11 @@ static void answer(struct handoff *handoff, struct op *op)
     mailbox_put(handoff->answers, op);
 }
 
-/* The boundary is held. As far as the program itself has nothing to do. */
+/* The boundary is held. As far as the program itself has nothing to do: work that it was given and
+ * has not made comes first. */
 static void carry(struct handoff *handoff)
 {
-    while (handoff->first && !op_is_work(handoff->first)) {
+    while (handoff->first && !handoff->work && !op_is_work(handoff->first)) {
         struct op *op = take_first(handoff);
         vectors_carry(handoff->vectors, op);
         answer(handoff, op);
@@ -161,7 +162,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     atomic_fetch_add(&handoff->samples, step->samples);
     /* Last, as the loop reads it first: a version never comes with older samples. */
     atomic_fetch_add(&handoff->version, step->steps);
-    uv_async_send(handoff->answers->wake);
+    wake_ring(handoff->answers->wake);
 }
 
 static void note_gap(struct handoff *handoff, bool between_steps)

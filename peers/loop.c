@@ -13,7 +13,7 @@
 #include "quiet.h"
 
 /* How late a TICK must be for the loop to read all there is before it. */
-enum { LATE_US = 250 * 1000, DRAIN_US_MAX = 1000 * 1000 };
+enum { LATE_US = 250 * 1000, DRAIN_US_MAX = 1000 * 1000, NEWS_ROUNDS_MAX = 4 };
 
 uint64_t loop_now_us(void)
 {
@@ -45,6 +45,7 @@ static size_t step(struct loop *loop, struct parley_event *event)
     if (loop->finished) return 0;
     assert(!loop->stepping);
     loop->stepping = true;
+    wake_up(&loop->wake);
     event->now_us = loop_now_us();
     parley_node_step(loop->node, event, &loop->updates);
     size_t consumed = loop->updates.consumed;
@@ -123,12 +124,10 @@ void loop_finish(struct loop *loop, int error)
     handoff_end(loop->handoff, error);
 }
 
-static void on_async(uv_async_t *async)
+static void obey(struct loop *loop)
 {
-    struct loop *loop = async->data;
     struct commands commands = take_commands(loop);
     struct parley_event event;
-    if (!loop->finished) take_answers(loop);
     if (commands.seeds) {
         event.type = PARLEY_EVENT_SEEDS;
         event.seeds.seeds = (const char *const *)commands.seeds;
@@ -152,6 +151,24 @@ static void on_async(uv_async_t *async)
     }
 }
 
+static bool has_news(struct loop *loop)
+{
+    if (atomic_load(&loop->commanded)) return true;
+    return !loop->finished && (atomic_load(&loop->answers.news) ||
+                               atomic_load(&loop->handoff->version) != loop->version_told);
+}
+
+/* All that other threads have left, and what comes of it, as far as a turn should last. */
+static void look_at_news(struct loop *loop)
+{
+    for (int rounds = 0; rounds < NEWS_ROUNDS_MAX && has_news(loop); rounds++) {
+        if (!loop->finished) take_answers(loop);
+        if (atomic_exchange(&loop->commanded, false)) obey(loop);
+    }
+    wake_sleep(&loop->wake);
+    if (has_news(loop)) wake_ring(&loop->wake);
+}
+
 /* ---- A turn ---------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *timer)
@@ -167,7 +184,7 @@ static void on_hook(uv_timer_t *timer)
 
 static void close_handles(struct loop *loop)
 {
-    uv_close((uv_handle_t *)&loop->async, NULL);
+    wake_close(&loop->wake);
     uv_close((uv_handle_t *)&loop->timer, NULL);
     uv_close((uv_handle_t *)&loop->prepare, NULL);
     uv_close((uv_handle_t *)&loop->check, NULL);
@@ -182,6 +199,8 @@ static void on_prepare(uv_prepare_t *prepare)
     loop->turn_us = now_us;
     loop->idle_us = uv_metrics_idle_time(&loop->uv) / 1000;
     loop->turn_read_bytes = 0;
+    look_at_news(loop);
+    now_us = loop_now_us();
 
     /* Here and not in a check: the last connection goes after the check phase, and nothing may come
      * to end the next wait. */
@@ -212,6 +231,7 @@ static bool reads_first(struct loop *loop, uint64_t now_us, uint64_t deadline_us
 static void on_check(uv_check_t *check)
 {
     struct loop *loop = check->data;
+    wake_up(&loop->wake);
     uint64_t now_us = loop_now_us();
     conn_sweep(loop, now_us);
     if (loop->finished) return;
@@ -263,7 +283,7 @@ static void init_handles(struct loop *loop)
     uv_timer_init(&loop->uv, &loop->hook);
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_check_init(&loop->uv, &loop->check);
-    loop->async.data = loop->listener.data = loop->timer.data = loop->hook.data = loop;
+    loop->listener.data = loop->timer.data = loop->hook.data = loop;
     loop->prepare.data = loop->check.data = loop;
 }
 
@@ -273,14 +293,13 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
     loop->parley = parley;
     ops_init(&loop->ops);
     int code = uv_loop_init(&loop->uv);
-    if (!code && (code = uv_async_init(&loop->uv, &loop->async, on_async)))
-        uv_loop_close(&loop->uv);
+    if (!code && (code = wake_init(&loop->wake, &loop->uv))) uv_loop_close(&loop->uv);
     if (code) {
         snprintf(why, size, "can't start a loop: %s", uv_strerror(code));
         return PARLEY_EFAIL;
     }
     init_handles(loop);
-    code = mailbox_init(&loop->answers, &loop->async);
+    code = mailbox_init(&loop->answers, &loop->wake);
     if (code) {
         snprintf(why, size, "can't start a loop: %s", parley_error_text(code));
         goto out_handles;
@@ -295,6 +314,7 @@ out_handles:
     int left = uv_loop_close(&loop->uv);
     assert(left == 0);
     (void)left;
+    wake_free(&loop->wake);
     return code;
 }
 
@@ -311,7 +331,8 @@ int loop_start(struct loop *loop, uint64_t hook_us)
 
 void loop_wake(struct loop *loop)
 {
-    uv_async_send(&loop->async);
+    atomic_store(&loop->commanded, true);
+    wake_ring(&loop->wake);
 }
 
 void loop_close(struct loop *loop)
@@ -330,6 +351,7 @@ void loop_close(struct loop *loop)
     int left = uv_loop_close(&loop->uv);
     assert(left == 0);
     (void)left;
+    wake_free(&loop->wake);
     while (loop->ops.count > 0)
         ops_remove(&loop->ops, loop->ops.order[0]);
     free(loop->commands.seeds);

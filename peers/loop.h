@@ -4,11 +4,12 @@
  * then on whatever libuv, the trainer and the worker report becomes an event, and the updates that
  * come back are carried out (carry.c) before anything else happens.
  *
- * One turn: timers, then poll (connections: conn.c; answers and commands of other threads), then,
- * in the check phase, TICK. As reading comes before ticking, a process that wakes from SIGSTOP has
- * heard its peers before it judges them; after a late wake-up it goes on reading until nothing is
- * left. FINISHED closes the listener and all connections (flushing them); the thread itself lives
- * on until loop_close(), so that others may still wake it.
+ * One turn: timers; in the prepare phase answers and commands of other threads (and what the loop
+ * itself carried out); then poll (connections: conn.c); then, in the check phase, TICK. As reading
+ * comes before ticking, a process that wakes from SIGSTOP has heard its peers before it judges
+ * them; after a late wake-up it goes on reading until nothing is left. FINISHED closes the listener
+ * and all connections (flushing them); the thread itself lives on until loop_close(), so that
+ * others may still wake it.
  *
  * Failure modes: the world's errors end a connection, never the loop. Events never nest: what
  * fails while updates are carried out is told in the next step.
@@ -26,6 +27,7 @@
 #include "op.h"
 #include "parley/parley.h"
 #include "vectors.h"
+#include "wake.h"
 #include "worker.h"
 
 enum {
@@ -45,7 +47,7 @@ struct commands {
 struct loop {
     uv_loop_t uv;
     uv_tcp_t listener;
-    uv_async_t async;
+    struct wake wake;
     uv_timer_t timer, hook;
     uv_prepare_t prepare;
     uv_check_t check;
@@ -64,6 +66,7 @@ struct loop {
 
     struct mailbox answers; /* ops from trainer and worker */
     struct commands commands;
+    atomic_bool commanded; /* they are new */
     struct ops ops;
     struct vectors *vectors;
     struct handoff *handoff;

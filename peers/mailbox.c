@@ -1,7 +1,7 @@
 /* mailbox.c: see mailbox.h. */
 #include "mailbox.h"
 
-int mailbox_init(struct mailbox *box, uv_async_t *wake)
+int mailbox_init(struct mailbox *box, struct wake *wake)
 {
     box->wake = wake;
     box->first = NULL;
@@ -27,10 +27,10 @@ void mailbox_put(struct mailbox *box, struct op *op)
     op->next = NULL;
     *box->last = op;
     box->last = &op->next;
-    atomic_store_explicit(&box->news, true, memory_order_release);
+    atomic_store(&box->news, true);
     uv_cond_signal(&box->arrived);
     uv_mutex_unlock(&box->lock);
-    if (box->wake) uv_async_send(box->wake);
+    if (box->wake) wake_ring(box->wake);
 }
 
 struct op *mailbox_take(struct mailbox *box)

@@ -14,17 +14,18 @@
 #include <uv.h>
 
 #include "op.h"
+#include "wake.h"
 
 struct mailbox {
     uv_mutex_t lock;
     uv_cond_t arrived;
     struct op *first, **last;
-    atomic_bool news; /* set after every change, cleared by the taker under the lock */
-    uv_async_t *wake; /* the loop that takes; NULL: the taker waits for `arrived` */
+    atomic_bool news;  /* set after every change, cleared by the taker under the lock */
+    struct wake *wake; /* of the loop that takes; NULL: the taker waits for `arrived` */
 };
 
 /* PARLEY_EFAIL. wake: open until nobody puts any more. */
-int mailbox_init(struct mailbox *box, uv_async_t *wake);
+int mailbox_init(struct mailbox *box, struct wake *wake);
 void mailbox_close(struct mailbox *box);
 
 void mailbox_put(struct mailbox *box, struct op *op);

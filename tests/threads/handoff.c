@@ -69,10 +69,13 @@ static void train(void *argument)
     }
 }
 
-static void on_wake(uv_async_t *async)
+static struct wake wake;
+
+/* Until there may be news, of which the loop has told that it would sleep. */
+static void doze(uv_loop_t *loop, bool news)
 {
-    (void)async;
-    uv_stop(async->loop);
+    if (!news) uv_run(loop, UV_RUN_ONCE);
+    wake_up(&wake);
 }
 
 /* The next answered op; runs the loop until there is one. */
@@ -80,8 +83,9 @@ static struct op *answer(uv_loop_t *loop)
 {
     static struct op *list;
     while (!list) {
+        wake_sleep(&wake);
         list = mailbox_take(&answers);
-        if (!list) uv_run(loop, UV_RUN_DEFAULT);
+        doze(loop, list != NULL);
     }
     struct op *op = list;
     list = op->next;
@@ -121,19 +125,20 @@ static void grant(uint64_t steps)
 
 static void wait_for_steps(uv_loop_t *loop, uint64_t version)
 {
-    while (atomic_load(&handoff.version) < version)
-        uv_run(loop, UV_RUN_DEFAULT);
+    while (atomic_load(&handoff.version) < version) {
+        wake_sleep(&wake);
+        doze(loop, atomic_load(&handoff.version) >= version);
+    }
 }
 
 int main(void)
 {
     uv_loop_t loop;
-    uv_async_t async;
     uv_thread_t thread;
     static struct op ops[4];
     uint64_t granted = 0;
-    if (uv_loop_init(&loop) || uv_async_init(&loop, &async, on_wake) ||
-        mailbox_init(&answers, &async) || handoff_init(&handoff, &vectors, &answers))
+    if (uv_loop_init(&loop) || wake_init(&wake, &loop) || mailbox_init(&answers, &wake) ||
+        handoff_init(&handoff, &vectors, &answers))
         return 1;
     uv_thread_create(&thread, train, NULL);
 
@@ -193,8 +198,9 @@ int main(void)
     check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
     handoff_close(&handoff);
     mailbox_close(&answers);
-    uv_close((uv_handle_t *)&async, NULL);
+    wake_close(&wake);
     uv_run(&loop, UV_RUN_DEFAULT);
     check(uv_loop_close(&loop) == 0, "nothing is left open");
+    wake_free(&wake);
     return failures ? 1 : 0;
 }

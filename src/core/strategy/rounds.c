@@ -124,7 +124,7 @@ void rounds_advance(struct parley_node *node)
     end_if_over(node);
     if (s->open || s->ending || node->training.diverged || phase_of(node) != PARLEY_PHASE_TRAIN)
         return;
-    if (behind * node->config.mix_every > node->config.age_steps_max) s->follows = true;
+    if (behind * node->config.mix_every > node->config.behind_steps_max) s->follows = true;
     if (s->follows)
         training_follow(node, membership_is_live(node, s->leader) ? s->leader : NONE);
     else if (is_due(node))
