@@ -40,7 +40,7 @@ static uint64_t buffers_of(const struct parley_update *update)
     } else {
         mask = UINT64_C(1) << update->vector.buffer;
         bool other = update->type == PARLEY_UPDATE_DIFF || update->type == PARLEY_UPDATE_COMBINE ||
-                     (update->type == PARLEY_UPDATE_GRADIENT && update->vector.at_other);
+                     update->vector.at_other;
         if (other) mask |= UINT64_C(1) << update->vector.other;
     }
     return mask;

@@ -138,14 +138,25 @@ static void take(struct vectors *vectors, struct op *op)
     }
 }
 
-static void add(struct vectors *vectors, const float *d, float factor, uint32_t wide)
+/* So much of what x gets goes to the momentum, too; before x has it. */
+static void follow(struct vectors *vectors, const float *d, float factor)
 {
-    for (uint32_t v = 1; v < wide; v++)
-        mix_add(vectors->trained[v], d + v * vectors->count, factor, vectors->count);
-    mix_add(vectors->trained[0], d, factor, vectors->count);
     vectors->added++;
     if (vectors->follow != 0 && vectors->trained[1])
         mix_add(vectors->trained[1], d, factor * vectors->follow, vectors->count);
+}
+
+static void add(struct vectors *vectors, const struct op *op)
+{
+    float *d = vectors_buffer(vectors, op->update.vector.buffer);
+    float factor = op->update.vector.factor;
+    for (uint32_t v = 1; v < op->update.vector.wide; v++)
+        mix_add(vectors->trained[v], d + v * vectors->count, factor, vectors->count);
+    follow(vectors, d, factor);
+    if (op->update.vector.rest)
+        mix_add_rest(vectors->trained[0], d, vectors->count);
+    else
+        mix_add(vectors->trained[0], d, factor, vectors->count);
 }
 
 static struct codec codec_of(const struct vectors *vectors, const struct op *op)
@@ -158,8 +169,10 @@ static struct codec codec_of(const struct vectors *vectors, const struct op *op)
 static void encode(struct vectors *vectors, struct op *op)
 {
     struct codec codec = codec_of(vectors, op);
-    float *buffer = vectors_buffer(vectors, op->update.vector.buffer);
-    codec_encode(&codec, buffer, buffer, vectors->count, op->update.vector.wide);
+    const struct parley_update *update = &op->update;
+    uint32_t from = update->vector.at_other ? update->vector.other : update->vector.buffer;
+    codec_encode(&codec, vectors_buffer(vectors, update->vector.buffer),
+                 vectors_buffer(vectors, from), vectors->count, update->vector.wide);
 }
 
 static void diff(struct vectors *vectors, struct op *op)
@@ -184,6 +197,13 @@ static void diff(struct vectors *vectors, struct op *op)
 
 static void combine(struct vectors *vectors, struct op *op)
 {
+    struct codec codec = codec_of(vectors, op);
+    if (op->update.vector.coded) {
+        op->done.done.finite =
+            codec_add(&codec, vectors_buffer(vectors, op->update.vector.buffer),
+                      vectors_buffer(vectors, op->update.vector.other), vectors->count);
+        return;
+    }
     size_t at = op->update.vector.offset / sizeof(float);
     op->done.done.finite =
         mix_combine(vectors_buffer(vectors, op->update.vector.buffer) + at,
@@ -213,8 +233,7 @@ void vectors_carry(struct vectors *vectors, struct op *op)
                    vectors->count * sizeof(float));
         break;
     case PARLEY_UPDATE_ADD:
-        add(vectors, vectors_buffer(vectors, op->update.vector.buffer), op->update.vector.factor,
-            op->update.vector.wide);
+        add(vectors, op);
         break;
     case PARLEY_UPDATE_ENCODE:
         encode(vectors, op);

@@ -54,6 +54,7 @@ enum parley_strategy {
     PARLEY_STRATEGY_GOSSIP_SYNC, /* rounds of averaging with all neighbours: D-PSGD */
     PARLEY_STRATEGY_PUSH_SUM,    /* weighted models, pushed one way: SGP */
     PARLEY_STRATEGY_NOLOCO,      /* pairwise steps of an outer optimizer */
+    PARLEY_STRATEGY_CHOCO,       /* rounds as GOSSIP_SYNC's, of copies that differences keep up */
     PARLEY_STRATEGIES
 };
 
@@ -64,7 +65,8 @@ enum parley_codec {
     PARLEY_CODEC_BF16,
     PARLEY_CODEC_FP16,
     PARLEY_CODEC_INT8,
-    PARLEY_CODEC_SUBSET /* of the floats, the part codec_part, another one in each exchange */
+    PARLEY_CODEC_SUBSET, /* of the floats, the part codec_part, another one in each exchange */
+    PARLEY_CODEC_TOPK    /* the largest, codec_part of all: of differences, so CHOCO's alone */
 };
 
 enum parley_quorum {
@@ -146,7 +148,7 @@ struct parley_config {
     uint32_t backup_workers;          /* PS_BSP: so many of the slowest are left out of each step */
     uint32_t staleness;               /* PS_SSP: steps that a worker may be ahead of the slowest */
     enum parley_codec codec;
-    double codec_part;  /* of PARLEY_CODEC_SUBSET, in (0, 1] */
+    double codec_part;  /* of PARLEY_CODEC_SUBSET, in (0, 1]; of TOPK, to 0.5 */
     uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 */
     struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* [mix_later_count], rising */
     uint32_t mix_later_count;

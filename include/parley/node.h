@@ -140,19 +140,22 @@ enum parley_update_type {
                             them stand one behind the other in buffers[0], where it is above 1 */
     PARLEY_UPDATE_SET,   /* vector v = buffers[v], for v < vectors, all at one boundary */
     PARLEY_UPDATE_ADD,   /* vector v += factor * (part v of buffer), for v < wide, at one boundary;
-                            nobody wants the buffer's floats any more */
+                            nobody wants the buffer's floats any more. `rest`: x += buffer, which
+                            then holds what rounding kept from x */
     PARLEY_UPDATE_MIX,   /* x = keep * x + factor * buffer */
     /* A local step in two halves. GRADIENT counts as the step: STEPPED tells its samples and loss,
        then comes DONE. APPLY may be given any gradient, of any node. */
     PARLEY_UPDATE_GRADIENT, /* buffer = gradient of the next batch's mean loss, at x or at `other`
                              */
     PARLEY_UPDATE_APPLY,  /* the optimizer's step of x with factor * buffer, which stays as it is */
-    PARLEY_UPDATE_ENCODE, /* buffer becomes what config.codec makes of it (core/codec.h) */
+    PARLEY_UPDATE_ENCODE, /* buffer becomes what config.codec makes of it (core/codec.h), or of
+                             `other` */
     PARLEY_UPDATE_DIFF,   /* buffer (theirs) -= other (ours), in place; measures. `coded`: both are
                              encoded, and d is that of what they decode to, for each of the `wide`
                              vectors in them; it measures the first, x */
     /* buffer = keep * buffer + factor * other, over a part of both; what is times 0 is not read.
-       STOREs and chunks of other parts of the buffer go on meanwhile. */
+       STOREs and chunks of other parts of the buffer go on meanwhile. `coded`: buffer += what
+       `other` decodes to, whole; `finite` also says whether it could be decoded. */
     PARLEY_UPDATE_COMBINE,
     PARLEY_UPDATE_SKETCH,  /* CountSketch of buffer */
     PARLEY_UPDATE_HASH,    /* SHA-256 over run id, shapes and floats of buffer */
@@ -241,11 +244,12 @@ struct parley_update {
                     WRITE, PUBLISH */
             uint32_t op;
             uint32_t buffer; /* all but TAKE, SET */
-            uint32_t other;  /* DIFF, COMBINE, GRADIENT where at_other */
+            uint32_t other;  /* DIFF, COMBINE, GRADIENT and ENCODE where at_other */
             bool at_other;
-            bool coded;            /* DIFF */
+            bool coded;            /* DIFF, COMBINE */
+            bool rest;             /* ADD */
             uint32_t wide;         /* TAKE, ADD, ENCODE, DIFF: vectors in one buffer, at least 1 */
-            uint64_t draw;         /* ENCODE, DIFF: of what a subset holds */
+            uint64_t draw;         /* ENCODE, DIFF, COMBINE: of what a subset holds */
             float factor, keep;    /* ADD, MIX, APPLY, COMBINE; MIX, COMBINE */
             uint64_t offset, size; /* COMBINE: bytes, multiples of 4 */
             uint32_t vectors;      /* TAKE, SET */

@@ -92,16 +92,21 @@ const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
 
 /* ---- The truth ------------------------------------------------------------------------------- */
 
+KERNEL_BODY int64_t moved_by(float before, float after)
+{
+    double move = (double)after - before;
+    move = move < MOVED_MAX ? move : MOVED_MAX; /* NaN too */
+    move = move > -MOVED_MAX ? move : -MOVED_MAX;
+    return (int64_t)(move * MOVED_UNITS);
+}
+
 KERNEL_BODY void mix(float *restrict x, const float *restrict d, float factor,
                      int64_t *restrict moved, uint64_t n)
 {
     for (uint64_t j = 0; j < n; j++) {
         float before = x[j];
         x[j] += factor * d[j]; /* as mix_add() does */
-        double move = (double)x[j] - before;
-        move = move < MOVED_MAX ? move : MOVED_MAX; /* NaN too */
-        move = move > -MOVED_MAX ? move : -MOVED_MAX;
-        moved[j] += (int64_t)(move * MOVED_UNITS);
+        moved[j] += moved_by(before, x[j]);
     }
 }
 
@@ -132,6 +137,16 @@ void sim_truth_mix(struct parley_sim *sim, uint32_t thread, uint64_t at, float *
         mix_avx512(x, d, factor, sim->moved[thread] + at, n);
     else
         mix(x, d, factor, sim->moved[thread] + at, n);
+}
+
+void sim_truth_mix_rest(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, float *rest)
+{
+    uint64_t left = sim->parameters - at, n = left < SIM_TRUTH_BLOCK ? left : SIM_TRUTH_BLOCK;
+    float before[SIM_TRUTH_BLOCK];
+    memcpy(before, x, n * sizeof *x);
+    mix_add_rest(x, rest, n);
+    for (uint64_t j = 0; is_sampled(sim, at) && j < n; j++)
+        sim->moved[thread][at + j] += moved_by(before[j], x[j]);
 }
 
 /* All that averaging has moved parameter j by, if that is looked at. */

@@ -315,6 +315,9 @@ void sim_byzantine(struct sim_host *host, float *x, uint64_t at, size_t count);
  * `at` on of a counted model and of a difference, or as many as there are. */
 void sim_truth_mix(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, const float *d,
                    float factor);
+/* The same of x += rest, in which what rounding kept from x then stays. */
+void sim_truth_mix_rest(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x,
+                        float *rest);
 void sim_check(struct parley_sim *sim);
 
 #endif

@@ -166,13 +166,19 @@ static void find_blocks(struct sim_host *host, struct sim_done *done)
     uint32_t buffer = done->update.vector.buffer;
     if (done->update.type == PARLEY_UPDATE_TAKE || done->update.type == PARLEY_UPDATE_SET) {
         find_vectors(host, done);
+    } else if (done->update.type == PARLEY_UPDATE_ADD && done->update.vector.rest) {
+        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        done->from[0] = sim_block_hold(done->to[0]);
     } else if (done->update.type == PARLEY_UPDATE_ADD) {
         struct sim_buffer moved = sim_buffer_move(host, buffer);
         done->from[0] = moved.block;
         done->gap = moved.gap;
         done->mirrored = moved.mirrored;
     } else if (done->update.type == PARLEY_UPDATE_ENCODE) {
-        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
+        bool apart = done->update.vector.at_other;
+        done->to[0] =
+            sim_block_hold(apart ? sim_buffer_fresh(host, buffer) : sim_buffer_own(host, buffer));
+        if (apart) done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
     } else if (done->update.type == PARLEY_UPDATE_DIFF && done->update.vector.coded) {
         done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
         done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
@@ -212,8 +218,9 @@ static void combined(struct sim_done *done)
     struct parley_sim *sim = done->host->sim;
     sim_workers_wait(sim->workers, &done->host->lane, &done->job);
     sim_block_release(sim, done->to[0]);
+    sim_block_release(sim, done->from[0]);
     sim_block_release(sim, done->from[1]);
-    done->to[0] = done->from[1] = NULL;
+    done->to[0] = done->from[0] = done->from[1] = NULL;
 }
 
 static void give(struct sim_host *host, struct sim_done *done)
@@ -222,7 +229,7 @@ static void give(struct sim_host *host, struct sim_done *done)
     if (done->gap && done->update.type == PARLEY_UPDATE_DIFF)
         return; /* the gap's own job does that */
     done->steps = host->version + host->stepping;
-    if (done->update.type == PARLEY_UPDATE_ADD)
+    if (done->update.type == PARLEY_UPDATE_ADD && !done->update.vector.rest)
         sim_workers_hold(workers, &host->lane, &done->job);
     else
         sim_workers_give(workers, &host->lane, &done->job);
@@ -244,7 +251,8 @@ static void perform(struct sim_host *host, const struct parley_update *update)
         find_blocks(host, done);
         if (!sim->error) give(host, done);
         /* Other parts of the buffer are written by the loop meanwhile, or in a copy of it. */
-        if (update->type == PARLEY_UPDATE_COMBINE && !sim->error) combined(done);
+        if ((update->type == PARLEY_UPDATE_COMBINE || update->vector.rest) && !sim->error)
+            combined(done);
     }
     if (update->type == PARLEY_UPDATE_GRADIENT) {
         sim_step_lasts(host, done);

@@ -54,8 +54,11 @@ static void add(struct sim_done *done, uint32_t thread)
         uint64_t size = n - at < SIM_TRUTH_BLOCK ? n - at : SIM_TRUTH_BLOCK;
         if (gap) mix_subtract(made, gap->theirs->x + at, gap->ours->x + at, size);
         const float *d = gap ? made : done->from[0]->x + at;
-        sim_truth_mix(host->sim, thread, at, host->vectors[0] + at, d, factor);
         if (follow != 0) mix_add(host->vectors[1] + at, d, factor * follow, size);
+        if (done->to[0])
+            sim_truth_mix_rest(host->sim, thread, at, host->vectors[0] + at, done->to[0]->x + at);
+        else
+            sim_truth_mix(host->sim, thread, at, host->vectors[0] + at, d, factor);
     }
     for (uint32_t v = 1; v < done->update.vector.wide; v++)
         mix_add(host->vectors[v], done->from[0]->x + v * n, factor, n);
@@ -71,8 +74,9 @@ static struct codec codec_of(const struct sim_done *done)
 static void encode(struct sim_done *done)
 {
     struct codec codec = codec_of(done);
-    float *x = done->to[0]->x;
-    codec_encode(&codec, x, x, done->host->sim->parameters, done->update.vector.wide);
+    float *to = done->to[0]->x;
+    const float *from = done->from[1] ? done->from[1]->x : to;
+    codec_encode(&codec, to, from, done->host->sim->parameters, done->update.vector.wide);
 }
 
 static void coded_diff(struct sim_done *done)
@@ -110,6 +114,12 @@ static void apply(struct sim_done *done, uint32_t thread)
 
 static void combine(struct sim_done *done)
 {
+    struct codec codec = codec_of(done);
+    if (done->update.vector.coded) {
+        done->event.done.finite =
+            codec_add(&codec, done->to[0]->x, done->from[1]->x, done->host->sim->parameters);
+        return;
+    }
     size_t at = done->update.vector.offset / sizeof(float);
     const float *other = done->from[1] ? done->from[1]->x + at : NULL;
     done->event.done.finite =

@@ -10,33 +10,49 @@ enum { PLACES_MIN = 16 };
 
 #define SUBSET_STREAM UINT64_C(0x737562736574) /* apart from the other streams of one seed */
 
-static const char *const names[] = {"fp32", "bf16", "fp16", "int8"};
-static const char subset[] = "subset:";
+static const char *const names[] = {"fp32", "bf16", "fp16", "int8", "subset:", "topk:"};
+
+static bool has_part(enum parley_codec codec)
+{
+    return codec >= PARLEY_CODEC_SUBSET;
+}
+
+static int part_parse(const char *number, double most, double *part)
+{
+    char *end;
+    *part = strtod(number, &end);
+    return end > number && !*end && *part > 0 && *part <= most ? PARLEY_OK : PARLEY_EUSAGE;
+}
 
 int codec_parse(const char *spec, enum parley_codec *codec, double *part)
 {
     *part = 1;
-    for (int c = PARLEY_CODEC_FP32; c < PARLEY_CODEC_SUBSET; c++) {
+    for (int c = PARLEY_CODEC_FP32; c <= PARLEY_CODEC_TOPK; c++) {
+        size_t size = strlen(names[c]);
         *codec = (enum parley_codec)c;
-        if (strcmp(spec, names[c]) == 0) return PARLEY_OK;
+        if (strncmp(spec, names[c], size) != 0) continue;
+        if (has_part(*codec))
+            return part_parse(spec + size, c == PARLEY_CODEC_TOPK ? CODEC_TOPK_MAX : 1, part);
+        if (!spec[size]) return PARLEY_OK;
     }
-    *codec = PARLEY_CODEC_SUBSET;
-    if (strncmp(spec, subset, strlen(subset)) != 0) return PARLEY_EUSAGE;
-    const char *number = spec + strlen(subset);
-    char *end;
-    *part = strtod(number, &end);
-    return end > number && !*end && *part > 0 && *part <= 1 ? PARLEY_OK : PARLEY_EUSAGE;
+    return PARLEY_EUSAGE;
 }
 
 const char *codec_text(enum parley_codec codec, double part, char out[32])
 {
-    if (codec < PARLEY_CODEC_SUBSET)
-        snprintf(out, 32, "%s", names[codec]);
-    else if (codec == PARLEY_CODEC_SUBSET)
-        snprintf(out, 32, "%s%.9g", subset, part);
-    else
+    if (codec > PARLEY_CODEC_TOPK)
         snprintf(out, 32, "unknown (%d)", (int)codec);
+    else if (has_part(codec))
+        snprintf(out, 32, "%s%.9g", names[codec], part);
+    else
+        snprintf(out, 32, "%s", names[codec]);
     return out;
+}
+
+uint64_t codec_kept(double part, uint64_t n)
+{
+    uint64_t k = (uint64_t)(part * (double)n);
+    return k > 0 ? k : 1;
 }
 
 /* Of a small vector runs are shorter, so that there is something to draw. The places begin anywhere
@@ -63,6 +79,10 @@ uint64_t codec_bytes(enum parley_codec codec, double part, uint64_t n)
     if (codec == PARLEY_CODEC_SUBSET) {
         struct codec_subset s = codec_draw(part, n, 0);
         bytes = s.runs * s.length * sizeof(float);
+    }
+    if (codec == PARLEY_CODEC_TOPK) {
+        uint64_t k = codec_kept(part, n);
+        bytes = (n + TOPK_BLOCK - 1) / TOPK_BLOCK * 4 + (2 * k + 3) / 4 * 4 + 4 * k;
     }
     return (bytes + 3) / 4 * 4;
 }

@@ -6,25 +6,30 @@
  *   int8    a byte a float: q in [-127, 127] times a scale, which stands before each CODEC_SCALED
  *           of them, as large as their largest needs it
  *   subset  a drawn part of the floats as they are, in runs of up to CODEC_RUN; both ends draw the
- * same
+ *           same
+ *   topk    the largest of them, so many of the whole, as they are: about 6 bytes each
+ *           (kernels/topk.h); for differences that are made up for later, if they are left out
  *
  * Little-endian; filled up with zeros to a multiple of 4 bytes. Never more bytes than fp32 takes,
- * so that a vector is encoded in its own place. What is done to floats: kernels/codec.h.
- * Thread rule: pure.
+ * so that a vector is encoded in its own place (topk: into another). What is done to floats:
+ * kernels/codec.h. Thread rule: pure.
  */
 #ifndef PARLEY_CORE_CODEC_H
 #define PARLEY_CORE_CODEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/rng.h"
 #include "parley/config.h"
 
-enum { CODEC_SCALED = 256, CODEC_RUN = 64 };
+enum { CODEC_SCALED = 256, CODEC_RUN = 64, TOPK_BLOCK = 65536 };
 
-/* "bf16", "subset:0.01"; part is 1 for all but the last. PARLEY_EUSAGE for what is none, or a part
- * that is not in (0, 1]. */
+#define CODEC_TOPK_MAX 0.5 /* fp32 of as many takes hardly more */
+
+/* "bf16", "subset:0.01"; part is 1 for all but subset and topk. PARLEY_EUSAGE for what is none, or
+ * a part that is not in (0, 1], of topk (0, CODEC_TOPK_MAX]. */
 PARLEY_CHECK int codec_parse(const char *spec, enum parley_codec *codec, double *part);
 
 /* As it is written for codec_parse(). Returns out. */
@@ -33,11 +38,15 @@ const char *codec_text(enum parley_codec codec, double part, char out[32]);
 /* For one vector of n floats, n at least 1. */
 uint64_t codec_bytes(enum parley_codec codec, double part, uint64_t n);
 
-/* A single float leaves no room for a scale: it goes as it is. */
+/* A single float leaves no room for a scale, and three none for places: they go as they are. */
 static inline enum parley_codec codec_for(enum parley_codec codec, uint64_t n)
 {
-    return n == 1 ? PARLEY_CODEC_FP32 : codec;
+    bool few = n == 1 || (codec == PARLEY_CODEC_TOPK && n < 4);
+    return few ? PARLEY_CODEC_FP32 : codec;
 }
+
+/* Of top-k: how many of n floats. */
+uint64_t codec_kept(double part, uint64_t n);
 
 /* A subset: of the n floats, `runs` runs of `length` each, of the `places` that begin at `first`.
  */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/codec.h"
 #include "parley/node.h"
 
 #define MS UINT64_C(1000)
@@ -134,10 +135,16 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "suspicion_factor", "must lie in 1 to 1000");
     if (c->queue_bytes_max < 2 * PARLEY_CONTROL_BYTES_MAX)
         return refuse(why, size, "queue_bytes_max", "must be at least 128 KiB");
-    if ((unsigned)c->codec > PARLEY_CODEC_SUBSET)
+    if ((unsigned)c->codec > PARLEY_CODEC_TOPK)
         return refuse(why, size, "codec", "is none of ours");
     if (!(c->codec_part > 0 && c->codec_part <= 1))
         return refuse(why, size, "codec_part", "must lie above 0, and at most 1");
+    if (c->codec == PARLEY_CODEC_TOPK && c->strategy != PARLEY_STRATEGY_CHOCO)
+        return refuse(why, size, "codec", "topk is for the strategy choco alone");
+    if (c->codec == PARLEY_CODEC_SUBSET && c->strategy == PARLEY_STRATEGY_CHOCO)
+        return refuse(why, size, "codec", "subset is not for the strategy choco");
+    if (c->codec == PARLEY_CODEC_TOPK && c->codec_part > CODEC_TOPK_MAX)
+        return refuse(why, size, "codec_part", "of topk must lie above 0, and at most 0.5");
     if (c->robust &&
         (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
         return refuse(why, size, "robust", "needs gossip of one vector in fp32");

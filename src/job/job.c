@@ -31,6 +31,14 @@ static uint32_t mix_every_of(const struct settings *s)
     return parley_strategy_mix_every((enum parley_strategy)s->strategy);
 }
 
+/* The settings were judged. */
+static enum parley_codec codec_of(const struct settings *s, double *part)
+{
+    bool choco = s->strategy == PARLEY_STRATEGY_CHOCO && !is_given(s, OPTION_ID_CODEC);
+    enum parley_codec codec;
+    return codec_parse(choco ? "topk:0.01" : s->codec, &codec, part) ? PARLEY_CODEC_FP32 : codec;
+}
+
 /* --lr is for one batch; gd has none. */
 static bool scales(const struct settings *s)
 {
@@ -154,9 +162,8 @@ static uint64_t run_id(const struct job *job)
 int job_trainer(const struct job *job, struct trainer **trainer, char *why, size_t why_size)
 {
     const struct settings *s = job->settings;
-    enum parley_codec codec;
     double part;
-    if (codec_parse(s->codec, &codec, &part)) part = 1; /* the settings were judged */
+    codec_of(s, &part);
     struct trainer_options options = {
         .model = s->model,
         .optimizer = s->optimizer,
@@ -252,8 +259,7 @@ void job_config(const struct job *job, struct parley_config *config)
         config->topology = PARLEY_TOPOLOGY_COMPLETE;
     config->topology_seed = s->seed;
     config->graph = job->graph.text ? &job->graph.graph : NULL;
-    if (codec_parse(s->codec, &config->codec, &config->codec_part))
-        config->codec = PARLEY_CODEC_FP32;
+    config->codec = codec_of(s, &config->codec_part);
     config->mix_every = mix_every_of(s);
     config->mix_steered = s->mix_every.steered;
     config->mix_later_count = s->mix_every.later_count;

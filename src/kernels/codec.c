@@ -6,8 +6,11 @@
  */
 #include "kernels/codec.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
+
+#include "kernels/topk.h"
 
 #define SIGN UINT32_C(0x80000000)
 #define INFINITE UINT32_C(0x7f800000)
@@ -279,6 +282,8 @@ static void encode_vector(const struct codec *codec, void *to, const float *from
     if (kind == PARLEY_CODEC_SUBSET) {
         struct codec_subset s = codec_draw(codec->part, n, codec->draw);
         encode_subset(&s, to, from);
+    } else if (kind == PARLEY_CODEC_TOPK) {
+        topk_encode(to, from, n, codec_kept(codec->part, n));
     } else if (kind == PARLEY_CODEC_FP32) {
         memmove(to, from, n * sizeof *from);
     } else {
@@ -292,6 +297,7 @@ static void diff_vector(const struct codec *codec, float *restrict theirs,
 {
     enum parley_codec kind = codec_for(codec->kind, n);
     *out = (struct mix_diff_result){.finite = true};
+    assert(kind != PARLEY_CODEC_TOPK); /* of differences, not of models */
     if (kind == PARLEY_CODEC_SUBSET)
         diff_subset(codec, theirs, ours, n, sign_seed, out);
     else if (kind == PARLEY_CODEC_FP32)
@@ -319,4 +325,37 @@ void codec_diff(const struct codec *codec, float *restrict theirs, const void *r
         finite = finite && out->finite;
     }
     out->finite = finite;
+}
+
+static bool add_dense(enum parley_codec kind, float *restrict y, const uint8_t *restrict from,
+                      size_t n)
+{
+    const struct codec_kernels *kernels = &codec_kernels[kernel_path_best()];
+    float decoded[CODEC_BLOCK];
+    bool finite = true;
+    for (size_t at = 0; at < n; at += CODEC_BLOCK) {
+        size_t size = n - at < CODEC_BLOCK ? n - at : CODEC_BLOCK;
+        kernels->decode(kind, decoded, from, size);
+        finite = mix_combine(y + at, decoded, 1, 1, size) && finite;
+        from += block_bytes(kind, size);
+    }
+    return finite;
+}
+
+static bool add_subset(const struct codec_subset *s, float *restrict y, const float *restrict from)
+{
+    bool finite = true;
+    for (uint64_t i = 0; i < s->runs; i++)
+        finite = mix_combine(y + codec_run(s, i), from + i * s->length, 1, 1, s->length) && finite;
+    return finite;
+}
+
+bool codec_add(const struct codec *codec, float *restrict y, const void *restrict from, size_t n)
+{
+    enum parley_codec kind = codec_for(codec->kind, n);
+    if (kind == PARLEY_CODEC_FP32) return mix_combine(y, from, 1, 1, n);
+    if (kind == PARLEY_CODEC_TOPK) return topk_add(y, from, n, codec_kept(codec->part, n));
+    if (kind != PARLEY_CODEC_SUBSET) return add_dense(kind, y, from, n);
+    struct codec_subset s = codec_draw(codec->part, n, codec->draw);
+    return add_subset(&s, y, from);
 }

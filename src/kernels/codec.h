@@ -2,6 +2,8 @@
  *
  *   codec_encode   a snapshot becomes what crosses the network, in its own place
  *   codec_diff     what came and what went become d, in the place of what came
+ *   codec_add      what came is added to what was there before: both ends of a difference that is
+ *                  sent so have the same copy, to the bit
  *
  * Both ends decode the same two strings of bytes, q_own and q_theirs, and take d = q_theirs - q_own
  * of those: antisymmetric to the bit whatever is lost on the way, so an exchange leaves the mean of
@@ -22,14 +24,14 @@
 
 struct codec {
     enum parley_codec kind;
-    double part;   /* of a subset, in (0, 1] */
+    double part;   /* of a subset, in (0, 1], or of topk */
     uint64_t draw; /* of a subset: the same at both ends, another in each exchange */
 };
 
 /* `wide` vectors of n floats stand one behind the other; their bytes do, too.
  *
- * from: [wide n], wide and n at least 1. to: wide times codec_bytes() bytes; from's own memory, or
- * none of it. */
+ * from: [wide n], wide and n at least 1. to: wide times codec_bytes() bytes; from's own memory (not
+ * for topk), or none of it. */
 void codec_encode(const struct codec *codec, void *to, const float *from, size_t n, uint32_t wide);
 
 /* theirs: [wide n] floats of memory that begin with their bytes; becomes d, 0 where a subset has
@@ -37,6 +39,10 @@ void codec_encode(const struct codec *codec, void *to, const float *from, size_t
  * the floats it has. Measures the first vector, but for `finite`, which is of all. */
 void codec_diff(const struct codec *codec, float *restrict theirs, const void *restrict ours,
                 size_t n, uint32_t wide, uint64_t sign_seed, struct mix_diff_result *out);
+
+/* y: [n]; y += what `from` decodes to: codec_bytes() bytes, not overlapping. False if y is then not
+ * all finite, or `from` can't be what was encoded. */
+bool codec_add(const struct codec *codec, float *restrict y, const void *restrict from, size_t n);
 
 /* A block of at most CODEC_BLOCK floats, for codec.c, tests and benchmarks; dense codecs only. The
  * bytes of a whole block begin and end on those of the codec's scales. */

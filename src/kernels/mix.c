@@ -201,6 +201,15 @@ void mix_add(float *restrict x, const float *restrict d, float c, size_t n)
     mix_kernels[kernel_path_best()].add(x, d, c, n);
 }
 
+void mix_add_rest(float *restrict x, float *restrict rest, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        float sum = x[j] + rest[j], added = sum - x[j];
+        rest[j] = (x[j] - (sum - added)) + (rest[j] - added);
+        x[j] = sum;
+    }
+}
+
 double mix_norm_sq(const float *x, size_t n)
 {
     return mix_kernels[kernel_path_best()].norm_sq(x, n);

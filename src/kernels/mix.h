@@ -61,6 +61,11 @@ void mix_subtract(float *restrict d, const float *theirs, const float *ours, siz
 /* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
 
+/* x <- x + rest, rest <- what rounding kept from x, exactly (Knuth, "The Art of Computer
+ * Programming", volume 2, 4.2.2, theorem B). For terms so small that x would not feel them, and
+ * which add up. [n], not overlapping. */
+void mix_add_rest(float *restrict x, float *restrict rest, size_t n);
+
 /* y, x: [n], not overlapping. A vector times 0 is not read, so that one that holds anything may be
  * overwritten; times 1 it is taken as it is. Returns whether all of y is finite then. */
 bool mix_combine(float *restrict y, const float *restrict x, float keep, float c, size_t n);

@@ -8,7 +8,8 @@
 #include "parley/config.h"
 #include "settings/put.h"
 
-enum { SERVED_MAX = 64 }; /* as in core/strategy/server.h */
+/* As in core/strategy/: server.h, rounds.h, choco.c. */
+enum { SERVED_MAX = 64, ROUND_NEIGHBOURS = 64, CHOCO_NEIGHBOURS = 16 };
 
 static int judge_network(const struct settings *settings, char *why)
 {
@@ -140,6 +141,12 @@ static bool is_served(int strategy)
            strategy == PARLEY_STRATEGY_PS_SSP;
 }
 
+/* Who sends models, or what there is of them, by codec; the others send fp32. */
+static bool has_codecs(int strategy)
+{
+    return strategy <= PARLEY_STRATEGY_NONE || strategy == PARLEY_STRATEGY_CHOCO;
+}
+
 bool settings_heeds(int strategy, enum option_id id)
 {
     bool gradients = strategy == PARLEY_STRATEGY_ALLREDUCE || is_served(strategy);
@@ -147,6 +154,7 @@ bool settings_heeds(int strategy, enum option_id id)
         gradients || strategy == PARLEY_STRATEGY_LOCAL_SGD || strategy == PARLEY_STRATEGY_DILOCO;
     if (id == OPTION_ID_BACKUP_WORKERS) return strategy == PARLEY_STRATEGY_PS_BSP;
     if (id == OPTION_ID_MIX_EVERY) return !gradients;
+    if (id == OPTION_ID_CODEC) return has_codecs(strategy);
     if (id == OPTION_ID_ROBUST) return strategy == PARLEY_STRATEGY_GOSSIP;
     return id != OPTION_ID_TOPOLOGY || !of_all;
 }
@@ -228,18 +236,38 @@ static int judge_topology(const struct settings *settings, const char *flag, con
     return error;
 }
 
-/* Rounds have a limited number of neighbours. */
+/* Of a node, at the most; 0: that is not known here. */
+static uint64_t most_neighbours(const struct settings *settings)
+{
+    struct topology t = {.n = (uint32_t)settings->nodes};
+    char why[1];
+    if (settings->verb == VERB_NODE || settings->nodes > PARLEY_MEMBERS_MAX ||
+        topology_parse(settings->topology, &t.kind, &t.degree, why, sizeof why) ||
+        t.kind == PARLEY_TOPOLOGY_GRAPH || t.n < 2)
+        return 0;
+    if (t.kind == PARLEY_TOPOLOGY_REGULAR || t.kind == PARLEY_TOPOLOGY_BASE) return t.degree;
+    return topology_degree(&t, 0);
+}
+
+/* Rounds have a limited number of neighbours, and copies are of those that stay. */
 static int judge_rounds(const struct settings *settings, char *why)
 {
-    bool many =
-        strcmp(settings->topology, "complete") == 0 || strcmp(settings->topology, "star") == 0;
-    if (settings->strategy != PARLEY_STRATEGY_GOSSIP_SYNC || !many || settings->nodes <= 65 ||
-        settings->verb == VERB_NODE)
+    bool choco = settings->strategy == PARLEY_STRATEGY_CHOCO;
+    uint64_t limit = choco ? CHOCO_NEIGHBOURS : ROUND_NEIGHBOURS, most = most_neighbours(settings);
+    if (choco && strncmp(settings->topology, "base:", strlen("base:")) == 0)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--topology: \"%s\" has other neighbours in each round, and choco keeps a copy of "
+                 "each; take ring, torus, exponential or regular:K",
+                 settings->topology);
+    else if ((choco || settings->strategy == PARLEY_STRATEGY_GOSSIP_SYNC) && most > limit)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--strategy: \"%s\" averages with at most %llu neighbours a round, and --topology "
+                 "%s of %llu nodes has %llu: take %s",
+                 settings->values[OPTION_ID_STRATEGY].text, (unsigned long long)limit,
+                 settings->topology, (unsigned long long)settings->nodes, (unsigned long long)most,
+                 choco ? "ring, torus or regular:K" : "exponential, regular:K or base:K");
+    else
         return 0;
-    snprintf(why, SETTINGS_WHY_BYTES,
-             "--strategy: \"gossip-sync\" averages with at most 64 neighbours a round, and "
-             "--topology %s of %llu nodes has more: take exponential, regular:K or base:K",
-             settings->topology, (unsigned long long)settings->nodes);
     return PARLEY_EUSAGE;
 }
 
@@ -273,28 +301,42 @@ static int judge_training(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+static int judge_codec_of(const struct settings *settings, enum parley_codec codec, char *why)
+{
+    const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
+    bool choco = settings->strategy == PARLEY_STRATEGY_CHOCO;
+    if (codec == PARLEY_CODEC_FP32 || (choco && codec != PARLEY_CODEC_SUBSET)) return 0;
+    if (choco)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--codec: \"%s\" is drawn without a look at what choco's copies are behind in; "
+                 "use topk:P, int8, fp16, bf16 or fp32",
+                 settings->codec);
+    else if (!has_codecs(settings->strategy))
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--codec: \"%s\" is for models that --strategy gossip averages, and for choco; %s "
+                 "sends fp32",
+                 settings->codec, strategy);
+    else if (codec == PARLEY_CODEC_TOPK)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--codec: \"%s\" sends differences to a copy that each neighbour keeps, and "
+                 "--strategy %s meets others at random; use fp32, bf16, fp16, int8 or subset%s, or "
+                 "--strategy choco",
+                 settings->codec, strategy, settings->codec + strlen("topk"));
+    else
+        return 0;
+    return PARLEY_EUSAGE;
+}
+
 static int judge_codec(const struct settings *settings, char *why)
 {
     enum parley_codec codec;
     double part;
-    if (codec_parse(settings->codec, &codec, &part) == 0) {
-        if (codec == PARLEY_CODEC_FP32 || settings->strategy <= PARLEY_STRATEGY_NONE) return 0;
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--codec: \"%s\" is for models that --strategy gossip averages; %s sends fp32",
-                 settings->codec, settings->values[OPTION_ID_STRATEGY].text);
-        return PARLEY_EUSAGE;
-    }
-    if (strncmp(settings->codec, "topk:", strlen("topk:")) == 0)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--codec: \"%s\" sends differences to a copy that each neighbour keeps, and "
-                 "--strategy %s meets others at random; use fp32, bf16, fp16, int8 or "
-                 "subset%s",
-                 settings->codec, settings->values[OPTION_ID_STRATEGY].text,
-                 settings->codec + strlen("topk"));
-    else
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--codec: \"%s\" has no part above 0 and at most 1, like subset:0.01",
-                 settings->codec);
+    if (codec_parse(settings->codec, &codec, &part) == 0)
+        return settings->compare ? 0 : judge_codec_of(settings, codec, why); /* compare: each run */
+    bool topk = strncmp(settings->codec, "topk:", strlen("topk:")) == 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--codec: \"%s\" has no part above 0 and at most %s, like %s:0.01", settings->codec,
+             topk ? "0.5" : "1", topk ? "topk" : "subset");
     return PARLEY_EUSAGE;
 }
 
@@ -357,6 +399,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_servers(settings, why);
         if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);
+        if (!error) error = judge_rounds(settings, why);
         return error ? error : judge_training(settings, why);
     case VERB_RUN:
     case VERB_SIM:

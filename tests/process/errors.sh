@@ -43,6 +43,12 @@ expect 2 'did you mean "adam"' check --optimizer adamm
 expect 2 'gd takes its whole share' run --optimizer gd --lr-scale cluster
 expect 2 '"topk:0.01" sends differences' sim --codec topk:0.01
 expect 2 'subset:0.01' run --strategy gossip --codec topk:0.01
+expect 2 '--strategy choco' run --codec topk:0.01
+expect 2 'allreduce sends fp32' run --strategy allreduce --codec topk:0.01
+expect 2 'use topk:P' sim --strategy choco --codec subset:0.1
+expect 2 'at most 0.5, like topk:0.01' sim --strategy choco --codec topk:0.6
+expect 2 'take ring, torus, exponential or regular:K' node --strategy choco --topology base:2
+expect 2 'of 20 nodes has 19: take ring' sim -n 20 --strategy choco
 expect 2 '"subset:7" has no part' node --codec subset:7
 expect 2 'did you mean "bf16"' check --codec bf15
 expect 2 "has a share that is none" sim --mix-every 1,8@150%

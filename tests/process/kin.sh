@@ -23,6 +23,7 @@ survives() {
 survives --strategy gossip-sync --topology ring
 survives --strategy push-sum --topology exponential
 survives --strategy noloco --mix-every 20
+survives --strategy choco --codec topk:0.02
 
 refused() {
     local why=$1

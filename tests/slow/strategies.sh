@@ -28,7 +28,7 @@ print("%.4f" % (sum(line["test_accuracy"] for line in lines) / len(lines)))'
 one=$(mean sim 1)
 echo "one node           $one"
 status=0
-for strategy in gossip gossip-sync push-sum noloco local-sgd diloco allreduce ps-bsp ps-asp ps-ssp:2; do
+for strategy in gossip gossip-sync choco push-sum noloco local-sgd diloco allreduce ps-bsp ps-asp ps-ssp:2; do
     for verb in $verbs; do
         for fault in "" kill:1@50%; do
             got=$(mean "$verb" 4 --strategy $strategy ${fault:+--fault $fault})

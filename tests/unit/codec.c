@@ -255,15 +255,98 @@ Test(codec, sizes_are_what_they_are_for)
     cr_assert_gt(codec_bytes(PARLEY_CODEC_SUBSET, 0.01, n), whole * 0.0099);
 }
 
+Test(codec, what_is_added_is_what_was_encoded)
+{
+    /* Of each codec but topk: y becomes y + q, q being what a difference of models is made of. */
+    static float x[LONG], y[LONG], sum[LONG], q[LONG];
+    for (size_t c = 0; c < CODECS; c++)
+        for (size_t n = 1; n <= LONG; n = n * 3 + 1) {
+            fill(x, n, n, 1);
+            fill(y, n, n, 2);
+            memcpy(sum, y, sizeof sum);
+            decoded(&codecs[c], x, q, n);
+            codec_encode(&codecs[c], x, x, n, 1);
+            cr_assert(codec_add(&codecs[c], sum, x, n));
+            for (size_t i = 0; i < n; i++)
+                cr_assert_eq(sum[i], y[i] + q[i]);
+        }
+}
+
+static int further_from_0(const void *a, const void *b)
+{
+    float x = fabsf(*(const float *)a), y = fabsf(*(const float *)b);
+    return (x < y) - (x > y);
+}
+
+Test(codec, topk_sends_the_largest_as_they_are_and_nothing_else)
+{
+    /* Against a sort; with many equal ones, and over several blocks of places. */
+    static const size_t sizes[] = {1, 3, 4, 5, 100, 1001, 65536, 65537, 200003};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        size_t n = sizes[s], k = n < 4 ? n : codec_kept(0.1, n), kept = 0, first = 0;
+        struct codec codec = {PARLEY_CODEC_TOPK, 0.1, 0};
+        size_t bytes = codec_bytes(codec.kind, codec.part, n);
+        float *x = malloc(n * sizeof *x), *sorted = malloc(n * sizeof *x);
+        float *y = calloc(n, sizeof *y);
+        uint8_t *to = malloc(bytes); /* no more than that: the sanitizer sees it */
+        fill(x, n, n, 3);
+        for (size_t i = 0; i < n; i++)
+            if (s % 2) x[i] = (float)((int)x[i] % 3); /* -2 to 2: many equal ones */
+        memcpy(sorted, x, n * sizeof *x);
+        qsort(sorted, n, sizeof *x, further_from_0);
+        cr_assert(bytes % 4 == 0 && bytes <= n * sizeof *x);
+        codec_encode(&codec, to, x, n, 1);
+        cr_assert(codec_add(&codec, y, to, n));
+        float least = fabsf(sorted[k - 1]);
+        for (size_t i = 0; i < n; i++) {
+            cr_assert(y[i] == x[i] || (y[i] == 0 && fabsf(x[i]) <= least));
+            kept += y[i] != 0;
+            if (y[i] == 0 && x[i] != 0 && fabsf(x[i]) == least && !first) first = i;
+            cr_assert(!first || y[i] == 0 || fabsf(x[i]) > least, "not the first of equals");
+        }
+        cr_assert(kept == k || least == 0);
+        free(x), free(sorted), free(y), free(to);
+    }
+}
+
+Test(codec, topk_bytes_that_nobody_encoded_change_nothing)
+{
+    enum { N = 70000 };
+    struct codec codec = {PARLEY_CODEC_TOPK, 0.01, 0};
+    static float x[N], y[N], before[N];
+    size_t bytes = codec_bytes(codec.kind, codec.part, N);
+    uint8_t *good = malloc(bytes), *bad = malloc(bytes);
+    fill(x, N, 1, 4);
+    fill(y, N, 1, 5);
+    memcpy(before, y, sizeof y);
+    codec_encode(&codec, good, x, N, 1);
+    static const struct {
+        size_t at; /* of what is overwritten with ones */
+        size_t size;
+    } spoilt[] = {
+        {0, 4}, {4, 4}, {0, 8}, {8 + 2 * 699, 2}}; /* counts; the last block's last place */
+    for (size_t s = 0; s < sizeof spoilt / sizeof *spoilt; s++) {
+        memcpy(bad, good, bytes);
+        memset(bad + spoilt[s].at, 0xff, spoilt[s].size);
+        cr_assert_not(codec_add(&codec, y, bad, N), "%zu", s);
+        cr_assert_eq(memcmp(y, before, sizeof y), 0);
+    }
+    x[7] = NAN; /* it counts as the largest, so both ends learn of it */
+    codec_encode(&codec, good, x, N, 1);
+    cr_assert_not(codec_add(&codec, y, good, N));
+    free(good), free(bad);
+}
+
 Test(codec, names_are_read_and_written)
 {
     enum parley_codec codec;
     double part;
     char text[32];
-    static const char *const good[] = {"fp32", "bf16", "fp16", "int8", "subset:0.01", "subset:1"};
+    static const char *const good[] = {"fp32",        "bf16",     "fp16",     "int8",
+                                       "subset:0.01", "subset:1", "topk:0.01"};
     static const char *const bad[] = {
-        "",           "int4",       "subset",    "subset:",   "subset:0", "subset:-1",
-        "subset:1.1", "subset:nan", "subset:1x", "topk:0.01", "FP32"};
+        "",           "int4",      "subset",    "subset:", "subset:0", "subset:-1", "subset:1.1",
+        "subset:nan", "subset:1x", "topk:0.51", "topk:",   "FP32",     "int8:0.1"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cr_assert_eq(codec_parse(good[i], &codec, &part), 0);
         cr_assert_str_eq(codec_text(codec, part, text), good[i]);

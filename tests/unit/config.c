@@ -92,7 +92,8 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(leave_timeout_us, UINT64_MAX);
     REFUSED(averaged, 0);
     REFUSED(averaged, 2);
-    REFUSED(codec, (enum parley_codec)5);
+    REFUSED(codec, (enum parley_codec)6);
+    REFUSED(codec, PARLEY_CODEC_TOPK); /* of gossip */
     REFUSED(codec_part, 0);
     REFUSED(codec_part, 1.01);
     REFUSED(codec_part, NAN);

@@ -69,6 +69,28 @@ Test(mix, a_difference_in_parts_is_the_one_in_one_piece)
     }
 }
 
+Test(mix, what_rounding_keeps_from_a_sum_stays_in_the_rest)
+{
+    /* To the last bit: x + rest is the same before and after, and in the end nothing is lost of
+     * terms that are each too small for x to feel. */
+    fill(x, 3, 0);
+    fill(d, 3, 1);
+    for (size_t i = 0; i < MAX; i++) {
+        y[i] = x[i];
+        e[i] = d[i];
+    }
+    mix_add_rest(x, d, MAX);
+    for (size_t i = 0; i < MAX; i++)
+        cr_assert_eq((double)y[i] + e[i], (double)x[i] + d[i]);
+    float one = 1, rest = 0;
+    for (int i = 0; i < 1000; i++) {
+        rest += 0x1p-30f;
+        mix_add_rest(&one, &rest, 1);
+    }
+    cr_assert_eq((double)one + rest, 1 + 1000 * 0x1p-30);
+    cr_assert_gt(one, 1);
+}
+
 Test(mix, a_gap_has_the_figures_of_the_difference_and_its_floats_are_the_same)
 {
     /* Who keeps both snapshots gets the same bits without writing a difference. */

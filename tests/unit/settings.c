@@ -113,7 +113,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run --strategy gosip", NULL,
            "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
            "(valid: gossip, none, allreduce, local-sgd, diloco, ps-bsp, ps-asp, ps-ssp:..., "
-           "gossip-sync, push-sum, noloco)");
+           "gossip-sync, push-sum, noloco, choco)");
     expect("run --strategy allreduce --mix-every 8", NULL,
            "--mix-every: \"8\" local steps, but allreduce averages the gradients of every step; "
            "--strategy local-sgd, diloco or gossip average models so often");

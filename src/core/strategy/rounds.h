@@ -72,13 +72,13 @@ struct lane {
     double mass;
 };
 
-/* What a strategy makes of rounds. Without a short form `before` stays 0, and the last three are
- * NULL. */
+/* What a strategy makes of rounds. Those that are NULL do the usual; without a short form `before`
+ * stays 0. */
 struct rounds_use {
     uint32_t neighbours; /* at most, up to NEIGHBOURS_MAX */
     /* The neighbours are found: gets z from x, and calls rounds_made(). */
     void (*make)(struct parley_node *node);
-    /* The factor of all terms; NULL: 1. */
+    /* The factor of all terms, usually 1. */
     float (*step)(const struct parley_node *node);
     /* Whether n's short form is of use: this node has n's z that it changes. */
     bool (*fits)(const struct parley_node *node, const struct neighbour *n);
@@ -88,6 +88,8 @@ struct rounds_use {
                  uint32_t buffer, int number);
     /* It was mixed, or could not be. */
     void (*mixed)(struct parley_node *node, const struct neighbour *n, bool ok);
+    /* Adds factor times the buffer's floats to x: an ADD under that number. */
+    void (*add)(struct parley_node *node, uint32_t buffer, float factor, int number);
 };
 
 struct rounds {

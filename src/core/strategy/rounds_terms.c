@@ -151,6 +151,15 @@ void rounds_progress(struct parley_node *node, int lane)
     if (at != NONE) s->neighbours[at].heard_us = node->now_us;
 }
 
+static void add(struct parley_node *node, uint32_t buffer, float factor, int number)
+{
+    const struct rounds *s = rounds_of(node);
+    if (s->use->add)
+        s->use->add(node, buffer, factor, number);
+    else
+        strategy_op(node, PARLEY_UPDATE_ADD, buffer, number)->vector.factor = factor;
+}
+
 static void diffed(struct parley_node *node, int lane, const struct parley_event *event)
 {
     struct rounds *s = rounds_of(node);
@@ -171,8 +180,7 @@ static void diffed(struct parley_node *node, int lane, const struct parley_event
     drift_pair(node, event->done.norm_sq, event->done.own_norm_sq);
     if (conn) say(node, conn, GOT, s->round, NULL);
     if (s->use->step) n->weight *= s->use->step(node);
-    strategy_op(node, PARLEY_UPDATE_ADD, strategy_buffer(node, (uint32_t)lane), OP_ADDED + lane)
-        ->vector.factor = n->weight;
+    add(node, strategy_buffer(node, (uint32_t)lane), n->weight, OP_ADDED + lane);
 }
 
 static void added(struct parley_node *node, int lane)

@@ -23,6 +23,7 @@ static const struct strategy *const strategies[PARLEY_STRATEGIES] = {
     [PARLEY_STRATEGY_GOSSIP_SYNC] = &strategy_gossip_sync,
     [PARLEY_STRATEGY_PUSH_SUM] = &strategy_push_sum,
     [PARLEY_STRATEGY_NOLOCO] = &strategy_noloco,
+    [PARLEY_STRATEGY_CHOCO] = &strategy_choco,
 };
 
 const struct strategy *strategy_of(enum parley_strategy strategy)

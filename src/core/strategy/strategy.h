@@ -133,5 +133,6 @@ extern const struct strategy strategy_gossip, strategy_none, strategy_allreduce;
 extern const struct strategy strategy_local_sgd, strategy_diloco;
 extern const struct strategy strategy_ps_bsp, strategy_ps_asp, strategy_ps_ssp;
 extern const struct strategy strategy_gossip_sync, strategy_push_sum, strategy_noloco;
+extern const struct strategy strategy_choco;
 
 #endif
