@@ -5,10 +5,11 @@
  * come back are carried out (carry.c) before anything else happens.
  *
  * One turn: timers; in the prepare phase answers and commands of other threads (and what the loop
- * itself carried out); then poll (connections: conn.c); then, in the check phase, TICK. As reading comes before ticking, a process that wakes from SIGSTOP has
- * heard its peers before it judges them; after a late wake-up it goes on reading until nothing is
- * left. FINISHED closes the listener and all connections (flushing them); the thread itself lives
- * on until loop_close(), so that others may still wake it.
+ * itself carried out); then poll (connections: conn.c); then, in the check phase, TICK. As reading
+ * comes before ticking, a process that wakes from SIGSTOP has heard its peers before it judges
+ * them; after a late wake-up it goes on reading until nothing is left. FINISHED closes the listener
+ * and all connections (flushing them); the thread itself lives on until loop_close(), so that
+ * others may still wake it.
  *
  * Failure modes: the world's errors end a connection, never the loop. Events never nest: what
  * fails while updates are carried out is told in the next step.
@@ -22,6 +23,7 @@
 #include <uv.h>
 
 #include "handoff.h"
+#include "lane.h"
 #include "mailbox.h"
 #include "op.h"
 #include "parley/parley.h"
@@ -46,6 +48,7 @@ struct commands {
 struct loop {
     uv_loop_t uv;
     uv_tcp_t listener;
+    struct lane_door door;
     struct wake wake;
     uv_timer_t timer, hook;
     uv_prepare_t prepare;
@@ -82,7 +85,7 @@ struct loop {
     size_t turn_read_bytes;
     uint64_t drain_since_us; /* a late TICK waits for reading since then; 0: none does */
     uint64_t accept_logged_us;
-    _Atomic uint64_t bytes_sent, bytes_received, turn_max_us;
+    _Atomic uint64_t bytes_sent, bytes_received, bytes_lane, turn_max_us;
     _Atomic uint32_t connections;
     char listens[PARLEY_ADDRESS_SIZE];
     bool listens_any; /* on all of the machine's addresses */
