@@ -111,7 +111,8 @@ static void broken(struct lane *lane)
 {
     lane->sends = false;
     uv_poll_stop(&lane->poll);
-    if (lane->count > 0) conn_end(lane->conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
+    if (lane->count > 0 && lane->conn->state == CONN_OPEN)
+        conn_end(lane->conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }
 
 static bool map(struct lane *lane, int file, uint64_t bytes)
@@ -164,17 +165,18 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct lane *lane = poll->data;
     (void)events;
-    for (int i = 0; status == 0 && i < NOTES_MAX && lane->conn->state == CONN_OPEN; i++) {
+    bool fine = status == 0;
+    /* While the connection is being shut, too: what was sent may still be TAKEN. */
+    for (int i = 0; fine && i < NOTES_MAX && lane->conn->state != CONN_ENDED; i++) {
         struct note note;
         int file;
         bool own;
         ssize_t got = hear(lane->fd, &note, &file, &own);
         if (got < 0 && errno == EAGAIN) return;
-        bool fine = got > 0 && on_note(lane, &note, file, own);
+        fine = got > 0 && on_note(lane, &note, file, own);
         if (file >= 0) close(file);
-        if (!fine) break;
     }
-    if (lane->conn->state == CONN_OPEN) broken(lane);
+    if (!fine || lane->conn->state == CONN_ENDED) broken(lane);
 }
 
 /* Takes the socket, whatever comes of it. */
