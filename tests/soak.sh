@@ -1,3 +1,3 @@
 #!/bin/sh
-# Repeated trials of real nodes under faults: see soak.py --help.
-exec python3 "$(dirname "$0")/soak.py" "$@"
+# Repeated trials of real nodes under faults: see --help.
+exec python3 "$(dirname "$0")/faults/soak.py" "$@"

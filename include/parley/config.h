@@ -150,8 +150,11 @@ struct parley_config {
     uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 */
     struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* [mix_later_count], rising */
     uint32_t mix_later_count;
-    bool mix_steered;       /* mix_every is where it begins: then by drift (src/core/period.c) */
-    uint32_t age_steps_max; /* an undecided exchange older than this in local steps is aborted */
+    bool mix_steered; /* mix_every is where it begins: then by drift (src/core/period.c) */
+    /* The difference of two models is clipped before it is added (src/core/robust.c), and an agreed
+     * one is checked against the own; for GOSSIP, with averaged = 1 and fp32. */
+    bool robust;
+    uint32_t behind_steps_max; /* who joins a cluster that is further takes a peer's model first */
 
     /* The end. */
     double tolerance;           /* relative drift at which nodes propose */

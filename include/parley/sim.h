@@ -135,7 +135,10 @@ enum parley_sim_lie {
     PARLEY_SIM_SIGN,   /* the negative */
     PARLEY_SIM_SCALE,  /* a hundred times as much */
     PARLEY_SIM_RANDOM, /* draws of a normal distribution */
-    PARLEY_SIM_NAN     /* the truth, but for one value of each chunk, which is not a number */
+    PARLEY_SIM_NAN,    /* the truth, but for one value of each chunk, which is not a number */
+    PARLEY_SIM_ALIE,   /* what honest nodes have: their mean, less 1.5 of their deviations */
+    PARLEY_SIM_IPM,    /* their mean, times -0.1 */
+    PARLEY_SIM_LABELS  /* the truth of what it trains, where that has labels: on wrong ones */
 };
 void parley_sim_byzantine(struct parley_sim *sim, uint32_t node, enum parley_sim_lie lie);
 

@@ -102,16 +102,13 @@ static int make_core(struct core *core, struct bare *bare, const char *model, st
     const struct dataset *set = &bare->source.train;
     int error = trainer_new(&core->trainer, &options, set, bench->why, BENCH_WHY_BYTES);
     if (error) return error;
-    size_t bytes = (trainer_parameters(core->trainer) * sizeof(float) + 63) / 64 * 64;
     uint32_t *share = calloc(set->count, sizeof *share);
-    core->x = aligned_alloc(64, bytes);
-    core->state[0] = aligned_alloc(64, bytes);
-    error = share && core->x && core->state[0] ? 0 : PARLEY_ENOMEM;
+    core->x = trainer_vectors(core->trainer, core->state);
+    error = share && core->x ? 0 : PARLEY_ENOMEM;
     for (uint32_t i = 0; !error && i < set->count; i++)
         share[i] = i;
     if (!error) error = trainer_share(core->trainer, share, set->count, 1);
     free(share);
-    if (!error) trainer_start(core->trainer, core->x, core->state);
     return error;
 }
 
@@ -133,7 +130,6 @@ static void close_bare(struct bare *bare)
     for (uint32_t c = 0; c < bare->cores; c++) {
         trainer_free(bare->core[c].trainer);
         free(bare->core[c].x);
-        free(bare->core[c].state[0]);
     }
     source_close(&bare->source);
 }

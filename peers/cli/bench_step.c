@@ -3,8 +3,9 @@
  * The step is the trainer's own: draw samples, gather and scale them, forward, loss, backward,
  * update by the default optimizer (momentum; rows with /sgd: without). The data are what one
  * node of eight has of MNIST. The limit are the bare sgemm calls of that step (product.h and conv.c
- * of train/layers), on vectors of their own. step/lenet/mlp is how many steps of the MLP one of
- * LeNet takes as long as; it shall be 4 at most.
+ * of train/layers), on vectors of their own. A sample is many steps, as it is in training: two
+ * things that take turns step by step push each other's vectors out of the cache. step/lenet/mlp is
+ * how many steps of the MLP one of LeNet takes as long as; it shall be 4 at most.
  */
 #include "bench.h"
 
@@ -19,6 +20,7 @@
 #include "train/model.h"
 #include "train/trainer.h"
 
+enum { SAMPLE_US = 10000, REPEATS = 150, REPEATS_QUICK = 5 };
 enum { ROWS = 32, SIDE = 28, CLASSES = 10, SAMPLES = 7500, SAMPLES_QUICK = 750 };
 
 struct step {
@@ -65,7 +67,6 @@ static void close_step(struct step *step)
     trainer_free(step->trainer);
     dataset_close(&step->set);
     free(step->x);
-    free(step->state[0]);
     free(step->parameters);
     free(step->gradient);
     free(step->activations);
@@ -86,16 +87,13 @@ static int make_step(struct step *step, const struct trainer_options *options, u
     free(share);
     if (error) return error;
     size_t parameters = trainer_parameters(step->trainer), wide = ROWS * SIDE * SIDE;
-    step->x = make_vector(parameters);
-    step->state[0] = make_vector(parameters);
+    step->x = trainer_vectors(step->trainer, step->state);
     step->parameters = make_vector(parameters);
     step->gradient = make_vector(parameters);
     step->activations = make_vector(wide);
     step->deltas = make_vector(wide);
-    if (!step->x || !step->state[0] || !step->parameters || !step->gradient || !step->activations ||
-        !step->deltas)
+    if (!step->x || !step->parameters || !step->gradient || !step->activations || !step->deltas)
         return PARLEY_ENOMEM;
-    trainer_start(step->trainer, step->x, step->state);
     return 0;
 }
 
@@ -178,17 +176,19 @@ static int make_row(struct step *step, const struct row *row, struct bench *benc
     return make_step(step, &options, bench->quick ? SAMPLES_QUICK : SAMPLES, bench);
 }
 
+/* Of a step, in the mean of as many as fill a sample. */
 static double seconds(struct step *step)
 {
-    double start = bench_now();
-    whole_step(step);
-    return bench_now() - start;
+    double start = bench_now(), end = start;
+    uint32_t steps = 0;
+    for (; end - start < SAMPLE_US / 1e6; steps++, end = bench_now())
+        whole_step(step);
+    return (end - start) / steps;
 }
 
 /* How many steps of the MLP one of LeNet takes as long as: in turns. */
 static int bench_times(struct bench *bench)
 {
-    enum { REPEATS = 200, REPEATS_QUICK = 10 };
     double values[REPEATS], limits[REPEATS];
     size_t repeats = bench->quick ? REPEATS_QUICK : REPEATS;
     struct step lenet = {0}, mlp = {0};
@@ -211,11 +211,11 @@ int bench_step(struct bench *bench)
     int error = 0;
     for (size_t i = 0; !error && i < sizeof rows / sizeof *rows; i++) {
         struct step step = {0};
-        struct bench_pair pair = {whole_step, products, &step, 500, 1e6};
+        struct bench_pair pair = {whole_step, products, &step, SAMPLE_US, 1e6};
         error = make_row(&step, &rows[i], bench);
         if (!error)
             bench_pair(bench, rows[i].name, "us", FIGURE_LESS_IS_BETTER, &pair,
-                       bench->quick ? 20 : 800);
+                       bench->quick ? REPEATS_QUICK : REPEATS);
         close_step(&step);
     }
     return error ? error : bench_times(bench);

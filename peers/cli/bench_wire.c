@@ -61,7 +61,6 @@ static int open_node(struct wire *wire, const char *name, const char *seed)
     options.config.name = name;
     options.config.parameters = wire->count;
     options.config.min_peers = 1;
-    options.config.age_steps_max = UINT32_MAX;
     options.config.mix_every = seed ? 1 : UINT32_MAX;
     options.config.seeds = &seed;
     options.config.seeds_count = seed ? 1 : 0;

@@ -32,15 +32,11 @@ enum { TIMER_US = 250000, TIMER_TARGET_US = 20000 };
 
 static int make_vectors(struct node *node)
 {
-    size_t n = trainer_parameters(node->job.trainer);
-    uint32_t states = trainer_state_vectors(node->job.trainer);
-    node->vectors = calloc((1 + (size_t)states) * n, sizeof *node->vectors);
-    if (!node->vectors) return PARLEY_ENOMEM;
-    node->x = node->vectors;
+    node->x = trainer_vectors(node->job.trainer, node->state);
+    if (!node->x) return PARLEY_ENOMEM;
     node->options.vectors[0] = node->x;
-    for (uint32_t i = 0; i < states; i++)
-        node->options.vectors[1 + i] = node->state[i] = node->vectors + (1 + i) * n;
-    trainer_start(node->job.trainer, node->x, node->state);
+    for (uint32_t i = 0; i < trainer_state_vectors(node->job.trainer); i++)
+        node->options.vectors[1 + i] = node->state[i];
     return 0;
 }
 
@@ -394,7 +390,7 @@ int node_command(const struct settings *settings)
         munmap((void *)node->coverage.words, coverage_bytes(node->coverage.samples));
     job_close(&node->job);
     free(node->tensors);
-    free(node->vectors);
+    free(node->x);
     free(node);
     return parley_error_status(error);
 }

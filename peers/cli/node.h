@@ -48,10 +48,9 @@ struct node {
     struct parley *p;
     struct parley_options options;
     struct parley_tensor *tensors; /* for the options; owned */
-    float *vectors;                /* [1 + states][parameters] in one block; owned */
-    float *x, *state[2];
-    FILE *json;                  /* NULL: none */
-    char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
+    float *x, *state[2];           /* trainer_vectors(): in one block; owned */
+    FILE *json;                    /* NULL: none */
+    char name[PARLEY_NAME_SIZE];   /* drawn, where none was given */
     struct seed_list seeds;
     struct checkpoint resumed; /* what it goes on from; zeroed: nothing */
     struct node_checkpoint checkpoint;

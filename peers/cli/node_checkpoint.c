@@ -92,7 +92,9 @@ static int check_kind(const struct node *node, const struct checkpoint *checkpoi
 
 static void take_up(struct node *node, const struct checkpoint *checkpoint, const uint8_t *vectors)
 {
-    memcpy(node->vectors, vectors, checkpoint->vectors * checkpoint->n * sizeof *node->vectors);
+    size_t bytes = checkpoint->n * sizeof(float);
+    for (uint32_t v = 0; v < checkpoint->vectors; v++)
+        memcpy(node->options.vectors[v], vectors + v * bytes, bytes);
     node->resumed = *checkpoint;
     node->options.config.resumed = (struct parley_resumed){
         .steps = checkpoint->steps,
@@ -200,7 +202,8 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
     snprintf(c->head.node, sizeof c->head.node, "%s", node->options.config.name);
     snprintf(c->head.model, sizeof c->head.model, "%s", model_spec(node->job.model));
     snprintf(c->head.optimizer, sizeof c->head.optimizer, "%s", node->settings->optimizer);
-    memcpy(c->copy, node->vectors, c->head.vectors * n * sizeof *c->copy);
+    for (uint32_t v = 0; v < c->head.vectors; v++)
+        memcpy(c->copy + v * n, node->options.vectors[v], n * sizeof *c->copy);
 }
 
 void node_checkpoint_step(struct node *node, const struct parley_turn *turn)

@@ -81,10 +81,10 @@ static void separate(struct parley_sim *sim, const struct fault_spec *spec, bool
 }
 
 static const enum parley_sim_lie lies[FAULT_LIE_COUNT] = {
-    [FAULT_LIE_SIGN] = PARLEY_SIM_SIGN,
-    [FAULT_LIE_SCALE] = PARLEY_SIM_SCALE,
-    [FAULT_LIE_RANDOM] = PARLEY_SIM_RANDOM,
-    [FAULT_LIE_NAN] = PARLEY_SIM_NAN,
+    [FAULT_LIE_SIGN] = PARLEY_SIM_SIGN,     [FAULT_LIE_SCALE] = PARLEY_SIM_SCALE,
+    [FAULT_LIE_RANDOM] = PARLEY_SIM_RANDOM, [FAULT_LIE_NAN] = PARLEY_SIM_NAN,
+    [FAULT_LIE_ALIE] = PARLEY_SIM_ALIE,     [FAULT_LIE_IPM] = PARLEY_SIM_IPM,
+    [FAULT_LIE_LABELS] = PARLEY_SIM_LABELS,
 };
 
 static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, uint32_t node,
@@ -223,6 +223,12 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
         schedule->planned[i] = (struct sim_planned){.schedule = schedule, .spec = spec};
         if (spec->target == FAULT_NAME && index_of(sim, spec->name) < 0) {
             snprintf(why, why_size, "--fault: there is no node \"%s\"", spec->name);
+            return PARLEY_EUSAGE;
+        }
+        if (spec->kind == FAULT_BYZANTINE && spec->lie == FAULT_LIE_LABELS &&
+            !sim->task->mislabel) {
+            snprintf(why, why_size,
+                     "--fault: byzantine=labels needs a --model of data with labels");
             return PARLEY_EUSAGE;
         }
         if (spec->when.kind != FAULT_TIME) continue;

@@ -20,17 +20,31 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
         memset(vectors[1 + v], 0, bytes);
 }
 
+/* Who computes for the node in this thread. */
+static struct trainer *trainer_for(const struct sim_training *self, uint32_t node, uint32_t thread)
+{
+    bool wrong = self->misled && self->mislabelled[node];
+    return wrong ? self->misled[thread] : self->trainers[thread];
+}
+
+static void mislabel(void *pointer, uint32_t node, bool wrong)
+{
+    struct sim_training *self = pointer;
+    if (self->mislabelled) self->mislabelled[node] = wrong;
+}
+
 static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
                    const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
-    return trainer_step_of(self->trainers[thread], &self->own[node], vectors[0], vectors + 1, turn);
+    return trainer_step_of(trainer_for(self, node, thread), &self->own[node], vectors[0],
+                           vectors + 1, turn);
 }
 
 static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to)
 {
     struct sim_training *self = pointer;
-    return trainer_gradient_of(self->trainers[thread], &self->own[node], x, to);
+    return trainer_gradient_of(trainer_for(self, node, thread), &self->own[node], x, to);
 }
 
 static void apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
@@ -201,11 +215,41 @@ static int allocate(struct sim_training *self)
     return error;
 }
 
+static bool asks_for_wrong_labels(const struct settings *settings)
+{
+    for (size_t i = 0; i < settings->faults.count; i++)
+        if (settings->faults.items[i].kind == FAULT_BYZANTINE &&
+            settings->faults.items[i].lie == FAULT_LIE_LABELS)
+            return true;
+    return false;
+}
+
+/* Class c is taken for class (classes - 1 - c), as in the experiments of He, Karimireddy, Jaggi
+ * 2022. */
+static int mislead(struct sim_training *self)
+{
+    struct dataset *set = &self->wrong.data.train;
+    self->wrong = *self->job;
+    uint16_t *labels = malloc(set->count * sizeof *labels);
+    for (uint32_t i = 0; labels && i < set->count; i++)
+        labels[i] = (uint16_t)(set->classes - 1 - set->labels[i]);
+    set->labels = labels;
+    self->mislabelled = calloc(self->nodes, sizeof *self->mislabelled);
+    self->misled = calloc(self->threads, sizeof *self->misled);
+    int error = labels && self->mislabelled && self->misled ? 0 : PARLEY_ENOMEM;
+    for (uint32_t t = 0; t < self->threads && !error; t++)
+        error = job_trainer(&self->wrong, &self->misled[t], self->why, sizeof self->why);
+    return error;
+}
+
 int sim_training_init(struct sim_training *training, struct sim_task *task, const struct job *job,
                       uint32_t nodes, uint32_t threads)
 {
     *training = (struct sim_training){.job = job, .nodes = nodes, .threads = threads};
+    const struct dataset *set = &job->data.train;
+    bool labels = !set->targets && set->vocabulary == 0;
     int error = allocate(training);
+    if (!error && labels && asks_for_wrong_labels(job->settings)) error = mislead(training);
     if (error) return error;
     *task = (struct sim_task){
         .self = training,
@@ -221,6 +265,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .apply = apply,
         .samples = samples,
         .follow = follow,
+        .mislabel = labels ? mislabel : NULL,
         .evaluate = evaluate,
     };
     task->tensors = model_tensors(job->model, &task->tensors_count);
@@ -233,6 +278,11 @@ void sim_training_close(struct sim_training *training)
         trainer_free(training->trainers[t]);
     for (uint32_t i = 0; training->own && i < training->nodes; i++)
         sampler_close(&training->own[i].sampler);
+    for (uint32_t t = 0; training->misled && t < training->threads; t++)
+        trainer_free(training->misled[t]);
+    if (training->mislabelled) free(training->wrong.data.train.labels);
+    free(training->misled);
+    free(training->mislabelled);
     free(training->trainers);
     free(training->own);
     free(training->first);

@@ -24,6 +24,10 @@ struct sim_training {
     const struct job *job;     /* borrowed; its trainer stands for all where they are alike */
     struct trainer **trainers; /* [threads]; owned */
     struct trainer_node *own;  /* [nodes] */
+    /* Where a fault asks for wrong labels: the same on such data; else NULL. */
+    struct trainer **misled; /* [threads]; owned */
+    struct job wrong;        /* the job, but for its labels, which are owned */
+    bool *mislabelled;       /* [nodes]; owned */
     uint32_t threads, nodes;
     float *first;             /* [parameters], the initial model; owned */
     struct sim_shares shares; /* the newest */
@@ -32,6 +36,7 @@ struct sim_training {
 };
 
 /* Fills in *task, which points to *training. PARLEY_ENOMEM; to be closed also then. */
+/* PARLEY_EUSAGE with training->why. */
 PARLEY_CHECK int sim_training_init(struct sim_training *training, struct sim_task *task,
                                    const struct job *job, uint32_t nodes, uint32_t threads);
 void sim_training_close(struct sim_training *training);

@@ -113,7 +113,7 @@ static void trains(struct sim_watch *watch, struct sim_host *host)
     if (node->ledger.joins > 0 || node->strategy->catches_up) return;
     for (uint32_t m = 1; m < node->roster->count; m++)
         if (membership_is_live(node, (int)m) && record_of(node, m)->phase == PARLEY_PHASE_TRAIN &&
-            record_of(node, m)->version > node->config.age_steps_max)
+            record_of(node, m)->version > node->config.behind_steps_max)
             sim_watch_fail(watch->sim, host->index, "it joins a further cluster as it is");
 }
 

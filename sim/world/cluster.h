@@ -294,8 +294,8 @@ void sim_done_free(struct sim_done *done);
 void sim_told_free(struct sim_host *host); /* of those told, what is made */
 void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok);
 
-/* byzantine.c: x, [count], is about to be sent by the host. */
-void sim_byzantine(struct sim_host *host, float *x, size_t count);
+/* byzantine.c: x, [count], stands at `at` in a model that the host tells of. */
+void sim_byzantine(struct sim_host *host, float *x, uint64_t at, size_t count);
 
 /* checkers.c */
 /* x += factor * d in the given thread, with the truth kept; x, d: the SIM_TRUTH_BLOCK floats from

@@ -127,7 +127,13 @@ void parley_sim_disk_slow(struct parley_sim *sim, uint32_t node, uint64_t extra_
 
 void parley_sim_byzantine(struct parley_sim *sim, uint32_t node, enum parley_sim_lie lie)
 {
-    sim->hosts[node].lie = lie;
+    struct sim_host *host = &sim->hosts[node];
+    const struct sim_task *task = sim->task;
+    if (task->mislabel && (lie == PARLEY_SIM_LABELS) != (host->lie == PARLEY_SIM_LABELS)) {
+        sim_settle(sim, node);
+        task->mislabel(task->self, node, lie == PARLEY_SIM_LABELS);
+    }
+    host->lie = lie;
 }
 
 void parley_sim_stop(struct parley_sim *sim, uint32_t node, enum parley_stop cause)

@@ -148,6 +148,7 @@ void sim_host_stop(struct sim_host *host)
 
 void sim_host_free(struct sim_host *host)
 {
+    if (!host->sim) return; /* memory ended before it was set up */
     memory_free(host);
     free(host->links);
     free(host->operations);

@@ -125,7 +125,8 @@ static struct sim_block *copy_of(struct sim_host *host, const struct sim_block *
     if (!copy) return NULL;
     float *x = copy->x + update->chunk.offset / sizeof *x;
     memcpy(x, (const uint8_t *)block->x + update->chunk.offset, update->chunk.size);
-    if (host->lie) sim_byzantine(host, x, update->chunk.size / sizeof *x);
+    if (host->lie)
+        sim_byzantine(host, x, update->chunk.offset / sizeof *x, update->chunk.size / sizeof *x);
     return copy;
 }
 
@@ -264,6 +265,7 @@ void sim_network_item(struct parley_sim *sim, struct sim_item *item)
         break;
     case SIM_BREAK:
         sim_end_closing(link, item->side, PARLEY_CLOSED_RESET, sim->queue.now_us);
+        sim_end_drop_queue(&link->end[item->side]); /* closed before: its window opens no more */
         break;
     case SIM_UNREACHED:
         if (link->end[1].state == SIM_END_CLOSED && link->end[0].state == SIM_END_DIALING)

@@ -43,6 +43,9 @@ struct sim_task {
     /* What vectors[1] gets of each averaging's d for vectors[0] after the newest step of `node`;
      * NULL: nothing. In several threads as step(). */
     float (*follow)(void *self, uint32_t node);
+    /* From now on `node` trains on wrong labels, or on the right ones again. No step of it is being
+     * made. NULL: there are none. */
+    void (*mislabel)(void *self, uint32_t node, bool wrong);
     /* What the model x is worth on data that no node trains on. NULL: there are none. */
     void (*evaluate)(void *self, const float *x, double *accuracy, double *loss);
 };

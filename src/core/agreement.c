@@ -490,8 +490,8 @@ void agreement_late(struct parley_node *node)
 }
 
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
- * all of them (a partition that healed), the one of least id that has trained goes back to SETTLE,
- * and who sees that follows. */
+ * all of them (a partition that healed), the one of least id that has been in training, were it for
+ * no step, goes back to SETTLE, and who sees that follows. */
 static void wait_for_others(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -501,11 +501,11 @@ static void wait_for_others(struct parley_node *node)
         if (!membership_is_live(node, (int)i)) continue;
         if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING)
             a->progress_us = node->now_us;
-        if (r->phase == PARLEY_PHASE_LATE && r->version && (!first || r->boot < first->boot))
-            first = r;
+        bool trained = r->phase == PARLEY_PHASE_LATE && r->stop != PARLEY_STOP_NONE;
+        if (trained && (!first || r->boot < first->boot)) first = r;
     }
     bool leads = first == self && node->now_us >= a->progress_us + PATIENCE_US;
-    if (leads || (a->follows && self->version))
+    if (leads || (a->follows && self->stop != PARLEY_STOP_NONE))
         rejoin(node);
     else if (!first && node->now_us >= a->progress_us + VERIFY_US)
         give_up(node);

@@ -24,7 +24,7 @@ void parley_config_defaults(struct parley_config *config)
         .batch = 1,
         .codec_part = 1,
         .mix_every = 1,
-        .age_steps_max = 64,
+        .behind_steps_max = 64,
         .tolerance = 1e-4,
         .settle_timeout_us = 60 * S,
         .probe_interval_us = 1 * S,
@@ -106,7 +106,7 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
     if (c->averaged == 0 || c->averaged > c->vectors)
         return refuse(why, size, "averaged", "must lie in 1 to vectors");
     if (c->settings_count > PARLEY_SETTINGS_MAX)
-        return refuse(why, size, "settings", "are more than 16");
+        return refuse(why, size, "settings", "are more than 32");
     if (c->batch == 0) return refuse(why, size, "batch", "must be at least 1");
     if (c->mix_every == 0) return refuse(why, size, "mix_every", "must be at least 1");
     for (uint32_t i = 0; i < c->mix_later_count && i < PARLEY_PERIODS_MAX; i++) {
@@ -138,6 +138,9 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "codec", "is none of ours");
     if (!(c->codec_part > 0 && c->codec_part <= 1))
         return refuse(why, size, "codec_part", "must lie above 0, and at most 1");
+    if (c->robust &&
+        (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
+        return refuse(why, size, "robust", "needs gossip of one vector in fp32");
     if ((unsigned)c->topology > PARLEY_TOPOLOGY_GRAPH)
         return refuse(why, size, "topology", "is none of ours");
     uint32_t least_degree = c->topology == PARLEY_TOPOLOGY_REGULAR ? 3 : 1;

@@ -56,6 +56,7 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .divisor = slot->divisor,
                                 .trains = slot->trains,
                                 .weight = slot->weight,
+                                .clip = slot->clip,
                                 .buffer = slot->theirs,
                                 .wide = slot_wide(node, slot),
                                 .mass = slot->mass,
@@ -76,7 +77,7 @@ static void drop(struct parley_node *node, struct doubt *doubt)
     double size = doubt->mass < 0 ? -doubt->mass : doubt->mass;
     doubt->active = false;
     node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
-    node->ledger.mass_dropped += size / doubt->divisor;
+    node->ledger.mass_dropped += size * (double)slot_factor(0, doubt->divisor, doubt->clip);
 }
 
 void doubt_drop_all(struct parley_node *node)
@@ -107,7 +108,7 @@ void doubt_ask(struct parley_node *node, struct conn *conn,
 
 static void add(struct parley_node *node, struct doubt *doubt, int index)
 {
-    float factor = 1.0f / (float)doubt->divisor;
+    float factor = slot_factor(doubt->weight, doubt->divisor, doubt->clip);
     if (doubt->weight > 0) {
         training_weigh(node, OP_DOUBT_ADD, index, doubt->buffer, doubt->weight);
         return;
@@ -159,7 +160,7 @@ void doubt_done(struct parley_node *node, int index, bool ok)
     struct conn *conn = connection_of(node, doubt->member);
     doubt->active = false;
     node->exchange.added++;
-    float factor = slot_factor(doubt->weight, doubt->divisor);
+    float factor = slot_factor(doubt->weight, doubt->divisor, doubt->clip);
     exchange_applied(node, doubt->member, factor, doubt->mass, doubt->gap);
     if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
 }

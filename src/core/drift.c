@@ -9,8 +9,10 @@
  * most SKETCHES_MAX sketches: where there are more nodes, those with the least hash are the sample.
  * Every node measures its own distance to the sample's mean and proposes only once that is within
  * tolerance, so no outlier hides; of the others' distances it judges the sample's.
- * In SETTLE nothing but averaging moves the models, and averaging only lowers the distance: an old
- * sketch errs on the safe side.
+ * In SETTLE nothing but averaging moves the models. Sketches are of different moments, though, and
+ * a model may stand where the others stood a while ago. What proves that wrong is at hand: each
+ * exchange measures two models exactly. Once a node meets one farther from it than two can be that
+ * are both within tolerance, what was told before counts no more.
  */
 #include <math.h>
 #include <string.h>
@@ -39,6 +41,11 @@ static double relative(double distance_sq, double mean_sq)
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
 {
     struct drift *drift = &node->drift;
+    if (relative(norm_sq, own_norm_sq) > 2 * node->config.tolerance) {
+        drift->passed = 0;
+        drift->judged = drift->version;
+        if (!node->roster->shared) drift->stale = drift->change; /* else each is the newest */
+    }
     double weight = drift->pairs++ < 10 ? 1.0 / (double)drift->pairs : PAIR_WEIGHT;
     drift->pair_sq += weight * (norm_sq - drift->pair_sq);
     drift->own_sq += weight * (own_norm_sq - drift->own_sq);
@@ -171,6 +178,19 @@ static bool table_is_complete(struct parley_node *node)
     return sample->all_settle;
 }
 
+/* True if of the whole sample there is a sketch that counts. Who has proposed tells no other. */
+static bool table_is_fresh(struct parley_node *node)
+{
+    const struct roster_sample *sample = sample_of(node);
+    for (uint32_t i = 0; i < sample->count; i++) {
+        const struct record *r = record_of(node, (uint32_t)sample->members[i]);
+        if (r->phase <= PARLEY_PHASE_SETTLE &&
+            sketch_of(node, r->boot)->change <= node->drift.stale)
+            return false;
+    }
+    return true;
+}
+
 static void measure_own(struct parley_node *node)
 {
     const struct drift *drift = &node->drift;
@@ -223,7 +243,7 @@ static void measure(struct parley_node *node)
     if (!judge(node, &rms, &largest)) return;
     drift->value = rms;
     drift->measured_us = node->now_us;
-    if (drift->judged == drift->version) return;
+    if (drift->judged == drift->version || !table_is_fresh(node)) return;
     drift->judged = drift->version;
     drift->passed = largest <= node->config.tolerance ? drift->passed + 1 : 0;
 }

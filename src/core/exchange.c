@@ -12,9 +12,13 @@
  * Before READY (responder) or COMMIT (initiator) a side may abort alone. After READY the responder
  * is bound by the initiator's decision; if the connection breaks it asks (doubt.c). Nobody waits
  * for a node that waits: an OFFER never needs the initiator's slot. A snapshot is named only if it
- * holds every delta decided before, so it is taken again if one was decided meanwhile.
+ * holds every delta decided before, so it is taken again if one was decided meanwhile. How old it
+ * is at the decision does not matter: a slot is open until its delta is in x, so d draws together
+ * what was apart, whatever steps came since. A bound on the age in steps only ends all averaging
+ * where an exchange takes longer than that, as over slow lines.
  * Deltas, Boyd et al. 2006, section II: W = I - (e_i - e_j)(e_i - e_j)^T / divisor.
  */
+#include <math.h>
 #include <string.h>
 
 #include "core/exchange.h"
@@ -91,6 +95,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     answer.divisor = slot->divisor;
     answer.coded = slot->coded;
     answer.samples = slot->samples = node->training.part;
+    if (node->config.robust) answer.radius = robust_radius(node);
+    slot->radius = fmin(answer.radius, message->radius);
     slot->gap = message->samples - slot->samples;
     slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;
     slot->weight = message->weight;
@@ -189,13 +195,18 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
 {
     struct member *m = member_of(node, slot->peer);
     if (!event->done.finite && m) m->spoilt_us = node->now_us + NON_FINITE_US;
-    if (!event->done.finite || slot_is_too_old(node, slot)) {
-        slot_abort(node, slot, event->done.finite ? EXCHANGE_AGE : EXCHANGE_NON_FINITE, true);
+    if (!event->done.finite) {
+        slot_abort(node, slot, EXCHANGE_NON_FINITE, true);
         return;
     }
     if (slot->weight <= 0) slot->mass = event->done.mass;
     slot->norm_sq = event->done.norm_sq;
     slot->own_norm_sq = event->done.own_norm_sq;
+    slot->clip = 1;
+    if (node->config.robust) {
+        slot->clip = robust_clip(slot->radius, slot->norm_sq);
+        if (slot->role == INITIATOR) robust_seen(node, slot->norm_sq);
+    }
     slot->progress_us = node->now_us;
     slot_move(node, slot, SLOT_READY);
     struct message_exchange ready = {.sequence = slot->sequence};
@@ -224,11 +235,12 @@ void exchange_applied(struct parley_node *node, int member, float factor, double
 
 static void added(struct parley_node *node, struct slot *slot)
 {
-    float factor = slot_factor(slot->weight, slot->divisor);
+    float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
     exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
     if (slot->weight <= 0) {
-        drift_pair(node, slot->norm_sq, slot->own_norm_sq);
-        period_pair(node, slot->norm_sq);
+        double norm_sq = slot->norm_sq * slot->clip * slot->clip;
+        drift_pair(node, norm_sq, slot->own_norm_sq);
+        period_pair(node, norm_sq);
     }
     if (slot->role == RESPONDER) {
         struct message_exchange message = {.sequence = slot->sequence};

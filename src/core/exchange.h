@@ -3,6 +3,7 @@
  *   exchange.c  the whole of it: the responder's side, frames, broken links, timers
  *   offer.c     the initiator's side
  *   slot.c      what both sides do alike
+ *   robust.c    how much of a difference is added
  *
  * Thread rule: as the node's.
  */
@@ -31,8 +32,9 @@ void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reaso
 /* To a connection that may be gone. */
 void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
                const struct message_exchange *message);
-bool slot_is_too_old(const struct parley_node *node, const struct slot *slot);
-/* Is there a snapshot at hand that is what a new one would be, or nearly so? */
+/* Whether its snapshot is what a new one would be, or nearly so. */
+bool slot_is_recent(const struct parley_node *node, const struct slot *slot);
+/* The same, and nobody was told of it yet. */
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot);
 void slot_take(struct parley_node *node, struct slot *slot);
 /* Whether this node's snapshots are not just x as it is: other vectors with it, or by a codec. */
@@ -48,9 +50,18 @@ void slot_expect(struct parley_node *node, struct slot *slot, enum wire_stream k
 /* The own one goes out, once it is encoded. */
 void slot_stream(struct parley_node *node, struct slot *slot);
 /* What part of the cluster's samples goes by in one exchange, of the two parts' difference. */
-float slot_factor(double weight, uint32_t divisor);
+float slot_factor(double weight, uint32_t divisor, double clip);
 /* It is decided. */
 void slot_add(struct parley_node *node, struct slot *slot);
+
+/* robust.c */
+
+/* An exchange that this node began has shown ||d||^2. */
+void robust_seen(struct parley_node *node, double norm_sq);
+/* How long a difference may be that this node adds; at least 0. */
+double robust_radius(const struct parley_node *node);
+/* What makes a difference of this squared length no longer than that, in [0, 1]. */
+double robust_clip(double radius, double norm_sq);
 
 /* strategy/push_sum.c */
 
@@ -74,11 +85,13 @@ void offer_commit(struct parley_node *node, struct slot *slot);
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message);
 
-/* What a peer says of its part of the cluster's samples, and of its weight, can be one. */
+/* What a peer says of its part of the cluster's samples, of its weight and of its radius, can be
+ * one. A part may be below 0: exchanges that overlap, each a half or a third, take together more
+ * than was there. */
 static inline bool exchange_is_sane(const struct message_exchange *message)
 {
-    return message->samples >= 0 && message->samples < 1e18 && message->weight >= 0 &&
-           message->weight <= PARLEY_MEMBERS_MAX;
+    return message->samples > -1e18 && message->samples < 1e18 && message->weight >= 0 &&
+           message->weight <= PARLEY_MEMBERS_MAX && message->radius >= 0;
 }
 
 /* Whether an exchange suits the strategy now, `other` being the other slot. */

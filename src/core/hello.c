@@ -25,6 +25,7 @@ void hello_send(struct parley_node *node, struct conn *conn, bool answer)
                                   .codec = c->codec,
                                   .codec_part = part_of(c),
                                   .more = c->averaged - 1,
+                                  .robust = c->robust,
                                   .answer = answer,
                                   .settings_count = c->settings_count};
     memcpy(hello.cluster, node->cluster, sizeof hello.cluster);
@@ -65,6 +66,11 @@ bool hello_differs(struct parley_node *node, const struct message_hello *hello, 
     if (hello->more != c->averaged - 1) {
         snprintf(why, size, "vectors averaged are %u at %s and %u at %s", c->averaged, here,
                  hello->more + 1, hello->name);
+        return true;
+    }
+    if (hello->robust != c->robust) {
+        snprintf(why, size, "--robust is given at %s and not at %s", c->robust ? here : hello->name,
+                 c->robust ? hello->name : here);
         return true;
     }
     if (hello->codec != c->codec || hello->codec_part != part_of(c)) {

@@ -50,6 +50,7 @@ static const struct field hello_fields[] = {
     F(struct message_hello, codec, "codec", U32),
     F(struct message_hello, codec_part, "part", F64),
     F(struct message_hello, more, "more", U32),
+    F(struct message_hello, robust, "robust", U32),
     F(struct message_hello, answer, "answer", U32),
     L(struct message_hello, settings, "settings", settings_count, setting_fields),
     END};
@@ -104,6 +105,7 @@ static const struct field exchange_fields[] = {F(struct message_exchange, sequen
                                                F(struct message_exchange, divisor, "c", U32),
                                                F(struct message_exchange, samples, "n", F64),
                                                F(struct message_exchange, weight, "w", F64),
+                                               F(struct message_exchange, radius, "cl", F64),
                                                F(struct message_exchange, retry_us, "t", U32),
                                                F(struct message_exchange, reason, "why", U32),
                                                END};

@@ -40,6 +40,7 @@ struct message_hello {
     uint32_t codec;    /* enum parley_codec */
     double codec_part; /* of a subset; else 0 */
     uint32_t more;     /* vectors that are averaged beside x */
+    uint32_t robust;   /* 1: differences are clipped */
     uint32_t answer;   /* 1: sent in answer to the other's HELLO */
     struct message_setting settings[PARLEY_SETTINGS_MAX];
     uint32_t settings_count;
@@ -117,6 +118,7 @@ struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     uint32_t divisor;        /* ACCEPT: c = 1/divisor, 2 or 3 */
     double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples */
     double weight;           /* OFFER: of what is pushed one way, with the samples; else 0 */
+    double radius;           /* OFFER, ACCEPT: robust.c; at least 0 */
     uint32_t retry_us;       /* BUSY */
     uint32_t reason;         /* REFUSE, ABORT: enum exchange_reason */
 };

@@ -7,6 +7,7 @@
  * See exchange.c for the whole of it.
  */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/exchange.h"
@@ -133,8 +134,10 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
         slot->weight = push_sum_weight(node);
         slot->samples *= slot->weight / node->training.weight;
     }
+    if (node->config.robust) slot->radius = robust_radius(node);
     struct message_exchange message = {.sequence = slot->sequence,
                                        .samples = slot->samples,
+                                       .radius = node->config.robust ? slot->radius : 0,
                                        .weight = slot->weight,
                                        .coded = slot_wants_codec(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
@@ -213,11 +216,10 @@ void offer_taken(struct parley_node *node, struct slot *slot)
         slot_abort(node, slot, EXCHANGE_LOST, false);
 }
 
-/* It was busy: somebody else may have this very snapshot, unless a delta was decided since. */
+/* It was busy: somebody else may have this snapshot, if it is still what a new one would be. */
 static void offer_elsewhere(struct parley_node *node, struct slot *slot)
 {
-    int peer =
-        ++slot->tries < BUSY_TRIES_MAX && !slot_is_too_old(node, slot) ? pick_peer(node) : NONE;
+    int peer = ++slot->tries < BUSY_TRIES_MAX ? pick_peer(node) : NONE;
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
         slot_end(node, slot);
@@ -227,7 +229,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
         return;
     }
     slot->peer = peer;
-    if (slot->holds == node->exchange.decided)
+    if (slot_is_recent(node, slot))
         offer(node, slot, conn);
     else
         slot_take(node, slot);
@@ -260,6 +262,7 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
     slot_code(node, slot, message->coded);
     slot->divisor = PLANTED(OTHER_DIVISOR) ? 2 : message->divisor;
     slot->gap = pushes ? -slot->samples : message->samples - slot->samples;
+    slot->radius = fmin(slot->radius, message->radius);
     slot->mass = 0;
     slot->progress_us = node->now_us;
     node->ledger.started++;
@@ -270,10 +273,6 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
 
 void offer_commit(struct parley_node *node, struct slot *slot)
 {
-    if (slot_is_too_old(node, slot)) {
-        slot_abort(node, slot, EXCHANGE_AGE, true);
-        return;
-    }
     struct commit *commit = offer_commit_of(node, 0);
     assert(commit); /* a place was free when the offer went out, and there is one offer at a time */
     *commit = (struct commit){record_of(node, slot->peer)->boot, slot->sequence};

@@ -13,7 +13,6 @@ static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_REASON_NONE] = "no reason given",
     [EXCHANGE_NOT_TRAINING] = "it does not average now",
     [EXCHANGE_DOUBTS] = "two exchanges are in doubt",
-    [EXCHANGE_AGE] = "the snapshot grew too old",
     [EXCHANGE_NON_FINITE] = "a value is not finite",
     [EXCHANGE_STALLED] = "no progress",
     [EXCHANGE_LOST] = "the connection is gone",
@@ -101,18 +100,17 @@ void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reaso
     slot_end(node, slot);
 }
 
-bool slot_is_too_old(const struct parley_node *node, const struct slot *slot)
-{
-    return node->training.version > slot->version + node->config.age_steps_max;
-}
-
 /* ---- Snapshots, streams, adding -------------------------------------------------------------- */
 
-/* Is there a snapshot at hand that is what a new one would be, or nearly so? */
+bool slot_is_recent(const struct parley_node *node, const struct slot *slot)
+{
+    return slot->holds == node->exchange.decided &&
+           node->training.version <= slot->version + FRESH_STEPS;
+}
+
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot)
 {
-    return slot->fresh && slot->holds == node->exchange.decided &&
-           node->training.version <= slot->version + FRESH_STEPS;
+    return slot->fresh && slot_is_recent(node, slot);
 }
 
 static void take(struct parley_node *node, struct slot *slot)
@@ -194,9 +192,11 @@ void slot_stream(struct parley_node *node, struct slot *slot)
     node->outflows[flow].end = stream_bytes(node, slot);
 }
 
-float slot_factor(double weight, uint32_t divisor)
+float slot_factor(double weight, uint32_t divisor, double clip)
 {
-    return weight > 0 ? 1 : 1.0f / (float)divisor;
+    if (weight > 0) return 1;
+    float whole = 1.0f / (float)divisor;
+    return clip < 1 ? (float)(whole * clip) : whole;
 }
 
 void slot_add(struct parley_node *node, struct slot *slot)
@@ -210,7 +210,7 @@ void slot_add(struct parley_node *node, struct slot *slot)
                        gives ? -slot->weight : slot->weight);
         return;
     }
-    float factor = 1.0f / (float)slot->divisor;
+    float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
     if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) factor = 0;
     if (slot->trains && node->strategy->mix)
         factor = node->strategy->mix(node, (int)slot->own, slot->theirs, factor);

@@ -31,7 +31,8 @@ enum {
     OPS_PER_OUTFLOW = 4,
     FLOW_VECTORS_MAX = PARLEY_VECTORS_MAX + STRATEGY_KEPT_MAX,
     NEIGHBOURS_MAX = 64,
-    BUSY_TRIES_MAX = 3
+    BUSY_TRIES_MAX = 3,
+    ROBUST_SEEN = 31 /* newest distances, whose median is the radius of clipping */
 };
 
 #define NEVER UINT64_MAX
@@ -217,7 +218,6 @@ enum exchange_reason {
     EXCHANGE_REASON_NONE,
     EXCHANGE_NOT_TRAINING,
     EXCHANGE_DOUBTS,
-    EXCHANGE_AGE,
     EXCHANGE_NON_FINITE,
     EXCHANGE_STALLED,
     EXCHANGE_LOST,
@@ -235,6 +235,7 @@ struct slot {
     uint32_t divisor;
     bool trains;                        /* it began while this node trained */
     double weight;                      /* pushed one way, and not d: push_sum.c; 0: none */
+    double radius, clip;                /* robust.c: of d; what it is to be shortened by, or 1 */
     uint32_t own, theirs;               /* buffers; theirs becomes d */
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
     bool taken, received, sent, peer_ready;
@@ -262,7 +263,7 @@ struct doubt {
     int member;
     uint32_t sequence, divisor;
     bool trains;
-    double weight;
+    double weight, clip;
     uint32_t buffer, wide;
     double mass, gap;
     uint64_t since_us, ask_us, backoff_us;
@@ -292,11 +293,18 @@ struct exchange {
     uint32_t left_count;
 };
 
+/* robust.c: squared distances of the snapshots of the newest exchanges that this node began. */
+struct robust {
+    double seen[ROBUST_SEEN];
+    uint32_t count; /* so far */
+};
+
 /* ---- The rest -------------------------------------------------------------------------------- */
 
 struct drift {
     double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
     uint64_t change;                   /* counts changes of sketches */
+    uint64_t stale;                    /* those up to this one count no more */
     uint64_t relayed, relay_us;        /* up to which others' went out, and when they may again */
     bool due;                          /* the own one wants to go out */
     bool sketching;                    /* the initiator's slot is reserved for it */
@@ -428,6 +436,7 @@ struct parley_node {
     void *strategy_state;
 
     struct exchange exchange;
+    struct robust robust;
     struct drift drift;
     struct fetch fetch;
     struct agreement agreement;

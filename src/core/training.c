@@ -170,7 +170,8 @@ static void join(struct parley_node *node)
     }
     /* Who trains has met that many; told of it before being told of them, one waits. */
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
-    bool behind = furthest(node) > c->age_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
+    bool behind =
+        furthest(node) > c->behind_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
     if (training > 0 && behind && !node->strategy->catches_up)
         training_follow(node, NONE);
     else if (node->fetch.state == FETCH_IDLE &&

@@ -107,9 +107,12 @@ int record_encode(const struct record *record, char **text)
     json_t *members = json_array();
     for (uint32_t m = 0; m < record->member_count; m++) {
         const struct record_member *member = &record->members[m];
-        json_array_append_new(members, json_pack("{s:s, s:b, s:b, s:b}", "name", member->name,
-                                                 "live", member->live, "held", member->held,
-                                                 "locked", member->locked));
+        json_t *one = json_pack("{s:s, s:b, s:b, s:b}", "name", member->name, "live", member->live,
+                                "held", member->held, "locked", member->locked);
+        if (json_array_append_new(members, one) != 0) {
+            json_decref(members);
+            return PARLEY_ENOMEM;
+        }
     }
     json_t *drift = isfinite(record->drift_before) ? json_real(record->drift_before) : json_null();
     json_t *root = json_pack(
@@ -119,14 +122,18 @@ int record_encode(const struct record *record, char **text)
         (json_int_t)record->live, "known", (json_int_t)record->known, "quorum",
         record->majority_of > 0 ? "majority" : "live", "nodes", (json_int_t)record->majority_of,
         "drift_before", drift, "members", members);
-    char *json = json_dumps(root, JSON_INDENT(2));
+    /* Not json_dumps(): it leaves out keys where its buffer can't grow, and says nothing. */
+    size_t length = json_dumpb(root, NULL, 0, JSON_INDENT(2));
+    char *json = length > 0 ? malloc(length + 2) : NULL;
+    bool whole = json != NULL && json_dumpb(root, json, length, JSON_INDENT(2)) == length;
     json_decref(root);
-    if (json == NULL) return PARLEY_ENOMEM;
-    size_t length = strlen(json);
-    *text = malloc(length + 2);
-    if (*text != NULL) memcpy(*text, json, length), memcpy(*text + length, "\n", 2);
-    free(json);
-    return *text == NULL ? PARLEY_ENOMEM : 0;
+    if (!whole) {
+        free(json);
+        return PARLEY_ENOMEM;
+    }
+    memcpy(json + length, "\n", 2);
+    *text = json;
+    return 0;
 }
 
 /* Everything in json's strings that needs a size check of its own. */
@@ -222,6 +229,8 @@ int record_decode(struct record *record, const uint8_t *bytes, size_t size, char
         return why_set(PARLEY_EDATA, why, why_size, "%zu bytes are above the limit of %d", size,
                        RECORD_BYTES_MAX);
     json_t *root = json_loadb((const char *)bytes, size, JSON_REJECT_DUPLICATES, &text);
+    if (root == NULL && why_lacks_memory(&text))
+        return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
     if (root == NULL)
         return why_set(PARLEY_EDATA, why, why_size, "line %d: %.*s", text.line, TEXT_BYTES,
                        text.text);

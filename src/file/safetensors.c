@@ -19,15 +19,33 @@
 #define LENGTH_BYTES 8
 #define METADATA "__metadata__"
 #define TEXT_BYTES 128 /* of a jansson message that is passed on */
+/* By json_dumpb() only: json_dumps() leaves out keys where its buffer can't grow, and says nothing.
+ */
+#define HEADER_FORM (JSON_COMPACT | JSON_ENSURE_ASCII)
 
+/* NULL: out of memory. */
 static json_t *entry_new(const struct tensor *tensor)
 {
     json_t *shape = json_array();
     for (uint32_t i = 0; i < tensor->rank; i++)
-        json_array_append_new(shape, json_integer(tensor->shape[i]));
+        if (json_array_append_new(shape, json_integer(tensor->shape[i])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
                      (json_int_t)(tensor->offset * sizeof(float)),
                      (json_int_t)((tensor->offset + tensor->count) * sizeof(float)));
+}
+
+/* Jansson does not tell bytes that are no UTF-8 from a lack of memory. */
+static int set(json_t *object, const char *key, const char *text, json_t *value)
+{
+    if (json_object_set_new(object, key, value) == 0) return 0;
+    for (const char *c = key; *c != 0; c++)
+        if ((unsigned char)*c >= 0x80) return PARLEY_EUSAGE;
+    for (const char *c = text; *c != 0; c++)
+        if ((unsigned char)*c >= 0x80) return PARLEY_EUSAGE;
+    return PARLEY_ENOMEM;
 }
 
 /* The header as a JSON value in *root, which is released by the caller also after an error. */
@@ -39,14 +57,15 @@ static int build(json_t *root, const struct tensor *tensors, uint32_t tensor_cou
     if (json_object_set_new(root, METADATA, metadata) != 0) return PARLEY_ENOMEM;
     for (uint32_t i = 0; i < pair_count; i++) {
         if (json_object_get(metadata, pairs[i].key) != NULL) return PARLEY_EUSAGE;
-        if (json_object_set_new(metadata, pairs[i].key, json_string(pairs[i].value)) != 0)
-            return PARLEY_EUSAGE;
+        int error = set(metadata, pairs[i].key, pairs[i].value, json_string(pairs[i].value));
+        if (error != 0) return error;
     }
     for (uint32_t t = 0; t < tensor_count; t++) {
         const struct tensor *tensor = &tensors[t];
         if (tensor->offset != offset || tensor->rank < 1 || tensor->rank > 4) return PARLEY_EUSAGE;
         if (json_object_get(root, tensor->name) != NULL) return PARLEY_EUSAGE;
-        if (json_object_set_new(root, tensor->name, entry_new(tensor)) != 0) return PARLEY_EUSAGE;
+        int error = set(root, tensor->name, "", entry_new(tensor));
+        if (error != 0) return error;
         offset += tensor->count;
     }
     return 0;
@@ -57,15 +76,13 @@ int safetensors_header(const struct tensor *tensors, uint32_t tensor_count,
                        size_t *header_size)
 {
     if (tensor_count > SAFETENSORS_TENSORS_MAX) return PARLEY_ELIMIT;
-    char *text = NULL;
     json_t *root = json_object();
     int error = root == NULL ? PARLEY_ENOMEM : 0;
     if (error == 0) error = build(root, tensors, tensor_count, pairs, pair_count);
     if (error != 0) goto out;
     error = PARLEY_ENOMEM;
-    text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
-    if (text == NULL) goto out;
-    size_t length = strlen(text);
+    size_t length = json_dumpb(root, NULL, 0, HEADER_FORM);
+    if (length == 0) goto out;
     uint64_t padded = (length + 7) / 8 * 8;
     error = PARLEY_ELIMIT;
     if (padded > SAFETENSORS_HEADER_BYTES_MAX) goto out;
@@ -74,12 +91,14 @@ int safetensors_header(const struct tensor *tensors, uint32_t tensor_count,
     if (bytes == NULL) goto out;
     memcpy(bytes, &padded, LENGTH_BYTES); /* little-endian machines only: digest.c asserts it */
     memset(bytes + LENGTH_BYTES, ' ', padded);
-    memcpy(bytes + LENGTH_BYTES, text, length);
+    if (json_dumpb(root, (char *)bytes + LENGTH_BYTES, length, HEADER_FORM) != length) {
+        free(bytes);
+        goto out;
+    }
     *header = bytes;
     *header_size = LENGTH_BYTES + padded;
     error = 0;
 out:
-    free(text);
     json_decref(root);
     return error;
 }
@@ -200,6 +219,8 @@ int safetensors_open(struct safetensors *file, const uint8_t *bytes, size_t size
     file->data = bytes + LENGTH_BYTES + length;
     file->header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)length,
                               JSON_REJECT_DUPLICATES, &text);
+    if (file->header == NULL && why_lacks_memory(&text))
+        return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
     if (file->header == NULL)
         return why_set(PARLEY_EDATA, why, why_size, "header: %.*s", TEXT_BYTES, text.text);
     int error = PARLEY_EDATA;

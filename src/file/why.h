@@ -5,7 +5,9 @@
 #ifndef PARLEY_FILE_WHY_H
 #define PARLEY_FILE_WHY_H
 
+#include <jansson.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +26,12 @@ why_set(int error, char *why, size_t why_size, const char *format, ...)
     for (char *c = why; *c != 0; c++)
         if (*c < ' ' || *c > '~') *c = '?';
     return error;
+}
+
+/* Whether jansson failed for want of memory, as far as it can tell. */
+static inline bool why_lacks_memory(const json_error_t *error)
+{
+    return error->text[0] == 0 || json_error_code(error) == json_error_out_of_memory;
 }
 
 #endif

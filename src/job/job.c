@@ -258,6 +258,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->mix_steered = s->mix_every.steered;
     config->mix_later_count = s->mix_every.later_count;
     memcpy(config->mix_later, s->mix_every.later, sizeof config->mix_later);
+    config->robust = s->robust;
     config->tolerance = s->tolerance;
     config->settle_timeout_us = s->settle_timeout_us;
     config->quorum = majority ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;

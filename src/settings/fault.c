@@ -77,7 +77,8 @@ static int parse_lie(const char *value, struct fault_spec *fault, units_why why)
         fault->lie = (enum fault_lie)lie;
         if (strcmp(value, lies[lie]) == 0) return 0;
     }
-    return blame(why, "lie", value ? value : "", "is not one of sign, scale, random, nan");
+    return blame(why, "lie", value ? value : "",
+                 "is not one of sign, scale, random, nan, alie, ipm, labels");
 }
 
 static int parse_value(const char *value, struct fault_spec *fault, units_why why)

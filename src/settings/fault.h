@@ -41,12 +41,16 @@ enum fault_kind {
         FAULT_KIND_COUNT
 };
 
-/* What a Byzantine node sends in place of its floats; X(NAME, text). */
+/* What a Byzantine node sends in place of its floats, or does (sim/world/byzantine.c); X(NAME,
+ * text). */
 #define FAULT_LIES(X)                                                                              \
     X(SIGN, "sign")     /* their negatives */                                                      \
     X(SCALE, "scale")   /* a hundred times as much */                                              \
     X(RANDOM, "random") /* draws of a normal distribution */                                       \
-    X(NAN, "nan")       /* one of them is not a number */
+    X(NAN, "nan")       /* one of them is not a number */                                          \
+    X(ALIE, "alie")     /* the honest nodes' mean, less 1.5 of their deviations */                 \
+    X(IPM, "ipm")       /* the honest nodes' mean times -0.1 */                                    \
+    X(LABELS, "labels") /* its own model, trained on wrong labels */
 
 enum fault_lie {
 #define X(name, text) FAULT_LIE_##name,

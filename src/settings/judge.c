@@ -147,6 +147,7 @@ bool settings_heeds(int strategy, enum option_id id)
         gradients || strategy == PARLEY_STRATEGY_LOCAL_SGD || strategy == PARLEY_STRATEGY_DILOCO;
     if (id == OPTION_ID_BACKUP_WORKERS) return strategy == PARLEY_STRATEGY_PS_BSP;
     if (id == OPTION_ID_MIX_EVERY) return !gradients;
+    if (id == OPTION_ID_ROBUST) return strategy == PARLEY_STRATEGY_GOSSIP;
     return id != OPTION_ID_TOPOLOGY || !of_all;
 }
 
@@ -188,6 +189,28 @@ static int judge_strategy(const struct settings *settings, char *why)
         return PARLEY_EUSAGE;
     }
     return 0;
+}
+
+/* What has been thought through and tried. */
+static int judge_robust(const struct settings *settings, char *why)
+{
+    if (!settings->robust) return 0;
+    if (settings->strategy != PARLEY_STRATEGY_GOSSIP)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--robust: clips what two nodes of --strategy gossip add to their models; %s has "
+                 "nothing of the kind",
+                 settings->values[OPTION_ID_STRATEGY].text);
+    else if (strcmp(settings->codec, "fp32") != 0)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--robust: compares whole models; --codec \"%s\" sends less (use fp32)",
+                 settings->codec);
+    else if (settings->momentum_mode == MOMENTUM_AVERAGED)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--robust: looks at models, and --momentum-mode averaged adds momenta unseen; use "
+                 "quasi-global");
+    else
+        return 0;
+    return PARLEY_EUSAGE;
 }
 
 /* `spec` of --topology, or of the verb. */
@@ -330,6 +353,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_network(settings, why);
         if (!error) error = judge_size(settings, why);
         if (!error) error = judge_strategy(settings, why);
+        if (!error) error = judge_robust(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_servers(settings, why);
         if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);
@@ -341,6 +365,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_size(settings, why);
         if (!error && !settings->compare) error = judge_strategy(settings, why);
         if (!error && !settings->compare) error = judge_servers(settings, why);
+        if (!error) error = judge_robust(settings, why);
         if (!error) error = judge_training(settings, why);
         if (!error) error = judge_checkpoint(settings, why);
         if (!error) error = judge_topology(settings, "--topology: ", settings->topology, why);

@@ -105,6 +105,7 @@ struct settings {
     int quorum;     /* enum settings_quorum */
     int membership; /* enum settings_membership */
     uint64_t settle_timeout_us;
+    bool robust;
 
     uint64_t threads; /* of sim; 0: one a core */
     struct units_dist compute, latency;

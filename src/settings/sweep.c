@@ -233,8 +233,11 @@ static int judge(const struct sweep *sweep, enum option_id id, char *clause)
         int error = value_parse(id, value, NULL, inner);
         if (!error) continue;
         const char *more = strstr(value, "..") ? "; it has no ranges: list the values" : "";
-        if (sweep->count == 1) return refuse(clause, "%.900s%s", inner, more);
-        return refuse(clause, "has %s, which %.700s%s", text_quote(quoted, value), inner, more);
+        if (sweep->count == 1)
+            refuse(clause, "%.900s%s", inner, more);
+        else
+            refuse(clause, "has %s, which %.700s%s", text_quote(quoted, value), inner, more);
+        return error;
     }
     return 0;
 }

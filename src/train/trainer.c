@@ -35,6 +35,8 @@
  * slow. */
 #define EVALUATE_ROWS_MIN 64u
 
+enum { LINE = 16 }; /* floats in a cache line */
+
 struct trainer {
     struct model *model;
     const struct dataset *set; /* borrowed */
@@ -152,6 +154,18 @@ void trainer_start(const struct trainer *trainer, float *x, float *const *state)
     model_start(trainer->model, trainer->seed, x);
     for (uint32_t v = 0; v < optimizer_vectors(&trainer->optimizer); v++)
         memset(state[v], 0, model_parameters(trainer->model) * sizeof *x);
+}
+
+float *trainer_vectors(const struct trainer *trainer, float **state)
+{
+    size_t n = model_parameters(trainer->model), stride = (n + LINE - 1) / LINE * LINE;
+    uint32_t states = optimizer_vectors(&trainer->optimizer);
+    float *x = aligned_alloc(LINE * sizeof *x, (1 + states) * stride * sizeof *x);
+    if (x == NULL) return NULL;
+    for (uint32_t v = 0; v < states; v++)
+        state[v] = x + (1 + v) * stride;
+    trainer_start(trainer, x, state);
+    return x;
 }
 
 int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,

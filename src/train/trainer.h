@@ -93,6 +93,11 @@ uint32_t trainer_state_vectors(const struct trainer *trainer);
 /* The initial model, a pure function of (model, seed); zeroes the optimizer's vectors. */
 void trainer_start(const struct trainer *trainer, float *x, float *const *state);
 
+/* Memory for x and the optimizer's vectors, started: x is returned, for the caller to free(), and
+ * state[0] and [1], if there are such, lie in the same block, each from a cache line on. NULL:
+ * there is no memory. */
+float *trainer_vectors(const struct trainer *trainer, float **state);
+
 /* Which samples this node trains on; copied. sampler_seed differs from node to node. May be called
  * again, between steps: what was visited in this pass counts as visited. PARLEY_EDATA if count is 0
  * or a sample is not in the set, PARLEY_ENOMEM: the share stays as it was. */

@@ -18,11 +18,11 @@ value() {
 "$parley" model verify parley-model.safetensors > verified
 
 # Paused and slowed nodes come back and agree with the rest.
-"$parley" run -n 3 --time 3s --model mlp:64 --fault pause:n1@1s+500ms --fault slow=3:n2@500ms+1s --json json > out
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:n1@30%+500ms --fault slow=3:n2@15%+1s --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 grep -q '"kind":"resume","target":"n1"' json
 
 # A restarted node takes its model from the others.
-"$parley" run -n 3 --time 5s --model mlp:64 --fault restart:n0@1s --json json > out
+"$parley" run -n 3 --epochs 60 --model mlp:64 --fault restart:n0@20% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]

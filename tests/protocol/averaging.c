@@ -42,6 +42,23 @@ Test(averaging, models_grow_equal_while_training_goes_on)
     parley_sim_free(sim);
 }
 
+Test(averaging, an_exchange_that_takes_hundreds_of_steps_counts)
+{
+    /* Lines so long that 400 steps go by from the offer to the decision: the models still meet. */
+    uint32_t peers = 3;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 6, .latency_us = 100, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        parley_sim_latency(sim, i, 50000);
+    scene_run(sim, 1 * SECOND);
+    double before = parley_sim_spread(sim);
+    scene_run(sim, 20 * SECOND);
+    cr_assert_lt(parley_sim_spread(sim), 1e-3 * before);
+    cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+    parley_sim_free(sim);
+}
+
 Test(averaging, random_cuts_leave_the_mean_where_it_was)
 {
     /* With connections cut all the time, what one side adds the other takes away: at rest the mean

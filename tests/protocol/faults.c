@@ -3,7 +3,6 @@
 
 enum { NODES = 6 };
 
-/* Steps are long enough here for an exchange that is held up not to grow too old: 64 of them. */
 static struct parley_sim *trained(uint64_t seed, uint64_t parameters, uint64_t step_us)
 {
     static const uint32_t peers = NODES - 1;

@@ -76,9 +76,21 @@ Test(swarm, what_was_found_once_stays_mended)
         {2625, "of the verdict: two clusters formed while a link was cut, and ended apart"},
         {102216,
          "of the verdict: a seed came back, knew nobody, and was stopped before it was met"},
+        {306621,
+         "of the simulator: what waited behind lost messages, closed already, was never let go"},
+        {308348, "as 306621"},
+        {308201,
+         "stopped before the first step, all late, and each waited for one that had trained"},
+        {303469, "in step, one stood each time where the others had stood when they measured"},
+        {307734, "the same, by what two of three had decided and one had yet to add"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(PARLEY_STRATEGY_GOSSIP, found[i].seed), "%s", found[i].what);
+    /* The same of other strategies. */
+    cr_expect(goes_well_by(PARLEY_STRATEGY_PS_ASP, 309856), "as 306621");
+    cr_expect(goes_well_by(PARLEY_STRATEGY_ALLREDUCE, 301837), "as 308201");
+    cr_expect(goes_well_by(PARLEY_STRATEGY_LOCAL_SGD, 300102),
+              "exchanges that overlapped took a part below 0, which no peer would believe");
 }
 
 static void write_text(const char *path, const char *text)

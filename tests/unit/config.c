@@ -97,6 +97,13 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(codec_part, 1.01);
     REFUSED(codec_part, NAN);
     struct parley_config bad = good();
+    bad.robust = true;
+    bad.strategy = PARLEY_STRATEGY_NOLOCO;
+    refused(&bad, "robust");
+    bad.strategy = PARLEY_STRATEGY_GOSSIP;
+    bad.codec = PARLEY_CODEC_INT8;
+    refused(&bad, "robust");
+    bad = good();
     bad.mix_later_count = 2;
     bad.mix_later[0] = (struct parley_period){0.5, 8};
     bad.mix_later[1] = (struct parley_period){0.5, 4};

@@ -61,7 +61,7 @@ Test(fault_spec, what_is_no_fault_is_refused_with_the_part_that_is_wrong)
                {"cut:n3@5s", "probability"},
                {"bandwidth=0:n3@5s", "nothing through"},
                {"bandwidth=5:n3@5s", "rate"},
-               {"byzantine:n3@5s", "sign, scale, random, nan"},
+               {"byzantine:n3@5s", "sign, scale, random, nan, alie, ipm, labels"},
                {"byzantine=evil:n3@5s", "\"evil\""},
                {"kill:@5s", "target"},
                {"kill:0@5s", "target"},

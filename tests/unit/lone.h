@@ -7,7 +7,9 @@
 #ifndef PARLEY_TESTS_LONE_H
 #define PARLEY_TESTS_LONE_H
 
+#ifndef cr_assert /* or what a program without Criterion has for it */
 #include <criterion/criterion.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 #include "core/rng.h"
 #include "core/state.h"
 
-enum { LONE_CONNS_MAX = 4096, LONE_OPS_MAX = 128, LONE_SENT_MAX = 1 << 20 };
+enum { LONE_CONNS_MAX = 4096, LONE_OPS_MAX = 512, LONE_SENT_MAX = 1 << 20 };
 
 /* CLOSED: the node has asked for it, and is owed the event. */
 enum lone_conn_state { LONE_NONE, LONE_DIALED, LONE_OPEN, LONE_CLOSED, LONE_GONE };
@@ -100,7 +102,7 @@ static inline void lone_hear(struct lone *lone, uint32_t conn, const void *bytes
 static inline void lone_carry_out(struct lone *lone, const struct parley_update *u)
 {
     uint32_t buffers = parley_config_buffers(&lone->config);
-    size_t vector_bytes = lone->config.parameters * sizeof(float);
+    size_t vector_bytes = lone->config.averaged * lone->config.parameters * sizeof(float);
     switch (u->type) {
     case PARLEY_UPDATE_DIAL:
         cr_assert(u->dial.conn % 2 == 1 && u->dial.conn < LONE_CONNS_MAX);
@@ -129,7 +131,9 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
         cr_assert(u->store.buffer < buffers && u->store.offset + u->store.size <= vector_bytes);
         break;
     case PARLEY_UPDATE_TRAIN:
-        cr_assert(u->train.steps > 0);
+        /* 0: for the weight alone. */
+        cr_assert(u->train.steps > 0 || lone->config.strategy == PARLEY_STRATEGY_PUSH_SUM);
+        cr_assert(u->train.weight > 0 && u->train.weight < 1e300);
         lone->steps_left += u->train.steps;
         break;
     case PARLEY_UPDATE_HALT:
@@ -138,8 +142,12 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
     case PARLEY_UPDATE_TAKE:
     case PARLEY_UPDATE_SET:
     case PARLEY_UPDATE_ADD:
+    case PARLEY_UPDATE_MIX:
+    case PARLEY_UPDATE_GRADIENT:
+    case PARLEY_UPDATE_APPLY:
     case PARLEY_UPDATE_ENCODE:
     case PARLEY_UPDATE_DIFF:
+    case PARLEY_UPDATE_COMBINE:
     case PARLEY_UPDATE_SKETCH:
     case PARLEY_UPDATE_HASH:
     case PARLEY_UPDATE_WRITE:
@@ -262,22 +270,28 @@ static inline void lone_say(struct lone *lone, uint32_t conn, enum wire_type typ
     lone_receive(lone, conn, bytes, size);
 }
 
-/* The place of the next operation that may end: those of the trainer end in their order. */
+static inline bool lone_is_trainers(enum parley_update_type type)
+{
+    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
+           type == PARLEY_UPDATE_MIX || type == PARLEY_UPDATE_GRADIENT ||
+           type == PARLEY_UPDATE_APPLY;
+}
+
+/* The operation at that place ends, or a former one of the trainer, whose end in their order. */
 static inline void lone_done(struct lone *lone, uint32_t index)
 {
+    if (lone_is_trainers(lone->ops[index].type))
+        for (uint32_t i = 0; i < index; i++)
+            if (lone_is_trainers(lone->ops[i].type)) index = i;
     struct lone_op op = lone->ops[index];
-    bool trainer = op.type == PARLEY_UPDATE_TAKE || op.type == PARLEY_UPDATE_SET ||
-                   op.type == PARLEY_UPDATE_ADD;
-    for (uint32_t i = 0; i < index && trainer; i++) {
-        enum parley_update_type type = lone->ops[i].type;
-        if (type != PARLEY_UPDATE_TAKE && type != PARLEY_UPDATE_SET && type != PARLEY_UPDATE_ADD)
-            continue;
-        op = lone->ops[i];
-        index = i;
-    }
     memmove(&lone->ops[index], &lone->ops[index + 1], (--lone->ops_count - index) * sizeof op);
     double sketch[PARLEY_SKETCH_BUCKETS] = {1};
     uint8_t digest[PARLEY_DIGEST_BYTES] = {7};
+    if (op.type == PARLEY_UPDATE_GRADIENT) {
+        lone->version++;
+        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                              .stepped = {lone->version, lone->version, 1, 0}});
+    }
     lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_DONE,
                                           .done = {.op = op.op,
                                                    .ok = true,

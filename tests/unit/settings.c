@@ -321,6 +321,14 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("sim --strategy ps-asp --nodes 65", NULL,
            "--strategy: \"ps-asp\" has one node that serves all, at most 64; --nodes is 65 (use "
            "gossip)");
+    expect("node --robust --strategy push-sum", NULL,
+           "--robust: clips what two nodes of --strategy gossip add to their models; push-sum has "
+           "nothing of the kind");
+    expect("run --robust --codec int8", NULL,
+           "--robust: compares whole models; --codec \"int8\" sends less (use fp32)");
+    expect("sim --robust --momentum-mode averaged", NULL,
+           "--robust: looks at models, and --momentum-mode averaged adds momenta unseen; use "
+           "quasi-global");
     expect("node --strategy ps-ssp:-1", NULL,
            "--strategy: \"ps-ssp:-1\": the steps that a node may be ahead of the slowest are a "
            "whole number from 0 to 1000000, like ps-ssp:4");

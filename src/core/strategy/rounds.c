@@ -1,0 +1,182 @@
+/* rounds.c: when a round begins and ends, and who takes part; see rounds.h. */
+#include "core/strategy/rounds.h"
+
+/* ---- A round --------------------------------------------------------------------------------- */
+
+static bool takes_part(const struct parley_node *node, int member)
+{
+    return member != node->self && membership_is_live(node, member) &&
+           record_of(node, (uint32_t)member)->phase == PARLEY_PHASE_TRAIN;
+}
+
+/* Of the live graph as this node sees it now. */
+static void find_neighbours(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    struct parley_roster *roster = node->roster;
+    const struct topology *t = roster_topology(roster, node->config.topology_seed);
+    uint32_t own_place = 0, place = 0;
+    for (uint32_t i = 0; roster->line[i] != (uint32_t)node->self; i++)
+        own_place += record_is_live(record_of(node, roster->line[i]));
+    s->count = 0;
+    for (uint32_t i = 0; i < roster->count && s->count < s->use->neighbours; i++) {
+        int member = (int)roster->line[i];
+        if (!membership_is_live(node, member)) continue;
+        double weight = place == own_place ? 0 : topology_weight(t, s->round, own_place, place);
+        place++;
+        if (weight <= 0 || !takes_part(node, member)) continue;
+        s->neighbours[s->count++] = (struct neighbour){
+            .member = member, .weight = (float)weight, .lane = NONE, .heard_us = node->now_us};
+    }
+}
+
+static void start(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    if (s->ahead > s->round) s->round = s->ahead;
+    s->open = true;
+    s->made = false;
+    s->next_version = node->training.version + node->config.mix_every;
+    find_neighbours(node);
+    if (s->count > 0) s->use->make(node);
+}
+
+void rounds_made(struct parley_node *node, bool finite, uint64_t before)
+{
+    struct rounds *s = rounds_of(node);
+    s->made = true;
+    s->before = before;
+    s->say_us = node->now_us;
+    s->part = node->training.part;
+    if (finite) return;
+    node->training.diverged++; /* the others go on without it */
+    for (uint32_t i = 0; i < s->count; i++)
+        rounds_drop(node, &s->neighbours[i]);
+}
+
+static bool is_sent(const struct parley_node *node)
+{
+    bool has_short = node->strategy->buffers > ROUNDS_SHORT;
+    return strategy_is_sent(node, strategy_buffer(node, ROUNDS_OWN)) ||
+           (has_short && strategy_is_sent(node, strategy_buffer(node, ROUNDS_SHORT)));
+}
+
+static void end_if_over(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    if (!s->open || (s->count > 0 && !s->made)) return;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!rounds_is_over(&s->neighbours[i])) return;
+    if (is_sent(node)) return;
+    s->open = false;
+    s->round++;
+}
+
+/* Who can't be waited for any more. */
+static void drop_lost(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    for (uint32_t i = 0; s->open && i < s->count; i++) {
+        struct neighbour *n = &s->neighbours[i];
+        bool silent = node->now_us >= n->heard_us + node->config.progress_timeout_us;
+        if (!n->dropped && !rounds_is_over(n) && (silent || !membership_is_live(node, n->member)))
+            rounds_drop(node, n);
+    }
+}
+
+static void say_again(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    if (!s->open || !s->made || node->now_us < s->say_us) return;
+    s->say_us = node->now_us + node->config.keepalive_us;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!rounds_is_over(&s->neighbours[i]) && !s->neighbours[i].dropped)
+            rounds_announce(node, &s->neighbours[i]);
+}
+
+/* ---- When ------------------------------------------------------------------------------------ */
+
+void rounds_begin(struct parley_node *node, const struct rounds_use *use)
+{
+    struct rounds *s = rounds_of(node);
+    s->use = use;
+    s->next_version = node->training.version + node->config.mix_every;
+    for (int lane = 0; lane < ROUNDS_LANES; lane++)
+        s->lanes[lane].neighbour = NONE;
+}
+
+/* Steps are made, or all of its budget are and others wait. */
+static bool is_due(const struct parley_node *node)
+{
+    const struct rounds *s = rounds_of(node);
+    uint64_t budget = node->config.steps_budget;
+    if (node->training.version >= s->next_version) return true;
+    return budget && node->training.version >= budget && s->ahead >= s->round;
+}
+
+void rounds_advance(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    uint64_t behind = s->ahead > s->round ? s->ahead - s->round : 0;
+    drop_lost(node);
+    say_again(node);
+    rounds_pump(node);
+    end_if_over(node);
+    if (s->open || s->ending || node->training.diverged || phase_of(node) != PARLEY_PHASE_TRAIN)
+        return;
+    if (behind * node->config.mix_every > node->config.behind_steps_max) s->follows = true;
+    if (s->follows)
+        training_follow(node, membership_is_live(node, s->leader) ? s->leader : NONE);
+    else if (is_due(node))
+        start(node);
+}
+
+uint64_t rounds_deadline(const struct parley_node *node)
+{
+    const struct rounds *s = rounds_of(node);
+    if (!s->open || !s->made) return NEVER;
+    uint64_t at = s->say_us;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct neighbour *n = &s->neighbours[i];
+        uint64_t silent = n->heard_us + node->config.progress_timeout_us;
+        if (!n->dropped && !rounds_is_over(n) && silent < at) at = silent;
+    }
+    return at;
+}
+
+uint64_t rounds_limit(const struct parley_node *node)
+{
+    return rounds_of(node)->next_version;
+}
+
+void rounds_give(struct parley_node *node, struct message_fetch *answer)
+{
+    answer->round = rounds_of(node)->round;
+}
+
+void rounds_adopted(struct parley_node *node, const struct message_fetch *answer)
+{
+    struct rounds *s = rounds_of(node);
+    s->follows = false;
+    if (answer->round > s->round) s->round = answer->round;
+    s->next_version = node->training.version + node->config.mix_every;
+}
+
+/* Neighbours that are in the next round already shall not wait. */
+static void refuse_next(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    find_neighbours(node);
+    for (uint32_t i = 0; i < s->count; i++)
+        rounds_refuse(node, &s->neighbours[i]);
+    s->refused = true;
+}
+
+bool rounds_stop(struct parley_node *node)
+{
+    struct rounds *s = rounds_of(node);
+    s->ending = true;
+    s->follows = false;
+    if (!s->open && !s->refused) refuse_next(node);
+    return !s->open;
+}

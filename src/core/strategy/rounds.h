@@ -1,0 +1,148 @@
+/* rounds.h: synchronous rounds in which each node mixes with all its neighbours, and no node with
+ * all.
+ *
+ * x_i <- x_i + step * sum_j w_ij (z_j - z_i), W symmetric, so doubly stochastic
+ * (topology_weight()); z is what the strategy makes of a snapshot of x. Every --mix-every local
+ * steps a round:
+ *
+ *   z_i                    made(); the local steps up to the next round go on meanwhile
+ *   ROUND(r, weight) ->    to each neighbour; who is in round r, too, answers with its own
+ *   PULL(r) ->             then z_j is asked for, and comes; d = z_j - z_i
+ *   GOT(r) ->              x_i += step w d, w the smaller of what both ends named
+ *
+ * A round ends when each neighbour's term is in, and it has ours: nobody is more than a round ahead
+ * of a neighbour. As both ends add the same d with the same w, one with the other sign, the mean of
+ * the live stays where it is, whatever the order. Either both ends of a link take its term or none,
+ * but for deaths:
+ *
+ *   a neighbour dies or stops      its term is dropped; the others' weights stay, and what is left
+ *                                  over counts as own weight. From the next round on the weights
+ *                                  are those of the live graph. If it had sent its model to some:
+ *                                  these keep that, and the mean of the living has moved by
+ *                                  step w (z_dead - z_i) / n for each, as if it had left them a
+ *                                  part of its model.
+ *   it only seemed dead, or was    the same, and it may have taken ours: the mean of the two moves
+ *   silent for 10 s                once by step w (z_j - z_i) / n. When it is back it goes on with
+ *                                  the round that the others are in.
+ *   a link breaks                  both say again what matters on the next one; no harm
+ *   the two see different graphs   who is asked by somebody who is no neighbour says NO
+ *   a node is late                 it joins the round that the others are in; if it is further
+ *                                  behind than an exchange may be old, with another's model
+ *
+ * Nobody waits for who is ahead, so there is no circle of waiting.
+ *
+ * A strategy by rounds has a struct rounds as the first member of its state, sets `use` in begin(),
+ * and has ROUNDS_COMMON of its buffers first. Its table names the calls below; done() passes on the
+ * numbers below ROUNDS_NUMBERS.
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_ROUNDS_H
+#define PARLEY_CORE_ROUNDS_H
+
+#include "core/state.h"
+#include "core/strategy/strategy.h"
+
+/* Buffers: the lanes, which are the strategy's until rounds_made(), then z, then its short form, if
+ * any: what changes z_j of the round before, where the other end has that, into the present one, in
+ * as many bytes as config.codec makes. */
+enum { ROUNDS_LANES = 2, ROUNDS_OWN = ROUNDS_LANES, ROUNDS_SHORT, ROUNDS_COMMON = ROUNDS_SHORT };
+enum { ROUNDS_SENDS = 4, ROUNDS_NUMBERS = 100 };
+
+struct neighbour {
+    int member;
+    float weight;
+    uint64_t before; /* its short form changes z of that round (plus 1); 0: it has none */
+    bool met;        /* it is in this round, and has named its weight */
+    bool dropped;    /* it takes no part any more */
+    bool pulled;     /* it waits for our z; ... */
+    bool pulls_short;
+    bool sending;
+    bool got;   /* it has it for good */
+    bool mixed; /* its term is in x, or decided to be */
+    bool counted;
+    int lane;    /* that its z comes in; NONE */
+    double part; /* of the cluster's samples, as it said */
+    uint64_t heard_us;
+};
+
+struct lane {
+    int neighbour; /* NONE: free */
+    bool coming;
+    bool is_short, broken; /* in which form it comes; it can't be read */
+    double mass;
+};
+
+/* What a strategy makes of rounds. Without a short form `before` stays 0, and the last three are
+ * NULL. */
+struct rounds_use {
+    uint32_t neighbours; /* at most, up to NEIGHBOURS_MAX */
+    /* The neighbours are found: gets z from x, and calls rounds_made(). */
+    void (*make)(struct parley_node *node);
+    /* The factor of all terms; NULL: 1. */
+    float (*step)(const struct parley_node *node);
+    /* Whether n's short form is of use: this node has n's z that it changes. */
+    bool (*fits)(const struct parley_node *node, const struct neighbour *n);
+    /* n's z is in the lane's buffer, in that form. Asks for what makes it the whole of z there, all
+     * under that number. */
+    void (*read)(struct parley_node *node, const struct neighbour *n, bool is_short,
+                 uint32_t buffer, int number);
+    /* It was mixed, or could not be. */
+    void (*mixed)(struct parley_node *node, const struct neighbour *n, bool ok);
+};
+
+struct rounds {
+    const struct rounds_use *use;
+    uint64_t round;        /* the one under way, or the next */
+    uint64_t next_version; /* own step count from which it may start */
+    uint64_t before;       /* the own short form's, as in struct neighbour */
+    bool open, made;
+    bool ending, refused; /* no more rounds, and the neighbours know */
+    bool follows;
+    uint64_t ahead; /* the furthest round heard of */
+    int leader;     /* from whom */
+    uint64_t say_us;
+    double part;
+    struct neighbour neighbours[NEIGHBOURS_MAX];
+    uint32_t count;
+    struct lane lanes[ROUNDS_LANES];
+};
+
+static inline struct rounds *rounds_of(const struct parley_node *node)
+{
+    return node->strategy_state;
+}
+
+/* For make(): z is in ROUNDS_OWN, and a short form that goes with `before` in ROUNDS_SHORT. Not
+ * finite: this node's model has diverged, and it takes no part in this round. */
+void rounds_made(struct parley_node *node, bool finite, uint64_t before);
+
+/* rounds.c: as in struct strategy */
+void rounds_begin(struct parley_node *node, const struct rounds_use *use);
+void rounds_advance(struct parley_node *node);
+uint64_t rounds_deadline(const struct parley_node *node);
+uint64_t rounds_limit(const struct parley_node *node);
+void rounds_give(struct parley_node *node, struct message_fetch *answer);
+void rounds_adopted(struct parley_node *node, const struct message_fetch *answer);
+bool rounds_stop(struct parley_node *node);
+
+/* rounds_terms.c: likewise */
+void rounds_done(struct parley_node *node, int number, const struct parley_event *event);
+void rounds_received(struct parley_node *node, int lane);
+void rounds_progress(struct parley_node *node, int lane);
+void rounds_sent(struct parley_node *node, int number, bool ok);
+void rounds_frame(struct parley_node *node, struct conn *conn,
+                  const struct message_strategy *message);
+void rounds_live(struct parley_node *node, struct conn *conn);
+void rounds_closed(struct parley_node *node, uint32_t conn, int member);
+
+/* rounds_terms.c, for rounds.c */
+void rounds_announce(struct parley_node *node, const struct neighbour *n);
+void rounds_refuse(struct parley_node *node, const struct neighbour *n);
+void rounds_pump(struct parley_node *node); /* asks for what may come, and gives what was asked */
+void rounds_drop(struct parley_node *node, struct neighbour *n);
+static inline bool rounds_is_over(const struct neighbour *n)
+{
+    return (n->dropped || (n->mixed && n->got)) && n->lane == NONE;
+}
+
+#endif
