@@ -9,11 +9,14 @@
 
 #include "address.h"
 #include "core/wire.h"
+#include "lane.h"
 
-/* A write under way: a control frame (its bytes follow) or a chunk (its head follows). */
+/* A write under way: a control frame (its bytes follow), a chunk (its head follows), or the head of
+ * one whose floats are taken from where they are (with their place). */
+enum write_kind { WRITE_CONTROL, WRITE_CHUNK, WRITE_ASIDE };
 struct write {
     uv_write_t request;
-    bool chunk;
+    enum write_kind kind;
     uint32_t op;
     size_t size;
     uint8_t bytes[];
@@ -30,6 +33,22 @@ static struct conn *conn_find(struct loop *loop, uint32_t id)
     while (conn && conn->id != id)
         conn = conn->next;
     return conn;
+}
+
+struct conn *conn_from(struct loop *loop, const char *address)
+{
+    for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
+            struct sockaddr_storage from = {0};
+            int size = sizeof from;
+            char text[PARLEY_ADDRESS_SIZE];
+            if (conn->id % 2 || conn->state != CONN_OPEN ||
+                uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size))
+                continue;
+            address_print(text, (struct sockaddr *)&from);
+            if (strcmp(text, address) == 0) return conn;
+        }
+    return NULL;
 }
 
 struct conn *conn_new(struct loop *loop, uint32_t id)
@@ -60,6 +79,7 @@ static void forget(struct conn *conn)
     *at = conn->next;
     loop->conns_count--;
     atomic_store(&loop->connections, loop->conns_count);
+    lane_end(conn);
     struct parley_event event = {
         .type = PARLEY_EVENT_CLOSED,
         .closed = {conn->id, conn->reason, conn->code ? uv_strerror(conn->code) : ""}};
@@ -123,11 +143,39 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init((char *)conn->direct, (unsigned)left);
 }
 
+/* The floats of a chunk that stand in the other end's memory, at a place that came in their stead.
+ */
+static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    uint64_t place = 0;
+    for (int i = 0; i < LANE_PLACE_BYTES; i++)
+        place |= (uint64_t)bytes[i] << (8 * i);
+    const uint8_t *floats = lane_floats(conn, place, size);
+    if (!floats) {
+        conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+        return;
+    }
+    struct parley_event event = {.type = PARLEY_EVENT_RECEIVED,
+                                 .received = {conn->id, floats, size}};
+    size_t consumed = loop_tell(conn->loop, &event);
+    assert(consumed == size || conn->state != CONN_OPEN || conn->loop->finished);
+    (void)consumed;
+    atomic_fetch_add_explicit(&conn->loop->bytes_received, size, memory_order_relaxed);
+    if (conn->state == CONN_OPEN) lane_taken(conn, size);
+}
+
 /* Offers bytes until the core takes no more. Returns how many it took. */
 static size_t offer(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     size_t start = 0;
     while (start < size && conn->state == CONN_OPEN) {
+        size_t aside = parley_node_awaits_aside(conn->loop->node, conn->id);
+        if (aside > 0) {
+            if (size - start < LANE_PLACE_BYTES) break;
+            offer_aside(conn, bytes + start, aside);
+            start += LANE_PLACE_BYTES;
+            continue;
+        }
         struct parley_event event = {.type = PARLEY_EVENT_RECEIVED,
                                      .received = {conn->id, bytes + start, size - start}};
         size_t consumed = loop_tell(conn->loop, &event);
@@ -169,6 +217,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     }
     conn->used += (size_t)size;
     offer_input(conn);
+    if (!conn->met && conn->id % 2 && conn->state == CONN_OPEN) lane_ask(conn);
+    conn->met = true;
 }
 
 void conn_opened(struct conn *conn)
@@ -254,13 +304,15 @@ static void on_written(uv_write_t *request, int status)
     struct loop *loop = conn->loop;
     if (status == 0)
         atomic_fetch_add_explicit(&loop->bytes_sent, write->size, memory_order_relaxed);
+    if (status == 0 && write->kind == WRITE_ASIDE)
+        atomic_fetch_add_explicit(&loop->bytes_lane, write->size, memory_order_relaxed);
     if (status < 0 && status != UV_ECANCELED) conn_end(conn, PARLEY_CLOSED_RESET, status);
     struct parley_event event;
-    bool tell = write->chunk;
-    if (write->chunk) {
+    bool tell = write->kind == WRITE_CHUNK;
+    if (write->kind == WRITE_CHUNK) {
         event = (struct parley_event){.type = PARLEY_EVENT_DONE,
                                       .done = {.op = write->op, .ok = status == 0}};
-    } else if (status == 0 && conn->state == CONN_OPEN) {
+    } else if (write->kind == WRITE_CONTROL && status == 0 && conn->state == CONN_OPEN) {
         event = (struct parley_event){.type = PARLEY_EVENT_SENT, .sent = {conn->id, write->size}};
         tell = true;
     }
@@ -275,7 +327,7 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
     struct write *write = malloc(sizeof *write + size);
     int code = UV_ENOMEM;
     if (write) {
-        write->chunk = false;
+        write->kind = WRITE_CONTROL;
         write->size = size;
         memcpy(write->bytes, bytes, size);
         uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)size);
@@ -286,23 +338,43 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
     conn_end(conn, PARLEY_CLOSED_RESET, code);
 }
 
+/* 0 or a libuv error. */
+static int send_aside(struct conn *conn, const struct parley_update *update, struct write *write,
+                      const uint8_t *floats)
+{
+    size_t place = (size_t)(floats - (const uint8_t *)conn->loop->vectors->block);
+    uint8_t *at = write->bytes + update->chunk.head_size;
+    write->kind = WRITE_ASIDE;
+    wire_chunk_aside(write->bytes);
+    for (int i = 0; i < LANE_PLACE_BYTES; i++)
+        at[i] = (uint8_t)((uint64_t)place >> (8 * i));
+    uv_buf_t buffer =
+        uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size + LANE_PLACE_BYTES);
+    int code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+    if (!code) lane_sent(conn, update->chunk.op);
+    return code;
+}
+
 void conn_send_chunk(struct loop *loop, const struct parley_update *update)
 {
     struct conn *conn = conn_find(loop, update->chunk.conn);
     struct write *write = NULL;
-    if (conn && conn->state == CONN_OPEN) write = malloc(sizeof *write + update->chunk.head_size);
+    if (conn && conn->state == CONN_OPEN)
+        write = malloc(sizeof *write + update->chunk.head_size + LANE_PLACE_BYTES);
     int code = UV_ENOMEM;
     if (write) {
         uint8_t *floats = (uint8_t *)vectors_buffer(loop->vectors, update->chunk.buffer);
         floats += update->chunk.offset;
         wire_chunk_seal(update->chunk.head, floats, update->chunk.size);
-        write->chunk = true;
+        write->kind = WRITE_CHUNK;
         write->op = update->chunk.op;
         write->size = update->chunk.head_size + update->chunk.size;
         memcpy(write->bytes, update->chunk.head, update->chunk.head_size);
         uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
                                uv_buf_init((char *)floats, (unsigned)update->chunk.size)};
-        code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
+        code = lane_sends(conn)
+                   ? send_aside(conn, update, write, floats)
+                   : uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
     }
     if (!code) return;
     free(write);

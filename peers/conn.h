@@ -6,11 +6,11 @@
  * Reading: bytes go to a buffer of the connection and are offered to the core, which says how many
  * it took. The floats of a chunk, once its head is known, are read to their place in the vectors. A
  * turn of the loop reads for a few milliseconds, then leaves the rest to the kernel. Writing:
- * control frames are copied; chunks leave from the vectors' own memory. Little unsent data is kept
- * in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck behind a model. Closing by the
- * core: what is queued is written, then FIN, then bytes are read and thrown away until the peer
- * closes too, two seconds at most: closing at once would make the kernel send RST and the peer lose
- * the last frames.
+ * control frames are copied; chunks leave from the vectors' own memory, or stay there: see lane.h.
+ * Little unsent data is kept in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck
+ * behind a model. Closing by the core: what is queued is written, then FIN, then bytes are read and
+ * thrown away until the peer closes too, two seconds at most: closing at once would make the kernel
+ * send RST and the peer lose the last frames.
  *
  * Every connection ends with one CLOSED event, from libuv's close callback, after the DONE of all
  * its chunks. Its memory is freed there, too.
@@ -40,6 +40,9 @@ struct conn {
     enum conn_state state;
     bool tell_closed; /* the core knows of it */
 
+    bool met;          /* something has come in */
+    struct lane *lane; /* for floats, beside the connection; NULL: none (lane.h) */
+
     uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */
     size_t used;
     uint8_t *direct; /* the read under way goes here, into a vector; NULL: to the input */
@@ -61,6 +64,8 @@ struct conn {
 struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
 void conn_opened(struct conn *conn);
 void conn_end(struct conn *conn, enum parley_closed reason, int code);
+/* The open one that was accepted from this address; NULL: none. */
+struct conn *conn_from(struct loop *loop, const char *address);
 void conn_release(struct conn *conn); /* its lookup has ended: frees it if its handle is closed */
 
 /* Starts listening on the loop's bound listener: 0 or a libuv error. */

@@ -109,6 +109,7 @@ static struct commands take_commands(struct loop *loop)
 
 static void close_parts(struct loop *loop, bool flush)
 {
+    lane_close_door(loop);
     if (!uv_is_closing((uv_handle_t *)&loop->listener)) {
         uv_close((uv_handle_t *)&loop->listener, NULL);
         uv_close((uv_handle_t *)&loop->hook, NULL);
@@ -291,6 +292,7 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
 {
     memset(loop, 0, sizeof *loop);
     loop->parley = parley;
+    loop->door.fd = -1;
     ops_init(&loop->ops);
     int code = uv_loop_init(&loop->uv);
     if (!code && (code = wake_init(&loop->wake, &loop->uv))) uv_loop_close(&loop->uv);
@@ -324,6 +326,7 @@ int loop_start(struct loop *loop, uint64_t hook_us)
     uv_check_start(&loop->check, on_check);
     uint64_t hook_ms = (hook_us + 999) / 1000;
     if (hook_ms > 0) uv_timer_start(&loop->hook, on_hook, hook_ms, hook_ms);
+    lane_open_door(loop);
     if (quiet_thread_start(&loop->thread, run, loop)) return PARLEY_EFAIL;
     loop->running = true;
     return PARLEY_OK;

@@ -23,6 +23,7 @@
 #include <uv.h>
 
 #include "handoff.h"
+#include "lane.h"
 #include "mailbox.h"
 #include "op.h"
 #include "parley/parley.h"
@@ -49,6 +50,7 @@ struct loop {
     uv_tcp_t listener;
     uv_tcp_t away; /* takes a connection that there is no memory for */
     bool away_busy, away_waits;
+    struct lane_door door;
     struct wake wake;
     uv_timer_t timer, hook;
     uv_prepare_t prepare;
@@ -85,7 +87,7 @@ struct loop {
     size_t turn_read_bytes;
     uint64_t drain_since_us; /* a late TICK waits for reading since then; 0: none does */
     uint64_t accept_logged_us;
-    _Atomic uint64_t bytes_sent, bytes_received, turn_max_us;
+    _Atomic uint64_t bytes_sent, bytes_received, bytes_lane, turn_max_us;
     _Atomic uint32_t connections;
     char listens[PARLEY_ADDRESS_SIZE];
     bool listens_any; /* on all of the machine's addresses */

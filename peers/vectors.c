@@ -1,10 +1,15 @@
 /* vectors.c: see vectors.h. */
+#define _GNU_SOURCE /* memfd_create, F_ADD_SEALS */
 #include "vectors.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "kernels/digest.h"
 #include "kernels/mix.h"
@@ -56,10 +61,38 @@ static int add_tensors(struct vectors *vectors, const struct parley_options *opt
     return PARLEY_EUSAGE;
 }
 
+/* A file of nobody's file system: it goes with the last process that has it. Peers may map it, for
+ * reading only, and rely on its size. */
+static float *map_file(int file, size_t bytes)
+{
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+    struct rlimit limit; /* beyond it there is a signal */
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < bytes) return NULL;
+    if (ftruncate(file, (off_t)bytes)) return NULL;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) return NULL;
+    if (fcntl(file, F_ADD_SEALS, seals) == 0) return at;
+    munmap(at, bytes);
+    return NULL;
+}
+
+/* Where no such file can be had, plain memory will do. */
+static void make_block(struct vectors *vectors, size_t bytes, bool shared)
+{
+    int file = shared ? memfd_create("parley", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    vectors->block_bytes = bytes;
+    vectors->block = file >= 0 ? map_file(file, bytes) : NULL;
+    vectors->file = vectors->block ? file : -1;
+    if (vectors->block) return;
+    if (file >= 0) close(file);
+    vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
+}
+
 int vectors_init(struct vectors *vectors, const struct parley_options *options,
                  const struct parley_config *config, char *why, size_t size)
 {
     memset(vectors, 0, sizeof *vectors);
+    vectors->file = -1;
     vectors->count = config->parameters;
     vectors->run = config->run;
     vectors->codec = (struct codec){.kind = config->codec, .part = config->codec_part};
@@ -76,14 +109,19 @@ int vectors_init(struct vectors *vectors, const struct parley_options *options,
     vectors->stride = (vectors->count * config->averaged + LINE - 1) / LINE * LINE;
     if (vectors->stride > SIZE_MAX / sizeof(float) / vectors->buffers) return PARLEY_ENOMEM;
     size_t bytes = vectors->stride * vectors->buffers * sizeof(float);
-    vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
+    make_block(vectors, bytes, !options->no_lane);
     vectors->parts = calloc(vectors->buffers, sizeof *vectors->parts);
     return vectors->block && vectors->parts ? PARLEY_OK : PARLEY_ENOMEM;
 }
 
 void vectors_close(struct vectors *vectors)
 {
-    free(vectors->block);
+    if (vectors->file >= 0) {
+        munmap(vectors->block, vectors->block_bytes);
+        close(vectors->file);
+    } else {
+        free(vectors->block);
+    }
     free(vectors->parts);
     free(vectors->tensors);
 }

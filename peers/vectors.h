@@ -20,8 +20,10 @@ struct vectors {
     size_t count;                       /* floats in each vector and buffer */
     float *trained[PARLEY_VECTORS_MAX]; /* borrowed; [0] is x */
     float *block;                       /* all buffers */
-    uint32_t averaged;                  /* vectors that a buffer has room for */
-    size_t stride;                      /* floats from one buffer to the next */
+    size_t block_bytes;
+    int file;          /* that the block is mapped from, for peers on this machine; -1: none */
+    uint32_t averaged; /* vectors that a buffer has room for */
+    size_t stride;     /* floats from one buffer to the next */
     uint32_t buffers;
     struct mix_part *parts; /* [buffers] of differences, while they come in */
     float follow;           /* ADD adds so much of what x gets to trained[1], too; 0: nothing */

@@ -329,6 +329,11 @@ uint64_t parley_node_deadline(const struct parley_node *node);
 size_t parley_node_awaits(struct parley_node *node, uint32_t conn, uint32_t *buffer,
                           uint64_t *offset);
 
+/* How many bytes come next that the head before them says come another way, which the two drivers
+ * know of; 0: none. The driver gives them to the node by RECEIVED, in the place of bytes of the
+ * connection. Until the next step. */
+size_t parley_node_awaits_aside(struct parley_node *node, uint32_t conn);
+
 void parley_node_free(struct parley_node *node);
 
 /* ---- Looking at it --------------------------------------------------------------------------- */

@@ -57,6 +57,7 @@ struct parley_options {
      * chosen at the start: boot and seed (drawn), name ("node-" and the boot id), address (where it
      * listens; needed when it listens on all addresses; a port 0 in it becomes the real one). */
     struct parley_config config;
+    bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/lane.h) */
     const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */
 
     /* The caller's, until parley_close(): [config.vectors], each of config.parameters floats. */
@@ -148,6 +149,7 @@ uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t
 
 struct parley_stats {
     uint64_t bytes_sent, bytes_received;
+    uint64_t bytes_lane;  /* of those sent, what peers on this machine took from shared memory */
     uint32_t connections; /* open now */
     uint64_t turn_max_us; /* the longest turn of the loop, waiting apart */
     uint64_t gap_max_us;  /* the longest parley_boundary() between two local steps */

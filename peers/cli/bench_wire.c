@@ -2,9 +2,11 @@
  *
  * Two processes on the loopback, each with a node and its threads: protocol, ledger, checksums,
  * finite checks, all as in a run. Only one of them starts exchanges, one after the other; local
- * steps are short waits, so that a boundary is always near. A figure is the time from one exchange
+ * steps are short waits (far shorter than a pass over the floats, and 50 us at least), so that a
+ * boundary is always near. A figure is the time from one exchange
  * to the next. The limit is the plain exchange and average of the same size (bench_plain.c), in
- * calls of the size that did best, made by the same two processes while the nodes pause.
+ * calls of the size that did best, made by the same two processes while the nodes pause. Rows of
+ * the lane are of nodes that exchange through shared memory, those of TCP of nodes that may not.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "bench.h"
@@ -24,7 +26,7 @@
 #include "bench_plain.h"
 #include "parley/parley.h"
 
-enum { STEP_NS = 50000, LIMIT_S = 60, WARM_UP = 2, ROUNDS = 5 };
+enum { STEP_NS_MIN = 50000, FLOATS_PER_NS = 10, LIMIT_S = 60, WARM_UP = 2, ROUNDS = 5 };
 
 /* Seen by both processes. */
 struct shared {
@@ -41,13 +43,15 @@ struct wire {
     struct parley *node;
     float *x;
     size_t count;
+    bool lane;
     uint32_t call_bytes;
     pid_t served, noded; /* children: of the plain exchange, with the other node */
 };
 
-static void doze(void)
+static void doze(const struct wire *wire)
 {
-    nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
+    long ns = (long)(wire->count / FLOATS_PER_NS);
+    nanosleep(&(struct timespec){.tv_nsec = ns > STEP_NS_MIN ? ns : STEP_NS_MIN}, NULL);
 }
 
 static int open_node(struct wire *wire, const char *name, const char *seed)
@@ -62,6 +66,7 @@ static int open_node(struct wire *wire, const char *name, const char *seed)
     options.config.seeds_count = seed ? 1 : 0;
     options.config.log_level = PARLEY_LOG_ERROR;
     options.vectors[0] = wire->x;
+    options.no_lane = !wire->lane;
     return parley_open(&wire->node, &options, wire->bench->why, BENCH_WHY_BYTES);
 }
 
@@ -71,7 +76,7 @@ static bool step(struct wire *wire)
     const struct parley_step made = {.steps = 1, .samples = 1};
     struct parley_turn turn;
     if (parley_boundary(wire->node, &made, &turn) != PARLEY_GO) return false;
-    doze();
+    doze(wire);
     return true;
 }
 
@@ -185,15 +190,15 @@ static int join(struct wire *wire)
     while ((state = atomic_load(&wire->shared->ready)) == 0) {
         if (bench_now() > until || waitpid(wire->noded, NULL, WNOHANG) != 0)
             return say(wire, "the second node did not start");
-        doze();
+        doze(wire);
     }
     if (state < 0) return say(wire, "the second node could not start");
     return open_node(wire, "a", wire->shared->listens);
 }
 
-static int run(struct bench *bench, const char *name, size_t count, size_t repeats)
+static int run(struct bench *bench, const char *name, bool lane, size_t count, size_t repeats)
 {
-    struct wire wire = {.bench = bench, .count = count, .served = -1, .noded = -1};
+    struct wire wire = {.bench = bench, .lane = lane, .count = count, .served = -1, .noded = -1};
     int code = plain_open(&wire.plain, count), error = code ? PARLEY_EFAIL : 0;
     if (code) snprintf(bench->why, BENCH_WHY_BYTES, "bench wire: %s", strerror(code));
     wire.x = calloc(count, sizeof *wire.x);
@@ -218,9 +223,22 @@ static int run(struct bench *bench, const char *name, size_t count, size_t repea
 int bench_wire(struct bench *bench)
 {
     prctl(PR_SET_TIMERSLACK, 1);
-    if (bench->quick) return run(bench, "wire/tcp/1e5", 100000, 5);
-    int error = run(bench, "wire/tcp/1e6", 1000000, 100);
-    if (!error) error = run(bench, "wire/tcp/1e7", 10000000, 10);
-    if (!error) error = run(bench, "wire/tcp/1e8", 100000000, 2);
+    if (bench->quick) {
+        int error = run(bench, "wire/tcp/1e5", false, 100000, 5);
+        return error ? error : run(bench, "wire/lane/1e5", true, 100000, 5);
+    }
+    static const struct row {
+        const char *name;
+        bool lane;
+        size_t count, repeats;
+    } rows[] = {
+        {"wire/tcp/235146", false, 235146, 150}, {"wire/tcp/1e6", false, 1000000, 100},
+        {"wire/tcp/1e7", false, 10000000, 10},   {"wire/tcp/1e8", false, 100000000, 2},
+        {"wire/lane/235146", true, 235146, 150}, {"wire/lane/1e6", true, 1000000, 100},
+        {"wire/lane/1e7", true, 10000000, 10},
+    };
+    int error = 0;
+    for (size_t i = 0; !error && i < sizeof rows / sizeof *rows; i++)
+        error = run(bench, rows[i].name, rows[i].lane, rows[i].count, rows[i].repeats);
     return error;
 }

@@ -104,6 +104,7 @@ static int open_node(struct node *node, char *why, size_t why_size)
     address_text(listen, &s->listen);
     address_text(advertise, &s->advertise);
     options->listen = listen;
+    options->no_lane = s->no_lane;
     if (s->advertise.host[0]) options->config.address = advertise;
     options->config.seeds = node->seeds.items;
     options->config.seeds_count = node->seeds.count;

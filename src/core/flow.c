@@ -209,6 +209,7 @@ size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8
     struct inflow *in = wanted(node, conn->id, &chunk);
     conn->chunk_left = size;
     conn->chunk_sum = chunk.sum;
+    conn->chunk_aside = chunk.aside;
     conn->into = in;
     conn->used_us = node->now_us;
     if (!in) return WIRE_CHUNK_BYTES;
@@ -271,9 +272,16 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
 size_t parley_node_awaits(struct parley_node *node, uint32_t id, uint32_t *buffer, uint64_t *offset)
 {
     const struct conn *conn = node->finished ? NULL : connection_find(node, id);
-    if (!conn || conn->state == CONN_CLOSING || !conn->into) return 0;
+    if (!conn || conn->state == CONN_CLOSING || !conn->into || conn->chunk_aside) return 0;
     *buffer = conn->into->buffers[conn->into->vector];
     *offset = conn->into->offset;
+    return conn->chunk_left;
+}
+
+size_t parley_node_awaits_aside(struct parley_node *node, uint32_t id)
+{
+    const struct conn *conn = node->finished ? NULL : connection_find(node, id);
+    if (!conn || conn->state == CONN_CLOSING || !conn->chunk_aside) return 0;
     return conn->chunk_left;
 }
 

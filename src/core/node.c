@@ -67,6 +67,7 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
             malformed(node, conn, error);
             return size;
         }
+        if (at > 0 && conn->chunk_left > 0 && conn->chunk_aside) break; /* not of these bytes */
     }
     return at;
 }

@@ -64,6 +64,7 @@ struct conn {
     uint32_t sketch_sent;
     /* A chunk that is coming in. */
     uint32_t chunk_left; /* bytes of floats still to come; 0: none */
+    bool chunk_aside;    /* not on this connection */
     uint64_t chunk_sum;
     struct inflow *into; /* NULL: nobody wants it any more */
 };

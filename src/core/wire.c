@@ -8,7 +8,7 @@
 #include "core/sum.h"
 #include "parley/config.h"
 
-enum { DEPTH_MAX = 4, OBJECTS_MAX = 4096 };
+enum { DEPTH_MAX = 4, OBJECTS_MAX = 4096, ASIDE = 0x8000 };
 
 static void put(uint8_t *bytes, uint64_t value, int size)
 {
@@ -87,7 +87,8 @@ void wire_header_write(uint8_t *bytes, enum wire_type type, uint32_t size)
 
 void wire_chunk_read(const uint8_t *bytes, struct wire_chunk *chunk)
 {
-    chunk->kind = (uint16_t)get(bytes, 2);
+    chunk->kind = (uint16_t)(get(bytes, 2) & ~(uint64_t)ASIDE);
+    chunk->aside = get(bytes, 2) & ASIDE;
     chunk->vector = (uint16_t)get(bytes + 2, 2);
     chunk->sequence = (uint32_t)get(bytes + 4, 4);
     chunk->offset = get(bytes + 8, 8);
@@ -108,6 +109,11 @@ void wire_chunk_write(uint8_t *head, const struct wire_chunk *chunk, uint32_t si
 void wire_chunk_seal(uint8_t *head, const void *floats, size_t size)
 {
     put(head + WIRE_HEADER_BYTES + 16, XXH3_64bits(floats, size), 8);
+}
+
+void wire_chunk_aside(uint8_t *head)
+{
+    head[WIRE_HEADER_BYTES + 1] |= ASIDE >> 8;
 }
 
 /* What a msgpack head byte announces: bytes that follow it, of which the last `counted` bytes are a

@@ -70,11 +70,12 @@ int wire_header_read(const uint8_t *bytes, struct wire_header *header);
 void wire_header_write(uint8_t *bytes, enum wire_type type, uint32_t size);
 
 struct wire_chunk {
-    uint16_t kind;     /* enum wire_stream */
+    uint16_t kind;     /* enum wire_stream; on the wire its highest bit is `aside` */
     uint16_t vector;   /* FETCH: which of the vectors; STRATEGY: which part */
     uint32_t sequence; /* STRATEGY: the tag */
     uint64_t offset;   /* bytes */
     uint64_t sum;
+    bool aside; /* read only: the floats come another way than on the connection */
 };
 
 void wire_chunk_read(const uint8_t *bytes, struct wire_chunk *chunk);
@@ -82,6 +83,8 @@ void wire_chunk_read(const uint8_t *bytes, struct wire_chunk *chunk);
 void wire_chunk_write(uint8_t *head, const struct wire_chunk *chunk, uint32_t size);
 /* Puts the sum of the floats into the head: drivers call it just before the bytes leave. */
 void wire_chunk_seal(uint8_t *head, const void *floats, size_t size);
+/* Marks the head of a chunk whose floats the driver sends another way. */
+void wire_chunk_aside(uint8_t *head);
 
 /* True if `bytes` is exactly one well-formed msgpack map: declared counts fit the bytes left, depth
  * at most 4, at most 4,096 objects. Runs before anything else looks at it; allocates nothing. */

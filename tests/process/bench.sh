@@ -28,7 +28,7 @@ expect() {
 
 expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd step/lenet step/lenet/mlp
 expect mix mix/1e7 mix/1e7/diff mix/1e7/add
-expect wire wire/tcp/1e5
+expect wire wire/tcp/1e5 wire/lane/1e5
 expect start start/8
 expect sim sim/10 sim/4/mlp
 "$parley" bench 2> /dev/null

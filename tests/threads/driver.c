@@ -192,6 +192,13 @@ size_t parley_node_awaits(struct parley_node *node, uint32_t conn, uint32_t *buf
     return is_awaited(node) ? node->left : 0;
 }
 
+size_t parley_node_awaits_aside(struct parley_node *node, uint32_t conn)
+{
+    (void)node;
+    (void)conn;
+    return 0;
+}
+
 static size_t on_received(struct parley_node *node, const uint8_t *bytes, size_t size)
 {
     if (node->left > 0) {

@@ -65,7 +65,7 @@ Test(wire, a_chunk_head_comes_back_as_it_was_written)
 {
     /* Proves that all fields keep their full width, and that sealing touches only the sum. */
     uint8_t head[WIRE_CHUNK_HEAD_BYTES];
-    struct wire_chunk in = {2, 65535, UINT32_MAX, UINT64_MAX - 7, 0}, out;
+    struct wire_chunk in = {2, 65535, UINT32_MAX, UINT64_MAX - 7, 0, false}, out;
     float floats[4] = {1, 2, 3, 4};
     wire_chunk_write(head, &in, sizeof floats);
     wire_chunk_seal(head, floats, sizeof floats);
@@ -77,6 +77,10 @@ Test(wire, a_chunk_head_comes_back_as_it_was_written)
     wire_chunk_seal(head, floats, sizeof floats);
     wire_chunk_read(head + WIRE_HEADER_BYTES, &out);
     cr_assert_neq(out.sum, sum);
+    cr_assert_not(out.aside);
+    wire_chunk_aside(head);
+    wire_chunk_read(head + WIRE_HEADER_BYTES, &out);
+    cr_assert(out.aside && out.kind == in.kind && out.vector == in.vector);
 }
 
 /* ---- The walk ----------------------------------------------------------------------------------
