@@ -165,11 +165,22 @@ static void next_generation(struct parley_node *node, uint32_t generation, const
 
 /* ---- Who may decide -------------------------------------------------------------------------- */
 
+static uint32_t who_decide(const struct parley_node *node)
+{
+    return node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
+}
+
+static bool is_quorate(const struct parley_node *node)
+{
+    return node->config.quorum != PARLEY_QUORUM_MAJORITY ||
+           2 * who_decide(node) > node->config.nodes;
+}
+
 static bool may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    uint32_t here = node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
-    if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return 2 * here > node->config.nodes;
+    uint32_t here = who_decide(node);
+    if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return is_quorate(node);
     if (2 * here > roster_known(node->roster) || PLANTED(DECIDE_ALONE)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
@@ -582,8 +593,9 @@ void agreement_late(struct parley_node *node)
 }
 
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
- * all of them (a partition that healed), the one of least id that has been in training, were it for
- * no step, goes back to SETTLE, and who sees that follows. */
+ * all of them (a partition that healed), or so many that the rest is no quorum, the one of least id
+ * that has been in training, were it for no step, goes back to SETTLE, and who sees that follows.
+ */
 static void wait_for_others(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -591,7 +603,7 @@ static void wait_for_others(struct parley_node *node)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (!membership_is_live(node, (int)i)) continue;
-        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING)
+        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING && is_quorate(node))
             a->progress_us = node->now_us;
         bool trained = r->phase == PARLEY_PHASE_LATE && r->stop != PARLEY_STOP_NONE;
         if (trained && (!first || r->boot < first->boot)) first = r;

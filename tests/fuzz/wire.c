@@ -23,6 +23,7 @@ static void headers(const uint8_t *bytes, size_t size)
         uint8_t again[WIRE_CHUNK_HEAD_BYTES];
         wire_chunk_read(bytes, &chunk);
         wire_chunk_write(again, &chunk, 4);
+        if (chunk.aside) wire_chunk_aside(again);
         FUZZ_CHECK(memcmp(again + WIRE_HEADER_BYTES, bytes, 16) == 0);
     }
 }
