@@ -4,7 +4,7 @@
  *   SETTLE    averaging only, until drift is within tolerance (drift.c)
  *   PROPOSED  a frozen copy, its digest and score (own distance to the mean) are announced
  *   HELD      all have proposed: the highest lock, else the least (score, digest) is fetched,
- *             hashed, written and read back
+ *             hashed, written and read back (holding.c)
  *   LOCKED    all hold one digest
  *   DONE      all have locked it: the file gets its name; then serve until all are done
  *
@@ -23,12 +23,12 @@
  * Decision: locks are not written to disk. A restarted boot is LATE and never counts, so no vote
  * can be given twice; what is given up is that all nodes restart in the middle of an agreement.
  */
-#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/exchange.h"
+#include "core/holding.h"
 #include "core/said.h"
 
 enum {
@@ -39,10 +39,6 @@ enum {
     RECHECK_US = 100000,
     REJOIN_US = 2000000
 };
-
-/* Honest models are within this many radii of clipping (robust.c); and settled ones, each within
- * the tolerance of their mean, within this many tolerances. */
-static const double FAR = 2, FAR_TOLERANCES = 3;
 
 /* ---- STOP ------------------------------------------------------------------------------------ */
 
@@ -133,11 +129,6 @@ static void settle(struct parley_node *node)
     out_vector(node, PARLEY_UPDATE_TAKE, OP_CANDIDATE_TAKE, NONE, a->buffer);
 }
 
-static void hash(struct parley_node *node, enum op_kind kind, uint32_t buffer)
-{
-    out_vector(node, PARLEY_UPDATE_HASH, kind, NONE, buffer);
-}
-
 /* Says again what this node's buffer holds, in generation `generation`. */
 static void propose(struct parley_node *node, uint32_t generation)
 {
@@ -200,138 +191,6 @@ static bool may_decide(struct parley_node *node)
     return all_gone || node->now_us >= a->verify_since_us + VERIFY_US;
 }
 
-/* ---- Holding --------------------------------------------------------------------------------- */
-
-static void write_candidate(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    a->candidate = CANDIDATE_WRITING;
-    out_vector(node, PARLEY_UPDATE_WRITE, OP_WRITE, NONE, a->buffer);
-}
-
-static void hold(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    struct record *self = self_of(node);
-    a->candidate = CANDIDATE_HELD;
-    memcpy(self->digest, a->own, sizeof self->digest);
-    self->score = a->score;
-    if (self->phase == PARLEY_PHASE_PROPOSED || self->phase == PARLEY_PHASE_SETTLE)
-        node_phase(node, PARLEY_PHASE_HELD);
-    else
-        membership_changed(node, true);
-}
-
-/* Gets hold of the model of `digest`: it is here, or it is fetched. False if nobody has it. */
-static bool obtain(struct parley_node *node, const uint8_t *digest)
-{
-    struct agreement *a = &node->agreement;
-    if (node->now_us < node->fetch.retry_us) return true;
-    int holder = said_holder(node, digest);
-    if (holder == NONE) return false;
-    for (uint32_t i = 0; i < node->outflows_count && holder != node->self;
-         i++) /* somebody still reads that buffer */
-        if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
-    memcpy(a->pick, digest, sizeof a->pick);
-    if (holder == node->self) {
-        if (a->is_written && said_same(a->written, digest))
-            hold(node);
-        else
-            write_candidate(node);
-        return true;
-    }
-    a->candidate = CANDIDATE_FETCHING;
-    fetch_start(node, holder, digest);
-    return true;
-}
-
-void agreement_fetched(struct parley_node *node)
-{
-    node->agreement.candidate = CANDIDATE_CHECKING;
-    hash(node, OP_FETCHED_HASH, node->agreement.other);
-}
-
-void agreement_fetch_failed(struct parley_node *node)
-{
-    if (node->agreement.candidate == CANDIDATE_FETCHING) node->agreement.candidate = CANDIDATE_OWN;
-}
-
-/* What it proposes or has locked is not heeded by this node; nor by anybody, if most say so. */
-static void distrust(struct parley_node *node, uint64_t boot, const char *why)
-{
-    struct agreement *a = &node->agreement;
-    struct record *self = self_of(node);
-    int member = roster_find(node->roster, boot);
-    if (a->candidate == CANDIDATE_CHECKING) a->candidate = CANDIDATE_OWN;
-    node->fetch.retry_us = node->now_us + RECHECK_US;
-    if (said_is_distrusted(node, boot) || boot == self->boot || member == NONE) return;
-    out_log(node, PARLEY_LOG_WARN, "%s is not trusted: %s", record_of(node, member)->name, why);
-    memmove(self->distrusts, self->distrusts + 1, sizeof self->distrusts - sizeof *self->distrusts);
-    self->distrusts[MESSAGE_DISTRUSTS_MAX - 1] = boot;
-    membership_changed(node, true);
-}
-
-static void accept(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    uint32_t swap = a->buffer;
-    a->buffer = PLANTED(FETCH_UNUSED) ? a->buffer : a->other;
-    a->other = PLANTED(FETCH_UNUSED) ? a->other : swap;
-    memcpy(a->own, a->pick, sizeof a->own);
-    write_candidate(node);
-}
-
-/* How far is it from what this node proposed itself? */
-static void compare(struct parley_node *node)
-{
-    const struct agreement *a = &node->agreement;
-    uint32_t copy = parley_config_buffers(&node->config) - 1;
-    struct parley_update *update =
-        out_vector(node, PARLEY_UPDATE_COMBINE, OP_FETCHED_COPY, NONE, copy);
-    update->vector.other = a->other;
-    update->vector.factor = 1;
-    update->vector.size = node->config.parameters * sizeof(float);
-    out_vector(node, PARLEY_UPDATE_DIFF, OP_FETCHED_DIFF, NONE, copy)->vector.other = a->buffer;
-}
-
-static void compared(struct parley_node *node, const struct parley_event *event)
-{
-    double far = fmax(FAR * robust_radius(node),
-                      FAR_TOLERANCES * node->config.tolerance * sqrt(event->done.own_norm_sq));
-    if (event->done.finite && event->done.norm_sq <= far * far)
-        accept(node);
-    else
-        distrust(node, node->agreement.proposer, "its model is far from this node's");
-}
-
-static void checked(struct parley_node *node, const struct parley_event *event)
-{
-    static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
-    struct agreement *a = &node->agreement;
-    if (!said_same(event->done.digest, a->pick))
-        distrust(node, record_of(node, node->fetch.member)->boot,
-                 "it sent a model of another digest than it announced");
-    else if (!event->done.finite)
-        distrust(node, a->proposer, "its model is not finite");
-    else if (!node->config.robust || a->proposer == 0 || said_same(a->own, no_digest) ||
-             said_is_distrusted(node, a->proposer))
-        accept(node); /* most are DONE with it, or hold it though this node has said no */
-    else
-        compare(node);
-}
-
-static void written(struct parley_node *node, const struct parley_event *event)
-{
-    struct agreement *a = &node->agreement;
-    bool ok = event->done.ok && (!event->done.digest || said_same(event->done.digest, a->own));
-    if (!ok && !a->failed_write)
-        out_log(node, PARLEY_LOG_ERROR, "the model could not be written; it is held in memory");
-    a->failed_write = !ok;
-    a->is_written = true;
-    memcpy(a->written, a->own, sizeof a->written);
-    hold(node);
-}
-
 /* ---- The end --------------------------------------------------------------------------------- */
 
 static void publish(struct parley_node *node)
@@ -378,7 +237,7 @@ static void adopt(struct parley_node *node, int member)
     }
     if (a->candidate == CANDIDATE_HELD) a->candidate = CANDIDATE_OWN;
     a->proposer = 0;
-    if (a->candidate != CANDIDATE_OWN || obtain(node, r->digest)) return;
+    if (a->candidate != CANDIDATE_OWN || holding_obtain(node, r->digest)) return;
     out_log(node, PARLEY_LOG_ERROR,
             "the others agreed on a model while this node was away, and "
             "nobody is left who could send it");
@@ -426,23 +285,12 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
             return;
         }
         a->candidate = CANDIDATE_HASHING;
-        hash(node, OP_CANDIDATE_HASH, a->buffer);
+        out_vector(node, PARLEY_UPDATE_HASH, OP_CANDIDATE_HASH, NONE, a->buffer);
         break;
     case OP_CANDIDATE_HASH:
         memcpy(a->own, event->done.digest, sizeof a->own);
         a->candidate = CANDIDATE_OWN;
         if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, said_listen(node).newest);
-        break;
-    case OP_FETCHED_HASH:
-        checked(node, event);
-        break;
-    case OP_FETCHED_COPY:
-        break;
-    case OP_FETCHED_DIFF:
-        compared(node, event);
-        break;
-    case OP_WRITE:
-        written(node, event);
         break;
     case OP_PUBLISH:
         if (!event->done.ok) {
@@ -456,7 +304,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         count_holders(node);
         break;
     default:
-        assert(0);
+        holding_done(node, op, event);
     }
 }
 
@@ -487,7 +335,7 @@ static void watch_progress(struct parley_node *node, bool verifying)
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD ||
                 a->candidate == CANDIDATE_FETCHING;
     if (node->config.robust && idle && a->candidate != CANDIDATE_HELD && a->proposer)
-        distrust(node, a->proposer, "nobody gets its model");
+        holding_distrust(node, a->proposer, "nobody gets its model");
     if (idle) next_generation(node, self_of(node)->generation + 1, "nothing moved");
 }
 
@@ -558,7 +406,7 @@ static void decide(struct parley_node *node)
     if (a->candidate == CANDIDATE_OWN && said.pick && !doubted) {
         a->score = said.score;
         a->proposer = said.proposer;
-        obtain(node, said.pick);
+        holding_obtain(node, said.pick);
     } else if (a->candidate == CANDIDATE_HELD && said.held == said.waited && !said.one_digest) {
         next_generation(node, self->generation + 1, "two digests are held");
     } else if (self->phase == PARLEY_PHASE_HELD && a->candidate == CANDIDATE_HELD &&

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "core/state.h"
+#include "core/holding.h"
 
 enum { CONNECT_US = 2000000, RETRY_US = 20000 };
 
@@ -19,7 +19,7 @@ static void failed(struct parley_node *node)
     fetch->state = FETCH_IDLE;
     fetch->retry_us = node->now_us + RETRY_US;
     if (fetch->by_digest)
-        agreement_fetch_failed(node);
+        holding_fetch_failed(node);
     else
         exchange_release(node, INITIATOR); /* reserved again for the next try */
 }
@@ -113,7 +113,7 @@ void fetch_received(struct parley_node *node)
     struct fetch *fetch = &node->fetch;
     if (fetch->by_digest) {
         fetch->state = FETCH_IDLE;
-        agreement_fetched(node);
+        holding_fetched(node);
         return;
     }
     fetch->state = FETCH_SETTING;

@@ -669,8 +669,6 @@ void agreement_advance(struct parley_node *node);
 void agreement_late(struct parley_node *node);
 void agreement_done(struct parley_node *node, const struct op *op,
                     const struct parley_event *event);
-void agreement_fetched(struct parley_node *node);
-void agreement_fetch_failed(struct parley_node *node);
 uint64_t agreement_deadline(const struct parley_node *node);
 /* Says goodbye to everybody and ends. */
 void agreement_finish(struct parley_node *node, int error);

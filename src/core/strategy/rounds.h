@@ -147,4 +147,11 @@ static inline bool rounds_is_over(const struct neighbour *n)
     return (n->dropped || (n->mixed && n->got)) && n->lane == NONE;
 }
 
+/* What is alike in a strategy of synchronous rounds. */
+#define ROUNDS_STRATEGY                                                                            \
+    .inflows = ROUNDS_LANES, .outflows = ROUNDS_SENDS, .advance = rounds_advance,                  \
+    .deadline = rounds_deadline, .limit = rounds_limit, .received = rounds_received,               \
+    .progress = rounds_progress, .sent = rounds_sent, .frame = rounds_frame, .live = rounds_live,  \
+    .closed = rounds_closed, .give = rounds_give, .stop = rounds_stop
+
 #endif
