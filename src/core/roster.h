@@ -50,6 +50,7 @@ struct roster_place {
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
     uint64_t samples; /* as counted */
     uint32_t name;    /* a hash of the record's name */
+    uint32_t live;    /* of a live member: its place among them, as roster_topology() left it */
     uint8_t classes;  /* bits, as counted */
 };
 
@@ -87,6 +88,7 @@ struct parley_roster {
     struct record *records;      /* [count of max] */
     struct roster_place *places; /* [count of max] */
     uint32_t *line;              /* [count of max], members by name; of one name in any order */
+    uint32_t *live;              /* [topology.n of max], the live ones of them, likewise */
     uint32_t count, max;
     bool shared;    /* by many nodes */
     bool restarts;  /* some name has two boots */
@@ -112,7 +114,7 @@ void roster_close(struct parley_roster *roster);
 /* Room for the topology of its members; of a shared roster the first call counts. PARLEY_ENOMEM. */
 PARLEY_CHECK int roster_use_topology(struct parley_roster *roster,
                                      const struct parley_config *config);
-/* Of the live members, in the order of their names. Until the next turnover. */
+/* Of the live members, in the order of their names: of roster->live. Until the next turnover. */
 const struct topology *roster_topology(struct parley_roster *roster, uint64_t seed);
 
 int roster_find(const struct parley_roster *roster, uint64_t boot);
