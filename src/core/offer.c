@@ -127,10 +127,10 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
         slot->weight = push_sum_weight(node);
         slot->samples *= slot->weight / node->training.weight;
     }
-    if (node->config.robust) slot->radius = robust_radius(node);
+    slot->radius = robust_radius(node);
     struct message_exchange message = {.sequence = slot->sequence,
                                        .samples = slot->samples,
-                                       .radius = node->config.robust ? slot->radius : 0,
+                                       .radius = slot->radius,
                                        .weight = slot->weight,
                                        .coded = slot_wants_codec(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
