@@ -210,7 +210,7 @@ int roster_add(struct parley_roster *roster, const struct record *record)
     return member;
 }
 
-static uint8_t classes_of(const struct parley_roster *roster, const struct record *r)
+static uint16_t classes_of(const struct parley_roster *roster, const struct record *r)
 {
     bool live = record_is_live(r), waited = record_is_waited_for(r);
     bool joining = live && r->phase == PARLEY_PHASE_JOINING;
@@ -224,17 +224,18 @@ static uint8_t classes_of(const struct parley_roster *roster, const struct recor
         [ROSTER_STOPPED] = !dead && r->stop != PARLEY_STOP_NONE,
         [ROSTER_DONE] = !dead && r->phase == PARLEY_PHASE_DONE,
         [ROSTER_UNMADE] = (waited || joining) && r->version < roster->steps_budget,
+        [ROSTER_DISTRUSTS] = waited && r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0,
     };
-    uint8_t classes = 0;
+    uint16_t classes = 0;
     for (int i = 0; i < ROSTER_CLASSES; i++)
-        classes |= (uint8_t)(in[i] << i);
+        classes |= (uint16_t)(in[i] << i);
     return classes;
 }
 
 static void count(struct parley_roster *roster, int member)
 {
     struct roster_place *place = &roster->places[member];
-    uint8_t classes = classes_of(roster, &roster->records[member]);
+    uint16_t classes = classes_of(roster, &roster->records[member]);
     for (int i = 0; classes != place->classes && i < ROSTER_CLASSES; i++)
         roster->counts[i] += (classes >> i & 1u) - (place->classes >> i & 1u);
     roster->turnover += (classes ^ place->classes) >> ROSTER_LIVE & 1u;

@@ -27,14 +27,15 @@ enum {
 
 /* What is counted. A member may be in several classes. */
 enum roster_class {
-    ROSTER_LIVE,    /* alive or suspect */
-    ROSTER_WAITED,  /* live and in TRAIN to LOCKED: decisions wait for it */
-    ROSTER_JOINING, /* live and in JOINING */
-    ROSTER_TRAINS,  /* live and in TRAIN */
-    ROSTER_ENDING,  /* live and in STOP to DONE */
-    ROSTER_STOPPED, /* not dead, and has raised STOP */
-    ROSTER_DONE,    /* not dead, and in DONE */
-    ROSTER_UNMADE,  /* joins, or is waited for, and has not made its budget of steps */
+    ROSTER_LIVE,      /* alive or suspect */
+    ROSTER_WAITED,    /* live and in TRAIN to LOCKED: decisions wait for it */
+    ROSTER_JOINING,   /* live and in JOINING */
+    ROSTER_TRAINS,    /* live and in TRAIN */
+    ROSTER_ENDING,    /* live and in STOP to DONE */
+    ROSTER_STOPPED,   /* not dead, and has raised STOP */
+    ROSTER_DONE,      /* not dead, and in DONE */
+    ROSTER_UNMADE,    /* joins, or is waited for, and has not made its budget of steps */
+    ROSTER_DISTRUSTS, /* waited for, and distrusts somebody */
     ROSTER_CLASSES
 };
 
@@ -51,7 +52,7 @@ struct roster_place {
     uint64_t samples; /* as counted */
     uint32_t name;    /* a hash of the record's name */
     uint32_t live;    /* of a live member: its place among them, as roster_topology() left it */
-    uint8_t classes;  /* bits, as counted */
+    uint16_t classes; /* bits, as counted */
 };
 
 /* What all records say, taken together: said.c. Good for one number of `news`. */
@@ -63,7 +64,6 @@ struct roster_said {
     uint32_t locks;                  /* of those waited for */
     uint32_t proposed, held, locked; /* of those waited for, in `generation` */
     int32_t least;                   /* waited for, of the least score and digest; or NONE */
-    bool distrusts;                  /* somebody waited for distrusts somebody */
     bool one_digest;                 /* all who hold in `generation`, hold the same */
 };
 
