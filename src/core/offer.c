@@ -62,7 +62,7 @@ static void find_neighbours(struct parley_node *node)
     uint32_t own = roster->places[node->self].live;
     e->neighbours_count = 0;
     for (uint32_t at = topology_next(t, own, 0); at < t->n; at = topology_next(t, own, at + 1)) {
-        if (e->neighbours_count == NEIGHBOURS_MAX) break;
+        if (e->neighbours_count == PARLEY_NEIGHBOURS_MAX) break;
         e->neighbours[e->neighbours_count++] = (int32_t)roster->live[at];
     }
     e->turnover = roster->turnover;

@@ -39,7 +39,7 @@ static struct server_worker *add(struct parley_node *node, int member)
     struct server *s = server_of(node);
     uint64_t boot = record_of(node, (uint32_t)member)->boot;
     struct server_worker *w = worker_of(s, boot);
-    if (w || s->count == SERVER_WORKERS_MAX) return w;
+    if (w || s->count == PARLEY_SERVED_MAX) return w;
     w = &s->workers[s->count++];
     *w = (struct server_worker){
         .boot = boot, .member = member, .holds = NEVER, .since_us = node->now_us};

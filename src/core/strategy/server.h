@@ -52,7 +52,8 @@
  * The end: no step is begun any more, all gradients under way go into x, all workers get that as
  * the last model, and only then does the server raise STOP. Who leaves hands over alike.
  *
- * Limits: a link from each worker to the server, which has SERVER_WORKERS_MAX places. Gradients
+ * Limits: a link from each worker to the server, which has PARLEY_SERVED_MAX places, its own
+ * among them. Gradients
  * come in side by side into SERVER_ARRIVALS buffers; where workers are more, they wait for SEND.
  * Thread rule: as the node's.
  */
@@ -62,7 +63,6 @@
 #include "core/state.h"
 
 enum {
-    SERVER_WORKERS_MAX = 64, /* the server itself among them */
     SERVER_ARRIVALS = 8,
     SERVER_OWN = SERVER_ARRIVALS,    /* the place of this node's own gradient */
     SERVER_MODELS = 2,               /* snapshots that may be on their way at a time */
@@ -160,7 +160,7 @@ struct server {
     uint32_t summed;  /* ... gradients in it */
     uint32_t summing; /* ... that are still being added */
     uint32_t applied; /* ... when it was last applied */
-    struct server_worker workers[SERVER_WORKERS_MAX];
+    struct server_worker workers[PARLEY_SERVED_MAX];
     uint32_t count; /* of workers: all who train and live, this node among them */
     struct server_arrival arrivals[SERVER_ARRIVALS + 1];
     struct server_model models[SERVER_MODELS];
