@@ -85,12 +85,10 @@ void offer_commit(struct parley_node *node, struct slot *slot);
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message);
 
-/* What a peer says of its part of the cluster's samples, of its weight and of its radius, can be
- * one. A part may be below 0: exchanges that overlap, each a half or a third, take together more
- * than was there. */
+/* What a peer says of its part, its weight and its radius can be. */
 static inline bool exchange_is_sane(const struct message_exchange *message)
 {
-    return message->samples > -1e18 && message->samples < 1e18 && message->weight >= 0 &&
+    return part_is_sane(message->samples) && message->weight >= 0 &&
            message->weight <= PARLEY_MEMBERS_MAX && message->radius >= 0;
 }
 

@@ -394,6 +394,13 @@ struct training {
     uint64_t stop_us;
 };
 
+/* What a peer says its part is, can be one. It may be below 0: exchanges that overlap, each a half
+ * or a third, take together more than was there. */
+static inline bool part_is_sane(double part)
+{
+    return part > -1e18 && part < 1e18;
+}
+
 struct parley_node {
     struct parley_config config;
     char cluster[PARLEY_NAME_SIZE];
