@@ -148,6 +148,7 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
         bool open = doubt->active && (!doubt->adding || PLANTED(APPLY_AGAIN));
+        if (doubt->trains && !exchange_may_mix(node)) continue; /* it is asked again */
         if (open && doubt->initiator == frame->initiator && doubt->sequence == frame->sequence)
             resolve(node, i, frame->outcome);
     }
