@@ -137,7 +137,6 @@ Test(merge, a_lie_about_itself_leaves_a_node_numbers_to_refute_with)
     lone_run(lone, 100000);
     cr_assert_eq(record_of(lone->node, 0)->incarnation, 1);
     cr_assert(lone_heard(lone, WIRE_MEMBERS, &m) && m.count == 1);
-    cr_assert(m.records[0].boot == lone->config.boot &&
-              m.records[0].state == PARLEY_MEMBER_ALIVE);
+    cr_assert(m.records[0].boot == lone->config.boot && m.records[0].state == PARLEY_MEMBER_ALIVE);
     lone_free(lone);
 }
