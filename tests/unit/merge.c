@@ -140,3 +140,29 @@ Test(merge, a_lie_about_itself_leaves_a_node_numbers_to_refute_with)
     cr_assert(m.records[0].boot == lone->config.boot && m.records[0].state == PARLEY_MEMBER_ALIVE);
     lone_free(lone);
 }
+
+Test(merge, what_a_member_says_counts_however_often_it_has_spoken)
+{
+    /* Proves that a node that has trained for days is still heard: its clock goes on where 32 bits
+     * end, in its own words and in what others merge. */
+    struct lone *lone = listener();
+    uint32_t conn = lone_peer(lone, "m101", 101);
+    struct message_members m = {.records = {honest_record(101, 1, PARLEY_MEMBER_ALIVE, 1)},
+                                .count = 1};
+    m.records[0].clock = UINT32_MAX;
+    m.records[0].version = 1;
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    m.records[0].clock++;
+    m.records[0].version = 2;
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    cr_assert_eq(record_at(lone, 101)->version, 2);
+
+    self_of(lone->node)->clock = UINT32_MAX;
+    lone_listen(lone, conn);
+    lone_step(lone,
+              (struct parley_event){.type = PARLEY_EVENT_STOP, .stop = {PARLEY_STOP_OPERATOR}});
+    lone_run(lone, 100000);
+    cr_assert(lone_heard(lone, WIRE_MEMBERS, &m) && m.records[0].boot == lone->config.boot);
+    cr_assert_gt(m.records[0].clock, UINT32_MAX - 1);
+    lone_free(lone);
+}
