@@ -92,7 +92,7 @@ void doubt_ask(struct parley_node *node, struct conn *conn,
 {
     struct message_outcome_frame answer = *frame;
     int initiator = roster_find(node->roster, frame->initiator);
-    if (initiator == 0) {
+    if (initiator == node->self) {
         answer.outcome = exchange_outcome(node, frame->asker, frame->sequence);
     } else if (initiator != NONE &&
                strcmp(record_of(node, initiator)->name, self_of(node)->name) == 0) {
@@ -140,7 +140,7 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
 {
     if (frame->asker != self_of(node)->boot) {
         int asker = roster_find(node->roster, frame->asker);
-        struct conn *conn = asker > 0 ? connection_of(node, asker) : NULL;
+        struct conn *conn = asker != NONE ? connection_of(node, asker) : NULL;
         if (conn) connection_send(node, conn, WIRE_OUTCOME, frame);
         return;
     }
