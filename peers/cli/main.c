@@ -52,6 +52,7 @@ static int print(char *text)
     bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
     free(text);
     if (failed) say_error("stdout: %s", strerror(errno));
+    clearerr(stdout); /* it is said */
     return failed ? 1 : 0;
 }
 
@@ -139,6 +140,7 @@ int main(int argc, char **argv)
     if (!error) error = check_out(&settings, why);
     if (!error && settings.note[0]) say_talk(&settings, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
+    say_unwritten(stdout, "stdout");
     settings_close(&settings);
     free(bytes);
     return status;

@@ -66,7 +66,9 @@ int node_report_init(struct node *node)
 void node_report_close(struct node *node)
 {
     uv_mutex_destroy(&node->error_lock);
-    if (node->json && node->json != stdout) fclose(node->json);
+    if (!node->json || node->json == stdout) return;
+    say_unwritten(node->json, node->settings->json);
+    fclose(node->json);
 }
 
 /* ---- The start ------------------------------------------------------------------------------- */
