@@ -12,9 +12,13 @@
 
 #include "parley/error.h"
 
+/* Of a long path the end is shown, so that there is room for what went wrong. */
 static int complain(const char *path, const char *what, char *why, size_t size)
 {
-    snprintf(why, size, "%s: can't %s: %s", path, what, strerror(errno));
+    const char *cause = strerror(errno);
+    size_t length = strlen(path), room = size > 100 ? size - 100 : 0;
+    const char *shown = length > room ? path + length - room : path;
+    snprintf(why, size, "%s%s: can't %s: %s", shown == path ? "" : "...", shown, what, cause);
     return PARLEY_ENOT_WRITTEN;
 }
 

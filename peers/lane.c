@@ -60,8 +60,20 @@ static bool say(int fd, const struct sockaddr_un *to, socklen_t to_size, const s
     return sent == (ssize_t)sizeof *note;
 }
 
-/* recvmsg's result. *file is the caller's to close; -1: none came. *own: this user's process sent
- * it, as the kernel says. */
+/* The one that came, for the caller to close. Of several, as many as there was room for, none. */
+static int only_file(const struct cmsghdr *head)
+{
+    int files[sizeof(union control) / sizeof(int)];
+    size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof *files;
+    memcpy(files, CMSG_DATA(head), count * sizeof *files);
+    if (count == 1) return files[0];
+    for (size_t i = 0; i < count; i++)
+        close(files[i]);
+    return -1;
+}
+
+/* recvmsg's result. *file is the caller's to close, of an empty note too; -1: none came. *own: this
+ * user's process sent it, as the kernel says. */
 static ssize_t hear(int fd, struct note *note, int *file, bool *own)
 {
     union control control;
@@ -75,12 +87,11 @@ static ssize_t hear(int fd, struct note *note, int *file, bool *own)
     ssize_t got;
     while ((got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
         continue;
-    if (got <= 0) return got;
+    if (got < 0) return got;
     for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
         struct ucred from;
         if (head->cmsg_level != SOL_SOCKET) continue;
-        if (head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *file))
-            memcpy(file, CMSG_DATA(head), sizeof *file);
+        if (head->cmsg_type == SCM_RIGHTS) *file = only_file(head);
         if (head->cmsg_type != SCM_CREDENTIALS) continue;
         memcpy(&from, CMSG_DATA(head), sizeof from);
         *own = from.uid == geteuid();

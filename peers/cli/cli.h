@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "settings/settings.h"
 
@@ -24,6 +25,10 @@ int topology_command(const struct settings *settings);
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_talk(const struct settings *settings, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* say.c: that the file, by this name, lacks some of what was written to it, if it does. A pipe
+ * whose reader has gone is no failure. */
+void say_unwritten(FILE *file, const char *name);
 
 /* say.c: the exit status of `error`, whose line (or else its text) is said. */
 int say_failure(int error, const char *why);

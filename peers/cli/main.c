@@ -52,6 +52,7 @@ static int print(char *text)
     bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
     free(text);
     if (failed) say_error("stdout: %s", strerror(errno));
+    clearerr(stdout); /* it is said */
     return failed ? 1 : 0;
 }
 
@@ -63,13 +64,33 @@ static int version(void)
     return text ? 0 : 1;
 }
 
-/* What stands at --out is replaced by a new file in the end: that must not hit a device. */
+/* The folder of --out, "" for this one; NULL: its name is too long. */
+static const char *folder_of(const char *path, char folder[SETTINGS_VALUE_BYTES_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    if (size >= SETTINGS_VALUE_BYTES_MAX) return NULL;
+    memcpy(folder, path, size);
+    folder[size] = 0;
+    return folder;
+}
+
+/* What stands at --out is replaced by a new file in the end: that must not hit a device. And where
+ * there is no place for that file, it is said before hours of training and not after. */
 static int check_out(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     struct stat stat_;
-    if (!settings->out || stat(settings->out, &stat_) || S_ISREG(stat_.st_mode)) return 0;
-    snprintf(why, SETTINGS_WHY_BYTES, "--out: %s is no regular file; give a file's name",
-             settings->out);
+    char folder[SETTINGS_VALUE_BYTES_MAX];
+    if (!settings->out) return 0;
+    if (!stat(settings->out, &stat_) && !S_ISREG(stat_.st_mode)) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--out: %s is no regular file; give a file's name",
+                 settings->out);
+        return PARLEY_EUSAGE;
+    }
+    if (!folder_of(settings->out, folder)) return 0; /* it will be said when it is written */
+    if (!access(*folder ? folder : ".", W_OK | X_OK)) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES, "--out: no file can be made in %.800s: %s",
+             *folder ? folder : "this folder", strerror(errno));
     return PARLEY_EUSAGE;
 }
 
@@ -119,6 +140,7 @@ int main(int argc, char **argv)
     if (!error) error = check_out(&settings, why);
     if (!error && settings.note[0]) say_talk(&settings, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
+    say_unwritten(stdout, "stdout");
     settings_close(&settings);
     free(bytes);
     return status;

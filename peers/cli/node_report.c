@@ -66,7 +66,9 @@ int node_report_init(struct node *node)
 void node_report_close(struct node *node)
 {
     uv_mutex_destroy(&node->error_lock);
-    if (node->json && node->json != stdout) fclose(node->json);
+    if (!node->json || node->json == stdout) return;
+    say_unwritten(node->json, node->settings->json);
+    fclose(node->json);
 }
 
 /* ---- The start ------------------------------------------------------------------------------- */
@@ -114,8 +116,9 @@ void node_report_started(struct node *node)
              job->data.name, job->data.train.count, model_spec(job->model),
              trainer_parameters(job->trainer), blas_core());
     if (node->settings->min_peers > 0)
-        say_talk(node->settings, "training starts when %" PRIu64 " other nodes are here",
-                 node->settings->min_peers);
+        say_talk(node->settings, "training starts when %" PRIu64 " other %s here",
+                 node->settings->min_peers,
+                 node->settings->min_peers == 1 ? "node is" : "nodes are");
 }
 
 /* ---- While it goes --------------------------------------------------------------------------- */
@@ -259,7 +262,8 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
     bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
     if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;
     clear_drawn(node);
-    say_talk(node->settings, "%s is %s%s%s", line.as.member.peer, line.as.member.state,
+    say_talk(node->settings, "%s %s %s%s%s", line.as.member.peer,
+             update->member.state == PARLEY_MEMBER_LEFT ? "has" : "is", line.as.member.state,
              line.as.member.reason[0] ? ": " : "", line.as.member.reason);
 }
 

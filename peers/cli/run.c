@@ -222,7 +222,10 @@ int run_command(const struct settings *settings)
         free(child->err.bytes);
     }
     run_faults_close(run);
-    if (run->json && run->json != stdout) fclose(run->json);
+    if (run->json && run->json != stdout) {
+        say_unwritten(run->json, settings->json);
+        fclose(run->json);
+    }
     if (run->coverage) fclose(run->coverage);
     free(run->children);
     free(run->forward);

@@ -150,7 +150,7 @@ static void say_plain(struct run *run)
     uint32_t told = 0;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (!child->running || child->paused) continue;
+        if (!child->running || child->paused || !child->listen[0]) continue; /* not up yet */
         plain.live++;
         plain.samples_per_s += child->samples_per_s;
         if (isfinite(child->drift) && !(child->drift < plain.drift)) plain.drift = child->drift;

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,13 @@ void say_talk(const struct settings *settings, const char *format, ...)
     va_start(arguments, format);
     say(format, arguments);
     va_end(arguments);
+}
+
+void say_unwritten(FILE *file, const char *name)
+{
+    struct stat stat;
+    bool pipe = !fstat(fileno(file), &stat) && (S_ISFIFO(stat.st_mode) || S_ISSOCK(stat.st_mode));
+    if (ferror(file) && !pipe) say_error("%s: not all of it could be written", name);
 }
 
 int say_failure(int error, const char *why)

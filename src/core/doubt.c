@@ -92,7 +92,7 @@ void doubt_ask(struct parley_node *node, struct conn *conn,
 {
     struct message_outcome_frame answer = *frame;
     int initiator = roster_find(node->roster, frame->initiator);
-    if (initiator == 0) {
+    if (initiator == node->self) {
         answer.outcome = exchange_outcome(node, frame->asker, frame->sequence);
     } else if (initiator != NONE &&
                strcmp(record_of(node, initiator)->name, self_of(node)->name) == 0) {
@@ -140,7 +140,7 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
 {
     if (frame->asker != self_of(node)->boot) {
         int asker = roster_find(node->roster, frame->asker);
-        struct conn *conn = asker > 0 ? connection_of(node, asker) : NULL;
+        struct conn *conn = asker != NONE ? connection_of(node, asker) : NULL;
         if (conn) connection_send(node, conn, WIRE_OUTCOME, frame);
         return;
     }
@@ -148,6 +148,7 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
         bool open = doubt->active && (!doubt->adding || PLANTED(APPLY_AGAIN));
+        if (doubt->trains && !exchange_may_mix(node)) continue; /* it is asked again */
         if (open && doubt->initiator == frame->initiator && doubt->sequence == frame->sequence)
             resolve(node, i, frame->outcome);
     }

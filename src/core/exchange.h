@@ -92,11 +92,23 @@ static inline bool exchange_is_sane(const struct message_exchange *message)
            message->weight <= PARLEY_MEMBERS_MAX && message->radius >= 0;
 }
 
+/* Whether mix() writes what joiners are given along with x. */
+static inline bool exchange_mixes_kept(const struct parley_node *node)
+{
+    return node->strategy->mix && node->strategy->kept > 0;
+}
+
+/* Whether mix() may do so now: not while a joiner is being given it. */
+static inline bool exchange_may_mix(const struct parley_node *node)
+{
+    return !node->fetch.serving || !exchange_mixes_kept(node);
+}
+
 /* Whether an exchange suits the strategy now, `other` being the other slot. */
 static inline bool exchange_is_due(const struct parley_node *node, const struct slot *other)
 {
     if (phase_of(node) != PARLEY_PHASE_TRAIN || !node->strategy->due) return true;
-    return node->strategy->due(node) && !slot_is_open(other);
+    return node->strategy->due(node) && !slot_is_open(other) && exchange_may_mix(node);
 }
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/exchange.h"
 #include "core/holding.h"
 
 enum { CONNECT_US = 2000000, RETRY_US = 20000 };
@@ -190,8 +191,10 @@ static void serve_state(struct parley_node *node, struct conn *conn,
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
     enum parley_phase phase = phase_of(node);
+    /* What is decided meanwhile would change what is being sent. */
+    bool mixes = exchange_mixes_kept(node) && slot_is_open(&node->exchange.slots[INITIATOR]);
     if (slot->state != SLOT_IDLE || phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED ||
-        node->leaving || !has_place(node)) {
+        node->leaving || !has_place(node) || mixes) {
         answer(node, conn, message->sequence, 0);
         return;
     }

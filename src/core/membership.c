@@ -10,7 +10,10 @@
  *   - every change travels along all links (gossip.c).
  *
  * Merging takes, part by part, the greater of (incarnation, state) and of clock: commutative,
- * associative and idempotent.
+ * associative and idempotent. An incarnation is raised by the member alone, by one for each time it
+ * was called gone. So what others tell of it counts only as far as it can be true, and its own word
+ * on its own link outbids a lie: else one claim near the last number would leave it none to refute
+ * with.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +21,13 @@
 
 #include "core/state.h"
 
-enum { HEALTH_MAX = 8, REDIAL_DEAD_US = 2000000, FAVOUR_US = 2000000, PICK_TRIES = 8 };
+enum {
+    HEALTH_MAX = 8,
+    REDIAL_DEAD_US = 2000000,
+    FAVOUR_US = 2000000,
+    PICK_TRIES = 8,
+    AHEAD_MAX = 1024 /* incarnations beyond those known that others may tell of */
+};
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -159,12 +168,18 @@ void membership_start(struct parley_node *node)
 
 /* ---- Merging --------------------------------------------------------------------------------- */
 
+static bool is_far_ahead(uint32_t incarnation, uint32_t known)
+{
+    return incarnation > known && incarnation - known > AHEAD_MAX;
+}
+
 /* Others think wrongly of this node. */
 static void refute(struct parley_node *node, const struct record *record)
 {
     struct record *self = self_of(node);
     if (self->state == PARLEY_MEMBER_LEFT || record->incarnation < self->incarnation) return;
-    self->incarnation = record->incarnation + !PLANTED(REFUTE_IN_VAIN);
+    if (!is_far_ahead(record->incarnation, self->incarnation))
+        self->incarnation = record->incarnation + !PLANTED(REFUTE_IN_VAIN);
     membership_changed(node, true);
     if (node->health < HEALTH_MAX) node->health++;
     if (record->state != PARLEY_MEMBER_DEAD) return;
@@ -178,9 +193,11 @@ static void merge_state(struct parley_node *node, int member, const struct recor
     struct record *r = record_of(node, member);
     uint64_t theirs = (uint64_t)record->incarnation << 2 | record->state;
     uint64_t ours = (uint64_t)r->incarnation << 2 | r->state;
+    bool lied = from == member && is_far_ahead(r->incarnation, record->incarnation);
     if (theirs == ours && r->state == PARLEY_MEMBER_SUSPECT && from != NONE)
         confirm(node, member, record_of(node, from)->boot);
-    if (theirs <= ours) return;
+    if (theirs <= ours && !lied) return;
+    if (from != member && is_far_ahead(record->incarnation, r->incarnation)) return;
     r->incarnation = record->incarnation;
     if (record->state == r->state) {
         roster_changed(node->roster, member, true);

@@ -71,7 +71,7 @@ struct record {
     uint32_t incarnation;
     uint32_t state; /* enum parley_member_state */
 
-    uint32_t clock;
+    uint64_t clock;     /* counts its steps, too: 32 bits would be through in a day */
     uint32_t phase;     /* enum parley_phase */
     uint32_t stop;      /* enum parley_stop */
     uint32_t stop_live; /* members its raiser saw alive */

@@ -18,10 +18,11 @@ static int refuse(units_why why, const char *clause)
 int units_count(const char *text, uint64_t min, uint64_t max, uint64_t *value, units_why why)
 {
     uint64_t sum = 0;
-    bool over = false;
-    size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || text[digits] != '\0') return refuse(why, "is not a whole number");
-    for (const char *p = text; *p; p++) {
+    bool over = *text == '-'; /* below 0, which is as much out of range */
+    const char *first = text + over;
+    size_t digits = strspn(first, "0123456789");
+    if (digits == 0 || first[digits] != '\0') return refuse(why, "is not a whole number");
+    for (const char *p = first; *p; p++) {
         uint64_t digit = (uint64_t)(*p - '0');
         if (sum > (UINT64_MAX - digit) / 10) over = true;
         sum = sum * 10 + digit;

@@ -85,7 +85,12 @@ static int parse_word(const struct option_info *option, const char *word, int *p
     struct text text;
     text_init(&text, SETTINGS_WHY_BYTES - 1);
     const char *near = nearest_take(&nearest);
-    text_add(&text, "is not %s %s", strchr("aeiou", option->name[0]) ? "an" : "a", option->name);
+    bool is_data = strcmp(option->name, "data") == 0 || strcmp(option->name, "test") == 0;
+    const char *what = is_data ? "kind of data" : option->name;
+    if (near && nearest.distance == 0)
+        text_add(&text, "lacks what stands behind \"%s\"", near);
+    else
+        text_add(&text, "is not %s %s", strchr("aeiou", what[0]) ? "an" : "a", what);
     if (near && nearest.distance > 0) text_add(&text, "; did you mean \"%s\"?", near);
     text_add(&text, " (valid: ");
     for (int i = 0; option->valid[i]; i++)

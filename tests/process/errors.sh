@@ -83,7 +83,15 @@ expect 7 "full/$images" model verify full/$images
 expect 4 'no seed was reached' node --join 127.0.0.1:1 --join-timeout 300ms
 expect 4 'refused' status 127.0.0.1:1
 expect 2 '"nowhere"' status nowhere
-expect 9 'No such file' node --steps 3 --model softmax --out nodir/model
+expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model softmax --out nodir/model
+expect 2 'no file can be made in nodir/: No such file' run --steps 3 --model softmax --out nodir/model
+expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model softmax --out nodir/model
+expect 0 '/dev/full: not all of it could be written' node --steps 3 --model softmax --json /dev/full
+expect 0 '/dev/full: not all of it could be written' run --steps 3 --model softmax --json /dev/full
+"$parley" run --steps 3 --model softmax > /dev/full 2> out
+grep -q 'stdout: not all of it' out || { cat out; failures=$((failures + 1)); }
+long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
+expect 9 'File name too long' node --steps 3 --model softmax --out "$long"
 expect 8 'smaller --lr' node --lr 1000 --steps 300 --model mlp:64 --out m
 expect 0 'all of it would be accepted' check
 expect 0 'spectral gap' topology ring -n 8

@@ -1,19 +1,25 @@
 /* faults.c: what may happen to connections, lines, disks and honesty, and what it may not do. */
 #include "scene.h"
+#include "world/cluster.h"
 
 enum { NODES = 6 };
 
-static struct parley_sim *trained(uint64_t seed, uint64_t parameters, uint64_t step_us)
+static struct parley_sim *waiting(uint64_t seed, uint64_t parameters, uint64_t step_us)
 {
     static const uint32_t peers = NODES - 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                .seed = seed,
-                                                                .parameters = parameters,
-                                                                .seeds = 2,
-                                                                .step_us = step_us,
-                                                                .latency_us = 500,
-                                                                .configure = scene_wait_for,
-                                                                .arg = (void *)&peers});
+    return scene(&(struct parley_sim_options){.nodes = NODES,
+                                              .seed = seed,
+                                              .parameters = parameters,
+                                              .seeds = 2,
+                                              .step_us = step_us,
+                                              .latency_us = 500,
+                                              .configure = scene_wait_for,
+                                              .arg = (void *)&peers});
+}
+
+static struct parley_sim *trained(uint64_t seed, uint64_t parameters, uint64_t step_us)
+{
+    struct parley_sim *sim = waiting(seed, parameters, step_us);
     scene_train(sim, NODES);
     return sim;
 }
@@ -54,22 +60,45 @@ Test(faults, lost_messages_leave_the_mean_where_it_was)
     }
 }
 
+static void cut_for_a_while(struct parley_sim *sim)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        parley_sim_cut(sim, i, 0.05);
+    scene_run(sim, 20 * SECOND);
+    for (uint32_t i = 0; i < NODES; i++)
+        parley_sim_cut(sim, i, 0);
+    scene_until(sim, NODES, parley_sim_quiet, NULL, 60);
+    struct sums sums = sums_of(sim);
+    cr_assert_gt(sums.applied, 50);
+    cr_assert_gt(sums.aborted, 10);
+    cr_assert_leq(parley_sim_mass_error(sim), 1e-5);
+}
+
 Test(faults, messages_that_cut_their_connection_leave_the_mean_where_it_was)
 {
     /* Every tenth message ends its connection, so that exchanges break in every state. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct parley_sim *sim = trained(seed, 64, 20000);
-        for (uint32_t i = 0; i < NODES; i++)
-            parley_sim_cut(sim, i, 0.05);
-        scene_run(sim, 20 * SECOND);
-        for (uint32_t i = 0; i < NODES; i++)
-            parley_sim_cut(sim, i, 0);
-        scene_until(sim, NODES, parley_sim_quiet, NULL, 60);
-        struct sums sums = sums_of(sim);
-        cr_assert_gt(sums.applied, 50);
-        cr_assert_gt(sums.aborted, 10);
-        cr_assert_leq(parley_sim_mass_error(sim), 1e-5);
+        cut_for_a_while(sim);
         scene_agree(sim, NODES, 0);
+        parley_sim_free(sim);
+    }
+}
+
+Test(faults, cut_connections_leave_the_mean_where_one_table_serves_all)
+{
+    /* The same, where no node is the first of the table but one: who asks for the outcome of an
+     * exchange is told it, by whichever node it is of. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct parley_sim *sim = waiting(seed, 64, 20000);
+        sim->options.shares_roster = true;
+        scene_train(sim, NODES);
+        cut_for_a_while(sim);
+        for (uint32_t i = 0; i < NODES; i++) {
+            struct parley_view view;
+            parley_sim_view(sim, i, &view);
+            cr_assert_eq(view.ledger.dropped, 0, "n%u, seed %llu", i, (unsigned long long)seed);
+        }
         parley_sim_free(sim);
     }
 }

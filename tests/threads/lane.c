@@ -4,16 +4,21 @@
  *   - where one end has no lane, or can't have a memory file, all goes by TCP, and they agree
  *   - a peer that is killed in the middle of exchanges is found dead, and the other one goes on
  *   - a peer of another user gets nothing but by TCP (where this runs as root, who can have one)
+ *   - descriptors that anybody sends to the door, of any number, are closed
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #define _DEFAULT_SOURCE
+#include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,6 +181,55 @@ static void survive_a_kill(pid_t peer, int in, bool lane)
     check((node->result.stats.bytes_lane > 0) == lane, "through shared memory, if they may");
 }
 
+/* A datagram of so many bytes to the node's door, with the descriptor so many times. */
+static bool knock(const struct node *node, size_t bytes, int file, size_t files)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {0};
+    int both[2] = {file, file};
+    char nonsense[4096] = {1};
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int size = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "parley-lane %s",
+                        parley_listens(node->p));
+    struct iovec part = {nonsense, bytes};
+    struct msghdr message = {
+        .msg_name = &name,
+        .msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size),
+        .msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = CMSG_SPACE(files * sizeof file)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(files * sizeof file);
+    memcpy(CMSG_DATA(head), both, files * sizeof file);
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    bool sent = fd >= 0 && sendmsg(fd, &message, 0) == (ssize_t)bytes;
+    if (fd >= 0) close(fd);
+    return sent;
+}
+
+/* A pipe says when the last descriptor of its other end is closed. */
+static void keep_no_descriptors(void)
+{
+    struct node *node = start(0, NULL, true, STEPS);
+    const size_t bytes[] = {0, 1, sizeof(char[4096]), 0, 1};
+    const size_t files[] = {1, 1, 1, 2, 2};
+    for (int i = 0; i < 5; i++) {
+        int ends[2];
+        if (pipe(ends)) exit(1);
+        check(knock(node, bytes[i], ends[1], files[i]), "the door takes what anybody sends");
+        close(ends[1]);
+        struct pollfd end = {.fd = ends[0], .events = POLLIN};
+        check(poll(&end, 1, 10000) == 1 && (end.revents & POLLHUP), "a descriptor is closed");
+        close(ends[0]);
+    }
+    parley_close(node->p);
+}
+
 int main(void)
 {
     int in, in_other;
@@ -187,5 +241,6 @@ int main(void)
     agree_through_shared_memory();
     agree_by_tcp(false);
     agree_without_files();
+    keep_no_descriptors();
     return failures ? 1 : 0;
 }

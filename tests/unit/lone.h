@@ -26,6 +26,8 @@ enum lone_conn_state { LONE_NONE, LONE_DIALED, LONE_OPEN, LONE_CLOSED, LONE_GONE
 struct lone_op {
     uint32_t op, conn;
     enum parley_update_type type;
+    uint32_t buffer;
+    bool whole; /* a chunk of a buffer of which nothing may change meanwhile */
 };
 
 struct lone {
@@ -86,11 +88,31 @@ static inline struct parley_config lone_config(void)
     return config;
 }
 
-static inline void lone_op(struct lone *lone, uint32_t op, uint32_t conn,
-                           enum parley_update_type type)
+static inline void lone_op(struct lone *lone, struct lone_op op)
 {
     cr_assert(lone->ops_count < LONE_OPS_MAX);
-    lone->ops[lone->ops_count++] = (struct lone_op){op, conn, type};
+    lone->ops[lone->ops_count++] = op;
+}
+
+/* What is on its way to a peer stays as it is until its DONE. */
+static inline void lone_writes(const struct lone *lone, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < lone->ops_count; i++)
+        cr_assert(!lone->ops[i].whole || lone->ops[i].buffer != buffer,
+                  "seed %llu: buffer %u changes while a chunk of it is sent",
+                  (unsigned long long)lone->seed, buffer);
+}
+
+static inline void lone_vector(struct lone *lone, const struct parley_update *u)
+{
+    bool takes = u->type == PARLEY_UPDATE_TAKE, sets = u->type == PARLEY_UPDATE_SET;
+    for (uint32_t v = 0; takes && v < u->vector.vectors; v++)
+        lone_writes(lone, u->vector.buffers[v]);
+    if (u->type == PARLEY_UPDATE_GRADIENT || u->type == PARLEY_UPDATE_ENCODE ||
+        u->type == PARLEY_UPDATE_DIFF || u->type == PARLEY_UPDATE_COMBINE || u->vector.rest)
+        lone_writes(lone, u->vector.buffer);
+    uint32_t buffer = takes || sets ? u->vector.buffers[0] : u->vector.buffer;
+    lone_op(lone, (struct lone_op){.op = u->vector.op, .type = u->type, .buffer = buffer});
 }
 
 static inline void lone_hear(struct lone *lone, uint32_t conn, const void *bytes, size_t size)
@@ -126,9 +148,11 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
         cr_assert_eq(lone->conns[u->chunk.conn], LONE_OPEN);
         cr_assert(u->chunk.buffer < buffers && u->chunk.size % 4 == 0 && u->chunk.size > 0 &&
                   u->chunk.offset + u->chunk.size <= vector_bytes);
-        lone_op(lone, u->chunk.op, u->chunk.conn, u->type);
+        lone_op(lone, (struct lone_op){u->chunk.op, u->chunk.conn, u->type, u->chunk.buffer,
+                                       .whole = !u->chunk.part});
         break;
     case PARLEY_UPDATE_STORE:
+        lone_writes(lone, u->store.buffer);
         cr_assert(u->store.buffer < buffers && u->store.offset + u->store.size <= vector_bytes);
         break;
     case PARLEY_UPDATE_TRAIN:
@@ -154,7 +178,7 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
     case PARLEY_UPDATE_WRITE:
     case PARLEY_UPDATE_PUBLISH:
         cr_assert(u->vector.buffer < buffers);
-        lone_op(lone, u->vector.op, 0, u->type);
+        lone_vector(lone, u);
         break;
     case PARLEY_UPDATE_FINISHED:
         lone->finished = true;

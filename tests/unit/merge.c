@@ -72,3 +72,97 @@ Test(merge, who_is_called_suspect_or_dead_says_otherwise)
     }
     lone_free(lone);
 }
+
+/* The member at that link says it of the member of this boot. */
+static void tell(struct lone *lone, uint32_t conn, uint64_t boot, uint32_t incarnation,
+                 uint32_t state)
+{
+    struct message_members m = {.records = {honest_record(boot, incarnation, state, 0)},
+                                .count = 1};
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+}
+
+static const struct record *record_at(const struct lone *lone, uint64_t boot)
+{
+    return record_of(lone->node, (uint32_t)roster_find(lone->node->roster, boot));
+}
+
+Test(merge, nobody_is_called_dead_by_a_number_that_it_cannot_have)
+{
+    /* Proves that one lie of a peer can't put another's incarnation where it can't be outbid. */
+    const uint32_t last = UINT32_MAX / 2 - 1;
+    struct lone *lone = listener();
+    uint32_t honest = lone_peer(lone, "m101", 101), liar = lone_peer(lone, "m102", 102);
+    tell(lone, honest, 101, 3, PARLEY_MEMBER_ALIVE);
+    tell(lone, liar, 101, last, PARLEY_MEMBER_DEAD);
+    cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_ALIVE);
+    cr_assert_eq(record_at(lone, 101)->incarnation, 3);
+    tell(lone, liar, 101, 3 + 1024, PARLEY_MEMBER_DEAD); /* as late news might */
+    cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_DEAD);
+    tell(lone, honest, 101, 3 + 1025, PARLEY_MEMBER_ALIVE);
+    cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+}
+
+Test(merge, who_heard_a_lie_first_believes_the_member_itself)
+{
+    /* Proves that a newcomer that knows of a member by a lie alone is put right by its word, and
+     * that what the member said before, on its way for long, changes nothing. */
+    struct lone *lone = listener();
+    uint32_t liar = lone_peer(lone, "m102", 102);
+    tell(lone, liar, 101, UINT32_MAX / 2 - 1, PARLEY_MEMBER_DEAD);
+    cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_DEAD);
+    uint32_t honest = lone_peer(lone, "m101", 101);
+    tell(lone, honest, 101, 5, PARLEY_MEMBER_ALIVE);
+    cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_ALIVE);
+    cr_assert_eq(record_at(lone, 101)->incarnation, 5);
+    tell(lone, liar, 101, 6, PARLEY_MEMBER_SUSPECT);
+    tell(lone, honest, 101, 5, PARLEY_MEMBER_ALIVE);
+    cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_SUSPECT);
+    lone_free(lone);
+}
+
+Test(merge, a_lie_about_itself_leaves_a_node_numbers_to_refute_with)
+{
+    /* Proves that a node does not follow a lie to the end of the numbers, where nobody would hear
+     * it any more, but says again what it is. */
+    struct lone *lone = listener();
+    uint32_t liar = lone_peer(lone, "m102", 102);
+    lone_tick(lone);
+    lone_listen(lone, liar);
+    struct message_members m = {.records = {*record_of(lone->node, 0)}, .count = 1};
+    m.records[0].incarnation = UINT32_MAX / 2 - 1;
+    m.records[0].state = PARLEY_MEMBER_DEAD;
+    lone_say(lone, liar, WIRE_MEMBERS, &m);
+    lone_run(lone, 100000);
+    cr_assert_eq(record_of(lone->node, 0)->incarnation, 1);
+    cr_assert(lone_heard(lone, WIRE_MEMBERS, &m) && m.count == 1);
+    cr_assert(m.records[0].boot == lone->config.boot && m.records[0].state == PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+}
+
+Test(merge, what_a_member_says_counts_however_often_it_has_spoken)
+{
+    /* Proves that a node that has trained for days is still heard: its clock goes on where 32 bits
+     * end, in its own words and in what others merge. */
+    struct lone *lone = listener();
+    uint32_t conn = lone_peer(lone, "m101", 101);
+    struct message_members m = {.records = {honest_record(101, 1, PARLEY_MEMBER_ALIVE, 1)},
+                                .count = 1};
+    m.records[0].clock = UINT32_MAX;
+    m.records[0].version = 1;
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    m.records[0].clock++;
+    m.records[0].version = 2;
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    cr_assert_eq(record_at(lone, 101)->version, 2);
+
+    self_of(lone->node)->clock = UINT32_MAX;
+    lone_listen(lone, conn);
+    lone_step(lone,
+              (struct parley_event){.type = PARLEY_EVENT_STOP, .stop = {PARLEY_STOP_OPERATOR}});
+    lone_run(lone, 100000);
+    cr_assert(lone_heard(lone, WIRE_MEMBERS, &m) && m.records[0].boot == lone->config.boot);
+    cr_assert_gt(m.records[0].clock, UINT32_MAX - 1);
+    lone_free(lone);
+}

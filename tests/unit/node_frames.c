@@ -562,6 +562,83 @@ Test(node_frames, an_undecided_exchange_is_aborted_by_the_question)
     lone_free(lone);
 }
 
+static void make_steps(struct lone *lone, uint64_t steps)
+{
+    lone->version += steps;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, lone->version, 1}});
+}
+
+/* One that keeps slow weights. */
+static struct lone *outer_node(void)
+{
+    struct parley_config config = lone_config();
+    config.strategy = PARLEY_STRATEGY_NOLOCO;
+    config.mix_every = 2;
+    struct lone *lone = training_node(&config);
+    lone_done_all(lone);
+    return lone;
+}
+
+/* Asks for the node's state; its snapshot is taken, and chunks of it are on their way. */
+static void ask_for_state(struct lone *lone, uint32_t conn)
+{
+    struct message_fetch fetch = {.sequence = 1};
+    lone_say(lone, conn, WIRE_FETCH, &fetch);
+    if (lone->node->fetch.serving) lone_done(lone, 0);
+}
+
+Test(node_frames, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
+{
+    /* Proves that slow weights on their way to a joiner stay as they are: no state is given while
+     * an exchange is open, and none begins while it is given. lone.h sees every write. */
+    struct lone *lone = outer_node();
+    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    ask_for_state(lone, joiner);
+    cr_assert(!lone->node->fetch.serving);
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).applied, 1);
+    m.sequence = 0;
+    lone_say(lone, conn, WIRE_APPLIED, &m);
+
+    ask_for_state(lone, joiner);
+    cr_assert(lone->node->fetch.serving && lone->ops_count == 2, "x and one more vector");
+    make_steps(lone, 4);
+    cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
+    lone_done_all(lone);
+    cr_assert(!lone->node->fetch.serving);
+    lone_free(lone);
+}
+
+Test(node_frames, what_a_joiner_is_given_is_not_mixed_by_what_was_in_doubt)
+{
+    /* Proves that a decision heard meanwhile is asked for again, and then counts. */
+    struct lone *lone = outer_node();
+    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    make_steps(lone, 2);
+    to_ready(lone, conn);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    cr_assert_eq(ledger(lone).in_doubt, 1);
+    ask_for_state(lone, joiner);
+    cr_assert(lone->node->fetch.serving);
+    conn = training_peer(lone, "a", 1);
+    struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    cr_assert(!lone->node->fetch.serving && ledger(lone).applied == 0);
+    lone_listen(lone, conn);
+    lone_run(lone, 500000);
+    cr_assert(lone_heard(lone, WIRE_ASK, NULL));
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).applied, 1);
+    lone_free(lone);
+}
+
 /* ---- Steps and time ----------------------------------------------------------------------------
  */
 

@@ -135,6 +135,12 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
            "--seeds: \"1..200000000\" is too long (at most 100000000)");
     expect("run --lr", NULL, "--lr: needs a value, RATE");
     expect("run -z", NULL, "\"-z\" is not an option of run (parley help run lists them)");
+    expect("run --data idx", NULL,
+           "--data: \"idx\" lacks what stands behind \"idx:\" (valid: digits, idx:..., csv:..., "
+           "libsvm:..., npy:..., text:...)");
+    expect("run --data foo:x", NULL,
+           "--data: \"foo:x\" is not a kind of data (valid: digits, idx:..., csv:..., libsvm:..., "
+           "npy:..., text:...)");
     expect("run --model mpl:3", NULL,
            "--model: \"mpl:3\" is not a model; did you mean \"mlp:\"? (valid: softmax, mlp:..., "
            "lenet, resnet:..., linear, gpt, gpt:..., quadratic:...)");

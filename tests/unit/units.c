@@ -52,6 +52,8 @@ Test(units, whole_numbers_are_exact_to_the_last_of_64_bits)
         cr_assert_eq(units_count(bad[i], 0, UINT64_MAX, &value, why), PARLEY_EUSAGE, "%s", bad[i]);
     cr_assert_eq(units_count("11", 1, 10, &value, why), PARLEY_EUSAGE);
     cr_assert_str_eq(why, "is out of range (1 to 10)");
+    cr_assert_eq(units_count("-1", 1, 10, &value, why), PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "is out of range (1 to 10)");
 }
 
 Test(units, decimals_are_finite_and_in_range)

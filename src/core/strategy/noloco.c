@@ -10,7 +10,8 @@
  * with alpha = 0.5 and beta = gamma = 0.7. As beta and gamma are equal, mean(phi) drops out:
  * m <- alpha m + beta (mean(x) - phi). So one vector each way is enough, by the pairwise exchange
  * as it is (exchange.c): with its d = x_peer - x at the two snapshots, mean(x) = s + d / 2. Steps
- * made since the snapshot are kept: x gets phi - s added. phi and m travel to joiners with x.
+ * made since the snapshot are kept: x gets phi - s added. phi and m travel to joiners with x; a
+ * node that gives them makes no exchange until they are sent, and lets what is in doubt wait.
  *
  * The mean of the models is not kept: it moves by the outer momentum, on purpose. An exchange in
  * doubt that turns out to be decided adds only the peer's part, beta d / 2, to m, phi and x, since

@@ -80,7 +80,8 @@ struct strategy {
     /* Exchanges while it trains (exchange.c), where they don't just average. due: whether one suits
      * now; then there is one at a time, and mix() counts for the next. mix: d, the difference of
      * both snapshots, is decided: it is in `theirs`, the own snapshot in `own` (NONE: no longer
-     * there). What it returns is the factor with which `theirs` then goes into x. */
+     * there). What it returns is the factor with which `theirs` then goes into x. It may write the
+     * kept buffers: there is no exchange while a joiner is being given them. */
     bool (*due)(const struct parley_node *node);
     float (*mix)(struct parley_node *node, int own, uint32_t theirs, float factor);
 
