@@ -11,7 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/mix.h"
 #include "kernels/path.h"
 #include "world/cluster.h"
 
@@ -100,20 +99,17 @@ KERNEL_BODY int64_t moved_by(float before, float after)
     return (int64_t)(move * MOVED_UNITS);
 }
 
-KERNEL_BODY void mix(float *restrict x, const float *restrict d, float factor,
-                     int64_t *restrict moved, uint64_t n)
+KERNEL_BODY void add_moves(int64_t *restrict moved, const float *restrict before,
+                           const float *restrict after, uint64_t n)
 {
-    for (uint64_t j = 0; j < n; j++) {
-        float before = x[j];
-        x[j] += factor * d[j]; /* as mix_add() does */
-        moved[j] += moved_by(before, x[j]);
-    }
+    for (uint64_t j = 0; j < n; j++)
+        moved[j] += moved_by(before[j], after[j]);
 }
 
-KERNEL_AVX512 static void mix_avx512(float *x, const float *d, float factor, int64_t *moved,
-                                     uint64_t n)
+KERNEL_AVX512 static void add_moves_avx512(int64_t *moved, const float *before, const float *after,
+                                           uint64_t n)
 {
-    mix(x, d, factor, moved, n);
+    add_moves(moved, before, after, n);
 }
 
 /* Of so many blocks one is looked at. */
@@ -122,31 +118,18 @@ static uint64_t sampled_every(const struct parley_sim *sim)
     return (sim->parameters + MOVED_SAMPLE - 1) / MOVED_SAMPLE;
 }
 
-static bool is_sampled(const struct parley_sim *sim, uint64_t j)
+bool sim_truth_samples(const struct parley_sim *sim, uint64_t at)
 {
-    return j / SIM_TRUTH_BLOCK % sampled_every(sim) == 0;
+    return at / SIM_TRUTH_BLOCK % sampled_every(sim) == 0;
 }
 
-void sim_truth_mix(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, const float *d,
-                   float factor)
+void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
+                     const float *after, uint64_t n)
 {
-    uint64_t left = sim->parameters - at, n = left < SIM_TRUTH_BLOCK ? left : SIM_TRUTH_BLOCK;
-    if (!is_sampled(sim, at))
-        mix_add(x, d, factor, n);
-    else if (kernel_path_best() == KERNEL_PATH_AVX512)
-        mix_avx512(x, d, factor, sim->moved[thread] + at, n);
+    if (kernel_path_best() == KERNEL_PATH_AVX512)
+        add_moves_avx512(sim->moved[thread] + at, before, after, n);
     else
-        mix(x, d, factor, sim->moved[thread] + at, n);
-}
-
-void sim_truth_mix_rest(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, float *rest)
-{
-    uint64_t left = sim->parameters - at, n = left < SIM_TRUTH_BLOCK ? left : SIM_TRUTH_BLOCK;
-    float before[SIM_TRUTH_BLOCK];
-    memcpy(before, x, n * sizeof *x);
-    mix_add_rest(x, rest, n);
-    for (uint64_t j = 0; is_sampled(sim, at) && j < n; j++)
-        sim->moved[thread][at + j] += moved_by(before[j], x[j]);
+        add_moves(sim->moved[thread] + at, before, after, n);
 }
 
 /* All that averaging has moved parameter j by, if that is looked at. */
@@ -216,7 +199,7 @@ double parley_sim_mass_error(const struct parley_sim *sim)
         double d = moved_of(sim, j), expected = sim->scratch[j] - d;
         squares += d * d;
         expected_sq += expected * expected;
-        sampled += is_sampled(sim, j);
+        sampled += sim_truth_samples(sim, j);
     }
     squares *= (double)sim->parameters / (double)sampled;
     /* Nodes that all start alike have no spread to compare with: take the mean's own size. */
