@@ -5,8 +5,8 @@
  * is all the truth that must be kept: it is rounding alone, unless deltas were added on one side
  * only (yet). It is kept in units of 2^-40, in integers, whose sum does not depend on the order of
  * adding: each thread has its own, and no number of threads shows in the result. A single move
- * beyond a million counts as a million. Of models with more than 4,096 parameters a sample stands
- * for all, blocks spread evenly over the vector: each pass over it costs as much as an exchange.
+ * beyond 2,048 counts as 2,048. Of models with more than 4,096 parameters a sample stands for all,
+ * blocks spread evenly over the vector: each pass over it costs as much as an exchange.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "world/cluster.h"
 
 #define MOVED_UNITS 0x1p40
-#define MOVED_MAX 0x1p20
+#define MOVED_MAX 0x1p11
 #define MOVED_SAMPLE 4096
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -91,12 +91,18 @@ const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
 
 /* ---- The truth ------------------------------------------------------------------------------- */
 
+/* A double from 2^52 to 2^53 holds an integer in its lowest bits. */
 KERNEL_BODY int64_t moved_by(float before, float after)
 {
+    const double base = 0x1.8p52;
+    int64_t from, to;
     double move = (double)after - before;
     move = move < MOVED_MAX ? move : MOVED_MAX; /* NaN too */
     move = move > -MOVED_MAX ? move : -MOVED_MAX;
-    return (int64_t)(move * MOVED_UNITS);
+    move = move * MOVED_UNITS + base;
+    memcpy(&from, &base, sizeof from);
+    memcpy(&to, &move, sizeof to);
+    return to - from;
 }
 
 KERNEL_BODY void add_moves(int64_t *restrict moved, const float *restrict before,
@@ -106,8 +112,8 @@ KERNEL_BODY void add_moves(int64_t *restrict moved, const float *restrict before
         moved[j] += moved_by(before[j], after[j]);
 }
 
-KERNEL_AVX512 static void add_moves_avx512(int64_t *moved, const float *before, const float *after,
-                                           uint64_t n)
+KERNEL_AVX2 static void add_moves_avx2(int64_t *moved, const float *before, const float *after,
+                                       uint64_t n)
 {
     add_moves(moved, before, after, n);
 }
@@ -126,10 +132,10 @@ bool sim_truth_samples(const struct parley_sim *sim, uint64_t at)
 void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
                      const float *after, uint64_t n)
 {
-    if (kernel_path_best() == KERNEL_PATH_AVX512)
-        add_moves_avx512(sim->moved[thread] + at, before, after, n);
-    else
+    if (kernel_path_best() == KERNEL_PATH_BASE)
         add_moves(sim->moved[thread] + at, before, after, n);
+    else
+        add_moves_avx2(sim->moved[thread] + at, before, after, n);
 }
 
 /* All that averaging has moved parameter j by, if that is looked at. */
