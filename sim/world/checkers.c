@@ -5,18 +5,17 @@
  * is all the truth that must be kept: it is rounding alone, unless deltas were added on one side
  * only (yet). It is kept in units of 2^-40, in integers, whose sum does not depend on the order of
  * adding: each thread has its own, and no number of threads shows in the result. A single move
- * beyond a million counts as a million. Of models with more than 4,096 parameters a sample stands
- * for all, blocks spread evenly over the vector: each pass over it costs as much as an exchange.
+ * beyond 2,048 counts as 2,048. Of models with more than 4,096 parameters a sample stands for all,
+ * blocks spread evenly over the vector: each pass over it costs as much as an exchange.
  */
 #include <math.h>
 #include <string.h>
 
-#include "kernels/mix.h"
 #include "kernels/path.h"
 #include "world/cluster.h"
 
 #define MOVED_UNITS 0x1p40
-#define MOVED_MAX 0x1p20
+#define MOVED_MAX 0x1p11
 #define MOVED_SAMPLE 4096
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -92,28 +91,31 @@ const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
 
 /* ---- The truth ------------------------------------------------------------------------------- */
 
+/* A double from 2^52 to 2^53 holds an integer in its lowest bits. */
 KERNEL_BODY int64_t moved_by(float before, float after)
 {
+    const double base = 0x1.8p52;
+    int64_t from, to;
     double move = (double)after - before;
     move = move < MOVED_MAX ? move : MOVED_MAX; /* NaN too */
     move = move > -MOVED_MAX ? move : -MOVED_MAX;
-    return (int64_t)(move * MOVED_UNITS);
+    move = move * MOVED_UNITS + base;
+    memcpy(&from, &base, sizeof from);
+    memcpy(&to, &move, sizeof to);
+    return to - from;
 }
 
-KERNEL_BODY void mix(float *restrict x, const float *restrict d, float factor,
-                     int64_t *restrict moved, uint64_t n)
+KERNEL_BODY void add_moves(int64_t *restrict moved, const float *restrict before,
+                           const float *restrict after, uint64_t n)
 {
-    for (uint64_t j = 0; j < n; j++) {
-        float before = x[j];
-        x[j] += factor * d[j]; /* as mix_add() does */
-        moved[j] += moved_by(before, x[j]);
-    }
+    for (uint64_t j = 0; j < n; j++)
+        moved[j] += moved_by(before[j], after[j]);
 }
 
-KERNEL_AVX512 static void mix_avx512(float *x, const float *d, float factor, int64_t *moved,
-                                     uint64_t n)
+KERNEL_AVX2 static void add_moves_avx2(int64_t *moved, const float *before, const float *after,
+                                       uint64_t n)
 {
-    mix(x, d, factor, moved, n);
+    add_moves(moved, before, after, n);
 }
 
 /* Of so many blocks one is looked at. */
@@ -122,31 +124,18 @@ static uint64_t sampled_every(const struct parley_sim *sim)
     return (sim->parameters + MOVED_SAMPLE - 1) / MOVED_SAMPLE;
 }
 
-static bool is_sampled(const struct parley_sim *sim, uint64_t j)
+bool sim_truth_samples(const struct parley_sim *sim, uint64_t at)
 {
-    return j / SIM_TRUTH_BLOCK % sampled_every(sim) == 0;
+    return at / SIM_TRUTH_BLOCK % sampled_every(sim) == 0;
 }
 
-void sim_truth_mix(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, const float *d,
-                   float factor)
+void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
+                     const float *after, uint64_t n)
 {
-    uint64_t left = sim->parameters - at, n = left < SIM_TRUTH_BLOCK ? left : SIM_TRUTH_BLOCK;
-    if (!is_sampled(sim, at))
-        mix_add(x, d, factor, n);
-    else if (kernel_path_best() == KERNEL_PATH_AVX512)
-        mix_avx512(x, d, factor, sim->moved[thread] + at, n);
+    if (kernel_path_best() == KERNEL_PATH_BASE)
+        add_moves(sim->moved[thread] + at, before, after, n);
     else
-        mix(x, d, factor, sim->moved[thread] + at, n);
-}
-
-void sim_truth_mix_rest(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, float *rest)
-{
-    uint64_t left = sim->parameters - at, n = left < SIM_TRUTH_BLOCK ? left : SIM_TRUTH_BLOCK;
-    float before[SIM_TRUTH_BLOCK];
-    memcpy(before, x, n * sizeof *x);
-    mix_add_rest(x, rest, n);
-    for (uint64_t j = 0; is_sampled(sim, at) && j < n; j++)
-        sim->moved[thread][at + j] += moved_by(before[j], x[j]);
+        add_moves_avx2(sim->moved[thread] + at, before, after, n);
 }
 
 /* All that averaging has moved parameter j by, if that is looked at. */
@@ -216,7 +205,7 @@ double parley_sim_mass_error(const struct parley_sim *sim)
         double d = moved_of(sim, j), expected = sim->scratch[j] - d;
         squares += d * d;
         expected_sq += expected * expected;
-        sampled += is_sampled(sim, j);
+        sampled += sim_truth_samples(sim, j);
     }
     squares *= (double)sim->parameters / (double)sampled;
     /* Nodes that all start alike have no spread to compare with: take the mean's own size. */

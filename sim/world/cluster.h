@@ -311,13 +311,11 @@ bool sim_lies(const struct sim_host *host);
 void sim_byzantine(struct sim_host *host, float *x, uint64_t at, size_t count);
 
 /* checkers.c */
-/* x += factor * d in the given thread, with the truth kept; x, d: the SIM_TRUTH_BLOCK floats from
- * `at` on of a counted model and of a difference, or as many as there are. */
-void sim_truth_mix(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x, const float *d,
-                   float factor);
-/* The same of x += rest, in which what rounding kept from x then stays. */
-void sim_truth_mix_rest(struct parley_sim *sim, uint32_t thread, uint64_t at, float *x,
-                        float *rest);
+/* Whether the truth is kept of the block from `at` on, a multiple of SIM_TRUTH_BLOCK. */
+bool sim_truth_samples(const struct parley_sim *sim, uint64_t at);
+/* An averaging in the given thread has moved that block of a counted model; before, after: [n]. */
+void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
+                     const float *after, uint64_t n);
 void sim_check(struct parley_sim *sim);
 
 #endif

@@ -40,7 +40,7 @@ static void set(struct sim_done *done)
                done->host->sim->parameters * sizeof(float));
 }
 
-/* Block by block, so that each is read and written while it is in the nearest cache. */
+/* The truth compares each block while it is in the nearest cache. */
 static void add(struct sim_done *done, uint32_t thread)
 {
     const struct sim_host *host = done->host;
@@ -49,16 +49,23 @@ static void add(struct sim_done *done, uint32_t thread)
     uint64_t n = host->sim->parameters;
     float factor = done->mirrored ? -done->update.vector.factor : done->update.vector.factor;
     float follow = task->follow ? task->follow(task->self, host->index) : 0;
-    float made[SIM_TRUTH_BLOCK];
+    float *x = host->vectors[0], *m = follow != 0 ? host->vectors[1] : NULL;
+    float before[SIM_TRUTH_BLOCK];
     for (uint64_t at = 0; at < n; at += SIM_TRUTH_BLOCK) {
         uint64_t size = n - at < SIM_TRUTH_BLOCK ? n - at : SIM_TRUTH_BLOCK;
-        if (gap) mix_subtract(made, gap->theirs->x + at, gap->ours->x + at, size);
-        const float *d = gap ? made : done->from[0]->x + at;
-        if (follow != 0) mix_add(host->vectors[1] + at, d, factor * follow, size);
-        if (done->to[0])
-            sim_truth_mix_rest(host->sim, thread, at, host->vectors[0] + at, done->to[0]->x + at);
-        else
-            sim_truth_mix(host->sim, thread, at, host->vectors[0] + at, d, factor);
+        bool sampled = sim_truth_samples(host->sim, at);
+        if (sampled) memcpy(before, x + at, size * sizeof *x);
+        if (gap) {
+            mix_add_gap(x + at, m ? m + at : NULL, gap->theirs->x + at, gap->ours->x + at, factor,
+                        factor * follow, size);
+        } else {
+            if (m) mix_add(m + at, done->from[0]->x + at, factor * follow, size);
+            if (done->to[0])
+                mix_add_rest(x + at, done->to[0]->x + at, size);
+            else
+                mix_add(x + at, done->from[0]->x + at, factor, size);
+        }
+        if (sampled) sim_truth_moved(host->sim, thread, at, before, x + at, size);
     }
     for (uint32_t v = 1; v < done->update.vector.wide; v++)
         mix_add(host->vectors[v], done->from[0]->x + v * n, factor, n);

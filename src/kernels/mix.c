@@ -91,16 +91,25 @@ KERNEL_BODY void gap(const float *theirs, const float *ours, size_t n, uint64_t 
     out->mass = fold(sums.mass);
 }
 
-KERNEL_BODY void subtract(float *restrict d, const float *theirs, const float *ours, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        d[j] = theirs[j] - ours[j];
-}
-
 KERNEL_BODY void add(float *restrict x, const float *restrict d, float c, size_t n)
 {
     for (size_t j = 0; j < n; j++)
         x[j] += c * d[j];
+}
+
+KERNEL_BODY void add_gap(float *restrict x, float *restrict m, const float *restrict theirs,
+                         const float *restrict ours, float c, float cm, size_t n)
+{
+    if (!m) {
+        for (size_t j = 0; j < n; j++)
+            x[j] += c * (theirs[j] - ours[j]);
+        return;
+    }
+    for (size_t j = 0; j < n; j++) {
+        float d = theirs[j] - ours[j];
+        m[j] += cm * d;
+        x[j] += c * d;
+    }
 }
 
 KERNEL_BODY double norm_sq(const float *x, size_t n)
@@ -127,14 +136,15 @@ KERNEL_BODY double norm_sq(const float *x, size_t n)
     {                                                                                              \
         gap(theirs, ours, n, sign_seed, out);                                                      \
     }                                                                                              \
-    target static void subtract_##suffix(float *restrict d, const float *theirs,                   \
-                                         const float *ours, size_t n)                              \
-    {                                                                                              \
-        subtract(d, theirs, ours, n);                                                              \
-    }                                                                                              \
     target static void add_##suffix(float *restrict x, const float *restrict d, float c, size_t n) \
     {                                                                                              \
         add(x, d, c, n);                                                                           \
+    }                                                                                              \
+    target static void add_gap_##suffix(float *restrict x, float *restrict m,                      \
+                                        const float *restrict theirs, const float *restrict ours,  \
+                                        float c, float cm, size_t n)                               \
+    {                                                                                              \
+        add_gap(x, m, theirs, ours, c, cm, n);                                                     \
     }                                                                                              \
     target static double norm_sq_##suffix(const float *x, size_t n)                                \
     {                                                                                              \
@@ -146,9 +156,9 @@ PATH(avx2, KERNEL_AVX2)
 PATH(avx512, KERNEL_AVX512)
 
 const struct mix_kernels mix_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {diff_base, gap_base, subtract_base, add_base, norm_sq_base},
-    [KERNEL_PATH_AVX2] = {diff_avx2, gap_avx2, subtract_avx2, add_avx2, norm_sq_avx2},
-    [KERNEL_PATH_AVX512] = {diff_avx512, gap_avx512, subtract_avx512, add_avx512, norm_sq_avx512},
+    [KERNEL_PATH_BASE] = {diff_base, gap_base, add_base, add_gap_base, norm_sq_base},
+    [KERNEL_PATH_AVX2] = {diff_avx2, gap_avx2, add_avx2, add_gap_avx2, norm_sq_avx2},
+    [KERNEL_PATH_AVX512] = {diff_avx512, gap_avx512, add_avx512, add_gap_avx512, norm_sq_avx512},
 };
 
 void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
@@ -193,12 +203,19 @@ void mix_gap(const float *theirs, const float *ours, size_t n, uint64_t sign_see
 
 void mix_subtract(float *restrict d, const float *theirs, const float *ours, size_t n)
 {
-    mix_kernels[kernel_path_best()].subtract(d, theirs, ours, n);
+    for (size_t j = 0; j < n; j++)
+        d[j] = theirs[j] - ours[j];
 }
 
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n)
 {
     mix_kernels[kernel_path_best()].add(x, d, c, n);
+}
+
+void mix_add_gap(float *restrict x, float *restrict m, const float *theirs, const float *ours,
+                 float c, float cm, size_t n)
+{
+    mix_kernels[kernel_path_best()].add_gap(x, m, theirs, ours, c, cm, n);
 }
 
 void mix_add_rest(float *restrict x, float *restrict rest, size_t n)

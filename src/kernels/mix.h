@@ -3,6 +3,7 @@
  *   mix_diff   theirs <- theirs - ours, with all that the protocol wants to know of it, in one pass
  *   mix_diff_part, mix_diff_rest   the same as theirs come in, while they are in the cache
  *   mix_gap, mix_subtract   the same in two: what the protocol wants to know; the difference
+ *   mix_add_gap   adding a difference that stands nowhere
  *   mix_add    x <- x + c d
  *   mix_combine   y <- keep y + c x, for sums over a ring and for outer optimizers
  *
@@ -61,6 +62,11 @@ void mix_subtract(float *restrict d, const float *theirs, const float *ours, siz
 /* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
 
+/* x <- x + c (theirs - ours) and, unless m is NULL, m <- m + cm (theirs - ours), in one pass: what
+ * mix_subtract() and mix_add() do, to the bit. [n]; x and m overlap nothing. */
+void mix_add_gap(float *restrict x, float *restrict m, const float *theirs, const float *ours,
+                 float c, float cm, size_t n);
+
 /* x <- x + rest, rest <- what rounding kept from x, exactly (Knuth, "The Art of Computer
  * Programming", volume 2, 4.2.2, theorem B). For terms so small that x would not feel them, and
  * which add up. [n], not overlapping. */
@@ -81,8 +87,9 @@ struct mix_kernels {
                  size_t blocks, uint64_t sign_seed);
     void (*gap)(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
                 struct mix_gap *out);
-    void (*subtract)(float *restrict d, const float *theirs, const float *ours, size_t n);
     void (*add)(float *restrict x, const float *restrict d, float c, size_t n);
+    void (*add_gap)(float *restrict x, float *restrict m, const float *restrict theirs,
+                    const float *restrict ours, float c, float cm, size_t n);
     double (*norm_sq)(const float *x, size_t n);
 };
 extern const struct mix_kernels mix_kernels[KERNEL_PATHS];

@@ -113,6 +113,29 @@ Test(mix, a_gap_has_the_figures_of_the_difference_and_its_floats_are_the_same)
     }
 }
 
+Test(mix, a_gap_is_added_as_its_floats_would_be_to_the_bit)
+{
+    /* One pass or two, to a model alone or to its momentum as well; nothing behind the end. */
+    static float nx[MAX], nm[MAX], m[MAX];
+    for (size_t s = 0; s < SIZES; s++) {
+        fill(x, 9, 0);
+        fill(y, 9, 1);
+        fill(nx, 9, 2);
+        fill(nm, 9, 3);
+        memcpy(e, nx, sizeof e);
+        memcpy(m, nm, sizeof m);
+        mix_subtract(d, y, x, sizes[s]);
+        mix_add(nx, d, 0.5f, sizes[s]);
+        mix_add_gap(e, NULL, y, x, 0.5f, 9, sizes[s]);
+        cr_assert_arr_eq(e, nx, sizeof e);
+        mix_add(nx, d, -1.0f / 3, sizes[s]);
+        mix_add(nm, d, 0.3f, sizes[s]);
+        mix_add_gap(e, m, y, x, -1.0f / 3, 0.3f, sizes[s]);
+        cr_assert_arr_eq(e, nx, sizeof e);
+        cr_assert_arr_eq(m, nm, sizeof m);
+    }
+}
+
 Test(mix, averaging_conserves_the_mean_up_to_the_rounding_of_the_sums)
 {
     /* The two deltas cancel exactly; each end's sum is off by at most half an ulp. */
@@ -228,7 +251,7 @@ Test(mix, the_largest_finite_vectors_do_not_overflow_the_sums)
 Test(mix, every_path_gives_the_same_bits)
 {
     /* SSE2, AVX2 and AVX-512 agree, so unlike machines may share a cluster. */
-    static float want_d[MAX], want_x[MAX];
+    static float want_d[MAX], want_x[MAX], want_y[MAX], want_e[MAX];
     for (size_t s = 0; s < SIZES; s++) {
         struct mix_part want, got;
         struct mix_gap want_gap, gap;
@@ -239,7 +262,9 @@ Test(mix, every_path_gives_the_same_bits)
             fill(d, s, 1);
             memset(&got, 0, sizeof got);
             mix_kernels[path].gap(d, x, sizes[s], 5, &gap);
-            mix_kernels[path].subtract(e, d, x, sizes[s]);
+            fill(y, s, 2);
+            memcpy(e, y, sizeof e);
+            mix_kernels[path].add_gap(y, e, d, x, 0.5f, 1.0f / 7, sizes[s]);
             mix_kernels[path].diff(&got, d, x, sizes[s] / MIX_BLOCK, 5);
             double norm = mix_kernels[path].norm_sq(d, sizes[s]);
             mix_kernels[path].add(x, d, 1.0f / 3, sizes[s]);
@@ -249,10 +274,13 @@ Test(mix, every_path_gives_the_same_bits)
                 want_norm = norm;
                 memcpy(want_d, d, sizeof d);
                 memcpy(want_x, x, sizeof x);
+                memcpy(want_y, y, sizeof y);
+                memcpy(want_e, e, sizeof e);
             }
             cr_assert_arr_eq(d, want_d, sizeof d);
             cr_assert_arr_eq(x, want_x, sizeof x);
-            cr_assert_arr_eq(e, want_d, sizes[s] / MIX_BLOCK * MIX_BLOCK * sizeof *e);
+            cr_assert_arr_eq(y, want_y, sizeof y);
+            cr_assert_arr_eq(e, want_e, sizeof e);
             cr_assert_eq(gap.norm_sq, want_gap.norm_sq);
             cr_assert_eq(gap.mass, want_gap.mass);
             cr_assert_eq(norm, want_norm);
