@@ -3,10 +3,10 @@
  * Two processes on the loopback, each with a node and its threads: protocol, ledger, checksums,
  * finite checks, all as in a run. Only one of them starts exchanges, one after the other; local
  * steps are short waits (far shorter than a pass over the floats, and 50 us at least), so that a
- * boundary is always near. A figure is the time from one exchange
- * to the next. The limit is the plain exchange and average of the same size (bench_plain.c), in
- * calls of the size that did best, made by the same two processes while the nodes pause. Rows of
- * the lane are of nodes that exchange through shared memory, those of TCP of nodes that may not.
+ * boundary is always near. A figure is the time from one exchange to the next. The limit is the
+ * plain exchange and average of the same size (bench_plain.c), in calls of the size that did best,
+ * made by the same two processes while the nodes pause. Rows of the lane are of nodes that exchange
+ * through shared memory, those of TCP of nodes that may not.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "bench.h"

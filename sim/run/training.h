@@ -35,8 +35,8 @@ struct sim_training {
     char why[256];            /* of the last failure */
 };
 
-/* Fills in *task, which points to *training. PARLEY_ENOMEM; to be closed also then. */
-/* PARLEY_EUSAGE with training->why. */
+/* Fills in *task, which points to *training. PARLEY_ENOMEM; PARLEY_EUSAGE with training->why. To be
+ * closed also then. */
 PARLEY_CHECK int sim_training_init(struct sim_training *training, struct sim_task *task,
                                    const struct job *job, uint32_t nodes, uint32_t threads);
 void sim_training_close(struct sim_training *training);

@@ -12,11 +12,6 @@ enum { PLACES_MIN = 16 };
 
 static const char *const names[] = {"fp32", "bf16", "fp16", "int8", "subset:", "topk:"};
 
-static bool has_part(enum parley_codec codec)
-{
-    return codec >= PARLEY_CODEC_SUBSET;
-}
-
 static int part_parse(const char *number, double most, double *part)
 {
     char *end;
@@ -31,7 +26,7 @@ int codec_parse(const char *spec, enum parley_codec *codec, double *part)
         size_t size = strlen(names[c]);
         *codec = (enum parley_codec)c;
         if (strncmp(spec, names[c], size) != 0) continue;
-        if (has_part(*codec))
+        if (codec_has_part(*codec))
             return part_parse(spec + size, c == PARLEY_CODEC_TOPK ? CODEC_TOPK_MAX : 1, part);
         if (!spec[size]) return PARLEY_OK;
     }
@@ -42,7 +37,7 @@ const char *codec_text(enum parley_codec codec, double part, char out[32])
 {
     if (codec > PARLEY_CODEC_TOPK)
         snprintf(out, 32, "unknown (%d)", (int)codec);
-    else if (has_part(codec))
+    else if (codec_has_part(codec))
         snprintf(out, 32, "%s%.9g", names[codec], part);
     else
         snprintf(out, 32, "%s", names[codec]);

@@ -28,7 +28,13 @@ enum { CODEC_SCALED = 256, CODEC_RUN = 64, TOPK_BLOCK = 65536 };
 
 #define CODEC_TOPK_MAX 0.5 /* fp32 of as many takes hardly more */
 
-/* "bf16", "subset:0.01"; part is 1 for all but subset and topk. PARLEY_EUSAGE for what is none, or
+/* Whether it is of a part of the floats: subset and topk. */
+static inline bool codec_has_part(enum parley_codec codec)
+{
+    return codec >= PARLEY_CODEC_SUBSET;
+}
+
+/* "bf16", "subset:0.01"; part is 1 where there is none. PARLEY_EUSAGE for what is none, or
  * a part that is not in (0, 1], of topk (0, CODEC_TOPK_MAX]. */
 PARLEY_CHECK int codec_parse(const char *spec, enum parley_codec *codec, double *part);
 

@@ -96,7 +96,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     answer.divisor = slot->divisor;
     answer.coded = slot->coded;
     answer.samples = slot->samples = node->training.part;
-    if (node->config.robust) answer.radius = robust_radius(node);
+    answer.radius = robust_radius(node);
     slot->radius = fmin(answer.radius, message->radius);
     slot->gap = message->samples - slot->samples;
     slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;

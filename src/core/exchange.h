@@ -49,7 +49,7 @@ void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_
 void slot_expect(struct parley_node *node, struct slot *slot, enum wire_stream kind);
 /* The own one goes out, once it is encoded. */
 void slot_stream(struct parley_node *node, struct slot *slot);
-/* What part of the cluster's samples goes by in one exchange, of the two parts' difference. */
+/* What d is multiplied by as it is added: of one that was pushed (weight > 0) all of it. */
 float slot_factor(double weight, uint32_t divisor, double clip);
 /* It is decided. */
 void slot_add(struct parley_node *node, struct slot *slot);
@@ -58,7 +58,7 @@ void slot_add(struct parley_node *node, struct slot *slot);
 
 /* An exchange that this node began has shown ||d||^2. */
 void robust_seen(struct parley_node *node, double norm_sq);
-/* How long a difference may be that this node adds; at least 0. */
+/* How long a difference may be that this node adds; at least 0, and 0 unless config.robust. */
 double robust_radius(const struct parley_node *node);
 /* What makes a difference of this squared length no longer than that, in [0, 1]. */
 double robust_clip(double radius, double norm_sq);
@@ -99,12 +99,10 @@ void offer_commit(struct parley_node *node, struct slot *slot);
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message);
 
-/* What a peer says of its part of the cluster's samples, of its weight and of its radius, can be
- * one. A part may be below 0: exchanges that overlap, each a half or a third, take together more
- * than was there. */
+/* What a peer says of its part, its weight and its radius can be. */
 static inline bool exchange_is_sane(const struct message_exchange *message)
 {
-    return message->samples > -1e18 && message->samples < 1e18 && message->weight >= 0 &&
+    return part_is_sane(message->samples) && message->weight >= 0 &&
            message->weight <= PARLEY_MEMBERS_MAX && message->radius >= 0;
 }
 

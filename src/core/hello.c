@@ -8,7 +8,7 @@
 
 static double part_of(const struct parley_config *c)
 {
-    return c->codec >= PARLEY_CODEC_SUBSET ? c->codec_part : 0;
+    return codec_has_part(c->codec) ? c->codec_part : 0;
 }
 
 void hello_send(struct parley_node *node, struct conn *conn, bool answer)

@@ -162,6 +162,22 @@ struct message_report {
     double drift, progress;
 };
 
+/* Any of them. */
+union message {
+    struct message_hello hello;
+    struct message_reject reject;
+    struct message_bye_frame bye;
+    struct message_probe probe;
+    struct message_members members;
+    struct message_sketches sketches;
+    struct message_exchange exchange;
+    struct message_outcome_frame outcome;
+    struct message_fetch fetch;
+    struct message_status status;
+    struct message_report report;
+    struct message_strategy strategy;
+};
+
 /* Encodes a whole frame, header included. Returns its size; 0 if it does not fit. */
 size_t message_encode(enum wire_type type, const void *message, uint8_t *bytes, size_t capacity);
 

@@ -72,20 +72,6 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
     return at;
 }
 
-union message {
-    struct message_hello hello;
-    struct message_reject reject;
-    struct message_bye_frame bye;
-    struct message_probe probe;
-    struct message_members members;
-    struct message_sketches sketches;
-    struct message_exchange exchange;
-    struct message_outcome_frame outcome;
-    struct message_fetch fetch;
-    struct message_status status;
-    struct message_strategy strategy;
-};
-
 static void node_status(struct parley_node *node, struct conn *conn,
                         const struct message_status *status)
 {

@@ -54,27 +54,16 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 
 /* ---- Choosing a peer ------------------------------------------------------------------------- */
 
-/* The topology is over the live members in the order of their names. */
 static void find_neighbours(struct parley_node *node)
 {
     struct exchange *e = &node->exchange;
     struct parley_roster *roster = node->roster;
-    const struct topology *topology = roster_topology(roster, node->config.topology_seed);
-    bool all = live_of(node) == roster->count; /* then nobody's record need be looked at */
-    uint32_t own_place = 0;
-    for (uint32_t i = 0; roster->line[i] != (uint32_t)node->self; i++)
-        own_place += all || record_is_live(record_of(node, roster->line[i]));
-    uint32_t next = topology_next(topology, own_place, 0);
+    const struct topology *t = roster_topology(roster, node->config.topology_seed);
+    uint32_t own = roster->places[node->self].live;
     e->neighbours_count = 0;
-    for (uint32_t i = 0, place = 0; i < roster->count && next < topology->n; i++) {
-        if (all)
-            i = place = next;
-        else if (!record_is_live(record_of(node, roster->line[i])))
-            continue;
-        if (place++ < next) continue;
-        if (e->neighbours_count == NEIGHBOURS_MAX) break;
-        e->neighbours[e->neighbours_count++] = (int32_t)roster->line[i];
-        next = topology_next(topology, own_place, next + 1);
+    for (uint32_t at = topology_next(t, own, 0); at < t->n; at = topology_next(t, own, at + 1)) {
+        if (e->neighbours_count == PARLEY_NEIGHBOURS_MAX) break;
+        e->neighbours[e->neighbours_count++] = (int32_t)roster->live[at];
     }
     e->turnover = roster->turnover;
 }
@@ -141,10 +130,10 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
         slot->weight = push_sum_weight(node);
         slot->samples *= slot->weight / node->training.weight;
     }
-    if (node->config.robust) slot->radius = robust_radius(node);
+    slot->radius = robust_radius(node);
     struct message_exchange message = {.sequence = slot->sequence,
                                        .samples = slot->samples,
-                                       .radius = node->config.robust ? slot->radius : 0,
+                                       .radius = slot->radius,
                                        .weight = slot->weight,
                                        .coded = slot_wants_codec(node),
                                        .chance = pairing_by_chance(node),

@@ -35,7 +35,7 @@ double robust_radius(const struct parley_node *node)
     const struct robust *robust = &node->robust;
     double sorted[ROBUST_SEEN];
     uint32_t count = robust->count < ROBUST_SEEN ? robust->count : ROBUST_SEEN;
-    if (count < LEAST) return 0;
+    if (!node->config.robust || count < LEAST) return 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i;
         for (; at > 0 && sorted[at - 1] > robust->seen[i]; at--)

@@ -18,8 +18,9 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
     roster->records = calloc(max, sizeof *roster->records);
     roster->places = calloc(max, sizeof *roster->places);
     roster->line = calloc(max, sizeof *roster->line);
+    roster->live = calloc(max, sizeof *roster->live);
     roster->index = malloc(places * sizeof *roster->index);
-    if (!roster->records || !roster->places || !roster->line || !roster->index)
+    if (!roster->records || !roster->places || !roster->line || !roster->live || !roster->index)
         return PARLEY_ENOMEM;
     memset(roster->index, 0xff, places * sizeof *roster->index);
     for (int i = 0; i < SKETCHES_MAX; i++) {
@@ -35,6 +36,7 @@ void roster_close(struct parley_roster *roster)
         free(roster->sketches[i].buckets);
     topology_close(&roster->topology);
     free(roster->index);
+    free(roster->live);
     free(roster->line);
     free(roster->places);
     free(roster->records);
@@ -53,10 +55,12 @@ const struct topology *roster_topology(struct parley_roster *roster, uint64_t se
     if (roster->topology_turnover == roster->turnover) return t;
     t->n = 0;
     for (uint32_t i = 0; i < roster->count; i++) {
-        const struct record *r = &roster->records[roster->line[i]];
+        uint32_t member = roster->line[i];
+        const struct record *r = &roster->records[member];
         if (!record_is_live(r)) continue;
         if (t->graph) t->table[t->n] = topology_place(t->graph, r->name);
-        t->n++;
+        roster->places[member].live = t->n;
+        roster->live[t->n++] = member;
     }
     topology_draw(t, seed);
     roster->topology_turnover = roster->turnover;
@@ -206,7 +210,7 @@ int roster_add(struct parley_roster *roster, const struct record *record)
     return member;
 }
 
-static uint8_t classes_of(const struct parley_roster *roster, const struct record *r)
+static uint16_t classes_of(const struct parley_roster *roster, const struct record *r)
 {
     bool live = record_is_live(r), waited = record_is_waited_for(r);
     bool joining = live && r->phase == PARLEY_PHASE_JOINING;
@@ -220,17 +224,18 @@ static uint8_t classes_of(const struct parley_roster *roster, const struct recor
         [ROSTER_STOPPED] = !dead && r->stop != PARLEY_STOP_NONE,
         [ROSTER_DONE] = !dead && r->phase == PARLEY_PHASE_DONE,
         [ROSTER_UNMADE] = (waited || joining) && r->version < roster->steps_budget,
+        [ROSTER_DISTRUSTS] = waited && r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0,
     };
-    uint8_t classes = 0;
+    uint16_t classes = 0;
     for (int i = 0; i < ROSTER_CLASSES; i++)
-        classes |= (uint8_t)(in[i] << i);
+        classes |= (uint16_t)(in[i] << i);
     return classes;
 }
 
 static void count(struct parley_roster *roster, int member)
 {
     struct roster_place *place = &roster->places[member];
-    uint8_t classes = classes_of(roster, &roster->records[member]);
+    uint16_t classes = classes_of(roster, &roster->records[member]);
     for (int i = 0; classes != place->classes && i < ROSTER_CLASSES; i++)
         roster->counts[i] += (classes >> i & 1u) - (place->classes >> i & 1u);
     roster->turnover += (classes ^ place->classes) >> ROSTER_LIVE & 1u;

@@ -27,14 +27,15 @@ enum {
 
 /* What is counted. A member may be in several classes. */
 enum roster_class {
-    ROSTER_LIVE,    /* alive or suspect */
-    ROSTER_WAITED,  /* live and in TRAIN to LOCKED: decisions wait for it */
-    ROSTER_JOINING, /* live and in JOINING */
-    ROSTER_TRAINS,  /* live and in TRAIN */
-    ROSTER_ENDING,  /* live and in STOP to DONE */
-    ROSTER_STOPPED, /* not dead, and has raised STOP */
-    ROSTER_DONE,    /* not dead, and in DONE */
-    ROSTER_UNMADE,  /* joins, or is waited for, and has not made its budget of steps */
+    ROSTER_LIVE,      /* alive or suspect */
+    ROSTER_WAITED,    /* live and in TRAIN to LOCKED: decisions wait for it */
+    ROSTER_JOINING,   /* live and in JOINING */
+    ROSTER_TRAINS,    /* live and in TRAIN */
+    ROSTER_ENDING,    /* live and in STOP to DONE */
+    ROSTER_STOPPED,   /* not dead, and has raised STOP */
+    ROSTER_DONE,      /* not dead, and in DONE */
+    ROSTER_UNMADE,    /* joins, or is waited for, and has not made its budget of steps */
+    ROSTER_DISTRUSTS, /* waited for, and distrusts somebody */
     ROSTER_CLASSES
 };
 
@@ -50,7 +51,8 @@ struct roster_place {
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
     uint64_t samples; /* as counted */
     uint32_t name;    /* a hash of the record's name */
-    uint8_t classes;  /* bits, as counted */
+    uint32_t live;    /* of a live member: its place among them, as roster_topology() left it */
+    uint16_t classes; /* bits, as counted */
 };
 
 /* What all records say, taken together: said.c. Good for one number of `news`. */
@@ -62,7 +64,6 @@ struct roster_said {
     uint32_t locks;                  /* of those waited for */
     uint32_t proposed, held, locked; /* of those waited for, in `generation` */
     int32_t least;                   /* waited for, of the least score and digest; or NONE */
-    bool distrusts;                  /* somebody waited for distrusts somebody */
     bool one_digest;                 /* all who hold in `generation`, hold the same */
 };
 
@@ -87,6 +88,7 @@ struct parley_roster {
     struct record *records;      /* [count of max] */
     struct roster_place *places; /* [count of max] */
     uint32_t *line;              /* [count of max], members by name; of one name in any order */
+    uint32_t *live;              /* [topology.n of max], the live ones of them, likewise */
     uint32_t count, max;
     bool shared;    /* by many nodes */
     bool restarts;  /* some name has two boots */
@@ -112,7 +114,7 @@ void roster_close(struct parley_roster *roster);
 /* Room for the topology of its members; of a shared roster the first call counts. PARLEY_ENOMEM. */
 PARLEY_CHECK int roster_use_topology(struct parley_roster *roster,
                                      const struct parley_config *config);
-/* Of the live members, in the order of their names. Until the next turnover. */
+/* Of the live members, in the order of their names: of roster->live. Until the next turnover. */
 const struct topology *roster_topology(struct parley_roster *roster, uint64_t seed);
 
 int roster_find(const struct parley_roster *roster, uint64_t boot);

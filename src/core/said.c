@@ -20,6 +20,7 @@ static bool distrusts(const struct record *r, uint64_t boot)
 static bool is_distrusted(const struct parley_node *node, uint64_t boot)
 {
     uint32_t voices = 0;
+    if (node->roster->counts[ROSTER_DISTRUSTS] == 0) return false;
     for (uint32_t i = 0; i < node->roster->count; i++)
         voices += record_is_waited_for(record_of(node, i)) && distrusts(record_of(node, i), boot);
     return 2 * voices > node->roster->counts[ROSTER_WAITED];
@@ -74,8 +75,7 @@ static const struct record *highest_lock(struct parley_node *node)
     const struct record *lock = NULL;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        if (record_is_waited_for(r) && r->lock_generation &&
-            !(node->roster->said.distrusts && is_distrusted(node, r->boot)) &&
+        if (record_is_waited_for(r) && r->lock_generation && !is_distrusted(node, r->boot) &&
             (!lock || lock_is_higher(node, r, lock)) && said_holder(node, r->lock_digest) != NONE)
             lock = r;
     }
@@ -101,18 +101,13 @@ static const struct roster_said *listen(const struct parley_node *node)
                                  .least = NONE,
                                  .one_digest = true};
     const struct record *least = NULL, *holder = NULL;
-    for (uint32_t i = 0; i < roster->count; i++)
-        said->distrusts =
-            said->distrusts || (record_is_waited_for(&roster->records[i]) &&
-                                roster->records[i].distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0);
     for (uint32_t i = 0; i < roster->count; i++) {
         const struct record *r = &roster->records[i];
         said->done += record_is_live(r) && r->phase == PARLEY_PHASE_DONE;
         if (!record_is_waited_for(r)) continue;
         if (r->generation > said->newest) said->newest = r->generation;
         said->locks += r->lock_generation > 0;
-        bool heeded = !said->distrusts || !is_distrusted(node, r->boot);
-        if (heeded && (!least || is_less(r, least))) {
+        if (!is_distrusted(node, r->boot) && (!least || is_less(r, least))) {
             least = r;
             said->least = (int)i;
         }

@@ -30,7 +30,6 @@ enum {
     OPS_MAX = 64,      /* likewise */
     OPS_PER_OUTFLOW = 4,
     FLOW_VECTORS_MAX = PARLEY_VECTORS_MAX + STRATEGY_KEPT_MAX,
-    NEIGHBOURS_MAX = 64,
     BUSY_TRIES_MAX = 3,
     ROBUST_SEEN = 31 /* newest distances, whose median is the radius of clipping */
 };
@@ -295,13 +294,13 @@ struct exchange {
     struct commit commits[COMMITS_MAX];
     uint32_t aborted[ABORTED_MAX];
     uint32_t aborted_next;
-    uint32_t sequence;                  /* of the newest offer */
-    uint64_t decided;                   /* deltas decided so far */
-    uint64_t added;                     /* deltas that are in x */
-    double period;                      /* steered: local steps from one to the next */
-    uint64_t next_version;              /* own step count from which the next exchange may start */
-    uint64_t retry_us;                  /* nobody could be asked: not before then */
-    int32_t neighbours[NEIGHBOURS_MAX]; /* [neighbours_count] */
+    uint32_t sequence;     /* of the newest offer */
+    uint64_t decided;      /* deltas decided so far */
+    uint64_t added;        /* deltas that are in x */
+    double period;         /* steered: local steps from one to the next */
+    uint64_t next_version; /* own step count from which the next exchange may start */
+    uint64_t retry_us;     /* nobody could be asked: not before then */
+    int32_t neighbours[PARLEY_NEIGHBOURS_MAX]; /* [neighbours_count] */
     uint32_t neighbours_count;
     uint64_t turnover;     /* the roster's when they were found */
     uint64_t peer_last[3]; /* LEAVE: boots already met */
@@ -407,6 +406,13 @@ struct training {
     enum parley_stop stop; /* asked for while JOINING: obeyed once in */
     uint64_t stop_us;
 };
+
+/* What a peer says its part is, can be one. It may be below 0: exchanges that overlap, each a half
+ * or a third, take together more than was there. */
+static inline bool part_is_sane(double part)
+{
+    return part > -1e18 && part < 1e18;
+}
 
 struct parley_node {
     struct parley_config config;

@@ -8,9 +8,6 @@
 #include "parley/config.h"
 #include "settings/put.h"
 
-/* As in core/strategy/: server.h, rounds.h, choco.c. */
-enum { SERVED_MAX = 64, ROUND_NEIGHBOURS = 64, CHOCO_NEIGHBOURS = 16 };
-
 static int judge_network(const struct settings *settings, char *why)
 {
     if (!settings->insecure && !units_address_is_loopback(&settings->listen)) {
@@ -253,7 +250,8 @@ static uint64_t most_neighbours(const struct settings *settings)
 static int judge_rounds(const struct settings *settings, char *why)
 {
     bool choco = settings->strategy == PARLEY_STRATEGY_CHOCO;
-    uint64_t limit = choco ? CHOCO_NEIGHBOURS : ROUND_NEIGHBOURS, most = most_neighbours(settings);
+    uint64_t limit = choco ? PARLEY_CHOCO_NEIGHBOURS_MAX : PARLEY_NEIGHBOURS_MAX;
+    uint64_t most = most_neighbours(settings);
     if (choco && strncmp(settings->topology, "base:", strlen("base:")) == 0)
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--topology: \"%s\" has other neighbours in each round, and choco keeps a copy of "
@@ -369,12 +367,12 @@ static int judge_servers(const struct settings *settings, char *why)
                  "--backup-workers: \"%llu\" leaves nobody of %llu nodes (--nodes) to make a step; "
                  "at most %llu",
                  backups, nodes, nodes - 1);
-    else if (is_served(settings->strategy) && nodes > SERVED_MAX)
+    else if (is_served(settings->strategy) && nodes > PARLEY_SERVED_MAX)
         snprintf(
             why, SETTINGS_WHY_BYTES,
             "--strategy: \"%s\" has one node that serves all, at most %d; --nodes is %llu (use "
             "gossip)",
-            strategy, SERVED_MAX, nodes);
+            strategy, PARLEY_SERVED_MAX, nodes);
     else
         return 0;
     return PARLEY_EUSAGE;

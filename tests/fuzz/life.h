@@ -92,21 +92,6 @@ static void any_record(struct record *r)
     r->voters = any_number();
 }
 
-union any {
-    struct message_hello hello;
-    struct message_reject reject;
-    struct message_bye_frame bye;
-    struct message_probe probe;
-    struct message_members members;
-    struct message_sketches sketches;
-    struct message_exchange exchange;
-    struct message_outcome_frame outcome;
-    struct message_fetch fetch;
-    struct message_status status;
-    struct message_report report;
-    struct message_strategy strategy;
-};
-
 static void any_members(struct message_members *m)
 {
     m->count = one_in(10) ? MESSAGE_RECORDS_MAX : life_below(4);
@@ -129,7 +114,7 @@ static void any_sketches(struct message_sketches *m)
 
 static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, size_t capacity)
 {
-    static union any m;
+    static union message m;
     lone_phase = record_of(lone->node, 0)->phase;
     memset(&m, 0, sizeof m);
     switch (type) {

@@ -93,18 +93,7 @@ Test(choco, random_cuts_leave_the_mean_where_it_was_and_the_copies_equal)
     for (uint64_t seed = 1; seed <= 2; seed++) {
         struct cluster cluster = {8, "topk:0.1", PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0};
         struct parley_sim *sim = begin(&cluster, 64, seed, 300, 0);
-        struct rng rng = rng_init(seed, 7);
-        scene_train(sim, 8);
-        for (int cut = 0; cut < 150; cut++) {
-            uint32_t a = rng_below(&rng, 8), b = (a + 1 + rng_below(&rng, 7)) % 8;
-            parley_sim_disconnect(sim, a, b);
-            scene_run(sim, 5000 + rng_below(&rng, 20000));
-        }
-        scene_agree(sim, 8, 0);
-        struct parley_view view;
-        parley_sim_view(sim, 0, &view);
-        cr_assert_gt(view.ledger.applied, 50, "they have stood still");
-        cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+        scene_cut(sim, 8, 150, seed);
         parley_sim_free(sim);
     }
 }

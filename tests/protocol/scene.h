@@ -105,6 +105,24 @@ static inline void scene_train(struct parley_sim *sim, uint32_t nodes)
     scene_until(sim, nodes, parley_sim_in_phase, &train, 30);
 }
 
+/* Links of training nodes break, `cuts` times, anywhere and at any moment; then all agree, have
+ * averaged, and the mean is where it was. */
+static inline void scene_cut(struct parley_sim *sim, uint32_t nodes, int cuts, uint64_t seed)
+{
+    struct rng rng = rng_init(seed, 7);
+    struct parley_view view;
+    scene_train(sim, nodes);
+    for (int cut = 0; cut < cuts; cut++) {
+        uint32_t a = rng_below(&rng, nodes), b = (a + 1 + rng_below(&rng, nodes - 1)) % nodes;
+        parley_sim_disconnect(sim, a, b);
+        scene_run(sim, 5000 + rng_below(&rng, 20000));
+    }
+    scene_agree(sim, nodes, 0);
+    parley_sim_view(sim, 0, &view);
+    cr_assert_gt(view.ledger.applied, 50, "they have stood still");
+    cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+}
+
 /* Everybody waits for so many others before it trains. */
 static inline void scene_wait_for(struct parley_config *config, uint32_t node, void *peers)
 {

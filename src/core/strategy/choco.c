@@ -21,14 +21,13 @@
  *                           begin anew
  *   another's model taken   (late, diverged) z_i is x_i then, and all take it whole
  *
- * Buffers: 5, and one for each neighbour, of which there may be CHOCO_NEIGHBOURS.
+ * Buffers: 5, and one for each neighbour, of which there may be PARLEY_CHOCO_NEIGHBOURS_MAX.
  */
 #include "core/strategy/rounds.h"
 
 #define STEP_PART 1.5
 
-enum { CHOCO_NEIGHBOURS = 16 };
-enum { TELL = ROUNDS_SHORT, REST, COPIES, BUFFERS = COPIES + CHOCO_NEIGHBOURS };
+enum { TELL = ROUNDS_SHORT, REST, COPIES, BUFFERS = COPIES + PARLEY_CHOCO_NEIGHBOURS_MAX };
 
 enum { OP_TAKEN = ROUNDS_NUMBERS, OP_APART, OP_TOLD };
 
@@ -42,7 +41,7 @@ struct choco {
     struct rounds rounds;
     uint64_t told; /* round of the newest own q, plus 1; 0: z is to be made anew */
     bool finite;
-    struct copy copies[CHOCO_NEIGHBOURS];
+    struct copy copies[PARLEY_CHOCO_NEIGHBOURS_MAX];
 };
 
 static struct choco *choco_of(const struct parley_node *node)
@@ -79,8 +78,8 @@ static int place_of(const struct parley_node *node, uint64_t boot)
 static void assign(struct parley_node *node)
 {
     struct choco *s = choco_of(node);
-    bool has[CHOCO_NEIGHBOURS] = {false};
-    for (struct copy *copy = s->copies; copy < s->copies + CHOCO_NEIGHBOURS; copy++) {
+    bool has[PARLEY_CHOCO_NEIGHBOURS_MAX] = {false};
+    for (struct copy *copy = s->copies; copy < s->copies + PARLEY_CHOCO_NEIGHBOURS_MAX; copy++) {
         copy->neighbour = copy->round > 0 ? place_of(node, copy->boot) : NONE;
         if (copy->neighbour != NONE) has[copy->neighbour] = true;
     }
@@ -189,7 +188,7 @@ static float step(const struct parley_node *node)
 
 static void begin(struct parley_node *node)
 {
-    static const struct rounds_use use = {.neighbours = CHOCO_NEIGHBOURS,
+    static const struct rounds_use use = {.neighbours = PARLEY_CHOCO_NEIGHBOURS_MAX,
                                           .make = make,
                                           .step = step,
                                           .fits = fits,

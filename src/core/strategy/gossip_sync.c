@@ -23,7 +23,7 @@ static void done(struct parley_node *node, int number, const struct parley_event
 
 static void begin(struct parley_node *node)
 {
-    static const struct rounds_use use = {.neighbours = NEIGHBOURS_MAX, .make = make};
+    static const struct rounds_use use = {.neighbours = PARLEY_NEIGHBOURS_MAX, .make = make};
     rounds_begin(node, &use);
 }
 

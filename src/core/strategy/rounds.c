@@ -15,15 +15,11 @@ static void find_neighbours(struct parley_node *node)
     struct rounds *s = rounds_of(node);
     struct parley_roster *roster = node->roster;
     const struct topology *t = roster_topology(roster, node->config.topology_seed);
-    uint32_t own_place = 0, place = 0;
-    for (uint32_t i = 0; roster->line[i] != (uint32_t)node->self; i++)
-        own_place += record_is_live(record_of(node, roster->line[i]));
+    uint32_t own = roster->places[node->self].live;
     s->count = 0;
-    for (uint32_t i = 0; i < roster->count && s->count < s->use->neighbours; i++) {
-        int member = (int)roster->line[i];
-        if (!membership_is_live(node, member)) continue;
-        double weight = place == own_place ? 0 : topology_weight(t, s->round, own_place, place);
-        place++;
+    for (uint32_t at = 0; at < t->n && s->count < s->use->neighbours; at++) {
+        int member = (int)roster->live[at];
+        double weight = at == own ? 0 : topology_weight(t, s->round, own, at);
         if (weight <= 0 || !takes_part(node, member)) continue;
         s->neighbours[s->count++] = (struct neighbour){
             .member = member, .weight = (float)weight, .lane = NONE, .heard_us = node->now_us};

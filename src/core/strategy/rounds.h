@@ -75,7 +75,7 @@ struct lane {
 /* What a strategy makes of rounds. Those that are NULL do the usual; without a short form `before`
  * stays 0. */
 struct rounds_use {
-    uint32_t neighbours; /* at most, up to NEIGHBOURS_MAX */
+    uint32_t neighbours; /* at most, up to PARLEY_NEIGHBOURS_MAX */
     /* The neighbours are found: gets z from x, and calls rounds_made(). */
     void (*make)(struct parley_node *node);
     /* The factor of all terms, usually 1. */
@@ -104,7 +104,7 @@ struct rounds {
     int leader;     /* from whom */
     uint64_t say_us;
     double part;
-    struct neighbour neighbours[NEIGHBOURS_MAX];
+    struct neighbour neighbours[PARLEY_NEIGHBOURS_MAX];
     uint32_t count;
     struct lane lanes[ROUNDS_LANES];
 };

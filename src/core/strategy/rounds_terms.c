@@ -259,7 +259,7 @@ void rounds_frame(struct parley_node *node, struct conn *conn,
     switch (message->what) {
     case ROUND:
     case ANSWER:
-        if (message->value >= 0 && message->value < 1e18) on_round(node, conn, n, message);
+        if (part_is_sane(message->value)) on_round(node, conn, n, message);
         return;
     case PULL:
         on_pull(node, conn, n, message);

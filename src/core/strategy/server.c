@@ -1,9 +1,8 @@
 /* server.c: what the one who serves does; server.h has the whole.
  *
- *   muster    who trains
- *   pulled    a worker asks, perhaps with a gradient
- *   merge     gradients go into the sum, or into x: this is where the strategies differ; ...
- *   is_turn   ... and this
+ *   pulled    a worker of the crew (crew.c) asks, perhaps with a gradient, which goes where
+ *             the strategy wants it (merge.c)
+ *   is_turn   whose turn it is: the other thing in which strategies differ
  *   answer    snapshots of x go out
  *   close_up  the last model, once nothing is under way
  *
@@ -11,7 +10,6 @@
  * workers than buffers (they queue), a model that is not finite (training.c ends the run).
  */
 #include <assert.h>
-#include <string.h>
 
 #include "core/strategy/server.h"
 
@@ -20,239 +18,18 @@ static uint64_t bytes_of(const struct parley_node *node)
     return node->config.parameters * sizeof(float);
 }
 
-static bool sums(const struct parley_node *node)
-{
-    return node->config.strategy == PARLEY_STRATEGY_PS_BSP;
-}
-
-/* ---- Who trains ------------------------------------------------------------------------------ */
-
-static struct server_worker *worker_of(struct server *s, uint64_t boot)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->workers[i].boot == boot) return &s->workers[i];
-    return NULL;
-}
-
-static struct server_worker *add(struct parley_node *node, int member)
-{
-    struct server *s = server_of(node);
-    uint64_t boot = record_of(node, (uint32_t)member)->boot;
-    struct server_worker *w = worker_of(s, boot);
-    if (w || s->count == SERVER_WORKERS_MAX) return w;
-    w = &s->workers[s->count++];
-    *w = (struct server_worker){
-        .boot = boot, .member = member, .holds = NEVER, .since_us = node->now_us};
-    if (member != node->self) return w;
-    w->asks = s->state != WORKER_COMPUTING;
-    w->clock = s->clock;
-    return w;
-}
-
-static void release(struct parley_node *node, int index)
-{
-    struct server_arrival *a = &server_of(node)->arrivals[index];
-    if (a->state == ARRIVAL_RECEIVING) strategy_forget(node, index);
-    if (a->state != ARRIVAL_MERGING) a->state = ARRIVAL_FREE;
-}
-
-/* What has come whole stays. */
-static void leave(struct parley_node *node, uint32_t i)
-{
-    struct server *s = server_of(node);
-    for (int a = 0; a < SERVER_ARRIVALS; a++)
-        if (s->arrivals[a].boot == s->workers[i].boot && s->arrivals[a].state < ARRIVAL_FULL)
-            release(node, a);
-    s->workers[i] = s->workers[--s->count];
-}
-
-/* A request may come before the record that says that its sender trains. */
-static bool is_here(const struct server_worker *w, const struct record *r)
-{
-    return record_is_live(r) &&
-           (r->phase == PARLEY_PHASE_TRAIN || (w->conn != 0 && r->phase == PARLEY_PHASE_JOINING));
-}
-
-static void muster(struct parley_node *node)
-{
-    struct server *s = server_of(node);
-    if (s->seen == node->roster->news) return;
-    s->seen = node->roster->news;
-    for (uint32_t i = s->count; i-- > 0;)
-        if (!is_here(&s->workers[i], record_of(node, (uint32_t)s->workers[i].member)))
-            leave(node, i);
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN) add(node, (int)i);
-    }
-}
-
-/* Whom a round, or the others' clocks, wait for. */
-static bool waits_for(struct parley_node *node, const struct server_worker *w)
-{
-    if (w->rests) return false;
-    if (w->member == node->self) return true;
-    struct conn *conn = connection_of(node, w->member);
-    uint64_t heard_us = conn && conn->heard_us > w->since_us ? conn->heard_us : w->since_us;
-    return node->now_us < heard_us + node->config.progress_timeout_us;
-}
-
-/* A gradient of it is on its way, or not in the model yet. */
-static bool is_pending(const struct server *s, const struct server_worker *w)
-{
-    for (int a = 0; a <= SERVER_ARRIVALS; a++)
-        if (s->arrivals[a].boot == w->boot &&
-            (s->arrivals[a].state == ARRIVAL_RECEIVING || s->arrivals[a].state == ARRIVAL_FULL))
-            return true;
-    return w->queued;
-}
-
-/* The clock of the slowest; 0 as long as one who is waited for has not said its own. */
-static uint64_t slowest(struct parley_node *node)
-{
-    struct server *s = server_of(node);
-    uint64_t least = NEVER;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct server_worker *w = &s->workers[i];
-        if (!waits_for(node, w)) continue;
-        if (w->conn == 0 && w->member != node->self) return 0;
-        if (w->clock < least) least = w->clock;
-    }
-    return least;
-}
-
-/* The most steps that anybody else has made; NEVER: there is nobody. */
-static uint64_t fastest_other(struct parley_node *node)
-{
-    struct server *s = server_of(node);
-    uint64_t most = 0;
-    bool any = false;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct server_worker *w = &s->workers[i];
-        if (w->member == node->self || !waits_for(node, w)) continue;
-        any = true;
-        if (w->clock > most) most = w->clock;
-    }
-    return any ? most : NEVER;
-}
-
-/* ---- Gradients ------------------------------------------------------------------------------- */
-
-static void apply(struct parley_node *node, uint32_t buffer, uint32_t gradients, uint64_t divisor,
-                  int arrival)
-{
-    struct server *s = server_of(node);
-    struct parley_update *update =
-        strategy_op(node, PARLEY_UPDATE_APPLY, buffer, server_task(TASK_APPLY, arrival));
-    update->vector.factor = 1.0f / (float)divisor;
-    update->vector.live = gradients;
-    update->vector.steps = s->merged++;
-    s->pending++;
-    s->version += gradients;
-    s->rounds++;
-    training_counted(node);
-}
-
-/* Too late, or of another's model: its sender gets the newest. */
-static void drop(struct parley_node *node, struct server_worker *w)
-{
-    struct server *s = server_of(node);
-    s->late++;
-    if (w) w->wants = s->version;
-}
-
-static void add_to_sum(struct parley_node *node, int index, struct server_worker *w)
-{
-    struct server *s = server_of(node);
-    struct server_arrival *a = &s->arrivals[index];
-    a->state = ARRIVAL_FREE;
-    if (a->version != s->version || (w && w->in)) {
-        drop(node, w);
-        return;
-    }
-    if (w) w->in = true;
-    if (s->summed++ == 0) {
-        uint32_t swap = s->sum;
-        s->sum = a->buffer;
-        a->buffer = swap;
-        return;
-    }
-    a->state = ARRIVAL_MERGING;
-    struct parley_update *update =
-        strategy_op(node, PARLEY_UPDATE_COMBINE, s->sum, server_task(TASK_SUM, index));
-    update->vector.other = a->buffer;
-    update->vector.keep = update->vector.factor = 1;
-    s->summing++;
-    s->pending++;
-}
-
-/* Gradients that went into x since the model it was computed at; taken for the usual number, that
- * of the workers, where it is less: else those that happen to come first would weigh most. */
-static uint64_t staleness_of(const struct server *s, const struct server_arrival *a)
-{
-    uint64_t since = s->version - a->version;
-    return since > s->count ? since : s->count;
-}
-
-static void finish_round(struct parley_node *node)
-{
-    struct server *s = server_of(node);
-    apply(node, s->sum, s->summed, s->summed, SERVER_OWN + 1);
-    s->applied = s->summed;
-    s->summed = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        s->workers[i].clock += s->workers[i].in;
-        s->workers[i].in = false;
-        s->workers[i].wants = s->version;
-    }
-}
-
-/* Its own gradient is waited for, as x can't change before it is there. */
-static bool round_is_full(struct parley_node *node)
-{
-    struct server *s = server_of(node);
-    uint32_t missing = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct server_worker *w = &s->workers[i];
-        if (w->in || !waits_for(node, w)) continue;
-        if (w->member == node->self) return false;
-        missing++;
-    }
-    return s->summed > 0 && s->summing == 0 && missing <= node->config.backup_workers;
-}
-
-static void merge(struct parley_node *node)
-{
-    struct server *s = server_of(node);
-    for (int i = 0; i <= SERVER_ARRIVALS; i++) {
-        struct server_arrival *a = &s->arrivals[i];
-        if (a->state != ARRIVAL_FULL) continue;
-        struct server_worker *w = worker_of(s, a->boot);
-        if (sums(node)) {
-            add_to_sum(node, i, w);
-            continue;
-        }
-        a->state = ARRIVAL_MERGING;
-        apply(node, a->buffer, 1, staleness_of(s, a), i);
-        if (!w) continue;
-        w->clock++;
-        w->wants = s->version;
-    }
-    if (sums(node) && round_is_full(node)) finish_round(node);
-}
-
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 static bool is_turn(struct parley_node *node, const struct server_worker *w)
 {
     struct server *s = server_of(node);
-    if (!w->asks || is_pending(s, w)) return false;
+    if (!w->asks || crew_is_pending(s, w)) return false;
     if (s->ends) return s->closed;
     if (w->rests) return false;
-    if (sums(node)) return !w->in;
+    if (server_sums(node)) return !w->in;
     if (node->config.strategy == PARLEY_STRATEGY_PS_ASP)
-        return w->member != node->self || w->clock <= fastest_other(node);
-    uint64_t least = slowest(node);
+        return w->member != node->self || w->clock <= crew_fastest_other(node);
+    uint64_t least = crew_slowest(node);
     return w->clock <= least || w->clock - least <= node->config.staleness;
 }
 
@@ -390,6 +167,13 @@ static void receive(struct parley_node *node, int index, struct server_worker *w
     strategy_expect(node, index, w->conn, &part);
 }
 
+void server_release(struct parley_node *node, int index)
+{
+    struct server_arrival *a = &server_of(node)->arrivals[index];
+    if (a->state == ARRIVAL_RECEIVING) strategy_forget(node, index);
+    if (a->state != ARRIVAL_MERGING) a->state = ARRIVAL_FREE;
+}
+
 static int room_of(const struct server *s, const struct server_worker *w)
 {
     for (int i = 0; i < SERVER_ARRIVALS; i++)
@@ -403,15 +187,15 @@ static void pushed(struct parley_node *node, struct server_worker *w, bool waits
 {
     struct server *s = server_of(node);
     int room = room_of(s, w);
-    bool good =
-        w->holds != NEVER && !s->closed && (!sums(node) || (w->holds == s->version && !w->in));
+    bool good = w->holds != NEVER && !s->closed &&
+                (!server_sums(node) || (w->holds == s->version && !w->in));
     if (good && waits) {
         w->queued = true;
         w->place = ++s->queue;
     } else if (good && room != NONE) {
         receive(node, room, w);
     } else {
-        drop(node, w); /* its floats are read and forgotten */
+        merge_drop(node, w); /* its floats are read and forgotten */
     }
 }
 
@@ -454,8 +238,8 @@ static void enrol(struct parley_node *node, struct server_worker *w, struct conn
 void server_pulled(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
 {
     struct server *s = server_of(node);
-    muster(node);
-    struct server_worker *w = add(node, conn->member);
+    crew_muster(node);
+    struct server_worker *w = crew_add(node, conn->member);
     if (!w || (w->conn == conn->id && w->sequence == m->tag)) return; /* said again */
     enrol(node, w, conn, m);
     w->sequence = m->tag;
@@ -465,7 +249,7 @@ void server_pulled(struct parley_node *node, struct conn *conn, const struct mes
     w->holds = m->key == s->reign && m->round <= s->version ? m->round : NEVER;
     if (m->count & PULL_GRADIENT)
         pushed(node, w, (m->count & PULL_WAITS) != 0);
-    else if (!is_pending(s, w))
+    else if (!crew_is_pending(s, w))
         w->wants = s->version;
     if (m->count & PULL_STOP && m->part > PARLEY_STOP_NONE && m->part <= PARLEY_STOP_OPERATOR)
         agreement_stop(node, (enum parley_stop)m->part);
@@ -480,8 +264,8 @@ static bool is_quiet(struct parley_node *node)
     for (uint32_t i = 0; i < s->count; i++) {
         const struct server_worker *w = &s->workers[i];
         bool own = w->member == node->self;
-        if (own ? s->state == WORKER_COMPUTING : waits_for(node, w) && !w->asks) return false;
-        if (is_pending(s, w) && (own || waits_for(node, w))) return false;
+        if (own ? s->state == WORKER_COMPUTING : crew_waits_for(node, w) && !w->asks) return false;
+        if (crew_is_pending(s, w) && (own || crew_waits_for(node, w))) return false;
     }
     return true;
 }
@@ -494,7 +278,7 @@ static void close_up(struct parley_node *node)
     if (!s->closed && !is_quiet(node) && node->now_us < s->ends_us + patience_us) return;
     if (!s->closed) {
         if (s->summing > 0) return;
-        if (s->summed > 0) finish_round(node);
+        if (s->summed > 0) merge_finish_round(node);
         s->closed = true;
         for (uint32_t i = 0; i < s->count; i++)
             s->workers[i].wants = s->version;
@@ -512,7 +296,7 @@ void server_computed(struct parley_node *node)
 {
     struct server *s = server_of(node);
     struct server_arrival *a = &s->arrivals[SERVER_OWN];
-    struct server_worker *w = worker_of(s, self_of(node)->boot);
+    struct server_worker *w = crew_find(s, self_of(node)->boot);
     a->state = ARRIVAL_FULL;
     a->boot = self_of(node)->boot;
     a->version = s->base;
@@ -557,7 +341,8 @@ void server_closed(struct parley_node *node, uint32_t conn)
 {
     struct server *s = server_of(node);
     for (int i = 0; i < SERVER_ARRIVALS; i++)
-        if (s->arrivals[i].conn == conn && s->arrivals[i].state < ARRIVAL_FULL) release(node, i);
+        if (s->arrivals[i].conn == conn && s->arrivals[i].state < ARRIVAL_FULL)
+            server_release(node, i);
     for (uint32_t i = 0; i < s->count; i++) {
         struct server_worker *w = &s->workers[i];
         if (w->conn != conn || conn == 0) continue;
@@ -628,7 +413,7 @@ void server_shut(struct parley_node *node)
 {
     struct server *s = server_of(node);
     for (int i = 0; i <= SERVER_ARRIVALS; i++)
-        release(node, i);
+        server_release(node, i);
     for (int i = 0; i < SERVER_MODELS; i++) {
         s->models[i].good = false;
         if (s->models[i].taking) s->models[i].version = NEVER;
@@ -641,10 +426,10 @@ void server_shut(struct parley_node *node)
 void server_advance(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    muster(node);
-    struct server_worker *own = worker_of(s, self_of(node)->boot);
+    crew_muster(node);
+    struct server_worker *own = crew_find(s, self_of(node)->boot);
     if (own) own->rests = !worker_may_compute(node) && s->state != WORKER_COMPUTING;
-    merge(node);
+    merge_advance(node);
     if (s->ends) close_up(node);
     answer(node);
     call_up(node);

@@ -11,7 +11,7 @@
  *   ...                          <-     MODEL
  *
  * A version is the number of gradients that are in the model; a clock, that of one worker's. What
- * the strategies differ in is when gradients go into x, and whose turn it is (server.c):
+ * the strategies differ in is when gradients go into x, and whose turn it is (merge.c, server.c):
  *
  *   ps-bsp    the mean of one gradient of each worker, less K (backup workers: Chen et al. 2016,
  *             arXiv:1604.00981, section 3.1); then it is everybody's turn. Later ones are dropped
@@ -52,8 +52,9 @@
  * The end: no step is begun any more, all gradients under way go into x, all workers get that as
  * the last model, and only then does the server raise STOP. Who leaves hands over alike.
  *
- * Limits: a link from each worker to the server, which has SERVER_WORKERS_MAX places. Gradients
- * come in side by side into SERVER_ARRIVALS buffers; where workers are more, they wait for SEND.
+ * Limits: a link from each worker to the server, which has PARLEY_SERVED_MAX places, its own among
+ * them. Gradients come in side by side into SERVER_ARRIVALS buffers; where workers are more, they
+ * wait for SEND.
  * Thread rule: as the node's.
  */
 #ifndef PARLEY_CORE_STRATEGY_SERVER_H
@@ -62,7 +63,6 @@
 #include "core/state.h"
 
 enum {
-    SERVER_WORKERS_MAX = 64, /* the server itself among them */
     SERVER_ARRIVALS = 8,
     SERVER_OWN = SERVER_ARRIVALS,    /* the place of this node's own gradient */
     SERVER_MODELS = 2,               /* snapshots that may be on their way at a time */
@@ -160,7 +160,7 @@ struct server {
     uint32_t summed;  /* ... gradients in it */
     uint32_t summing; /* ... that are still being added */
     uint32_t applied; /* ... when it was last applied */
-    struct server_worker workers[SERVER_WORKERS_MAX];
+    struct server_worker workers[PARLEY_SERVED_MAX];
     uint32_t count; /* of workers: all who train and live, this node among them */
     struct server_arrival arrivals[SERVER_ARRIVALS + 1];
     struct server_model models[SERVER_MODELS];
@@ -204,8 +204,36 @@ static inline int server_task(enum server_task task, int index)
 void election_advance(struct parley_node *node);
 uint64_t election_deadline(const struct parley_node *node);
 
-/* server.c: called only while this node serves, unless it says otherwise. */
-bool server_is_idle(const struct parley_node *node); /* anybody: may open */
+/* The mean of one gradient of each worker goes into x, instead of each as it comes. */
+static inline bool server_sums(const struct parley_node *node)
+{
+    return node->config.strategy == PARLEY_STRATEGY_PS_BSP;
+}
+
+/* crew.c, merge.c, server.c: called only while this node serves, unless it says otherwise. */
+
+/* crew.c */
+void crew_muster(struct parley_node *node);                           /* as the records are now */
+struct server_worker *crew_find(struct server *s, uint64_t boot);     /* NULL: it is not there */
+struct server_worker *crew_add(struct parley_node *node, int member); /* NULL: no place is left */
+/* A round, or the others' clocks, wait for it. */
+bool crew_waits_for(struct parley_node *node, const struct server_worker *w);
+/* A gradient of it is on its way, or not in the model yet. */
+bool crew_is_pending(const struct server *s, const struct server_worker *w);
+/* The clock of the slowest; 0 as long as one who is waited for has not said its own. */
+uint64_t crew_slowest(struct parley_node *node);
+/* The most steps that anybody else has made; NEVER: there is nobody. */
+uint64_t crew_fastest_other(struct parley_node *node);
+
+/* merge.c */
+void merge_advance(struct parley_node *node);
+/* Too late, or of another's model: its sender, if any, gets the newest. */
+void merge_drop(struct parley_node *node, struct server_worker *w);
+void merge_finish_round(struct parley_node *node);
+
+/* server.c */
+void server_release(struct parley_node *node, int arrival); /* unless an operation reads it */
+bool server_is_idle(const struct parley_node *node);        /* anybody: may open */
 void server_open(struct parley_node *node);
 void server_shut(struct parley_node *node);
 void server_advance(struct parley_node *node);
