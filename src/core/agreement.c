@@ -49,6 +49,10 @@ static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop
     self->stop = cause;
     self->stop_live = stop_live;
     out_add(node, PARLEY_UPDATE_HALT);
+    /* Over long lines an exchange of training takes as long as a better one of settling. */
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    if (slot->state >= SLOT_CONNECTING && slot->state < SLOT_ADDING)
+        slot_abort(node, slot, EXCHANGE_NOT_TRAINING, slot->state >= SLOT_OFFERED);
     out_log(node, PARLEY_LOG_INFO, "training ends: %s", parley_stop_name(cause));
     node_phase(node, PARLEY_PHASE_STOP);
 }
@@ -372,6 +376,7 @@ static void rejoin(struct parley_node *node)
     a->follows = false;
     node->drift.passed = 0;
     node_phase(node, PARLEY_PHASE_SETTLE);
+    pairing_start(node);
 }
 
 /* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
@@ -477,6 +482,7 @@ void agreement_advance(struct parley_node *node)
     if (phase_of(node) == PARLEY_PHASE_STOP && node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
         a->since_us = node->now_us;
         node_phase(node, PARLEY_PHASE_SETTLE);
+        pairing_start(node);
     }
     phase = phase_of(node);
     if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE &&

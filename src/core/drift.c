@@ -275,6 +275,7 @@ bool drift_advance(struct parley_node *node)
     if (drift->sketching) return true;
     bool many = sample_of(node)->count == SKETCHES_MAX;
     uint32_t mixed = many ? MIXED_PER_SKETCH_MANY : MIXED_PER_SKETCH;
+    if (drift->version == 1 && pairing_sweep(node) > mixed) mixed = pairing_sweep(node);
     bool due = drift->version == 0 || drift->mixed >= mixed;
     if (!due || slot->state != SLOT_IDLE) return false;
     if (node->now_us < drift->next_us) return true; /* mixing on unmeasured gains nothing */

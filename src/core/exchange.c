@@ -79,7 +79,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     /* Two offers of one pair have crossed: the higher id is the busy one. */
     bool crossed = other->state == SLOT_OFFERED && other->peer == conn->member &&
                    self_of(node)->boot > record_of(node, conn->member)->boot;
-    if (slot->state != SLOT_IDLE || crossed || !exchange_is_due(node, other)) {
+    if (slot->state != SLOT_IDLE || crossed || !exchange_is_due(node, other) ||
+        pairing_refuses(node, conn->member, message)) {
         answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
         connection_send(node, conn, WIRE_BUSY, &answer);
@@ -100,6 +101,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->gap = message->samples - slot->samples;
     slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;
     slot->weight = message->weight;
+    slot->paired = pairing_is_with(node, conn->member);
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     slot_expect(node, slot, WIRE_STREAM_OFFER);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
@@ -237,6 +239,7 @@ static void added(struct parley_node *node, struct slot *slot)
 {
     float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
     exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
+    if (slot->paired) pairing_mixed(node, slot->peer);
     if (slot->weight <= 0) {
         double norm_sq = slot->norm_sq * slot->clip * slot->clip;
         drift_pair(node, norm_sq, slot->own_norm_sq);

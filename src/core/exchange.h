@@ -70,6 +70,20 @@ double push_sum_weight(const struct parley_node *node);
 /* What came is looked at: the DONE of it, as of a DIFF, says whether it is finite. */
 void push_sum_check(struct parley_node *node, int role, uint32_t buffer);
 
+/* pairing.c */
+
+void pairing_start(struct parley_node *node); /* SETTLE begins */
+/* Whom to ask, NONE: nobody now. False where that is left to chance. */
+bool pairing_peer(struct parley_node *node, int *peer);
+/* True if this node keeps to no schedule, and says so. */
+bool pairing_by_chance(const struct parley_node *node);
+/* Who made this offer is to ask again once it is its turn. */
+bool pairing_refuses(struct parley_node *node, int member, const struct message_exchange *offer);
+/* Both settle, and it is this round's partner. */
+bool pairing_is_with(struct parley_node *node, int member);
+void pairing_mixed(struct parley_node *node, int member); /* that exchange is in x */
+uint32_t pairing_sweep(const struct parley_node *node);   /* rounds until all have met, one way */
+
 /* offer.c */
 
 /* Of the newest exchange with this responder, until APPLIED; of 0: a free place. NULL: none. */

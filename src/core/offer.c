@@ -93,6 +93,9 @@ static bool is_willing(struct parley_node *node, int member)
 static int pick_peer(struct parley_node *node)
 {
     struct exchange *e = &node->exchange;
+    int partner;
+    if (pairing_peer(node, &partner))
+        return partner != NONE && fits(node, partner) ? partner : NONE;
     if (phase_of(node) != PARLEY_PHASE_TRAIN || node->config.topology == PARLEY_TOPOLOGY_COMPLETE)
         return membership_pick(node, fits);
     if (e->turnover != node->roster->turnover) find_neighbours(node);
@@ -133,8 +136,17 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
                                        .radius = slot->radius,
                                        .weight = slot->weight,
                                        .coded = slot_wants_codec(node),
+                                       .chance = pairing_by_chance(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
     connection_send(node, conn, WIRE_OFFER, &message);
+    /* What goes in one chunk goes along, and saves the way there and back; while training most
+     * offers find a busy node. */
+    slot->paired = pairing_is_with(node, slot->peer);
+    slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE &&
+                  node->config.parameters * sizeof(float) <= conn->chunk_bytes;
+    if (!slot->eager) return;
+    slot_code(node, slot, false);
+    slot_stream(node, slot);
 }
 
 /* Who has made its budget of steps goes on averaging until all have. */
@@ -236,6 +248,11 @@ void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
     if (wait_us > 1000000) wait_us = 1000000;
     struct member *m = member_of(node, slot->peer);
     if (m) m->busy_us = node->now_us + wait_us;
+    if (slot->eager) { /* its buffer is still being read */
+        slot_end(node, slot);
+        wait_for_peers(node, BUSY_RETRY_US);
+        return;
+    }
     offer_elsewhere(node, slot);
 }
 
@@ -247,8 +264,8 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
     if (slot->state != SLOT_OFFERED) return;
     bool pushes = slot->weight > 0;
     bool codes = node->config.codec != PARLEY_CODEC_FP32 || node->config.averaged > 1;
-    if ((!pushes && message->divisor != 2 && message->divisor != 3) || (message->coded && !codes) ||
-        !exchange_is_sane(message)) {
+    if ((!pushes && message->divisor != 2 && message->divisor != 3) ||
+        (message->coded && (!codes || slot->eager)) || !exchange_is_sane(message)) {
         slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
         return;
     }
@@ -261,7 +278,7 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
     node->ledger.started++;
     slot_move(node, slot, SLOT_STREAMING);
     if (!pushes) slot_expect(node, slot, WIRE_STREAM_ACCEPT);
-    slot_stream(node, slot);
+    if (!slot->eager) slot_stream(node, slot);
 }
 
 void offer_commit(struct parley_node *node, struct slot *slot)

@@ -240,6 +240,8 @@ struct slot {
     uint32_t own, theirs;               /* buffers; theirs becomes d */
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
     bool taken, received, sent, peer_ready;
+    bool paired;      /* it is the exchange of this node's round: pairing.c */
+    bool eager;       /* initiator: its snapshot goes along with the offer */
     bool coded;       /* both snapshots go as is done in training: all vectors, by the codec */
     bool encoded;     /* `own` stands as it goes out */
     uint64_t draw;    /* of what a subset holds: the same at both ends */
@@ -275,7 +277,18 @@ struct commit {
     uint32_t sequence;
 };
 
+/* pairing.c: with whom this node averages while it settles. */
+struct pairing {
+    uint32_t round;
+    int partner;                   /* of this round; NONE: there is none */
+    bool asks;                     /* this node asks it */
+    bool broken;                   /* somebody does not keep to it: by chance from here on */
+    uint64_t news;                 /* the roster's when it was found */
+    uint64_t since_us, longest_us; /* when this round began; how long one has taken at most */
+};
+
 struct exchange {
+    struct pairing pairing;
     struct slot slots[ROLES];
     struct doubt doubts[DOUBTS_MAX];
     struct commit commits[COMMITS_MAX];

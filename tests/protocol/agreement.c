@@ -37,9 +37,9 @@ Test(agreement, a_full_disk_keeps_the_model_in_memory)
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     scene_expect(sim, "phase log finished", 60,
                  "n0 phase stop\n"
+                 "n0 phase settle\n"
                  "n1 phase stop\n"
                  "n1 phase settle\n"
-                 "n0 phase settle\n"
                  "n1 phase proposed\n"
                  "n0 phase proposed\n"
                  "n0 phase held\n"

@@ -1,0 +1,154 @@
+/* pairing.c: with whom a settling node averages, so that few averagings in a row do.
+ *
+ * Those that are waited for stand in line by name. In round r each averages with whoever's place
+ * differs in bit r mod ceil(log2 n): where all take part, n = 2^k models are equal after k rounds
+ * (recursive doubling), and for other n, where some have nobody in a round and the line is turned
+ * from one sweep to the next, drift falls as it does by random matchings of all. Pairs that are
+ * drawn at random instead leave half of the nodes asking somebody who is busy, which over long
+ * lines costs the way there and back each time.
+ *
+ * Of a pair the one with the lesser place asks, and the other waits to be asked; who settles and is
+ * not the partner of a round is busy. Rounds are each node's own count: nobody says which one it is
+ * in. Who has waited for a partner in vain (it is paused, or sees others than this node does) goes
+ * by chance from then on and says so in its offers; whom it asks does likewise. So a schedule that
+ * some can't keep costs that long, and no more.
+ */
+#include "core/exchange.h"
+
+enum { WAIT_US = 3000000 };
+
+/* A place in the line of `count` once that is turned, by a draw that all nodes make alike. */
+static uint32_t turned(const struct parley_node *node, uint32_t place, uint32_t count, uint32_t by)
+{
+    uint32_t turn = (uint32_t)(rng_mix(node->config.run + by) % count);
+    return (place + turn) % count;
+}
+
+static uint32_t bits_of(uint32_t count)
+{
+    uint32_t bits = 1;
+    while (count > UINT32_C(1) << bits)
+        bits++;
+    return bits;
+}
+
+/* The member at that place of the line. */
+static int in_line(const struct parley_node *node, uint32_t place)
+{
+    const struct parley_roster *roster = node->roster;
+    for (uint32_t i = 0; i < roster->count; i++)
+        if (agreement_waits_for(node, (int)roster->line[i]) && place-- == 0)
+            return (int)roster->line[i];
+    return NONE;
+}
+
+static uint32_t own_place(const struct parley_node *node)
+{
+    uint32_t place = 0;
+    for (uint32_t i = 0; (int)node->roster->line[i] != node->self; i++)
+        place += agreement_waits_for(node, (int)node->roster->line[i]);
+    return place;
+}
+
+/* The partner of this round, and whether this node asks it. */
+static void find_partner(struct parley_node *node)
+{
+    struct pairing *p = &node->exchange.pairing;
+    uint32_t count = node->roster->counts[ROSTER_WAITED];
+    p->news = node->roster->news;
+    p->partner = NONE;
+    if (count < 2) return;
+    uint32_t bits = bits_of(count);
+    /* Nobody in this round: that of the next one. */
+    for (uint32_t tries = 0; tries < 2 * bits; tries++, p->round++) {
+        uint32_t sweep = p->round / bits, own = turned(node, own_place(node), count, sweep);
+        uint32_t other = own ^ UINT32_C(1) << p->round % bits;
+        if (other >= count) continue;
+        uint32_t turn = turned(node, 0, count, sweep);
+        p->partner = in_line(node, (other + count - turn) % count);
+        p->asks = own < other;
+        return;
+    }
+}
+
+static void next_round(struct parley_node *node)
+{
+    struct pairing *p = &node->exchange.pairing;
+    p->round++;
+    p->since_us = node->now_us;
+    find_partner(node);
+}
+
+/* Where an exchange takes long so may what the partner is still at. */
+static uint64_t patience_us(const struct pairing *p)
+{
+    return 3 * p->longest_us > WAIT_US ? 3 * p->longest_us : WAIT_US;
+}
+
+void pairing_start(struct parley_node *node)
+{
+    node->exchange.pairing = (struct pairing){.since_us = node->now_us};
+    find_partner(node);
+}
+
+static bool is_kept(const struct parley_node *node)
+{
+    return phase_of(node) == PARLEY_PHASE_SETTLE && !node->exchange.pairing.broken &&
+           node->roster->counts[ROSTER_WAITED] > 1;
+}
+
+bool pairing_by_chance(const struct parley_node *node)
+{
+    return phase_of(node) == PARLEY_PHASE_SETTLE && node->exchange.pairing.broken;
+}
+
+bool pairing_peer(struct parley_node *node, int *peer)
+{
+    struct pairing *p = &node->exchange.pairing;
+    *peer = NONE;
+    if (!is_kept(node)) return false;
+    if (p->news != node->roster->news) find_partner(node);
+    if (p->partner == NONE || slot_is_open(&node->exchange.slots[RESPONDER])) return true;
+    uint32_t phase = record_of(node, (uint32_t)p->partner)->phase;
+    if (phase < PARLEY_PHASE_SETTLE) { /* its last exchange of training is still open */
+        p->since_us = node->now_us;
+    } else if (phase > PARLEY_PHASE_PROPOSED) { /* it averages no more */
+        next_round(node);
+    } else if (node->now_us >= p->since_us + patience_us(p)) {
+        p->broken = true;
+        return false;
+    } else if (p->asks || phase == PARLEY_PHASE_PROPOSED) { /* who has proposed asks nobody */
+        *peer = p->partner;
+    }
+    return true;
+}
+
+bool pairing_refuses(struct parley_node *node, int member, const struct message_exchange *offer)
+{
+    struct pairing *p = &node->exchange.pairing;
+    if (!is_kept(node) || record_of(node, (uint32_t)member)->phase != PARLEY_PHASE_SETTLE)
+        return false;
+    if (p->news != node->roster->news) find_partner(node);
+    if (offer->chance) p->broken = true;
+    return !p->broken && p->partner != member;
+}
+
+bool pairing_is_with(struct parley_node *node, int member)
+{
+    return is_kept(node) && member == node->exchange.pairing.partner &&
+           record_of(node, (uint32_t)member)->phase >= PARLEY_PHASE_SETTLE;
+}
+
+void pairing_mixed(struct parley_node *node, int member)
+{
+    struct pairing *p = &node->exchange.pairing;
+    if (!is_kept(node) || member != p->partner) return;
+    uint64_t took_us = node->now_us - p->since_us;
+    if (took_us > p->longest_us) p->longest_us = took_us;
+    next_round(node);
+}
+
+uint32_t pairing_sweep(const struct parley_node *node)
+{
+    return bits_of(node->roster->counts[ROSTER_WAITED]);
+}
