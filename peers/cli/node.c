@@ -325,6 +325,7 @@ static int train(struct node *node, char *why, size_t why_size)
                                     .follow = trainer_follow(node->job.trainer),
                                     .place = trainer_place(node->job.trainer)};
         node->steps++;
+        atomic_store_explicit(&node->place, step.place, memory_order_relaxed);
         atomic_fetch_add_explicit(&node->samples, step.samples, memory_order_relaxed);
     }
     return code == PARLEY_END ? 0 : code;
