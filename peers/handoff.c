@@ -160,6 +160,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     atomic_store(&handoff->loss, step->loss);
     if (handoff->measures) atomic_store(&handoff->moved_sq, moved_by(handoff, step));
     atomic_fetch_add(&handoff->samples, step->samples);
+    atomic_store(&handoff->place, step->place);
     /* Last, as the loop reads it first: a version never comes with older samples. */
     atomic_fetch_add(&handoff->version, step->steps);
     wake_ring(handoff->answers->wake);

@@ -53,7 +53,7 @@ struct handoff {
     struct moved moved;
 
     /* Written by the trainer, read by anyone. */
-    _Atomic uint64_t version, samples, gap_max_us, train_us;
+    _Atomic uint64_t version, samples, place, gap_max_us, train_us;
     _Atomic double loss, moved_sq;
 };
 

@@ -13,17 +13,21 @@ int live_init(struct loop *loop, uint32_t members_max)
 {
     loop->live_room = members_max;
     loop->live = malloc((size_t)members_max * sizeof *loop->live);
-    if (!loop->live) return PARLEY_ENOMEM;
-    if (!uv_mutex_init(&loop->live_lock)) return PARLEY_OK;
+    loop->gone = malloc((size_t)members_max * sizeof *loop->gone);
+    int error = loop->live && loop->gone ? PARLEY_OK : PARLEY_ENOMEM;
+    if (!error && uv_mutex_init(&loop->live_lock)) error = PARLEY_EFAIL;
+    if (!error) return error;
+    free(loop->gone);
     free(loop->live);
     loop->live = NULL;
-    return PARLEY_EFAIL;
+    return error;
 }
 
 void live_close(struct loop *loop)
 {
     if (!loop->live) return;
     uv_mutex_destroy(&loop->live_lock);
+    free(loop->gone);
     free(loop->live);
 }
 
@@ -40,19 +44,28 @@ static uint64_t digest(const struct loop *loop)
     return digest;
 }
 
+static struct parley_gone gone_of(const struct parley_member *member)
+{
+    struct parley_gone gone = {.place = member->place};
+    snprintf(gone.name, sizeof gone.name, "%s", member->name);
+    return gone;
+}
+
 void live_refresh(struct loop *loop)
 {
     if (!loop->live_stale) return;
     loop->live_stale = false;
     uv_mutex_lock(&loop->live_lock);
     uint64_t before = digest(loop);
-    loop->live_count = 0;
+    loop->live_count = loop->gone_count = 0;
     uint32_t count = parley_node_members(loop->node);
-    for (uint32_t i = 0; i < count && loop->live_count < loop->live_room; i++) {
+    for (uint32_t i = 0; i < count && i < loop->live_room; i++) {
         struct parley_member member;
         parley_node_member(loop->node, i, &member);
-        if (member.state != PARLEY_MEMBER_ALIVE && member.state != PARLEY_MEMBER_SUSPECT) continue;
-        snprintf(loop->live[loop->live_count++], PARLEY_NAME_SIZE, "%s", member.name);
+        if (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT)
+            snprintf(loop->live[loop->live_count++], PARLEY_NAME_SIZE, "%s", member.name);
+        else if (member.place > 0)
+            loop->gone[loop->gone_count++] = gone_of(&member);
     }
     qsort(loop->live, loop->live_count, sizeof *loop->live, by_name);
     if (digest(loop) != before) atomic_fetch_add(&loop->live_turnover, 1);
@@ -64,6 +77,15 @@ uint32_t live_copy(struct loop *loop, char (*names)[PARLEY_NAME_SIZE], uint32_t 
     uv_mutex_lock(&loop->live_lock);
     uint32_t count = loop->live_count;
     memcpy(names, loop->live, (count < max ? count : max) * sizeof *names);
+    uv_mutex_unlock(&loop->live_lock);
+    return count;
+}
+
+uint32_t live_gone(struct loop *loop, struct parley_gone *gone, uint32_t max)
+{
+    uv_mutex_lock(&loop->live_lock);
+    uint32_t count = loop->gone_count;
+    memcpy(gone, loop->gone, (count < max ? count : max) * sizeof *gone);
     uv_mutex_unlock(&loop->live_lock);
     return count;
 }

@@ -1,10 +1,10 @@
-/* live.h: a snapshot of who lives, for threads other than the loop's. */
+/* live.h: a snapshot of who lives and who is gone, for threads other than the loop's. */
 #ifndef PARLEY_PEERS_LIVE_H
 #define PARLEY_PEERS_LIVE_H
 
 #include <stdint.h>
 
-#include "parley/config.h"
+#include "parley/parley.h"
 
 struct loop;
 
@@ -17,5 +17,7 @@ void live_refresh(struct loop *loop);
 
 /* Any thread: as parley_live(). */
 uint32_t live_copy(struct loop *loop, char (*names)[PARLEY_NAME_SIZE], uint32_t max);
+/* Any thread: as parley_gone(). */
+uint32_t live_gone(struct loop *loop, struct parley_gone *gone, uint32_t max);
 
 #endif

@@ -84,7 +84,8 @@ static void take_answers(struct loop *loop)
         struct parley_event event = {.type = PARLEY_EVENT_STEPPED,
                                      .stepped = {version, atomic_load(&loop->handoff->samples),
                                                  atomic_load(&loop->handoff->loss),
-                                                 atomic_load(&loop->handoff->moved_sq)}};
+                                                 atomic_load(&loop->handoff->moved_sq),
+                                                 atomic_load(&loop->handoff->place)}};
         loop_tell(loop, &event);
     }
     while (op) {

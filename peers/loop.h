@@ -77,9 +77,10 @@ struct loop {
     struct worker *worker;
     uint64_t version_told; /* of STEPPED */
 
-    uv_mutex_t live_lock; /* guards the next three: names of the live members, sorted */
+    uv_mutex_t live_lock; /* guards the next five: names of the live members, sorted; others */
     char (*live)[PARLEY_NAME_SIZE];
-    uint32_t live_count, live_room;
+    struct parley_gone *gone;
+    uint32_t live_count, gone_count, live_room;
     bool live_stale;
     _Atomic uint64_t live_turnover; /* how often those names have changed */
 

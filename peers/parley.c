@@ -188,6 +188,11 @@ uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t
     return live_copy(&p->loop, names, max);
 }
 
+uint32_t parley_gone(struct parley *p, struct parley_gone *gone, uint32_t max)
+{
+    return live_gone(&p->loop, gone, max);
+}
+
 void parley_stats(struct parley *p, struct parley_stats *stats)
 {
     stats->bytes_sent = atomic_load(&p->loop.bytes_sent);

@@ -95,6 +95,8 @@ struct parley_event {
             double loss;      /* mean loss of the newest steps; may be non-finite */
             double moved_sq;  /* ||what the newest step moved x by||^2, or an estimate; wanted where
                                  config.mix_steered; 0: not known */
+            uint64_t place;   /* how far the node has come with its share of the data, in a measure
+                                 of the driver's: others are told; 0: not known */
         } stepped;
         struct {
             uint32_t op;
@@ -389,8 +391,8 @@ struct parley_member {
     uint64_t boot;
     enum parley_member_state state;
     enum parley_phase phase;
-    uint64_t version, samples; /* as last heard */
-    double distance;           /* own distance to the sampled mean; negative: not known */
+    uint64_t version, samples, place; /* as last heard */
+    double distance;                  /* own distance to the sampled mean; negative: not known */
     /* This node's ledger with that member: what was applied of exchanges with it. */
     uint64_t applied;
     double mass, mass_abs;

@@ -99,6 +99,9 @@ struct parley_step {
      * follow * d to vectors[1], so that a momentum there can follow where averaging moves x.
      * 0, or no vectors[1]: nothing. */
     float follow;
+    /* How far the node has come with its share of the data, in a measure of your own that grows:
+     * what others find in parley_gone() once this node is gone. 0: no matter. */
+    uint64_t place;
 };
 
 /* What is to be done before the next boundary. */
@@ -146,6 +149,16 @@ PARLEY_CHECK int parley_seeds(struct parley *p, const char *const *seeds, uint32
 /* Names of the members that live (this node included), sorted, as of now: at most max of them go to
  * names[max]. Returns how many there are. */
 uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t max);
+
+/* A member that no longer lives, and the newest parley_step.place that was heard of it. */
+struct parley_gone {
+    char name[PARLEY_NAME_SIZE];
+    uint64_t place;
+};
+
+/* Those of whom a place was heard, as of the newest change among the live: at most max of them go
+ * to gone[max]. Returns how many there are. */
+uint32_t parley_gone(struct parley *p, struct parley_gone *gone, uint32_t max);
 
 struct parley_stats {
     uint64_t bytes_sent, bytes_received;

@@ -107,7 +107,7 @@ static int make_core(struct core *core, struct bare *bare, const char *model, st
     error = share && core->x ? 0 : PARLEY_ENOMEM;
     for (uint32_t i = 0; !error && i < set->count; i++)
         share[i] = i;
-    if (!error) error = trainer_share(core->trainer, share, set->count, 1);
+    if (!error) error = trainer_share(core->trainer, share, set->count, NULL, 1);
     free(share);
     return error;
 }

@@ -83,7 +83,7 @@ static int make_step(struct step *step, const struct trainer_options *options, u
         error = trainer_new(&step->trainer, options, &step->set, bench->why, BENCH_WHY_BYTES);
     for (uint32_t i = 0; !error && i < count; i++)
         share[i] = i;
-    if (!error) error = trainer_share(step->trainer, share, count, 1);
+    if (!error) error = trainer_share(step->trainer, share, count, NULL, 1);
     free(share);
     if (error) return error;
     size_t parameters = trainer_parameters(step->trainer), wide = ROWS * SIDE * SIDE;

@@ -169,6 +169,21 @@ static const char *own_name(const struct node *node)
     return parley_config_of(node->p)->name;
 }
 
+/* Names and places of those that are gone, their names borrowed from *block; both for the caller to
+ * free. */
+static int gone_members(struct node *node, struct parley_gone **block, struct partition_gone **list,
+                        uint32_t *count)
+{
+    uint32_t room = node->options.config.members_max;
+    *block = malloc(room * sizeof **block);
+    *list = malloc(room * sizeof **list);
+    if (!*block || !*list) return PARLEY_ENOMEM;
+    *count = parley_gone(node->p, *block, room);
+    for (uint32_t i = 0; i < *count; i++)
+        (*list)[i] = (struct partition_gone){(*block)[i].name, (*block)[i].place};
+    return 0;
+}
+
 /* The names of the members that live; the caller frees the block. */
 static char (*live_names(struct node *node, uint32_t *count))[PARLEY_NAME_SIZE]
 {
@@ -184,13 +199,19 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
     uint32_t count = 0, samples = 0;
     char(*names)[PARLEY_NAME_SIZE] = live_names(node, &count);
     const char **list = names ? malloc(count * sizeof *list) : NULL;
-    int error = PARLEY_ENOMEM;
-    if (list) {
+    struct parley_gone *gone = NULL;
+    struct partition_gone *places = NULL;
+    struct job_members members = {.names = list, .count = count};
+    int error = list ? gone_members(node, &gone, &places, &members.gone_count) : PARLEY_ENOMEM;
+    if (!error) {
         for (uint32_t i = 0; i < count; i++)
             list[i] = names[i];
-        error = job_share(&node->job, node->job.trainer, own_name(node), list, count, &samples, why,
+        members.gone = places;
+        error = job_share(&node->job, node->job.trainer, own_name(node), &members, &samples, why,
                           why_size);
     }
+    free(places);
+    free(gone);
     if (!error && !node->controlled)
         say_talk(node->settings, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s%s",
                  samples, node->job.data.train.count, first ? "" : " now",
@@ -204,12 +225,11 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
 
 static int begin(struct node *node, const struct parley_turn *turn, char *why, size_t why_size)
 {
-    struct trainer_place place = {node->resumed.pass, node->resumed.position};
+    uint64_t place = node->resumed.pass * SAMPLER_SLICES + node->resumed.position;
     bool resumes = node->resumed.steps > 0 && turn->state_steps == node->resumed.state_steps;
     if (!resumes) {
         memset(&node->resumed, 0, sizeof node->resumed); /* a peer's model is in its place */
-        place.pass = atomic_load(&node->samples_cluster) / node->job.data.train.count;
-        place.position = 0;
+        place = atomic_load(&node->samples_cluster) / node->job.data.train.count * SAMPLER_SLICES;
     }
     int error = take_share(node, true, why, why_size);
     if (!error)
@@ -302,8 +322,10 @@ static int train(struct node *node, char *why, size_t why_size)
         step = (struct parley_step){.steps = 1,
                                     .samples = samples,
                                     .loss = loss,
-                                    .follow = trainer_follow(node->job.trainer)};
+                                    .follow = trainer_follow(node->job.trainer),
+                                    .place = trainer_place(node->job.trainer)};
         node->steps++;
+        atomic_store_explicit(&node->place, step.place, memory_order_relaxed);
         atomic_fetch_add_explicit(&node->samples, step.samples, memory_order_relaxed);
     }
     return code == PARLEY_END ? 0 : code;

@@ -66,6 +66,7 @@ struct node {
     _Atomic double loss;              /* smoothed over the newest steps; NAN: no step yet */
     _Atomic double slow;              /* a step takes so many times longer */
     _Atomic uint64_t samples;         /* of this node */
+    _Atomic uint64_t place;           /* in its share: sampler.h */
     _Atomic uint64_t samples_cluster; /* as of the newest timer, or when training started */
 
     /* node_report.c's, on parley's loop. */

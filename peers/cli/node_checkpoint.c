@@ -188,7 +188,7 @@ static void write_one(void *pointer)
 static void copy_state(struct node *node, const struct parley_turn *turn)
 {
     struct node_checkpoint *c = &node->checkpoint;
-    struct trainer_place place = trainer_place(node->job.trainer);
+    uint64_t place = trainer_place(node->job.trainer);
     size_t n = trainer_parameters(node->job.trainer);
     c->head = (struct checkpoint){
         .n = n,
@@ -197,8 +197,8 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
         .samples = node->resumed.samples + atomic_load(&node->samples),
         .state_steps = turn->state_steps,
         .samples_cluster = atomic_load(&node->samples_cluster),
-        .pass = place.pass,
-        .position = place.position,
+        .pass = place / SAMPLER_SLICES,
+        .position = place % SAMPLER_SLICES,
     };
     snprintf(c->head.node, sizeof c->head.node, "%s", node->options.config.name);
     snprintf(c->head.model, sizeof c->head.model, "%s", model_spec(node->job.model));

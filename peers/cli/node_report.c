@@ -145,7 +145,8 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
                         .exchanges = view->ledger.applied,
                         .bytes_sent = stats.bytes_sent,
                         .gap_max_ms = (double)stats.gap_max_us / 1e3,
-                        .turn_max_ms = (double)stats.turn_max_us / 1e3},
+                        .turn_max_ms = (double)stats.turn_max_us / 1e3,
+                        .passes = atomic_load(&node->place) / SAMPLER_SLICES},
     };
     if (view->drift >= 0 && now_us >= view->drift_us)
         line.as.progress.drift_age_s = (double)(now_us - view->drift_us) / 1e6;

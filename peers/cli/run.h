@@ -44,7 +44,7 @@ struct child {
     char listen[PARLEY_ADDRESS_SIZE]; /* "": not listening */
     char phase[16];
     bool trained; /* its training began */
-    uint64_t step, steps_before;
+    uint64_t step, steps_before, passes;
     double epoch, loss, drift, samples_per_s;
     uint64_t live, exchanges, bytes_sent, bytes_before;
     bool agreed;

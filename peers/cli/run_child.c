@@ -86,6 +86,7 @@ static bool on_line(struct child *child, struct report_line *line)
     case REPORT_PROGRESS:
         child->step = progress->step;
         child->epoch = progress->epoch;
+        child->passes = progress->passes;
         child->loss = progress->loss;
         child->drift = progress->drift;
         child->samples_per_s = progress->samples_per_s;

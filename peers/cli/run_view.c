@@ -251,6 +251,7 @@ static void print_summary(const struct run *run, const struct report_summary *su
         .epochs = sum->epochs,
         .coverage = sum->coverage,
         .coverage_count = sum->coverage_count,
+        .epochs_whole = sum->epochs_whole,
         .steps = sum->steps,
         .wall_s = sum->wall_s,
         .exchanges = sum->exchanges,
@@ -273,6 +274,10 @@ static void add_coverage(const struct run *run, struct report_summary *sum)
     struct coverage coverage = {words, (uint32_t)run->samples};
     sum->coverage_count = coverage_parts(&coverage, sum->epochs, sum->coverage);
     munmap(words, size);
+    sum->epochs_whole = sum->coverage_count;
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (is_live(&run->children[i]) && run->children[i].passes < sum->epochs_whole)
+            sum->epochs_whole = run->children[i].passes;
 }
 
 int run_view_end(struct run *run)

@@ -140,6 +140,13 @@ static double epochs(const struct sim_report *report)
     return (double)report->sim->samples / report->job->data.train.count;
 }
 
+/* Passes that the node has ended. */
+static uint64_t passes_of(const struct sim_report *report, uint32_t node)
+{
+    const struct sim_task *task = report->sim->task;
+    return task->place ? task->place(task->self, node) / SAMPLER_SLICES : 0;
+}
+
 static void progress_lines(struct sim_report *report)
 {
     struct parley_sim *sim = report->sim;
@@ -162,7 +169,8 @@ static void progress_lines(struct sim_report *report)
                             .exchanges = view.ledger.applied,
                             .bytes_sent = host->bytes_sent,
                             .gap_max_ms = NAN,
-                            .turn_max_ms = NAN},
+                            .turn_max_ms = NAN,
+                            .passes = host->place / SAMPLER_SLICES},
         };
         if (view.drift >= 0)
             line.as.progress.drift_age_s =
@@ -296,6 +304,18 @@ static double steps_per_s(const struct sim_report *report)
     return span > 0 ? (double)report->steps_trained / span : NAN;
 }
 
+static void add_coverage(const struct sim_report *report, struct report_summary *sum)
+{
+    sum->coverage_count = coverage_parts(report->coverage, sum->epochs, sum->coverage);
+    sum->epochs_whole = UINT64_MAX;
+    for (uint32_t i = 0; i < report->sim->nodes; i++) {
+        if (!parley_sim_live(report->sim, i)) continue;
+        uint64_t passes = passes_of(report, i);
+        if (passes < sum->epochs_whole) sum->epochs_whole = passes;
+    }
+    if (sum->epochs_whole > sum->coverage_count) sum->epochs_whole = sum->coverage_count;
+}
+
 static void conclude(struct sim_report *report, const struct verdict *v)
 {
     struct parley_sim *sim = report->sim;
@@ -335,9 +355,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .drift_trained = report->drift_trained >= 0 ? report->drift_trained : NAN,
         .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
-    if (report->coverage)
-        outcome->summary.coverage_count =
-            coverage_parts(report->coverage, outcome->summary.epochs, outcome->summary.coverage);
+    if (report->coverage) add_coverage(report, &outcome->summary);
     for (uint32_t i = 0; outcome->fates && i < sim->nodes; i++)
         outcome->fates[i] = parley_sim_live(sim, i)   ? SIM_FATE_LIVE
                             : sim->hosts[i].boots > 0 ? SIM_FATE_DEAD
@@ -371,6 +389,7 @@ static void print_summary(const struct sim_report *report)
         .epochs = s->epochs,
         .coverage = s->coverage,
         .coverage_count = s->coverage_count,
+        .epochs_whole = s->epochs_whole,
         .steps = s->steps,
         .wall_s = s->virtual_s,
         .exchanges = s->exchanges,

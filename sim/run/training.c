@@ -164,11 +164,28 @@ static int begin(struct sim_training *self, struct trainer_node *own, const char
     int error = sampler_init(&own->sampler, samples, count, job_sampler_seed(self->job, name));
     if (error) return error;
     own->sampler.coverage = &self->coverage;
-    sampler_seek(&own->sampler, samples_cluster / self->job->data.train.count, 0);
+    sampler_seek(&own->sampler, samples_cluster / self->job->data.train.count * SAMPLER_SLICES);
     return 0;
 }
 
-static int share(void *pointer, uint32_t node, const char *const *names, uint32_t count, bool first,
+/* With what is left to do of those who are gone. */
+static int go_on(struct sim_training *self, struct trainer_node *own, const char *name,
+                 const struct job_members *members, const uint32_t *samples, uint32_t count)
+{
+    uint64_t *due = malloc(count * sizeof *due);
+    int error = due ? job_due(self->job, name, members, samples, count, due) : PARLEY_ENOMEM;
+    if (!error) error = sampler_share(&own->sampler, samples, count, due);
+    free(due);
+    return error;
+}
+
+static uint64_t place(void *pointer, uint32_t node)
+{
+    const struct sim_training *self = pointer;
+    return sampler_place(&self->own[node].sampler);
+}
+
+static int share(void *pointer, uint32_t node, const struct job_members *members, bool first,
                  uint64_t samples_cluster, char *why, size_t why_size)
 {
     struct sim_training *self = pointer;
@@ -177,7 +194,7 @@ static int share(void *pointer, uint32_t node, const char *const *names, uint32_
     char name[16];
     snprintf(name, sizeof name, "n%u", node);
     if (!first && !job_share_moves(self->job)) return 0;
-    int error = shares_of(self, names, count);
+    int error = shares_of(self, members->names, members->count);
     if (error) {
         snprintf(why, why_size, "%s", self->why);
         return error;
@@ -186,7 +203,7 @@ static int share(void *pointer, uint32_t node, const char *const *names, uint32_
     if (error) return error;
     struct trainer_node *own = &self->own[node];
     return first ? begin(self, own, name, samples, samples_count, samples_cluster)
-                 : sampler_share(&own->sampler, samples, samples_count);
+                 : go_on(self, own, name, members, samples, samples_count);
 }
 
 /* ---- Making and freeing ---------------------------------------------------------------------- */
@@ -260,6 +277,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .model_digest = model_digest(job->model),
         .start = start,
         .share = share,
+        .place = place,
         .step = step,
         .gradient = gradient,
         .apply = apply,

@@ -85,6 +85,7 @@ struct sim_step {
     struct sim_host *host;
     struct trainer_turn turn;
     double loss, moved_sq;
+    uint64_t place;
 };
 
 enum sim_host_state {
@@ -142,6 +143,7 @@ struct sim_host {
     uint64_t averaged;        /* ADDs so far */
     bool stepping;
     double loss, slow; /* loss: of the newest step that was heard of */
+    uint64_t place;    /* in its share, after that step */
     uint64_t turnover; /* of its live members, when its share of the data was cut */
     struct rng draws;  /* of the time of a step */
 

@@ -110,6 +110,7 @@ static void sim_host_start(struct sim_host *host)
     host->conn_next = 0;
     host->steps_left = host->version = host->samples = 0;
     host->loss = 0;
+    host->place = 0;
     host->heard = 0;
     for (int i = 0; i < SIM_STEPS; i++) /* a GRADIENT takes a number, and no place */
         atomic_init(&host->steps[i].job.made, true);
@@ -228,22 +229,25 @@ void sim_share(struct sim_host *host, bool first)
     host->turnover = parley_node_turnover(host->node);
     char why[128] = "", text[160];
     struct parley_view view;
-    uint32_t records = parley_node_members(host->node), count = 0;
+    uint32_t records = parley_node_members(host->node);
     const char **names = malloc(records * sizeof *names);
-    if (!names) {
-        sim_fail(host->sim, PARLEY_ENOMEM, "no memory for a list of names");
-        return;
-    }
-    for (uint32_t i = 0; i < records; i++) {
+    struct partition_gone *gone = malloc(records * sizeof *gone);
+    struct job_members members = {.names = names, .gone = gone};
+    for (uint32_t i = 0; i < records && names && gone; i++) {
         struct parley_member member;
         parley_node_member(host->node, i, &member);
+        const char *name = host->sim->names[strtoul(member.name + 1, NULL, 10)];
         if (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT)
-            names[count++] = host->sim->names[strtoul(member.name + 1, NULL, 10)];
+            names[members.count++] = name;
+        else if (member.place > 0)
+            gone[members.gone_count++] = (struct partition_gone){name, member.place};
     }
     parley_node_view(host->node, &view);
     sim_workers_drain(host->sim->workers, &host->lane); /* steps that are to use the old one */
-    int error = task->share(task->self, host->index, names, count, first, view.samples_cluster, why,
-                            sizeof why);
+    int error = names && gone ? task->share(task->self, host->index, &members, first,
+                                            view.samples_cluster, why, sizeof why)
+                              : PARLEY_ENOMEM;
+    free(gone);
     free(names);
     snprintf(text, sizeof text, "%s: %s", host->sim->names[host->index],
              why[0] ? why : parley_error_text(error));

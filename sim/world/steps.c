@@ -19,6 +19,7 @@ static void step_make(struct sim_job *job, uint32_t thread)
     struct moved moved;
     if (host->measures) moved_begin(&moved, host->vectors[0], host->sim->parameters);
     step->loss = task->step(task->self, host->index, thread, host->vectors, &step->turn);
+    if (task->place) step->place = task->place(task->self, host->index);
     if (host->measures) step->moved_sq = moved_end(&moved, host->vectors[0], host->sim->parameters);
 }
 
@@ -29,6 +30,7 @@ void sim_steps_hear(struct sim_host *host, uint64_t steps)
     host->heard = steps;
     host->loss = host->steps[(steps - 1) % SIM_STEPS].loss;
     host->moved_sq = host->steps[(steps - 1) % SIM_STEPS].moved_sq;
+    host->place = host->steps[(steps - 1) % SIM_STEPS].place;
 }
 
 /* Waits for the run that had the place of the next one; the newest is to be made meanwhile. */
@@ -91,6 +93,7 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
         sim_workers_wait(sim->workers, &host->lane, &gradient->job);
         host->loss = gradient->loss;
         host->heard = host->version + 1;
+        if (task->place) host->place = task->place(task->self, host->index);
         sim_done_put(host, gradient, sim->queue.now_us);
     } else if (task->step && host->version == 0) { /* so that there is a loss to tell */
         sim_workers_wait(sim->workers, &host->lane, &host->steps[0].job);
@@ -107,5 +110,6 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
                                                 .stepped = {.version = host->version,
                                                             .samples = host->samples,
                                                             .moved_sq = host->moved_sq,
-                                                            .loss = host->loss}});
+                                                            .loss = host->loss,
+                                                            .place = host->place}});
 }

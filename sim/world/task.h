@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "job/job.h"
 #include "parley/error.h"
 #include "settings/settings.h"
 #include "train/trainer.h"
@@ -24,11 +25,13 @@ struct sim_task {
     /* The others are called in the loop's thread. A node's first model; vectors: [vectors] of
      * [parameters]. boot counts its starts from 1. */
     void (*start)(void *self, uint32_t node, uint32_t boot, float *const *vectors);
-    /* These members are alive for `node`, itself among them, now that its training starts (`first`)
-     * or goes on with others than before. samples: of the cluster, so far. NULL: no matter. An
-     * error comes with a line in why. */
-    int (*share)(void *self, uint32_t node, const char *const *names, uint32_t count, bool first,
+    /* These members are alive for `node`, itself among them, or gone, now that its training starts
+     * (`first`) or goes on with others than before. samples: of the cluster, so far. NULL: no
+     * matter. An error comes with a line in why. */
+    int (*share)(void *self, uint32_t node, const struct job_members *members, bool first,
                  uint64_t samples, char *why, size_t why_size);
+    /* How far `node` has come with its share; NULL: no matter. In several threads as step(). */
+    uint64_t (*place)(void *self, uint32_t node);
     /* One local step; returns the loss. NULL: nothing moves. Called in several threads at once, for
      * different nodes; `thread` counts them from 0. */
     double (*step)(void *self, uint32_t node, uint32_t thread, float *const *vectors,

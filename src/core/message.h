@@ -76,6 +76,7 @@ struct record {
     uint32_t stop;      /* enum parley_stop */
     uint32_t stop_live; /* members its raiser saw alive */
     uint64_t version, samples;
+    uint64_t place; /* how far it has come with its share of the data; 0: not said */
     /* drift.c */
     uint32_t sketch;    /* version of its newest sketch in SETTLE */
     uint32_t measured;  /* version of the sketch its distance was measured with; 0: none */

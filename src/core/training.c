@@ -229,6 +229,7 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     if (moved_sq > 0) t->moved_sq = t->moved_sq > 0 ? 0.9 * t->moved_sq + 0.1 * moved_sq : moved_sq;
     t->samples = event->stepped.samples;
     self->samples = t->samples + t->before.samples;
+    self->place = event->stepped.place;
     training_counted(node);
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
 }

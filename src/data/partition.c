@@ -82,13 +82,18 @@ static int sort_names(const struct partition_task *task, const char ***sorted, c
     return 0;
 }
 
+static uint64_t name_key(const char *name)
+{
+    return XXH64(name, strlen(name), 0);
+}
+
 /* names: sorted, or NULL. */
 static int find_owners(const struct partition_task *task, const char **names, uint32_t *owner)
 {
     uint64_t *keys = malloc(task->members * sizeof *keys);
     if (!keys) return PARLEY_ENOMEM;
     for (uint32_t m = 0; m < task->members; m++)
-        keys[m] = names ? XXH64(names[m], strlen(names[m]), 0) : rng_mix(m + UINT64_C(1));
+        keys[m] = names ? name_key(names[m]) : rng_mix(m + UINT64_C(1));
     int error = partition_draw(task, keys, owner);
     free(keys);
     return error;
@@ -159,5 +164,27 @@ int partition_share(const struct partition_task *task, const char *self, uint32_
 out:
     free(owner);
     free(names);
+    return error;
+}
+
+int partition_due(const struct partition_task *task, const char *self,
+                  const struct partition_gone *gone, uint32_t gone_count, const uint32_t *share,
+                  uint32_t share_count, uint64_t *due)
+{
+    for (uint32_t i = 0; i < share_count; i++)
+        due[i] = UINT64_MAX;
+    if (gone_count == 0) return 0;
+    uint64_t *block_key = malloc(task->count * sizeof *block_key);
+    int error = block_key ? partition_block_keys(task, block_key) : PARLEY_ENOMEM;
+    uint64_t self_key = name_key(self);
+    for (uint32_t g = 0; g < gone_count && !error; g++) {
+        uint64_t gone_key = name_key(gone[g].name);
+        for (uint32_t i = 0; i < share_count; i++) {
+            uint64_t key = block_key[share[i]];
+            if (partition_weight(gone_key, key) <= partition_weight(self_key, key)) continue;
+            if (due[i] == UINT64_MAX || due[i] < gone[g].place) due[i] = gone[g].place;
+        }
+    }
+    free(block_key);
     return error;
 }

@@ -65,4 +65,17 @@ PARLEY_CHECK int partition_share(const struct partition_task *task, const char *
                                  uint32_t shard, uint32_t **share, uint32_t *share_count, char *why,
                                  size_t why_size);
 
+/* A member that no longer lives, and how far it had come with its share: sampler.h's place. */
+struct partition_gone {
+    const char *name;
+    uint64_t place;
+};
+
+/* For the share of `self`, iid: how far each sample was visited by those who had it before, which
+ * is the furthest of the gone who stand before `self` in its block's order; UINT64_MAX where there
+ * is none. due: [share_count]. PARLEY_ENOMEM. */
+PARLEY_CHECK int partition_due(const struct partition_task *task, const char *self,
+                               const struct partition_gone *gone, uint32_t gone_count,
+                               const uint32_t *share, uint32_t share_count, uint64_t *due);
+
 #endif

@@ -87,13 +87,18 @@ static int feed_the_empty(uint32_t *owner, uint32_t units, uint32_t members)
     return 0;
 }
 
+uint64_t partition_weight(uint64_t member_key, uint64_t block_key)
+{
+    return rng_mix(member_key ^ block_key);
+}
+
 /* Highest random weight; on equal weights the first name keeps the block. */
 static uint32_t rendezvous(const uint64_t *keys, uint32_t members, uint64_t block_key)
 {
     uint32_t best = 0;
     uint64_t best_weight = 0;
     for (uint32_t m = 0; m < members; m++) {
-        uint64_t weight = rng_mix(keys[m] ^ block_key);
+        uint64_t weight = partition_weight(keys[m], block_key);
         if (m > 0 && weight <= best_weight) continue;
         best = m;
         best_weight = weight;
@@ -101,9 +106,29 @@ static uint32_t rendezvous(const uint64_t *keys, uint32_t members, uint64_t bloc
     return best;
 }
 
+static uint32_t block_size_of(const struct partition_task *task)
+{
+    return (task->count - 1) / BLOCKS_MAX + 1;
+}
+
+int partition_block_keys(const struct partition_task *task, uint64_t *block_key)
+{
+    uint32_t block_size = block_size_of(task);
+    uint32_t *order = shuffled(task->count, task->seed, STREAM_SAMPLES);
+    if (!order) return PARLEY_ENOMEM;
+    struct rng rng = rng_init(task->seed, STREAM_BLOCKS);
+    uint64_t key = 0;
+    for (uint32_t i = 0; i < task->count; i++) {
+        if (i % block_size == 0) key = rng_next(&rng);
+        block_key[order[i]] = key;
+    }
+    free(order);
+    return 0;
+}
+
 static int draw_iid(const struct partition_task *task, const uint64_t *keys, uint32_t *owner)
 {
-    uint32_t block_size = (task->count - 1) / BLOCKS_MAX + 1;
+    uint32_t block_size = block_size_of(task);
     uint32_t blocks = (task->count - 1) / block_size + 1;
     uint32_t *order = shuffled(task->count, task->seed, STREAM_SAMPLES);
     uint32_t *block_owner = malloc(blocks * sizeof *block_owner);

@@ -288,21 +288,35 @@ static struct partition_task partition_task(const struct job *job, const char *c
 
 uint64_t job_sampler_seed(const struct job *job, const char *self)
 {
-    return rng_mix(job->settings->seed) ^ XXH3_64bits(self, strlen(self));
+    uint64_t seed = rng_mix(job->settings->seed);
+    return job_share_moves(job) ? seed : seed ^ XXH3_64bits(self, strlen(self));
+}
+
+int job_due(const struct job *job, const char *self, const struct job_members *members,
+            const uint32_t *share, uint32_t share_count, uint64_t *due)
+{
+    struct partition_task partition = partition_task(job, members->names, members->count);
+    return partition_due(&partition, self, members->gone, members->gone_count, share, share_count,
+                         due);
 }
 
 int job_share(const struct job *job, struct trainer *trainer, const char *self,
-              const char *const *names, uint32_t names_count, uint32_t *samples, char *why,
-              size_t why_size)
+              const struct job_members *members, uint32_t *samples, char *why, size_t why_size)
 {
     const struct settings *s = job->settings;
     bool fixed = s->shard.count > 0;
     struct partition_task partition =
-        partition_task(job, fixed ? NULL : names, fixed ? s->shard.count : names_count);
+        partition_task(job, fixed ? NULL : members->names, fixed ? s->shard.count : members->count);
     uint32_t *share = NULL;
+    uint64_t *due = NULL;
     int error = partition_share(&partition, fixed ? NULL : self, s->shard.index, &share, samples,
                                 why, why_size);
-    if (!error) error = trainer_share(trainer, share, *samples, job_sampler_seed(job, self));
+    if (!error && job_share_moves(job)) {
+        due = malloc(*samples * sizeof *due);
+        error = due ? job_due(job, self, members, share, *samples, due) : PARLEY_ENOMEM;
+    }
+    if (!error) error = trainer_share(trainer, share, *samples, due, job_sampler_seed(job, self));
+    free(due);
     free(share);
     return error;
 }

@@ -47,12 +47,25 @@ PARLEY_CHECK int job_trainer(const struct job *job, struct trainer **trainer, ch
  * to the driver. It borrows from the job. */
 void job_config(const struct job *job, struct parley_config *config);
 
-/* Gives the trainer the share of `self`, among the members called `names`; again when they have
- * changed, if job_share_moves(). PARLEY_EUSAGE, PARLEY_EDATA with a line in why, PARLEY_ENOMEM.
- * *samples: of the share. */
+/* Whose the data are. */
+struct job_members {
+    const char *const *names; /* [count], of those who live */
+    uint32_t count;
+    const struct partition_gone *gone; /* [gone_count], names that don't */
+    uint32_t gone_count;
+};
+
+/* Gives the trainer the share of `self`; again when the members have changed, if job_share_moves().
+ * It goes on where those stopped that are gone. PARLEY_EUSAGE, PARLEY_EDATA with a line in why,
+ * PARLEY_ENOMEM. *samples: of the share. */
 PARLEY_CHECK int job_share(const struct job *job, struct trainer *trainer, const char *self,
-                           const char *const *names, uint32_t names_count, uint32_t *samples,
-                           char *why, size_t why_size);
+                           const struct job_members *members, uint32_t *samples, char *why,
+                           size_t why_size);
+
+/* The place from which on each sample of the share of `self` is to be visited, if it was another's:
+ * partition_due(). Only if job_share_moves(). */
+PARLEY_CHECK int job_due(const struct job *job, const char *self, const struct job_members *members,
+                         const uint32_t *share, uint32_t share_count, uint64_t *due);
 
 /* Whether members who come or go take over from each other: the data are in common. In the other
  * partitions each node has data of its own kind, which are gone with it. */
@@ -63,7 +76,7 @@ bool job_share_moves(const struct job *job);
 PARLEY_CHECK int job_owners(const struct job *job, const char *const *names, uint32_t names_count,
                             uint32_t *owner, char *why, size_t why_size);
 
-/* In which order the node called `self` visits its share. */
+/* By which the node called `self` visits its share: one for all where samples move. */
 uint64_t job_sampler_seed(const struct job *job, const char *self);
 
 #endif

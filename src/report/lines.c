@@ -41,13 +41,19 @@ static const struct field started[] = {F(started, COUNT, pid),
                                        F(started, COUNT, seed),
                                        F(started, STRING, blas),
                                        END};
-static const struct field progress[] = {
-    F(progress, COUNT, step),         F(progress, REAL, epoch),
-    F(progress, REAL, loss),          F(progress, REAL, drift),
-    F(progress, REAL, drift_age_s),   F(progress, COUNT, live),
-    F(progress, REAL, samples_per_s), F(progress, COUNT, exchanges),
-    F(progress, COUNT, bytes_sent),   F(progress, REAL, gap_max_ms),
-    F(progress, REAL, turn_max_ms),   END};
+static const struct field progress[] = {F(progress, COUNT, step),
+                                        F(progress, REAL, epoch),
+                                        F(progress, REAL, loss),
+                                        F(progress, REAL, drift),
+                                        F(progress, REAL, drift_age_s),
+                                        F(progress, COUNT, live),
+                                        F(progress, REAL, samples_per_s),
+                                        F(progress, COUNT, exchanges),
+                                        F(progress, COUNT, bytes_sent),
+                                        F(progress, REAL, gap_max_ms),
+                                        F(progress, REAL, turn_max_ms),
+                                        F(progress, COUNT, passes),
+                                        END};
 static const struct field member[] = {F(member, STRING, peer), F(member, STRING, state),
                                       F(member, STRING, reason), END};
 static const struct field fault[] = {F(fault, STRING, kind), F(fault, STRING, target), END};
@@ -183,7 +189,7 @@ static void add_coverage(struct text *text, const struct report_summary *from)
         if (i > 0) text_add(text, ",");
         add_real(text, from->coverage[i]);
     }
-    text_add(text, "]");
+    text_add(text, "],\"epochs_whole\":%llu", (unsigned long long)from->epochs_whole);
 }
 
 char *report_line_text(const struct report_line *line)

@@ -50,6 +50,7 @@ struct report_progress {
     uint64_t exchanges, bytes_sent;
     double gap_max_ms;  /* between two local steps, so far; not in sim */
     double turn_max_ms; /* of the event loop, so far; not in sim */
+    uint64_t passes;    /* through its share of the data that this node has ended */
 };
 
 struct report_member {
@@ -103,6 +104,7 @@ struct report_summary {
     /* Per epoch that began, the part of the samples that was trained on; not parsed back. */
     double coverage[COVERAGE_PASSES];
     uint32_t coverage_count; /* 0: not known */
+    uint64_t epochs_whole;   /* of these the live nodes have all ended: the end cut no pass short */
     bool sim;                /* has those below */
     double virtual_s;
     const char *run_hash;

@@ -39,21 +39,41 @@ static void add_agreed(struct text *text, const struct summary *summary)
     text_add(text, "    drift %s\n", human_drift(drift, summary->drift));
 }
 
-/* The least covered of the epochs that ended; not of those before a run that was resumed. */
-static void add_coverage(struct text *text, const struct summary *summary)
+/* The least covered of the epochs [from, to), in per cent; not of those before a run that was
+ * resumed. Rounded down: 100 % is said of all samples only. */
+static double least_covered(const struct summary *summary, uint64_t from, uint64_t to,
+                            uint32_t *count)
 {
-    uint32_t whole = (uint32_t)(summary->epochs + 1e-3), covered = 0;
     double least = 1;
-    for (uint32_t i = 0; i < whole && i < summary->coverage_count; i++) {
+    *count = 0;
+    for (uint64_t i = from; i < to && i < summary->coverage_count; i++) {
         if (summary->coverage[i] == 0) continue;
         least = fmin(least, summary->coverage[i]);
-        covered++;
+        ++*count;
     }
-    if (covered == 0) return;
+    return floor(least * 1000) / 10;
+}
+
+/* Of the epochs that all ended, and of those that the end of the run has cut short. */
+static void add_coverage(struct text *text, const struct summary *summary)
+{
+    uint64_t epochs = (uint64_t)(summary->epochs + 1e-3);
+    uint64_t whole = summary->epochs_whole < epochs ? summary->epochs_whole : epochs;
+    uint32_t count, cut;
+    double least = least_covered(summary, 0, whole, &count);
+    double least_cut = least_covered(summary, whole, epochs, &cut);
+    if (count + cut == 0) return;
     text_column(text, "coverage", LABEL_COLUMNS);
-    /* Rounded down: 100 % is said of all samples only. */
-    text_add(text, "%g %% of the samples in %s epoch\n", floor(least * 1000) / 10,
-             covered == 1 ? "the" : "each");
+    if (count > 0)
+        text_add(text, "%g %% of the samples in %s", least,
+                 count > 1 ? "each epoch"
+                 : cut > 0 ? "the first epoch"
+                           : "the epoch");
+    if (count > 0 && cut > 0) text_add(text, " but ");
+    if (cut > 0)
+        text_add(text, "%g %% %s, cut by the end", least_cut,
+                 cut == 1 ? "in the last" : "at least in the last ones");
+    text_add(text, "\n");
 }
 
 char *summary_text(const struct summary *summary)

@@ -13,6 +13,7 @@ struct summary {
     double epochs;
     const double *coverage; /* [coverage_count]: of each epoch, as in lines.h; 0: no line */
     uint32_t coverage_count;
+    uint64_t epochs_whole; /* as in lines.h */
     uint64_t steps;
     double wall_s;
     uint64_t exchanges, bytes_sent;

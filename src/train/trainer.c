@@ -169,27 +169,25 @@ float *trainer_vectors(const struct trainer *trainer, float **state)
 }
 
 int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
-                  uint64_t sampler_seed)
+                  const uint64_t *due, uint64_t sampler_seed)
 {
     struct sampler *sampler = &trainer->node.sampler;
 
     for (uint32_t i = 0; i < count; i++)
         if (share[i] >= trainer->set->count) return PARLEY_EDATA;
-    if (sampler->order != NULL) return sampler_share(sampler, share, count);
+    if (sampler->order != NULL) return sampler_share(sampler, share, count, due);
     return sampler_init(sampler, share, count, sampler_seed);
 }
 
-void trainer_cover(struct trainer *trainer, struct coverage *coverage, struct trainer_place place)
+void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t place)
 {
     trainer->node.sampler.coverage = coverage;
-    sampler_seek(&trainer->node.sampler, place.pass, place.position);
+    sampler_seek(&trainer->node.sampler, place);
 }
 
-struct trainer_place trainer_place(const struct trainer *trainer)
+uint64_t trainer_place(const struct trainer *trainer)
 {
-    const struct sampler *sampler = &trainer->node.sampler;
-
-    return (struct trainer_place){sampler->pass, sampler->position};
+    return sampler_place(&trainer->node.sampler);
 }
 
 uint32_t trainer_samples(const struct trainer *trainer)

@@ -98,21 +98,17 @@ void trainer_start(const struct trainer *trainer, float *x, float *const *state)
  * there is no memory. */
 float *trainer_vectors(const struct trainer *trainer, float **state);
 
-/* Which samples this node trains on; copied. sampler_seed differs from node to node. May be called
- * again, between steps: what was visited in this pass counts as visited. PARLEY_EDATA if count is 0
- * or a sample is not in the set, PARLEY_ENOMEM: the share stays as it was. */
+/* Which samples this node trains on; copied. May be called again, between steps, with a share in
+ * ascending order: what was visited in this pass counts as visited, and `due` is sampler_share()'s;
+ * NULL at first. PARLEY_EDATA if count is 0 or a sample is not in the set, PARLEY_ENOMEM: the share
+ * stays as it was. */
 PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
-                               uint64_t sampler_seed);
+                               const uint64_t *due, uint64_t sampler_seed);
 
-/* Where in its share the node is. */
-struct trainer_place {
-    uint64_t pass, position;
-};
-
-/* Goes on from this place in the share it has been given, and marks what is visited; `coverage` is
- * borrowed, and may be NULL. */
-void trainer_cover(struct trainer *trainer, struct coverage *coverage, struct trainer_place place);
-struct trainer_place trainer_place(const struct trainer *trainer);
+/* Goes on from this place (sampler.h) in the share it has been given, and marks what is visited;
+ * `coverage` is borrowed, and may be NULL. */
+void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t place);
+uint64_t trainer_place(const struct trainer *trainer);
 
 /* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
 uint32_t trainer_samples(const struct trainer *trainer);

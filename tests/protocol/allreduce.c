@@ -222,15 +222,14 @@ struct ordered {
 };
 
 /* The whole set in one order, of which each step takes the next nodes * batch, dealt by node. */
-static int share_in_order(void *pointer, uint32_t node, const char *const *names, uint32_t count,
+static int share_in_order(void *pointer, uint32_t node, const struct job_members *members,
                           bool first, uint64_t done, char *why, size_t why_size)
 {
     struct ordered *self = pointer;
     struct sampler *sampler = &self->training.own[node].sampler;
     struct rng rng = rng_init(9, 9);
     (void)done;
-    (void)names;
-    (void)count;
+    (void)members;
     (void)why;
     (void)why_size;
     if (!first) return 0;

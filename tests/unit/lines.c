@@ -35,11 +35,11 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
                        "\"blas\":\"SkylakeX\"}\n");
     line = (struct report_line){.event = REPORT_PROGRESS, .t = 1, .node = "n0"};
     line.as.progress =
-        (struct report_progress){10, 0.1, INFINITY, NAN, 0, 4, 1000.5, 7, 1 << 20, 1.5, NAN};
+        (struct report_progress){10, 0.1, INFINITY, NAN, 0, 4, 1000.5, 7, 1 << 20, 1.5, NAN, 3};
     expect_line(&line, "{\"event\":\"progress\",\"t\":1,\"node\":\"n0\",\"step\":10,\"epoch\":0.1,"
                        "\"loss\":null,\"drift\":null,\"drift_age_s\":0,\"live\":4,"
                        "\"samples_per_s\":1000.5,\"exchanges\":7,\"bytes_sent\":1048576,"
-                       "\"gap_max_ms\":1.5,\"turn_max_ms\":null}\n");
+                       "\"gap_max_ms\":1.5,\"turn_max_ms\":null,\"passes\":3}\n");
     line = (struct report_line){.event = REPORT_MEMBER, .t = 1, .node = "n0"};
     line.as.member = (struct report_member){"n1", "dead", "connection \"reset\"\n"};
     expect_line(&line, "{\"event\":\"member\",\"t\":1,\"node\":\"n0\",\"peer\":\"n1\","
@@ -68,16 +68,16 @@ Test(lines, the_summary_has_more_fields_in_sim)
     /* The last line of run and of sim. */
     struct report_line line = {.event = REPORT_SUMMARY, .t = 12.5};
     line.as.summary = (struct report_summary){
-        true, 4,     4,     4,    4, NULL, "gossip", 0.97, 0.96, 0.1, 1e-5,
-        4,    1000,  32000, 1872, 1, 99,   1e-17,    0,    12.5, NAN, {1, 0.5},
-        2,    false, 0,     NULL, 0, 0,    0,        0,    NULL};
+        true, 4,    4,     4,    4,    NULL, "gossip", 0.97, 0.96, 0.1, 1e-5,
+        4,    1000, 32000, 1872, 1,    99,   1e-17,    0,    12.5, NAN, {1, 0.5},
+        2,    1,    false, 0,    NULL, 0,    0,        0,    0,    NULL};
     static const char common[] =
         "{\"event\":\"summary\",\"t\":12.5,\"ok\":true,\"nodes\":4,\"live\":4,\"agreed\":4,"
         "\"known\":4,\"digest\":null,\"strategy\":\"gossip\",\"test_accuracy\":0.97,"
         "\"worst_accuracy\":0.96,\"test_loss\":0.1,\"drift_before\":1e-05,\"epochs\":4,"
         "\"steps\":1000,\"samples\":32000,\"exchanges\":1872,\"exchanges_dropped\":1,"
         "\"bytes_sent\":99,\"mass_error\":1e-17,\"mass_dropped\":0,\"wall_s\":12.5,"
-        "\"time_to_target_s\":null,\"coverage\":[1,0.5]";
+        "\"time_to_target_s\":null,\"coverage\":[1,0.5],\"epochs_whole\":1";
     char expected[1024];
     snprintf(expected, sizeof expected, "%s}\n", common);
     expect_line(&line, expected);

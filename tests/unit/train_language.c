@@ -468,7 +468,7 @@ Test(train_language, loss_and_gradient_are_means_over_all_places)
     wanted = model_loss(trainer_model(trainer), wide, inputs, labels) / (ROWS * PLACES);
     trainer_evaluate(trainer, x, &set, &accuracy, &before);
     cr_expect_float_eq(before, wanted, 1e-5 * wanted, "%g for %g", before, wanted);
-    cr_assert_eq(trainer_share(trainer, share, ROWS, 1), 0);
+    cr_assert_eq(trainer_share(trainer, share, ROWS, NULL, 1), 0);
     stepped = trainer_step(trainer, x, NULL, &turn);
     cr_expect_float_eq(stepped, wanted, 1e-5 * wanted, "%g for %g", stepped, wanted);
     trainer_evaluate(trainer, x, &set, &accuracy, &after);
@@ -587,7 +587,7 @@ Test(train_language, a_small_model_learns_a_short_text)
     for (uint32_t i = 0; i < set.count; i++)
         share[i] = i;
     trainer_start(trainer, x, state);
-    cr_assert_eq(trainer_share(trainer, share, set.count, 1), 0);
+    cr_assert_eq(trainer_share(trainer, share, set.count, NULL, 1), 0);
     trainer_evaluate(trainer, x, &set, &accuracy, &first);
     cr_expect_float_eq(first, log(set.vocabulary), 0.02, "%g", first);
     for (uint64_t step = 0; step < 200; step++) {

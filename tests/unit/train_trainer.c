@@ -61,7 +61,7 @@ static void bench_init(struct bench *bench, const struct trainer_options *option
     cr_assert_eq(trainer_new(&bench->trainer, options, set, why, sizeof why), 0, "%s", why);
     for (uint32_t i = 0; i < set->count; i++)
         share[i] = i;
-    cr_assert_eq(trainer_share(bench->trainer, share, set->count, sampler_seed), 0);
+    cr_assert_eq(trainer_share(bench->trainer, share, set->count, NULL, sampler_seed), 0);
     free(share);
     n = trainer_parameters(bench->trainer);
     bench->x = malloc(n * sizeof(float));
@@ -537,10 +537,10 @@ Test(train_trainer, a_bad_share_is_refused_and_the_old_one_stays)
     struct bench bench;
 
     bench_init(&bench, &defaults, &set, 1);
-    cr_expect_eq(trainer_share(bench.trainer, NULL, 0, 1), PARLEY_EDATA);
-    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 10}, 2, 1), PARLEY_EDATA);
+    cr_expect_eq(trainer_share(bench.trainer, NULL, 0, NULL, 1), PARLEY_EDATA);
+    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 10}, 2, NULL, 1), PARLEY_EDATA);
     cr_expect(isfinite(step(&bench, 0)));
-    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 9}, 2, 1), 0);
+    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 9}, 2, NULL, 1), 0);
     cr_expect(isfinite(step(&bench, 0)));
     bench_close(&bench);
     dataset_close(&set);
