@@ -257,9 +257,9 @@ static void turn_away(struct loop *loop)
     uv_close((uv_handle_t *)&loop->away, on_turned_away);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void take_connection(struct loop *loop, int status)
 {
-    struct loop *loop = listener->data;
+    uv_stream_t *listener = (uv_stream_t *)&loop->listener;
     uint64_t now_us = loop_now_us();
     /* Without descriptors libuv accepts with one kept in reserve and closes at once. */
     struct conn *conn = status ? NULL : conn_new(loop, loop->conn_next);
@@ -288,10 +288,44 @@ static void on_connection(uv_stream_t *listener, int status)
     loop_tell(loop, &event);
 }
 
+/* libuv goes on as long as the kernel has some: once a turn has taken its share the next one waits,
+ * accepted by libuv and not by us, and libuv takes no other before. */
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct loop *loop = listener->data;
+    loop->accept_waits = status == 0 && loop->turn_accepts == LOOP_ACCEPTS_MAX;
+    if (loop->accept_waits) return;
+    loop->turn_accepts++;
+    take_connection(loop, status);
+}
+
+void conn_turn(struct loop *loop)
+{
+    loop->turn_accepts = 0;
+    if (!loop->accept_waits || loop->finished) return;
+    loop->accept_waits = false;
+    loop->turn_accepts++;
+    take_connection(loop, 0);
+}
+
+/* Who dials speaks first, so the kernel may keep those that have said nothing yet to itself. */
+static void keep_silent_ones(struct loop *loop)
+{
+#ifdef TCP_DEFER_ACCEPT
+    uv_os_fd_t fd;
+    int seconds = 5;
+    if (uv_fileno((uv_handle_t *)&loop->listener, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
+#else
+    (void)loop;
+#endif
+}
+
 int conn_listen(struct loop *loop)
 {
     loop->conn_next = 2;
     loop->listener.data = loop;
+    keep_silent_ones(loop);
     return uv_listen((uv_stream_t *)&loop->listener, 128, on_connection);
 }
 
@@ -324,6 +358,7 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
 {
     struct conn *conn = conn_find(loop, id);
     if (!conn || conn->state != CONN_OPEN) return;
+    conn->spoke = true;
     struct write *write = malloc(sizeof *write + size);
     int code = UV_ENOMEM;
     if (write) {
@@ -393,8 +428,9 @@ static void on_shut(uv_shutdown_t *request, int status)
 
 static void shut(struct conn *conn)
 {
-    if (conn->state != CONN_OPEN) {
-        if (conn->state != CONN_SHUT) conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+    if (conn->state == CONN_SHUT) return;
+    if (conn->state != CONN_OPEN || !conn->spoke) { /* no frame of ours to be lost */
+        conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
         return;
     }
     if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shut)) {

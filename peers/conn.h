@@ -5,12 +5,13 @@
  *
  * Reading: bytes go to a buffer of the connection and are offered to the core, which says how many
  * it took. The floats of a chunk, once its head is known, are read to their place in the vectors. A
- * turn of the loop reads for a few milliseconds, then leaves the rest to the kernel. Writing:
+ * turn of the loop reads for a few milliseconds, then leaves the rest to the kernel, and accepts a
+ * few connections; those that say nothing the kernel keeps to itself, where it can. Writing:
  * control frames are copied; chunks leave from the vectors' own memory, or stay there: see lane.h.
  * Little unsent data is kept in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck
  * behind a model. Closing by the core: what is queued is written, then FIN, then bytes are read and
  * thrown away until the peer closes too, two seconds at most: closing at once would make the kernel
- * send RST and the peer lose the last frames.
+ * send RST and the peer lose the last frames. To whom nothing was said there is none to lose.
  *
  * Every connection ends with one CLOSED event, from libuv's close callback, after the DONE of all
  * its chunks. Its memory is freed there, too.
@@ -41,6 +42,7 @@ struct conn {
     bool tell_closed; /* the core knows of it */
 
     bool met;          /* something has come in */
+    bool spoke;        /* something has gone out */
     struct lane *lane; /* for floats, beside the connection; NULL: none (lane.h) */
 
     uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */
@@ -70,6 +72,9 @@ void conn_release(struct conn *conn); /* its lookup has ended: frees it if its h
 
 /* Starts listening on the loop's bound listener: 0 or a libuv error. */
 int conn_listen(struct loop *loop);
+
+/* A turn begins: it may accept so many again. */
+void conn_turn(struct loop *loop);
 
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
 void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size);

@@ -201,6 +201,7 @@ static void on_prepare(uv_prepare_t *prepare)
     loop->turn_us = now_us;
     loop->idle_us = uv_metrics_idle_time(&loop->uv) / 1000;
     loop->turn_read_bytes = 0;
+    conn_turn(loop);
     look_at_news(loop);
     now_us = loop_now_us();
 

@@ -101,7 +101,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->gap = message->samples - slot->samples;
     slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;
     slot->weight = message->weight;
-    slot->paired = pairing_is_with(node, conn->member);
+    slot->paired = message->settles == MESSAGE_BY_SCHEDULE;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     slot_expect(node, slot, WIRE_STREAM_OFFER);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;

@@ -75,14 +75,13 @@ void push_sum_check(struct parley_node *node, int role, uint32_t buffer);
 void pairing_start(struct parley_node *node); /* SETTLE begins */
 /* Whom to ask, NONE: nobody now. False where that is left to chance. */
 bool pairing_peer(struct parley_node *node, int *peer);
-/* True if this node keeps to no schedule, and says so. */
-bool pairing_by_chance(const struct parley_node *node);
+/* How this node chooses now. */
+enum message_settles pairing_way(const struct parley_node *node);
 /* Who made this offer is to ask again once it is its turn. */
 bool pairing_refuses(struct parley_node *node, int member, const struct message_exchange *offer);
-/* Both settle, and it is this round's partner. */
-bool pairing_is_with(struct parley_node *node, int member);
-void pairing_mixed(struct parley_node *node, int member); /* that exchange is in x */
-uint32_t pairing_sweep(const struct parley_node *node);   /* rounds until all have met, one way */
+/* An exchange that was offered by schedule is in x. */
+void pairing_mixed(struct parley_node *node, int member);
+uint32_t pairing_sweep(const struct parley_node *node); /* rounds until all have met, one way */
 
 /* offer.c */
 

@@ -106,7 +106,7 @@ static const struct field sketches_fields[] = {
 static const struct field exchange_fields[] = {F(struct message_exchange, sequence, "s", U32),
                                                F(struct message_exchange, from_responder, "r", U32),
                                                F(struct message_exchange, open, "o", U32),
-                                               F(struct message_exchange, chance, "any", U32),
+                                               F(struct message_exchange, settles, "se", U32),
                                                F(struct message_exchange, coded, "q", U32),
                                                F(struct message_exchange, divisor, "c", U32),
                                                F(struct message_exchange, samples, "n", F64),

@@ -113,11 +113,14 @@ struct message_sketches {
     uint32_t count;
 };
 
+/* How the initiator of an offer came to its choice. */
+enum message_settles { MESSAGE_TRAINS, MESSAGE_BY_SCHEDULE, MESSAGE_BY_CHANCE };
+
 struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     uint32_t sequence;       /* the initiator's */
     uint32_t from_responder; /* ABORT, KEEPALIVE: 1 if the sender is the responder */
     uint32_t open;           /* OFFER: 1 if the initiator has another exchange open */
-    uint32_t chance;         /* OFFER: 1 if the initiator settles, and keeps to no schedule */
+    uint32_t settles;        /* OFFER: enum message_settles */
     uint32_t coded;          /* OFFER: 1 if the cluster's codec may be used; ACCEPT: if it is */
     uint32_t divisor;        /* ACCEPT: c = 1/divisor, 2 or 3 */
     double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples */

@@ -136,12 +136,12 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
                                        .radius = slot->radius,
                                        .weight = slot->weight,
                                        .coded = slot_wants_codec(node),
-                                       .chance = pairing_by_chance(node),
+                                       .settles = pairing_way(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
     connection_send(node, conn, WIRE_OFFER, &message);
     /* What goes in one chunk goes along, and saves the way there and back; while training most
      * offers find a busy node. */
-    slot->paired = pairing_is_with(node, slot->peer);
+    slot->paired = message.settles == MESSAGE_BY_SCHEDULE;
     slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE &&
                   node->config.parameters * sizeof(float) <= conn->chunk_bytes;
     if (!slot->eager) return;

@@ -97,9 +97,10 @@ static bool is_kept(const struct parley_node *node)
            node->roster->counts[ROSTER_WAITED] > 1;
 }
 
-bool pairing_by_chance(const struct parley_node *node)
+enum message_settles pairing_way(const struct parley_node *node)
 {
-    return phase_of(node) == PARLEY_PHASE_SETTLE && node->exchange.pairing.broken;
+    if (phase_of(node) != PARLEY_PHASE_SETTLE) return MESSAGE_TRAINS;
+    return is_kept(node) ? MESSAGE_BY_SCHEDULE : MESSAGE_BY_CHANCE;
 }
 
 bool pairing_peer(struct parley_node *node, int *peer)
@@ -116,6 +117,8 @@ bool pairing_peer(struct parley_node *node, int *peer)
         next_round(node);
     } else if (node->now_us >= p->since_us + patience_us(p)) {
         p->broken = true;
+        out_log(node, PARLEY_LOG_DEBUG, "round %u of settling: waited in vain for %s", p->round,
+                record_of(node, (uint32_t)p->partner)->name);
         return false;
     } else if (p->asks || phase == PARLEY_PHASE_PROPOSED) { /* who has proposed asks nobody */
         *peer = p->partner;
@@ -126,17 +129,11 @@ bool pairing_peer(struct parley_node *node, int *peer)
 bool pairing_refuses(struct parley_node *node, int member, const struct message_exchange *offer)
 {
     struct pairing *p = &node->exchange.pairing;
-    if (!is_kept(node) || record_of(node, (uint32_t)member)->phase != PARLEY_PHASE_SETTLE)
-        return false;
+    /* Its record may come later than what it offers. */
+    if (!is_kept(node) || offer->settles == MESSAGE_TRAINS) return false;
     if (p->news != node->roster->news) find_partner(node);
-    if (offer->chance) p->broken = true;
+    if (offer->settles == MESSAGE_BY_CHANCE) p->broken = true;
     return !p->broken && p->partner != member;
-}
-
-bool pairing_is_with(struct parley_node *node, int member)
-{
-    return is_kept(node) && member == node->exchange.pairing.partner &&
-           record_of(node, (uint32_t)member)->phase >= PARLEY_PHASE_SETTLE;
 }
 
 void pairing_mixed(struct parley_node *node, int member)

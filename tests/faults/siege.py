@@ -1,7 +1,12 @@
 """Strangers by the thousand: what they cost the node they besiege, and the others.
 
-Besieged and calm windows take turns. Speed is in steps a second of processor time, as the
-besiegers need processors too and real besiegers bring their own.
+Besieged and calm windows take turns. What is judged is the nodes' own work, and real besiegers bring
+processors of their own. So these have the machine's last processor to themselves and the nodes the
+others, where their steps are made longer by sleep: nodes that fill their processors would be told
+of each microsecond that anything costs, and a turn of the loop would be mostly waiting for one. In
+calm windows the besiegers go on alike, against a listener of no node beside them, as processors of
+one machine share caches and clocks. Speed is in steps a second by the clock; `busy` is the part of
+the nodes' processors that they take, calm and besieged. With one processor there is no such place.
 """
 import contextlib
 import mmap
@@ -14,12 +19,60 @@ import statistics
 import struct
 import time
 
-from cluster import Broken
+from cluster import Broken, Skipped
 from measured import Eight
 from trials import BAD_FRAMES
 
 SLOW, NEW_A_SECOND = 1000, 5000
+STEPS_SLOWER = 100
 MEMORY_KIB, TURN_MS, SPEED = 16 << 10, 20, 0.95
+
+
+def places():
+    """The nodes' processors and the besiegers'."""
+    processors = sorted(os.sched_getaffinity(0))
+    if len(processors) < 2:
+        raise Skipped("besiegers need a processor of their own")
+    return set(processors[:-1]), {processors[-1]}
+
+
+def pin(pid, processors):
+    for thread in os.listdir("/proc/%d/task" % pid):
+        os.sched_setaffinity(int(thread), processors)
+
+
+class Nobody:
+    """A listener beside the besiegers that takes all connections and what they say."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.address = self.listener.getsockname()
+        self.pid = os.fork()
+        if not self.pid:
+            with contextlib.suppress(BaseException):
+                os.sched_setaffinity(0, places()[1])
+                self.serve()
+            os._exit(0)
+
+    def serve(self):
+        poll, open_ones = select.epoll(), {}
+        poll.register(self.listener, select.EPOLLIN)
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor == self.listener.fileno():
+                    s = self.listener.accept()[0]
+                    open_ones[s.fileno()] = s
+                    poll.register(s, select.EPOLLIN)
+                    continue
+                with contextlib.suppress(OSError):
+                    if open_ones[descriptor].recv(4096):
+                        continue
+                open_ones.pop(descriptor).close()
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.listener.close()
 
 
 class Besiegers:
@@ -30,6 +83,7 @@ class Besiegers:
         self.pid = os.fork()
         if not self.pid:
             with contextlib.suppress(BaseException):
+                os.sched_setaffinity(0, places()[1])
                 way(address, self.counted)
             os._exit(0)
 
@@ -98,7 +152,8 @@ def paced(address, counted, rate, words):
 
 
 def new(address, counted):
-    paced(address, counted, NEW_A_SECOND, [b""])
+    """Half of them say something."""
+    paced(address, counted, NEW_A_SECOND, [b"", b"P"])
 
 
 def bombs(address, counted):
@@ -120,10 +175,11 @@ class Watch:
         return node.step, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def speed(self):
-        """Steps a second of processor time, of all of them together."""
+        """Steps a second, and processors taken, of all of them together."""
+        seconds = time.monotonic() - self.since
         parts = [(b[0] - a[0], b[1] - a[1]) for a, b in
                  zip(self.then, [self.now(n) for n in self.nodes])]
-        return sum(p[0] for p in parts) / max(sum(p[1] for p in parts), 0.01)
+        return sum(p[0] for p in parts) / seconds, sum(p[1] for p in parts) / seconds
 
 
 def memory_kib(node):
@@ -131,42 +187,52 @@ def memory_kib(node):
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
 
 
-def window(eight, victim, seconds, way=None):
-    """Speeds of the others and of the victim, its most memory; how many came a second."""
-    host, port = victim.listen.rsplit(":", 1)
-    besiegers = Besiegers(way, (host, int(port))) if way else None
+def window(eight, victim, seconds, way, address):
+    """Speeds of the others and of the victim, processors taken, its most memory; how many came a
+    second."""
+    besiegers = Besiegers(way, address)
     try:
         eight.cluster.pass_time(1)
-        came, start = besiegers.opened() if besiegers else 0, time.monotonic()
+        came, start = besiegers.opened(), time.monotonic()
         others, own = Watch(eight.cluster, eight.others(victim)), Watch(eight.cluster, [victim])
         most = 0
         while time.monotonic() < start + seconds:
             eight.cluster.pass_time(0.5)
             most = max(most, memory_kib(victim))
-        rate = (besiegers.opened() - came) / (time.monotonic() - start) if besiegers else 0
-        return others.speed(), own.speed(), most, rate
+        rate = (besiegers.opened() - came) / (time.monotonic() - start)
+        speed, busy = others.speed()
+        own_speed, own_busy = own.speed()
+        return speed, own_speed, busy + own_busy, most, rate
     finally:
-        if besiegers:
-            besiegers.close()
+        besiegers.close()
 
 
 def besieged(arguments, seed, way):
     seconds, turns = arguments.last or 5, arguments.tries or 5
-    with Eight(arguments, seed, "--model", "mlp:64") as eight:
+    ours, _ = places()
+    nobody = Nobody()
+    with Eight(arguments, seed, "--model", "mlp:64", slow=STEPS_SLOWER) as eight, \
+            contextlib.closing(nobody):
+        for node in eight.nodes:
+            pin(node.process.pid, ours)
         victim = eight.rng.choice(eight.nodes)
-        calm, under = [window(eight, victim, seconds)], []
+        host, port = victim.listen.rsplit(":", 1)
+        calmly = lambda: window(eight, victim, seconds, way, nobody.address)
+        calm, under = [calmly()], []
         turn_calm = eight.cluster.worst([victim])["turn_max_ms"]
         for _ in range(turns):
-            under.append(window(eight, victim, seconds, way))
-            calm.append(window(eight, victim, seconds))
+            under.append(window(eight, victim, seconds, way, (host, int(port))))
+            calm.append(calmly())
         turn_max = eight.cluster.worst([victim])["turn_max_ms"]
         eight.no_false_death(eight.nodes[0].since + 5)
         eight.end()
-    ratio = lambda i: statistics.median(w[i] for w in under) / statistics.median(w[i] for w in calm)
+    of = lambda windows, i: statistics.median(w[i] for w in windows)
+    ratio = lambda i: of(under, i) / of(calm, i)
     figures = {"speed": ratio(0), "its_own_speed": ratio(1),
-               "mib_more": (max(w[2] for w in under) - calm[0][2]) / 1024,
+               "busy_calm": of(calm, 2) / len(ours), "busy": of(under, 2) / len(ours),
+               "mib_more": (max(w[3] for w in under) - calm[0][3]) / 1024,
                "turn_max_ms": turn_max, "turn_calm_ms": turn_calm,
-               "a_second": statistics.median(w[3] for w in under)}
+               "a_second": of(under, 4)}
     if figures["speed"] < SPEED or figures["mib_more"] * 1024 > MEMORY_KIB or \
             turn_max > max(TURN_MS, turn_calm):
         raise Broken(", ".join("%s %.4g" % f for f in figures.items()))

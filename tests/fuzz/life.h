@@ -175,9 +175,9 @@ static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, 
         break;
     default:
         m.exchange = (struct message_exchange){
-            any_sequence(lone), life_below(2),        life_below(2),         life_below(2),
-            2 + life_below(2),  (double)any_number(), (double)life_below(2), (double)any_number(),
-            any_number(),       any_number()};
+            any_sequence(lone),   life_below(2),     life_below(2),        life_below(2),
+            life_below(2),        2 + life_below(2), (double)any_number(), (double)life_below(2),
+            (double)any_number(), any_number(),      any_number()};
     }
     return message_encode(type, &m, bytes, capacity);
 }
