@@ -75,6 +75,21 @@ int durable_rename(const char *from, const char *to, char *why, size_t size)
     return sync_directory(to, why, size);
 }
 
+int durable_replace(const char *path, const struct piece *pieces, size_t count, char *why,
+                    size_t size)
+{
+    static const char end[] = ".part";
+    size_t length = strlen(path);
+    char *part = malloc(length + sizeof end);
+    if (!part) return complain(path, "write", why, size);
+    memcpy(part, path, length);
+    memcpy(part + length, end, sizeof end);
+    int code = durable_write(part, pieces, count, why, size);
+    if (!code && (code = durable_rename(part, path, why, size)) != 0) unlink(part);
+    free(part);
+    return code;
+}
+
 const void *durable_map(const char *path, size_t *bytes, char *why, size_t size)
 {
     void *map = MAP_FAILED;

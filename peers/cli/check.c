@@ -59,7 +59,8 @@ static void print_job(const struct job *job)
     parley_config_defaults(&config);
     job_config(job, &config);
     uint64_t bytes = config.parameters * sizeof(float);
-    uint64_t vectors = config.vectors + parley_config_buffers(&config);
+    uint64_t vectors = config.vectors + config.averaged * parley_config_buffers(&config) +
+                       trainer_keeps_gradient(job->trainer);
     printf("model      %s: %" PRIu64 " parameters, %s; %" PRIu64 " vectors: %s\n",
            model_spec(job->model), config.parameters, human_bytes(model, bytes), vectors,
            human_bytes(memory, vectors * bytes));

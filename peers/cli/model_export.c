@@ -29,7 +29,7 @@ static int write_npz(const struct opened *opened, const char *path, char *why, s
         snprintf(why, why_size, "%s: too large for a .npz file (4 GiB); export it as .f32", path);
     if (error) return error == PARLEY_ELIMIT ? PARLEY_EUSAGE : error;
     whole.bytes = bytes;
-    error = durable_write(path, &whole, 1, why, why_size);
+    error = durable_replace(path, &whole, 1, why, why_size);
     free(bytes);
     return error;
 }
@@ -43,7 +43,7 @@ int model_export(const struct opened *opened, const struct settings *settings, c
         error = write_npz(opened, path, why, why_size);
     } else if (path && ends_in(path, ".f32")) {
         struct piece x = {opened->file.x, opened->file.n * sizeof(float)};
-        error = durable_write(path, &x, 1, why, why_size);
+        error = durable_replace(path, &x, 1, why, why_size);
     } else {
         snprintf(why, why_size,
                  "--out: %s; its end says the format: .npz (for numpy) or .f32 (bare floats)",

@@ -360,7 +360,7 @@ static int save_own(struct node *node, char *why, size_t why_size)
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta.digest);
     if (!error) error = model_file_header(&meta, n, tensors, count, &header, &pieces[0].size);
     pieces[0].bytes = header;
-    if (!error) error = durable_write(node->own_path, pieces, 4, why, why_size);
+    if (!error) error = durable_replace(node->own_path, pieces, 4, why, why_size);
     free(header);
     return error;
 }

@@ -139,6 +139,11 @@ const struct optimizer_numbers *trainer_numbers(const struct trainer *trainer)
     return &trainer->optimizer.numbers;
 }
 
+bool trainer_keeps_gradient(const struct trainer *trainer)
+{
+    return trainer->gradient != NULL;
+}
+
 size_t trainer_parameters(const struct trainer *trainer)
 {
     return model_parameters(trainer->model);

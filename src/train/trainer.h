@@ -88,6 +88,8 @@ const struct optimizer_numbers *trainer_numbers(const struct trainer *trainer);
 
 /* Number of floats in x, and how many optimizer vectors of that same length there are (0 to 2). */
 size_t trainer_parameters(const struct trainer *trainer);
+/* Whether it has a gradient as long as the parameters, beside its vectors. */
+bool trainer_keeps_gradient(const struct trainer *trainer);
 uint32_t trainer_state_vectors(const struct trainer *trainer);
 
 /* The initial model, a pure function of (model, seed); zeroes the optimizer's vectors. */

@@ -20,6 +20,11 @@ expect() {
     fi
 }
 
+# All that is as long as the model.
+expect 0 '; 8 vectors: ' check --model softmax
+expect 0 '; 13 vectors: ' check --model softmax --optimizer adam --robust
+expect 0 '; 14 vectors: ' check --model softmax --momentum-mode averaged
+
 mkdir short full
 images=train-images-idx3-ubyte labels=train-labels-idx1-ubyte
 # Two images of one byte, and labels 0 and 200; the test set has a label that training has not.

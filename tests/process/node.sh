@@ -71,12 +71,19 @@ grep -q '"node":"a"' status.json
 grep -q '"node":"b"' status.json
 "$parley" status "$address" | grep '^b .*alive' > /dev/null
 
-# One leaves by a signal, with its own model; the other goes on and sees it as left, not dead.
+# One leaves by a signal, with its own model; the other goes on and sees it as left, not dead. What
+# stood under that name is replaced, not written over: another link to it keeps what it had.
+echo before > before
+ln before b.safetensors.b
 kill -TERM "$b"
 wait "$b"
+[ "$(cat before)" = before ]
 until_line a "$a" '"peer":"b","state":"left"'
 "$parley" model verify b.safetensors.b > verified
 [ ! -e b.safetensors ]
 kill -INT "$a"
 wait "$a"
 "$parley" model eval a.safetensors.a > evaluated
+ln before b.f32
+"$parley" model export b.safetensors.b --out b.f32 > exported
+[ "$(cat before)" = before ] && [ "$(stat -c %s b.f32)" -gt 1000 ]

@@ -52,7 +52,7 @@ grep -q '3964 parameters' said
 [ "$(wc -c < m.f32)" = $((4 * 3964)) ]
 expect 2 '.npz (for numpy)' model export m
 expect 2 'm.txt; its end says the format' model export m --out m.txt
-expect 9 "no/m.npz: can't create" model export m --out no/m.npz
+expect 9 "no/m.npz.part: can't create" model export m --out no/m.npz
 
 # A model of something else writes nothing.
 "$parley" run -n 1 --epochs 0.1 --model softmax --out s --progress never > /dev/null 2>&1
