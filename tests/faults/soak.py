@@ -4,7 +4,8 @@
 
 Every trial starts nodes, does what its name says at a time drawn by the seed, and checks what
 must hold. The first ones are for the nodes of a small cluster and take seconds each (trials.py);
-those that measure what is promised take minutes, and run only if named (measured.py, siege.py, takeover.py).
+those that measure what is promised take minutes, and run only if named (measured.py, siege.py,
+takeover.py).
 A trial that does not hold keeps its folder and prints its name; what this machine can't do is
 SKIPPED. Exit status: 0 if all held that could be tried. Only processes started here are
 signalled, and all are ended; nothing leaves this machine.
