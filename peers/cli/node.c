@@ -210,6 +210,7 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
         error = job_share(&node->job, node->job.trainer, own_name(node), &members, &samples, why,
                           why_size);
     }
+    node->share = samples;
     free(places);
     free(gone);
     if (!error && !node->controlled)
@@ -326,6 +327,8 @@ static int train(struct node *node, char *why, size_t why_size)
                                     .place = trainer_place(node->job.trainer)};
         node->steps++;
         atomic_store_explicit(&node->place, step.place, memory_order_relaxed);
+        if (trainer_taken(node->job.trainer) > node->taken) node_report_takeover(node);
+        node->taken = trainer_taken(node->job.trainer);
         atomic_fetch_add_explicit(&node->samples, step.samples, memory_order_relaxed);
     }
     return code == PARLEY_END ? 0 : code;

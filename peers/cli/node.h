@@ -67,6 +67,7 @@ struct node {
     _Atomic double slow;              /* a step takes so many times longer */
     _Atomic uint64_t samples;         /* of this node */
     _Atomic uint64_t place;           /* in its share: sampler.h */
+    uint64_t taken, share;            /* takeovers told; samples of the share */
     _Atomic uint64_t samples_cluster; /* as of the newest timer, or when training started */
 
     /* node_report.c's, on parley's loop. */
@@ -81,6 +82,7 @@ struct node {
 /* node_report.c */
 int node_report_init(struct node *node);
 void node_report_started(struct node *node);
+void node_report_takeover(struct node *node);
 void node_report_end(struct node *node, const struct parley_result *result, double accuracy,
                      double loss);
 void node_report_error(struct node *node, int error, const char *message);

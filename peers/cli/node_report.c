@@ -121,6 +121,12 @@ void node_report_started(struct node *node)
                  node->settings->min_peers == 1 ? "node is" : "nodes are");
 }
 
+void node_report_takeover(struct node *node)
+{
+    struct report_line line = {.event = REPORT_TAKEOVER, .as.takeover = {node->share}};
+    tell(node, &line, name_of(node));
+}
+
 /* ---- While it goes --------------------------------------------------------------------------- */
 
 static void tell_progress(struct node *node, struct parley *p, const struct parley_view *view)

@@ -6,6 +6,7 @@
  */
 #include "data/sampler.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ static void lay_out(struct sampler *sampler)
     }
     for (uint32_t s = 0; s < SAMPLER_SLICES; s++)
         shuffle(&rng, sampler->order + at[s], at[s + 1] - at[s]);
-    sampler->left = at[SAMPLER_SLICES];
+    sampler->left = sampler->taken_at = at[SAMPLER_SLICES];
     sampler->position = 0;
 }
 
@@ -105,12 +106,26 @@ static void settle_due(struct sampler *sampler)
         sampler->due[sampler->order[i]] = ended;
 }
 
+static bool has(const struct sampler *sampler, uint32_t sample)
+{
+    uint32_t from = 0, to = sampler->count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (sample_at(sampler, middle) < sample)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < sampler->count && sample_at(sampler, from) == sample;
+}
+
 int sampler_share(struct sampler *sampler, const uint32_t *share, uint32_t count,
                   const uint64_t *due)
 {
     struct sampler next;
     int error = sampler_init(&next, share, count, sampler->seed);
     if (error) return error;
+    uint64_t place = sampler_place(sampler);
     settle_due(sampler);
     next.coverage = sampler->coverage;
     for (uint32_t i = 0, had = 0; i < count; i++) {
@@ -120,11 +135,14 @@ int sampler_share(struct sampler *sampler, const uint32_t *share, uint32_t count
         if (had < sampler->count && sample_at(sampler, had) == sample)
             next.due[i] = sampler->due[had];
         else if (due && due[i] != SAMPLER_THIS_PASS)
-            next.due[i] = due[i];
+            next.due[i] = due[i] < place ? due[i] : place;
         else
             next.due[i] = sampler->pass * SAMPLER_SLICES;
     }
     begin(&next);
+    next.taken = sampler->taken;
+    for (uint32_t i = 0; i < next.left && next.taken_at == next.left; i++)
+        if (!has(sampler, sample_at(&next, next.order[i]))) next.taken_at = i;
     sampler_close(sampler);
     *sampler = next;
     return 0;
@@ -137,6 +155,7 @@ void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n)
             sampler->pass++;
             lay_out(sampler);
         }
+        sampler->taken += sampler->position == sampler->taken_at;
         index[i] = sample_at(sampler, sampler->order[sampler->position++]);
         if (sampler->coverage) coverage_mark(sampler->coverage, sampler->pass, index[i]);
     }

@@ -29,6 +29,8 @@ struct sampler {
     uint32_t count;    /* size of the share, at least 1 */
     uint32_t left;     /* of the share, to be visited in this pass, at most count */
     uint32_t position; /* next to be drawn, in [0, left] */
+    uint32_t taken_at; /* where in the order the first sample is that was another's; left: none */
+    uint64_t taken;    /* how often such a first one has been drawn */
     uint64_t pass;
     uint64_t seed;
     struct coverage *coverage; /* what is visited is marked there; borrowed, may be NULL */
@@ -41,7 +43,8 @@ PARLEY_CHECK int sampler_init(struct sampler *sampler, const uint32_t *share, ui
 
 /* A new share in place of the old one. What it has of the old one goes on as it was; the rest is
  * due from the place due[i] on, or from the beginning of this pass where that is SAMPLER_THIS_PASS
- * or due is NULL. Errors as above: it stays as it was then. */
+ * or due is NULL. Who had it was perhaps ahead: it is not left alone until then, but due at once.
+ * Errors as above: it stays as it was then. */
 PARLEY_CHECK int sampler_share(struct sampler *sampler, const uint32_t *share, uint32_t count,
                                const uint64_t *due);
 

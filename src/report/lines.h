@@ -21,6 +21,7 @@ enum report_event {
     REPORT_MEMBER,
     REPORT_FAULT,
     REPORT_PHASE,
+    REPORT_TAKEOVER,
     REPORT_AGREED,
     REPORT_ERROR,
     REPORT_LEDGER,
@@ -59,6 +60,11 @@ struct report_member {
 
 struct report_fault {
     const char *kind, *target; /* as carried out */
+};
+
+/* The node has trained on the first sample of those that it took over. */
+struct report_takeover {
+    uint64_t samples; /* its share now */
 };
 
 struct report_phase {
@@ -124,6 +130,7 @@ struct report_line {
         struct report_member member;
         struct report_fault fault;
         struct report_phase phase;
+        struct report_takeover takeover;
         struct report_agreed agreed;
         struct report_error error;
         struct report_ledger ledger;

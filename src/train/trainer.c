@@ -195,6 +195,11 @@ uint64_t trainer_place(const struct trainer *trainer)
     return sampler_place(&trainer->node.sampler);
 }
 
+uint64_t trainer_taken(const struct trainer *trainer)
+{
+    return trainer->node.sampler.taken;
+}
+
 uint32_t trainer_samples(const struct trainer *trainer)
 {
     return trainer_samples_of(trainer, &trainer->node);

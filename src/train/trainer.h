@@ -111,6 +111,8 @@ PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, u
  * `coverage` is borrowed, and may be NULL. */
 void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t place);
 uint64_t trainer_place(const struct trainer *trainer);
+/* Shares given of which a sample that was another's before has been trained on. */
+uint64_t trainer_taken(const struct trainer *trainer);
 
 /* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
 uint32_t trainer_samples(const struct trainer *trainer);

@@ -44,6 +44,9 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
     line.as.member = (struct report_member){"n1", "dead", "connection \"reset\"\n"};
     expect_line(&line, "{\"event\":\"member\",\"t\":1,\"node\":\"n0\",\"peer\":\"n1\","
                        "\"state\":\"dead\",\"reason\":\"connection \\\"reset\\\"\\u000a\"}\n");
+    line = (struct report_line){.event = REPORT_TAKEOVER, .t = 1, .node = "n0"};
+    line.as.takeover = (struct report_takeover){20};
+    expect_line(&line, "{\"event\":\"takeover\",\"t\":1,\"node\":\"n0\",\"samples\":20}\n");
     line = (struct report_line){.event = REPORT_FAULT, .t = 2};
     line.as.fault = (struct report_fault){"kill", "n2"};
     expect_line(&line, "{\"event\":\"fault\",\"t\":2,\"kind\":\"kill\",\"target\":\"n2\"}\n");
