@@ -32,24 +32,6 @@ static uint32_t bits_of(uint32_t count)
     return bits;
 }
 
-/* The member at that place of the line. */
-static int in_line(const struct parley_node *node, uint32_t place)
-{
-    const struct parley_roster *roster = node->roster;
-    for (uint32_t i = 0; i < roster->count; i++)
-        if (agreement_waits_for(node, (int)roster->line[i]) && place-- == 0)
-            return (int)roster->line[i];
-    return NONE;
-}
-
-static uint32_t own_place(const struct parley_node *node)
-{
-    uint32_t place = 0;
-    for (uint32_t i = 0; (int)node->roster->line[i] != node->self; i++)
-        place += agreement_waits_for(node, (int)node->roster->line[i]);
-    return place;
-}
-
 /* The partner of this round, and whether this node asks it. */
 static void find_partner(struct parley_node *node)
 {
@@ -58,14 +40,15 @@ static void find_partner(struct parley_node *node)
     p->news = node->roster->news;
     p->partner = NONE;
     if (count < 2) return;
-    uint32_t bits = bits_of(count);
+    const uint32_t *line = roster_waited(node->roster);
+    uint32_t place = node->roster->places[node->self].waited, bits = bits_of(count);
     /* Nobody in this round: that of the next one. */
     for (uint32_t tries = 0; tries < 2 * bits; tries++, p->round++) {
-        uint32_t sweep = p->round / bits, own = turned(node, own_place(node), count, sweep);
+        uint32_t sweep = p->round / bits, own = turned(node, place, count, sweep);
         uint32_t other = own ^ UINT32_C(1) << p->round % bits;
         if (other >= count) continue;
         uint32_t turn = turned(node, 0, count, sweep);
-        p->partner = in_line(node, (other + count - turn) % count);
+        p->partner = (int)line[(other + count - turn) % count];
         p->asks = own < other;
         return;
     }

@@ -19,8 +19,10 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
     roster->places = calloc(max, sizeof *roster->places);
     roster->line = calloc(max, sizeof *roster->line);
     roster->live = calloc(max, sizeof *roster->live);
+    roster->waited = calloc(max, sizeof *roster->waited);
     roster->index = malloc(places * sizeof *roster->index);
-    if (!roster->records || !roster->places || !roster->line || !roster->live || !roster->index)
+    if (!roster->records || !roster->places || !roster->line || !roster->live || !roster->waited ||
+        !roster->index)
         return PARLEY_ENOMEM;
     memset(roster->index, 0xff, places * sizeof *roster->index);
     for (int i = 0; i < SKETCHES_MAX; i++) {
@@ -36,6 +38,7 @@ void roster_close(struct parley_roster *roster)
         free(roster->sketches[i].buckets);
     topology_close(&roster->topology);
     free(roster->index);
+    free(roster->waited);
     free(roster->live);
     free(roster->line);
     free(roster->places);
@@ -65,6 +68,20 @@ const struct topology *roster_topology(struct parley_roster *roster, uint64_t se
     topology_draw(t, seed);
     roster->topology_turnover = roster->turnover;
     return t;
+}
+
+const uint32_t *roster_waited(struct parley_roster *roster)
+{
+    if (roster->waited_waits == roster->waits) return roster->waited;
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        uint32_t member = roster->line[i];
+        if (!record_is_waited_for(&roster->records[member])) continue;
+        roster->places[member].waited = place;
+        roster->waited[place++] = member;
+    }
+    roster->waited_waits = roster->waits;
+    return roster->waited;
 }
 
 int parley_roster_new(struct parley_roster **result, uint32_t max, uint64_t steps_budget)
@@ -239,6 +256,7 @@ static void count(struct parley_roster *roster, int member)
     for (int i = 0; classes != place->classes && i < ROSTER_CLASSES; i++)
         roster->counts[i] += (classes >> i & 1u) - (place->classes >> i & 1u);
     roster->turnover += (classes ^ place->classes) >> ROSTER_LIVE & 1u;
+    roster->waits += (classes ^ place->classes) >> ROSTER_WAITED & 1u;
     uint64_t samples = roster->records[member].samples;
     roster->samples += samples - place->samples;
     if (!(place->classes >> ROSTER_LIVE & 1u)) roster->samples_gone -= place->samples;

@@ -52,6 +52,7 @@ struct roster_place {
     uint64_t samples; /* as counted */
     uint32_t name;    /* a hash of the record's name */
     uint32_t live;    /* of a live member: its place among them, as roster_topology() left it */
+    uint32_t waited;  /* of one waited for: likewise, as roster_waited() left it */
     uint16_t classes; /* bits, as counted */
 };
 
@@ -89,6 +90,7 @@ struct parley_roster {
     struct roster_place *places; /* [count of max] */
     uint32_t *line;              /* [count of max], members by name; of one name in any order */
     uint32_t *live;              /* [topology.n of max], the live ones of them, likewise */
+    uint32_t *waited;            /* [counts[ROSTER_WAITED] of max], those waited for */
     uint32_t count, max;
     bool shared;    /* by many nodes */
     bool restarts;  /* some name has two boots */
@@ -99,6 +101,8 @@ struct parley_roster {
     uint64_t news;         /* of the newest that was more than progress */
     int32_t newest[ROSTER_LISTS];
     uint64_t turnover;          /* counts comings and goings of live members */
+    uint64_t waits;             /* likewise of those waited for, ... */
+    uint64_t waited_waits;      /* ... and what it was when `waited` was made */
     struct topology topology;   /* of the live; its table is owned */
     uint64_t topology_turnover; /* that it is of */
     struct roster_said said;
@@ -116,6 +120,8 @@ PARLEY_CHECK int roster_use_topology(struct parley_roster *roster,
                                      const struct parley_config *config);
 /* Of the live members, in the order of their names: of roster->live. Until the next turnover. */
 const struct topology *roster_topology(struct parley_roster *roster, uint64_t seed);
+/* [counts[ROSTER_WAITED]], members in the order of their names. Until one comes or goes. */
+const uint32_t *roster_waited(struct parley_roster *roster);
 
 int roster_find(const struct parley_roster *roster, uint64_t boot);
 /* Another live member of that name than `boot`; NONE if there is none. */
