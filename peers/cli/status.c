@@ -210,14 +210,18 @@ static char *as_json(const struct cluster *cluster)
     return text_take(&text);
 }
 
-static int show(const struct settings *settings, const struct cluster *cluster, bool redraw)
+static int show(const struct settings *settings, const struct cluster *cluster, bool redraw,
+                char *why, size_t size)
 {
     char *text = settings->json_stdout ? as_json(cluster) : as_text(cluster);
     if (!text) return PARLEY_ENOMEM;
     if (redraw) fputs("\033[H\033[J", stdout);
     fputs(text, stdout);
     free(text);
-    return fflush(stdout) == EOF ? PARLEY_EFAIL : 0;
+    if (fflush(stdout) != EOF) return 0;
+    snprintf(why, size, "stdout: %s", strerror(errno));
+    clearerr(stdout); /* it is said */
+    return PARLEY_EFAIL;
 }
 
 int status_command(const struct settings *settings)
@@ -232,7 +236,7 @@ int status_command(const struct settings *settings)
         struct cluster cluster;
         char why[256] = "";
         int error = ask(peer, &cluster, why, sizeof why);
-        if (!error) error = show(settings, &cluster, redraw);
+        if (!error) error = show(settings, &cluster, redraw, why, sizeof why);
         free(cluster.records);
         if (error && shown && error == PARLEY_ENETWORK) {
             say_error("%s: it is gone", peer);

@@ -69,6 +69,9 @@ status=0
 "$parley" status --json "$address" > status.json
 grep -q '"node":"a"' status.json
 grep -q '"node":"b"' status.json
+status=0
+"$parley" status "$address" > /dev/full 2> said || status=$?
+[ $status -eq 1 ] && grep -q 'stdout: No space' said
 "$parley" status "$address" | grep '^b .*alive' > /dev/null
 
 # One leaves by a signal, with its own model; the other goes on and sees it as left, not dead. What
