@@ -7,43 +7,53 @@
 
 #include <string.h>
 
-enum { LANES = 16, MOVED_FLOATS = 512 };
+enum { MOVED_FLOATS = 512 };
 
-/* Compilers take plain loops of 16 steps apart before they see vectors in them; so these are said
- * to be vectors, which each path has in one or several registers. */
-#define LANED __attribute__((vector_size(LANES * 4), aligned(4), may_alias))
-typedef float lanes LANED;
-typedef int32_t bits LANED;
+/* Compilers take plain loops of so many steps apart before they see vectors in them; so these are
+ * said to be vectors, of LANES floats as the path's registers: GCC compares and shuffles wider ones
+ * float by float. */
+#define LANED(lanes) __attribute__((vector_size((lanes)*4), aligned(4), may_alias))
 
-/* Of variables whose address is taken. GCC takes them to lie as whole vectors do; AddressSanitizer
- * puts them where their type says. */
-#define OWN _Alignas(LANES * 4)
+/* Which lanes a shuffle takes, of vectors of 4, 8 and 16: of two every other; of one each lane of
+ * its lower or upper half twice; of each pair the first, or the second, in both places. */
+#define EVENS_4 0, 2, 4, 6
+#define EVENS_8 EVENS_4, 8, 10, 12, 14
+#define EVENS_16 EVENS_8, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODDS_4 1, 3, 5, 7
+#define ODDS_8 ODDS_4, 9, 11, 13, 15
+#define ODDS_16 ODDS_8, 17, 19, 21, 23, 25, 27, 29, 31
+#define LOWS_4 0, 0, 1, 1
+#define LOWS_8 LOWS_4, 2, 2, 3, 3
+#define LOWS_16 LOWS_8, 4, 4, 5, 5, 6, 6, 7, 7
+#define HIGHS_4 2, 2, 3, 3
+#define HIGHS_8 4, 4, 5, 5, 6, 6, 7, 7
+#define HIGHS_16 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15
+#define FIRSTS_4 0, 0, 2, 2
+#define FIRSTS_8 FIRSTS_4, 4, 4, 6, 6
+#define FIRSTS_16 FIRSTS_8, 8, 8, 10, 10, 12, 12, 14, 14
+#define SECONDS_4 1, 1, 3, 3
+#define SECONDS_8 SECONDS_4, 5, 5, 7, 7
+#define SECONDS_16 SECONDS_8, 9, 9, 11, 11, 13, 13, 15, 15
+#define NUMBERS_4 0, 1, 2, 3
+#define NUMBERS_8 NUMBERS_4, 4, 5, 6, 7
+#define NUMBERS_16 NUMBERS_8, 8, 9, 10, 11, 12, 13, 14, 15
 
-static const bits numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-#define EVEN(a, b)                                                                                 \
-    __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
-#define ODD(a, b)                                                                                  \
-    __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
-/* Each lane twice, of the lower and the upper half. */
-#define LOW_TWICE(a) __builtin_shufflevector(a, a, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7)
-#define HIGH_TWICE(a)                                                                              \
-    __builtin_shufflevector(a, a, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15)
-/* Of each pair of lanes the first, or the second, in both. */
-#define FIRSTS(a)                                                                                  \
-    __builtin_shufflevector(a, a, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14)
-#define SECONDS(a)                                                                                 \
-    __builtin_shufflevector(a, a, 1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15)
+/* Sums are taken in as many parts on each path, so that they are the same. */
+enum { PARTS = 16 };
+typedef float parts LANED(PARTS);
 
 #define TARGET
+#define LANES 4
 #define NAME(function) function##_base
 #include "kernels/image_path.h"
 
 #define TARGET KERNEL_AVX2
+#define LANES 8
 #define NAME(function) function##_avx2
 #include "kernels/image_path.h"
 
 #define TARGET KERNEL_AVX512
+#define LANES 16
 #define NAME(function) function##_avx512
 #include "kernels/image_path.h"
 

@@ -1,9 +1,25 @@
-/* image_path.h: the loops of image.c for one path: TARGET, NAME(function).
+/* image_path.h: the loops of image.c for one path: TARGET, LANES, NAME(function).
  *
  * Included once for each path, and not inlined into functions of other targets as elsewhere: GCC
  * takes vectors apart by the target of the function in which they are written.
  */
 #define INNER TARGET static inline __attribute__((always_inline))
+
+#define JOINED(name, lanes) name##_##lanes
+#define LIST(name, lanes) JOINED(name, lanes)
+#define PICK(a, b, list) __builtin_shufflevector(a, b, LIST(list, LANES))
+
+typedef float NAME(lanes) LANED(LANES);
+typedef int32_t NAME(bits) LANED(LANES);
+#define lanes NAME(lanes)
+#define bits NAME(bits)
+
+static const bits NAME(numbers) = {LIST(NUMBERS, LANES)};
+#define numbers NAME(numbers)
+
+/* Of variables whose address is taken. GCC takes them to lie as whole vectors do; AddressSanitizer
+ * puts them where their type says. */
+#define OWN _Alignas(LANES * 4)
 
 /* inside: of the lanes, those whose place is at least 0 and below `count`; the first has `at`. */
 INNER void NAME(within)(bits *inside, int32_t at, int32_t count)
@@ -194,11 +210,12 @@ INNER void NAME(greater)(lanes *a, const lanes *b)
     *a = (lanes)(((bits)*a & keep) | ((bits)*b & ~keep));
 }
 
-/* Of two rows of 32 floats. */
+/* Of two rows of two vectors each. */
 INNER void NAME(pool_lanes)(float *restrict to, const float *restrict up, const float *restrict low)
 {
     const lanes *u = (const lanes *)up, *l = (const lanes *)low;
-    OWN lanes a = EVEN(u[0], u[1]), b = ODD(u[0], u[1]), c = EVEN(l[0], l[1]), d = ODD(l[0], l[1]);
+    OWN lanes a = PICK(u[0], u[1], EVENS), b = PICK(u[0], u[1], ODDS);
+    OWN lanes c = PICK(l[0], l[1], EVENS), d = PICK(l[0], l[1], ODDS);
     lanes sum = a + b + c + d;
 
     NAME(greater)(&a, &b);
@@ -221,10 +238,10 @@ INNER void NAME(unpool_half)(float *restrict to, float *restrict to_low, const f
 {
     const bits second = (numbers & 1) == 1;
     bits is_up = *(const lanes *)up == *max, is_low = *(const lanes *)low == *max;
-    bits above = FIRSTS(is_up) | SECONDS(is_up);
+    bits above = PICK(is_up, is_up, FIRSTS) | PICK(is_up, is_up, SECONDS);
 
-    is_up &= ~(FIRSTS(is_up) & second);
-    is_low &= ~(FIRSTS(is_low) & second) & ~above;
+    is_up &= ~(PICK(is_up, is_up, FIRSTS) & second);
+    is_low &= ~(PICK(is_low, is_low, FIRSTS) & second) & ~above;
     *(bits *)to = is_up & *delta;
     *(bits *)to_low = is_low & *delta;
 }
@@ -244,8 +261,10 @@ TARGET static void NAME(unpool)(float *restrict below, const float *restrict del
         for (size_t at = (out + LANES - 1) / LANES * LANES; at > 0; at -= LANES) {
             size_t j = at - LANES;
             bits own = numbers < (int32_t)(out - j);
-            OWN bits d = *(const bits *)(delta + j) & own, d0 = LOW_TWICE(d), d1 = HIGH_TWICE(d);
-            OWN lanes max = *(const lanes *)(y + j), m0 = LOW_TWICE(max), m1 = HIGH_TWICE(max);
+            OWN bits d = *(const bits *)(delta + j) & own, d0 = PICK(d, d, LOWS),
+                     d1 = PICK(d, d, HIGHS);
+            OWN lanes max = *(const lanes *)(y + j), m0 = PICK(max, max, LOWS),
+                      m1 = PICK(max, max, HIGHS);
             size_t k = 2 * j;
 
             if (k + LANES < width) NAME(unpool_half)
@@ -260,20 +279,20 @@ TARGET static void NAME(unpool)(float *restrict below, const float *restrict del
 TARGET static void NAME(sum)(double sums[2], const float *a, const float *b, float a_shift,
                              float b_shift, size_t count)
 {
-    OWN lanes plain = {0}, product = {0};
+    _Alignas(PARTS * 4) parts plain = {0}, product = {0};
     size_t at = 0;
 
-    for (; at + LANES <= count; at += LANES) {
-        lanes v = *(const lanes *)(a + at);
+    for (; at + PARTS <= count; at += PARTS) {
+        parts v = *(const parts *)(a + at);
 
         plain += v;
-        product += (v - a_shift) * (*(const lanes *)(b + at) - b_shift);
+        product += (v - a_shift) * (*(const parts *)(b + at) - b_shift);
     }
     for (size_t i = 0; at < count; at++, i++) {
         plain[i] += a[at];
         product[i] += (a[at] - a_shift) * (b[at] - b_shift);
     }
-    for (size_t i = 0; i < LANES; i++) {
+    for (size_t i = 0; i < PARTS; i++) {
         sums[0] += (double)plain[i];
         sums[1] += (double)product[i];
     }
@@ -297,6 +316,14 @@ TARGET static void NAME(blend)(float *restrict y, const float *restrict a, const
         y[i] = by_a * a[i] + by_b * b[i] + shift;
 }
 
+#undef OWN
+#undef numbers
+#undef bits
+#undef lanes
+#undef PICK
+#undef LIST
+#undef JOINED
 #undef INNER
 #undef TARGET
+#undef LANES
 #undef NAME
