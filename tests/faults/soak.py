@@ -52,8 +52,19 @@ def less_stalls(figures, stall_ms):
             "gap less stall": max(0, figures["gap_max_ms"] - stall_ms)}
 
 
+GAP_LONGER_MS = 50
+
+
+def too_long_a_gap(trial, seed, figures):
+    """What stood still with the machine is not the nodes' to answer for; a line if more did."""
+    gap_ms = figures.get("gap less stall", figures.get("gap_max_ms", 0))
+    most_ms = figures.get("gap_undisturbed_ms", float("inf")) + GAP_LONGER_MS
+    return None if gap_ms <= most_ms else "%s, seed %d: a gap of %.1f ms, undisturbed %.1f ms" % (
+        trial.__name__, seed, gap_ms, figures["gap_undisturbed_ms"])
+
+
 BEST_IS_MOST = ("accuracy", "its_steps_to_others", "speed", "its_own_speed")
-SUMMED = ("killed in that very state", "exchanges_in_all")
+SUMMED = ("killed in that very state", "exchanges_in_all", "kills")
 
 
 def worst_of(tries):
@@ -75,6 +86,7 @@ def try_all(trial, arguments, stalls):
             stalls.begin()
             figures, why = try_once(trial, arguments, arguments.seed + i)
             tries.append(less_stalls(figures, stalls.worst_ms()))
+            why = why or too_long_a_gap(trial, arguments.seed + i, tries[-1])
             if why:
                 broken.append(why)
     except Skipped as skipped:
