@@ -6,7 +6,8 @@ step on average, and says for each room of the simulator how many microseconds o
 time it takes a node-step, from the first local step to the last. ARGUMENTs go to the command, say
 --data idx:mnist. Two runs, of 100 nodes and of 10,000, tell what the event queue and the membership
 add to the price of a step; the rest of the difference is the way to memory. Runs on a machine with
-other work take more of everything: compare what was measured in turns.
+other work take more of everything: compare what was measured in turns. Where a real-time policy is
+to help, it must be PARLEY's alone: a perf that shares its core loses samples, and nothing says so.
 """
 import re
 import subprocess

@@ -3,9 +3,6 @@
  */
 #include <math.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include "kernels/digest.h"
 #include "kernels/mix.h"
@@ -14,22 +11,7 @@
 
 _Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of sketch");
 
-enum {
-    TAKE_FLOATS = 4096,
-    ASIDE_FLOATS = 65536 /* 256 KiB: of smaller models caches hold several */
-};
-
-/* A snapshot is read when other nodes have had their turns. A large one goes past the caches: so
- * what it overwrites is not read into them, and the model stays there. */
-static void copy_aside(float *restrict to, const float *restrict from, size_t n)
-{
-#if defined(__x86_64__)
-    for (; n >= 4; n -= 4, to += 4, from += 4)
-        _mm_stream_ps(to, _mm_loadu_ps(from));
-    _mm_sfence();
-#endif
-    memcpy(to, from, n * sizeof *to);
-}
+enum { TAKE_FLOATS = 4096 };
 
 static void take(struct sim_done *done)
 {
@@ -38,12 +20,8 @@ static void take(struct sim_done *done)
     double norm_sq = 0;
     for (uint64_t at = 0; at < n; at += TAKE_FLOATS) {
         uint64_t size = n - at < TAKE_FLOATS ? n - at : TAKE_FLOATS;
-        float *to = done->to[0]->x + at, *from = host->vectors[0] + at;
-        norm_sq += mix_norm_sq(from, size); /* and then it is in the cache */
-        if (n < ASIDE_FLOATS)
-            memcpy(to, from, size * sizeof *to);
-        else
-            copy_aside(to, from, size);
+        memcpy(done->to[0]->x + at, host->vectors[0] + at, size * sizeof(float));
+        norm_sq += mix_norm_sq(done->to[0]->x + at, size); /* while in the cache */
     }
     for (uint32_t v = 1; v < done->update.vector.vectors; v++)
         memcpy(done->to[v]->x, host->vectors[v], n * sizeof(float));
