@@ -2,6 +2,7 @@
  *
  *   exchange.c  the whole of it: the responder's side, frames, broken links, timers
  *   offer.c     the initiator's side
+ *   settle.c    who meets whom at the end
  *   slot.c      what both sides do alike
  *   robust.c    how much of a difference is added
  *
@@ -69,6 +70,17 @@ double robust_clip(double radius, double norm_sq);
 double push_sum_weight(const struct parley_node *node);
 /* What came is looked at: the DONE of it, as of a DIFF, says whether it is finite. */
 void push_sum_check(struct parley_node *node, int role, uint32_t buffer);
+
+/* settle.c */
+
+/* The phase is SETTLE now. */
+void settle_begin(struct parley_node *node);
+/* Whom to meet next in SETTLE; NONE: anybody. */
+int settle_partner(struct parley_node *node);
+/* Whether it is for this node to ask it, and that now. */
+bool settle_asks(struct parley_node *node, int partner);
+/* An exchange with this peer has been added. */
+void settle_met(struct parley_node *node, int peer);
 
 /* offer.c */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/exchange.h"
 #include "core/warm.h"
 
 enum { LATE_US = 1000000, DRAIN_US = 100000 };
@@ -397,6 +397,7 @@ void node_phase(struct parley_node *node, enum parley_phase phase)
     out_log(node, PARLEY_LOG_DEBUG, "phase %s -> %s",
             parley_phase_name((enum parley_phase)self->phase), parley_phase_name(phase));
     self->phase = phase;
+    if (phase == PARLEY_PHASE_SETTLE) settle_begin(node);
     membership_changed(node, true);
     out_add(node, PARLEY_UPDATE_PHASE)->phase.phase = phase;
 }

@@ -181,7 +181,10 @@ void exchange_advance(struct parley_node *node)
         wait_for_peers(node, NOBODY_RETRY_US);
         return;
     }
-    int peer = pick_peer(node);
+    int partner = settle_partner(node);
+    bool waits = partner != NONE && !(settle_asks(node, partner) && fits(node, partner) &&
+                                      !slot_is_open(&e->slots[RESPONDER]));
+    int peer = partner == NONE ? pick_peer(node) : waits ? NONE : partner;
     if (peer == NONE) {
         wait_for_peers(node, live_of(node) > 1 ? BUSY_RETRY_US : NOBODY_RETRY_US);
         return;
@@ -223,7 +226,8 @@ void offer_taken(struct parley_node *node, struct slot *slot)
 /* It was busy: somebody else may have this snapshot, if it is still what a new one would be. */
 static void offer_elsewhere(struct parley_node *node, struct slot *slot)
 {
-    int peer = ++slot->tries < BUSY_TRIES_MAX ? pick_peer(node) : NONE;
+    bool anybody = settle_partner(node) == NONE;
+    int peer = ++slot->tries < BUSY_TRIES_MAX && anybody ? pick_peer(node) : NONE;
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
         slot_end(node, slot);

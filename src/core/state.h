@@ -276,8 +276,17 @@ struct commit {
     uint32_t sequence;
 };
 
+/* settle.c: pairs in an order. */
+struct settle {
+    bool on;
+    uint32_t rounds;   /* so many partners met */
+    uint64_t since_us; /* when the newest was */
+    uint64_t turnover; /* the roster's at the beginning */
+};
+
 struct exchange {
     struct slot slots[ROLES];
+    struct settle settle;
     struct doubt doubts[DOUBTS_MAX];
     struct commit commits[COMMITS_MAX];
     uint32_t aborted[ABORTED_MAX];
