@@ -79,9 +79,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     /* Two offers of one pair have crossed: the higher id is the busy one. */
     bool crossed = other->state == SLOT_OFFERED && other->peer == conn->member &&
                    self_of(node)->boot > record_of(node, conn->member)->boot;
-    int partner = settle_partner(node);
-    bool waits = partner != NONE && (partner != conn->member || slot_is_open(other));
-    if (slot->state != SLOT_IDLE || crossed || waits || !exchange_is_due(node, other)) {
+    if (slot->state != SLOT_IDLE || crossed || !settle_answers(node, conn->member) ||
+        !exchange_is_due(node, other)) {
         answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
         connection_send(node, conn, WIRE_BUSY, &answer);
@@ -252,9 +251,8 @@ static void added(struct parley_node *node, struct slot *slot)
         node->exchange.peer_last[node->exchange.left_count++ % LEAVE_EXCHANGES] =
             record_of(node, slot->peer)->boot;
     }
-    int peer = slot->peer;
+    if (!slot->trains) settle_met(node, slot->peer);
     slot_end(node, slot);
-    settle_met(node, peer);
 }
 
 void exchange_done(struct parley_node *node, const struct op *op, const struct parley_event *event)

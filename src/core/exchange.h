@@ -79,7 +79,9 @@ void settle_begin(struct parley_node *node);
 int settle_partner(struct parley_node *node);
 /* Whether it is for this node to ask it, and that now. */
 bool settle_asks(struct parley_node *node, int partner);
-/* An exchange with this peer has been added. */
+/* Whether it answers this one that asks; who is not its partner is to find it busy. */
+bool settle_answers(struct parley_node *node, int peer);
+/* An exchange with this peer, begun in SETTLE, has been added. */
 void settle_met(struct parley_node *node, int peer);
 
 /* offer.c */

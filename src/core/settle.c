@@ -1,8 +1,8 @@
 /* settle.c: in which order few nodes meet in SETTLE.
  *
- * Meeting at random, each halves its distance to the mean with every exchange or so. Where there are
- * 2^k nodes, pairs that differ in one bit of their place among the names, one bit after the other,
- * have the mean itself after k exchanges each (Barnett et al., "Interprocessor collective
+ * Meeting at random, each halves its distance to the mean with every exchange or so. Where there
+ * are 2^k nodes, pairs that differ in one bit of their place among the names, one bit after the
+ * other, have the mean itself after k exchanges each (Barnett et al., "Interprocessor collective
  * communication library", 1994: recursive doubling). So the lower place of a pair asks, the other
  * waits for it, and whoever else asks is told BUSY.
  *
@@ -63,6 +63,14 @@ bool settle_asks(struct parley_node *node, int partner)
 {
     const struct record *r = record_of(node, (uint32_t)partner);
     return strcmp(self_of(node)->name, r->name) < 0 && r->phase == PARLEY_PHASE_SETTLE;
+}
+
+bool settle_answers(struct parley_node *node, int peer)
+{
+    int partner = settle_partner(node);
+    if (partner == NONE) return true;
+    return partner == peer && record_of(node, (uint32_t)peer)->phase == PARLEY_PHASE_SETTLE &&
+           !slot_is_open(&node->exchange.slots[INITIATOR]);
 }
 
 void settle_met(struct parley_node *node, int peer)
