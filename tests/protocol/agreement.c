@@ -57,6 +57,63 @@ Test(agreement, a_full_disk_keeps_the_model_in_memory)
     parley_sim_free(sim);
 }
 
+/* Exchanges that the nodes took part in, both sides of each. */
+static uint64_t applied(struct parley_sim *sim, uint32_t nodes)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        sum += view.ledger.applied;
+    }
+    return sum;
+}
+
+static bool all_settle(struct parley_sim *sim, void *arg)
+{
+    uint32_t nodes = *(uint32_t *)arg;
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        if (view.phase < PARLEY_PHASE_SETTLE) return false;
+    }
+    return true;
+}
+
+/* Eight nodes that train and don't meet. */
+static void apart(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 7;
+    config->mix_every = 1000000;
+}
+
+Test(agreement, a_power_of_two_of_nodes_has_the_mean_after_few_exchanges)
+{
+    /* By recursive doubling three meetings each make eight models one. Two more a sketch are what
+     * it takes to know; at random it takes some 25 each. */
+    uint32_t nodes = 8;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = nodes, .seed = seed, .latency_us = 200, .configure = apart});
+        scene_train(sim, nodes);
+        scene_run(sim, 50000);
+        parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+        scene_until(sim, nodes, all_settle, &nodes, 10);
+        uint64_t before = applied(sim, nodes);
+        scene_until(sim, nodes, parley_sim_agreed, NULL, 10);
+        scene_same(sim, nodes);
+        uint64_t took = applied(sim, nodes) - before;
+        struct parley_view view;
+        parley_sim_view(sim, 0, &view);
+        cr_expect_leq(took, 12 * nodes, "%llu in seed %llu", (unsigned long long)took,
+                      (unsigned long long)seed);
+        cr_expect_leq(view.drift_before, 1e-6, "%g", view.drift_before);
+        parley_sim_free(sim);
+    }
+}
+
 static void by_samples(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;
