@@ -124,11 +124,14 @@ void sim_buffer_read(struct sim_host *host, uint32_t buffer, float *into)
     read_floats(host->sim, &host->buffers[buffer], into, host->sim->parameters);
 }
 
-/* Its floats in a block of its own. */
-static struct sim_block *own_block(struct parley_sim *sim, struct sim_buffer *buffer)
+/* Its floats in a block of its own. Who else holds the old one may be a job that is still to write
+ * it. */
+static struct sim_block *own_block(struct sim_host *host, struct sim_buffer *buffer)
 {
+    struct parley_sim *sim = host->sim;
     struct sim_block *block = sim_block_new(sim);
     if (!block) return NULL;
+    if (buffer->block) sim_workers_drain(sim->workers, &host->lane);
     read_floats(sim, buffer, block->x, sim->floats);
     replace(sim, buffer, block);
     return block;
@@ -138,7 +141,7 @@ struct sim_block *sim_buffer(struct sim_host *host, uint32_t buffer)
 {
     struct sim_buffer *at = place(host, buffer);
     if (!at) return NULL;
-    return at->block ? at->block : own_block(host->sim, at);
+    return at->block ? at->block : own_block(host, at);
 }
 
 struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer)
@@ -180,8 +183,7 @@ struct sim_block *sim_buffer_own(struct sim_host *host, uint32_t buffer)
 {
     struct sim_buffer *at = place(host, buffer);
     if (!at) return NULL;
-    struct sim_block *block =
-        at->block && at->block->users == 1 ? at->block : own_block(host->sim, at);
+    struct sim_block *block = at->block && at->block->users == 1 ? at->block : own_block(host, at);
     if (block) block->norm_sq = -1;
     return block;
 }

@@ -36,6 +36,9 @@ alike resnet --nodes 3 --steps 3 --model resnet:1 --batch 4
 alike quadratic --nodes 8 --steps 30 --model quadratic:500
 alike one_table --nodes 24 --steps 12 --model softmax --membership static --topology exponential \
     --mix-every 2 --fault kill:1@50%
+for strategy in gossip-sync choco push-sum noloco local-sgd diloco allreduce ps-bsp ps-asp ps-ssp:2; do
+    alike $strategy --nodes 4 --steps 60 --model mlp:64 --strategy $strategy --fault kill:1@50%
+done
 
 # One table for all names everybody: nobody dials a seed to be told, or waits for one.
 "$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
