@@ -360,6 +360,12 @@ static bool is_read(struct parley_node *node)
     return read;
 }
 
+static void begin_settling(struct parley_node *node)
+{
+    node_phase(node, PARLEY_PHASE_SETTLE);
+    pairing_start(node);
+}
+
 /* Back to SETTLE, to mix and propose anew; locks are kept. */
 static void rejoin(struct parley_node *node)
 {
@@ -375,8 +381,7 @@ static void rejoin(struct parley_node *node)
     if (self_of(node)->generation) self_of(node)->generation++;
     a->follows = false;
     node->drift.passed = 0;
-    node_phase(node, PARLEY_PHASE_SETTLE);
-    pairing_start(node);
+    begin_settling(node);
 }
 
 /* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
@@ -481,8 +486,7 @@ void agreement_advance(struct parley_node *node)
     if (phase == PARLEY_PHASE_TRAIN) obey_stop(node);
     if (phase_of(node) == PARLEY_PHASE_STOP && node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
         a->since_us = node->now_us;
-        node_phase(node, PARLEY_PHASE_SETTLE);
-        pairing_start(node);
+        begin_settling(node);
     }
     phase = phase_of(node);
     if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE &&
