@@ -8,6 +8,7 @@
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ struct node {
     float x[FLOATS];
     char name[8], out[96];
     int stop_on;                 /* the state of a member that makes this node stop; -1: none */
-    uint64_t leave_at, close_at; /* after so many steps; 0: never */
+    uint64_t leave_at, close_at; /* after so many steps, once all train; 0: never */
     uint64_t steps;
     uint32_t live_at_start;
     int code;
@@ -35,6 +36,7 @@ struct node {
 
 static struct node nodes[NODES];
 static int failures;
+static atomic_int trains; /* nodes of this run that have begun to train */
 static uv_mutex_t lock;
 
 static void check(bool good, const char *what)
@@ -90,17 +92,23 @@ static void train(void *argument)
     struct parley_step step = {0};
     char live[NODES][PARLEY_NAME_SIZE];
     while ((node->code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
-        if (turn.started) node->live_at_start = parley_live(node->p, live, NODES);
+        if (turn.started) {
+            node->live_at_start = parley_live(node->p, live, NODES);
+            trains++;
+        }
         node->steps++;
         step = (struct parley_step){.steps = 1, .samples = 1, .loss = 0};
-        if (node->steps == node->leave_at) parley_leave(node->p);
-        if (node->steps == node->close_at) break;
+        /* Steps take no time here: who went at once would be gone before others had its welcome. */
+        if (trains < NODES) continue;
+        if (node->leave_at && node->steps >= node->leave_at) parley_leave(node->p);
+        if (node->close_at && node->steps >= node->close_at) break;
     }
     parley_result(node->p, &node->result);
 }
 
 static void run(int count)
 {
+    trains = 0;
     for (int i = 0; i < count; i++)
         uv_thread_create(&nodes[i].thread, train, &nodes[i]);
     for (int i = 0; i < count; i++) {
