@@ -201,8 +201,12 @@ static struct parley_sim *four_in(enum parley_phase phase, uint64_t seed)
 {
     const uint32_t group[] = {0, 0, 0, 0, 1, 1, 1};
     struct parley_view view;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 7, .seed = seed, .seeds = 2, .latency_us = 500, .configure = majority_of_seven});
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 7,
+                                                                .seed = seed,
+                                                                .seeds = 2,
+                                                                .step_us = 5000,
+                                                                .latency_us = 500,
+                                                                .configure = majority_of_seven});
     scene_train(sim, 7);
     scene_run(sim, 2 * SECOND);
     parley_sim_partition(sim, group);
