@@ -62,8 +62,8 @@ static void apply(void *pointer, uint32_t node, uint32_t thread, float *const *v
         vectors[0][j] -= rate * (factor * from[j]);
 }
 
-static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                   const struct trainer_turn *turn)
+static double step(void *pointer, uint32_t node, uint32_t thread, const float *from,
+                   float *const *vectors, const struct trainer_turn *turn)
 {
     const struct quadratic *self = pointer;
     uint64_t slopes = rng_mix(self->seed);
@@ -74,9 +74,9 @@ static double step(void *pointer, uint32_t node, uint32_t thread, float *const *
     (void)thread;
     for (uint64_t j = 0; j < self->parameters; j++) {
         float a = 0.5f + draw(slopes, j) / 2;
-        float gap = x[j] - (2 * draw(optimum, j) - 1);
+        float gap = from[j] - (2 * draw(optimum, j) - 1);
         loss += a * gap * gap / 2;
-        x[j] -= rate * a * gap;
+        x[j] = from[j] - rate * a * gap;
     }
     return loss / (double)self->parameters;
 }

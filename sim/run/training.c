@@ -33,11 +33,11 @@ static void mislabel(void *pointer, uint32_t node, bool wrong)
     if (self->mislabelled) self->mislabelled[node] = wrong;
 }
 
-static double step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                   const struct trainer_turn *turn)
+static double step(void *pointer, uint32_t node, uint32_t thread, const float *from,
+                   float *const *vectors, const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
-    return trainer_step_of(trainer_for(self, node, thread), &self->own[node], vectors[0],
+    return trainer_step_of(trainer_for(self, node, thread), &self->own[node], from, vectors[0],
                            vectors + 1, turn);
 }
 

@@ -156,6 +156,15 @@ struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer)
     return at->block = sim_block_new(host->sim);
 }
 
+struct sim_block *sim_buffer_share(struct sim_host *host, uint32_t buffer, struct sim_block *block)
+{
+    struct sim_buffer *at = place(host, buffer);
+    if (!at) return NULL;
+    sim_block_hold(block);
+    replace(host->sim, at, block);
+    return block;
+}
+
 struct sim_buffer *sim_buffer_subtract(struct sim_host *host, uint32_t buffer, uint32_t other)
 {
     struct sim_block *theirs = sim_buffer(host, buffer), *ours = sim_buffer(host, other);
@@ -205,8 +214,7 @@ static bool store_shared(struct sim_host *host, const struct parley_update *upda
         return false;
     struct sim_buffer *at = place(host, update->store.buffer);
     if (update->store.offset > 0) return at->block == block;
-    sim_block_hold(block);
-    replace(host->sim, at, block);
+    sim_buffer_share(host, update->store.buffer, block);
     return true;
 }
 

@@ -26,7 +26,7 @@ bool sim_lies(const struct sim_host *host)
 
 static bool is_honest(const struct sim_host *host)
 {
-    return host->state == SIM_HOST_UP && host->lie == PARLEY_SIM_HONEST && host->vectors[0];
+    return host->state == SIM_HOST_UP && host->lie == PARLEY_SIM_HONEST && host->blocks[0];
 }
 
 /* x becomes mean_part of the honest nodes' mean less `deviations` of their deviations. */

@@ -84,6 +84,9 @@ struct sim_step {
     struct sim_job job;
     struct sim_host *host;
     struct trainer_turn turn;
+    struct sim_block *left; /* where x stands before it, or NULL: in `x`; held until it is made */
+    struct sim_step *next;  /* of those that hold one */
+    float *x;               /* after it */
     double loss, moved_sq;
     uint64_t place;
 };
@@ -123,9 +126,10 @@ struct sim_host {
     uint64_t reorder_us;   /* up to so much more, drawn for each message */
     enum parley_sim_lie lie;
 
-    struct sim_block *blocks[PARLEY_VECTORS_MAX]; /* of the vectors; all or none */
-    float *vectors[PARLEY_VECTORS_MAX];           /* of [parameters], in those */
-    struct sim_buffer *buffers;                   /* [buffers_count] */
+    /* Of the vectors; all or none. That of x is where it will be when all jobs are made. */
+    struct sim_block *blocks[PARLEY_VECTORS_MAX];
+    float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters], in those; [0]: the jobs' */
+    struct sim_buffer *buffers;         /* [buffers_count] */
     uint32_t buffers_count;
     struct codec codec;               /* but for its draw */
     bool measures;                    /* how far steps move x */
@@ -141,6 +145,7 @@ struct sim_host {
     uint64_t heard;           /* of so many steps the loss is known */
     struct trainer_turn turn; /* as last granted; its steps are to be added to version */
     uint64_t averaged;        /* ADDs so far */
+    struct sim_step *leaving; /* steps that hold what x was in */
     bool stepping;
     double loss, slow; /* loss: of the newest step that was heard of */
     uint64_t place;    /* in its share, after that step */
@@ -262,6 +267,11 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient); /* NULL: a 
 void sim_step_lasts(struct sim_host *host, struct sim_done *gradient);
 /* Of so many steps all are made: the loss of the newest, if its place holds no later one. */
 void sim_steps_hear(struct sim_host *host, uint64_t steps);
+void sim_steps_leave(struct sim_host *host); /* lets go what those that are made have held */
+/* The next job is to write x. Where that is somebody's snapshot, x gets another block, which the
+ * job has to fill, and the old one is returned, for the caller to release once the job is made.
+ * Else NULL. The job begins with host->vectors[0] = the floats of host->blocks[0] as of now. */
+struct sim_block *sim_x_leave(struct sim_host *host);
 void sim_operation(struct sim_host *host, const struct parley_update *update);
 void sim_operations_run(struct sim_host *host);
 void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its jobs */
@@ -274,6 +284,8 @@ void sim_blocks_free(struct parley_sim *sim);
 struct sim_block *sim_buffer(struct sim_host *host, uint32_t buffer);       /* to be read */
 struct sim_block *sim_buffer_fresh(struct sim_host *host, uint32_t buffer); /* to be overwritten */
 struct sim_block *sim_buffer_own(struct sim_host *host, uint32_t buffer);   /* to be changed */
+/* The buffer becomes that block, too, which is returned. */
+struct sim_block *sim_buffer_share(struct sim_host *host, uint32_t buffer, struct sim_block *block);
 /* Makes `buffer` the difference of it and `other`; NULL after sim_fail(). */
 struct sim_buffer *sim_buffer_subtract(struct sim_host *host, uint32_t buffer, uint32_t other);
 /* Empties the buffer: what it held is the caller's. */
@@ -291,8 +303,10 @@ struct sim_done {
     uint64_t steps; /* that began before it */
     struct parley_update update;
     struct sim_block *from[PARLEY_VECTORS_MAX], *to[PARLEY_VECTORS_MAX]; /* held */
-    struct sim_gap *gap;                                                 /* of DIFF and ADD; held */
-    bool mirrored;                                                       /* likewise */
+    struct sim_block *left; /* of one that writes x: as a step's, and held */
+    float *x;
+    struct sim_gap *gap; /* of DIFF and ADD; held */
+    bool mirrored;       /* likewise */
     struct parley_event event;
     double loss; /* of GRADIENT */
     int error;

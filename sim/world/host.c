@@ -83,6 +83,7 @@ static void memory_free(struct sim_host *host)
 {
     sim_settle(host->sim, host->index);
     sim_told_free(host);
+    sim_steps_leave(host);
     for (uint32_t v = 0; v < PARLEY_VECTORS_MAX; v++) {
         sim_block_release(host->sim, host->blocks[v]);
         host->blocks[v] = NULL;
@@ -113,7 +114,7 @@ static void sim_host_start(struct sim_host *host)
     host->place = 0;
     host->heard = 0;
     for (int i = 0; i < SIM_STEPS; i++) /* a GRADIENT takes a number, and no place */
-        atomic_init(&host->steps[i].job.made, true);
+        host->steps[i] = (struct sim_step){.job = {.made = true}};
     host->averaged = 0;
     int error = core_new(host);
     if (!error) error = vectors_new(host);

@@ -68,6 +68,7 @@ static void done_free(struct sim_done *done)
         sim_block_release(sim, done->from[i]);
         sim_block_release(sim, done->to[i]);
     }
+    sim_block_release(sim, done->left);
     sim_gap_release(done->gap);
     free(done);
 }
@@ -124,6 +125,7 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
     if (done->update.type != PARLEY_UPDATE_ADD) {
         sim_workers_wait(host->sim->workers, &host->lane, &done->job);
         sim_steps_hear(host, done->steps);
+        sim_steps_leave(host);
     }
     if (done->gap && done->update.type == PARLEY_UPDATE_DIFF) tell_gap(done);
     if (done->error) sim_fail(host->sim, done->error, "an operation on vectors failed");
@@ -153,17 +155,29 @@ static void find_vectors(struct sim_host *host, struct sim_done *done)
     const struct parley_update *update = &done->update;
     for (uint32_t v = 0; v < update->vector.vectors; v++) {
         uint32_t buffer = update->vector.buffers[v];
-        if (update->type == PARLEY_UPDATE_TAKE)
+        if (update->type == PARLEY_UPDATE_TAKE && v == 0 && update->vector.wide <= 1)
+            done->to[v] = sim_block_hold(sim_buffer_share(host, buffer, host->blocks[0]));
+        else if (update->type == PARLEY_UPDATE_TAKE)
             done->to[v] = sim_block_hold(sim_buffer_fresh(host, buffer));
         else
             done->from[v] = sim_block_hold(sim_buffer(host, buffer));
     }
 }
 
+static bool writes_x(enum parley_update_type type)
+{
+    return type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD || type == PARLEY_UPDATE_MIX ||
+           type == PARLEY_UPDATE_APPLY;
+}
+
 /* Finds what the operation reads and writes, and holds it. */
 static void find_blocks(struct sim_host *host, struct sim_done *done)
 {
     uint32_t buffer = done->update.vector.buffer;
+    if (writes_x(done->update.type)) {
+        done->left = sim_x_leave(host);
+        done->x = host->blocks[0]->x;
+    }
     if (done->update.type == PARLEY_UPDATE_TAKE || done->update.type == PARLEY_UPDATE_SET) {
         find_vectors(host, done);
     } else if (done->update.type == PARLEY_UPDATE_ADD && done->update.vector.rest) {

@@ -5,6 +5,8 @@
  * what comes after them: a node's vectors then come into a cache once for several of them. The loss
  * that is told with a step is the newest that was heard of, at most two runs of steps old. Who
  * looks at a model in between waits for all that was given, and so sees the step under way as made.
+ *
+ * A snapshot is x itself, until x is to be written next: then it goes on in another block.
  */
 #include <stddef.h>
 
@@ -14,11 +16,13 @@
 static void step_make(struct sim_job *job, uint32_t thread)
 {
     struct sim_step *step = (struct sim_step *)job; /* its first member */
-    const struct sim_host *host = step->host;
+    struct sim_host *host = step->host;
     const struct sim_task *task = host->sim->task;
+    const float *from = host->vectors[0];
     struct moved moved;
-    if (host->measures) moved_begin(&moved, host->vectors[0], host->sim->parameters);
-    step->loss = task->step(task->self, host->index, thread, host->vectors, &step->turn);
+    host->vectors[0] = step->x;
+    if (host->measures) moved_begin(&moved, from, host->sim->parameters);
+    step->loss = task->step(task->self, host->index, thread, from, host->vectors, &step->turn);
     if (task->place) step->place = task->place(task->self, host->index);
     if (host->measures) step->moved_sq = moved_end(&moved, host->vectors[0], host->sim->parameters);
 }
@@ -33,6 +37,32 @@ void sim_steps_hear(struct sim_host *host, uint64_t steps)
     host->place = host->steps[(steps - 1) % SIM_STEPS].place;
 }
 
+struct sim_block *sim_x_leave(struct sim_host *host)
+{
+    struct sim_block *left = host->blocks[0];
+    if (left->users == 1) {
+        left->norm_sq = -1;
+        return NULL;
+    }
+    struct sim_block *block = sim_block_new(host->sim);
+    if (!block) return NULL;
+    host->blocks[0] = block;
+    return left;
+}
+
+void sim_steps_leave(struct sim_host *host)
+{
+    for (struct sim_step **at = &host->leaving; *at;) {
+        struct sim_step *step = *at;
+        if (sim_workers_made(&step->job)) {
+            sim_block_release(host->sim, step->left);
+            *at = step->next;
+        } else {
+            at = &step->next;
+        }
+    }
+}
+
 /* Waits for the run that had the place of the next one; the newest is to be made meanwhile. */
 static void begin_run(struct sim_host *host)
 {
@@ -42,6 +72,7 @@ static void begin_run(struct sim_host *host)
     if (host->version < SIM_STEPS) return;
     sim_workers_wait(workers, &host->lane, &host->steps[(before - 1) % SIM_STEPS].job);
     sim_steps_hear(host, before);
+    sim_steps_leave(host);
 }
 
 static void step_give(struct sim_host *host)
@@ -49,6 +80,12 @@ static void step_give(struct sim_host *host)
     struct sim_step *step = &host->steps[host->version % SIM_STEPS];
     if (host->version % SIM_RUN_STEPS == 0) begin_run(host);
     *step = (struct sim_step){.job = {.make = step_make}, .host = host, .turn = host->turn};
+    step->left = sim_x_leave(host);
+    step->x = host->blocks[0]->x;
+    if (step->left) {
+        step->next = host->leaving;
+        host->leaving = step;
+    }
     step->turn.steps += host->version;
     step->turn.averaged = host->averaged;
     sim_workers_hold(host->sim->workers, &host->lane, &step->job);

@@ -54,8 +54,8 @@ static void vectors_apply(void *pointer, uint32_t node, uint32_t thread, float *
         vectors[0][j] -= (float)self->rate * (factor * gradient[j]);
 }
 
-static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                           const struct trainer_turn *turn)
+static double vectors_step(void *pointer, uint32_t node, uint32_t thread, const float *from,
+                           float *const *vectors, const struct trainer_turn *turn)
 {
     const struct vectors *self = pointer;
     (void)thread;
@@ -63,9 +63,9 @@ static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float 
     struct rng rng = stream(self, node, STREAM_TARGET);
     double loss = 0;
     for (uint64_t j = 0; j < self->parameters; j++) {
-        double gap = rng_normal(&rng) - vectors[0][j];
+        double gap = rng_normal(&rng) - from[j];
         loss += gap * gap / 2;
-        vectors[0][j] += (float)(self->rate * gap);
+        vectors[0][j] = from[j] + (float)(self->rate * gap);
     }
     return loss / (double)self->parameters;
 }

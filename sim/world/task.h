@@ -32,10 +32,11 @@ struct sim_task {
                  uint64_t samples, char *why, size_t why_size);
     /* How far `node` has come with its share; NULL: no matter. In several threads as step(). */
     uint64_t (*place)(void *self, uint32_t node);
-    /* One local step; returns the loss. NULL: nothing moves. Called in several threads at once, for
-     * different nodes; `thread` counts them from 0. */
-    double (*step)(void *self, uint32_t node, uint32_t thread, float *const *vectors,
-                   const struct trainer_turn *turn);
+    /* One local step; returns the loss. NULL: nothing moves. `from` is vectors[0] before it: the
+     * same, or another that stays as it is while all of vectors[0] is written. Called in several
+     * threads at once, for different nodes; `thread` counts them from 0. */
+    double (*step)(void *self, uint32_t node, uint32_t thread, const float *from,
+                   float *const *vectors, const struct trainer_turn *turn);
     /* The two halves of a step, likewise: the gradient at x into gradient[parameters], and the step
      * with factor * gradient. */
     double (*gradient)(void *self, uint32_t node, uint32_t thread, const float *x, float *gradient);

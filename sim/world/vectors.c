@@ -11,23 +11,28 @@
 
 _Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of sketch");
 
-enum { TAKE_FLOATS = 4096 };
+/* Where the operation writes x; all of it as it was there, if it is somewhere else. */
+static void bring(struct sim_done *done)
+{
+    struct sim_host *host = done->host;
+    if (done->x != host->vectors[0])
+        memcpy(done->x, host->vectors[0], host->sim->parameters * sizeof(float));
+    host->vectors[0] = done->x;
+}
 
+/* x as it is; where others stand behind it in one buffer, a copy. */
 static void take(struct sim_done *done)
 {
     const struct sim_host *host = done->host;
+    struct sim_block *to = done->to[0];
     uint64_t n = host->sim->parameters;
-    double norm_sq = 0;
-    for (uint64_t at = 0; at < n; at += TAKE_FLOATS) {
-        uint64_t size = n - at < TAKE_FLOATS ? n - at : TAKE_FLOATS;
-        memcpy(done->to[0]->x + at, host->vectors[0] + at, size * sizeof(float));
-        norm_sq += mix_norm_sq(done->to[0]->x + at, size); /* while in the cache */
-    }
+    if (to->x != host->vectors[0]) memcpy(to->x, host->vectors[0], n * sizeof(float));
     for (uint32_t v = 1; v < done->update.vector.vectors; v++)
         memcpy(done->to[v]->x, host->vectors[v], n * sizeof(float));
     for (uint32_t v = 1; v < done->update.vector.wide; v++)
-        memcpy(done->to[0]->x + v * n, host->vectors[v], n * sizeof(float));
-    done->to[0]->norm_sq = norm_sq;
+        memcpy(to->x + v * n, host->vectors[v], n * sizeof(float));
+    if (to->norm_sq < 0) to->norm_sq = mix_norm_sq(to->x, n); /* else an earlier one has found it */
+    double norm_sq = to->norm_sq;
     for (uint32_t v = 1; v < done->update.vector.wide; v++)
         norm_sq += mix_norm_sq(host->vectors[v], n);
     done->event.done.finite = isfinite(norm_sq);
@@ -35,6 +40,7 @@ static void take(struct sim_done *done)
 
 static void set(struct sim_done *done)
 {
+    done->host->vectors[0] = done->x;
     for (uint32_t v = 0; v < done->update.vector.vectors; v++)
         memcpy(done->host->vectors[v], done->from[v]->x,
                done->host->sim->parameters * sizeof(float));
@@ -43,17 +49,19 @@ static void set(struct sim_done *done)
 /* The truth compares each block while it is in the nearest cache. */
 static void add(struct sim_done *done, uint32_t thread)
 {
-    const struct sim_host *host = done->host;
+    struct sim_host *host = done->host;
     const struct sim_gap *gap = done->gap;
     const struct sim_task *task = host->sim->task;
     uint64_t n = host->sim->parameters;
     float factor = done->mirrored ? -done->update.vector.factor : done->update.vector.factor;
     float follow = task->follow ? task->follow(task->self, host->index) : 0;
-    float *x = host->vectors[0], *m = follow != 0 ? host->vectors[1] : NULL;
+    const float *from = host->vectors[0];
+    float *x = host->vectors[0] = done->x, *m = follow != 0 ? host->vectors[1] : NULL;
     float before[SIM_TRUTH_BLOCK];
     for (uint64_t at = 0; at < n; at += SIM_TRUTH_BLOCK) {
         uint64_t size = n - at < SIM_TRUTH_BLOCK ? n - at : SIM_TRUTH_BLOCK;
         bool sampled = sim_truth_samples(host->sim, at);
+        if (x != from) memcpy(x + at, from + at, size * sizeof *x);
         if (sampled) memcpy(before, x + at, size * sizeof *x);
         if (gap) {
             mix_add_gap(x + at, m ? m + at : NULL, gap->theirs->x + at, gap->ours->x + at, factor,
@@ -115,6 +123,7 @@ static void apply(struct sim_done *done, uint32_t thread)
     struct trainer_turn turn = {.progress = done->update.vector.progress,
                                 .steps = done->update.vector.steps,
                                 .live = done->update.vector.live};
+    bring(done);
     task->apply(task->self, host->index, thread, host->vectors, done->from[0]->x,
                 done->update.vector.factor, &turn);
 }
@@ -163,6 +172,7 @@ void sim_done_make(struct sim_job *job, uint32_t thread)
         add(done, thread);
         break;
     case PARLEY_UPDATE_MIX:
+        bring(done);
         mix_combine(done->host->vectors[0], done->from[0]->x, done->update.vector.keep,
                     done->update.vector.factor, done->host->sim->parameters);
         break;

@@ -278,12 +278,20 @@ static void move(const struct optimizer_step *step, float *g, size_t offset, siz
                rule->vectors > 1 ? step->state[1] + offset : NULL, count);
 }
 
+/* x as it was, where it is somewhere else: range by range it is still in the cache. */
+static void bring(const struct optimizer_step *step, size_t offset, size_t count)
+{
+    if (step->from != step->x)
+        memcpy(step->x + offset, step->from + offset, count * sizeof *step->x);
+}
+
 /* One range whose gradient stands in `gradient`. */
 static void pass(void *context, size_t offset, size_t count)
 {
     const struct optimizer_step *step = context;
     float *g = step->gradient + offset, limit = (float)step->optimizer->numbers.clip_value;
     if (limit > 0 && !waits(step->optimizer)) clamp(g, limit, count);
+    bring(step, offset, count);
     move(step, g, offset, count);
 }
 
@@ -293,6 +301,7 @@ static void pass_state(void *context, size_t offset, size_t count)
     const struct optimizer_step *step = context;
     const struct optimizer_factors *f = &step->factors;
     float *x = step->x + offset, *state = step->state[0] + offset;
+    bring(step, offset, count);
     if (f->decay > 0) add(state, x, f->decay, count);
     step->optimizer->rule->after_sink(f, x, NULL, state, NULL, count);
 }
@@ -303,8 +312,9 @@ struct gradient_sink optimizer_sink(struct optimizer_step *step)
     float factor = (float)step->gradient_factor;
     fill_factors(step);
     const struct optimizer_factors *f = &step->factors;
-    if (!optimizer_wants_gradient(optimizer) && optimizer->rule->target == TO_X)
-        return (struct gradient_sink){step->x, -f->rate * factor, 1, NULL, NULL, step->x};
+    bool to_x = !optimizer_wants_gradient(optimizer) && optimizer->rule->target == TO_X;
+    if (to_x) bring(step, 0, step->count);
+    if (to_x) return (struct gradient_sink){step->x, -f->rate * factor, 1, NULL, NULL, step->x};
     if (!optimizer_wants_gradient(optimizer))
         return (struct gradient_sink){step->state[0], factor, f->beta, pass_state, step, step->x};
     return (struct gradient_sink){step->gradient, factor, 0, waits(optimizer) ? NULL : pass,

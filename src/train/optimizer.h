@@ -65,10 +65,11 @@ bool optimizer_has_momentum(const struct optimizer *optimizer);
  * keep is 0 for the first and 1 for the rest. */
 bool optimizer_is_full_batch(const struct optimizer *optimizer);
 
-/* One step's operands; all vectors are as long as x, and distinct. */
+/* One step's operands; all vectors are as long as x, and distinct, but that `from` may be x. */
 struct optimizer_step {
     const struct optimizer *optimizer;
-    float *x;
+    const float *from;      /* x before the step; optimizer_apply: x itself */
+    float *x;               /* after it */
     size_t count;           /* floats in x that it moves, from the first */
     float *const *state;    /* [optimizer_vectors()] */
     float *gradient;        /* or NULL */

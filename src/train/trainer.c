@@ -307,14 +307,24 @@ static void note_averaging(struct trainer_node *node, uint64_t averaged)
 double trainer_step(struct trainer *trainer, float *x, float *const *state,
                     const struct trainer_turn *turn)
 {
-    return trainer_step_of(trainer, &trainer->node, x, state, turn);
+    return trainer_step_of(trainer, &trainer->node, x, x, state, turn);
 }
 
-double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float *x,
-                       float *const *state, const struct trainer_turn *turn)
+/* Of x what no optimizer moves; all of it, where the step has moved nothing. */
+static void bring(const struct trainer *trainer, const float *from, float *x, bool all)
+{
+    size_t first = all ? 0 : model_trained(trainer->model);
+
+    if (from != x)
+        memcpy(x + first, from + first, (model_parameters(trainer->model) - first) * sizeof *x);
+}
+
+double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const float *from,
+                       float *x, float *const *state, const struct trainer_turn *turn)
 {
     struct optimizer_step step = {
         .optimizer = &trainer->optimizer,
+        .from = from,
         .x = x,
         .count = model_trained(trainer->model),
         .state = state,
@@ -328,8 +338,12 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float
                   turn->averaged != node->averaged && optimizer_has_momentum(&trainer->optimizer);
 
     if (resets) memset(state[0], 0, step.count * sizeof *state[0]);
-    double loss = run_batch(trainer, node, x, &sink);
-    if (isfinite(loss)) optimizer_end(&step);
+    bring(trainer, from, x, false);
+    double loss = run_batch(trainer, node, from, &sink);
+    if (isfinite(loss))
+        optimizer_end(&step);
+    else
+        bring(trainer, from, x, true);
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
     return loss;
@@ -371,6 +385,7 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
 {
     struct optimizer_step step = {
         .optimizer = &trainer->optimizer,
+        .from = x,
         .x = x,
         .count = model_trained(trainer->model),
         .state = state,

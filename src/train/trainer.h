@@ -146,8 +146,9 @@ float trainer_follow(const struct trainer *trainer);
 /* The same for another node: so one trainer, with its options and scratch memory, serves many in
  * turn, each with vectors of its own. */
 uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node);
-double trainer_step_of(struct trainer *trainer, struct trainer_node *node, float *x,
-                       float *const *state, const struct trainer_turn *turn);
+/* from: x before the step, which may stand somewhere else and stays as it is then. */
+double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const float *from,
+                       float *x, float *const *state, const struct trainer_turn *turn);
 double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, const float *x,
                            float *gradient);
 void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float *x,

@@ -33,14 +33,14 @@ static double vectors_gradient(void *pointer, uint32_t node, uint32_t thread, co
     return 1;
 }
 
-static double vectors_step(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
-                           const struct trainer_turn *turn)
+static double vectors_step(void *pointer, uint32_t node, uint32_t thread, const float *from,
+                           float *const *vectors, const struct trainer_turn *turn)
 {
     const struct vectors *self = pointer;
     struct rng rng = rng_init(node + 1, turn->steps);
     (void)thread;
     for (uint64_t j = 0; j < self->parameters; j++)
-        vectors[0][j] += (float)rng_normal(&rng);
+        vectors[0][j] = from[j] + (float)rng_normal(&rng);
     return 1;
 }
 

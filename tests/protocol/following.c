@@ -14,12 +14,12 @@ static void start(void *self, uint32_t node, uint32_t boot, float *const *vector
     }
 }
 
-static double step(void *self, uint32_t node, uint32_t thread, float *const *vectors,
-                   const struct trainer_turn *turn)
+static double step(void *self, uint32_t node, uint32_t thread, const float *from,
+                   float *const *vectors, const struct trainer_turn *turn)
 {
     uint64_t *told = self;
     (void)thread;
-    (void)vectors;
+    if (from != vectors[0]) memcpy(vectors[0], from, FLOATS * sizeof *from);
     told[node] = turn->averaged;
     return 0;
 }

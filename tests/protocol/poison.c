@@ -1,5 +1,6 @@
 /* poison.c: a model that is no longer finite: who has it gets rid of it, nobody else ever sees it.
  */
+#include "../../sim/world/cluster.h"
 #include "scene.h"
 
 enum { NODES = 4, PARAMETERS = 64, SICK = 2 };
@@ -18,10 +19,16 @@ static struct parley_sim *trained(uint64_t seed)
     return sim;
 }
 
-/* As a step with too high a rate, or a flipped bit, does it. */
+/* As a step with too high a rate, or a flipped bit, does it; what was snapshot stays as it is. */
 static void poison(struct parley_sim *sim, uint32_t node, float value)
 {
-    ((float *)parley_sim_vector(sim, node))[5] = value;
+    struct sim_host *host = &sim->hosts[node];
+    const float *from = parley_sim_vector(sim, node);
+    struct sim_block *left = sim_x_leave(host);
+    float *x = host->vectors[0] = host->blocks[0]->x;
+    if (left) memcpy(x, from, PARAMETERS * sizeof *x);
+    x[5] = value;
+    sim_block_release(sim, left);
 }
 
 static bool is_finite(const struct parley_sim *sim, uint32_t node)

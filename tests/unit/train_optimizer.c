@@ -186,6 +186,7 @@ static void tested_step(struct tested *tested, problem *gradient, double rate, u
     float g[COUNT];
     double x[COUNT], g64[COUNT];
     struct optimizer_step step = {.optimizer = &tested->optimizer,
+                                  .from = tested->x,
                                   .x = tested->x,
                                   .count = COUNT,
                                   .state = state,

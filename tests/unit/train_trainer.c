@@ -371,6 +371,66 @@ Test(train_trainer, a_step_in_two_halves_is_the_whole_step)
     free(set.scale);
 }
 
+/* Steps to and fro between two places, beside steps of the same samples in one. */
+static void step_apart(const struct trainer_options *options, const struct dataset *set)
+{
+    struct bench in_place, apart;
+    struct trainer_node one = {0}, other = {0};
+    bench_init(&in_place, options, set, 1);
+    bench_init(&apart, options, set, 1);
+    cr_assert_eq(sampler_init(&one.sampler, NULL, set->count, 1), 0);
+    cr_assert_eq(sampler_init(&other.sampler, NULL, set->count, 1), 0);
+    size_t bytes = trainer_parameters(apart.trainer) * sizeof(float);
+    float *from = malloc(bytes), *kept = malloc(bytes);
+    for (uint64_t s = 0; s < 6; s++) {
+        const struct trainer_turn turn = {.live = 1, .steps = s};
+        if (s == 4) /* finite, but no logit is: nothing is changed */
+            for (size_t i = 0; i < bytes / sizeof *from; i++)
+                in_place.x[i] = apart.x[i] = i % 2 == 0 ? 3e38f : -3e38f;
+        float *swap = from;
+        from = apart.x;
+        apart.x = swap;
+        memcpy(kept, from, bytes);
+        memset(apart.x, 0xff, bytes); /* NaN: must not be read */
+        trainer_step_of(in_place.trainer, &one, in_place.x, in_place.x, in_place.state, &turn);
+        trainer_step_of(apart.trainer, &other, from, apart.x, apart.state, &turn);
+        cr_assert_eq(memcmp(kept, from, bytes), 0);
+        cr_assert_eq(memcmp(in_place.x, apart.x, bytes), 0, "%s of %s, step %d", options->optimizer,
+                     options->model, (int)s);
+    }
+    sampler_close(&one.sampler);
+    sampler_close(&other.sampler);
+    free(kept);
+    free(from);
+    bench_close(&in_place);
+    bench_close(&apart);
+}
+
+Test(train_trainer, a_step_from_elsewhere_is_that_in_place_to_the_bit)
+{
+    /* Proves that x before a step may stand somewhere else and stays as it is, for every rule, with
+     * decay and clipping and without, of networks with running statistics and without, and where
+     * the loss is not finite. */
+    static const char *const optimizers[] = {"gd",      "sgd",     "momentum", "nesterov",
+                                             "adagrad", "rmsprop", "adam",     "adamw"};
+    static const char *const models[] = {"mlp:5", "resnet:1"};
+    struct dataset set = clusters(40, 1, 1, 1);
+    set.channels = 1;
+    set.height = 2;
+    set.width = 3;
+    for (size_t o = 0; o < 4 * sizeof optimizers / sizeof *optimizers; o++) {
+        struct trainer_options options = defaults;
+        options.optimizer = optimizers[o / 4];
+        options.model = models[o % 2];
+        options.rate = 0.01;
+        options.batch = 8;
+        options.numbers.weight_decay = o % 4 < 2 ? 0 : 0.1;
+        options.numbers.clip_norm = o % 4 < 2 ? 0 : 0.3;
+        step_apart(&options, &set);
+    }
+    dataset_close(&set);
+}
+
 Test(train_trainer, the_linear_scaling_rule_multiplies_the_rate_by_the_samples_over_32)
 {
     /* Proves what is counted: a node's batch, or that of all live nodes; and the warm-up on top. */
