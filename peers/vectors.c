@@ -176,25 +176,45 @@ static void take(struct vectors *vectors, struct op *op)
     }
 }
 
-/* So much of what x gets goes to the momentum, too; before x has it. */
-static void follow(struct vectors *vectors, const float *d, float factor)
+/* x += factor * d, or d with what rounding keeps from x; so much of it goes to the momentum, too,
+ * before x has it. What x is then is copied to `copy`, unless that is NULL; returns whether it is
+ * finite. Block by block in the cache: memory is passed over once. */
+static bool add_to_x(struct vectors *vectors, const struct op *op, float *copy)
 {
+    float *x = vectors->trained[0], *d = vectors_buffer(vectors, op->update.vector.buffer);
+    float *follower = vectors->follow != 0 ? vectors->trained[1] : NULL;
+    float factor = op->update.vector.factor;
+    bool finite = true;
     vectors->added++;
-    if (vectors->follow != 0 && vectors->trained[1])
-        mix_add(vectors->trained[1], d, factor * vectors->follow, vectors->count);
+    for (size_t at = 0; at < vectors->count; at += BLOCK) {
+        size_t size = vectors->count - at < BLOCK ? vectors->count - at : BLOCK;
+        if (follower) mix_add(follower + at, d + at, factor * vectors->follow, size);
+        if (op->update.vector.rest)
+            mix_add_rest(x + at, d + at, size);
+        else
+            mix_add(x + at, d + at, factor, size);
+        if (copy) finite = copy_finite(copy + at, x + at, size) && finite;
+    }
+    return finite;
 }
 
 static void add(struct vectors *vectors, const struct op *op)
 {
-    float *d = vectors_buffer(vectors, op->update.vector.buffer);
-    float factor = op->update.vector.factor;
+    const float *d = vectors_buffer(vectors, op->update.vector.buffer);
     for (uint32_t v = 1; v < op->update.vector.wide; v++)
-        mix_add(vectors->trained[v], d + v * vectors->count, factor, vectors->count);
-    follow(vectors, d, factor);
-    if (op->update.vector.rest)
-        mix_add_rest(vectors->trained[0], d, vectors->count);
-    else
-        mix_add(vectors->trained[0], d, factor, vectors->count);
+        mix_add(vectors->trained[v], d + v * vectors->count, op->update.vector.factor,
+                vectors->count);
+    add_to_x(vectors, op, NULL);
+}
+
+bool vectors_add_take(struct vectors *vectors, struct op *add, struct op *take)
+{
+    const struct parley_update *to = &take->update;
+    if (add->update.type != PARLEY_UPDATE_ADD || to->type != PARLEY_UPDATE_TAKE) return false;
+    if (add->update.vector.wide > 1 || to->vector.wide > 1 || to->vector.vectors > 1) return false;
+    take->done.done.finite = add_to_x(vectors, add, vectors_buffer(vectors, to->vector.buffers[0]));
+    add->done.done.ok = take->done.done.ok = true;
+    return true;
 }
 
 static struct codec codec_of(const struct vectors *vectors, const struct op *op)

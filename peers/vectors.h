@@ -49,4 +49,8 @@ void vectors_store(struct vectors *vectors, const struct parley_update *update);
 /* TAKE, SET, ADD, ENCODE, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
 void vectors_carry(struct vectors *vectors, struct op *op);
 
+/* An ADD, and a TAKE right behind it, in one pass over memory. False: they don't go together, and
+ * nothing was done. */
+bool vectors_add_take(struct vectors *vectors, struct op *add, struct op *take);
+
 #endif
