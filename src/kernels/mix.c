@@ -124,6 +124,19 @@ KERNEL_BODY double norm_sq(const float *x, size_t n)
     return fold(lane);
 }
 
+/* The largest magnitude, as bits: those of what is not finite are above all others. */
+KERNEL_BODY bool finite(const float *x, size_t n)
+{
+    int32_t largest = 0;
+    for (size_t j = 0; j < n; j++) {
+        int32_t bits;
+        memcpy(&bits, &x[j], sizeof bits);
+        bits &= INT32_MAX;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000;
+}
+
 #define PATH(suffix, target)                                                                       \
     target static void diff_##suffix(struct mix_part *part, float *restrict theirs,                \
                                      const float *restrict ours, size_t blocks,                    \
@@ -149,6 +162,10 @@ KERNEL_BODY double norm_sq(const float *x, size_t n)
     target static double norm_sq_##suffix(const float *x, size_t n)                                \
     {                                                                                              \
         return norm_sq(x, n);                                                                      \
+    }                                                                                              \
+    target static bool finite_##suffix(const float *x, size_t n)                                   \
+    {                                                                                              \
+        return finite(x, n);                                                                       \
     }
 
 PATH(base, )
@@ -156,9 +173,10 @@ PATH(avx2, KERNEL_AVX2)
 PATH(avx512, KERNEL_AVX512)
 
 const struct mix_kernels mix_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {diff_base, gap_base, add_base, add_gap_base, norm_sq_base},
-    [KERNEL_PATH_AVX2] = {diff_avx2, gap_avx2, add_avx2, add_gap_avx2, norm_sq_avx2},
-    [KERNEL_PATH_AVX512] = {diff_avx512, gap_avx512, add_avx512, add_gap_avx512, norm_sq_avx512},
+    [KERNEL_PATH_BASE] = {diff_base, gap_base, add_base, add_gap_base, norm_sq_base, finite_base},
+    [KERNEL_PATH_AVX2] = {diff_avx2, gap_avx2, add_avx2, add_gap_avx2, norm_sq_avx2, finite_avx2},
+    [KERNEL_PATH_AVX512] = {diff_avx512, gap_avx512, add_avx512, add_gap_avx512, norm_sq_avx512,
+                            finite_avx512},
 };
 
 void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
@@ -234,7 +252,7 @@ double mix_norm_sq(const float *x, size_t n)
 
 bool mix_finite(const float *x, size_t n)
 {
-    return isfinite(mix_norm_sq(x, n));
+    return mix_kernels[kernel_path_best()].finite(x, n);
 }
 
 enum { COMBINE_FLOATS = 2048 }; /* looked at again while they are in the cache */
