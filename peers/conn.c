@@ -400,7 +400,7 @@ void conn_send_chunk(struct loop *loop, const struct parley_update *update)
     if (write) {
         uint8_t *floats = (uint8_t *)vectors_buffer(loop->vectors, update->chunk.buffer);
         floats += update->chunk.offset;
-        wire_chunk_seal(update->chunk.head, floats, update->chunk.size);
+        vectors_seal(loop->vectors, update);
         write->kind = WRITE_CHUNK;
         write->op = update->chunk.op;
         write->size = update->chunk.head_size + update->chunk.size;

@@ -192,6 +192,7 @@ static void allow_work(struct handoff *handoff, struct parley_turn *turn)
 {
     const struct parley_update *update = &handoff->work->update;
     bool gradient = update->type == PARLEY_UPDATE_GRADIENT;
+    if (gradient) vectors_forget(handoff->vectors, update->vector.buffer);
     *turn = (struct parley_turn){
         .work = gradient ? PARLEY_WORK_GRADIENT : PARLEY_WORK_APPLY,
         .gradient = vectors_buffer(handoff->vectors, update->vector.buffer),

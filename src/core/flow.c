@@ -109,7 +109,9 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
 static void give_chunk(struct parley_node *node, int index, struct conn *conn)
 {
     struct outflow *out = &node->outflows[index];
-    uint64_t left = out->end - out->offset;
+    /* None reaches over a multiple of the largest size: of whole ones a driver may know the sum. */
+    uint64_t left = PARLEY_CHUNK_BYTES_MAX - out->offset % PARLEY_CHUNK_BYTES_MAX;
+    if (left > out->end - out->offset) left = out->end - out->offset;
     uint32_t size = left < conn->chunk_bytes ? (uint32_t)left : conn->chunk_bytes;
     struct wire_chunk chunk = {.kind = (uint16_t)out->kind,
                                .vector = (uint16_t)(out->part + out->vector),

@@ -4,6 +4,7 @@
  *   - SET, ADD, TAKE are carried out in order: a snapshot holds every delta put before it
  *   - what ADD does to x, it does to the momentum as often as the newest step has said
  *   - an ADD and a TAKE in one pass do what they do in two, to the bit
+ *   - the sum of a chunk that is sent is that of the floats, whatever was done to them
  *   - a grant is never used before an operation that was put earlier
  *   - the end wakes a trainer that waits, with the end's code
  *
@@ -13,13 +14,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/wire.h"
 #include "handoff.h"
 
-enum { FLOATS = 5000, BUFFERS = 3, ROUNDS = 2000, STRIDE = 5008, INHERITED = 1000 };
+enum { FLOATS = 66000, BUFFERS = 3, ROUNDS = 500, STRIDE = 66000, INHERITED = 1000, CHUNKS = 2 };
 
 static float x[FLOATS], m[FLOATS], block[BUFFERS * STRIDE];
-static struct vectors vectors = {
-    .count = FLOATS, .trained = {x, m}, .block = block, .stride = STRIDE, .buffers = BUFFERS};
+static struct mix_part parts[BUFFERS];
+static uint64_t sums[BUFFERS * CHUNKS];
+static bool summed[BUFFERS];
+static struct vectors vectors = {.count = FLOATS,
+                                 .trained = {x, m},
+                                 .block = block,
+                                 .stride = STRIDE,
+                                 .buffers = BUFFERS,
+                                 .averaged = 1,
+                                 .parts = parts,
+                                 .sums = sums,
+                                 .chunks = CHUNKS,
+                                 .summed = summed};
 static struct handoff handoff;
 static struct mailbox answers;
 static int failures, end_code;
@@ -134,6 +147,51 @@ static void start_values(void)
     }
 }
 
+/* The sum in the head of a chunk is that of its floats as they stand in the buffer. */
+static bool seals(size_t from, size_t size)
+{
+    uint8_t head[WIRE_CHUNK_HEAD_BYTES] = {0}, wanted[WIRE_CHUNK_HEAD_BYTES] = {0};
+    struct parley_update update = {.chunk = {.head = head, .buffer = 2}};
+    update.chunk.offset = from * sizeof(float);
+    update.chunk.size = size * sizeof(float);
+    vectors_seal(&vectors, &update);
+    wire_chunk_seal(wanted, block + 2 * STRIDE + from, size * sizeof(float));
+    return memcmp(head, wanted, sizeof head) == 0;
+}
+
+static bool seals_all(void)
+{
+    enum { CHUNK = PARLEY_CHUNK_BYTES_MAX / sizeof(float) };
+    return seals(0, CHUNK) && seals(CHUNK, FLOATS - CHUNK) && seals(0, 100) && seals(64, 1000) &&
+           seals(64, CHUNK) && seals(CHUNK, 4);
+}
+
+/* Sums that are known from the TAKE are used while its floats stand, and no longer. */
+static void check_seals(void)
+{
+    static const enum parley_update_type writes[] = {PARLEY_UPDATE_DIFF, PARLEY_UPDATE_COMBINE,
+                                                     PARLEY_UPDATE_ADD};
+    float given = 3;
+    struct op op;
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        fill(&op, PARLEY_UPDATE_TAKE, 2);
+        start_values();
+        vectors_carry(&vectors, &op);
+        check(summed[2] && seals_all(), "a snapshot's chunks are sealed");
+        fill(&op, writes[i], 2);
+        op.update.vector.rest = true;
+        op.update.vector.other = 1;
+        op.update.vector.size = FLOATS * sizeof(float);
+        vectors_carry(&vectors, &op);
+        check(seals_all(), "so is what was made of it");
+    }
+    fill(&op, PARLEY_UPDATE_TAKE, 2);
+    vectors_carry(&vectors, &op);
+    struct parley_update store = {.store = {.buffer = 2, .bytes = (uint8_t *)&given, .size = 4}};
+    vectors_store(&vectors, &store);
+    check(seals_all(), "so is what came in");
+}
+
 /* Nobody else has the vectors. */
 static void check_one_pass(void)
 {
@@ -153,6 +211,7 @@ static void check_one_pass(void)
         check(vectors_add_take(&vectors, &ops[0], &ops[1]), "an ADD and a TAKE are one pass");
         check(ops[0].done.done.ok && ops[1].done.done.ok && ops[1].done.done.finite, "both ended");
         check(!memcmp(taken, block + 2 * STRIDE, sizeof taken), "a snapshot has the same bits");
+        check(seals_all(), "its chunks are sealed");
         check(!memcmp(taken, x, sizeof x) && !memcmp(followed, m, sizeof m), "so have the vectors");
     }
     block[STRIDE + FLOATS - 1] = INFINITY;
@@ -257,6 +316,7 @@ int main(void)
     uv_thread_join(&thread);
     check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
     check_one_pass();
+    check_seals();
     handoff_close(&handoff);
     mailbox_close(&answers);
     wake_close(&wake);
