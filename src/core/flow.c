@@ -274,7 +274,7 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
 size_t parley_node_awaits(struct parley_node *node, uint32_t id, uint32_t *buffer, uint64_t *offset)
 {
     const struct conn *conn = node->finished ? NULL : connection_find(node, id);
-    if (!conn || conn->state == CONN_CLOSING || !conn->into || conn->chunk_aside) return 0;
+    if (!conn || conn->state == CONN_CLOSING || !conn->into) return 0;
     *buffer = conn->into->buffers[conn->into->vector];
     *offset = conn->into->offset;
     return conn->chunk_left;
