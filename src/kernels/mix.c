@@ -28,17 +28,25 @@ KERNEL_BODY double fold(double *lane)
     return lane[0];
 }
 
+enum { FEW = 2 }; /* steps of a lane while its sums are in registers: more of them need too many */
+
 KERNEL_BODY void diff_block(float *restrict theirs, const float *restrict ours,
-                            const uint32_t *restrict words, struct mix_part *restrict sums)
+                            const uint64_t *restrict words, struct mix_part *restrict sums)
 {
-    for (int step = 0; step < SIGNS_STEPS; step++) {
+    for (int step = 0; step < SIGNS_STEPS; step += FEW) {
         for (int i = 0; i < LANES; i++) {
-            float delta = theirs[step * LANES + i] - ours[step * LANES + i];
-            double wide = delta, own = ours[step * LANES + i];
-            theirs[step * LANES + i] = delta;
-            sums->delta[i] += wide * wide;
-            sums->ours[i] += own * own;
-            sums->mass[i] += signs_given(words[i], step, delta);
+            double delta_sq = sums->delta[i], own_sq = sums->ours[i], mass = sums->mass[i];
+            for (int s = step; s < step + FEW; s++) {
+                float delta = theirs[s * LANES + i] - ours[s * LANES + i];
+                double wide = delta, own = ours[s * LANES + i];
+                theirs[s * LANES + i] = delta;
+                delta_sq += wide * wide;
+                own_sq += own * own;
+                mass += signs_given_wide(words[i], s, wide);
+            }
+            sums->delta[i] = delta_sq;
+            sums->ours[i] = own_sq;
+            sums->mass[i] = mass;
         }
     }
 }
@@ -49,9 +57,12 @@ KERNEL_BODY void diff(struct mix_part *part, float *restrict theirs, const float
 {
     struct rng rng = rng_init(sign_seed, MASS_STREAM);
     uint32_t words[LANES];
+    uint64_t wide[LANES];
     for (size_t b = 0; b < blocks; b++) {
         signs_block(rng, part->done / BLOCK + b, words);
-        diff_block(theirs + b * BLOCK, ours + b * BLOCK, words, part);
+        for (int i = 0; i < LANES; i++)
+            wide[i] = words[i];
+        diff_block(theirs + b * BLOCK, ours + b * BLOCK, wide, part);
     }
     part->done += blocks * BLOCK;
 }
