@@ -19,10 +19,12 @@ static bool is_short(const struct loop *loop, const struct op *op)
 
 void carry_ops(struct loop *loop)
 {
-    struct op *op;
+    struct op *op, *trainers = NULL, **last = &trainers;
     while (!loop->finished && (op = ops_next(&loop->ops)) != NULL) {
+        op->next = NULL;
         if (op_is_trainers(op)) {
-            handoff_put(loop->handoff, op);
+            *last = op; /* together: an ADD and a TAKE are one pass over memory */
+            last = &op->next;
         } else if (is_short(loop, op)) {
             vectors_carry(loop->vectors, op);
             mailbox_put(&loop->answers, op);
@@ -30,6 +32,7 @@ void carry_ops(struct loop *loop)
             worker_put(loop->worker, op);
         }
     }
+    if (trainers) handoff_put(loop->handoff, trainers);
 }
 
 static void carry_vector(struct loop *loop, const struct parley_update *update)

@@ -136,32 +136,47 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     uint32_t vector;
     uint64_t offset;
     size_t left = 0;
-    if (conn->state == CONN_OPEN && conn->used == 0)
+    if (conn->state == CONN_OPEN && conn->used == 0 &&
+        !parley_node_awaits_aside(loop->node, conn->id))
         left = parley_node_awaits(loop->node, conn->id, &vector, &offset);
     if (left == 0) return;
     conn->direct = (uint8_t *)vectors_buffer(loop->vectors, vector) + offset;
     *buffer = uv_buf_init((char *)conn->direct, (unsigned)left);
 }
 
-/* The floats of a chunk that stand in the other end's memory, at a place that came in their stead.
- */
+/* Some of the floats of a chunk that stand at this place of the other end's memory. Those that
+ * nobody waits for are not read: the core only counts them. */
+static void offer_part(struct conn *conn, uint64_t place, size_t size)
+{
+    struct loop *loop = conn->loop;
+    uint8_t *to = conn->input;
+    uint32_t vector;
+    uint64_t offset;
+    if (parley_node_awaits(loop->node, conn->id, &vector, &offset) > 0) {
+        to = (uint8_t *)vectors_buffer(loop->vectors, vector) + offset;
+        if (!lane_read(conn, place, to, size)) {
+            conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+            return;
+        }
+    }
+    struct parley_event event = {.type = PARLEY_EVENT_RECEIVED, .received = {conn->id, to, size}};
+    size_t consumed = loop_tell(loop, &event);
+    assert(consumed == size || conn->state != CONN_OPEN || loop->finished);
+    (void)consumed;
+}
+
+/* A chunk whose floats come aside: their place came in their stead. */
 static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     uint64_t place = 0;
     for (int i = 0; i < LANE_PLACE_BYTES; i++)
         place |= (uint64_t)bytes[i] << (8 * i);
-    const uint8_t *floats = lane_floats(conn, place, size);
-    if (!floats) {
-        conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
-        return;
+    for (size_t part, at = 0; at < size && conn->state == CONN_OPEN; at += part) {
+        part = size - at < CONN_ASIDE_BYTES ? size - at : CONN_ASIDE_BYTES;
+        offer_part(conn, place + at, part);
     }
-    struct parley_event event = {.type = PARLEY_EVENT_RECEIVED,
-                                 .received = {conn->id, floats, size}};
-    size_t consumed = loop_tell(conn->loop, &event);
-    assert(consumed == size || conn->state != CONN_OPEN || conn->loop->finished);
-    (void)consumed;
     atomic_fetch_add_explicit(&conn->loop->bytes_received, size, memory_order_relaxed);
-    if (conn->state == CONN_OPEN) lane_taken(conn, size);
+    if (conn->state == CONN_OPEN) lane_taken(conn);
 }
 
 /* Offers bytes until the core takes no more. Returns how many it took. */
@@ -400,7 +415,7 @@ void conn_send_chunk(struct loop *loop, const struct parley_update *update)
     if (write) {
         uint8_t *floats = (uint8_t *)vectors_buffer(loop->vectors, update->chunk.buffer);
         floats += update->chunk.offset;
-        wire_chunk_seal(update->chunk.head, floats, update->chunk.size);
+        vectors_seal(loop->vectors, update);
         write->kind = WRITE_CHUNK;
         write->op = update->chunk.op;
         write->size = update->chunk.head_size + update->chunk.size;

@@ -26,7 +26,8 @@ enum {
     CONN_LEFT_BYTES = 64 * 1024 + 64, /* the core never leaves more */
     CONN_READ_BYTES = 128 * 1024,     /* room for new ones */
     CONN_INPUT_BYTES = CONN_LEFT_BYTES + CONN_READ_BYTES,
-    CONN_HEAD_BYTES = 4 * 1024, /* read where the head of a chunk is likely to come */
+    CONN_HEAD_BYTES = 4 * 1024,   /* read where the head of a chunk is likely to come */
+    CONN_ASIDE_BYTES = 64 * 1024, /* of a lane's floats at a time, so that they stay in the cache */
     CONN_NOTSENT_BYTES = 256 * 1024,
     CONN_LINGER_MS = 2000
 };

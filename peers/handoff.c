@@ -79,6 +79,7 @@ static struct op *take_first(struct handoff *handoff)
     struct op *op = handoff->first;
     handoff->first = op->next;
     if (!handoff->first) handoff->last = &handoff->first;
+    op->next = NULL;
     return op;
 }
 
@@ -94,23 +95,24 @@ static void carry(struct handoff *handoff)
 {
     while (handoff->first && !handoff->work && !op_is_work(handoff->first)) {
         struct op *op = take_first(handoff);
-        vectors_carry(handoff->vectors, op);
+        bool both = handoff->first && vectors_add_take(handoff->vectors, op, handoff->first);
+        if (!both) vectors_carry(handoff->vectors, op);
         answer(handoff, op);
+        if (both) answer(handoff, take_first(handoff));
     }
 }
 
-void handoff_put(struct handoff *handoff, struct op *op)
+void handoff_put(struct handoff *handoff, struct op *list)
 {
     if (!handoff->lends || uv_sem_trywait(&handoff->boundary)) {
-        mailbox_put(&handoff->box, op);
+        mailbox_put(&handoff->box, list);
         return;
     }
     uv_mutex_lock(&handoff->box.lock);
     struct op *earlier = take_all(&handoff->box);
     uv_mutex_unlock(&handoff->box.lock);
     append(handoff, earlier);
-    op->next = NULL;
-    append(handoff, op);
+    append(handoff, list);
     carry(handoff);
     bool work = handoff->first != NULL;
     uv_sem_post(&handoff->boundary);
@@ -190,6 +192,7 @@ static void allow_work(struct handoff *handoff, struct parley_turn *turn)
 {
     const struct parley_update *update = &handoff->work->update;
     bool gradient = update->type == PARLEY_UPDATE_GRADIENT;
+    if (gradient) vectors_forget(handoff->vectors, update->vector.buffer);
     *turn = (struct parley_turn){
         .work = gradient ? PARLEY_WORK_GRADIENT : PARLEY_WORK_APPLY,
         .gradient = vectors_buffer(handoff->vectors, update->vector.buffer),

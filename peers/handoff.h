@@ -60,8 +60,9 @@ struct handoff {
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers);
 void handoff_close(struct handoff *handoff);
 
-/* The loop's. An op is carried out at once if the trainer is at a boundary, else at its next. */
-void handoff_put(struct handoff *handoff, struct op *op);
+/* The loop's. The ops of a list are carried out at once if the trainer is at a boundary, else at
+ * its next. */
+void handoff_put(struct handoff *handoff, struct op *list);
 void handoff_grant(struct handoff *handoff, const struct parley_update *update); /* a TRAIN */
 void handoff_halt(struct handoff *handoff);
 void handoff_end(struct handoff *handoff, int error);

@@ -7,24 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "address.h"
 #include "conn.h"
 
-/* What is mapped and read stays counted as this process's: it is given back now and then. */
-enum { TOUCHED_BYTES_MAX = 4 * 1024 * 1024, NOTES_MAX = 64 };
+enum { NOTES_MAX = 64 };
 
-enum note_type { NOTE_ASK = 0x7061726c, NOTE_MEMORY, NOTE_MAPPED, NOTE_TAKEN };
+enum note_type { NOTE_ASK = 0x7061726c, NOTE_MEMORY, NOTE_OPENED, NOTE_TAKEN };
 
 struct note {
     uint32_t type;
-    uint32_t reserved;
-    uint64_t bytes;                    /* MEMORY: of the file */
     char address[PARLEY_ADDRESS_SIZE]; /* ASK: the dialler's end of the TCP connection */
 };
 
@@ -112,7 +107,7 @@ static bool wants_credentials(int fd)
 static void on_closed(uv_handle_t *handle)
 {
     struct lane *lane = handle->data;
-    if (lane->theirs) munmap((void *)(uintptr_t)lane->theirs, lane->theirs_bytes);
+    if (lane->theirs >= 0) close(lane->theirs);
     close(lane->fd);
     free(lane);
 }
@@ -126,23 +121,19 @@ static void broken(struct lane *lane)
         conn_end(lane->conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }
 
-static bool map(struct lane *lane, int file, uint64_t bytes)
+/* A file of another kind could make who reads it wait. */
+static bool take_file(struct lane *lane, int file)
 {
-    struct stat stat;
     int seals = fcntl(file, F_GET_SEALS);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(file, &stat)) return false;
-    if (bytes == 0 || bytes > SIZE_MAX || (uint64_t)stat.st_size < bytes) return false;
-    void *at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, file, 0);
-    if (at == MAP_FAILED) return false;
-    lane->theirs = at;
-    lane->theirs_bytes = (size_t)bytes;
-    return true;
+    if (seals < 0 || !(seals & F_SEAL_SHRINK)) return false;
+    lane->theirs = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    return lane->theirs >= 0;
 }
 
 static bool give(struct lane *lane)
 {
     const struct vectors *vectors = lane->conn->loop->vectors;
-    struct note memory = {.type = NOTE_MEMORY, .bytes = vectors->block_bytes};
+    struct note memory = {.type = NOTE_MEMORY};
     lane->gave = true;
     return say(lane->fd, NULL, 0, &memory, vectors->file);
 }
@@ -151,12 +142,12 @@ static bool give(struct lane *lane)
 static bool on_note(struct lane *lane, const struct note *note, int file, bool own)
 {
     struct parley_event event = {.type = PARLEY_EVENT_DONE};
-    const struct note mapped = {.type = NOTE_MAPPED};
+    const struct note opened = {.type = NOTE_OPENED};
     switch (note->type) {
     case NOTE_MEMORY:
-        if (!own || file < 0 || lane->theirs || !map(lane, file, note->bytes)) return false;
-        return say(lane->fd, NULL, 0, &mapped, -1) && (lane->gave || give(lane));
-    case NOTE_MAPPED:
+        if (!own || file < 0 || lane->theirs >= 0 || !take_file(lane, file)) return false;
+        return say(lane->fd, NULL, 0, &opened, -1) && (lane->gave || give(lane));
+    case NOTE_OPENED:
         lane->sends = own && lane->gave;
         return lane->sends;
     case NOTE_TAKEN:
@@ -202,6 +193,7 @@ static struct lane *lane_new(struct conn *conn, int fd)
     }
     lane->poll.data = lane;
     lane->fd = fd;
+    lane->theirs = -1;
     lane->conn = conn;
     conn->lane = lane;
     uv_poll_start(&lane->poll, UV_READABLE, on_poll);
@@ -341,22 +333,16 @@ void lane_sent(struct conn *conn, uint32_t op)
     lane->ops[(lane->first + lane->count++) % LANE_FLIGHT_MAX] = op;
 }
 
-const uint8_t *lane_floats(struct conn *conn, uint64_t place, size_t size)
+bool lane_read(struct conn *conn, uint64_t place, void *to, size_t size)
 {
     const struct lane *lane = conn->lane;
-    if (!lane || !lane->theirs || place % sizeof(float)) return NULL;
-    if (place > lane->theirs_bytes || size > lane->theirs_bytes - place) return NULL;
-    return lane->theirs + place;
+    if (!lane || lane->theirs < 0 || place > INT64_MAX || place % sizeof(float)) return false;
+    return pread(lane->theirs, to, size, (off_t)place) == (ssize_t)size;
 }
 
-void lane_taken(struct conn *conn, size_t size)
+void lane_taken(struct conn *conn)
 {
-    struct lane *lane = conn->lane;
     const struct note taken = {.type = NOTE_TAKEN};
-    lane->touched += size;
-    if (lane->touched >= TOUCHED_BYTES_MAX) {
-        madvise((void *)(uintptr_t)lane->theirs, lane->theirs_bytes, MADV_DONTNEED);
-        lane->touched = 0;
-    }
-    if (!say(lane->fd, NULL, 0, &taken, -1)) conn_end(conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
+    if (!say(conn->lane->fd, NULL, 0, &taken, -1))
+        conn_end(conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }

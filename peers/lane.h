@@ -1,9 +1,10 @@
 /* lane.h: floats between nodes of one machine and one user go through shared memory.
  *
  * The buffers of a node lie in a memory file. Peers on the same machine hand theirs to each other
- * for reading: a chunk's head then goes over TCP as ever, in its place among the frames, and says
- * where in the sender's buffers the floats stand (eight bytes in place of the floats). Offers,
- * checksums, finite checks, decisions are the same; what is left out is the kernel's two copies.
+ * for reading, which who receives does right to where the floats belong: a chunk's head then goes
+ * over TCP as ever, in its place among the frames, and says where in the sender's buffers the
+ * floats stand (eight bytes in place of the floats). Offers, checksums, finite checks, decisions
+ * are the same; what is left out is the kernel's two copies.
  *
  * The happy path of a connection, after the first bytes of the other end have come over TCP:
  *
@@ -12,18 +13,18 @@
  *     them and the name of its end of the TCP
  *     connection to the listener's local socket  ->  finds the connection
  *                                                <-  MEMORY, with the file
- *     maps it; MAPPED, MEMORY                    ->  maps it
- *                                                <-  MAPPED
- *     then, for each chunk:  head over TCP       ->  takes the floats from the mapping
+ *     OPENED, MEMORY                             ->
+ *                                                <-  OPENED
+ *     then, for each chunk:  head over TCP       ->  reads the floats from the file
  *                                                <-  TAKEN: the sender may change them again
  *
- * Who has heard MAPPED sends that way. Whatever is refused or fails before leaves the connection as
+ * Who has heard OPENED sends that way. Whatever is refused or fails before leaves the connection as
  * it is, without a word: it goes on by TCP. Nothing is left behind by a process that is killed:
  * the files and the local sockets have no name in any file system.
  *
  * Security: the kernel tells the user of whoever sends on a local socket; nothing but MEMORY and
- * MAPPED of the own effective user is heeded, and no file is sent to another one. A file is sealed
- * against being cut short (no SIGBUS) and against being mapped for writing by others.
+ * OPENED of the own effective user is heeded, and no file is sent to another one. A file is sealed
+ * against being cut short and against being written to by others.
  *
  * Failure modes: no memory file (vectors.c), no local socket, another user's process: no lane. The
  * local socket ends while chunks are under way: so does the connection.
@@ -47,10 +48,9 @@ struct lane {
     uv_poll_t poll; /* its data is the lane */
     int fd;
     struct conn *conn;
-    const uint8_t *theirs; /* [theirs_bytes], mapped for reading; NULL: not yet */
-    size_t theirs_bytes, touched;
+    int theirs;                    /* the other end's file; -1: not yet */
     bool gave;                     /* MEMORY was sent */
-    bool sends;                    /* the other end has mapped ours */
+    bool sends;                    /* the other end has ours */
     uint32_t ops[LANE_FLIGHT_MAX]; /* chunks not yet TAKEN: [count] from `first`, in a circle */
     uint32_t first, count;
 };
@@ -73,9 +73,10 @@ bool lane_sends(const struct conn *conn);
 /* Its head is on its way: DONE of this op follows its TAKEN. */
 void lane_sent(struct conn *conn, uint32_t op);
 
-/* The floats that a head from the other end is about; NULL: there are none such. */
-const uint8_t *lane_floats(struct conn *conn, uint64_t place, size_t size);
-void lane_taken(struct conn *conn, size_t size);
+/* The floats that a head from the other end is about. False: there are none such. */
+bool lane_read(struct conn *conn, uint64_t place, void *to, size_t size);
+/* The head's floats were read: the sender may change them again. */
+void lane_taken(struct conn *conn);
 
 /* The connection is gone: what was under way has failed. */
 void lane_end(struct conn *conn);

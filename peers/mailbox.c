@@ -21,12 +21,12 @@ void mailbox_close(struct mailbox *box)
     uv_mutex_destroy(&box->lock);
 }
 
-void mailbox_put(struct mailbox *box, struct op *op)
+void mailbox_put(struct mailbox *box, struct op *list)
 {
     uv_mutex_lock(&box->lock);
-    op->next = NULL;
-    *box->last = op;
-    box->last = &op->next;
+    *box->last = list;
+    while (*box->last)
+        box->last = &(*box->last)->next;
     atomic_store(&box->news, true);
     uv_cond_signal(&box->arrived);
     uv_mutex_unlock(&box->lock);

@@ -28,7 +28,8 @@ struct mailbox {
 int mailbox_init(struct mailbox *box, struct wake *wake);
 void mailbox_close(struct mailbox *box);
 
-void mailbox_put(struct mailbox *box, struct op *op);
+/* An op, and those that follow it as a list. */
+void mailbox_put(struct mailbox *box, struct op *list);
 
 /* All ops as a list, oldest first; NULL: none. Takes no lock if there is no news. */
 struct op *mailbox_take(struct mailbox *box);

@@ -63,11 +63,13 @@ struct op *ops_add(struct ops *ops, const struct parley_update *update)
 
 struct op *ops_next(struct ops *ops)
 {
-    uint64_t busy = 0;
+    uint64_t trainers = 0, others = 0; /* buffers that earlier ones name */
     bool trainer_waits = false, worker_waits = false;
     for (uint32_t i = 0; i < ops->count; i++) {
         struct op *op = ops->order[i];
-        bool *waits = op_is_trainers(op) ? &trainer_waits : &worker_waits;
+        bool is_trainers = op_is_trainers(op);
+        bool *waits = is_trainers ? &trainer_waits : &worker_waits;
+        uint64_t busy = is_trainers ? others : others | trainers;
         if (op->state == OP_WAITING) {
             if (!(op->buffers & busy) && !*waits) {
                 op->state = OP_STARTED;
@@ -75,7 +77,7 @@ struct op *ops_next(struct ops *ops)
             }
             *waits = true;
         }
-        busy |= op->buffers;
+        *(is_trainers ? &trainers : &others) |= op->buffers;
     }
     return NULL;
 }

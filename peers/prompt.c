@@ -21,7 +21,11 @@ void prompt_thread(uint32_t slice_us)
         int32_t nice;
         uint32_t priority;
         uint64_t runtime_ns, deadline_ns, period_ns;
-    } attributes = {.size = sizeof attributes, .runtime_ns = UINT64_C(1000) * slice_us};
+    } attributes = {0};
+    /* Priorities are the user's: of others there are no slices. */
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) || attributes.policy != 0)
+        return;
+    attributes.runtime_ns = UINT64_C(1000) * slice_us;
     long refused = syscall(SYS_sched_setattr, 0, &attributes, 0);
     (void)refused; /* it was a wish */
 #else

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* Asks for the calling thread. */
+/* Asks for the calling thread, unless it has a priority of the user's: chrt, or nice. */
 void prompt_thread(uint32_t slice_us);
 
 /* The calling thread is a trainer's: where it shares a core with loops, those come first (five

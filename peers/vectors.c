@@ -11,12 +11,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/wire.h"
 #include "kernels/digest.h"
 #include "kernels/mix.h"
 #include "kernels/sketch.h"
 
 /* Floats in a cache line: buffers start on one, so that no two threads share any. */
-enum { LINE = 16, BLOCK = 2048 };
+enum { LINE = 16, BLOCK = 2048, CHUNK = PARLEY_CHUNK_BYTES_MAX / sizeof(float) };
+_Static_assert(CHUNK % BLOCK == 0, "a chunk ends with a block");
 
 static int add_tensor(struct vectors *vectors, const struct parley_tensor *from, size_t *offset)
 {
@@ -111,6 +113,10 @@ int vectors_init(struct vectors *vectors, const struct parley_options *options,
     size_t bytes = vectors->stride * vectors->buffers * sizeof(float);
     make_block(vectors, bytes, !options->no_lane);
     vectors->parts = calloc(vectors->buffers, sizeof *vectors->parts);
+    vectors->chunks = (vectors->count + CHUNK - 1) / CHUNK;
+    vectors->sums = calloc(vectors->chunks * vectors->buffers, sizeof *vectors->sums);
+    vectors->summed = calloc(vectors->buffers, sizeof *vectors->summed);
+    if (!vectors->sums || !vectors->summed) return PARLEY_ENOMEM;
     return vectors->block && vectors->parts ? PARLEY_OK : PARLEY_ENOMEM;
 }
 
@@ -123,6 +129,8 @@ void vectors_close(struct vectors *vectors)
         free(vectors->block);
     }
     free(vectors->parts);
+    free(vectors->sums);
+    free(vectors->summed);
     free(vectors->tensors);
 }
 
@@ -142,6 +150,7 @@ void vectors_store(struct vectors *vectors, const struct parley_update *update)
     if (to != update->store.bytes)
         memcpy(to, update->store.bytes, size); /* else it was read from the socket to its place */
 
+    vectors_forget(vectors, update->store.buffer);
     struct mix_part *part = &vectors->parts[update->store.buffer];
     if (offset == 0) memset(part, 0, sizeof *part);
     if (!update->store.diffs) return;
@@ -151,50 +160,124 @@ void vectors_store(struct vectors *vectors, const struct parley_update *update)
                   ready < soon ? ready : soon, vectors->run);
 }
 
-/* Looks at each block while it is in the cache: memory is passed over once. */
-static bool copy_finite(float *restrict to, const float *restrict from, size_t count)
+/* ---- Snapshots ------------------------------------------------------------------------------- */
+
+void vectors_forget(struct vectors *vectors, uint32_t buffer)
+{
+    vectors->summed[buffer] = false;
+}
+
+void vectors_seal(const struct vectors *vectors, const struct parley_update *update)
+{
+    size_t from = update->chunk.offset / sizeof(float), chunk = from / CHUNK;
+    size_t size = update->chunk.size / sizeof(float), left = vectors->count - chunk * CHUNK;
+    uint32_t buffer = update->chunk.buffer;
+    if (vectors->summed[buffer] && from % CHUNK == 0 && size == (left < CHUNK ? left : CHUNK))
+        wire_chunk_seal_as(update->chunk.head, vectors->sums[vectors->chunks * buffer + chunk]);
+    else
+        wire_chunk_seal(update->chunk.head, vectors_buffer(vectors, buffer) + from,
+                        update->chunk.size);
+}
+
+/* The block of a snapshot that begins at `at`. All that there is to know of it is seen while it is
+ * in the cache, so that memory is passed over once: whether it is finite, and the sum of a chunk
+ * that ends with it. */
+static bool take_block(struct vectors *vectors, uint32_t buffer, const float *from, size_t at,
+                       size_t size)
+{
+    float *to = vectors_buffer(vectors, buffer);
+    size_t end = at + size, start = at / CHUNK * CHUNK;
+    memcpy(to + at, from + at, size * sizeof *to);
+    if (end % CHUNK == 0 || end == vectors->count)
+        vectors->sums[vectors->chunks * buffer + start / CHUNK] =
+            wire_chunk_sum(to + start, (end - start) * sizeof *to);
+    return mix_finite(from + at, size); /* what was just written may not be there yet */
+}
+
+static size_t block_size(const struct vectors *vectors, size_t at)
+{
+    return vectors->count - at < BLOCK ? vectors->count - at : BLOCK;
+}
+
+static bool take_vector(struct vectors *vectors, uint32_t buffer, const float *from)
 {
     bool finite = true;
-    for (size_t at = 0; at < count; at += BLOCK) {
-        size_t size = count - at < BLOCK ? count - at : BLOCK;
-        memcpy(to + at, from + at, size * sizeof *to);
-        finite = mix_finite(to + at, size) && finite;
+    for (size_t at = 0; at < vectors->count; at += BLOCK)
+        finite = take_block(vectors, buffer, from, at, block_size(vectors, at)) && finite;
+    vectors->summed[buffer] = true;
+    return finite;
+}
+
+/* Several vectors, one behind the other. */
+static bool take_wide(struct vectors *vectors, uint32_t buffer, uint32_t wide)
+{
+    bool finite = true;
+    float *to = vectors_buffer(vectors, buffer);
+    for (uint32_t v = 0; v < wide; v++, to += vectors->count) {
+        memcpy(to, vectors->trained[v], vectors->count * sizeof *to);
+        finite = mix_finite(to, vectors->count) && finite;
     }
+    vectors_forget(vectors, buffer);
     return finite;
 }
 
 static void take(struct vectors *vectors, struct op *op)
 {
-    op->done.done.finite = true;
-    uint32_t count = op->update.vector.vectors, wide = op->update.vector.wide;
-    for (uint32_t v = 0; v < (wide > 1 ? wide : count); v++) {
-        float *to = wide > 1
-                        ? vectors_buffer(vectors, op->update.vector.buffer) + v * vectors->count
-                        : vectors_buffer(vectors, op->update.vector.buffers[v]);
-        bool finite = copy_finite(to, vectors->trained[v], vectors->count);
-        op->done.done.finite = op->done.done.finite && finite;
-    }
+    bool finite = true;
+    if (op->update.vector.wide > 1)
+        finite = take_wide(vectors, op->update.vector.buffer, op->update.vector.wide);
+    else
+        for (uint32_t v = 0; v < op->update.vector.vectors; v++)
+            finite =
+                take_vector(vectors, op->update.vector.buffers[v], vectors->trained[v]) && finite;
+    op->done.done.finite = finite;
 }
 
-/* So much of what x gets goes to the momentum, too; before x has it. */
-static void follow(struct vectors *vectors, const float *d, float factor)
+/* ---- Averaging ------------------------------------------------------------------------------- */
+
+/* x += factor * d, or d with what rounding keeps from x; so much of it goes to the momentum, too,
+ * before x has it. */
+static void add_block(struct vectors *vectors, const struct op *op, size_t at, size_t size)
 {
-    vectors->added++;
+    float *x = vectors->trained[0] + at, factor = op->update.vector.factor;
+    float *d = vectors_buffer(vectors, op->update.vector.buffer) + at;
     if (vectors->follow != 0 && vectors->trained[1])
-        mix_add(vectors->trained[1], d, factor * vectors->follow, vectors->count);
+        mix_add(vectors->trained[1] + at, d, factor * vectors->follow, size);
+    if (op->update.vector.rest)
+        mix_add_rest(x, d, size);
+    else
+        mix_add(x, d, factor, size);
 }
 
 static void add(struct vectors *vectors, const struct op *op)
 {
-    float *d = vectors_buffer(vectors, op->update.vector.buffer);
-    float factor = op->update.vector.factor;
+    const float *d = vectors_buffer(vectors, op->update.vector.buffer);
     for (uint32_t v = 1; v < op->update.vector.wide; v++)
-        mix_add(vectors->trained[v], d + v * vectors->count, factor, vectors->count);
-    follow(vectors, d, factor);
-    if (op->update.vector.rest)
-        mix_add_rest(vectors->trained[0], d, vectors->count);
-    else
-        mix_add(vectors->trained[0], d, factor, vectors->count);
+        mix_add(vectors->trained[v], d + v * vectors->count, op->update.vector.factor,
+                vectors->count);
+    for (size_t at = 0; at < vectors->count; at += BLOCK)
+        add_block(vectors, op, at, block_size(vectors, at));
+    vectors->added++;
+}
+
+bool vectors_add_take(struct vectors *vectors, struct op *add, struct op *take)
+{
+    const struct parley_update *to = &take->update;
+    if (add->update.type != PARLEY_UPDATE_ADD || to->type != PARLEY_UPDATE_TAKE) return false;
+    if (add->update.vector.wide > 1 || to->vector.wide > 1 || to->vector.vectors > 1) return false;
+    uint32_t buffer = to->vector.buffers[0];
+    bool finite = true;
+    vectors_forget(vectors, add->update.vector.buffer);
+    for (size_t at = 0; at < vectors->count; at += BLOCK) {
+        size_t size = block_size(vectors, at);
+        add_block(vectors, add, at, size);
+        finite = take_block(vectors, buffer, vectors->trained[0], at, size) && finite;
+    }
+    vectors->added++;
+    vectors->summed[buffer] = true;
+    add->done.done.ok = take->done.done.ok = true;
+    take->done.done.finite = finite;
+    return true;
 }
 
 static struct codec codec_of(const struct vectors *vectors, const struct op *op)
@@ -261,6 +344,8 @@ static void sketch(struct vectors *vectors, struct op *op)
 void vectors_carry(struct vectors *vectors, struct op *op)
 {
     op->done.done.ok = true;
+    if (op->update.type != PARLEY_UPDATE_TAKE && op->update.type != PARLEY_UPDATE_SET)
+        vectors_forget(vectors, op->update.vector.buffer);
     switch (op->update.type) {
     case PARLEY_UPDATE_TAKE:
         take(vectors, op);

@@ -26,6 +26,9 @@ struct vectors {
     size_t stride;     /* floats from one buffer to the next */
     uint32_t buffers;
     struct mix_part *parts; /* [buffers] of differences, while they come in */
+    uint64_t *sums;         /* [buffers][chunks] of the largest chunks of snapshots, ... */
+    size_t chunks;
+    bool *summed;           /* [buffers]: ... while they are as TAKE left them */
     float follow;           /* ADD adds so much of what x gets to trained[1], too; 0: nothing */
     uint64_t added;         /* ADDs so far */
     uint64_t run;           /* seeds sketches and masses */
@@ -46,7 +49,17 @@ float *vectors_buffer(const struct vectors *vectors, uint32_t buffer); /* [count
  * the difference that it is for, while the part is in the cache. */
 void vectors_store(struct vectors *vectors, const struct parley_update *update);
 
+/* Seals the head of a SEND_CHUNK. */
+void vectors_seal(const struct vectors *vectors, const struct parley_update *update);
+
+/* The program is about to write to this buffer. */
+void vectors_forget(struct vectors *vectors, uint32_t buffer);
+
 /* TAKE, SET, ADD, ENCODE, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
 void vectors_carry(struct vectors *vectors, struct op *op);
+
+/* An ADD, and a TAKE right behind it, in one pass over memory. False: they don't go together, and
+ * nothing was done. */
+bool vectors_add_take(struct vectors *vectors, struct op *add, struct op *take);
 
 #endif

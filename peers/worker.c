@@ -27,6 +27,7 @@ static void run(void *argument)
         if (op && !(worker->box.first = op->next)) worker->box.last = &worker->box.first;
         uv_mutex_unlock(&worker->box.lock);
         if (ended) return;
+        op->next = NULL;
         carry(worker, op);
         mailbox_put(worker->answers, op);
     }

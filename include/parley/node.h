@@ -324,10 +324,10 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
 /* When the node next wants a TICK, in the time of its events; UINT64_MAX: never. */
 uint64_t parley_node_deadline(const struct parley_node *node);
 
-/* How many bytes come next on the connection that are wanted in a buffer, without a header between
- * them; 0: none. They belong at *offset (in bytes) of *buffer. A driver may read them from the
- * socket right to that place: RECEIVED then points there, and STORE finds its work done. Until the
- * next step. */
+/* How many bytes come next that are wanted in a buffer, without a header between them; 0: none.
+ * They belong at *offset (in bytes) of *buffer. A driver may read them from the socket, or from
+ * where they come aside, right to that place: RECEIVED then points there, and STORE finds its work
+ * done. Until the next step. */
 size_t parley_node_awaits(struct parley_node *node, uint32_t conn, uint32_t *buffer,
                           uint64_t *offset);
 

@@ -109,7 +109,9 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
 static void give_chunk(struct parley_node *node, int index, struct conn *conn)
 {
     struct outflow *out = &node->outflows[index];
-    uint64_t left = out->end - out->offset;
+    /* None reaches over a multiple of the largest size: of whole ones a driver may know the sum. */
+    uint64_t left = PARLEY_CHUNK_BYTES_MAX - out->offset % PARLEY_CHUNK_BYTES_MAX;
+    if (left > out->end - out->offset) left = out->end - out->offset;
     uint32_t size = left < conn->chunk_bytes ? (uint32_t)left : conn->chunk_bytes;
     struct wire_chunk chunk = {.kind = (uint16_t)out->kind,
                                .vector = (uint16_t)(out->part + out->vector),
@@ -272,7 +274,7 @@ size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8
 size_t parley_node_awaits(struct parley_node *node, uint32_t id, uint32_t *buffer, uint64_t *offset)
 {
     const struct conn *conn = node->finished ? NULL : connection_find(node, id);
-    if (!conn || conn->state == CONN_CLOSING || !conn->into || conn->chunk_aside) return 0;
+    if (!conn || conn->state == CONN_CLOSING || !conn->into) return 0;
     *buffer = conn->into->buffers[conn->into->vector];
     *offset = conn->into->offset;
     return conn->chunk_left;

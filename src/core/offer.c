@@ -29,11 +29,19 @@ void exchange_forget(struct parley_node *node, uint64_t responder)
     if (commit) *commit = (struct commit){0};
 }
 
+/* Who has made its budget of steps goes on averaging until all have. */
+static bool steps_are_made(const struct parley_node *node)
+{
+    return node->config.steps_budget && self_of(node)->version >= node->config.steps_budget;
+}
+
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message)
 {
     struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
-    if (commit && commit->sequence == message->sequence) *commit = (struct commit){0};
+    if (!commit || commit->sequence != message->sequence) return;
+    *commit = (struct commit){0};
+    if (!steps_are_made(node)) node->exchange.retry_us = 0; /* there is somebody to ask again */
 }
 
 enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, uint32_t sequence)
@@ -147,12 +155,6 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     if (!slot->eager) return;
     slot_code(node, slot, false);
     slot_stream(node, slot);
-}
-
-/* Who has made its budget of steps goes on averaging until all have. */
-static bool steps_are_made(const struct parley_node *node)
-{
-    return node->config.steps_budget && self_of(node)->version >= node->config.steps_budget;
 }
 
 static bool may_start(const struct parley_node *node)

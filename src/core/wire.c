@@ -106,9 +106,19 @@ void wire_chunk_write(uint8_t *head, const struct wire_chunk *chunk, uint32_t si
     put(head + 16, 0, 8);
 }
 
+uint64_t wire_chunk_sum(const void *floats, size_t size)
+{
+    return XXH3_64bits(floats, size);
+}
+
+void wire_chunk_seal_as(uint8_t *head, uint64_t sum)
+{
+    put(head + WIRE_HEADER_BYTES + 16, sum, 8);
+}
+
 void wire_chunk_seal(uint8_t *head, const void *floats, size_t size)
 {
-    put(head + WIRE_HEADER_BYTES + 16, XXH3_64bits(floats, size), 8);
+    wire_chunk_seal_as(head, wire_chunk_sum(floats, size));
 }
 
 void wire_chunk_aside(uint8_t *head)

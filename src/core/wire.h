@@ -83,6 +83,9 @@ void wire_chunk_read(const uint8_t *bytes, struct wire_chunk *chunk);
 void wire_chunk_write(uint8_t *head, const struct wire_chunk *chunk, uint32_t size);
 /* Puts the sum of the floats into the head: drivers call it just before the bytes leave. */
 void wire_chunk_seal(uint8_t *head, const void *floats, size_t size);
+/* The same in two, for who knows the sum of a snapshot's chunk from when it was taken. */
+uint64_t wire_chunk_sum(const void *floats, size_t size);
+void wire_chunk_seal_as(uint8_t *head, uint64_t sum);
 /* Marks the head of a chunk whose floats the driver sends another way. */
 void wire_chunk_aside(uint8_t *head);
 

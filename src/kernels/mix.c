@@ -28,17 +28,25 @@ KERNEL_BODY double fold(double *lane)
     return lane[0];
 }
 
+enum { FEW = 2 }; /* steps of a lane while its sums are in registers: more of them need too many */
+
 KERNEL_BODY void diff_block(float *restrict theirs, const float *restrict ours,
-                            const uint32_t *restrict words, struct mix_part *restrict sums)
+                            const uint64_t *restrict words, struct mix_part *restrict sums)
 {
-    for (int step = 0; step < SIGNS_STEPS; step++) {
+    for (int step = 0; step < SIGNS_STEPS; step += FEW) {
         for (int i = 0; i < LANES; i++) {
-            float delta = theirs[step * LANES + i] - ours[step * LANES + i];
-            double wide = delta, own = ours[step * LANES + i];
-            theirs[step * LANES + i] = delta;
-            sums->delta[i] += wide * wide;
-            sums->ours[i] += own * own;
-            sums->mass[i] += signs_given(words[i], step, delta);
+            double delta_sq = sums->delta[i], own_sq = sums->ours[i], mass = sums->mass[i];
+            for (int s = step; s < step + FEW; s++) {
+                float delta = theirs[s * LANES + i] - ours[s * LANES + i];
+                double wide = delta, own = ours[s * LANES + i];
+                theirs[s * LANES + i] = delta;
+                delta_sq += wide * wide;
+                own_sq += own * own;
+                mass += signs_given_wide(words[i], s, wide);
+            }
+            sums->delta[i] = delta_sq;
+            sums->ours[i] = own_sq;
+            sums->mass[i] = mass;
         }
     }
 }
@@ -49,9 +57,12 @@ KERNEL_BODY void diff(struct mix_part *part, float *restrict theirs, const float
 {
     struct rng rng = rng_init(sign_seed, MASS_STREAM);
     uint32_t words[LANES];
+    uint64_t wide[LANES];
     for (size_t b = 0; b < blocks; b++) {
         signs_block(rng, part->done / BLOCK + b, words);
-        diff_block(theirs + b * BLOCK, ours + b * BLOCK, words, part);
+        for (int i = 0; i < LANES; i++)
+            wide[i] = words[i];
+        diff_block(theirs + b * BLOCK, ours + b * BLOCK, wide, part);
     }
     part->done += blocks * BLOCK;
 }
@@ -124,6 +135,19 @@ KERNEL_BODY double norm_sq(const float *x, size_t n)
     return fold(lane);
 }
 
+/* The largest magnitude, as bits: those of what is not finite are above all others. */
+KERNEL_BODY bool finite(const float *x, size_t n)
+{
+    int32_t largest = 0;
+    for (size_t j = 0; j < n; j++) {
+        int32_t bits;
+        memcpy(&bits, &x[j], sizeof bits);
+        bits &= INT32_MAX;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000;
+}
+
 #define PATH(suffix, target)                                                                       \
     target static void diff_##suffix(struct mix_part *part, float *restrict theirs,                \
                                      const float *restrict ours, size_t blocks,                    \
@@ -149,6 +173,10 @@ KERNEL_BODY double norm_sq(const float *x, size_t n)
     target static double norm_sq_##suffix(const float *x, size_t n)                                \
     {                                                                                              \
         return norm_sq(x, n);                                                                      \
+    }                                                                                              \
+    target static bool finite_##suffix(const float *x, size_t n)                                   \
+    {                                                                                              \
+        return finite(x, n);                                                                       \
     }
 
 PATH(base, )
@@ -156,9 +184,10 @@ PATH(avx2, KERNEL_AVX2)
 PATH(avx512, KERNEL_AVX512)
 
 const struct mix_kernels mix_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {diff_base, gap_base, add_base, add_gap_base, norm_sq_base},
-    [KERNEL_PATH_AVX2] = {diff_avx2, gap_avx2, add_avx2, add_gap_avx2, norm_sq_avx2},
-    [KERNEL_PATH_AVX512] = {diff_avx512, gap_avx512, add_avx512, add_gap_avx512, norm_sq_avx512},
+    [KERNEL_PATH_BASE] = {diff_base, gap_base, add_base, add_gap_base, norm_sq_base, finite_base},
+    [KERNEL_PATH_AVX2] = {diff_avx2, gap_avx2, add_avx2, add_gap_avx2, norm_sq_avx2, finite_avx2},
+    [KERNEL_PATH_AVX512] = {diff_avx512, gap_avx512, add_avx512, add_gap_avx512, norm_sq_avx512,
+                            finite_avx512},
 };
 
 void mix_diff(float *restrict theirs, const float *restrict ours, size_t n, uint64_t sign_seed,
@@ -234,7 +263,7 @@ double mix_norm_sq(const float *x, size_t n)
 
 bool mix_finite(const float *x, size_t n)
 {
-    return isfinite(mix_norm_sq(x, n));
+    return mix_kernels[kernel_path_best()].finite(x, n);
 }
 
 enum { COMBINE_FLOATS = 2048 }; /* looked at again while they are in the cache */

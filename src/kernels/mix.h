@@ -91,6 +91,7 @@ struct mix_kernels {
     void (*add_gap)(float *restrict x, float *restrict m, const float *restrict theirs,
                     const float *restrict ours, float c, float cm, size_t n);
     double (*norm_sq)(const float *x, size_t n);
+    bool (*finite)(const float *x, size_t n);
 };
 extern const struct mix_kernels mix_kernels[KERNEL_PATHS];
 

@@ -44,4 +44,14 @@ static inline float signs_given(uint32_t word, int step, float x)
     return x;
 }
 
+/* The same of what is a double already; the word may stand in one as wide, which loops like. */
+static inline double signs_given_wide(uint64_t word, int step, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits ^= word >> step << 63;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 #endif

@@ -3,21 +3,37 @@
  *   - the trainer makes exactly the steps it was granted, and none after HALT but the one under way
  *   - SET, ADD, TAKE are carried out in order: a snapshot holds every delta put before it
  *   - what ADD does to x, it does to the momentum as often as the newest step has said
+ *   - an ADD and a TAKE in one pass do what they do in two, to the bit
+ *   - operations on one buffer start in order; the trainer's may follow each other
+ *   - the sum of a chunk that is sent is that of the floats, whatever was done to them
  *   - a grant is never used before an operation that was put earlier
  *   - the end wakes a trainer that waits, with the end's code
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/wire.h"
 #include "handoff.h"
 
-enum { FLOATS = 300, BUFFERS = 3, ROUNDS = 2000, STRIDE = 304, INHERITED = 1000 };
+enum { FLOATS = 66000, BUFFERS = 3, ROUNDS = 500, STRIDE = 66000, INHERITED = 1000, CHUNKS = 2 };
 
 static float x[FLOATS], m[FLOATS], block[BUFFERS * STRIDE];
-static struct vectors vectors = {
-    .count = FLOATS, .trained = {x, m}, .block = block, .stride = STRIDE, .buffers = BUFFERS};
+static struct mix_part parts[BUFFERS];
+static uint64_t sums[BUFFERS * CHUNKS];
+static bool summed[BUFFERS];
+static struct vectors vectors = {.count = FLOATS,
+                                 .trained = {x, m},
+                                 .block = block,
+                                 .stride = STRIDE,
+                                 .buffers = BUFFERS,
+                                 .averaged = 1,
+                                 .parts = parts,
+                                 .sums = sums,
+                                 .chunks = CHUNKS,
+                                 .summed = summed};
 static struct handoff handoff;
 static struct mailbox answers;
 static int failures, end_code;
@@ -92,7 +108,7 @@ static struct op *answer(uv_loop_t *loop)
     return op;
 }
 
-static void put(struct op *op, enum parley_update_type type, uint32_t buffer)
+static void fill(struct op *op, enum parley_update_type type, uint32_t buffer)
 {
     memset(op, 0, sizeof *op);
     op->update.type = type;
@@ -100,7 +116,144 @@ static void put(struct op *op, enum parley_update_type type, uint32_t buffer)
     op->update.vector.vectors = 1;
     op->update.vector.buffers[0] = buffer;
     op->update.vector.factor = 0.5f;
+}
+
+static void put(struct op *op, enum parley_update_type type, uint32_t buffer)
+{
+    fill(op, type, buffer);
     mailbox_put(&handoff.box, op);
+}
+
+/* All at once, or one by one as the trainer may see them. */
+static void put_round(struct op *ops, bool together)
+{
+    fill(&ops[0], PARLEY_UPDATE_SET, 0);
+    fill(&ops[1], PARLEY_UPDATE_ADD, 1);
+    fill(&ops[2], PARLEY_UPDATE_TAKE, 2);
+    if (together) {
+        ops[0].next = &ops[1];
+        ops[1].next = &ops[2];
+    }
+    for (int i = 0; i < (together ? 1 : 3); i++)
+        mailbox_put(&handoff.box, &ops[i]);
+}
+
+static void start_values(void)
+{
+    for (int i = 0; i < FLOATS; i++) {
+        x[i] = 1 / (float)(i + 3);
+        m[i] = 1 / (float)(i + 7);
+        block[STRIDE + i] = 1 / (float)(i + 11);
+        block[2 * STRIDE + i] = 0;
+    }
+}
+
+/* The sum in the head of a chunk is that of its floats as they stand in the buffer. */
+static bool seals(size_t from, size_t size)
+{
+    uint8_t head[WIRE_CHUNK_HEAD_BYTES] = {0}, wanted[WIRE_CHUNK_HEAD_BYTES] = {0};
+    struct parley_update update = {.chunk = {.head = head, .buffer = 2}};
+    update.chunk.offset = from * sizeof(float);
+    update.chunk.size = size * sizeof(float);
+    vectors_seal(&vectors, &update);
+    wire_chunk_seal(wanted, block + 2 * STRIDE + from, size * sizeof(float));
+    return memcmp(head, wanted, sizeof head) == 0;
+}
+
+static bool seals_all(void)
+{
+    enum { CHUNK = PARLEY_CHUNK_BYTES_MAX / sizeof(float) };
+    return seals(0, CHUNK) && seals(CHUNK, FLOATS - CHUNK) && seals(0, 100) && seals(64, 1000) &&
+           seals(64, CHUNK) && seals(CHUNK, 4);
+}
+
+/* Sums that are known from the TAKE are used while its floats stand, and no longer. */
+static void check_seals(void)
+{
+    static const enum parley_update_type writes[] = {PARLEY_UPDATE_DIFF, PARLEY_UPDATE_COMBINE,
+                                                     PARLEY_UPDATE_ADD};
+    float given = 3;
+    struct op op;
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        fill(&op, PARLEY_UPDATE_TAKE, 2);
+        start_values();
+        vectors_carry(&vectors, &op);
+        check(summed[2] && seals_all(), "a snapshot's chunks are sealed");
+        fill(&op, writes[i], 2);
+        op.update.vector.rest = true;
+        op.update.vector.other = 1;
+        op.update.vector.size = FLOATS * sizeof(float);
+        vectors_carry(&vectors, &op);
+        check(seals_all(), "so is what was made of it");
+    }
+    fill(&op, PARLEY_UPDATE_TAKE, 2);
+    vectors_carry(&vectors, &op);
+    struct parley_update store = {.store = {.buffer = 2, .bytes = (uint8_t *)&given, .size = 4}};
+    vectors_store(&vectors, &store);
+    check(seals_all(), "so is what came in");
+}
+
+/* What may start while something else is under way on the same buffer. */
+static void check_order(void)
+{
+    static struct ops table;
+    struct op wanted;
+    ops_init(&table);
+    fill(&wanted, PARLEY_UPDATE_DIFF, 1);
+    wanted.update.vector.other = 2;
+    struct op *diff = ops_add(&table, &wanted.update);
+    fill(&wanted, PARLEY_UPDATE_ADD, 1);
+    struct op *add = ops_add(&table, &wanted.update);
+    fill(&wanted, PARLEY_UPDATE_TAKE, 1);
+    struct op *take = ops_add(&table, &wanted.update);
+    fill(&wanted, PARLEY_UPDATE_SKETCH, 1);
+    struct op *sketch = ops_add(&table, &wanted.update);
+    check(ops_next(&table) == diff && !ops_next(&table), "the trainer waits for a difference");
+    ops_remove(&table, diff);
+    check(ops_next(&table) == add && ops_next(&table) == take && !ops_next(&table),
+          "the trainer has its own in order, others wait for it");
+    ops_remove(&table, add);
+    check(!ops_next(&table), "for all of them");
+    ops_remove(&table, take);
+    check(ops_next(&table) == sketch, "and no longer");
+}
+
+/* Nobody else has the vectors. */
+static void check_one_pass(void)
+{
+    static float taken[FLOATS], followed[FLOATS];
+    struct op ops[2];
+    vectors.follow = 0.3f;
+    for (int rest = 0; rest < 2; rest++) {
+        fill(&ops[0], PARLEY_UPDATE_ADD, 1);
+        fill(&ops[1], PARLEY_UPDATE_TAKE, 2);
+        ops[0].update.vector.rest = rest;
+        start_values();
+        vectors_carry(&vectors, &ops[0]);
+        vectors_carry(&vectors, &ops[1]);
+        memcpy(taken, block + 2 * STRIDE, sizeof taken);
+        memcpy(followed, m, sizeof followed);
+        start_values();
+        check(vectors_add_take(&vectors, &ops[0], &ops[1]), "an ADD and a TAKE are one pass");
+        check(ops[0].done.done.ok && ops[1].done.done.ok && ops[1].done.done.finite, "both ended");
+        check(!memcmp(taken, block + 2 * STRIDE, sizeof taken), "a snapshot has the same bits");
+        check(seals_all(), "its chunks are sealed");
+        check(!memcmp(taken, x, sizeof x) && !memcmp(followed, m, sizeof m), "so have the vectors");
+    }
+    fill(&ops[0], PARLEY_UPDATE_ADD, 1); /* where the difference stood, as exchanges do */
+    fill(&ops[1], PARLEY_UPDATE_TAKE, 1);
+    start_values();
+    check(vectors_add_take(&vectors, &ops[0], &ops[1]) && !memcmp(x, block + STRIDE, sizeof x) &&
+              !memcmp(followed, m, sizeof m),
+          "a snapshot may take the difference's place");
+    fill(&ops[1], PARLEY_UPDATE_TAKE, 2);
+    block[STRIDE + FLOATS - 1] = INFINITY;
+    ops[0].update.vector.rest = false;
+    check(vectors_add_take(&vectors, &ops[0], &ops[1]) && !ops[1].done.done.finite,
+          "what is not finite is seen");
+    check(!vectors_add_take(&vectors, &ops[1], &ops[0]), "a TAKE before an ADD is not");
+    ops[1].update.vector.vectors = 2;
+    check(!vectors_add_take(&vectors, &ops[0], &ops[1]), "a TAKE of several is not");
 }
 
 static void put_work(struct op *op, enum parley_update_type type, uint32_t buffer)
@@ -149,9 +302,7 @@ int main(void)
             block[i] = (float)round; /* set to this, */
             block[STRIDE + i] = 2;   /* then half of this is added */
         }
-        put(&ops[0], PARLEY_UPDATE_SET, 0);
-        put(&ops[1], PARLEY_UPDATE_ADD, 1);
-        put(&ops[2], PARLEY_UPDATE_TAKE, 2);
+        put_round(ops, round % 2);
         grant(3);
         granted += 3;
         for (int i = 0; i < 3; i++)
@@ -188,14 +339,18 @@ int main(void)
     check(block[2 * STRIDE] == 3 && block[STRIDE] == 14, "a snapshot holds what was applied");
     ops[1].update.vector.at_other = true; /* at the snapshot, handed over while the trainer waits */
     ops[1].update.vector.other = 2;
+    ops[1].next = &ops[0];
+    ops[0].next = NULL;
     handoff_put(&handoff, &ops[1]);
-    handoff_put(&handoff, &ops[0]);
     check(answer(&loop) == &ops[1] && answer(&loop) == &ops[0], "what is lent waits for work, too");
     check(block[STRIDE] == 7 && x[0] == 10, "a gradient is that at the buffer it was asked for");
 
     handoff_end(&handoff, PARLEY_ENO_AGREEMENT);
     uv_thread_join(&thread);
     check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
+    check_order();
+    check_one_pass();
+    check_seals();
     handoff_close(&handoff);
     mailbox_close(&answers);
     wake_close(&wake);

@@ -228,6 +228,9 @@ Test(mix, a_non_finite_element_is_found_wherever_it_stands)
                 memcpy(d, y, sizeof d);
                 mix_diff(d, x, n, 1, &result);
                 cr_assert_not(result.finite);
+                for (enum kernel_path path = KERNEL_PATH_BASE; path < KERNEL_PATHS; path++)
+                    if (kernel_path_supported(path))
+                        cr_assert_not(mix_kernels[path].finite(victim, n));
                 cr_assert_not(mix_finite(victim, n));
             }
             victim[at] = kept;
