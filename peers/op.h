@@ -5,8 +5,7 @@
  * its result in `done`. Only who has it in hand may touch it; mailboxes pass it on.
  *
  * The table keeps the core's order: an op starts when no earlier unfinished one names any of its
- * buffers, and never before an earlier one of the same thread. The trainer carries its own out in
- * the order given, so those may follow each other on one buffer.
+ * buffers, and never before an earlier one of the same thread.
  */
 #ifndef PARLEY_PEERS_OP_H
 #define PARLEY_PEERS_OP_H

@@ -63,13 +63,11 @@ struct op *ops_add(struct ops *ops, const struct parley_update *update)
 
 struct op *ops_next(struct ops *ops)
 {
-    uint64_t trainers = 0, others = 0; /* buffers that earlier ones name */
+    uint64_t busy = 0;
     bool trainer_waits = false, worker_waits = false;
     for (uint32_t i = 0; i < ops->count; i++) {
         struct op *op = ops->order[i];
-        bool is_trainers = op_is_trainers(op);
-        bool *waits = is_trainers ? &trainer_waits : &worker_waits;
-        uint64_t busy = is_trainers ? others : others | trainers;
+        bool *waits = op_is_trainers(op) ? &trainer_waits : &worker_waits;
         if (op->state == OP_WAITING) {
             if (!(op->buffers & busy) && !*waits) {
                 op->state = OP_STARTED;
@@ -77,7 +75,7 @@ struct op *ops_next(struct ops *ops)
             }
             *waits = true;
         }
-        *(is_trainers ? &trainers : &others) |= op->buffers;
+        busy |= op->buffers;
     }
     return NULL;
 }

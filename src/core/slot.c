@@ -219,12 +219,8 @@ void slot_add(struct parley_node *node, struct slot *slot)
     update->vector.factor = factor;
     update->vector.wide = slot_wide(node, slot);
     if (!slot->quick || !slot->sent) return;
-    /* At the same boundary the snapshot of the next exchange, which need not wait for one then. It
-     * goes to where d stands, which is being read and which nobody wants after that. */
+    /* At the same boundary the snapshot of the next exchange, which need not wait for one then. */
     slot->pending++;
-    uint32_t own = slot->own;
-    slot->own = slot->theirs;
-    slot->theirs = own;
     take(node, slot);
 }
 

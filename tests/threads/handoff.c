@@ -4,7 +4,6 @@
  *   - SET, ADD, TAKE are carried out in order: a snapshot holds every delta put before it
  *   - what ADD does to x, it does to the momentum as often as the newest step has said
  *   - an ADD and a TAKE in one pass do what they do in two, to the bit
- *   - operations on one buffer start in order; the trainer's may follow each other
  *   - the sum of a chunk that is sent is that of the floats, whatever was done to them
  *   - a grant is never used before an operation that was put earlier
  *   - the end wakes a trainer that waits, with the end's code
@@ -193,31 +192,6 @@ static void check_seals(void)
     check(seals_all(), "so is what came in");
 }
 
-/* What may start while something else is under way on the same buffer. */
-static void check_order(void)
-{
-    static struct ops table;
-    struct op wanted;
-    ops_init(&table);
-    fill(&wanted, PARLEY_UPDATE_DIFF, 1);
-    wanted.update.vector.other = 2;
-    struct op *diff = ops_add(&table, &wanted.update);
-    fill(&wanted, PARLEY_UPDATE_ADD, 1);
-    struct op *add = ops_add(&table, &wanted.update);
-    fill(&wanted, PARLEY_UPDATE_TAKE, 1);
-    struct op *take = ops_add(&table, &wanted.update);
-    fill(&wanted, PARLEY_UPDATE_SKETCH, 1);
-    struct op *sketch = ops_add(&table, &wanted.update);
-    check(ops_next(&table) == diff && !ops_next(&table), "the trainer waits for a difference");
-    ops_remove(&table, diff);
-    check(ops_next(&table) == add && ops_next(&table) == take && !ops_next(&table),
-          "the trainer has its own in order, others wait for it");
-    ops_remove(&table, add);
-    check(!ops_next(&table), "for all of them");
-    ops_remove(&table, take);
-    check(ops_next(&table) == sketch, "and no longer");
-}
-
 /* Nobody else has the vectors. */
 static void check_one_pass(void)
 {
@@ -240,13 +214,6 @@ static void check_one_pass(void)
         check(seals_all(), "its chunks are sealed");
         check(!memcmp(taken, x, sizeof x) && !memcmp(followed, m, sizeof m), "so have the vectors");
     }
-    fill(&ops[0], PARLEY_UPDATE_ADD, 1); /* where the difference stood, as exchanges do */
-    fill(&ops[1], PARLEY_UPDATE_TAKE, 1);
-    start_values();
-    check(vectors_add_take(&vectors, &ops[0], &ops[1]) && !memcmp(x, block + STRIDE, sizeof x) &&
-              !memcmp(followed, m, sizeof m),
-          "a snapshot may take the difference's place");
-    fill(&ops[1], PARLEY_UPDATE_TAKE, 2);
     block[STRIDE + FLOATS - 1] = INFINITY;
     ops[0].update.vector.rest = false;
     check(vectors_add_take(&vectors, &ops[0], &ops[1]) && !ops[1].done.done.finite,
@@ -348,7 +315,6 @@ int main(void)
     handoff_end(&handoff, PARLEY_ENO_AGREEMENT);
     uv_thread_join(&thread);
     check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
-    check_order();
     check_one_pass();
     check_seals();
     handoff_close(&handoff);
