@@ -312,9 +312,10 @@ struct gradient_sink optimizer_sink(struct optimizer_step *step)
     float factor = (float)step->gradient_factor;
     fill_factors(step);
     const struct optimizer_factors *f = &step->factors;
-    bool to_x = !optimizer_wants_gradient(optimizer) && optimizer->rule->target == TO_X;
-    if (to_x) bring(step, 0, step->count);
-    if (to_x) return (struct gradient_sink){step->x, -f->rate * factor, 1, NULL, NULL, step->x};
+    if (!optimizer_wants_gradient(optimizer) && optimizer->rule->target == TO_X) {
+        bring(step, 0, step->count);
+        return (struct gradient_sink){step->x, -f->rate * factor, 1, NULL, NULL, step->x};
+    }
     if (!optimizer_wants_gradient(optimizer))
         return (struct gradient_sink){step->state[0], factor, f->beta, pass_state, step, step->x};
     return (struct gradient_sink){step->gradient, factor, 0, waits(optimizer) ? NULL : pass,
