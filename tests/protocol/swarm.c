@@ -94,6 +94,8 @@ Test(swarm, what_was_found_once_stays_mended)
     cr_expect(goes_well_by(PARLEY_STRATEGY_ALLREDUCE, 301837), "as 308201");
     cr_expect(goes_well_by(PARLEY_STRATEGY_LOCAL_SGD, 300102),
               "exchanges that overlapped took a part below 0, which no peer would believe");
+    cr_expect(goes_well_by(SWARM_DRAWN, 814902),
+              "of the checker: of equal models all terms are 0, and it paired wrong ones");
 }
 
 static void write_text(const char *path, const char *text)
