@@ -163,7 +163,8 @@ struct parley_config {
 
     /* The end. */
     double tolerance;           /* relative drift at which nodes propose */
-    uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so */
+    uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so; counted from when
+                                   the last one came to settle, five times that at most */
     enum parley_quorum quorum;
     uint32_t nodes; /* fixed size, for majority only */
 

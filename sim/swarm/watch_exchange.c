@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/strategy/rounds.h"
 #include "swarm/watch_state.h"
 
 enum { STUCK_US = 15000000 };
@@ -128,30 +129,53 @@ static const char *added(struct sim_watch *watch, struct sim_host *host, const s
                             : compare(watch, entry, d, update->vector.factor, -1);
 }
 
-/* A term of a round: the other end adds the same with the other sign, before or after. */
+/* The term whose difference is in that buffer. */
+static struct watch_term term_of(const struct parley_node *node, uint32_t buffer)
+{
+    const struct rounds *rounds = rounds_of(node);
+    const struct lane *lane = &rounds->lanes[buffer - strategy_buffer(node, 0)];
+    int member = rounds->neighbours[lane->neighbour].member;
+    return (struct watch_term){.round = rounds->round,
+                               .self = self_of(node)->boot,
+                               .peer = record_of(node, (uint32_t)member)->boot};
+}
+
+static struct watch_term *other_end(struct sim_watch *watch, const struct watch_term *end)
+{
+    for (uint32_t t = 0; t < watch->terms_count; t++) {
+        struct watch_term *term = &watch->terms[t];
+        if (term->round == end->round && term->self == end->peer && term->peer == end->self)
+            return term;
+    }
+    return NULL;
+}
+
+/* A term of a round: the other end adds the same with the other sign, before or after. Which two
+ * ends belong together is told by round and nodes, not by what they add: of models that have become
+ * equal all terms are 0, and a node's own would be taken for another's. */
 static const char *term_added(struct sim_watch *watch, struct sim_host *host,
                               const struct parley_update *update)
 {
-    uint32_t book = watch->hosts[host->index].book;
-    float factor = update->vector.factor, *d = read_delta(watch, host, update);
-    if (!d) return "no memory for a delta";
-    for (uint32_t t = 0; t < watch->terms_count; t++) {
-        struct watch_term *term = &watch->terms[t];
-        if (term->book == book || term->factor < factor || term->factor > factor ||
-            !is_same(d, term->delta, watch->sim->parameters, -1))
-            continue;
-        free(d);
-        free(term->delta);
-        *term = watch->terms[--watch->terms_count];
-        return NULL;
-    }
-    if (!sim_grow(watch->sim, &watch->terms, watch->terms_count, &watch->terms_capacity,
-                  sizeof *watch->terms)) {
-        free(d);
+    struct watch_term end = term_of(host->node, update->vector.buffer);
+    end.factor = update->vector.factor;
+    end.delta = read_delta(watch, host, update);
+    if (!end.delta) return "no memory for a delta";
+    struct watch_term *other = other_end(watch, &end);
+    if (!other) {
+        if (sim_grow(watch->sim, &watch->terms, watch->terms_count, &watch->terms_capacity,
+                     sizeof *watch->terms)) {
+            watch->terms[watch->terms_count++] = end;
+            return NULL;
+        }
+        free(end.delta);
         return "no memory for a delta";
     }
-    watch->terms[watch->terms_count++] = (struct watch_term){book, factor, d};
-    return NULL;
+    bool same = other->factor >= end.factor && other->factor <= end.factor &&
+                is_same(end.delta, other->delta, watch->sim->parameters, -1);
+    free(end.delta);
+    free(other->delta);
+    *other = watch->terms[--watch->terms_count];
+    return same ? NULL : "the two ends of a term add different deltas";
 }
 
 static bool is_term(const struct parley_node *node, uint32_t id)

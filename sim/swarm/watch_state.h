@@ -19,7 +19,8 @@ struct watch_entry {
 
 /* Of a round (gossip_sync.c): one end's, until that of the other end has come. */
 struct watch_term {
-    uint32_t book;
+    uint64_t round;
+    uint64_t self, peer; /* boots */
     float factor;
     float *delta; /* [parameters]; owned */
 };

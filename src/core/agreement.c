@@ -1,7 +1,8 @@
 /* agreement.c: from the end of training to one model that all live nodes hold, bit for bit.
  *
  *   STOP      sticky, gossiped with its cause; obeyed if its raiser saw half of whom we see alive
- *   SETTLE    averaging only, until drift is within tolerance (drift.c)
+ *   SETTLE    averaging only, until drift is within tolerance (drift.c), or no one has come to
+ *             settle for config.settle_timeout_us
  *   PROPOSED  a frozen copy, its digest and score (own distance to the mean) are announced
  *   HELD      all have proposed: the highest lock, else the least (score, digest) is fetched,
  *             hashed, written and read back (holding.c)
@@ -37,7 +38,8 @@ enum {
     LINGER_US = 15000000,
     JOINING_US = 3000000,
     RECHECK_US = 100000,
-    REJOIN_US = 2000000
+    REJOIN_US = 2000000,
+    SETTLE_TIMES = 5
 };
 
 /* ---- STOP ------------------------------------------------------------------------------------ */
@@ -111,10 +113,22 @@ static void reserve(struct parley_node *node)
             agreement_waits_for(node, (int)i) && record_of(node, i)->phase >= PARLEY_PHASE_SETTLE;
 }
 
+/* It counts from when the last one came to settle: who comes late, as after a cut, brings all that
+ * mixing has done back to its beginning. Who comes and goes for ever delays it so often at most. */
+static bool is_timed_out(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    uint32_t settlers = node->roster->counts[ROSTER_WAITED] - node->roster->counts[ROSTER_TRAINS];
+    if (settlers > a->settlers) a->mixes_us = node->now_us;
+    a->settlers = settlers;
+    return node->now_us >= a->mixes_us + node->config.settle_timeout_us ||
+           node->now_us >= a->since_us + SETTLE_TIMES * node->config.settle_timeout_us;
+}
+
 static void settle(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    bool late = node->now_us >= a->since_us + node->config.settle_timeout_us;
+    bool late = is_timed_out(node);
     /* What is locked will be picked: no mixing changes that, and who locked mixes no more. */
     bool locked = said_locked(node);
     if (!drift_settled(node) && !late && !locked) return;
@@ -126,7 +140,7 @@ static void settle(struct parley_node *node)
         out_log(node, PARLEY_LOG_WARN,
                 "drift is %.2e after %.0f s, above the tolerance of %.2e; "
                 "agreeing all the same",
-                node->drift.value, (double)node->config.settle_timeout_us / 1e6,
+                node->drift.value, (double)(node->now_us - a->since_us) / 1e6,
                 node->config.tolerance);
     reserve(node);
     /* Who has not measured itself against others does not win against those who have. */
@@ -331,7 +345,7 @@ static void watch_progress(struct parley_node *node, bool verifying)
         a->fingerprint = now;
         a->progress_us = node->now_us;
     }
-    if (node->now_us >= a->since_us + 5 * node->config.settle_timeout_us) {
+    if (node->now_us >= a->since_us + SETTLE_TIMES * node->config.settle_timeout_us) {
         give_up(node);
         return;
     }
@@ -365,6 +379,7 @@ static bool is_read(struct parley_node *node)
 static void begin_settling(struct parley_node *node)
 {
     node_phase(node, PARLEY_PHASE_SETTLE);
+    node->agreement.settlers = 0;
     pairing_start(node);
 }
 

@@ -376,7 +376,9 @@ struct agreement {
     double score;
     uint64_t proposer; /* of the pick: its boot; 0: others are DONE with it */
     uint64_t progress_us, patience_us, since_us;
-    uint64_t fingerprint;     /* of all members' phases, to see whether anything moved */
+    uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
+    uint64_t mixes_us;    /* ... and when they last became more */
+    uint64_t fingerprint; /* of all members' phases, to see whether anything moved */
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
     double drift_before;
     uint32_t held, known;

@@ -128,3 +128,45 @@ Test(patience, nobody_is_taken_for_dead_where_each_way_comes_to_last_400_ms)
         parley_sim_free(sim);
     }
 }
+
+static void with_four_seconds_to_settle(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 2;
+    config->settle_timeout_us = 4 * SECOND;
+}
+
+Test(patience, begins_anew_with_whoever_comes_to_settle_later)
+{
+    /* Proves that all have the whole time for mixing: n2 slept while the others began, and when
+     * their four seconds were over another was needed. Nobody proposes before, above the tolerance,
+     * and leaves those who go on with a distance that they can't mend. */
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 3,
+                                           .operation_us = SECOND / 20,
+                                           .latency_us = 1000,
+                                           .seed = 1,
+                                           .configure = with_four_seconds_to_settle});
+    scene_train(sim, 3);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, NULL, NULL); /* who gives up says so */
+    parley_sim_pause(sim, 2);
+    scene_run(sim, SECOND / 100);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_expect(sim, "phase log", 1,
+                 "n0 phase stop\n"
+                 "n0 phase settle\n"
+                 "n1 phase stop\n"
+                 "n1 phase settle\n");
+    scene_run(sim, 3 * SECOND);
+    parley_sim_resume(sim, 2);
+    scene_expect(sim, "phase log", 10,
+                 "n2 phase stop\n"
+                 "n2 phase settle\n"
+                 "n0 phase proposed\n"
+                 "n1 phase proposed\n"
+                 "n2 phase proposed\n");
+    cr_assert_gt(parley_sim_now(sim), 5 * SECOND);
+    scene_until(sim, 3, parley_sim_agreed, NULL, 10);
+    parley_sim_free(sim);
+}

@@ -1,5 +1,6 @@
 /* rounds.c: gossip-sync: what its rounds conserve, how fast they mix, and what deaths do to them.
  */
+#include "../../sim/swarm/watch.h"
 #include "core/topology.h"
 #include "storm.h"
 
@@ -100,6 +101,38 @@ Test(rounds, of_a_base_graph_bring_all_to_the_mean_in_finite_time)
     scene_run(sim, (2 * topology_base_rounds(7, 1) + 1) * ROUND_US);
     cr_assert_lt(parley_sim_spread(sim), 1e-5 * before);
     parley_sim_free(sim);
+}
+
+static bool a_term_is_lonely(struct parley_sim *sim, void *watch)
+{
+    (void)sim;
+    return sim_watch_lonely(watch) > 0;
+}
+
+Test(rounds, of_equal_models_have_terms_with_two_ends_too)
+{
+    /* Proves of the checker that it sees a term that one end has added alone, and knows which two
+     * ends belong together: n0 and n1 are equal to the bit when n2 takes their model, so that all
+     * terms are 0, and n2 adds both of its own after the others had theirs. */
+    const uint64_t start_us[] = {0, 0, SECOND};
+    struct cluster cluster = {2, PARLEY_TOPOLOGY_COMPLETE, 0, 2 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
+                                                                .seed = 1,
+                                                                .start_us = start_us,
+                                                                .step_us = 3000,
+                                                                .latency_us = 1000,
+                                                                .configure = configure,
+                                                                .arg = &cluster});
+    struct sim_watch *watch;
+    cr_assert_eq(sim_watch_new(&watch, sim), 0);
+    scene_until(sim, 2, a_term_is_lonely, watch, 1);
+    scene_run(sim, SECOND);
+    scene_train(sim, 3);
+    cr_assert_eq(parley_sim_spread(sim) > 0, 0, "the models differ");
+    scene_until(sim, 3, parley_sim_agreed, NULL, 10);
+    cr_assert_eq(sim_watch_lonely(watch), 0, "%u terms have one end", sim_watch_lonely(watch));
+    parley_sim_free(sim);
+    sim_watch_free(watch);
 }
 
 Test(rounds, random_cuts_leave_the_mean_where_it_was)
