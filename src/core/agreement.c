@@ -376,6 +376,15 @@ static bool is_read(struct parley_node *node)
     return read;
 }
 
+/* Mixing uses the buffers again: the model that was there can't be held or served any more. */
+static void release(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    exchange_release(node, INITIATOR);
+    a->candidate = CANDIDATE_NONE;
+    memset(a->own, 0, sizeof a->own);
+}
+
 static void begin_settling(struct parley_node *node)
 {
     node_phase(node, PARLEY_PHASE_SETTLE);
@@ -390,8 +399,7 @@ static void rejoin(struct parley_node *node)
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
     if (a->candidate != CANDIDATE_NONE && !idle) return;
     if (idle && is_read(node)) return;
-    if (idle) exchange_release(node, INITIATOR);
-    a->candidate = CANDIDATE_NONE;
+    if (idle) release(node);
     a->since_us = node->now_us;
     a->rejoined = true;
     /* What this node held of its generation may be counted already: it speaks anew in the next. */
@@ -507,10 +515,8 @@ void agreement_advance(struct parley_node *node)
     }
     phase = phase_of(node);
     if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE &&
-        !is_read(node)) {
-        a->candidate = CANDIDATE_NONE; /* who had finished is gone before it could be adopted */
-        exchange_release(node, INITIATOR);
-    }
+        !is_read(node))
+        release(node); /* who had finished is gone before it could be adopted */
     if (done != NONE)
         adopt(node, done);
     else if (phase == PARLEY_PHASE_LATE)

@@ -99,6 +99,8 @@ Test(swarm, what_was_found_once_stays_mended)
               "of the verdict: who joined when all had locked is not in the model");
     cr_expect(goes_well_by(SWARM_DRAWN, 807599),
               "of the verdict: nobody counts holders that it takes for dead");
+    cr_expect(goes_well_by(SWARM_DRAWN, 825913),
+              "who held the agreed model, mixed again, and took what it mixed for that model");
     cr_expect(goes_well_by(SWARM_DRAWN, 814902),
               "of the checker: of equal models all terms are 0, and it paired wrong ones");
     cr_expect(goes_well_by(SWARM_DRAWN, 817170),
