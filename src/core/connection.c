@@ -243,6 +243,15 @@ void connection_close(struct parley_node *node, struct conn *conn)
     conn_down(node, conn);
 }
 
+void connection_stalled(struct parley_node *node, uint32_t id)
+{
+    struct conn *conn = connection_find(node, id);
+    if (!conn || conn->state != CONN_LIVE) return;
+    out_log(node, PARLEY_LOG_INFO, "nothing gets through to %s; its connection is closed",
+            record_of(node, (uint32_t)conn->member)->name);
+    connection_goodbye(node, conn, MESSAGE_BYE_IDLE);
+}
+
 void connection_closed(struct parley_node *node, const struct parley_event *event)
 {
     struct conn *conn = connection_find(node, event->closed.conn);

@@ -398,12 +398,12 @@ void exchange_timers(struct parley_node *node)
         if (slot->state < SLOT_OFFERED || slot->state > SLOT_READY ||
             node->now_us < slot->progress_us + c->progress_timeout_us)
             continue;
-        if (role == RESPONDER && slot->state == SLOT_READY) {
-            doubt_open(node, slot);
-            slot_end(node, slot);
-        } else {
+        /* What does not get through would keep the slot's buffers, and the next exchange over this
+         * link would fare no better. Who is READY asks (exchange_closed). */
+        uint32_t conn = slot->conn;
+        if (role == INITIATOR || slot->state != SLOT_READY)
             slot_abort(node, slot, EXCHANGE_STALLED, true);
-        }
+        connection_stalled(node, conn);
     }
 }
 

@@ -546,6 +546,9 @@ struct conn *connection_of(struct parley_node *node, int member);
 struct conn *connection_want(struct parley_node *node, int member);
 void connection_close(struct parley_node *node, struct conn *conn);
 void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason);
+/* What is to be said or sent over it waits in vain: it ends, if it is LIVE, and no one is suspected
+ * for it; it is dialled anew when somebody wants it. */
+void connection_stalled(struct parley_node *node, uint32_t id);
 /* Encodes and sends; a queue over its limit closes the connection. */
 void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
                      const void *message);

@@ -170,3 +170,41 @@ Test(patience, begins_anew_with_whoever_comes_to_settle_later)
     scene_until(sim, 3, parley_sim_agreed, NULL, 10);
     parley_sim_free(sim);
 }
+
+static uint64_t applied_by(struct parley_sim *sim, uint32_t node)
+{
+    struct parley_view view;
+    parley_sim_view(sim, node, &view);
+    return view.ledger.applied;
+}
+
+Test(patience, a_link_that_lets_nothing_through_one_way_does_not_keep_a_node_from_the_others)
+{
+    /* n1 hears nothing of n0, which hears it. Chunks for n1 would hold n0's slots, and each next
+     * exchange of the two would hold them for ten seconds more. */
+    uint32_t peers = NODES - 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .parameters = 20000,
+                                                                .seed = 3,
+                                                                .bandwidth_bytes = 10000000,
+                                                                .step_us = 5000,
+                                                                .latency_us = 500,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    scene_train(sim, NODES);
+    scene_run(sim, SECOND);
+    parley_sim_block(sim, 0, 1);
+    scene_run(sim, 11 * SECOND); /* so long no progress is waited for */
+    uint64_t before[NODES];
+    for (uint32_t i = 0; i < NODES; i++)
+        before[i] = applied_by(sim, i);
+    scene_run(sim, 20 * SECOND);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_expect_gt(3 * (applied_by(sim, i) - before[i]), applied_by(sim, 3) - before[3],
+                     "n%u applied %llu, n3 %llu", i,
+                     (unsigned long long)(applied_by(sim, i) - before[i]),
+                     (unsigned long long)(applied_by(sim, 3) - before[3]));
+    parley_sim_heal(sim);
+    scene_agree(sim, NODES, 0);
+    parley_sim_free(sim);
+}
