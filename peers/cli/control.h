@@ -3,6 +3,7 @@
  *   seeds ADDRESS...   dial these from now on
  *   stop               the operator wants the end: settle and agree
  *   slow FACTOR        each step takes so many times longer (a planned fault)
+ *   sleep US           each step sleeps so many microseconds (a planned fault)
  *
  * The end of the pipe is the end of `parley run`: the node ends too.
  */
@@ -18,5 +19,6 @@
 #define CONTROL_SEEDS "seeds "
 #define CONTROL_STOP "stop"
 #define CONTROL_SLOW "slow "
+#define CONTROL_SLEEP "sleep "
 
 #endif

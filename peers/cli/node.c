@@ -275,8 +275,9 @@ static void look_at_target(struct node *node, uint64_t *looked)
 static void be_slow(struct node *node, uint64_t step_us)
 {
     double factor = atomic_load_explicit(&node->slow, memory_order_relaxed);
-    if (factor <= 1) return;
-    uint64_t pause_us = (uint64_t)((double)step_us * (factor - 1));
+    uint64_t pause_us = atomic_load_explicit(&node->sleep_us, memory_order_relaxed);
+    if (factor > 1) pause_us += (uint64_t)((double)step_us * (factor - 1));
+    if (pause_us == 0) return;
     struct timespec pause = {.tv_sec = (time_t)(pause_us / 1000000),
                              .tv_nsec = (long)(pause_us % 1000000) * 1000};
     nanosleep(&pause, NULL);
