@@ -152,6 +152,8 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
                         .bytes_sent = stats.bytes_sent,
                         .gap_max_ms = (double)stats.gap_max_us / 1e3,
                         .turn_max_ms = (double)stats.turn_max_us / 1e3,
+                        .bytes_membership = stats.bytes_membership,
+                        .bytes_sketches = stats.bytes_sketches,
                         .passes = atomic_load(&node->place) / SAMPLER_SLICES},
     };
     if (view->drift >= 0 && now_us >= view->drift_us)
