@@ -16,6 +16,9 @@
 /* The descriptor of the file that all nodes mark their samples in: data/coverage.h. */
 #define CONTROL_COVERAGE 3
 
+/* That of the data, loaded: shared_data.h. Where it is not there, the node loads them. */
+#define CONTROL_DATA 4
+
 #define CONTROL_SEEDS "seeds "
 #define CONTROL_STOP "stop"
 #define CONTROL_SLOW "slow "

@@ -24,6 +24,7 @@
 #include "file/model_file.h"
 #include "prompt.h"
 #include "read_file.h"
+#include "shared_data.h"
 #include "train/model.h"
 
 enum { TIMER_US = 250000, TIMER_TARGET_US = 20000 };
@@ -140,10 +141,19 @@ static void map_coverage(struct node *node)
     if (words != MAP_FAILED) node->coverage = (struct coverage){words, samples};
 }
 
+/* Data that `parley run` has loaded are mapped as they are. */
+static int make_job(struct node *node, char *why, size_t why_size)
+{
+    struct source source;
+    if (node->controlled && shared_data_map(CONTROL_DATA, &source))
+        return job_init_on(&node->job, node->settings, &source, &file_reader, why, why_size);
+    return job_init(&node->job, node->settings, &file_reader, why, why_size);
+}
+
 static int prepare(struct node *node, char *why, size_t why_size)
 {
     int error = seed_list_make(&node->seeds, node->settings, why, why_size);
-    if (!error) error = job_init(&node->job, node->settings, &file_reader, why, why_size);
+    if (!error) error = make_job(node, why, why_size);
     if (error) return error;
     if ((error = fill_options(node))) return error;
     if (!node->settings->name) {
