@@ -4,7 +4,8 @@
  *                           exchange a step on average (it starts one every second step, and each
  *                           has two ends); limit: one node alone
  *     .../mix               exchanges a step and node that came about
- *   run/target/N            from the first exec to the target accuracy; limit: one node alone
+ *   run/target/N            from the first exec to 97 %, of a budget of 4 passes; limit: one node
+ *                           alone
  *     .../epochs            passes over the data that it took
  *   run/sleeper/4           a step of a healthy node while another one of four sleeps 30 ms in each
  *                           of its own; limit: the same three nodes without that one
@@ -136,7 +137,7 @@ static int bench_rates(struct run *run)
 
 static int target(struct run *run, uint32_t count, double *seconds, double *epochs)
 {
-    const char *const options[] = {MLP, EACH_STEP, "--target-accuracy=0.97", "--time=60s", NULL};
+    const char *const options[] = {MLP, EACH_STEP, "--target-accuracy=0.97", "--epochs=4", NULL};
     int error = make(run, count, options);
     if (error) return error;
     *seconds = run->cluster.target_s;
