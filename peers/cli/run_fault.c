@@ -40,6 +40,14 @@ static uint32_t wanted(const struct run *run, const struct fault_spec *spec)
     return share < 1 ? 1 : (uint32_t)share;
 }
 
+/* A node that a fault has killed can be started again. */
+static bool can_be_hit(const struct child *child, const struct fault_spec *spec)
+{
+    if (spec->target == FAULT_NAME && strcmp(child->name, spec->name) != 0) return false;
+    if (child->running) return !child->paused;
+    return spec->target == FAULT_NAME && spec->kind == FAULT_RESTART && child->killed;
+}
+
 /* Whom it hits; those that are gone are left out. */
 static void draw(struct run *run, struct plan *plan)
 {
@@ -48,11 +56,11 @@ static void draw(struct run *run, struct plan *plan)
     plan->targets = calloc(run->nodes, sizeof *plan->targets);
     if (!plan->targets) return;
     for (uint32_t i = 0; i < run->nodes; i++) {
-        const struct child *child = &run->children[i];
-        if (!child->running || child->paused) continue;
-        if (spec->target == FAULT_NAME && strcmp(child->name, spec->name) != 0) continue;
-        plan->targets[plan->count++] = i;
+        if (can_be_hit(&run->children[i], spec)) plan->targets[plan->count++] = i;
     }
+    if (plan->count == 0)
+        run_say(run, "fault: %s: nothing happens, as no such node is running",
+                fault_kind_text(spec->kind));
     if (spec->target == FAULT_NAME) return;
     uint32_t want = wanted(run, spec);
     if (want > plan->count) want = plan->count;
@@ -80,7 +88,10 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
         child->killed = true;
         child->again = plan->spec->kind == FAULT_RESTART;
         child->again_us = plan->spec->lasting.kind == FAULT_NEVER ? 0 : UINT64_MAX;
-        child_signal(child, SIGKILL);
+        if (child->running)
+            child_signal(child, SIGKILL);
+        else if (child->again && child->again_us == 0 && child->handles == 0)
+            run_child_gone(child);
         break;
     case FAULT_PAUSE:
         child->paused = true;

@@ -48,6 +48,7 @@ static void on_line(const char *line, void *arg)
         s->late = true;
         sim_watch_apart(s->watch);
     }
+    if (strcmp(phase, "locked") == 0) swarm_locked(s, node);
     if (strcmp(phase, "done") == 0) s->just_done |= 1u << node;
     if (strcmp(phase, "train") == 0 && s->stop_at_train & 1u << node) {
         s->stop_at_train &= ~(1u << node);

@@ -48,7 +48,8 @@ struct swarm {
     bool spares;                         /* seeds are neither killed nor paused, and do not leave */
     bool links_fail;                     /* cuts at random, dials that come twice, clogs */
     bool excludes, lossy, late;
-    bool silent; /* somebody may not have been heard for as long as a round waits */
+    bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
+    bool silent;     /* somebody may not have been heard for as long as a round waits */
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];
     uint32_t agreed_count;
@@ -84,9 +85,10 @@ void swarm_calm(struct swarm *s); /* all faults end */
 void swarm_stop(struct swarm *s); /* an operator stops it; all must end */
 
 /* swarm_verdict.c */
-void swarm_done(struct swarm *s, uint32_t node); /* it has just said DONE */
-void swarm_views(struct swarm *s);               /* in the calm: all see who is there */
-void swarm_judge(struct swarm *s);               /* all is over */
+void swarm_locked(struct swarm *s, uint32_t node); /* it has just said LOCKED */
+void swarm_done(struct swarm *s, uint32_t node);   /* likewise DONE */
+void swarm_views(struct swarm *s);                 /* in the calm: all see who is there */
+void swarm_judge(struct swarm *s);                 /* all is over */
 
 /* Lets `us` of virtual time pass, or less: until everything has ended. False once the simulation
  * stands. */

@@ -7,7 +7,8 @@
  *   - holders counted are holders;
  *   - each decision was applied by both sides or given up and counted; averaging has not moved the
  *     mean, where nobody died and nothing was given up; what is pushed one way is somewhere;
- *   - what was agreed is what mixing had come to, within the tolerance, where nobody was late;
+ *   - what was agreed is what mixing had come to, within the tolerance, where nobody was late, or
+ *     taken for dead by who locked it;
  *   - no connection, message or operation is left over.
  */
 #include <math.h>
@@ -23,6 +24,20 @@ static void fail(struct swarm *s, const char *invariant, uint32_t node)
 }
 
 /* ---- One that is done ------------------------------------------------------------------------ */
+
+/* `node` takes `other` for alive, and in that phase or a later one. */
+static bool sees(const struct swarm *s, uint32_t node, uint32_t other, enum parley_phase phase)
+{
+    struct parley_member member;
+    return parley_sim_member(s->sim, node, other, &member) && member.phase >= phase &&
+           (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT);
+}
+
+void swarm_locked(struct swarm *s, uint32_t node)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->up[i] && !sees(s, node, i, PARLEY_PHASE_TRAIN)) s->overlooked = true;
+}
 
 static void check_model_of(struct swarm *s, uint32_t node, const struct parley_view *view)
 {
@@ -48,14 +63,15 @@ void swarm_done(struct swarm *s, uint32_t node)
         parley_sim_view(s->sim, i, &other);
         if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i] || s->resume_us[i];
         if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
-        done += s->up[i] && other.phase == PARLEY_PHASE_DONE && !parley_sim_finished(s->sim, i, 0);
+        done += s->up[i] && other.phase == PARLEY_PHASE_DONE &&
+                !parley_sim_finished(s->sim, i, 0) && sees(s, node, i, PARLEY_PHASE_JOINING);
         holders += other.phase >= PARLEY_PHASE_HELD; /* or it has left since */
     }
     check_model_of(s, node, &mine);
     if (mine.held > mine.known) fail(s, "more hold it than are known", node);
     if (mine.held > holders && s->restarted == 0) fail(s, "it counts holders that are none", node);
     if (mine.held < done && !s->excludes && !s->late)
-        fail(s, "it counts fewer holders than are done", node);
+        fail(s, "it counts fewer holders than are done, and alive to it", node);
     if (s->agreed_count == SWARM_AGREED_MAX) return;
     struct swarm_agreed *agreed = &s->agreed[s->agreed_count++];
     agreed->node = node;
@@ -226,6 +242,7 @@ static void check_model(struct swarm *s)
 {
     double mean[SWARM_PARAMETERS], far_sq = 0, norm_sq = 0;
     if (s->excludes || s->late || s->lossy || s->restarted || s->agreed_count < s->nodes) return;
+    if (s->overlooked) return;
     for (uint32_t i = 0; i < s->nodes; i++)
         if (s->outsider[i] || s->left[i]) return;
     parley_sim_mean(s->sim, mean);

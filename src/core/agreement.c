@@ -115,12 +115,14 @@ static void settle(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     bool late = node->now_us >= a->since_us + node->config.settle_timeout_us;
-    if (!drift_settled(node) && !late) return;
+    /* What is locked will be picked: no mixing changes that, and who locked mixes no more. */
+    bool locked = said_locked(node);
+    if (!drift_settled(node) && !late && !locked) return;
     if (said_joining(node) && node->now_us < a->since_us + JOINING_US) return;
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
-    if (!drift_settled(node))
+    if (!drift_settled(node) && !locked)
         out_log(node, PARLEY_LOG_WARN,
                 "drift is %.2e after %.0f s, above the tolerance of %.2e; "
                 "agreeing all the same",

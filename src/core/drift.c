@@ -23,6 +23,7 @@ enum {
     MIXED_PER_SKETCH = 2,      /* exchanges between two sketches, ... */
     MIXED_PER_SKETCH_MANY = 8, /* and where only a sample is sketched */
     SKETCH_INTERVAL_US = 2000,
+    SKETCHES_QUICK = 32, /* of a node; settling that takes more of them is slowed down */
     RELAY_INTERVAL_US = 20000
 };
 
@@ -313,8 +314,10 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     }
     drift->sketching = false;
     exchange_release(node, INITIATOR);
-    drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * sketchers(node);
     drift->version++;
+    /* What is still apart by then waits for something that haste does not bring. */
+    uint32_t slower = 1 + drift->version / SKETCHES_QUICK;
+    drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * sketchers(node) * slower;
     self_of(node)->sketch = drift->version;
     drift->due = true;
     const double *sketch = event->done.sketch;

@@ -122,6 +122,11 @@ static const struct roster_said *listen(const struct parley_node *node)
     return said;
 }
 
+bool said_locked(struct parley_node *node)
+{
+    return listen(node)->locks > 0 && highest_lock(node);
+}
+
 struct said said_listen(struct parley_node *node)
 {
     const struct roster_said *all = listen(node);

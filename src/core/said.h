@@ -22,6 +22,8 @@ bool said_same(const uint8_t *a, const uint8_t *b); /* digests */
 struct said said_listen(struct parley_node *node);
 /* A live member that has the model of this digest, this node itself if it can be; NONE: nobody. */
 int said_holder(struct parley_node *node, const uint8_t *digest);
+/* Somebody waited for has locked a model that can still be had: that one will be picked. */
+bool said_locked(struct parley_node *node);
 /* This node's own word. */
 bool said_is_distrusted(const struct parley_node *node, uint64_t boot);
 /* Every live member is DONE. */

@@ -198,9 +198,9 @@ static uint16_t draw_sample(uint8_t *bytes, uint64_t seed, uint32_t number)
     return label;
 }
 
-/* Samples number first to first + count - 1. */
-static int draw_set(struct dataset *set, uint32_t count, uint32_t first, uint64_t seed)
+int digits_make(struct dataset *set, bool test, uint64_t seed)
 {
+    uint32_t count = test ? DIGITS_TEST : DIGITS_TRAIN, first = test ? DIGITS_TRAIN : 0;
     *set = (struct dataset){
         .count = count,
         .features = SIDE * SIDE,
@@ -211,22 +211,11 @@ static int draw_set(struct dataset *set, uint32_t count, uint32_t first, uint64_
         .bytes = malloc((size_t)count * SIDE * SIDE),
         .labels = malloc(count * sizeof *set->labels),
     };
-    if (!set->bytes || !set->labels) return PARLEY_ENOMEM;
+    if (!set->bytes || !set->labels) {
+        dataset_close(set);
+        return PARLEY_ENOMEM;
+    }
     for (uint32_t i = 0; i < count; i++)
         set->labels[i] = draw_sample(set->bytes + (size_t)i * SIDE * SIDE, seed, first + i);
     return 0;
-}
-
-int digits_make(struct dataset *train, struct dataset *test, uint64_t seed)
-{
-    *test = (struct dataset){0};
-    int error = draw_set(train, DIGITS_TRAIN, 0, seed);
-    if (!error) error = draw_set(test, DIGITS_TEST, DIGITS_TRAIN, seed);
-    if (!error) error = dataset_measure(train);
-    if (!error) error = dataset_scale_like(test, train);
-    if (error) {
-        dataset_close(train);
-        dataset_close(test);
-    }
-    return error;
 }

@@ -14,8 +14,8 @@
 #define DIGITS_TRAIN 12000
 #define DIGITS_TEST 2000
 
-/* Makes both sets (which need not be initialised), with the training set's scaling in both.
- * PARLEY_ENOMEM; then both are zeroed. */
-PARLEY_CHECK int digits_make(struct dataset *train, struct dataset *test, uint64_t seed);
+/* Makes the training set, or the test set, of `seed`; `set` need not be initialised, and is not
+ * scaled. PARLEY_ENOMEM; then it is zeroed. */
+PARLEY_CHECK int digits_make(struct dataset *set, bool test, uint64_t seed);
 
 #endif

@@ -198,22 +198,12 @@ static int load_table(const struct loading *l, struct dataset *set, const struct
     return error;
 }
 
-/* The set that is not wanted is closed. */
-static int draw_digits(struct dataset *set, bool test)
-{
-    struct dataset other;
-    int error =
-        test ? digits_make(&other, set, DIGITS_SEED) : digits_make(set, &other, DIGITS_SEED);
-    dataset_close(&other);
-    return error;
-}
-
 /* The training set of `spec`, or if `test` what it has for a test. */
 static int load(const struct loading *l, struct dataset *set, const struct spec *spec, bool test)
 {
     switch (spec->format) {
     case DIGITS:
-        return draw_digits(set, test);
+        return digits_make(set, test, DIGITS_SEED);
     case IDX:
         return load_idx(l, set, spec->path, test);
     case NPY:

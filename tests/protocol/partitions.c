@@ -21,6 +21,13 @@ static enum parley_member_state state_of(struct parley_sim *sim, uint32_t node, 
     return member.state;
 }
 
+static enum parley_phase phase_of(struct parley_sim *sim, uint32_t node)
+{
+    struct parley_view view;
+    parley_sim_view(sim, node, &view);
+    return view.phase;
+}
+
 Test(partitions, a_node_that_slept_is_suspected_and_comes_back)
 {
     /* 20 s stopped: the others take it for gone; awake it is alive again, and counted once. */
@@ -56,6 +63,56 @@ Test(partitions, who_wakes_up_declares_nobody_dead)
             cr_assert_neq(state_of(sim, 2, i), PARLEY_MEMBER_DEAD, "n%u", i);
     }
     parley_sim_free(sim);
+}
+
+static bool one_proposes(struct parley_sim *sim, void *arg)
+{
+    bool proposes = false;
+    (void)arg;
+    for (uint32_t i = 0; i < 4; i++)
+        proposes = proposes || phase_of(sim, i) == PARLEY_PHASE_PROPOSED;
+    return proposes;
+}
+
+/* Also notes in `split` that one has locked and another mixes. */
+static bool agreed(struct parley_sim *sim, void *split)
+{
+    bool locked = false, mixes = false;
+    for (uint32_t i = 0; i < 4; i++) {
+        locked = locked || phase_of(sim, i) == PARLEY_PHASE_LOCKED;
+        mixes = mixes || phase_of(sim, i) == PARLEY_PHASE_SETTLE;
+    }
+    *(bool *)split = *(bool *)split || (locked && mixes);
+    return parley_sim_agreed(sim, NULL);
+}
+
+Test(partitions, who_comes_back_to_a_model_that_is_locked_waits_for_no_mixing)
+{
+    /* n3 wakes up while the others agree without it. Who hears of it before it has locked goes back
+     * to mix; who does not, locks and mixes no more, so that mixing would come to no end. What is
+     * locked is what all take, at once. */
+    uint32_t splits = 0, peers = 3;
+    for (uint64_t late_us = 0; late_us < 60000; late_us += 5000) {
+        bool split = false;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                    .seed = 4,
+                                                                    .seeds = 2,
+                                                                    .latency_us = 30000,
+                                                                    .configure = scene_wait_for,
+                                                                    .arg = &peers});
+        scene_train(sim, 4);
+        parley_sim_pause(sim, 3);
+        scene_run(sim, 20 * SECOND);
+        parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+        scene_until(sim, 4, one_proposes, NULL, 20);
+        scene_run(sim, late_us);
+        parley_sim_resume(sim, 3);
+        scene_until(sim, 4, agreed, &split, 20);
+        scene_same(sim, 4);
+        splits += split;
+        parley_sim_free(sim);
+    }
+    cr_assert_gt(splits, 0);
 }
 
 Test(partitions, halves_that_heal_become_one_cluster_again)

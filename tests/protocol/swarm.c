@@ -94,6 +94,11 @@ Test(swarm, what_was_found_once_stays_mended)
     cr_expect(goes_well_by(PARLEY_STRATEGY_ALLREDUCE, 301837), "as 308201");
     cr_expect(goes_well_by(PARLEY_STRATEGY_LOCAL_SGD, 300102),
               "exchanges that overlapped took a part below 0, which no peer would believe");
+    cr_expect(goes_well_by(SWARM_DRAWN, 804820), "who was back mixed on with one that had locked");
+    cr_expect(goes_well_by(SWARM_DRAWN, 813342),
+              "of the verdict: who joined when all had locked is not in the model");
+    cr_expect(goes_well_by(SWARM_DRAWN, 807599),
+              "of the verdict: nobody counts holders that it takes for dead");
 }
 
 static void write_text(const char *path, const char *text)
