@@ -171,13 +171,13 @@ static int bench_targets(struct run *run)
 
 /* ---- One that sleeps ------------------------------------------------------------------------- */
 
-/* Of the first three nodes, on average. */
+/* A step of the first three nodes. */
 static double healthy_us(const struct cluster *cluster)
 {
     double sum = 0;
     for (uint32_t i = 0; i < HEALTHY; i++)
-        sum += 1e6 / cluster_steps(&cluster->nodes[i]);
-    return sum / HEALTHY;
+        sum += cluster_steps(&cluster->nodes[i]);
+    return 1e6 * HEALTHY / sum;
 }
 
 static int bench_sleeper(struct run *run)
