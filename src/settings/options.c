@@ -92,8 +92,8 @@ static const struct verb_info verbs[] = {
          "is not a benchmark",
          "figures, each beside the machine's limit",
          "step is a local step, mix averaging in memory, wire an exchange over TCP, start\n"
-         "processes up to their first step, run what nodes come to as processes (minutes; with\n"
-         "--data of your own), sim the simulator. Ratio 1 is the limit."},
+         "processes up to their first step, run what processes come to (minutes; --data is\n"
+         "its alone), sim the simulator. Ratio 1 is the limit."},
     [VERB_MODEL] = {"model",
                     "inspect|eval|verify|export|sample FILE",
                     2,
