@@ -346,6 +346,26 @@ int conn_listen(struct loop *loop)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+/* Those kinds of control frames that are to stay few however many nodes there are. */
+static void count_frame(struct loop *loop, const struct write *write)
+{
+    struct wire_header header;
+    if (write->size < WIRE_HEADER_BYTES || wire_header_read(write->bytes, &header)) return;
+    switch (header.type) {
+    case WIRE_PING:
+    case WIRE_ACK:
+    case WIRE_PING_FOR:
+    case WIRE_MEMBERS:
+        atomic_fetch_add_explicit(&loop->bytes_membership, write->size, memory_order_relaxed);
+        break;
+    case WIRE_SKETCHES:
+        atomic_fetch_add_explicit(&loop->bytes_sketches, write->size, memory_order_relaxed);
+        break;
+    default:
+        break;
+    }
+}
+
 static void on_written(uv_write_t *request, int status)
 {
     struct write *write = (struct write *)request;
@@ -353,6 +373,7 @@ static void on_written(uv_write_t *request, int status)
     struct loop *loop = conn->loop;
     if (status == 0)
         atomic_fetch_add_explicit(&loop->bytes_sent, write->size, memory_order_relaxed);
+    if (status == 0 && write->kind == WRITE_CONTROL) count_frame(loop, write);
     if (status == 0 && write->kind == WRITE_ASIDE)
         atomic_fetch_add_explicit(&loop->bytes_lane, write->size, memory_order_relaxed);
     if (status < 0 && status != UV_ECANCELED) conn_end(conn, PARLEY_CLOSED_RESET, status);

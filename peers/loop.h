@@ -92,6 +92,7 @@ struct loop {
     uint64_t drain_since_us; /* a late TICK waits for reading since then; 0: none does */
     uint64_t accept_logged_us;
     _Atomic uint64_t bytes_sent, bytes_received, bytes_lane, turn_max_us;
+    _Atomic uint64_t bytes_membership, bytes_sketches;
     _Atomic uint32_t connections;
     char listens[PARLEY_ADDRESS_SIZE];
     bool listens_any; /* on all of the machine's addresses */

@@ -198,6 +198,8 @@ void parley_stats(struct parley *p, struct parley_stats *stats)
     stats->bytes_sent = atomic_load(&p->loop.bytes_sent);
     stats->bytes_received = atomic_load(&p->loop.bytes_received);
     stats->bytes_lane = atomic_load(&p->loop.bytes_lane);
+    stats->bytes_membership = atomic_load(&p->loop.bytes_membership);
+    stats->bytes_sketches = atomic_load(&p->loop.bytes_sketches);
     stats->connections = atomic_load(&p->loop.connections);
     stats->turn_max_us = atomic_load(&p->loop.turn_max_us);
     stats->gap_max_us = atomic_load(&p->handoff.gap_max_us);

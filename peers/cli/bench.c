@@ -126,12 +126,9 @@ int bench_command(const struct settings *settings)
     static const struct {
         const char *name;
         int (*run)(struct bench *bench);
-    } all[] = {{"step", bench_step},
-               {"mix", bench_mix},
-               {"wire", bench_wire},
-               {"start", bench_start},
-               {"sim", bench_sim}};
-    struct bench bench = {.quick = settings->quick, .full = settings->full};
+    } all[] = {{"step", bench_step},   {"mix", bench_mix}, {"wire", bench_wire},
+               {"start", bench_start}, {"run", bench_run}, {"sim", bench_sim}};
+    struct bench bench = {.quick = settings->quick, .full = settings->full, .data = settings->data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(settings->operands[0], all[i].name) != 0) continue;
         int error = all[i].run(&bench);

@@ -13,10 +13,11 @@
 #include "report/figures.h"
 #include "settings/settings.h"
 
-enum { BENCH_ROWS_MAX = 16, BENCH_WHY_BYTES = 512 };
+enum { BENCH_ROWS_MAX = 32, BENCH_WHY_BYTES = 512 };
 
 struct bench {
     bool quick, full; /* small sizes and few repeats; sizes that take minutes */
+    const char *data; /* --data */
     struct figure rows[BENCH_ROWS_MAX];
     size_t count;
     char why[BENCH_WHY_BYTES];
@@ -26,6 +27,7 @@ int bench_step(struct bench *bench);
 int bench_mix(struct bench *bench);
 int bench_wire(struct bench *bench);
 int bench_start(struct bench *bench);
+int bench_run(struct bench *bench);
 int bench_sim(struct bench *bench);
 
 /* One call of each is one piece of work. */

@@ -3,6 +3,7 @@
  *   seeds ADDRESS...   dial these from now on
  *   stop               the operator wants the end: settle and agree
  *   slow FACTOR        each step takes so many times longer (a planned fault)
+ *   sleep US           each step sleeps so many microseconds (a planned fault)
  *
  * The end of the pipe is the end of `parley run`: the node ends too.
  */
@@ -15,8 +16,12 @@
 /* The descriptor of the file that all nodes mark their samples in: data/coverage.h. */
 #define CONTROL_COVERAGE 3
 
+/* That of the data, loaded: shared_data.h. Where it is not there, the node loads them. */
+#define CONTROL_DATA 4
+
 #define CONTROL_SEEDS "seeds "
 #define CONTROL_STOP "stop"
 #define CONTROL_SLOW "slow "
+#define CONTROL_SLEEP "sleep "
 
 #endif

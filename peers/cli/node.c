@@ -24,6 +24,7 @@
 #include "file/model_file.h"
 #include "prompt.h"
 #include "read_file.h"
+#include "shared_data.h"
 #include "train/model.h"
 
 enum { TIMER_US = 250000, TIMER_TARGET_US = 20000 };
@@ -140,10 +141,19 @@ static void map_coverage(struct node *node)
     if (words != MAP_FAILED) node->coverage = (struct coverage){words, samples};
 }
 
+/* Data that `parley run` has loaded are mapped as they are. */
+static int make_job(struct node *node, char *why, size_t why_size)
+{
+    struct source source;
+    if (node->controlled && shared_data_map(CONTROL_DATA, &source))
+        return job_init_on(&node->job, node->settings, &source, &file_reader, why, why_size);
+    return job_init(&node->job, node->settings, &file_reader, why, why_size);
+}
+
 static int prepare(struct node *node, char *why, size_t why_size)
 {
     int error = seed_list_make(&node->seeds, node->settings, why, why_size);
-    if (!error) error = job_init(&node->job, node->settings, &file_reader, why, why_size);
+    if (!error) error = make_job(node, why, why_size);
     if (error) return error;
     if ((error = fill_options(node))) return error;
     if (!node->settings->name) {
@@ -275,8 +285,9 @@ static void look_at_target(struct node *node, uint64_t *looked)
 static void be_slow(struct node *node, uint64_t step_us)
 {
     double factor = atomic_load_explicit(&node->slow, memory_order_relaxed);
-    if (factor <= 1) return;
-    uint64_t pause_us = (uint64_t)((double)step_us * (factor - 1));
+    uint64_t pause_us = atomic_load_explicit(&node->sleep_us, memory_order_relaxed);
+    if (factor > 1) pause_us += (uint64_t)((double)step_us * (factor - 1));
+    if (pause_us == 0) return;
     struct timespec pause = {.tv_sec = (time_t)(pause_us / 1000000),
                              .tv_nsec = (long)(pause_us % 1000000) * 1000};
     nanosleep(&pause, NULL);

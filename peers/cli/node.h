@@ -64,7 +64,8 @@ struct node {
 
     /* Written by one thread, read by another. */
     _Atomic double loss;              /* smoothed over the newest steps; NAN: no step yet */
-    _Atomic double slow;              /* a step takes so many times longer */
+    _Atomic double slow;              /* a step takes so many times longer, ... */
+    _Atomic uint64_t sleep_us;        /* ... and sleeps so long */
     _Atomic uint64_t samples;         /* of this node */
     _Atomic uint64_t place;           /* in its share: sampler.h */
     uint64_t taken, share;            /* takeovers told; samples of the share */

@@ -57,6 +57,8 @@ static void obey(struct node *node, char *line)
         parley_stop(node->p, PARLEY_STOP_OPERATOR);
     } else if (strncmp(line, CONTROL_SLOW, strlen(CONTROL_SLOW)) == 0) {
         atomic_store(&node->slow, strtod(line + strlen(CONTROL_SLOW), NULL));
+    } else if (strncmp(line, CONTROL_SLEEP, strlen(CONTROL_SLEEP)) == 0) {
+        atomic_store(&node->sleep_us, strtoull(line + strlen(CONTROL_SLEEP), NULL, 10));
     } else if (strncmp(line, CONTROL_SEEDS, strlen(CONTROL_SEEDS)) == 0) {
         const char *seeds[PARLEY_SEEDS_MAX];
         uint32_t count = 0;

@@ -152,6 +152,8 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
                         .bytes_sent = stats.bytes_sent,
                         .gap_max_ms = (double)stats.gap_max_us / 1e3,
                         .turn_max_ms = (double)stats.turn_max_us / 1e3,
+                        .bytes_membership = stats.bytes_membership,
+                        .bytes_sketches = stats.bytes_sketches,
                         .passes = atomic_load(&node->place) / SAMPLER_SLICES},
     };
     if (view->drift >= 0 && now_us >= view->drift_us)
@@ -242,6 +244,15 @@ static void tell_ledger(struct node *node, struct parley *p)
     free(boots);
 }
 
+/* The last figures, too: what the agreement took is in no line before. */
+static void on_finished(struct node *node, struct parley *p)
+{
+    struct parley_view view;
+    parley_node_view(parley_node_of(p), &view);
+    if (view.version > 0) tell_progress(node, p, &view);
+    tell_ledger(node, p);
+}
+
 static void on_phase(struct node *node, struct parley *p, enum parley_phase phase)
 {
     struct parley_view view;
@@ -298,7 +309,7 @@ void node_on_update(void *context, struct parley *p, const struct parley_update 
     else if (update->type == PARLEY_UPDATE_LOG)
         on_log(node, update->log.level, update->log.text);
     else if (update->type == PARLEY_UPDATE_FINISHED)
-        tell_ledger(node, p);
+        on_finished(node, p);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include "control.h"
 #include "job/graph.h"
 #include "read_file.h"
+#include "shared_data.h"
 
 enum { TICK_MS = 20, STATUS_SIGNAL = 128 };
 
@@ -155,6 +156,17 @@ static int check_graph(const struct settings *settings)
     return error;
 }
 
+/* Once for all nodes. What is wrong with them, a node finds and says. */
+static void load_data(struct run *run)
+{
+    char why[512];
+    struct source source;
+    const struct settings *settings = run->settings;
+    if (!source_load(&source, &file_reader, settings->data, settings->test, why, sizeof why))
+        run->data = shared_data_make(&source);
+    source_close(&source);
+}
+
 static int prepare(struct run *run)
 {
     run->nodes = (uint32_t)run->settings->nodes;
@@ -170,6 +182,7 @@ static int prepare(struct run *run)
                     (run->forward_count-- - i) * sizeof *run->forward);
     run->coverage = tmpfile();
     if (!error) error = check_graph(run->settings);
+    if (!error) load_data(run);
     if (!error) error = run_faults_init(run);
     return error ? error : open_json(run);
 }
@@ -183,7 +196,6 @@ static int start_all(struct run *run)
     uv_signal_start(&run->interrupt, on_signal, SIGINT);
     uv_signal_start(&run->terminate, on_signal, SIGTERM);
     uv_timer_start(&run->timer, on_tick, TICK_MS, TICK_MS);
-    run->start_us = say_now_us();
     for (uint32_t i = 0; i < run->nodes; i++) {
         run->children[i].run = run;
         run->children[i].number = i;
@@ -207,6 +219,8 @@ int run_command(const struct settings *settings)
         free(run);
         return say_failure(PARLEY_EFAIL, "no event loop");
     }
+    run->data = -1;
+    run->start_us = say_now_us();
     int error = prepare(run);
     if (!error) {
         error = start_all(run);
@@ -227,6 +241,7 @@ int run_command(const struct settings *settings)
         fclose(run->json);
     }
     if (run->coverage) fclose(run->coverage);
+    if (run->data >= 0) close(run->data);
     free(run->children);
     free(run->forward);
     free(run);

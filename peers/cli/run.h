@@ -87,6 +87,7 @@ struct run {
     int asked;          /* signals that asked for the end */
     int failed;         /* PARLEY_E...: it never came to training */
     FILE *coverage;     /* where nodes mark samples: data/coverage.h; NULL: nowhere */
+    int data;           /* loaded, for all nodes: shared_data.h; -1: each loads them */
     bool ending;        /* all children are to go now */
 };
 

@@ -335,7 +335,7 @@ int child_start(struct child *child, bool again)
     int code = UV_ENOMEM;
     if (!arguments || !environment) goto out;
     open_pipes(child);
-    uv_stdio_container_t stdio[CONTROL_COVERAGE + 1] = {
+    uv_stdio_container_t stdio[CONTROL_DATA + 1] = {
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&child->in},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
          .data.stream = (uv_stream_t *)&child->out.handle},
@@ -344,12 +344,14 @@ int child_start(struct child *child, bool again)
     if (run->coverage)
         stdio[CONTROL_COVERAGE] =
             (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fileno(run->coverage)};
+    if (run->data >= 0)
+        stdio[CONTROL_DATA] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = run->data};
     uv_process_options_t options = {
         .exit_cb = on_exit_,
         .file = run->executable,
         .args = arguments,
         .env = environment,
-        .stdio_count = CONTROL_COVERAGE + 1,
+        .stdio_count = CONTROL_DATA + 1,
         .stdio = stdio,
     };
     code = uv_spawn(&run->loop, &child->process, &options);

@@ -1,9 +1,11 @@
-/* run_fault.c: carries out --fault at processes: signals for kill and pause, a word for slow.
+/* run_fault.c: carries out --fault at processes: signals for kill and pause, a word for slow and
+ * sleep.
  *
  * WHEN and FOR are looked at every few milliseconds; a share of the budget is that of the cluster's
  * progress as last told. Who "half of them" are is drawn by the seed when the fault strikes, from
  * those that are there.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -100,6 +102,10 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
         snprintf(text, sizeof text, CONTROL_SLOW "%g", plan->spec->value);
         child_say(child, text);
         break;
+    case FAULT_SLEEP:
+        snprintf(text, sizeof text, CONTROL_SLEEP "%" PRIu64, plan->spec->time_us);
+        child_say(child, text);
+        break;
     default:
         return;
     }
@@ -123,6 +129,10 @@ static void end(struct run *run, struct plan *plan, struct child *child)
     case FAULT_SLOW:
         child_say(child, CONTROL_SLOW "1");
         tell(run, "slow-end", child->name);
+        break;
+    case FAULT_SLEEP:
+        child_say(child, CONTROL_SLEEP "0");
+        tell(run, "sleep-end", child->name);
         break;
     default:
         break;

@@ -39,13 +39,27 @@ static float inverse_deviation(double variance)
     return isfinite(scale) ? scale : 0;
 }
 
+/* How often each byte is there. Counted in four lists in turn: where neighbours are alike, as in
+ * most images, one count would have to wait for the other. */
+static void count_bytes(uint64_t histogram[256], const uint8_t *bytes, size_t total)
+{
+    uint64_t lists[4][256] = {{0}};
+    size_t i = 0;
+    for (; i + 4 <= total; i += 4)
+        for (int k = 0; k < 4; k++)
+            lists[k][bytes[i + k]]++;
+    for (; i < total; i++)
+        lists[0][bytes[i]]++;
+    for (int v = 0; v < 256; v++)
+        histogram[v] = lists[0][v] + lists[1][v] + lists[2][v] + lists[3][v];
+}
+
 /* Exact: the sums over a histogram of bytes are integers below 2^63. */
 static int measure_images(struct dataset *set)
 {
-    uint64_t histogram[256] = {0};
+    uint64_t histogram[256];
     size_t total = (size_t)set->count * set->features;
-    for (size_t i = 0; i < total; i++)
-        histogram[set->bytes[i]]++;
+    count_bytes(histogram, set->bytes, total);
 
     double mean = 0, variance = 0;
     for (int v = 0; v < 256; v++)

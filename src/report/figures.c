@@ -73,7 +73,7 @@ static const char *digits(char out[32], double value)
 static void add_line(struct text *text, const struct figure *f)
 {
     char value[32], limit[32], low[32], high[32];
-    text_add(text, "%-16s%10s %-13s", f->name, digits(value, f->value), f->unit);
+    text_add(text, "%-20s%10s %-13s", f->name, digits(value, f->value), f->unit);
     if (isfinite(f->ratio))
         text_add(text, "%10s%8.3f   %.3f to %.3f", digits(limit, f->limit), f->ratio, f->low,
                  f->high);
@@ -87,7 +87,7 @@ char *figures_text(const struct figure *figures, size_t count)
 {
     struct text text;
     text_init(&text, FIGURES_BYTES_MAX);
-    text_add(&text, "%-16s%10s %-13s%10s%8s   %s\n", "", "median", "", "limit", "ratio",
+    text_add(&text, "%-20s%10s %-13s%10s%8s   %s\n", "", "median", "", "limit", "ratio",
              "half of all, repeats");
     for (size_t i = 0; i < count; i++)
         add_line(&text, &figures[i]);

@@ -53,6 +53,8 @@ static const struct field progress[] = {F(progress, COUNT, step),
                                         F(progress, REAL, gap_max_ms),
                                         F(progress, REAL, turn_max_ms),
                                         F(progress, COUNT, passes),
+                                        F(progress, COUNT, bytes_membership),
+                                        F(progress, COUNT, bytes_sketches),
                                         END};
 static const struct field member[] = {F(member, STRING, peer), F(member, STRING, state),
                                       F(member, STRING, reason), END};

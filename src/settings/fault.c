@@ -13,9 +13,10 @@ enum value_kind { NOTHING, FACTOR, PROBABILITY, TIME, RATE, LIE };
 static const struct {
     const char *text;
     enum value_kind value;
-    bool sim_only, lasts;
+    enum fault_where where;
+    bool lasts;
 } kinds[] = {
-#define X(name, text, value, sim, lasts) {text, value, sim, lasts},
+#define X(name, text, value, where, lasts) {text, value, FAULT_##where, lasts},
     FAULT_KINDS(X)
 #undef X
 };
@@ -25,9 +26,9 @@ const char *fault_kind_text(enum fault_kind kind)
     return kinds[kind].text;
 }
 
-bool fault_kind_sim_only(enum fault_kind kind)
+enum fault_where fault_kind_where(enum fault_kind kind)
 {
-    return kinds[kind].sim_only;
+    return kinds[kind].where;
 }
 
 static int refuse(units_why why, const char *clause)

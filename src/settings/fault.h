@@ -13,29 +13,32 @@
 #include "settings/groups.h"
 #include "settings/units.h"
 
-/* X(NAME, text, what stands after '=', only in sim, may last) */
+enum fault_where { FAULT_ANYWHERE, FAULT_IN_SIM, FAULT_IN_RUN };
+
+/* X(NAME, text, what stands after '=', where, may last) */
 #define FAULT_KINDS(X)                                                                             \
-    X(KILL, "kill", NOTHING, false, false)                                                         \
-    X(PAUSE, "pause", NOTHING, false, true)                                                        \
-    X(RESTART, "restart", NOTHING, false, true)                                                    \
-    X(SLOW, "slow", FACTOR, false, true)                                                           \
-    X(PARTITION, "partition", NOTHING, true, true)                                                 \
-    X(ONEWAY, "oneway", NOTHING, true, true)                                                       \
-    X(LOSS, "loss", PROBABILITY, true, true)                                                       \
-    X(LATENCY, "latency", TIME, true, true)                                                        \
-    X(CUT, "cut", PROBABILITY, true, true)                                                         \
-    X(DUPLICATE, "duplicate", PROBABILITY, true, true)                                             \
-    X(REORDER, "reorder", TIME, true, true)                                                        \
-    X(BANDWIDTH, "bandwidth", RATE, true, true)                                                    \
-    X(CLOG, "clog", NOTHING, true, true)                                                           \
-    X(DISK_FULL, "disk-full", NOTHING, true, true)                                                 \
-    X(DISK_TORN, "disk-torn", NOTHING, true, true)                                                 \
-    X(DISK_SLOW, "disk-slow", TIME, true, true)                                                    \
-    X(BYZANTINE, "byzantine", LIE, true, true)                                                     \
-    X(JOIN, "join", NOTHING, true, false)
+    X(KILL, "kill", NOTHING, ANYWHERE, false)                                                      \
+    X(PAUSE, "pause", NOTHING, ANYWHERE, true)                                                     \
+    X(RESTART, "restart", NOTHING, ANYWHERE, true)                                                 \
+    X(SLOW, "slow", FACTOR, ANYWHERE, true)                                                        \
+    X(SLEEP, "sleep", TIME, IN_RUN, true)                                                          \
+    X(PARTITION, "partition", NOTHING, IN_SIM, true)                                               \
+    X(ONEWAY, "oneway", NOTHING, IN_SIM, true)                                                     \
+    X(LOSS, "loss", PROBABILITY, IN_SIM, true)                                                     \
+    X(LATENCY, "latency", TIME, IN_SIM, true)                                                      \
+    X(CUT, "cut", PROBABILITY, IN_SIM, true)                                                       \
+    X(DUPLICATE, "duplicate", PROBABILITY, IN_SIM, true)                                           \
+    X(REORDER, "reorder", TIME, IN_SIM, true)                                                      \
+    X(BANDWIDTH, "bandwidth", RATE, IN_SIM, true)                                                  \
+    X(CLOG, "clog", NOTHING, IN_SIM, true)                                                         \
+    X(DISK_FULL, "disk-full", NOTHING, IN_SIM, true)                                               \
+    X(DISK_TORN, "disk-torn", NOTHING, IN_SIM, true)                                               \
+    X(DISK_SLOW, "disk-slow", TIME, IN_SIM, true)                                                  \
+    X(BYZANTINE, "byzantine", LIE, IN_SIM, true)                                                   \
+    X(JOIN, "join", NOTHING, IN_SIM, false)
 
 enum fault_kind {
-#define X(name, text, value, sim, lasts) FAULT_##name,
+#define X(name, text, value, where, lasts) FAULT_##name,
     FAULT_KINDS(X)
 #undef X
         FAULT_KIND_COUNT
@@ -71,7 +74,7 @@ enum { FAULT_TARGET_BYTES = GROUPS_BYTES, FAULTS_MAX = 256 };
 struct fault_spec {
     enum fault_kind kind;
     double value;     /* slow: times slower, over 1; loss, cut, duplicate: probability in [0, 1] */
-    uint64_t time_us; /* of latency, reorder, disk-slow */
+    uint64_t time_us; /* of sleep (in each local step), latency, reorder, disk-slow */
     uint64_t rate_bytes; /* a second, of bandwidth */
     enum fault_lie lie;  /* of byzantine */
     enum fault_target { FAULT_NAME, FAULT_NUMBER, FAULT_SHARE, FAULT_GROUPS } target;
@@ -88,7 +91,7 @@ struct faults {
 };
 
 const char *fault_kind_text(enum fault_kind kind);
-bool fault_kind_sim_only(enum fault_kind kind);
+enum fault_where fault_kind_where(enum fault_kind kind);
 
 /* PARLEY_EUSAGE with a clause in why. */
 PARLEY_CHECK int fault_parse(const char *text, struct fault_spec *fault, units_why why);

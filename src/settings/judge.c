@@ -70,8 +70,11 @@ static int judge_groups(const struct settings *settings, const char *flag, const
 static int judge_fault(const struct settings *settings, const struct fault_spec *fault, char *why)
 {
     const char *kind = fault_kind_text(fault->kind);
-    if (settings->verb == VERB_RUN && fault_kind_sim_only(fault->kind)) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%s\" is possible in parley sim only", kind);
+    enum fault_where where = fault_kind_where(fault->kind);
+    bool runs = settings->verb == VERB_RUN;
+    if (where == (runs ? FAULT_IN_SIM : FAULT_IN_RUN)) {
+        snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%s\" is possible in parley %s only", kind,
+                 runs ? "sim" : "run");
         return PARLEY_EUSAGE;
     }
     if (fault->target == FAULT_NUMBER && fault->kind != FAULT_JOIN &&

@@ -85,14 +85,15 @@ static const struct verb_info verbs[] = {
         {"status", "[HOST:PORT]", 0, 1, {NULL}, NULL, "a cluster as one node sees it", NULL},
     [VERB_BENCH] =
         {"bench",
-         "step|mix|wire|start|sim",
+         "step|mix|wire|start|run|sim",
          1,
          1,
-         {"step", "mix", "wire", "start", "sim", NULL},
+         {"step", "mix", "wire", "start", "run", "sim", NULL},
          "is not a benchmark",
          "figures, each beside the machine's limit",
          "step is a local step, mix averaging in memory, wire an exchange over TCP, start\n"
-         "processes up to their first step, sim the simulator. Ratio 1 is the limit."},
+         "processes up to their first step, run what processes come to (minutes; --data is\n"
+         "its alone), sim the simulator. Ratio 1 is the limit."},
     [VERB_MODEL] = {"model",
                     "inspect|eval|verify|export|sample FILE",
                     2,

@@ -30,6 +30,7 @@ expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd step/lenet step/
 expect mix mix/1e7 mix/1e7/diff mix/1e7/add
 expect wire wire/tcp/1e5 wire/lane/1e5
 expect start start/8
+expect run run/lane/2 run/lane/2/mix run/tcp/2 run/tcp/2/mix run/target/2 run/target/2/epochs run/sleeper/4 run/memory/2e5 run/memory run/8 run/8/members run/8/sketches
 expect sim sim/10 sim/4/mlp
 "$parley" bench 2> /dev/null
 [ $? -eq 2 ] || fail "bench without a name is no error"

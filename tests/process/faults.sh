@@ -11,6 +11,11 @@ value() {
     tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
 }
 
+# steps_of NODE: as it told them last.
+steps_of() {
+    grep '"event":"progress"' json | grep "\"node\":\"$1\"" | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2
+}
+
 # Two of five are killed at 30 % of the budget, the other three agree.
 "$parley" run -n 5 --epochs 20 --model mlp:64 --fault kill:2@30% --json json > out
 [ "$(grep -c '"kind":"kill"' json)" -eq 2 ]
@@ -21,6 +26,11 @@ value() {
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:n1@30%+500ms --fault slow=3:n2@15%+1s --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 grep -q '"kind":"resume","target":"n1"' json
+
+# One that sleeps in each step holds nobody up: it makes fewer steps of the same budget.
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault sleep=20ms:n2@0s --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+[ "$(steps_of n2)" -lt "$(steps_of n0)" ]
 
 # A restarted node takes its model from the others.
 "$parley" run -n 3 --epochs 60 --model mlp:64 --fault restart:n0@20% --json json > out

@@ -36,3 +36,35 @@ grep '"phase":"stop"' 3.json | grep '"cause":"target"' > /dev/null
 # JSON on stdout is all that is there, a line an object.
 "$parley" run -n 2 --steps 10 --model softmax --json - > lines
 if grep -v '^{"event":.*}$' lines; then exit 1; fi
+
+# The data of all nodes are in memory once: each maps what `run` has loaded, names of classes and
+# columns with them, and they are what a node loads by itself: their name stands for every value.
+seq 1 400 | awk 'BEGIN { print "a,b,kind" } { print $1 % 7 "," $1 % 5 "," ($1 % 2 ? "odd" : "even") }' > table.csv
+"$parley" node --steps 1 --model mlp:8 --data csv:table.csv --json alone > /dev/null
+python3 - "$parley" << 'END'
+import json, signal, subprocess, sys
+started = {}
+alone = next(line for line in map(json.loads, open("alone")) if line["event"] == "started")
+run = subprocess.Popen([sys.argv[1], "run", "-n2", "--time=600s", "--model=mlp:8", "-q", "--json=-",
+                        "--data=csv:table.csv"], stdout=subprocess.PIPE, text=True)
+
+def look(node):
+    with open(f"/proc/{node['pid']}/maps") as maps:
+        assert "memfd:parley-data" in maps.read(), node
+    assert node["data"] == alone["data"] and node["samples"] == alone["samples"], (node, alone)
+
+trains = 0
+try:
+    for line in map(json.loads, run.stdout):
+        if line["event"] == "started":
+            started[line["node"]] = line
+        if line["event"] == "phase" and line["phase"] == "train":
+            trains += 1
+            if trains == 2:
+                for node in started.values():
+                    look(node)
+                run.send_signal(signal.SIGINT)
+    assert trains == 2 and run.wait() == 0
+finally:
+    run.kill()
+END

@@ -122,6 +122,10 @@ static void agree_through_shared_memory(void)
         const struct parley_stats *stats = &nodes[i].result.stats;
         check(stats->bytes_lane > 0 && stats->bytes_lane >= stats->bytes_sent / 2,
               "most of it went through shared memory");
+        check(stats->bytes_membership > 0 && stats->bytes_sketches > 0,
+              "what is told of members and of the drift is counted");
+        check(stats->bytes_membership + stats->bytes_sketches < stats->bytes_sent / 2,
+              "and nothing else is counted with it");
     }
 }
 

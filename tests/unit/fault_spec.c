@@ -32,6 +32,8 @@ Test(fault_spec, every_part_of_a_fault_is_read)
     cr_assert_eq(fault_parse("partition:n0,n1|n2,n3@10s+5s", &fault, why), 0);
     cr_assert_eq(fault.target, FAULT_GROUPS);
     cr_assert_str_eq(fault.name, "n0,n1|n2,n3");
+    cr_assert_eq(fault_parse("sleep=30ms:n3@0s", &fault, why), 0);
+    cr_assert_eq(fault.time_us, 30000);
     cr_assert_eq(fault_parse("cut=0.5:n0@1s", &fault, why), 0);
     cr_assert_eq(fault.value, 0.5);
     cr_assert_eq(fault_parse("reorder=2s:n0@1s", &fault, why), 0);

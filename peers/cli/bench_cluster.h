@@ -1,0 +1,47 @@
+/* bench_cluster.h: one `parley run`, and what its nodes tell of it (inside of peers/cli:
+ * bench_run.c).
+ *
+ * Figures of a node are of the time in which all nodes train: from its first progress line in it to
+ * its last.
+ * Failures: PARLEY_EFAIL with a line in bench->why: the run failed, or was too short to tell.
+ */
+#ifndef PARLEY_CLI_BENCH_CLUSTER_H
+#define PARLEY_CLI_BENCH_CLUSTER_H
+
+#include "bench.h"
+#include "report/lines.h"
+
+enum { CLUSTER_NODES_MAX = 64, CLUSTER_OPTIONS_MAX = 8 };
+
+struct cluster_node {
+    uint64_t pid;
+    bool trains, told;
+    double from_s, to_s, end_s;
+    struct report_progress from, to, end; /* numbers only; end: after the agreement */
+    double rss_bytes;                     /* at most, at its lines while all train */
+};
+
+struct cluster {
+    uint32_t count, training; /* nodes; those that train */
+    double start_s;           /* on bench_now(): of the first process */
+    double train_s;           /* after that: the last node began to train */
+    uint64_t agreed, parameters;
+    double target_s, epochs; /* of the summary; target_s: NAN if it was not reached */
+    struct cluster_node nodes[CLUSTER_NODES_MAX];
+};
+
+/* options: up to CLUSTER_OPTIONS_MAX and then NULL, as `parley run` takes them; out: where the
+ * model goes. */
+int cluster_run(struct bench *bench, struct cluster *cluster, uint32_t count,
+                const char *const *options, const char *out);
+
+/* PARLEY_EFAIL: some node told too little for the figures below. */
+int cluster_told(struct bench *bench, const struct cluster *cluster);
+
+/* Of its own window. */
+double cluster_steps(const struct cluster_node *node);      /* a second */
+double cluster_exchanges(const struct cluster_node *node);  /* a step */
+double cluster_membership(const struct cluster_node *node); /* bytes a second */
+double cluster_sketches(const struct cluster_node *node);   /* the same, to its end */
+
+#endif

@@ -1,0 +1,326 @@
+/* bench_run.c: real processes: `parley run`, in turns with what it is measured by.
+ *
+ *   run/lane/N, run/tcp/N   samples a second of N nodes in total, where each takes part in one
+ *                           exchange a step on average (it starts one every second step, and each
+ *                           has two ends); limit: one node alone
+ *     .../mix               exchanges a step and node that came about
+ *   run/target/N            from the first exec to 97 %, of a budget of 4 passes; limit: one node
+ *                           alone
+ *     .../epochs            passes over the data that it took
+ *   run/sleeper/4           a step of a healthy node while another one of four sleeps 30 ms in each
+ *                           of its own; limit: the same three nodes without that one
+ *   run/memory/1e7          bytes a parameter of one of two nodes that average, by what a larger
+ *                           model takes more than a small one; limit: a node alone
+ *   run/memory              what the small one's process has in memory, data and all
+ *   run/64                  from the first exec until the last of 64 nodes trains
+ *     .../members, sketches bytes a second of the node that sends most: of probes and news of
+ *                           members while training, and of sketches until all have agreed; limit:
+ *                           the same of 8 nodes
+ *
+ * The model is the 784-256-128-10 network, the batch 32. What is measured lasts seconds a time, the
+ * whole some minutes.
+ */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_cluster.h"
+
+#define EACH_STEP "--mix-every=2"
+#define MLP "--model=mlp:256,128"
+
+enum { ROUNDS = 5, ROUNDS_LONG = 3, BATCH = 32, LANES = 2, SIZES = 3, HEALTHY = 3 };
+
+static const uint32_t sizes[SIZES] = {2, 4, 8};
+
+struct run {
+    struct bench *bench;
+    char folder[32], out[48], data[300];
+    struct cluster cluster;
+};
+
+/* options: up to CLUSTER_OPTIONS_MAX - 1, and then NULL. */
+static int make(struct run *run, uint32_t count, const char *const *options)
+{
+    const char *all[CLUSTER_OPTIONS_MAX + 1] = {run->data};
+    for (size_t i = 0; options[i]; i++)
+        all[i + 1] = options[i];
+    return cluster_run(run->bench, &run->cluster, count, all, run->out);
+}
+
+static int make_told(struct run *run, uint32_t count, const char *const *options)
+{
+    int error = make(run, count, options);
+    return error ? error : cluster_told(run->bench, &run->cluster);
+}
+
+static size_t rounds_of(const struct run *run, size_t rounds)
+{
+    return run->bench->quick ? 1 : rounds;
+}
+
+static const char *time_of(const struct run *run)
+{
+    return run->bench->quick ? "--time=1s" : "--time=3s";
+}
+
+/* ---- Samples a second ------------------------------------------------------------------------ */
+
+static double samples_per_s(const struct cluster *cluster)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < cluster->count; i++)
+        sum += BATCH * cluster_steps(&cluster->nodes[i]);
+    return sum;
+}
+
+static double exchanges_a_step(const struct cluster *cluster)
+{
+    double exchanges = 0, steps = 0;
+    for (uint32_t i = 0; i < cluster->count; i++) {
+        const struct cluster_node *node = &cluster->nodes[i];
+        exchanges += (double)(node->to.exchanges - node->from.exchanges);
+        steps += (double)(node->to.step - node->from.step);
+    }
+    return exchanges / steps;
+}
+
+struct rates {
+    double samples[LANES][SIZES][ROUNDS], mixes[LANES][SIZES][ROUNDS], alone[ROUNDS];
+};
+
+static int measure_rates(struct run *run, struct rates *rates, size_t round, size_t count)
+{
+    const char *const alone[] = {MLP, time_of(run), NULL};
+    const char *const lane[] = {MLP, time_of(run), EACH_STEP, NULL};
+    const char *const tcp[] = {MLP, time_of(run), EACH_STEP, "--no-lane", NULL};
+    int error = make_told(run, 1, alone);
+    if (!error) rates->alone[round] = samples_per_s(&run->cluster);
+    for (size_t l = 0; l < LANES; l++)
+        for (size_t i = 0; !error && i < count; i++) {
+            error = make_told(run, sizes[i], l ? tcp : lane);
+            if (error) break;
+            rates->samples[l][i][round] = samples_per_s(&run->cluster);
+            rates->mixes[l][i][round] = exchanges_a_step(&run->cluster);
+        }
+    return error;
+}
+
+static int bench_rates(struct run *run)
+{
+    static const char *const kinds[LANES] = {"lane", "tcp"};
+    struct rates rates;
+    size_t rounds = rounds_of(run, ROUNDS), count = run->bench->quick ? 1 : SIZES;
+    for (size_t r = 0; r < rounds; r++) {
+        int error = measure_rates(run, &rates, r, count);
+        if (error) return error;
+    }
+    for (size_t l = 0; l < LANES; l++)
+        for (size_t i = 0; i < count; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "run/%s/%" PRIu32, kinds[l], sizes[i]);
+            bench_row(run->bench, name, "samples/s", FIGURE_MORE_IS_BETTER, rates.samples[l][i],
+                      rates.alone, rounds);
+            snprintf(name, sizeof name, "run/%s/%" PRIu32 "/mix", kinds[l], sizes[i]);
+            bench_row(run->bench, name, "a step", FIGURE_MORE_IS_BETTER, rates.mixes[l][i], NULL,
+                      rounds);
+        }
+    return 0;
+}
+
+/* ---- Time to an accuracy --------------------------------------------------------------------- */
+
+static int target(struct run *run, uint32_t count, double *seconds, double *epochs)
+{
+    const char *const options[] = {MLP, EACH_STEP, "--target-accuracy=0.97", "--epochs=4", NULL};
+    int error = make(run, count, options);
+    if (error) return error;
+    *seconds = run->cluster.target_s;
+    *epochs = run->cluster.epochs;
+    if (isfinite(*seconds)) return 0;
+    snprintf(run->bench->why, BENCH_WHY_BYTES, "%s: %" PRIu32 " nodes did not come to 97 %%",
+             run->data, count);
+    return PARLEY_EFAIL;
+}
+
+static int bench_targets(struct run *run)
+{
+    double seconds[SIZES][ROUNDS], epochs[SIZES][ROUNDS], alone[ROUNDS], alone_epochs[ROUNDS];
+    size_t rounds = rounds_of(run, ROUNDS), count = run->bench->quick ? 1 : SIZES;
+    int error = 0;
+    for (size_t r = 0; !error && r < rounds; r++) {
+        error = target(run, 1, &alone[r], &alone_epochs[r]);
+        for (size_t i = 0; !error && i < count; i++)
+            error = target(run, sizes[i], &seconds[i][r], &epochs[i][r]);
+    }
+    for (size_t i = 0; !error && i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "run/target/%" PRIu32, sizes[i]);
+        bench_row(run->bench, name, "s", FIGURE_LESS_IS_BETTER, seconds[i], alone, rounds);
+        strcat(name, "/epochs");
+        bench_row(run->bench, name, "epochs", FIGURE_LESS_IS_BETTER, epochs[i], alone_epochs,
+                  rounds);
+    }
+    return error;
+}
+
+/* ---- One that sleeps ------------------------------------------------------------------------- */
+
+/* A step of the first three nodes. */
+static double healthy_us(const struct cluster *cluster)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < HEALTHY; i++)
+        sum += cluster_steps(&cluster->nodes[i]);
+    return 1e6 * HEALTHY / sum;
+}
+
+static int bench_sleeper(struct run *run)
+{
+    const char *const fine[] = {MLP, time_of(run), EACH_STEP, NULL};
+    const char *const sleeps[] = {MLP, time_of(run), EACH_STEP, "--fault=sleep=30ms:n3@0s", NULL};
+    double values[ROUNDS], limits[ROUNDS];
+    size_t rounds = rounds_of(run, ROUNDS);
+    for (size_t r = 0; r < rounds; r++) {
+        int error = make_told(run, HEALTHY, fine);
+        if (error) return error;
+        limits[r] = healthy_us(&run->cluster);
+        error = make_told(run, HEALTHY + 1, sleeps);
+        if (error) return error;
+        values[r] = healthy_us(&run->cluster);
+    }
+    bench_row(run->bench, "run/sleeper/4", "us a step", FIGURE_LESS_IS_BETTER, values, limits,
+              rounds);
+    return 0;
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+static int memory(struct run *run, uint32_t nodes, const char *model, double *bytes,
+                  double *parameters)
+{
+    const char *const options[] = {model, run->bench->quick ? "--time=1s" : "--time=6s", EACH_STEP,
+                                   NULL};
+    int error = make_told(run, nodes, options);
+    *bytes = 0;
+    for (uint32_t i = 0; !error && i < nodes; i++)
+        if (run->cluster.nodes[i].rss_bytes > *bytes) *bytes = run->cluster.nodes[i].rss_bytes;
+    *parameters = (double)run->cluster.parameters;
+    return error;
+}
+
+/* Bytes a parameter, where there are more of them. */
+static int slope(struct run *run, uint32_t nodes, double *slope, double *base)
+{
+    const char *large = run->bench->quick ? MLP : "--model=mlp:3072,2432";
+    double bytes, parameters, small;
+    int error = memory(run, nodes, "--model=softmax", base, &small);
+    if (!error) error = memory(run, nodes, large, &bytes, &parameters);
+    if (!error) *slope = (bytes - *base) / (parameters - small);
+    return error;
+}
+
+static int bench_memory(struct run *run)
+{
+    double values[ROUNDS_LONG], limits[ROUNDS_LONG], base[ROUNDS_LONG], unused;
+    size_t rounds = rounds_of(run, ROUNDS_LONG);
+    int error = 0;
+    for (size_t r = 0; !error && r < rounds; r++) {
+        error = slope(run, 1, &limits[r], &unused);
+        if (!error) error = slope(run, 2, &values[r], &base[r]);
+        base[r] /= 1e6;
+    }
+    if (error) return error;
+    const char *name = run->bench->quick ? "run/memory/2e5" : "run/memory/1e7";
+    bench_row(run->bench, name, "B/parameter", FIGURE_LESS_IS_BETTER, values, limits, rounds);
+    bench_row(run->bench, "run/memory", "MB", FIGURE_LESS_IS_BETTER, base, NULL, rounds);
+    return 0;
+}
+
+/* ---- Many nodes ------------------------------------------------------------------------------ */
+
+struct traffic {
+    double members, sketches; /* bytes a second of the node that sent most */
+};
+
+static int many(struct run *run, uint32_t nodes, const char *seconds, struct traffic *traffic)
+{
+    const char *const options[] = {"--model=softmax", seconds, EACH_STEP, NULL};
+    int error = make_told(run, nodes, options);
+    *traffic = (struct traffic){0};
+    for (uint32_t i = 0; !error && i < nodes; i++) {
+        const struct cluster_node *node = &run->cluster.nodes[i];
+        double members = cluster_membership(node), sketches = cluster_sketches(node);
+        if (members > traffic->members) traffic->members = members;
+        if (sketches > traffic->sketches) traffic->sketches = sketches;
+    }
+    return error;
+}
+
+static int bench_many(struct run *run)
+{
+    double joined[ROUNDS_LONG], members[ROUNDS_LONG], sketches[ROUNDS_LONG];
+    double few_members[ROUNDS_LONG], few_sketches[ROUNDS_LONG];
+    size_t rounds = rounds_of(run, ROUNDS_LONG);
+    uint32_t nodes = run->bench->quick ? 8 : CLUSTER_NODES_MAX, few = run->bench->quick ? 4 : 8;
+    for (size_t r = 0; r < rounds; r++) {
+        struct traffic traffic;
+        const char *seconds = run->bench->quick ? "--time=2s" : "--time=10s";
+        int error = many(run, few, seconds, &traffic);
+        if (error) return error;
+        few_members[r] = traffic.members / 1e3;
+        few_sketches[r] = traffic.sketches / 1e3;
+        error = many(run, nodes, seconds, &traffic);
+        if (error) return error;
+        joined[r] = run->cluster.train_s;
+        members[r] = traffic.members / 1e3;
+        sketches[r] = traffic.sketches / 1e3;
+    }
+    char name[32];
+    snprintf(name, sizeof name, "run/%" PRIu32, nodes);
+    bench_row(run->bench, name, "s", FIGURE_LESS_IS_BETTER, joined, NULL, rounds);
+    snprintf(name, sizeof name, "run/%" PRIu32 "/members", nodes);
+    bench_row(run->bench, name, "kB/s", FIGURE_LESS_IS_BETTER, members, few_members, rounds);
+    snprintf(name, sizeof name, "run/%" PRIu32 "/sketches", nodes);
+    bench_row(run->bench, name, "kB/s", FIGURE_LESS_IS_BETTER, sketches, few_sketches, rounds);
+    return 0;
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+static void remove_models(const struct run *run)
+{
+    char record[80];
+    snprintf(record, sizeof record, "%s.agreement.json", run->out);
+    unlink(record);
+    unlink(run->out);
+    rmdir(run->folder);
+}
+
+int bench_run(struct bench *bench)
+{
+    static int (*const all[])(struct run *) = {bench_rates, bench_targets, bench_sleeper,
+                                               bench_memory, bench_many};
+    struct run *run = calloc(1, sizeof *run);
+    if (!run) return PARLEY_ENOMEM;
+    run->bench = bench;
+    strcpy(run->folder, "/tmp/parley-bench-XXXXXX");
+    snprintf(run->data, sizeof run->data, "--data=%s", bench->data);
+    int error = 0;
+    if (!mkdtemp(run->folder)) {
+        snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", run->folder, strerror(errno));
+        free(run);
+        return PARLEY_EFAIL;
+    }
+    snprintf(run->out, sizeof run->out, "%s/model", run->folder);
+    for (size_t i = 0; !error && i < sizeof all / sizeof *all; i++)
+        error = all[i](run);
+    remove_models(run);
+    free(run);
+    return error;
+}
