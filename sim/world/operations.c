@@ -126,6 +126,7 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
         sim_workers_wait(host->sim->workers, &host->lane, &done->job);
         sim_steps_hear(host, done->steps);
         sim_steps_leave(host);
+        sim_told_free(host);
     }
     if (done->gap && done->update.type == PARLEY_UPDATE_DIFF) tell_gap(done);
     if (done->error) sim_fail(host->sim, done->error, "an operation on vectors failed");

@@ -8,7 +8,8 @@
 
 uint64_t sim_line_us(struct sim_line *line, uint64_t now_us, size_t size, uint64_t *span_us)
 {
-    if (line->rate_bytes == 0) return now_us;
+    if (line->rate_bytes == 0) /* of what came while it had a limit, some may still be on it */
+        return line->free_us > now_us ? line->free_us : now_us;
     uint64_t takes = (uint64_t)((double)size * 1e6 / (double)line->rate_bytes);
     uint64_t first_us = *span_us < now_us ? now_us - *span_us : 0; /* the first byte was here */
     uint64_t end = (line->free_us > first_us ? line->free_us : first_us) + takes;

@@ -57,16 +57,17 @@ static void add(struct sim_done *done, uint32_t thread)
     float follow = task->follow ? task->follow(task->self, host->index) : 0;
     const float *from = host->vectors[0];
     float *x = host->vectors[0] = done->x, *m = follow != 0 ? host->vectors[1] : NULL;
-    float before[SIM_TRUTH_BLOCK];
+    float copy[SIM_TRUTH_BLOCK];
     for (uint64_t at = 0; at < n; at += SIM_TRUTH_BLOCK) {
         uint64_t size = n - at < SIM_TRUTH_BLOCK ? n - at : SIM_TRUTH_BLOCK;
         bool sampled = sim_truth_samples(host->sim, at);
-        if (x != from) memcpy(x + at, from + at, size * sizeof *x);
-        if (sampled) memcpy(before, x + at, size * sizeof *x);
+        const float *before = from + at;
+        if (sampled && x == from) before = memcpy(copy, before, size * sizeof *x);
         if (gap) {
-            mix_add_gap(x + at, m ? m + at : NULL, gap->theirs->x + at, gap->ours->x + at, factor,
-                        factor * follow, size);
+            mix_add_gap(x + at, from + at, m ? m + at : NULL, gap->theirs->x + at,
+                        gap->ours->x + at, factor, factor * follow, size);
         } else {
+            if (x != from) memcpy(x + at, from + at, size * sizeof *x);
             if (m) mix_add(m + at, done->from[0]->x + at, factor * follow, size);
             if (done->to[0])
                 mix_add_rest(x + at, done->to[0]->x + at, size);

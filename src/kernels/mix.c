@@ -108,18 +108,22 @@ KERNEL_BODY void add(float *restrict x, const float *restrict d, float c, size_t
         x[j] += c * d[j];
 }
 
-KERNEL_BODY void add_gap(float *restrict x, float *restrict m, const float *restrict theirs,
-                         const float *restrict ours, float c, float cm, size_t n)
+/* No element of x depends on another, so x may be `from`. */
+KERNEL_BODY void add_gap(float *x, const float *from, float *restrict m,
+                         const float *restrict theirs, const float *restrict ours, float c,
+                         float cm, size_t n)
 {
     if (!m) {
+#pragma GCC ivdep
         for (size_t j = 0; j < n; j++)
-            x[j] += c * (theirs[j] - ours[j]);
+            x[j] = from[j] + c * (theirs[j] - ours[j]);
         return;
     }
+#pragma GCC ivdep
     for (size_t j = 0; j < n; j++) {
         float d = theirs[j] - ours[j];
         m[j] += cm * d;
-        x[j] += c * d;
+        x[j] = from[j] + c * d;
     }
 }
 
@@ -164,11 +168,11 @@ KERNEL_BODY bool finite(const float *x, size_t n)
     {                                                                                              \
         add(x, d, c, n);                                                                           \
     }                                                                                              \
-    target static void add_gap_##suffix(float *restrict x, float *restrict m,                      \
+    target static void add_gap_##suffix(float *x, const float *from, float *restrict m,            \
                                         const float *restrict theirs, const float *restrict ours,  \
                                         float c, float cm, size_t n)                               \
     {                                                                                              \
-        add_gap(x, m, theirs, ours, c, cm, n);                                                     \
+        add_gap(x, from, m, theirs, ours, c, cm, n);                                               \
     }                                                                                              \
     target static double norm_sq_##suffix(const float *x, size_t n)                                \
     {                                                                                              \
@@ -241,10 +245,10 @@ void mix_add(float *restrict x, const float *restrict d, float c, size_t n)
     mix_kernels[kernel_path_best()].add(x, d, c, n);
 }
 
-void mix_add_gap(float *restrict x, float *restrict m, const float *theirs, const float *ours,
-                 float c, float cm, size_t n)
+void mix_add_gap(float *x, const float *from, float *restrict m, const float *theirs,
+                 const float *ours, float c, float cm, size_t n)
 {
-    mix_kernels[kernel_path_best()].add_gap(x, m, theirs, ours, c, cm, n);
+    mix_kernels[kernel_path_best()].add_gap(x, from, m, theirs, ours, c, cm, n);
 }
 
 void mix_add_rest(float *restrict x, float *restrict rest, size_t n)

@@ -62,10 +62,11 @@ void mix_subtract(float *restrict d, const float *theirs, const float *ours, siz
 /* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
 
-/* x <- x + c (theirs - ours) and, unless m is NULL, m <- m + cm (theirs - ours), in one pass: what
- * mix_subtract() and mix_add() do, to the bit. [n]; x and m overlap nothing. */
-void mix_add_gap(float *restrict x, float *restrict m, const float *theirs, const float *ours,
-                 float c, float cm, size_t n);
+/* x <- from + c (theirs - ours) and, unless m is NULL, m <- m + cm (theirs - ours), in one pass:
+ * what a copy, mix_subtract() and mix_add() do, to the bit. [n]; x is `from` or overlaps nothing, m
+ * overlaps nothing. */
+void mix_add_gap(float *x, const float *from, float *restrict m, const float *theirs,
+                 const float *ours, float c, float cm, size_t n);
 
 /* x <- x + rest, rest <- what rounding kept from x, exactly (Knuth, "The Art of Computer
  * Programming", volume 2, 4.2.2, theorem B). For terms so small that x would not feel them, and
@@ -88,7 +89,7 @@ struct mix_kernels {
     void (*gap)(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
                 struct mix_gap *out);
     void (*add)(float *restrict x, const float *restrict d, float c, size_t n);
-    void (*add_gap)(float *restrict x, float *restrict m, const float *restrict theirs,
+    void (*add_gap)(float *x, const float *from, float *restrict m, const float *restrict theirs,
                     const float *restrict ours, float c, float cm, size_t n);
     double (*norm_sq)(const float *x, size_t n);
     bool (*finite)(const float *x, size_t n);

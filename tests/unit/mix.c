@@ -115,8 +115,9 @@ Test(mix, a_gap_has_the_figures_of_the_difference_and_its_floats_are_the_same)
 
 Test(mix, a_gap_is_added_as_its_floats_would_be_to_the_bit)
 {
-    /* One pass or two, to a model alone or to its momentum as well; nothing behind the end. */
-    static float nx[MAX], nm[MAX], m[MAX];
+    /* One pass or two, to a model alone or to its momentum as well, in its place or on the way to
+     * another; nothing behind the end. */
+    static float nx[MAX], nm[MAX], m[MAX], moved[MAX];
     for (size_t s = 0; s < SIZES; s++) {
         fill(x, 9, 0);
         fill(y, 9, 1);
@@ -126,12 +127,19 @@ Test(mix, a_gap_is_added_as_its_floats_would_be_to_the_bit)
         memcpy(m, nm, sizeof m);
         mix_subtract(d, y, x, sizes[s]);
         mix_add(nx, d, 0.5f, sizes[s]);
-        mix_add_gap(e, NULL, y, x, 0.5f, 9, sizes[s]);
+        memcpy(moved, e, sizeof e);
+        mix_add_gap(moved, e, NULL, y, x, 0.5f, 9, sizes[s]);
+        mix_add_gap(e, e, NULL, y, x, 0.5f, 9, sizes[s]);
         cr_assert_arr_eq(e, nx, sizeof e);
+        cr_assert_arr_eq(moved, nx, sizeof e);
         mix_add(nx, d, -1.0f / 3, sizes[s]);
         mix_add(nm, d, 0.3f, sizes[s]);
-        mix_add_gap(e, m, y, x, -1.0f / 3, 0.3f, sizes[s]);
+        mix_add_gap(moved, e, m, y, x, -1.0f / 3, 0.3f, sizes[s]);
+        cr_assert_arr_eq(m, nm, sizeof m);
+        fill(m, 9, 3);
+        mix_add_gap(e, e, m, y, x, -1.0f / 3, 0.3f, sizes[s]);
         cr_assert_arr_eq(e, nx, sizeof e);
+        cr_assert_arr_eq(moved, nx, sizeof e);
         cr_assert_arr_eq(m, nm, sizeof m);
     }
 }
@@ -267,7 +275,7 @@ Test(mix, every_path_gives_the_same_bits)
             mix_kernels[path].gap(d, x, sizes[s], 5, &gap);
             fill(y, s, 2);
             memcpy(e, y, sizeof e);
-            mix_kernels[path].add_gap(y, e, d, x, 0.5f, 1.0f / 7, sizes[s]);
+            mix_kernels[path].add_gap(y, y, e, d, x, 0.5f, 1.0f / 7, sizes[s]);
             mix_kernels[path].diff(&got, d, x, sizes[s] / MIX_BLOCK, 5);
             double norm = mix_kernels[path].norm_sq(d, sizes[s]);
             mix_kernels[path].add(x, d, 1.0f / 3, sizes[s]);
