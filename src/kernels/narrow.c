@@ -126,7 +126,7 @@ static inline size_t few_of(size_t rest)
 #include "kernels/narrow_path.h"
 
 const struct narrow_kernels narrow_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {forward_base, weights_base},
-    [KERNEL_PATH_AVX2] = {forward_avx2, weights_avx2},
-    [KERNEL_PATH_AVX512] = {forward_avx512, weights_avx512},
+    [KERNEL_PATH_BASE] = {forward_base, weights_base, add_dots_base, across_base},
+    [KERNEL_PATH_AVX2] = {forward_avx2, weights_avx2, add_dots_avx2, across_avx2},
+    [KERNEL_PATH_AVX512] = {forward_avx512, weights_avx512, add_dots_avx512, across_avx512},
 };

@@ -48,7 +48,8 @@ INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const float *const x[PAIR], 
     }
 }
 
-/* `few` outputs of all rows; weight (turned), bias, y: from the first of them on. */
+/* `few` outputs of all rows; weight (turned), bias, y: from the first of them on. Without bias they
+ * are added to y. */
 INNER void NAME(outputs)(const struct narrow *n, const float *weight, const float *bias, float *y,
                          bool relu, int few)
 {
@@ -62,11 +63,39 @@ INNER void NAME(outputs)(const struct narrow *n, const float *weight, const floa
         for (int i = 0; i < PAIR * few; i += QUAD)
             fold(sums + i, part + i);
         for (int j = 0; j < few; j++) {
-            float one = sums[j] + bias[j], two = sums[few + j] + bias[j];
+            float *to[PAIR] = {y + row * n->out + j, y + (row + second) * n->out + j};
+            float one = sums[j] + (bias != NULL ? bias[j] : *to[0]);
+            float two = sums[few + j] + (bias != NULL ? bias[j] : *to[1]);
 
-            y[row * n->out + (size_t)j] = relu && one < 0 ? 0 : one; /* NaN stays NaN */
-            y[(row + second) * n->out + (size_t)j] = relu && two < 0 ? 0 : two;
+            *to[0] = relu && one < 0 ? 0 : one; /* NaN stays NaN */
+            *to[1] = relu && two < 0 ? 0 : two;
         }
+    }
+}
+
+INNER void NAME(all_outputs)(const struct narrow *n, const float *weight, const float *bias,
+                             float *y, bool relu)
+{
+    for (size_t j = 0, few; j < n->out; j += few) {
+        few = few_of(n->out - j);
+        switch (few) {
+        case 1:
+            NAME(outputs)(n, weight, bias, y + j, relu, 1);
+            break;
+        case 2:
+            NAME(outputs)(n, weight, bias, y + j, relu, 2);
+            break;
+        case 3:
+            NAME(outputs)(n, weight, bias, y + j, relu, 3);
+            break;
+        case 4:
+            NAME(outputs)(n, weight, bias, y + j, relu, 4);
+            break;
+        default:
+            NAME(outputs)(n, weight, bias, y + j, relu, FEW);
+        }
+        weight += few * round_up(n->in, LANES_COUNT);
+        if (bias != NULL) bias += few;
     }
 }
 
@@ -74,33 +103,19 @@ TARGET static void NAME(forward)(const struct narrow *n, const float *weight, co
                                  float *turned, float *y, bool relu)
 {
     turn_weights(turned, weight, n->in, n->out);
-    for (size_t j = 0, few; j < n->out; j += few) {
-        few = few_of(n->out - j);
-        switch (few) {
-        case 1:
-            NAME(outputs)(n, turned, bias + j, y + j, relu, 1);
-            break;
-        case 2:
-            NAME(outputs)(n, turned, bias + j, y + j, relu, 2);
-            break;
-        case 3:
-            NAME(outputs)(n, turned, bias + j, y + j, relu, 3);
-            break;
-        case 4:
-            NAME(outputs)(n, turned, bias + j, y + j, relu, 4);
-            break;
-        default:
-            NAME(outputs)(n, turned, bias + j, y + j, relu, FEW);
-        }
-        turned += few * round_up(n->in, LANES_COUNT);
-    }
+    NAME(all_outputs)(n, turned, bias, y, relu);
+}
+
+TARGET static void NAME(add_dots)(const struct narrow *n, const float *turned, float *y)
+{
+    NAME(all_outputs)(n, turned, NULL, y, false);
 }
 
 /* ---- The gradient of the weights ------------------------------------------------------------- */
 
-/* to[few][STEP]: of two vectors of weight rows; x, delta: from the first of them on. */
-INNER void NAME(strip)(float *to, const struct narrow *n, const float *x, const float *delta,
-                       int few)
+/* to[few][step]: of two vectors of weight rows; x, delta: from the first of them on. */
+INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, const float *x,
+                       const float *delta, int few)
 {
     lanes sums[PAIR][FEW] = {0};
 
@@ -113,61 +128,67 @@ INNER void NAME(strip)(float *to, const struct narrow *n, const float *x, const 
         }
     }
     for (int j = 0; j < few; j++) {
-        *(lanes *)(to + j * STEP) = sums[0][j];
-        *(lanes *)(to + j * STEP + LANES) = sums[1][j];
+        *(lanes *)(to + (size_t)j * step) = sums[0][j];
+        *(lanes *)(to + (size_t)j * step + LANES) = sums[1][j];
     }
 }
 
 /* The same of all outputs. */
-INNER void NAME(strips)(float *to, const struct narrow *n, const float *x, const float *delta)
+INNER void NAME(strips)(float *to, size_t step, const struct narrow *n, const float *x,
+                        const float *delta)
 {
-    for (size_t j = 0, few; j < n->out; j += few, to += few * STEP, delta += few) {
+    for (size_t j = 0, few; j < n->out; j += few, to += few * step, delta += few) {
         few = few_of(n->out - j);
         switch (few) {
         case 1:
-            NAME(strip)(to, n, x, delta, 1);
+            NAME(strip)(to, step, n, x, delta, 1);
             break;
         case 2:
-            NAME(strip)(to, n, x, delta, 2);
+            NAME(strip)(to, step, n, x, delta, 2);
             break;
         case 3:
-            NAME(strip)(to, n, x, delta, 3);
+            NAME(strip)(to, step, n, x, delta, 3);
             break;
         case 4:
-            NAME(strip)(to, n, x, delta, 4);
+            NAME(strip)(to, step, n, x, delta, 4);
             break;
         default:
-            NAME(strip)(to, n, x, delta, FEW);
+            NAME(strip)(to, step, n, x, delta, FEW);
         }
     }
 }
 
 /* The same of all weight rows, where a vector would reach over their end. */
-INNER void NAME(short_rows)(float *to, const struct narrow *n, const float *delta)
+INNER void NAME(short_rows)(float *to, size_t step, const struct narrow *n, const float *delta)
 {
     for (size_t j = 0; j < n->out; j++)
-        memset(to + j * STEP, 0, n->in * sizeof *to);
+        memset(to + j * step, 0, n->in * sizeof *to);
     for (size_t row = 0; row < n->rows; row++)
         for (size_t j = 0; j < n->out; j++)
             for (size_t k = 0; k < n->in; k++)
-                to[j * STEP + k] += n->x[row * n->in + k] * delta[row * n->out + j];
+                to[j * step + k] += n->x[row * n->in + k] * delta[row * n->out + j];
 }
 
-/* to[out][STEP]: of weight rows first .. first + count - 1, and of some around them. */
-INNER void NAME(block)(float *to, const struct narrow *n, size_t first, size_t count,
+/* to[out][step]: of weight rows first .. first + count - 1, and of some around them. */
+INNER void NAME(block)(float *to, size_t step, const struct narrow *n, size_t first, size_t count,
                        const float *delta)
 {
     const size_t wide = PAIR * LANES;
 
     if (n->in < wide) {
-        NAME(short_rows)(to - first, n, delta);
+        NAME(short_rows)(to - first, step, n, delta);
         return;
     }
     for (size_t k = first; k < first + count; k += wide) {
         size_t from = k + wide <= n->in ? k : n->in - wide;
 
-        NAME(strips)(to + (ptrdiff_t)(from - first), n, n->x + from, delta);
+        NAME(strips)(to + (ptrdiff_t)(from - first), step, n, n->x + from, delta);
     }
+}
+
+TARGET static void NAME(across)(const struct narrow *n, const float *delta, float *to)
+{
+    NAME(block)(to, n->in, n, 0, n->in, delta);
 }
 
 TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t count,
@@ -177,7 +198,7 @@ TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t co
 
     for (size_t end = first + count, rows; first < end; first += rows, into += rows * n->out) {
         rows = end - first < BLOCK ? end - first : BLOCK;
-        NAME(block)(block + AROUND, n, first, rows, delta);
+        NAME(block)(block + AROUND, STEP, n, first, rows, delta);
         turn_back(gradient, block + AROUND, rows, n->out);
         if (keep == 0)
             for (size_t i = 0; i < rows * n->out; i++)

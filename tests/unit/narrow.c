@@ -121,6 +121,15 @@ static void run_weights(const struct narrow_kernels *kernels, struct layer *l, s
                          l->into + first * out);
 }
 
+/* The same sums as those of weights, the other way round; to: l->into. */
+static void expect_across(const struct layer *l, const float *wanted)
+{
+    for (size_t k = 0; k < l->n.in; k++)
+        for (size_t j = 0; j < l->n.out; j++)
+            cr_assert_eq(l->into[j * l->n.in + k], wanted[k * l->n.out + j]);
+    expect_canaries(l->into + l->n.in * l->n.out);
+}
+
 Test(narrow_kernels, products_match_float64_whatever_the_shape_and_write_nothing_else)
 {
     /* Proves that no term is left out or counted twice, and that nothing behind y and into is
@@ -184,6 +193,34 @@ Test(narrow_kernels, every_path_gives_the_same_bits_in_whatever_ranges)
             }
         }
         drop(&base);
+        drop(&l);
+    }
+}
+
+Test(narrow_kernels, the_inner_parts_give_the_bits_of_the_whole_on_every_path)
+{
+    /* What convolutions use is summed in the same order, and add_dots adds. */
+    for (size_t s = 0; s < SHAPES; s++) {
+        struct layer l = make(shapes[s]);
+        size_t outputs = l.n.rows * l.n.out, inputs = l.n.in * l.n.out;
+        float *bias = calloc(outputs, sizeof *bias), *y = malloc(outputs * sizeof *y);
+
+        run_weights(&narrow_kernels[KERNEL_PATH_BASE], &l, l.n.in, 1, 0);
+        memcpy(l.old, l.into, inputs * sizeof(float));
+        narrow_kernels[KERNEL_PATH_BASE].forward(&l.n, l.weight, l.bias, l.turned, y, false);
+        for (size_t i = 0; i < outputs; i++)
+            bias[i] = l.bias[i % l.n.out];
+        for (int path = 0; path < KERNEL_PATHS; path++) {
+            if (!kernel_path_supported((enum kernel_path)path)) continue;
+            narrow_kernels[path].across(&l.n, l.delta, l.into);
+            expect_across(&l, l.old);
+            memcpy(l.y, bias, outputs * sizeof(float));
+            narrow_kernels[path].add_dots(&l.n, l.turned, l.y);
+            cr_assert_eq(memcmp(l.y, y, outputs * sizeof(float)), 0);
+            expect_canaries(l.y + outputs);
+        }
+        free(bias);
+        free(y);
         drop(&l);
     }
 }
