@@ -3,9 +3,9 @@
  *
  * Sample by sample, as a matrix product with the patches of its image: y[out][places] =
  * weight[out][patch] * columns[patch][places]. BLAS does it, but for few channels, which don't fill
- * its tiles. So the columns of one sample stay in the cache; backward makes them
- * again, which is cheaper than to fetch those of a whole batch. Without bias where a batch norm
- * follows, which would take it away again.
+ * its tiles. So the columns of one sample stay in the cache; backward makes them again, which is
+ * cheaper than to fetch those of a whole batch. Without bias where a batch norm follows, which
+ * would take it away again.
  * He et al. 2015, section 2.2, for the initial variance, as in dense.c.
  */
 #include <cblas.h>
