@@ -3,9 +3,10 @@
  * The step is the trainer's own: draw samples, gather and scale them, forward, loss, backward,
  * update by the default optimizer (momentum; rows with /sgd: without). The data are what one
  * node of eight has of MNIST. The limit are the bare sgemm calls of that step (product.h and conv.c
- * of train/layers), on vectors of their own. A sample is many steps, as it is in training: two
- * things that take turns step by step push each other's vectors out of the cache. step/lenet/mlp is
- * how many steps of the MLP one of LeNet takes as long as; it shall be 4 at most.
+ * of train/layers; of layers with few outputs, too), on vectors of their own. A sample is many
+ * steps, as it is in training: two things that take turns step by step push each other's vectors
+ * out of the cache. step/lenet/mlp is how many steps of the MLP one of LeNet takes as long as; it
+ * shall be 4 at most.
  */
 #include "bench.h"
 

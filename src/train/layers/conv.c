@@ -1,28 +1,31 @@
 /* conv.c: y[o][i][j] = sum of weight[o][c][u][v] * x[c][i * stride + u - pad][j * stride + v - pad]
  * over all c, u, v, + bias[o]; x is 0 beyond its border.
  *
- * Sample by sample, as a matrix product with the patches of its image, which BLAS does at half the
- * machine's peak even for few channels: y[out][places] = weight[out][patch] *
- * columns[patch][places]. So the columns of one sample stay in the cache; backward makes them
- * again, which is cheaper than to fetch those of a whole batch. Without bias where a batch norm
- * follows, which would take it away again.
+ * Sample by sample, as a matrix product with the patches of its image: y[out][places] =
+ * weight[out][patch] * columns[patch][places]. BLAS does it, but for few channels, which don't fill
+ * its tiles. So the columns of one sample stay in the cache; backward makes them again, which is
+ * cheaper than to fetch those of a whole batch. Without bias where a batch norm follows, which
+ * would take it away again.
  * He et al. 2015, section 2.2, for the initial variance, as in dense.c.
  */
 #include <cblas.h>
 #include <string.h>
 
 #include "kernels/image.h"
+#include "kernels/narrow.h"
 #include "train/layers/layers.h"
 
 enum { WEIGHT, BIAS };
 
-enum { TURNED_CHANNELS = 12 }; /* timed with 6 and 16 */
+/* Up to so many channels the products of the weights are kernels/narrow.h's. Timed with 6, which
+ * take half of BLAS's time, and with 16, for which the dot products take twice as long. */
+enum { FEW_CHANNELS = 11, WHOLE = 16 };
 
 /* The parts of the scratch memory, in floats from its start. */
 struct room {
     size_t columns;  /* [patch][places]; at last [out][patch], too */
-    size_t turned;   /* [places][out]: delta of a sample */
-    size_t gradient; /* of the weights, over all samples */
+    size_t turned;   /* [places][out]: delta of a sample; of few channels: [out][whole places] */
+    size_t gradient; /* [patch][out]: of the weights, over all samples; forward: they, turned */
     size_t bias;     /* [out] */
     size_t all;
 };
@@ -54,6 +57,16 @@ static size_t places_of(const struct layer *layer)
     return (size_t)layer->out.height * layer->out.width;
 }
 
+static size_t whole(size_t places)
+{
+    return (places + WHOLE - 1) / WHOLE * WHOLE;
+}
+
+static bool has_few(const struct layer *layer)
+{
+    return layer->out.channels <= FEW_CHANNELS;
+}
+
 static size_t step(size_t *at, size_t floats)
 {
     size_t start = *at;
@@ -68,7 +81,7 @@ static struct room room_of(const struct layer *layer)
     struct room room = {0};
 
     room.columns = step(&room.all, patch * (places > out ? places : out));
-    room.turned = step(&room.all, places * out);
+    room.turned = step(&room.all, whole(places) * out);
     room.gradient = step(&room.all, patch * out);
     room.bias = step(&room.all, out);
     return room;
@@ -103,55 +116,60 @@ static void take_columns(const struct layer *layer, const struct layer_pass *pas
                                pass->input + row * shape_size(layer->in), &p);
 }
 
+/* turned[columns][rows] = from[rows][columns] */
+static void turn(float *restrict turned, const float *restrict from, size_t rows, size_t columns)
+{
+    for (size_t i = 0; i < columns; i++)
+        for (size_t row = 0; row < rows; row++)
+            turned[i * rows + row] = from[row * columns + i];
+}
+
 static void forward(const struct layer *layer, const struct layer_pass *pass)
 {
     blasint out = (blasint)layer->out.channels, patch = (blasint)patch_size(layer);
     blasint places = (blasint)places_of(layer);
     const float *weight = pass->x + layer->at[WEIGHT], *bias = pass->x + layer->at[BIAS];
     struct room room = room_of(layer);
+    float *columns = pass->scratch + room.columns, *turned = pass->scratch + room.gradient;
+    struct narrow n = {(size_t)patch, (size_t)places, (size_t)out, columns};
 
+    if (has_few(layer)) turn(turned, weight, (size_t)out, (size_t)patch);
     for (uint32_t row = 0; row < pass->rows; row++) {
         float *y = pass->output + row * shape_size(layer->out);
 
         take_columns(layer, pass, row, &room);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, out, places, patch, 1, weight, patch,
-                    pass->scratch + room.columns, places, 0, y, places);
+        if (has_few(layer))
+            narrow_kernels_best()->across(&n, turned, y);
+        else
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, out, places, patch, 1, weight,
+                        patch, columns, places, 0, y, places);
         if (has_bias(layer))
             image_kernels_best()->bias(y, bias, layer->out.channels, (size_t)places, layer->relu);
     }
 }
 
-/* turned[places][out] = delta[out][places]. */
-static void turn(float *restrict turned, const float *restrict delta, size_t out, size_t places)
-{
-    for (size_t i = 0; i < places; i++)
-        for (size_t o = 0; o < out; o++)
-            turned[i * out + o] = delta[o * places + i];
-}
-
-/* With many channels BLAS is twice as fast on a delta that is turned, with few as it stands. */
-static bool turns(const struct layer *layer)
-{
-    return layer->out.channels >= TURNED_CHANNELS;
-}
-
-/* Adds one sample's part to gradient[out][patch], or [patch][out] where it turns. */
+/* Adds one sample's part to gradient[patch][out]. With many channels BLAS is twice as fast on a
+ * delta that is turned. */
 static void add_weights(const struct layer *layer, const struct layer_pass *pass,
                         const struct room *room, const float *delta, float *gradient)
 {
-    blasint out = (blasint)layer->out.channels, patch = (blasint)patch_size(layer);
-    blasint places = (blasint)places_of(layer);
+    size_t out = layer->out.channels, patch = patch_size(layer), places = places_of(layer);
     const float *columns = pass->scratch + room->columns;
+    struct narrow n = {patch, places, out, columns};
     float *turned = pass->scratch + room->turned;
 
-    if (turns(layer)) {
-        turn(turned, delta, layer->out.channels, places_of(layer));
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, patch, out, places, 1, columns,
-                    places, turned, out, 1, gradient, out);
-    } else {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, out, patch, places, 1, delta, places,
-                    columns, places, 1, gradient, patch);
+    if (!has_few(layer)) {
+        turn(turned, delta, out, places);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)patch, (blasint)out,
+                    (blasint)places, 1, columns, (blasint)places, turned, (blasint)out, 1, gradient,
+                    (blasint)out);
+        return;
     }
+    for (size_t o = 0; o < out && places % WHOLE != 0; o++) {
+        memcpy(turned + o * whole(places), delta + o * places, places * sizeof *delta);
+        memset(turned + o * whole(places) + places, 0, (whole(places) - places) * sizeof *delta);
+    }
+    narrow_kernels_best()->add_dots(&n, places % WHOLE != 0 ? turned : delta, gradient);
 }
 
 /* below of one sample. */
@@ -201,11 +219,8 @@ static void backward(const struct layer *layer, const struct layer_pass *pass,
         if (pass->below != NULL)
             give_back(layer, pass, &room, delta, pass->below + row * shape_size(layer->in));
     }
-    if (turns(layer)) {
-        turn(pass->scratch + room.columns, gradient, patch, out);
-        gradient = pass->scratch + room.columns;
-    }
-    sink_add(sink, layer->at[WEIGHT], gradient, patch * out);
+    turn(pass->scratch + room.columns, gradient, patch, out);
+    sink_add(sink, layer->at[WEIGHT], pass->scratch + room.columns, patch * out);
     if (has_bias(layer)) add_biases(layer, pass, sink, pass->scratch + room.bias);
 }
 

@@ -2,15 +2,22 @@
  *
  * Weights are stored [in][out], for then the two large products of a step (forward, and the
  * gradient of the weights) run at OpenBLAS's best speed for small batches. BLAS does the products
- * (product.c); bias and ReLU go over the output in one loop. The gradient of the weights is
- * computed in tiles that stay in the cache until the optimizer is through with them.
+ * (product.c); bias and ReLU go over the output in one loop. With few outputs BLAS is slow, and
+ * kernels of our own do the products of the weights (kernels/narrow.h). Their gradient is computed
+ * in tiles that stay in the cache until the optimizer is through with them.
  * He et al. 2015, section 2.2: initial variance 2/in where a ReLU follows, 1/in where none does.
  */
 #include "kernels/layer.h"
+#include "kernels/narrow.h"
 #include "train/layers/layers.h"
 #include "train/layers/product.h"
 
 enum { WEIGHT, BIAS };
+
+static bool is_narrow(uint32_t out)
+{
+    return out <= NARROW_OUT_MAX;
+}
 
 static const char *plan(struct layer *layer)
 {
@@ -19,7 +26,7 @@ static const char *plan(struct layer *layer)
     uint32_t out = layer->option[DENSE_OUT];
 
     layer->out = (struct shape){1, each ? layer->in.height : 1, out};
-    layer->scratch = out;
+    layer->scratch = is_narrow(out) ? narrow_turned(in, out) : out;
     layer->tensor_count = 2;
     layer->tensors[WEIGHT] = (struct tensor_plan){.name = "weight",
                                                   .rank = 2,
@@ -42,11 +49,24 @@ static uint32_t vectors(const struct layer *layer, uint32_t rows)
     return rows * layer->out.height;
 }
 
+static struct narrow narrow_product(const struct layer *layer, const struct layer_pass *pass)
+{
+    struct product p = dense_product(layer);
+
+    return (struct narrow){vectors(layer, pass->rows), p.in, p.out, pass->input};
+}
+
 static void forward(const struct layer *layer, const struct layer_pass *pass)
 {
     struct product p = dense_product(layer);
+    struct narrow n = narrow_product(layer, pass);
     uint32_t rows = vectors(layer, pass->rows);
 
+    if (is_narrow(p.out)) {
+        narrow_kernels_best()->forward(&n, pass->x + layer->at[WEIGHT], pass->x + layer->at[BIAS],
+                                       pass->scratch, pass->output, layer->relu);
+        return;
+    }
     product_forward(&p, rows, pass->input, pass->x + layer->at[WEIGHT], pass->output);
     layer_kernels_best()->bias(pass->output, pass->x + layer->at[BIAS], rows, p.out, layer->relu);
 }
@@ -55,14 +75,19 @@ static void weight_gradient(const struct layer *layer, const struct layer_pass *
                             const struct gradient_sink *sink)
 {
     struct product p = dense_product(layer);
+    struct narrow n = narrow_product(layer, pass);
     uint32_t rows = vectors(layer, pass->rows), tile_rows = product_tile(&p, rows);
 
     for (uint32_t i = 0; i < p.in; i += tile_rows) {
         uint32_t tile = p.in - i < tile_rows ? p.in - i : tile_rows;
         size_t offset = layer->at[WEIGHT] + (size_t)i * p.out;
 
-        product_weights(&p, rows, i, tile, pass->input, pass->delta, sink->scale, sink->keep,
-                        sink->into + offset);
+        if (is_narrow(p.out))
+            narrow_kernels_best()->weights(&n, i, tile, pass->delta, sink->scale, sink->keep,
+                                           sink->into + offset);
+        else
+            product_weights(&p, rows, i, tile, pass->input, pass->delta, sink->scale, sink->keep,
+                            sink->into + offset);
         if (sink->finish != NULL) sink->finish(sink->context, offset, (size_t)tile * p.out);
     }
 }

@@ -1,0 +1,246 @@
+/* The products of a layer with few outputs: against float64, and on every path the same bits. */
+#include "kernels/narrow.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "kernels/lanes.h"
+
+enum { BEHIND = 32 };
+#define CANARY 12345.0f
+
+struct layer {
+    struct narrow n;
+    float *x, *weight, *bias, *delta, *old; /* as long as they must be, for AddressSanitizer */
+    float *turned, *y, *into;               /* these two with BEHIND canaries behind them */
+};
+
+/* Shapes where vectors, pairs of rows and blocks come out even, and where each leaves a rest. */
+static const size_t shapes[][3] = {/* rows, in, out */
+                                   {1, 1, 1},    {32, 784, 10}, {31, 84, 10}, {3, 17, 3},
+                                   {2, 33, 16},  {5, 100, 11},  {7, 130, 5},  {4, 64, 4},
+                                   {8, 32, 2},   {9, 31, 15},   {1, 15, 7},   {32, 123, 1},
+                                   {33, 129, 6}, {6, 95, 13},   {2, 16, 9},   {12, 13, 8}};
+#define SHAPES (sizeof shapes / sizeof *shapes)
+
+static float *fill(size_t count, uint64_t stream, size_t canaries)
+{
+    struct rng rng = rng_init(1, stream);
+    float *made = malloc((count + canaries) * sizeof *made);
+
+    for (size_t i = 0; i < count; i++)
+        made[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < canaries; i++)
+        made[count + i] = CANARY;
+    return made;
+}
+
+static struct layer make(const size_t shape[3])
+{
+    size_t rows = shape[0], in = shape[1], out = shape[2];
+    struct layer l = {.x = fill(rows * in, 1, 0),
+                      .weight = fill(in * out, 2, 0),
+                      .bias = fill(out, 3, 0),
+                      .delta = fill(rows * out, 4, 0),
+                      .old = fill(in * out, 5, 0),
+                      .turned = fill(narrow_turned(in, out), 6, 0),
+                      .y = fill(rows * out, 7, BEHIND),
+                      .into = fill(in * out, 8, BEHIND)};
+
+    l.n = (struct narrow){rows, in, out, l.x};
+    return l;
+}
+
+static void drop(struct layer *l)
+{
+    free(l->x);
+    free(l->weight);
+    free(l->bias);
+    free(l->delta);
+    free(l->old);
+    free(l->turned);
+    free(l->y);
+    free(l->into);
+}
+
+static void expect_canaries(const float *behind)
+{
+    for (size_t i = 0; i < BEHIND; i++)
+        cr_assert_eq(behind[i], CANARY, "%zu floats over the end", i + 1);
+}
+
+static void expect_forward(const struct layer *l, bool relu)
+{
+    const struct narrow *n = &l->n;
+
+    for (size_t row = 0; row < n->rows; row++)
+        for (size_t j = 0; j < n->out; j++) {
+            double sum = (double)l->bias[j];
+
+            for (size_t k = 0; k < n->in; k++)
+                sum += (double)n->x[row * n->in + k] * (double)l->weight[k * n->out + j];
+            if (relu && sum < 0) sum = 0;
+            cr_assert_float_eq((double)l->y[row * n->out + j], sum, 1e-6 * (double)(n->in + 1),
+                               "%zu x %zu x %zu: row %zu, output %zu", n->rows, n->in, n->out, row,
+                               j);
+        }
+    expect_canaries(l->y + n->rows * n->out);
+}
+
+static void expect_weights(const struct layer *l, double scale, double keep)
+{
+    const struct narrow *n = &l->n;
+
+    for (size_t k = 0; k < n->in; k++)
+        for (size_t j = 0; j < n->out; j++) {
+            double sum = 0, old = keep > 0 ? (double)l->old[k * n->out + j] : 0;
+
+            for (size_t row = 0; row < n->rows; row++)
+                sum += (double)n->x[row * n->in + k] * (double)l->delta[row * n->out + j];
+            cr_assert_float_eq((double)l->into[k * n->out + j], keep * old + scale * sum,
+                               1e-6 * (double)(n->rows + 1),
+                               "%zu x %zu x %zu: weight row %zu, output %zu", n->rows, n->in,
+                               n->out, k, j);
+        }
+    expect_canaries(l->into + n->in * n->out);
+}
+
+/* In ranges of `step` weight rows. */
+static void run_weights(const struct narrow_kernels *kernels, struct layer *l, size_t step,
+                        float scale, float keep)
+{
+    size_t in = l->n.in, out = l->n.out;
+
+    for (size_t i = 0; i < in * out; i++)
+        l->into[i] = keep > 0 ? l->old[i] : NAN; /* which must not be read */
+    for (size_t first = 0; first < in; first += step)
+        kernels->weights(&l->n, first, in - first < step ? in - first : step, l->delta, scale, keep,
+                         l->into + first * out);
+}
+
+/* The same sums as those of weights, the other way round; to: l->into. */
+static void expect_across(const struct layer *l, const float *wanted)
+{
+    for (size_t k = 0; k < l->n.in; k++)
+        for (size_t j = 0; j < l->n.out; j++)
+            cr_assert_eq(l->into[j * l->n.in + k], wanted[k * l->n.out + j]);
+    expect_canaries(l->into + l->n.in * l->n.out);
+}
+
+Test(narrow_kernels, products_match_float64_whatever_the_shape_and_write_nothing_else)
+{
+    /* Proves that no term is left out or counted twice, and that nothing behind y and into is
+     * touched; what is read behind the inputs, AddressSanitizer sees. */
+    for (int path = 0; path < KERNEL_PATHS; path++) {
+        if (!kernel_path_supported((enum kernel_path)path)) continue;
+        for (size_t s = 0; s < SHAPES; s++) {
+            struct layer l = make(shapes[s]);
+
+            for (int relu = 0; relu < 2; relu++) {
+                narrow_kernels[path].forward(&l.n, l.weight, l.bias, l.turned, l.y, relu);
+                expect_forward(&l, relu);
+            }
+            run_weights(&narrow_kernels[path], &l, l.n.in, 0.5f, 0);
+            expect_weights(&l, 0.5, 0);
+            run_weights(&narrow_kernels[path], &l, l.n.in, -0.25f, 0.75f);
+            expect_weights(&l, -0.25, 0.75);
+            drop(&l);
+        }
+    }
+}
+
+static void expect_lanes(const struct layer *l)
+{
+    const struct narrow *n = &l->n;
+    float *column = malloc(n->in * sizeof *column);
+
+    for (size_t j = 0; j < n->out; j++) {
+        for (size_t k = 0; k < n->in; k++)
+            column[k] = l->weight[k * n->out + j];
+        for (size_t row = 0; row < n->rows; row++)
+            cr_assert_eq(l->y[row * n->out + j],
+                         lanes_dot(n->x + row * n->in, column, n->in) + l->bias[j]);
+    }
+    free(column);
+}
+
+Test(narrow_kernels, every_path_gives_the_same_bits_in_whatever_ranges)
+{
+    /* Two nodes on unlike machines compute alike, in the order of lanes.h, and the size of a tile
+     * is nobody's business. */
+    static const size_t steps[] = {1, 7, 64, 204};
+
+    for (size_t s = 0; s < SHAPES; s++) {
+        struct layer base = make(shapes[s]), l = make(shapes[s]);
+        size_t outputs = l.n.rows * l.n.out * sizeof(float), inputs = l.n.in * l.n.out;
+
+        run_weights(&narrow_kernels[KERNEL_PATH_BASE], &base, base.n.in, 0.5f, 0.75f);
+        narrow_kernels[KERNEL_PATH_BASE].forward(&base.n, base.weight, base.bias, base.turned,
+                                                 base.y, false);
+        expect_lanes(&base);
+        for (int path = 0; path < KERNEL_PATHS; path++) {
+            const struct narrow_kernels *k = &narrow_kernels[path];
+
+            if (!kernel_path_supported((enum kernel_path)path)) continue;
+            k->forward(&l.n, l.weight, l.bias, l.turned, l.y, false);
+            cr_assert_eq(memcmp(base.y, l.y, outputs), 0);
+            for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+                run_weights(k, &l, steps[i], 0.5f, 0.75f);
+                cr_assert_eq(memcmp(base.into, l.into, inputs * sizeof(float)), 0);
+            }
+        }
+        drop(&base);
+        drop(&l);
+    }
+}
+
+Test(narrow_kernels, the_inner_parts_give_the_bits_of_the_whole_on_every_path)
+{
+    /* What convolutions use is summed in the same order, and add_dots adds. */
+    for (size_t s = 0; s < SHAPES; s++) {
+        struct layer l = make(shapes[s]);
+        size_t outputs = l.n.rows * l.n.out, inputs = l.n.in * l.n.out;
+        float *bias = calloc(outputs, sizeof *bias), *y = malloc(outputs * sizeof *y);
+
+        run_weights(&narrow_kernels[KERNEL_PATH_BASE], &l, l.n.in, 1, 0);
+        memcpy(l.old, l.into, inputs * sizeof(float));
+        narrow_kernels[KERNEL_PATH_BASE].forward(&l.n, l.weight, l.bias, l.turned, y, false);
+        for (size_t i = 0; i < outputs; i++)
+            bias[i] = l.bias[i % l.n.out];
+        for (int path = 0; path < KERNEL_PATHS; path++) {
+            if (!kernel_path_supported((enum kernel_path)path)) continue;
+            narrow_kernels[path].across(&l.n, l.delta, l.into);
+            expect_across(&l, l.old);
+            memcpy(l.y, bias, outputs * sizeof(float));
+            narrow_kernels[path].add_dots(&l.n, l.turned, l.y);
+            cr_assert_eq(memcmp(l.y, y, outputs * sizeof(float)), 0);
+            expect_canaries(l.y + outputs);
+        }
+        free(bias);
+        free(y);
+        drop(&l);
+    }
+}
+
+Test(narrow_kernels, what_is_not_finite_spoils_its_own_sums_and_no_others)
+{
+    /* A loss that is not finite ends a run: it may not get lost in a ReLU, nor spread by padding.
+     */
+    for (int path = 0; path < KERNEL_PATHS; path++) {
+        if (!kernel_path_supported((enum kernel_path)path)) continue;
+        struct layer l = make((const size_t[3]){4, 37, 10});
+
+        l.x[1 * 37 + 36] = l.x[2 * 37 + 36] = NAN;
+        l.delta[2 * 10 + 9] = INFINITY;
+        narrow_kernels[path].forward(&l.n, l.weight, l.bias, l.turned, l.y, true);
+        for (size_t i = 0; i < 40; i++)
+            cr_assert_eq(isnan(l.y[i]) != 0, i / 10 == 1 || i / 10 == 2);
+        run_weights(&narrow_kernels[path], &l, 37, 1, 0);
+        for (size_t i = 0; i < 370; i++)
+            cr_assert_eq(isfinite(l.into[i]) == 0, i / 10 == 36 || i % 10 == 9);
+        drop(&l);
+    }
+}
