@@ -133,15 +133,7 @@ void fetch_closed(struct parley_node *node, uint32_t conn, int member)
     (void)member;
 }
 
-void fetch_timers(struct parley_node *node)
-{
-    struct fetch *fetch = &node->fetch;
-    bool waits = fetch->state == FETCH_CONNECTING || fetch->state == FETCH_ASKED ||
-                 fetch->state == FETCH_STREAMING;
-    if (waits && node->now_us >= fetch_deadline(node)) failed(node);
-}
-
-uint64_t fetch_deadline(const struct parley_node *node)
+static uint64_t asking_deadline(const struct parley_node *node)
 {
     const struct fetch *fetch = &node->fetch;
     switch (fetch->state) {
@@ -155,6 +147,34 @@ uint64_t fetch_deadline(const struct parley_node *node)
     default:
         return NEVER;
     }
+}
+
+/* Of what is served and in the driver's hands. */
+static uint64_t serving_deadline(const struct parley_node *node, const struct outflow *out)
+{
+    bool waits = out->active && !out->aborted && out->slot == NONE && out->in_flight > 0;
+    return waits ? out->chunk_us + node->config.progress_timeout_us : NEVER;
+}
+
+void fetch_timers(struct parley_node *node)
+{
+    struct fetch *fetch = &node->fetch;
+    bool waits = fetch->state == FETCH_CONNECTING || fetch->state == FETCH_ASKED ||
+                 fetch->state == FETCH_STREAMING;
+    if (waits && node->now_us >= asking_deadline(node)) failed(node);
+    for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
+        if (node->now_us >= serving_deadline(node, &node->outflows[i]))
+            connection_stalled(node, node->outflows[i].conn);
+}
+
+uint64_t fetch_deadline(const struct parley_node *node)
+{
+    uint64_t at_us = asking_deadline(node);
+    for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++) {
+        uint64_t serving_us = serving_deadline(node, &node->outflows[i]);
+        if (serving_us < at_us) at_us = serving_us;
+    }
+    return at_us;
 }
 
 /* ---- Serving --------------------------------------------------------------------------------- */

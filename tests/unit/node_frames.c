@@ -639,6 +639,26 @@ Test(node_frames, what_a_joiner_is_given_is_not_mixed_by_what_was_in_doubt)
     lone_free(lone);
 }
 
+Test(node_frames, who_asks_for_the_model_and_takes_no_byte_of_it_is_cut_off)
+{
+    /* Proves that the place where offers are answered, from which the model is sent, comes free
+     * again where chunks do not leave, though the other end goes on asking whether we live. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_probe ping = {.sequence = 1, .boot = lone->config.boot};
+    ask_for_state(lone, conn);
+    cr_assert(lone->node->fetch.serving);
+    for (int second = 0; second < 12 && lone->conns[conn] == LONE_OPEN; second++) {
+        cr_assert_eq(responder(lone)->state, SLOT_RESERVED);
+        lone_say(lone, conn, WIRE_PING, &ping);
+        lone_run(lone, 1000000);
+    }
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    cr_assert_eq(responder(lone)->state, SLOT_IDLE);
+    lone_free(lone);
+}
+
 /* ---- Steps and time ----------------------------------------------------------------------------
  */
 
