@@ -217,7 +217,7 @@ static int memory(struct run *run, uint32_t nodes, const char *model, double *by
 /* Bytes a parameter, where there are more of them. */
 static int slope(struct run *run, uint32_t nodes, double *slope, double *base)
 {
-    const char *large = run->bench->quick ? MLP : "--model=mlp:3072,2432";
+    const char *large = run->bench->quick ? "--model=mlp:1024,1024" : "--model=mlp:3072,2432";
     double bytes, parameters, small;
     int error = memory(run, nodes, "--model=softmax", base, &small);
     if (!error) error = memory(run, nodes, large, &bytes, &parameters);
@@ -236,7 +236,7 @@ static int bench_memory(struct run *run)
         base[r] /= 1e6;
     }
     if (error) return error;
-    const char *name = run->bench->quick ? "run/memory/2e5" : "run/memory/1e7";
+    const char *name = run->bench->quick ? "run/memory/1e6" : "run/memory/1e7";
     bench_row(run->bench, name, "B/parameter", FIGURE_LESS_IS_BETTER, values, limits, rounds);
     bench_row(run->bench, "run/memory", "MB", FIGURE_LESS_IS_BETTER, base, NULL, rounds);
     return 0;
