@@ -114,12 +114,12 @@ KERNEL_BODY void add_gap(float *x, const float *from, float *restrict m,
                          float cm, size_t n)
 {
     if (!m) {
-#pragma GCC ivdep
+        KERNEL_EACH_ALONE
         for (size_t j = 0; j < n; j++)
             x[j] = from[j] + c * (theirs[j] - ours[j]);
         return;
     }
-#pragma GCC ivdep
+    KERNEL_EACH_ALONE
     for (size_t j = 0; j < n; j++) {
         float d = theirs[j] - ours[j];
         m[j] += cm * d;

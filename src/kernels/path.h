@@ -14,6 +14,13 @@ enum kernel_path { KERNEL_PATH_BASE, KERNEL_PATH_AVX2, KERNEL_PATH_AVX512, KERNE
 
 #define KERNEL_BODY static inline __attribute__((always_inline))
 
+/* Before a loop: no turn of it needs what another one writes, though the arrays may be one. */
+#if defined(__clang__)
+#define KERNEL_EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define KERNEL_EACH_ALONE _Pragma("GCC ivdep")
+#endif
+
 #if defined(__x86_64__)
 #define KERNEL_AVX2 __attribute__((target("avx2")))
 #define KERNEL_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
