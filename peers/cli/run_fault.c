@@ -40,12 +40,12 @@ static uint32_t wanted(const struct run *run, const struct fault_spec *spec)
     return share < 1 ? 1 : (uint32_t)share;
 }
 
-/* A node that a fault has killed can be started again. */
+/* Who is killed is gone, even if the kernel has yet to say so; it can be started again. */
 static bool can_be_hit(const struct child *child, const struct fault_spec *spec)
 {
     if (spec->target == FAULT_NAME && strcmp(child->name, spec->name) != 0) return false;
-    if (child->running) return !child->paused;
-    return spec->target == FAULT_NAME && spec->kind == FAULT_RESTART && child->killed;
+    if (child->killed) return spec->target == FAULT_NAME && spec->kind == FAULT_RESTART;
+    return child->running && !child->paused;
 }
 
 /* Whom it hits; those that are gone are left out. */

@@ -38,7 +38,7 @@ grep -q '"kind":"resume","target":"n1"' json
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 
 # So does one that was dead for a while; a fault that finds nobody to strike says so.
-"$parley" run -n 3 --epochs 60 --model mlp:64 --fault kill:n1@10% --fault slow=2:n1@20% --fault restart:n1@30% --json json > out 2> err
+"$parley" run -n 3 --epochs 100 --model mlp:64 --fault kill:n1@5% --fault slow=2:n1@10% --fault restart:n1@15% --json json > out 2> err
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 grep -q "fault: slow: nothing happens, as no such node is running" err
