@@ -119,12 +119,6 @@ double cluster_steps(const struct cluster_node *node)
     return (double)(node->to.step - node->from.step) / seconds(node);
 }
 
-double cluster_exchanges(const struct cluster_node *node)
-{
-    return (double)(node->to.exchanges - node->from.exchanges) /
-           (double)(node->to.step - node->from.step);
-}
-
 double cluster_membership(const struct cluster_node *node)
 {
     return (double)(node->to.bytes_membership - node->from.bytes_membership) / seconds(node);

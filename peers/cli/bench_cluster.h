@@ -40,7 +40,6 @@ int cluster_told(struct bench *bench, const struct cluster *cluster);
 
 /* Of its own window. */
 double cluster_steps(const struct cluster_node *node);      /* a second */
-double cluster_exchanges(const struct cluster_node *node);  /* a step */
 double cluster_membership(const struct cluster_node *node); /* bytes a second */
 double cluster_sketches(const struct cluster_node *node);   /* the same, to its end */
 
