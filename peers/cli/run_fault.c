@@ -79,6 +79,12 @@ static void tell(struct run *run, const char *kind, const char *target)
     run_say(run, "fault: %s %s", kind, target);
 }
 
+/* Where its end has been seen already, nothing else would start it again. */
+static void start_if_gone(struct child *child)
+{
+    if (child->again && child->again_us == 0 && child->handles == 0) run_child_gone(child);
+}
+
 static void strike(struct run *run, struct plan *plan, struct child *child)
 {
     char text[64];
@@ -88,10 +94,8 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
         child->killed = true;
         child->again = plan->spec->kind == FAULT_RESTART;
         child->again_us = plan->spec->lasting.kind == FAULT_NEVER ? 0 : UINT64_MAX;
-        if (child->running)
-            child_signal(child, SIGKILL);
-        else if (child->again && child->again_us == 0 && child->handles == 0)
-            run_child_gone(child);
+        child_signal(child, SIGKILL);
+        start_if_gone(child);
         break;
     case FAULT_PAUSE:
         child->paused = true;
@@ -117,7 +121,7 @@ static void end(struct run *run, struct plan *plan, struct child *child)
     switch (plan->spec->kind) {
     case FAULT_RESTART:
         child->again_us = 0;
-        if (child->again && child->handles == 0) run_child_gone(child);
+        start_if_gone(child);
         tell(run, "start", child->name);
         break;
     case FAULT_PAUSE:
