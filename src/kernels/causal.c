@@ -12,7 +12,7 @@ KERNEL_BODY void forward(float *scores, size_t length)
         float *row = scores + i * length;
         size_t seen = i + 1;
         float max = lanes_max(row, seen);
-        size_t whole = (seen + LANES_COUNT - 1) / LANES_COUNT * LANES_COUNT;
+        size_t whole = lanes_whole(seen);
         for (size_t j = 0; j < (whole < length ? whole : length); j++)
             row[j] = exp_of(row[j] - max); /* past `seen` too: single ones would take longer */
         float factor = 1 / lanes_sum(row, seen);

@@ -12,6 +12,12 @@
 
 enum { LANES_COUNT = 16 };
 
+/* The least multiple of LANES_COUNT that is no less than n. */
+static inline size_t lanes_whole(size_t n)
+{
+    return (n + LANES_COUNT - 1) / LANES_COUNT * LANES_COUNT;
+}
+
 KERNEL_BODY float lanes_fold(float *lane)
 {
     for (int half = LANES_COUNT / 2; half > 0; half /= 2)

@@ -51,21 +51,21 @@ KERNEL_BODY void turn(float *restrict to, size_t to_step, const float *restrict 
     *(quad *)(to + 3 * to_step) = s.d;
 }
 
-static inline size_t round_up(size_t n, size_t to)
+static inline size_t whole_quads(size_t n)
 {
-    return (n + to - 1) / to * to;
+    return (n + QUAD - 1) / QUAD * QUAD;
 }
 
 size_t narrow_turned(size_t in, size_t out)
 {
-    return round_up(out, QUAD) * round_up(in, LANES_COUNT);
+    return whole_quads(out) * lanes_whole(in);
 }
 
 /* to: [out][in rounded up], with zeroes behind each row; the rows behind `out` hold anything. */
 KERNEL_BODY void turn_weights(float *restrict to, const float *restrict weight, size_t in,
                               size_t out)
 {
-    size_t step = round_up(in, LANES_COUNT), wide = round_up(out, QUAD), k = 0;
+    size_t step = lanes_whole(in), wide = whole_quads(out), k = 0;
 
     for (; (k + QUAD - 1) * out + wide <= in * out; k += QUAD)
         for (size_t j = 0; j < wide; j += QUAD)
@@ -80,7 +80,7 @@ KERNEL_BODY void turn_weights(float *restrict to, const float *restrict weight, 
 KERNEL_BODY void turn_back(float *restrict to, const float *restrict from, size_t count, size_t out)
 {
     for (size_t k = 0; k < count; k += QUAD)
-        for (size_t j = round_up(out, QUAD); j > 0; j -= QUAD)
+        for (size_t j = whole_quads(out); j > 0; j -= QUAD)
             turn(to + k * out + j - QUAD, out, from + (j - QUAD) * STEP + k, STEP);
 }
 

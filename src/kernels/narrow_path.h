@@ -30,7 +30,7 @@ INNER void NAME(add_terms)(lanes sums[PAIR][FEW], const float *const x[PAIR], co
 INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const float *const x[PAIR], const float *weight,
                      size_t in, int few)
 {
-    size_t step = round_up(in, LANES_COUNT), rest = in % LANES_COUNT, whole = in - rest;
+    size_t step = lanes_whole(in), rest = in % LANES_COUNT, whole = in - rest;
     float last[PAIR][LANES_COUNT] = {0};
     const float *const behind[PAIR] = {last[0], last[1]};
 
@@ -94,7 +94,7 @@ INNER void NAME(all_outputs)(const struct narrow *n, const float *weight, const 
         default:
             NAME(outputs)(n, weight, bias, y + j, relu, FEW);
         }
-        weight += few * round_up(n->in, LANES_COUNT);
+        weight += few * lanes_whole(n->in);
         if (bias != NULL) bias += few;
     }
 }

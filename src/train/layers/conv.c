@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/image.h"
+#include "kernels/lanes.h"
 #include "kernels/narrow.h"
 #include "train/layers/layers.h"
 
@@ -19,7 +20,7 @@ enum { WEIGHT, BIAS };
 
 /* Up to so many channels the products of the weights are kernels/narrow.h's. Timed with 6, which
  * take half of BLAS's time, and with 16, for which the dot products take twice as long. */
-enum { FEW_CHANNELS = 11, WHOLE = 16 };
+enum { FEW_CHANNELS = 11 };
 
 /* The parts of the scratch memory, in floats from its start. */
 struct room {
@@ -57,11 +58,6 @@ static size_t places_of(const struct layer *layer)
     return (size_t)layer->out.height * layer->out.width;
 }
 
-static size_t whole(size_t places)
-{
-    return (places + WHOLE - 1) / WHOLE * WHOLE;
-}
-
 static bool has_few(const struct layer *layer)
 {
     return layer->out.channels <= FEW_CHANNELS;
@@ -81,7 +77,7 @@ static struct room room_of(const struct layer *layer)
     struct room room = {0};
 
     room.columns = step(&room.all, patch * (places > out ? places : out));
-    room.turned = step(&room.all, whole(places) * out);
+    room.turned = step(&room.all, lanes_whole(places) * out);
     room.gradient = step(&room.all, patch * out);
     room.bias = step(&room.all, out);
     return room;
@@ -165,11 +161,12 @@ static void add_weights(const struct layer *layer, const struct layer_pass *pass
                     (blasint)out);
         return;
     }
-    for (size_t o = 0; o < out && places % WHOLE != 0; o++) {
-        memcpy(turned + o * whole(places), delta + o * places, places * sizeof *delta);
-        memset(turned + o * whole(places) + places, 0, (whole(places) - places) * sizeof *delta);
+    for (size_t o = 0; o < out && places % LANES_COUNT != 0; o++) {
+        memcpy(turned + o * lanes_whole(places), delta + o * places, places * sizeof *delta);
+        memset(turned + o * lanes_whole(places) + places, 0,
+               (lanes_whole(places) - places) * sizeof *delta);
     }
-    narrow_kernels_best()->add_dots(&n, places % WHOLE != 0 ? turned : delta, gradient);
+    narrow_kernels_best()->add_dots(&n, places % LANES_COUNT != 0 ? turned : delta, gradient);
 }
 
 /* below of one sample. */
