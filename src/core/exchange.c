@@ -41,6 +41,14 @@ static enum exchange_reason refusal(const struct parley_node *node, int member, 
     return doubt_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;
 }
 
+/* This node has asked the one that asks it. If the two offers have crossed, the higher id is the
+ * busy one. */
+static bool is_twice(const struct parley_node *node, const struct slot *other, int member)
+{
+    if (!slot_is_open(other) || other->peer != member) return false;
+    return other->state > SLOT_OFFERED || self_of(node)->boot > record_of(node, member)->boot;
+}
+
 static void stream_as_responder(struct parley_node *node, struct slot *slot)
 {
     slot->taken = true;
@@ -76,11 +84,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
         return;
     }
     if (slot->state != SLOT_IDLE && PLANTED(WAIT_FOR_BUSY)) return;
-    /* Two offers of one pair have crossed: the higher id is the busy one. */
-    bool crossed = other->state == SLOT_OFFERED && other->peer == conn->member &&
-                   self_of(node)->boot > record_of(node, conn->member)->boot;
-    if (slot->state != SLOT_IDLE || crossed || !exchange_is_due(node, other) ||
-        pairing_refuses(node, conn->member, message)) {
+    if (slot->state != SLOT_IDLE || is_twice(node, other, conn->member) ||
+        !exchange_is_due(node, other) || pairing_refuses(node, conn->member, message)) {
         answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
         connection_send(node, conn, WIRE_BUSY, &answer);

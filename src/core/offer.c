@@ -80,10 +80,12 @@ static bool fits(struct parley_node *node, int member)
 {
     const struct record *r = record_of(node, (uint32_t)member);
     const struct member *m = member_of(node, member);
+    const struct slot *answer = &node->exchange.slots[RESPONDER];
     enum parley_phase phase = (enum parley_phase)r->phase;
     if (phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED) return false;
     if (phase == PARLEY_PHASE_TRAIN && !node->strategy->answers) return false;
     if (member == node->self || offer_commit_of(node, r->boot)) return false;
+    if (answer->peer == member && slot_is_open(answer)) return false;
     if (m && (m->busy_us > node->now_us || m->spoilt_us > node->now_us)) return false;
     if (m && m->redial_us > node->now_us && !connection_of(node, member)) return false;
     if (node->leaving)

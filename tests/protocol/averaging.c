@@ -144,3 +144,48 @@ Test(averaging, crossed_offers_do_not_block)
     scene_agree(sim, 2, 1);
     parley_sim_free(sim);
 }
+
+/* Without a pause between two exchanges. */
+static void mix_always(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    config->mix_every = 1;
+    config->min_peers = *(uint32_t *)arg;
+}
+
+struct pair {
+    int open, most;
+    uint32_t made;
+};
+
+static void see_pair(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    struct pair *pair = arg;
+    (void)sim;
+    if (frame->arriving) return;
+    if (frame->type == WIRE_ACCEPT) pair->open++;
+    if (frame->type == WIRE_APPLIED) pair->open--;
+    if (frame->type == WIRE_APPLIED) pair->made++;
+    if (pair->open > pair->most) pair->most = pair->open;
+}
+
+Test(averaging, two_nodes_have_one_exchange_with_each_other_at_a_time)
+{
+    /* Of two that overlap, each adds what the other one adds already: the models would pass each
+     * other by, and with momentum farther each time. Here an exchange takes some steps. */
+    uint32_t peers = 1;
+    struct pair pair = {0};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
+                                                                .seed = 7,
+                                                                .latency_us = 200,
+                                                                .bandwidth_bytes = 200000,
+                                                                .configure = mix_always,
+                                                                .arg = &peers});
+    parley_sim_on_frame(sim, see_pair, &pair);
+    scene_train(sim, 2);
+    scene_run(sim, 2 * SECOND);
+    cr_assert_gt(pair.made, 100);
+    cr_assert_eq(pair.most, 1);
+    scene_agree(sim, 2, 1);
+    parley_sim_free(sim);
+}

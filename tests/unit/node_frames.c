@@ -522,6 +522,34 @@ Test(node_frames, accept_and_ready_count_once)
     lone_free(lone);
 }
 
+static void make_steps(struct lone *lone, uint64_t steps)
+{
+    lone->version += steps;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, lone->version, 1}});
+}
+
+Test(node_frames, two_nodes_have_one_exchange_with_each_other_at_a_time)
+{
+    /* Proves that an offer beside an exchange with the same peer is answered BUSY, whoever began
+     * it, and that none is made. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    struct message_exchange offer = {.sequence = 7};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_BUSY, NULL) && !lone_heard(lone, WIRE_ACCEPT, NULL));
+    lone_say(lone, conn, WIRE_ABORT, &(struct message_exchange){m.sequence, .from_responder = 1});
+    lone_done_all(lone);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_ACCEPT, NULL));
+    make_steps(lone, 20);
+    cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
+    lone_free(lone);
+}
+
 Test(node_frames, an_absurd_answer_to_an_offer_ends_it)
 {
     /* Proves that a divisor that is not 2 or 3 aborts, and that a busy peer waits a second at
@@ -560,13 +588,6 @@ Test(node_frames, an_undecided_exchange_is_aborted_by_the_question)
     lone_say(lone, conn, WIRE_ASK, &ask);
     cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
     lone_free(lone);
-}
-
-static void make_steps(struct lone *lone, uint64_t steps)
-{
-    lone->version += steps;
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, lone->version, 1}});
 }
 
 /* One that keeps slow weights. */
