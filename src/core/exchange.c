@@ -182,6 +182,7 @@ static void taken(struct parley_node *node, struct slot *slot, const struct parl
     slot_keep(node, slot, event);
     if (slot->holds != node->exchange.decided && !PLANTED(OLD_SNAPSHOT)) {
         slot_take(node, slot);
+        slot->behind = true;
     } else if (slot->role == INITIATOR) {
         offer_taken(node, slot);
     } else {

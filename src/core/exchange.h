@@ -117,10 +117,13 @@ static inline bool exchange_may_mix(const struct parley_node *node)
     return !node->fetch.serving || !exchange_mixes_kept(node);
 }
 
-/* Whether an exchange suits the strategy now, `other` being the other slot. */
+/* Whether an exchange suits the strategy now, `other` being the other slot. One that has to take
+ * its snapshot again goes first: else exchanges of a step each would keep it waiting for good. */
 static inline bool exchange_is_due(const struct parley_node *node, const struct slot *other)
 {
-    if (phase_of(node) != PARLEY_PHASE_TRAIN || !node->strategy->due) return true;
+    if (phase_of(node) != PARLEY_PHASE_TRAIN) return true;
+    if (other->state == SLOT_TAKING && other->behind) return false;
+    if (!node->strategy->due) return true;
     return node->strategy->due(node) && !slot_is_open(other) && exchange_may_mix(node);
 }
 

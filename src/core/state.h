@@ -248,6 +248,7 @@ struct slot {
     uint64_t version; /* of the snapshot */
     uint64_t holds;   /* how many of the decided deltas the snapshot holds */
     bool fresh;       /* `own` holds a snapshot that no exchange has used */
+    bool behind;      /* the snapshot before lacked a delta that the other slot had decided */
     bool quick;       /* exchanges follow each other so fast that such a one is of use */
     uint64_t ended;   /* own step count when the last exchange ended */
     double mass, norm_sq, own_norm_sq;

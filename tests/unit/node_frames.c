@@ -550,6 +550,34 @@ Test(node_frames, two_nodes_have_one_exchange_with_each_other_at_a_time)
     lone_free(lone);
 }
 
+Test(node_frames, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
+{
+    /* Proves that the slot whose snapshot lacks the other one's delta need not wait for a second
+     * of those: else exchanges of a step each would keep it waiting for good. */
+    struct lone *lone = plain_node();
+    const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, a, 1), .divisor = 2};
+    struct message_exchange offer = {.sequence = 7};
+    lone_say(lone, a, WIRE_ACCEPT, &m);
+    say_chunk(lone, a, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, a, WIRE_READY, &m);
+    lone_say(lone, b, WIRE_OFFER, &offer);
+    while (asks->state != SLOT_ADDING)
+        lone_done(lone, 0);
+    while (asks->state != SLOT_IDLE)
+        lone_done(lone, 0);
+    cr_assert(responder(lone)->state == SLOT_TAKING && lone->ops_count > 0, "taken again");
+    lone_say(lone, a, WIRE_APPLIED, &m);
+    make_steps(lone, 20);
+    cr_assert_eq(asks->state, SLOT_IDLE);
+    lone_done_all(lone);
+    cr_assert_eq(responder(lone)->state, SLOT_STREAMING);
+    make_steps(lone, 20);
+    cr_assert_neq(asks->state, SLOT_IDLE);
+    lone_free(lone);
+}
+
 Test(node_frames, an_absurd_answer_to_an_offer_ends_it)
 {
     /* Proves that a divisor that is not 2 or 3 aborts, and that a busy peer waits a second at
