@@ -173,8 +173,10 @@ static int measure(struct wire *wire, const char *name, size_t count)
 {
     double values[FIGURE_REPEATS_MAX], limits[FIGURE_REPEATS_MAX];
     size_t rounds = wire->bench->quick ? 1 : ROUNDS;
+    bench_round(name, 0, rounds);
     int error = choose_calls(wire, count);
     for (size_t r = 0; !error && r < rounds; r++) {
+        bench_round(name, r, rounds);
         error = time_nodes(wire, values + r * count, count);
         if (!error) error = time_plain(wire, limits + r * count, count);
     }
