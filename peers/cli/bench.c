@@ -157,6 +157,7 @@ int bench_command(const struct settings *settings)
     struct bench bench = {.quick = settings->quick,
                           .full = settings->full,
                           .data = settings->data,
+                          .floats = settings->floats,
                           .json = settings->json_stdout};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(settings->operands[0], all[i].name) != 0) continue;

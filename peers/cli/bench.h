@@ -18,6 +18,7 @@ enum { BENCH_WHY_BYTES = 512 };
 struct bench {
     bool quick, full; /* small sizes and few repeats; sizes that take minutes */
     const char *data; /* --data */
+    size_t floats;    /* --floats; 0: unset */
     bool json;        /* --json */
     size_t count;     /* of rows */
     int unwritten;    /* an errno: not all of them could be printed */

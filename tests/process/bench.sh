@@ -13,11 +13,12 @@ fail() {
     failures=$((failures + 1))
 }
 
-# expect WHAT ROW...: exactly these rows, in this order.
+# expect "WHAT OPTION..." ROW...: exactly these rows, in this order.
 expect() {
     local what=$1
     shift
-    "$parley" bench "$what" --quick --json > rows 2> said || fail "bench $what: status $?"
+    # shellcheck disable=SC2086
+    "$parley" bench $what --quick --json > rows 2> said || fail "bench $what: status $?"
     [ -s said ] && fail "bench $what talks where there is no terminal: $(cat said)"
     [ "$(grep -o '"name":"[^"]*"' rows | cut -d'"' -f4 | tr '\n' ' ')" = "$* " ] ||
         fail "bench $what: other rows: $(cat rows)"
@@ -31,6 +32,7 @@ expect() {
 expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd step/lenet step/lenet/mlp
 expect mix mix/1e7 mix/1e7/diff mix/1e7/add
 expect wire wire/tcp/1e5 wire/lane/1e5
+expect "wire --floats 12345" wire/tcp/12345 wire/lane/12345
 expect start start/8
 expect run run/lane/2 run/lane/2/mix run/tcp/2 run/tcp/2/mix run/target/2 run/target/2/epochs run/sleeper/4 run/memory/1e6 run/memory run/8 run/8/members run/8/sketches
 expect sim sim/10 sim/4/mlp
