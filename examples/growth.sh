@@ -299,6 +299,8 @@ set format y "%g"
 plot curve("memory", "full views") using 3:4 title "full views", \
     curve("memory", "one list for all") using 3:4 title "one list for all"
 set title "what a node sends, full views, kB"
+set logscale x 2
+set format x "%g"
 plot curve("traffic", "membership") using 3:4 title "membership, a second", \
     curve("traffic", "sketches") using 3:4 title "sketches, for the agreement"'
 }
