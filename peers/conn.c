@@ -351,19 +351,10 @@ static void count_frame(struct loop *loop, const struct write *write)
 {
     struct wire_header header;
     if (write->size < WIRE_HEADER_BYTES || wire_header_read(write->bytes, &header)) return;
-    switch (header.type) {
-    case WIRE_PING:
-    case WIRE_ACK:
-    case WIRE_PING_FOR:
-    case WIRE_MEMBERS:
+    if (wire_is_membership(header.type))
         atomic_fetch_add_explicit(&loop->bytes_membership, write->size, memory_order_relaxed);
-        break;
-    case WIRE_SKETCHES:
+    if (header.type == WIRE_SKETCHES)
         atomic_fetch_add_explicit(&loop->bytes_sketches, write->size, memory_order_relaxed);
-        break;
-    default:
-        break;
-    }
 }
 
 static void on_written(uv_write_t *request, int status)

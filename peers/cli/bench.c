@@ -1,7 +1,8 @@
 /* bench.c: `parley bench WHAT`: figures, each with the machine's limit beside it.
  *
- * Happy path: the benchmark that was named adds its rows, which are printed as a table or as JSON.
- * Samples of a figure and of its limit are taken in turns: a busy machine slows both.
+ * Happy path: the benchmark that was named adds its rows, which are printed as they come, as a
+ * table or as JSON. Samples of a figure and of its limit are taken in turns: a busy machine slows
+ * both.
  */
 #include "bench.h"
 
@@ -25,11 +26,37 @@ double bench_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* What was said of a round. */
+static void wipe(void)
+{
+    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+}
+
+void bench_round(const char *what, size_t round, size_t rounds)
+{
+    if (!isatty(STDERR_FILENO)) return;
+    wipe();
+    fprintf(stderr, "measuring %s", what);
+    if (rounds > 1) fprintf(stderr, ", round %zu of %zu", round + 1, rounds);
+}
+
+static void print(struct bench *bench, char *text)
+{
+    if (!text)
+        bench->unwritten = ENOMEM;
+    else if (fputs(text, stdout) == EOF || fflush(stdout) == EOF)
+        bench->unwritten = errno;
+    free(text);
+}
+
 void bench_row(struct bench *bench, const char *name, const char *unit, enum figure_sense sense,
                const double *values, const double *limits, size_t repeats)
 {
-    assert(bench->count < BENCH_ROWS_MAX);
-    figure_of(&bench->rows[bench->count++], name, unit, sense, values, limits, repeats);
+    struct figure figure;
+    bool first = bench->count++ == 0;
+    figure_of(&figure, name, unit, sense, values, limits, repeats);
+    wipe();
+    print(bench, bench->json ? figure_json(&figure, first) : figure_text(&figure, first));
 }
 
 /* Seconds a piece, of `calls` pieces. */
@@ -52,6 +79,7 @@ void bench_pair(struct bench *bench, const char *name, const char *unit, enum fi
                 const struct bench_pair *pair, size_t repeats)
 {
     double values[FIGURE_REPEATS_MAX], limits[FIGURE_REPEATS_MAX];
+    bench_round(name, 0, 0);
     unsigned calls = calls_for(pair->work, pair->context, pair->us);
     unsigned limit_calls = calls_for(pair->limit, pair->context, pair->us);
     for (size_t i = 0; i < repeats; i++) {
@@ -109,16 +137,14 @@ int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, c
     return PARLEY_EFAIL;
 }
 
-static int print(const struct settings *settings, const struct bench *bench)
+/* The array is closed also behind the rows of a benchmark that failed later on. */
+static int end(struct bench *bench, int error)
 {
-    char *text = settings->json_stdout ? figures_json(bench->rows, bench->count)
-                                       : figures_text(bench->rows, bench->count);
-    if (!text) return say_failure(PARLEY_ENOMEM, NULL);
-    bool failed = fputs(text, stdout) == EOF;
-    failed = fflush(stdout) == EOF || failed;
-    if (failed) say_error("stdout: %s", strerror(errno));
-    free(text);
-    return failed ? 1 : 0;
+    wipe();
+    if (bench->json && bench->count > 0) print(bench, strdup(FIGURES_JSON_END));
+    if (error) return say_failure(error, bench->why);
+    if (bench->unwritten) say_error("stdout: %s", strerror(bench->unwritten));
+    return bench->unwritten ? 1 : 0;
 }
 
 int bench_command(const struct settings *settings)
@@ -128,11 +154,14 @@ int bench_command(const struct settings *settings)
         int (*run)(struct bench *bench);
     } all[] = {{"step", bench_step},   {"mix", bench_mix}, {"wire", bench_wire},
                {"start", bench_start}, {"run", bench_run}, {"sim", bench_sim}};
-    struct bench bench = {.quick = settings->quick, .full = settings->full, .data = settings->data};
+    struct bench bench = {.quick = settings->quick,
+                          .full = settings->full,
+                          .data = settings->data,
+                          .floats = settings->floats,
+                          .json = settings->json_stdout};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(settings->operands[0], all[i].name) != 0) continue;
-        int error = all[i].run(&bench);
-        return error ? say_failure(error, bench.why) : print(settings, &bench);
+        return end(&bench, all[i].run(&bench));
     }
     return parley_error_status(PARLEY_EUSAGE);
 }

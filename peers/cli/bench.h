@@ -1,8 +1,8 @@
 /* bench.h: what the benchmarks of `parley bench` share (inside of peers/cli: bench*.c).
  *
- * Each is a function that measures something and its limit in turns, and adds rows. What it says
- * on the way goes to stderr. Failures: PARLEY_E..., with a line in why.
- * Thread rule: one at a time.
+ * Each is a function that measures something and its limit in turns, and adds rows, which are
+ * printed as they come. What it says on the way goes to stderr. Failures: PARLEY_E..., with a line
+ * in why. Thread rule: one at a time.
  */
 #ifndef PARLEY_CLI_BENCH_H
 #define PARLEY_CLI_BENCH_H
@@ -13,13 +13,15 @@
 #include "report/figures.h"
 #include "settings/settings.h"
 
-enum { BENCH_ROWS_MAX = 32, BENCH_WHY_BYTES = 512 };
+enum { BENCH_WHY_BYTES = 512 };
 
 struct bench {
     bool quick, full; /* small sizes and few repeats; sizes that take minutes */
     const char *data; /* --data */
-    struct figure rows[BENCH_ROWS_MAX];
-    size_t count;
+    size_t floats;    /* --floats; 0: unset */
+    bool json;        /* --json */
+    size_t count;     /* of rows */
+    int unwritten;    /* an errno: not all of them could be printed */
     char why[BENCH_WHY_BYTES];
 };
 
@@ -43,6 +45,10 @@ struct bench_pair {
 /* Samples of both in turns, as a row. */
 void bench_pair(struct bench *bench, const char *name, const char *unit, enum figure_sense sense,
                 const struct bench_pair *pair, size_t repeats);
+
+/* Says on a terminal what is measured now, until the next call or row. round: from 0, below
+ * rounds; not said where that is at most 1. */
+void bench_round(const char *what, size_t round, size_t rounds);
 
 /* A row of values measured elsewhere; as figure_of(). */
 void bench_row(struct bench *bench, const char *name, const char *unit, enum figure_sense sense,

@@ -41,6 +41,8 @@ static const uint32_t sizes[SIZES] = {2, 4, 8};
 struct run {
     struct bench *bench;
     char folder[32], out[48], data[300];
+    const char *part; /* what its rows begin with */
+    size_t round, rounds;
     struct cluster cluster;
 };
 
@@ -48,8 +50,11 @@ struct run {
 static int make(struct run *run, uint32_t count, const char *const *options)
 {
     const char *all[CLUSTER_OPTIONS_MAX + 1] = {run->data};
+    char what[64];
     for (size_t i = 0; options[i]; i++)
         all[i + 1] = options[i];
+    snprintf(what, sizeof what, "%s, %" PRIu32 " nodes", run->part, count);
+    bench_round(what, run->round, run->rounds);
     return cluster_run(run->bench, &run->cluster, count, all, run->out);
 }
 
@@ -59,9 +64,10 @@ static int make_told(struct run *run, uint32_t count, const char *const *options
     return error ? error : cluster_told(run->bench, &run->cluster);
 }
 
-static size_t rounds_of(const struct run *run, size_t rounds)
+static size_t rounds_of(struct run *run, size_t rounds)
 {
-    return run->bench->quick ? 1 : rounds;
+    run->rounds = run->bench->quick ? 1 : rounds;
+    return run->rounds;
 }
 
 static const char *time_of(const struct run *run)
@@ -117,6 +123,7 @@ static int bench_rates(struct run *run)
     struct rates rates;
     size_t rounds = rounds_of(run, ROUNDS), count = run->bench->quick ? 1 : SIZES;
     for (size_t r = 0; r < rounds; r++) {
+        run->round = r;
         int error = measure_rates(run, &rates, r, count);
         if (error) return error;
     }
@@ -154,6 +161,7 @@ static int bench_targets(struct run *run)
     size_t rounds = rounds_of(run, ROUNDS), count = run->bench->quick ? 1 : SIZES;
     int error = 0;
     for (size_t r = 0; !error && r < rounds; r++) {
+        run->round = r;
         error = target(run, 1, &alone[r], &alone_epochs[r]);
         for (size_t i = 0; !error && i < count; i++)
             error = target(run, sizes[i], &seconds[i][r], &epochs[i][r]);
@@ -187,6 +195,7 @@ static int bench_sleeper(struct run *run)
     double values[ROUNDS], limits[ROUNDS];
     size_t rounds = rounds_of(run, ROUNDS);
     for (size_t r = 0; r < rounds; r++) {
+        run->round = r;
         int error = make_told(run, HEALTHY, fine);
         if (error) return error;
         limits[r] = healthy_us(&run->cluster);
@@ -231,6 +240,7 @@ static int bench_memory(struct run *run)
     size_t rounds = rounds_of(run, ROUNDS_LONG);
     int error = 0;
     for (size_t r = 0; !error && r < rounds; r++) {
+        run->round = r;
         error = slope(run, 1, &limits[r], &unused);
         if (!error) error = slope(run, 2, &values[r], &base[r]);
         base[r] /= 1e6;
@@ -269,6 +279,7 @@ static int bench_many(struct run *run)
     size_t rounds = rounds_of(run, ROUNDS_LONG);
     uint32_t nodes = run->bench->quick ? 8 : CLUSTER_NODES_MAX, few = run->bench->quick ? 4 : 8;
     for (size_t r = 0; r < rounds; r++) {
+        run->round = r;
         struct traffic traffic;
         const char *seconds = run->bench->quick ? "--time=2s" : "--time=10s";
         int error = many(run, few, seconds, &traffic);
@@ -304,8 +315,14 @@ static void remove_models(const struct run *run)
 
 int bench_run(struct bench *bench)
 {
-    static int (*const all[])(struct run *) = {bench_rates, bench_targets, bench_sleeper,
-                                               bench_memory, bench_many};
+    static const struct {
+        const char *name;
+        int (*measure)(struct run *run);
+    } parts[] = {{"run/lane and run/tcp", bench_rates},
+                 {"run/target", bench_targets},
+                 {"run/sleeper", bench_sleeper},
+                 {"run/memory", bench_memory},
+                 {"run/64", bench_many}};
     struct run *run = calloc(1, sizeof *run);
     if (!run) return PARLEY_ENOMEM;
     run->bench = bench;
@@ -318,8 +335,10 @@ int bench_run(struct bench *bench)
         return PARLEY_EFAIL;
     }
     snprintf(run->out, sizeof run->out, "%s/model", run->folder);
-    for (size_t i = 0; !error && i < sizeof all / sizeof *all; i++)
-        error = all[i](run);
+    for (size_t i = 0; !error && i < sizeof parts / sizeof *parts; i++) {
+        run->part = parts[i].name;
+        error = parts[i].measure(run);
+    }
     remove_models(run);
     free(run);
     return error;

@@ -194,6 +194,7 @@ static int measure(struct bench *bench, const struct row *row)
     if (!bare) return PARLEY_ENOMEM;
     int error = make_bare(bare, row, bench);
     for (size_t i = 0; !error && i < repeats; i++) {
+        bench_round(row->name, i, repeats);
         limits[i] = bare_rate(bare, row->bare_steps);
         error = sim_rate(bench, row, &values[i]);
         limits[i] = (limits[i] + bare_rate(bare, row->bare_steps)) / 2;

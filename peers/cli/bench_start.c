@@ -125,6 +125,7 @@ static int measure(struct start *start, const char *name, const char *data)
     size_t repeats = start->bench->quick ? REPEATS_QUICK : REPEATS;
     int error = 0;
     for (size_t i = 0; !error && i < repeats; i++) {
+        bench_round(name, i, repeats);
         error = time_run(start, data, &values[i]);
         if (!error) error = time_empty(start, &limits[i]);
     }

@@ -195,6 +195,7 @@ static int bench_times(struct bench *bench)
     struct step lenet = {0}, mlp = {0};
     int error = make_row(&lenet, &rows[ROW_LENET], bench);
     if (!error) error = make_row(&mlp, &rows[ROW_MLP], bench);
+    bench_round("step/lenet/mlp", 0, 0);
     for (size_t i = 0; !error && i < repeats; i++) {
         values[i] = seconds(&lenet);
         values[i] /= seconds(&mlp);

@@ -27,6 +27,8 @@
 #include "parley/parley.h"
 
 enum { STEP_NS_MIN = 50000, FLOATS_PER_NS = 10, LIMIT_S = 60, WARM_UP = 2, ROUNDS = 5 };
+enum { FLOATS_QUICK = 100000, FLOATS_REPEATED = 100000000 };
+enum { REPEATS_MIN = 2, REPEATS_MAX = 150, REPEATS_QUICK = 5 };
 
 /* Seen by both processes. */
 struct shared {
@@ -173,8 +175,10 @@ static int measure(struct wire *wire, const char *name, size_t count)
 {
     double values[FIGURE_REPEATS_MAX], limits[FIGURE_REPEATS_MAX];
     size_t rounds = wire->bench->quick ? 1 : ROUNDS;
+    bench_round(name, 0, rounds);
     int error = choose_calls(wire, count);
     for (size_t r = 0; !error && r < rounds; r++) {
+        bench_round(name, r, rounds);
         error = time_nodes(wire, values + r * count, count);
         if (!error) error = time_plain(wire, limits + r * count, count);
     }
@@ -220,25 +224,45 @@ static int run(struct bench *bench, const char *name, bool lane, size_t count, s
     return error;
 }
 
+/* As many as pass in the same time, whatever the size. */
+static size_t repeats_of(const struct bench *bench, size_t count)
+{
+    size_t repeats = FLOATS_REPEATED / count;
+    if (bench->quick) return REPEATS_QUICK;
+    return repeats < REPEATS_MIN ? REPEATS_MIN : repeats > REPEATS_MAX ? REPEATS_MAX : repeats;
+}
+
+/* "wire/tcp/1e6", "wire/tcp/235146" */
+static int run_row(struct bench *bench, bool lane, size_t count)
+{
+    char name[32];
+    const char *way = lane ? "lane" : "tcp";
+    unsigned zeroes = 0;
+    size_t rest = count;
+    for (; rest % 10 == 0; rest /= 10)
+        zeroes++;
+    if (rest == 1)
+        snprintf(name, sizeof name, "wire/%s/1e%u", way, zeroes);
+    else
+        snprintf(name, sizeof name, "wire/%s/%zu", way, count);
+    return run(bench, name, lane, count, repeats_of(bench, count));
+}
+
 int bench_wire(struct bench *bench)
 {
-    prctl(PR_SET_TIMERSLACK, 1);
-    if (bench->quick) {
-        int error = run(bench, "wire/tcp/1e5", false, 100000, 5);
-        return error ? error : run(bench, "wire/lane/1e5", true, 100000, 5);
-    }
     static const struct row {
-        const char *name;
         bool lane;
-        size_t count, repeats;
-    } rows[] = {
-        {"wire/tcp/235146", false, 235146, 150}, {"wire/tcp/1e6", false, 1000000, 100},
-        {"wire/tcp/1e7", false, 10000000, 10},   {"wire/tcp/1e8", false, 100000000, 2},
-        {"wire/lane/235146", true, 235146, 150}, {"wire/lane/1e6", true, 1000000, 100},
-        {"wire/lane/1e7", true, 10000000, 10},
-    };
+        size_t count;
+    } rows[] = {{false, 235146}, {false, 1000000}, {false, 10000000}, {false, 100000000},
+                {true, 235146},  {true, 1000000},  {true, 10000000}};
+    size_t one = bench->floats > 0 ? bench->floats : bench->quick ? FLOATS_QUICK : 0;
+    prctl(PR_SET_TIMERSLACK, 1);
+    if (one > 0) {
+        int error = run_row(bench, false, one);
+        return error ? error : run_row(bench, true, one);
+    }
     int error = 0;
     for (size_t i = 0; !error && i < sizeof rows / sizeof *rows; i++)
-        error = run(bench, rows[i].name, rows[i].lane, rows[i].count, rows[i].repeats);
+        error = run_row(bench, rows[i].lane, rows[i].count);
     return error;
 }

@@ -168,6 +168,8 @@ static void progress_lines(struct sim_report *report)
                             .samples_per_s = NAN,
                             .exchanges = view.ledger.applied,
                             .bytes_sent = host->bytes_sent,
+                            .bytes_membership = host->bytes_membership,
+                            .bytes_sketches = host->bytes_sketches,
                             .gap_max_ms = NAN,
                             .turn_max_ms = NAN,
                             .passes = host->place / SAMPLER_SLICES},

@@ -155,7 +155,7 @@ struct sim_host {
     struct sim_item *waiting; /* [waiting_count], came while paused */
     uint32_t waiting_count, waiting_capacity;
 
-    uint64_t bytes_sent;
+    uint64_t bytes_sent, bytes_membership, bytes_sketches;
 
     /* What is above, most items look at. */
     struct sim_step steps[SIM_STEPS]; /* the newest, by number */

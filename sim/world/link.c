@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "core/wire.h"
 #include "world/network.h"
 #include "world/route.h"
 
@@ -213,6 +214,15 @@ static void sent(struct sim_link *link, int side, size_t size)
         sim_link_put(link, side, SIM_SENT, end->host->sim->queue.now_us, 0);
 }
 
+/* Of the bytes sent, those that are to stay few however many nodes there are. */
+static void count_upkeep(struct sim_host *host, const struct sim_message *message)
+{
+    struct wire_header header;
+    if (message->head_size < WIRE_HEADER_BYTES || wire_header_read(message->head, &header)) return;
+    if (wire_is_membership(header.type)) host->bytes_membership += message->size;
+    if (header.type == WIRE_SKETCHES) host->bytes_sketches += message->size;
+}
+
 /* The message has gone through its sender's line. */
 void sim_message_left(struct sim_message *message)
 {
@@ -226,6 +236,7 @@ void sim_message_left(struct sim_message *message)
     if (message->what == SIM_MESSAGE_BYTES) {
         sim->bytes_sent += message->size;
         end->host->bytes_sent += message->size;
+        count_upkeep(end->host, message);
         if (message->chunk && message->epoch == end->host->epoch)
             sim_done_chunk(end->host, message->op, true);
         else if (end->state == SIM_END_OPEN)

@@ -56,6 +56,11 @@ const char *wire_type_name(enum wire_type type)
     return type > 0 && type < WIRE_TYPES ? names[type] : "?";
 }
 
+bool wire_is_membership(enum wire_type type)
+{
+    return type == WIRE_PING || type == WIRE_ACK || type == WIRE_PING_FOR || type == WIRE_MEMBERS;
+}
+
 int wire_header_read(const uint8_t *bytes, struct wire_header *header)
 {
     if (bytes[0] != 'P' || bytes[1] != 'y') return PARLEY_EMALFORMED;

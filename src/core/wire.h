@@ -58,6 +58,8 @@ enum wire_stream {
 };
 
 const char *wire_type_name(enum wire_type type);
+/* Probes, and what is told of members. */
+bool wire_is_membership(enum wire_type type);
 
 struct wire_header {
     uint8_t type;

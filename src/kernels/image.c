@@ -42,20 +42,8 @@ enum { MOVED_FLOATS = 512 };
 enum { PARTS = 16 };
 typedef float parts LANED(PARTS);
 
-#define TARGET
-#define LANES 4
-#define NAME(function) function##_base
-#include "kernels/image_path.h"
-
-#define TARGET KERNEL_AVX2
-#define LANES 8
-#define NAME(function) function##_avx2
-#include "kernels/image_path.h"
-
-#define TARGET KERNEL_AVX512
-#define LANES 16
-#define NAME(function) function##_avx512
-#include "kernels/image_path.h"
+#define PATH_LOOPS "kernels/image_path.h"
+#include "kernels/paths.h"
 
 #define ROW(s)                                                                                     \
     {                                                                                              \

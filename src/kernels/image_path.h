@@ -1,8 +1,4 @@
-/* image_path.h: the loops of image.c for one path: TARGET, LANES, NAME(function).
- *
- * Included once for each path, and not inlined into functions of other targets as elsewhere: GCC
- * takes vectors apart by the target of the function in which they are written.
- */
+/* image_path.h: the loops of image.c for one path; included by kernels/paths.h. */
 #define INNER TARGET static inline __attribute__((always_inline))
 
 #define JOINED(name, lanes) name##_##lanes
@@ -324,6 +320,3 @@ TARGET static void NAME(blend)(float *restrict y, const float *restrict a, const
 #undef LIST
 #undef JOINED
 #undef INNER
-#undef TARGET
-#undef LANES
-#undef NAME

@@ -110,20 +110,8 @@ static inline size_t few_of(size_t rest)
     return (rest + times - 1) / times;
 }
 
-#define TARGET
-#define LANES 4
-#define NAME(function) function##_base
-#include "kernels/narrow_path.h"
-
-#define TARGET KERNEL_AVX2
-#define LANES 8
-#define NAME(function) function##_avx2
-#include "kernels/narrow_path.h"
-
-#define TARGET KERNEL_AVX512
-#define LANES 16
-#define NAME(function) function##_avx512
-#include "kernels/narrow_path.h"
+#define PATH_LOOPS "kernels/narrow_path.h"
+#include "kernels/paths.h"
 
 const struct narrow_kernels narrow_kernels[KERNEL_PATHS] = {
     [KERNEL_PATH_BASE] = {forward_base, weights_base, add_dots_base, across_base},

@@ -1,7 +1,6 @@
-/* narrow_path.h: the loops of narrow.c for one path: TARGET, LANES, NAME(function).
+/* narrow_path.h: the loops of narrow.c for one path; included by kernels/paths.h.
  *
- * Included once for each path, for the reason that image_path.h gives. `few` is a constant to the
- * compiler, so that sums are registers.
+ * `few` is a constant to the compiler, so that sums are registers.
  */
 #define INNER TARGET static inline __attribute__((always_inline))
 
@@ -211,6 +210,3 @@ TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t co
 
 #undef lanes
 #undef INNER
-#undef TARGET
-#undef LANES
-#undef NAME

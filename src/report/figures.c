@@ -10,7 +10,7 @@
 
 #include "report/text.h"
 
-enum { FIGURES_BYTES_MAX = 1 << 16 };
+enum { FIGURE_BYTES_MAX = 1024 };
 
 static int compare(const void *a, const void *b)
 {
@@ -70,27 +70,22 @@ static const char *digits(char out[32], double value)
     return out;
 }
 
-static void add_line(struct text *text, const struct figure *f)
+char *figure_text(const struct figure *f, bool first)
 {
     char value[32], limit[32], low[32], high[32];
-    text_add(text, "%-20s%10s %-13s", f->name, digits(value, f->value), f->unit);
+    struct text text;
+    text_init(&text, FIGURE_BYTES_MAX);
+    if (first)
+        text_add(&text, "%-20s%10s %-13s%10s%8s   %s\n", "", "median", "", "limit", "ratio",
+                 "half of all, repeats");
+    text_add(&text, "%-20s%10s %-13s", f->name, digits(value, f->value), f->unit);
     if (isfinite(f->ratio))
-        text_add(text, "%10s%8.3f   %.3f to %.3f", digits(limit, f->limit), f->ratio, f->low,
+        text_add(&text, "%10s%8.3f   %.3f to %.3f", digits(limit, f->limit), f->ratio, f->low,
                  f->high);
     else
-        text_add(text, "%10s%8s   %s to %s %s", "-", "-", digits(low, f->low),
+        text_add(&text, "%10s%8s   %s to %s %s", "-", "-", digits(low, f->low),
                  digits(high, f->high), f->unit);
-    text_add(text, "  of %zu\n", f->repeats);
-}
-
-char *figures_text(const struct figure *figures, size_t count)
-{
-    struct text text;
-    text_init(&text, FIGURES_BYTES_MAX);
-    text_add(&text, "%-20s%10s %-13s%10s%8s   %s\n", "", "median", "", "limit", "ratio",
-             "half of all, repeats");
-    for (size_t i = 0; i < count; i++)
-        add_line(&text, &figures[i]);
+    text_add(&text, "  of %zu\n", f->repeats);
     return text_take(&text);
 }
 
@@ -111,16 +106,13 @@ static char *object_of(const struct figure *f)
     return text;
 }
 
-char *figures_json(const struct figure *figures, size_t count)
+char *figure_json(const struct figure *figure, bool first)
 {
     struct text text;
-    text_init(&text, FIGURES_BYTES_MAX);
-    for (size_t i = 0; i < count; i++) {
-        char *object = object_of(&figures[i]);
-        text.failed = text.failed || !object;
-        text_add(&text, "%s%s", i > 0 ? ",\n " : "[", object ? object : "");
-        free(object);
-    }
-    text_add(&text, "%s]\n", count > 0 ? "" : "[");
+    char *object = object_of(figure);
+    text_init(&text, FIGURE_BYTES_MAX);
+    text.failed = !object;
+    text_add(&text, "%s%s", first ? "[" : ",\n ", object ? object : "");
+    free(object);
     return text_take(&text);
 }

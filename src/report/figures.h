@@ -8,6 +8,7 @@
 #ifndef PARLEY_REPORT_FIGURES_H
 #define PARLEY_REPORT_FIGURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum figure_sense { FIGURE_LESS_IS_BETTER, FIGURE_MORE_IS_BETTER };
@@ -28,11 +29,14 @@ enum { FIGURE_REPEATS_MAX = 1024 };
 void figure_of(struct figure *figure, const char *name, const char *unit, enum figure_sense sense,
                const double *values, const double *limits, size_t repeats);
 
-/* A line a figure below a header; freed by the caller, NULL when out of memory. */
-char *figures_text(const struct figure *figures, size_t count);
+/* Its line of the table, below the header if it is the first; the columns are as wide whatever the
+ * figures are. Freed by the caller, NULL when out of memory. */
+char *figure_text(const struct figure *figure, bool first);
 
-/* One array of objects, one a line: name, value, unit, limit and ratio (both null where there is no
- * limit), and the spread: low, high, repeats. Freed, NULL: as above. */
-char *figures_json(const struct figure *figures, size_t count);
+/* Its object in an array, one a line: name, value, unit, limit and ratio (both null where there is
+ * no limit), and the spread: low, high, repeats. What stands between two is told with the second;
+ * FIGURES_JSON_END is to follow the last. Freed, NULL: as above. */
+char *figure_json(const struct figure *figure, bool first);
+#define FIGURES_JSON_END "]\n"
 
 #endif

@@ -52,7 +52,7 @@ struct report_progress {
     double gap_max_ms;  /* between two local steps, so far; not in sim */
     double turn_max_ms; /* of the event loop, so far; not in sim */
     uint64_t passes;    /* through its share of the data that this node has ended */
-    uint64_t bytes_membership, bytes_sketches; /* of bytes_sent; not in sim */
+    uint64_t bytes_membership, bytes_sketches; /* of bytes_sent */
 };
 
 struct report_member {

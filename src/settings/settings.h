@@ -67,6 +67,7 @@ struct settings {
 
     uint64_t nodes;   /* 0: unset (node without a majority) */
     bool quick, full; /* of bench */
+    uint64_t floats;  /* of bench wire; 0: unset */
 
     struct units_address listen;
     struct units_address advertise; /* host "" if unset */

@@ -13,11 +13,13 @@ fail() {
     failures=$((failures + 1))
 }
 
-# expect WHAT ROW...: exactly these rows, in this order.
+# expect "WHAT OPTION..." ROW...: exactly these rows, in this order.
 expect() {
     local what=$1
     shift
-    "$parley" bench "$what" --quick --json > rows || fail "bench $what: status $?"
+    # shellcheck disable=SC2086
+    "$parley" bench $what --quick --json > rows 2> said || fail "bench $what: status $?"
+    [ -s said ] && fail "bench $what talks where there is no terminal: $(cat said)"
     [ "$(grep -o '"name":"[^"]*"' rows | cut -d'"' -f4 | tr '\n' ' ')" = "$* " ] ||
         fail "bench $what: other rows: $(cat rows)"
     # A positive number, or null where there is no limit. What a larger model takes more may alone be
@@ -30,9 +32,28 @@ expect() {
 expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd step/lenet step/lenet/mlp
 expect mix mix/1e7 mix/1e7/diff mix/1e7/add
 expect wire wire/tcp/1e5 wire/lane/1e5
+expect "wire --floats 12345" wire/tcp/12345 wire/lane/12345
 expect start start/8
 expect run run/lane/2 run/lane/2/mix run/tcp/2 run/tcp/2/mix run/target/2 run/target/2/epochs run/sleeper/4 run/memory/1e6 run/memory run/8 run/8/members run/8/sketches
 expect sim sim/10 sim/4/mlp
+
+# What is measured is told on a terminal, and is gone when it is known. Both are on stderr: rows are
+# those of any other bench.
+script -qec "'$parley' bench mix --quick > rows" /dev/null > said < /dev/null ||
+    fail "bench mix on a terminal: status $?"
+grep -q "measuring mix/1e7/add$(printf '\r\033\\[K')" said || fail "bench mix on a terminal says: $(cat -v said)"
+[ "$(grep -c '^mix/1e7' rows)" -eq 3 ] || fail "bench mix on a terminal: $(cat rows)"
+
+# Rows are printed as soon as they are known: they are there though what follows fails, as labels
+# by chance come to no 97 %.
+awk 'BEGIN { srand(1); for (i = 0; i < 2000; i++) print rand() "," int(2 * rand()) }' > chance.csv
+"$parley" bench run --quick --json --data csv:chance.csv > rows 2> said
+[ $? -eq 1 ] || fail "bench run by chance: $(cat rows said)"
+grep -q 'nodes did not come to 97' said || fail "bench run by chance says: $(cat said)"
+[ "$(grep -o '"name":"[^"]*"' rows | cut -d'"' -f4 | tr '\n' ' ')" = "run/lane/2 run/lane/2/mix run/tcp/2 run/tcp/2/mix " ] ||
+    fail "bench run by chance: other rows: $(cat rows)"
+[ "$(tail -c 3 rows)" = "}]" ] || fail "bench run by chance: no end: $(cat rows)"
+
 "$parley" bench 2> /dev/null
 [ $? -eq 2 ] || fail "bench without a name is no error"
 "$parley" bench stepp 2> said

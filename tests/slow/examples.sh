@@ -1,6 +1,6 @@
 #!/bin/bash
 # examples.sh PARLEY: the five nodes of by_hand.sh end with one model; so do the three that kill.sh
-# leaves, and they say "3 of 5". All strategies are compared.
+# leaves, and they say "3 of 5". All strategies are compared, and what grows is measured.
 set -euo pipefail
 export PARLEY=$1
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
@@ -26,3 +26,22 @@ wait "$cluster"
 # The same as one table in Markdown.
 TASKS=digits STRATEGIES=gossip,allreduce "$examples/strategies_table.sh" > "$folder/table.out"
 [ "$(grep -Ec '^\| `(gossip|allreduce|single)`( \| [^|]+){10} \|$' "$folder/table.out")" -eq 3 ]
+
+# What grows, at its smallest: each curve has its points, all of them above zero, and is drawn where
+# that can be done; a part alone writes nothing else.
+"$examples/growth.sh" --quick "$folder/growth" > "$folder/growth.out"
+cat "$folder"/growth/*.csv | awk -F, '
+    $1 == "figure" { next }
+    NF != 4 || $3 <= 0 || $4 <= 0 { print "growth: " $0; failed = 1 }
+    { points[$1 "," $2]++ }
+    END {
+        for (curve in points) { curves++; failed = failed || points[curve] < (curve ~ /full views/ ? 1 : 2) }
+        exit failed || curves != 16
+    }'
+if command -v gnuplot > /dev/null; then
+    [ "$(grep -l '^</svg>$' "$folder"/growth/*.svg | wc -l)" -eq 4 ]
+else
+    grep -q 'gnuplot is not installed' "$folder/growth.out"
+fi
+"$examples/growth.sh" --quick "$folder/one" simulator > /dev/null
+[ -z "$(find "$folder/one" -type f ! -name 'simulator.*')" ]
