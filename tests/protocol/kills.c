@@ -134,7 +134,8 @@ static bool somebody_in(struct parley_sim *sim, void *arg)
 
 Test(kills, a_death_in_the_final_agreement_leaves_one_digest)
 {
-    /* Killed as soon as it, or another, has come to each phase: the survivors agree all the same. */
+    /* Killed as soon as it, or another, has come to each phase: the survivors agree all the same.
+     */
     const enum parley_phase phases[] = {PARLEY_PHASE_STOP,     PARLEY_PHASE_SETTLE,
                                         PARLEY_PHASE_PROPOSED, PARLEY_PHASE_HELD,
                                         PARLEY_PHASE_LOCKED,   PARLEY_PHASE_DONE};
