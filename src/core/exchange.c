@@ -94,7 +94,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->peer = conn->member;
     slot->conn = conn->id;
     slot->sequence = message->sequence;
-    slot->divisor = message->open || slot_is_open(other) ? 3 : 2;
+    slot->divisor = message->open || slot_is_open(other) ? TWO_AT_ONCE : ALONE;
     slot->received = slot->sent = slot->peer_ready = false;
     conn->used_us = node->now_us;
     slot_code(node, slot, message->coded && slot_wants_codec(node));

@@ -12,6 +12,12 @@
 
 #include "core/state.h"
 
+/* d is added over so much. A quarter where either node has another exchange open: a half and a half
+ * would swap models, and two thirds overshoot the mean as soon as snapshots are some steps old, by
+ * more each time where there is momentum. With a quarter no mode of W has a negative factor on any
+ * graph of degree 2, which is what two slots make. */
+enum exchange_divisor { ALONE = 2, TWO_AT_ONCE = 4 };
+
 enum {
     FRESH_STEPS = 16, /* where cores are scarce, a boundary may be that far away */
     BUSY_RETRY_US = 1000,

@@ -268,13 +268,13 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
     if (slot->state != SLOT_OFFERED) return;
     bool pushes = slot->weight > 0;
     bool codes = node->config.codec != PARLEY_CODEC_FP32 || node->config.averaged > 1;
-    if ((!pushes && message->divisor != 2 && message->divisor != 3) ||
+    if ((!pushes && message->divisor != ALONE && message->divisor != TWO_AT_ONCE) ||
         (message->coded && (!codes || slot->eager)) || !exchange_is_sane(message)) {
         slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
         return;
     }
     slot_code(node, slot, message->coded);
-    slot->divisor = PLANTED(OTHER_DIVISOR) ? 2 : message->divisor;
+    slot->divisor = PLANTED(OTHER_DIVISOR) ? ALONE : message->divisor;
     slot->gap = pushes ? -slot->samples : message->samples - slot->samples;
     slot->radius = fmin(slot->radius, message->radius);
     slot->mass = 0;

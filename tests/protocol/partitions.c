@@ -92,7 +92,7 @@ Test(partitions, who_comes_back_to_a_model_that_is_locked_waits_for_no_mixing)
      * to mix; who does not, locks and mixes no more, so that mixing would come to no end. What is
      * locked is what all take, at once. */
     uint32_t splits = 0, peers = 3;
-    for (uint64_t late_us = 0; late_us < 60000; late_us += 5000) {
+    for (uint64_t late_us = 0; late_us < 120000; late_us += 5000) {
         bool split = false;
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
                                                                     .seed = 4,

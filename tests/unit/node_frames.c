@@ -580,11 +580,11 @@ Test(node_frames, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
 
 Test(node_frames, an_absurd_answer_to_an_offer_ends_it)
 {
-    /* Proves that a divisor that is not 2 or 3 aborts, and that a busy peer waits a second at
+    /* Proves that a divisor that is not 2 or 4 aborts, and that a busy peer waits a second at
      * most, whatever it asks for. */
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 4};
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 3};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     cr_assert(ledger(lone).started == 0);
     lone_free(lone);
