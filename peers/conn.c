@@ -10,10 +10,11 @@
 #include "address.h"
 #include "core/wire.h"
 #include "lane.h"
+#include "streams.h"
 
 /* A write under way: a control frame (its bytes follow), a chunk (its head follows), or the head of
- * one whose floats are taken from where they are (with their place). */
-enum write_kind { WRITE_CONTROL, WRITE_CHUNK, WRITE_ASIDE };
+ * one whose floats are taken from where they are, or streamed (with their place). */
+enum write_kind { WRITE_CONTROL, WRITE_CHUNK, WRITE_LANE, WRITE_STREAMS };
 struct write {
     uv_write_t request;
     enum write_kind kind;
@@ -51,6 +52,20 @@ struct conn *conn_from(struct loop *loop, const char *address)
     return NULL;
 }
 
+struct conn *conn_of_token(struct loop *loop, uint64_t token)
+{
+    for (uint32_t b = 0; token && b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next)
+            if (conn->token == token && conn->state == CONN_OPEN) return conn;
+    return NULL;
+}
+
+static void count(struct loop *loop, int more)
+{
+    loop->conns_count += (uint32_t)more;
+    atomic_store(&loop->connections, loop->conns_count + loop->streams_count);
+}
+
 struct conn *conn_new(struct loop *loop, uint32_t id)
 {
     struct conn *conn = calloc(1, sizeof *conn);
@@ -65,8 +80,7 @@ struct conn *conn_new(struct loop *loop, uint32_t id)
     struct conn **bucket = bucket_of(loop, id);
     conn->next = *bucket;
     *bucket = conn;
-    loop->conns_count++;
-    atomic_store(&loop->connections, loop->conns_count);
+    count(loop, 1);
     return conn;
 }
 
@@ -77,9 +91,9 @@ static void forget(struct conn *conn)
     while (*at != conn)
         at = &(*at)->next;
     *at = conn->next;
-    loop->conns_count--;
-    atomic_store(&loop->connections, loop->conns_count);
+    count(loop, -1);
     lane_end(conn);
+    streams_end(conn);
     struct parley_event event = {
         .type = PARLEY_EVENT_CLOSED,
         .closed = {conn->id, conn->reason, conn->code ? uv_strerror(conn->code) : ""}};
@@ -131,8 +145,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     if (loop->turn_read_bytes > 0 && loop_turn_us(loop) > LOOP_READ_BUDGET_US) return;
     buffer->base = (char *)conn->input + conn->used;
     /* Little before a chunk's floats: those that come along have to be copied. */
-    buffer->len = conn->streams ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
-    conn->streams = false;
+    buffer->len = conn->filled ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
+    conn->filled = false;
     uint32_t vector;
     uint64_t offset;
     size_t left = 0;
@@ -171,6 +185,10 @@ static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
     uint64_t place = 0;
     for (int i = 0; i < LANE_PLACE_BYTES; i++)
         place |= (uint64_t)bytes[i] << (8 * i);
+    if (place & STREAMS_PLACE) {
+        if (!streams_read(conn, place)) conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+        return;
+    }
     for (size_t part, at = 0; at < size && conn->state == CONN_OPEN; at += part) {
         part = size - at < CONN_ASIDE_BYTES ? size - at : CONN_ASIDE_BYTES;
         offer_part(conn, place + at, part);
@@ -183,7 +201,7 @@ static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
 static size_t offer(struct conn *conn, const uint8_t *bytes, size_t size)
 {
     size_t start = 0;
-    while (start < size && conn->state == CONN_OPEN) {
+    while (start < size && conn->state == CONN_OPEN && !conn->waits) {
         size_t aside = parley_node_awaits_aside(conn->loop->node, conn->id);
         if (aside > 0) {
             if (size - start < LANE_PLACE_BYTES) break;
@@ -205,7 +223,7 @@ static void offer_input(struct conn *conn)
 {
     size_t start = offer(conn, conn->input, conn->used);
     conn->used -= start;
-    assert(conn->used <= CONN_LEFT_BYTES);
+    assert(conn->used <= CONN_LEFT_BYTES || conn->waits);
     if (start > 0) memmove(conn->input, conn->input + start, conn->used);
 }
 
@@ -225,7 +243,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     atomic_fetch_add_explicit(&conn->loop->bytes_received, (uint64_t)size, memory_order_relaxed);
     if (conn->state != CONN_OPEN) return; /* being shut: thrown away */
     if (direct) {
-        conn->streams = (size_t)size == buffer->len;
+        conn->filled = (size_t)size == buffer->len;
         size_t taken = offer(conn, direct, (size_t)size);
         assert(taken == (size_t)size); /* of a chunk it takes all */
         return;
@@ -234,6 +252,20 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     offer_input(conn);
     if (!conn->met && conn->id % 2 && conn->state == CONN_OPEN) lane_ask(conn);
     conn->met = true;
+    if (conn->state == CONN_OPEN) streams_ask(conn);
+    if (conn->waits && conn->state == CONN_OPEN) uv_read_stop(stream);
+}
+
+static void read_on(struct conn *conn)
+{
+    int code = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    if (code) conn_end(conn, PARLEY_CLOSED_RESET, code);
+}
+
+void conn_resume(struct conn *conn)
+{
+    offer_input(conn);
+    if (conn->state == CONN_OPEN && !conn->waits) read_on(conn);
 }
 
 void conn_opened(struct conn *conn)
@@ -244,8 +276,7 @@ void conn_opened(struct conn *conn)
     int bytes = CONN_NOTSENT_BYTES;
     if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
-    int code = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
-    if (code) conn_end(conn, PARLEY_CLOSED_RESET, code);
+    read_on(conn);
 }
 
 /* ---- Accepting ------------------------------------------------------------------------------- */
@@ -291,15 +322,18 @@ static void take_connection(struct loop *loop, int status)
     int size = sizeof from;
     int code = uv_accept(listener, (uv_stream_t *)&conn->tcp);
     if (!code) code = uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size);
-    if (code || loop->conn_next == 0) {
+    if (code || loop->conn_next == 0 || streams_accept(conn)) {
         conn_end(conn, PARLEY_CLOSED_RESET, code); /* gone already: the core never hears of it */
         return;
     }
+    if (loop->streams_most > 1 && uv_random(NULL, NULL, &conn->token, sizeof conn->token, 0, NULL))
+        conn->token = 0;
     conn->tell_closed = true;
     conn_opened(conn);
     char address[PARLEY_ADDRESS_SIZE];
     address_print(address, (struct sockaddr *)&from);
-    struct parley_event event = {.type = PARLEY_EVENT_INCOMING, .incoming = {conn->id, address}};
+    struct parley_event event = {.type = PARLEY_EVENT_INCOMING,
+                                 .incoming = {conn->id, address, conn->token}};
     loop_tell(loop, &event);
 }
 
@@ -365,7 +399,7 @@ static void on_written(uv_write_t *request, int status)
     if (status == 0)
         atomic_fetch_add_explicit(&loop->bytes_sent, write->size, memory_order_relaxed);
     if (status == 0 && write->kind == WRITE_CONTROL) count_frame(loop, write);
-    if (status == 0 && write->kind == WRITE_ASIDE)
+    if (status == 0 && write->kind == WRITE_LANE)
         atomic_fetch_add_explicit(&loop->bytes_lane, write->size, memory_order_relaxed);
     if (status < 0 && status != UV_ECANCELED) conn_end(conn, PARLEY_CLOSED_RESET, status);
     struct parley_event event;
@@ -400,21 +434,41 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
     conn_end(conn, PARLEY_CLOSED_RESET, code);
 }
 
-/* 0 or a libuv error. */
-static int send_aside(struct conn *conn, const struct parley_update *update, struct write *write,
-                      const uint8_t *floats)
+/* The head alone, with the place of its floats: 0 or a libuv error. */
+static int send_head(struct conn *conn, struct write *write, size_t head_size, uint64_t place)
 {
-    size_t place = (size_t)(floats - (const uint8_t *)conn->loop->vectors->block);
-    uint8_t *at = write->bytes + update->chunk.head_size;
-    write->kind = WRITE_ASIDE;
     wire_chunk_aside(write->bytes);
     for (int i = 0; i < LANE_PLACE_BYTES; i++)
-        at[i] = (uint8_t)((uint64_t)place >> (8 * i));
-    uv_buf_t buffer =
-        uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size + LANE_PLACE_BYTES);
-    int code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+        write->bytes[head_size + (size_t)i] = (uint8_t)(place >> (8 * i));
+    uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)head_size + LANE_PLACE_BYTES);
+    return uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+}
+
+static int send_lane(struct conn *conn, const struct parley_update *update, struct write *write,
+                     const uint8_t *floats)
+{
+    size_t place = (size_t)(floats - (const uint8_t *)conn->loop->vectors->block);
+    write->kind = WRITE_LANE;
+    int code = send_head(conn, write, update->chunk.head_size, place);
     if (!code) lane_sent(conn, update->chunk.op);
     return code;
+}
+
+static int send_streams(struct conn *conn, const struct parley_update *update, struct write *write,
+                        const uint8_t *floats)
+{
+    write->kind = WRITE_STREAMS;
+    int code = send_head(conn, write, update->chunk.head_size, streams_place(conn));
+    if (!code) streams_sent(conn, update->chunk.op, floats, update->chunk.size);
+    return code;
+}
+
+static int send_whole(struct conn *conn, const struct parley_update *update, struct write *write,
+                      const uint8_t *floats)
+{
+    uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
+                           uv_buf_init((char *)(uintptr_t)floats, (unsigned)update->chunk.size)};
+    return uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
 }
 
 void conn_send_chunk(struct loop *loop, const struct parley_update *update)
@@ -432,11 +486,9 @@ void conn_send_chunk(struct loop *loop, const struct parley_update *update)
         write->op = update->chunk.op;
         write->size = update->chunk.head_size + update->chunk.size;
         memcpy(write->bytes, update->chunk.head, update->chunk.head_size);
-        uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
-                               uv_buf_init((char *)floats, (unsigned)update->chunk.size)};
-        code = lane_sends(conn)
-                   ? send_aside(conn, update, write, floats)
-                   : uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
+        code = lane_sends(conn)     ? send_lane(conn, update, write, floats)
+               : streams_send(conn) ? send_streams(conn, update, write, floats)
+                                    : send_whole(conn, update, write, floats);
     }
     if (!code) return;
     free(write);
@@ -465,6 +517,7 @@ static void shut(struct conn *conn)
         return;
     }
     conn->state = CONN_SHUT;
+    if (conn->waits) read_on(conn); /* for the peer's FIN */
     conn->linger_until_us = loop_now_us() + CONN_LINGER_MS * 1000;
     conn->loop->conns_shut++;
 }

@@ -7,7 +7,8 @@
  * it took. The floats of a chunk, once its head is known, are read to their place in the vectors. A
  * turn of the loop reads for a few milliseconds, then leaves the rest to the kernel, and accepts a
  * few connections; those that say nothing the kernel keeps to itself, where it can. Writing:
- * control frames are copied; chunks leave from the vectors' own memory, or stay there: see lane.h.
+ * control frames are copied; chunks leave from the vectors' own memory, or stay there (lane.h), or
+ * go another way (streams.h).
  * Little unsent data is kept in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck
  * behind a model. Closing by the core: what is queued is written, then FIN, then bytes are read and
  * thrown away until the peer closes too, two seconds at most: closing at once would make the kernel
@@ -42,14 +43,18 @@ struct conn {
     enum conn_state state;
     bool tell_closed; /* the core knows of it */
 
-    bool met;          /* something has come in */
-    bool spoke;        /* something has gone out */
-    struct lane *lane; /* for floats, beside the connection; NULL: none (lane.h) */
+    bool met;                /* something has come in */
+    bool spoke;              /* something has gone out */
+    struct lane *lane;       /* for floats, beside the connection; NULL: none (lane.h) */
+    struct streams *streams; /* likewise (streams.h) */
+    uint64_t token;          /* that shows who may add to them; 0: nobody */
+    bool asked;              /* it was tried, once */
+    bool waits;              /* for floats of theirs: nothing more is read before */
 
     uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */
     size_t used;
     uint8_t *direct; /* the read under way goes here, into a vector; NULL: to the input */
-    bool streams;    /* what was read last was the end of such a part */
+    bool filled;     /* what was read last was the end of such a part */
 
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;
@@ -63,12 +68,15 @@ struct conn {
     int code; /* libuv's, or 0 */
 };
 
-/* For conn.c and dial.c. */
+/* For conn.c and what stands beside it. */
 struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
 void conn_opened(struct conn *conn);
 void conn_end(struct conn *conn, enum parley_closed reason, int code);
 /* The open one that was accepted from this address; NULL: none. */
 struct conn *conn_from(struct loop *loop, const char *address);
+/* The open one that was accepted and whose dialler was told this token; NULL: none. */
+struct conn *conn_of_token(struct loop *loop, uint64_t token);
+void conn_resume(struct conn *conn);  /* it waits no more: reads on */
 void conn_release(struct conn *conn); /* its lookup has ended: frees it if its handle is closed */
 
 /* Starts listening on the loop's bound listener: 0 or a libuv error. */

@@ -66,8 +66,9 @@ struct loop {
     uint32_t later_count;
 
     struct conn *conns[LOOP_BUCKETS];
-    uint32_t conns_count, conns_shut; /* all; those that are being flushed */
-    uint32_t conn_next;               /* number of the next incoming one, even */
+    uint32_t conns_count, conns_shut;     /* all; those that are being flushed */
+    uint32_t conn_next;                   /* number of the next incoming one, even */
+    uint32_t streams_most, streams_count; /* of a link: config.streams; of all links, now */
 
     struct mailbox answers; /* ops from trainer and worker */
     struct commands commands;
@@ -91,7 +92,7 @@ struct loop {
     bool accept_waits;       /* the next connection, for the turn that follows */
     uint64_t drain_since_us; /* a late TICK waits for reading since then; 0: none does */
     uint64_t accept_logged_us;
-    _Atomic uint64_t bytes_sent, bytes_received, bytes_lane, turn_max_us;
+    _Atomic uint64_t bytes_sent, bytes_received, bytes_lane, bytes_streams, turn_max_us;
     _Atomic uint64_t bytes_membership, bytes_sketches;
     _Atomic uint32_t connections;
     char listens[PARLEY_ADDRESS_SIZE];

@@ -101,6 +101,7 @@ static int start(struct parley *p)
     p->loop.vectors = &p->vectors;
     p->loop.handoff = &p->handoff;
     p->loop.worker = &p->worker;
+    p->loop.streams_most = p->complete.config.streams;
     p->loop.live_stale = true;
     int code = worker_init(&p->worker, &p->vectors, &p->files, &p->loop.answers);
     if (code) return code;
@@ -198,6 +199,7 @@ void parley_stats(struct parley *p, struct parley_stats *stats)
     stats->bytes_sent = atomic_load(&p->loop.bytes_sent);
     stats->bytes_received = atomic_load(&p->loop.bytes_received);
     stats->bytes_lane = atomic_load(&p->loop.bytes_lane);
+    stats->bytes_streams = atomic_load(&p->loop.bytes_streams);
     stats->bytes_membership = atomic_load(&p->loop.bytes_membership);
     stats->bytes_sketches = atomic_load(&p->loop.bytes_sketches);
     stats->connections = atomic_load(&p->loop.connections);

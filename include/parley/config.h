@@ -25,6 +25,7 @@ enum {
     PARLEY_CHUNK_BYTES_MAX = 256 * 1024,  /* floats of one tensor frame, in bytes */
     PARLEY_MEMBERS_MAX = 16384,           /* upper bound of members_max */
     PARLEY_CONNECTIONS_MAX = 1024,        /* upper bound of connections_max */
+    PARLEY_STREAMS_MAX = 64,              /* upper bound of streams */
     PARLEY_DEGREE_MAX = 64,               /* neighbours of a random regular graph */
     PARLEY_NEIGHBOURS_MAX = 64,           /* of a node, in gossip-sync; else a sample of them */
     PARLEY_CHOCO_NEIGHBOURS_MAX = 16,     /* likewise, in choco */
@@ -186,7 +187,10 @@ struct parley_config {
     /* Limits. */
     uint32_t members_max;     /* names ever seen */
     uint32_t connections_max; /* the pool; beyond it the least recently used is closed with BYE */
-    uint32_t pending_max;     /* connections before HELLO */
+    /* TCP connections that carry the floats of one link: 1, the link's own, to PARLEY_STREAMS_MAX,
+     * which then are opened beside it. Two nodes use as many as the lesser of both says. */
+    uint32_t streams;
+    uint32_t pending_max; /* connections before HELLO */
     uint64_t hello_timeout_us;
     uint32_t queue_bytes_max; /* unsent control bytes of one connection */
     /* Whether the floats of chunks carry a checksum. False, on all nodes, spares both ends a pass

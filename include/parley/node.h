@@ -70,6 +70,7 @@ struct parley_event {
         struct {
             uint32_t conn;
             const char *address; /* of the remote end, for messages; borrowed */
+            uint64_t token;      /* told to the other end in HELLO, where not 0 */
         } incoming;
         struct {
             uint32_t conn;
@@ -335,6 +336,11 @@ size_t parley_node_awaits(struct parley_node *node, uint32_t conn, uint32_t *buf
  * know of; 0: none. The driver gives them to the node by RECEIVED, in the place of bytes of the
  * connection. Until the next step. */
 size_t parley_node_awaits_aside(struct parley_node *node, uint32_t conn);
+
+/* How many connections beside this one may carry its floats (config.streams of both ends, the
+ * lesser), and what proves that they belong to it: the token that who accepted it drew. 0: none.
+ * The core knows nothing else of them. */
+uint32_t parley_node_streams(struct parley_node *node, uint32_t conn, uint64_t *token);
 
 void parley_node_free(struct parley_node *node);
 

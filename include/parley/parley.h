@@ -162,10 +162,11 @@ uint32_t parley_gone(struct parley *p, struct parley_gone *gone, uint32_t max);
 
 struct parley_stats {
     uint64_t bytes_sent, bytes_received;
-    uint64_t bytes_lane; /* of those sent, what peers on this machine took from shared memory */
+    uint64_t bytes_lane;    /* of those sent, what peers on this machine took from shared memory */
+    uint64_t bytes_streams; /* of those sent: floats that went over streams */
     uint64_t bytes_membership; /* of those sent: probes, and what is told of members */
     uint64_t bytes_sketches;   /* of those sent: sketches of models, by which drift is judged */
-    uint32_t connections;      /* open now */
+    uint32_t connections;      /* open now, streams among them */
     uint64_t turn_max_us;      /* the longest turn of the loop, waiting apart */
     uint64_t gap_max_us;       /* the longest parley_boundary() between two local steps */
     uint64_t train_us;         /* from the first local step to the last */

@@ -69,6 +69,7 @@ static int fill_options(struct node *node)
     config->run = node->job.run;
     config->seed = 0; /* drawn: no two nodes choose alike */
     config->min_peers = (uint32_t)s->min_peers;
+    config->streams = (uint32_t)s->streams;
     if (s->join_timeout_us > 0) config->join_timeout_us = s->join_timeout_us;
     config->leave_timeout_us = s->leave_timeout_us;
     config->log_level = s->level;

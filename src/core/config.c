@@ -41,6 +41,7 @@ void parley_config_defaults(struct parley_config *config)
         .keepalive_us = 2 * S,
         .members_max = 1024,
         .connections_max = 64,
+        .streams = 1,
         .pending_max = 64,
         .hello_timeout_us = 5 * S,
         .queue_bytes_max = 1024 * 1024,
@@ -127,6 +128,8 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "members_max", "must lie in 2 to 16384");
     if (c->connections_max < 2 || c->connections_max > PARLEY_CONNECTIONS_MAX)
         return refuse(why, size, "connections_max", "must lie in 2 to 1024");
+    if (c->streams == 0 || c->streams > PARLEY_STREAMS_MAX)
+        return refuse(why, size, "streams", "must lie in 1 to 64");
     if (c->pending_max == 0 || c->pending_max > PARLEY_CONNECTIONS_MAX)
         return refuse(why, size, "pending_max", "must lie in 1 to 1024");
     const char *duration = bad_duration(c);

@@ -283,7 +283,7 @@ static uint32_t host_length(const char *address)
     return colon ? (uint32_t)(colon - address) : (uint32_t)strlen(address);
 }
 
-void connection_incoming(struct parley_node *node, uint32_t id, const char *address)
+void connection_incoming(struct parley_node *node, uint32_t id, const char *address, uint64_t token)
 {
     struct conn *oldest = NULL;
     uint32_t same_host = 0, pending = 0, length = host_length(address);
@@ -300,7 +300,10 @@ void connection_incoming(struct parley_node *node, uint32_t id, const char *addr
     struct conn *conn = !loopback && same_host >= PENDING_PER_HOST_MAX
                             ? NULL
                             : conn_open(node, id, address, CONN_PENDING);
-    if (!conn) out_add(node, PARLEY_UPDATE_CLOSE)->close.conn = id;
+    if (!conn)
+        out_add(node, PARLEY_UPDATE_CLOSE)->close.conn = id;
+    else
+        conn->token = token;
 }
 
 /* ---- HELLO ----------------------------------------------------------------------------------- */
@@ -371,6 +374,7 @@ static void conn_live(struct parley_node *node, struct conn *conn,
     open_of(node, conn)->member = member;
     if (old) connection_goodbye(node, old, MESSAGE_BYE_DUPLICATE);
     node->contacted = true;
+    hello_streams(node, conn, hello);
     membership_contact(node, conn);
     exchange_live(node, conn);
     doubt_live(node, conn);

@@ -27,12 +27,30 @@ void hello_send(struct parley_node *node, struct conn *conn, bool answer)
                                   .more = c->averaged - 1,
                                   .robust = c->robust,
                                   .answer = answer,
+                                  .streams = c->streams > 1 ? c->streams : 0,
+                                  .token = answer ? conn->token : 0,
                                   .settings_count = c->settings_count};
     memcpy(hello.cluster, node->cluster, sizeof hello.cluster);
     memcpy(hello.name, self->name, sizeof hello.name);
     memcpy(hello.address, self->address, sizeof hello.address);
     memcpy(hello.settings, node->settings, sizeof hello.settings);
     connection_send(node, conn, WIRE_HELLO, &hello);
+}
+
+void hello_streams(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
+{
+    uint32_t ours = node->config.streams, theirs = hello->streams;
+    if (conn->outgoing) conn->token = hello->token;
+    conn->streams = ours < theirs ? ours : theirs;
+    if (conn->streams < 2 || conn->token == 0) conn->streams = 0;
+}
+
+uint32_t parley_node_streams(struct parley_node *node, uint32_t id, uint64_t *token)
+{
+    const struct conn *conn = node->finished ? NULL : connection_find(node, id);
+    if (!conn || conn->state != CONN_LIVE) return 0;
+    *token = conn->token;
+    return conn->streams;
 }
 
 /* What keeps the two apart, in words that name both sides' values; false if nothing does. */

@@ -52,6 +52,8 @@ static const struct field hello_fields[] = {
     F(struct message_hello, more, "more", U32),
     F(struct message_hello, robust, "robust", U32),
     F(struct message_hello, answer, "answer", U32),
+    F(struct message_hello, streams, "streams", U32),
+    F(struct message_hello, token, "token", U64),
     L(struct message_hello, settings, "settings", settings_count, setting_fields),
     END};
 

@@ -43,6 +43,8 @@ struct message_hello {
     uint32_t more;     /* vectors that are averaged beside x */
     uint32_t robust;   /* 1: differences are clipped */
     uint32_t answer;   /* 1: sent in answer to the other's HELLO */
+    uint32_t streams;  /* config.streams, above 1 */
+    uint64_t token;    /* of who answers: for the streams of this link */
     struct message_setting settings[PARLEY_SETTINGS_MAX];
     uint32_t settings_count;
 };

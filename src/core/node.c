@@ -220,7 +220,8 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
     case PARLEY_EVENT_TICK:
         break;
     case PARLEY_EVENT_INCOMING:
-        connection_incoming(node, event->incoming.conn, event->incoming.address);
+        connection_incoming(node, event->incoming.conn, event->incoming.address,
+                            event->incoming.token);
         break;
     case PARLEY_EVENT_CONNECTED:
         connection_connected(node, event->connected.conn);

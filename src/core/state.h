@@ -50,6 +50,8 @@ struct conn {
     char address[PARLEY_ADDRESS_SIZE];
     uint64_t since_us; /* of the present state */
     uint64_t heard_us, used_us;
+    uint64_t token;       /* of who accepted it; 0: none was drawn */
+    uint32_t streams;     /* that both ends want, once LIVE; 0: none */
     uint32_t queued;      /* control bytes not yet out */
     uint32_t chunk_bytes; /* adapted so that a chunk takes 25 to 100 ms at the most */
     /* gossip.c: up to which change the own record, news of the others and their progress have gone
@@ -528,7 +530,8 @@ static inline struct conn *connection_at(const struct parley_node *node, uint32_
 {
     return &node->conns[node->open[i].place];
 }
-void connection_incoming(struct parley_node *node, uint32_t id, const char *address);
+void connection_incoming(struct parley_node *node, uint32_t id, const char *address,
+                         uint64_t token);
 void connection_connected(struct parley_node *node, uint32_t id);
 void connection_closed(struct parley_node *node, const struct parley_event *event);
 void connection_hello(struct parley_node *node, struct conn *conn, struct message_hello *hello);
@@ -555,6 +558,7 @@ void connection_send(struct parley_node *node, struct conn *conn, enum wire_type
                      const void *message);
 /* hello.c: says who this node is; `answer`: to the HELLO of the other end. */
 void hello_send(struct parley_node *node, struct conn *conn, bool answer);
+void hello_streams(struct parley_node *node, struct conn *conn, const struct message_hello *hello);
 /* What keeps the two apart, in words that name both sides' values; false if nothing does. */
 bool hello_differs(struct parley_node *node, const struct message_hello *hello, char *why,
                    size_t size);

@@ -76,6 +76,7 @@ struct settings {
     const char *peers_file;   /* or NULL */
     uint64_t join_timeout_us; /* 0: for ever */
     uint64_t min_peers;
+    uint64_t streams; /* 1 to PARLEY_STREAMS_MAX */
     bool insecure, no_lane;
 
     const char *data, *test; /* test NULL: the data's own, or a held-out tenth */

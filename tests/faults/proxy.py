@@ -1,7 +1,8 @@
 """A chaos proxy: nodes dial each other through it, and it does to their bytes what networks do.
 
 Every node has an address of the proxy that it advertises. Who dials is read off the name in the
-HELLO that every dialler sends first. For each ordered pair of names there is a line that delays,
+HELLO that every dialler sends first; a stream (peers/streams.h) belongs to the link in whose
+answer its token stood. For each ordered pair of names there is a line that delays,
 throttles or stalls what flows from one to the other; what is stalled is held and not lost, as TCP
 would send it again, and so is the end of a connection: silence. Single links are cut after k
 bytes, reset, left half open, or dialled twice.
@@ -18,7 +19,8 @@ import struct
 import helper
 
 ROOM_BYTES = 1 << 20  # a pipe that holds more reads no further
-FIRST_BYTES = 1 << 14  # kept of what a dialler says first
+FIRST_BYTES = 1 << 14  # kept of what a dialler says first, and of what it is answered
+STREAM, STREAM_BYTES = b"Ps\x01", 16  # what it says instead, with the token at the end
 NAME = re.compile(rb"\xa4name(?:[\xa0-\xbf]|\xd9.)([^\xa0-\xff]+)", re.DOTALL)
 END, RESET = object(), object()
 
@@ -147,7 +149,7 @@ class End(asyncio.Protocol):
 class Link:
     def __init__(self, proxy, target):
         self.proxy, self.loop, self.target, self.dialler = proxy, proxy.loop, target, None
-        self.first = bytearray()
+        self.first, self.answer, self.is_stream = bytearray(), bytearray(), False
         self.front = self.far = self.there = self.back = None
         self.half_open = False
 
@@ -162,6 +164,8 @@ class Link:
         elif self.there is None:
             self.first_held(data)
         elif not self.half_open:
+            if not end.is_front and data not in (END, RESET) and len(self.answer) < FIRST_BYTES:
+                self.answer += data
             end.pipes()[0].feed(data)
 
     def introduce(self, data):
@@ -169,12 +173,23 @@ class Link:
             self.close()
             return
         self.first += data
-        name = NAME.search(self.first)
-        if name:
-            self.dialler = name.group(1).decode("ascii", "replace")
+        self.is_stream = self.first.startswith(STREAM)
+        if self.is_stream:
+            self.dialler = self.stream_dialler()
+        else:
+            name = NAME.search(self.first)
+            self.dialler = name.group(1).decode("ascii", "replace") if name else None
+        if self.dialler:
             self.task = self.loop.create_task(self.dial())
         elif len(self.first) > FIRST_BYTES:
             self.close()
+
+    def stream_dialler(self):
+        """Whose link was answered with this token; None where it has not come whole, or is no
+        link's."""
+        token = bytes(reversed(self.first[8:STREAM_BYTES]))  # in msgpack the highest byte is first
+        return next((link.dialler for link in self.proxy.links if len(token) == 8 and
+                     link.target == self.target and b"\xcf" + token in link.answer), None)
 
     def first_held(self, data):
         """The far end is still being dialled."""
@@ -253,11 +268,11 @@ class Proxy:
     def line(self, a, b):
         return self.lines.setdefault((a, b), Line())
 
-    def between(self, a, b):
-        """A whole link between the two, or None."""
+    def between(self, a, b, stream=False):
+        """A whole link between the two, or one of its streams; or None."""
         for link in self.links:
             if link.there and {link.dialler, link.target} == {a, b} and not link.half_open and \
-                    not link.front.is_closing() and not link.far.is_closing():
+                    link.is_stream == stream and not link.front.is_closing() and not link.far.is_closing():
                 return link
         return None
 
@@ -299,8 +314,8 @@ class Proxy:
                 link.close()
         self.pump()
 
-    async def cut(self, a, b, after):
-        link = self.between(a, b)
+    async def cut(self, a, b, after, stream=False):
+        link = self.between(a, b, stream)
         if link:
             link.pipe_from(a).cut_after = after
         return bool(link)

@@ -5,7 +5,7 @@
 Every trial starts nodes, does what its name says at a time drawn by the seed, and checks what
 must hold. The first ones are for the nodes of a small cluster and take seconds each (trials.py);
 those that measure what is promised take minutes, and run only if named (measured.py, siege.py,
-takeover.py).
+streams.py, takeover.py).
 A trial that does not hold keeps its folder and prints its name; what this machine can't do is
 SKIPPED. Exit status: 0 if all held that could be tried. Only processes started here are
 signalled, and all are ended; nothing leaves this machine.
@@ -17,6 +17,7 @@ import sys
 import machine
 import measured
 import siege
+import streams
 import takeover
 import trials
 from cluster import Broken, Cluster, Skipped
@@ -100,7 +101,8 @@ def try_all(trial, arguments, stalls):
 
 
 def main():
-    names = {t.__name__: t for t in trials.TRIALS + measured.TRIALS + siege.TRIALS + takeover.TRIALS}
+    names = {t.__name__: t for t in trials.TRIALS + measured.TRIALS + siege.TRIALS + streams.TRIALS +
+             takeover.TRIALS}
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n", maxsplit=1)[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,

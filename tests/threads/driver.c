@@ -199,6 +199,14 @@ size_t parley_node_awaits_aside(struct parley_node *node, uint32_t conn)
     return 0;
 }
 
+uint32_t parley_node_streams(struct parley_node *node, uint32_t conn, uint64_t *token)
+{
+    (void)node;
+    (void)conn;
+    (void)token;
+    return 0;
+}
+
 static size_t on_received(struct parley_node *node, const uint8_t *bytes, size_t size)
 {
     if (node->left > 0) {

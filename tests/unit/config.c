@@ -73,6 +73,8 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(members_max, PARLEY_MEMBERS_MAX + 1);
     REFUSED(connections_max, 1);
     REFUSED(connections_max, PARLEY_CONNECTIONS_MAX + 1);
+    REFUSED(streams, 0);
+    REFUSED(streams, PARLEY_STREAMS_MAX + 1);
     REFUSED(pending_max, 0);
     REFUSED(pending_max, PARLEY_CONNECTIONS_MAX + 1);
     REFUSED(queue_bytes_max, 0);

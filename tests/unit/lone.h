@@ -18,7 +18,7 @@
 #include "core/rng.h"
 #include "core/state.h"
 
-enum { LONE_CONNS_MAX = 4096, LONE_OPS_MAX = 512, LONE_SENT_MAX = 1 << 20 };
+enum { LONE_CONNS_MAX = 4096, LONE_OPS_MAX = 512, LONE_SENT_MAX = 1 << 20, LONE_TOKEN = 7000 };
 
 /* CLOSED: the node has asked for it, and is owed the event. */
 enum lone_conn_state { LONE_NONE, LONE_DIALED, LONE_OPEN, LONE_CLOSED, LONE_GONE };
@@ -237,7 +237,7 @@ static inline uint32_t lone_incoming(struct lone *lone, const char *address)
     lone->conns[conn] = LONE_OPEN;
     if (conn > lone->highest) lone->highest = conn;
     lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_INCOMING,
-                                          .incoming = {.conn = conn, .address = address}});
+                                          .incoming = {conn, address, LONE_TOKEN + conn}});
     return conn;
 }
 

@@ -62,6 +62,42 @@ static struct parley_ledger ledger(const struct lone *lone)
 /* ---- HELLO -------------------------------------------------------------------------------------
  */
 
+/* How many streams a link may have to a peer that says this number, at a node that wants `ours`. */
+static uint32_t streams_with(uint32_t ours, uint32_t theirs)
+{
+    struct parley_config config = lone_config();
+    config.streams = ours;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:50000");
+    struct message_hello hello = lone_hello(lone, "b", 5), answer;
+    uint64_t token = 0;
+    hello.streams = theirs;
+    hello.token = 99; /* who dials draws none */
+    cr_assert_eq(parley_node_streams(lone->node, conn, &token), 0, "before HELLO");
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    cr_assert(lone_heard(lone, WIRE_HELLO, &answer));
+    cr_assert_eq(answer.streams, ours > 1 ? ours : 0);
+    cr_assert_eq(answer.token, LONE_TOKEN + conn);
+    uint32_t streams = parley_node_streams(lone->node, conn, &token);
+    cr_assert_eq(token, LONE_TOKEN + conn);
+    lone_closed(lone, conn, PARLEY_CLOSED_EOF);
+    cr_assert_eq(parley_node_streams(lone->node, conn, &token), 0, "after its end");
+    lone_free(lone);
+    return streams;
+}
+
+Test(node_frames, a_link_may_have_as_many_streams_as_the_lesser_of_both_ends_wants)
+{
+    /* Proves that HELLO says it, tells the dialler the token, and that it holds while LIVE only. */
+    cr_assert_eq(streams_with(8, 4), 4);
+    cr_assert_eq(streams_with(4, 8), 4);
+    cr_assert_eq(streams_with(64, UINT32_MAX), 64);
+    cr_assert_eq(streams_with(8, 0), 0, "a peer that knows nothing of streams");
+    cr_assert_eq(streams_with(8, 1), 0);
+    cr_assert_eq(streams_with(1, 8), 0);
+}
+
 Test(node_frames, nothing_but_hello_is_heard_before_hello)
 {
     /* Proves that each other type, but what a stranger may say, ends a connection before HELLO. */

@@ -1,0 +1,76 @@
+/* streams.h: floats of one link over several TCP connections (--streams N), for long fat pipes.
+ *
+ * One TCP connection is given a share of a long line that shrinks with its round trip and with
+ * every packet lost; N of them are given N such shares. So where both ends want streams, floats go
+ * over up to N connections of their own beside the link's first one, which keeps all frames and the
+ * heads of the chunks: in their order, as ever, and never behind a model. A head says where in the
+ * sequence of all the link's streamed bytes its floats begin (eight bytes in place of the floats,
+ * as lane.h does); the floats are cut into segments, which the other end puts in order again
+ * (stripes.h), right to where they belong. Offers, checksums, finite checks, decisions, ledger: the
+ * core's, and the same.
+ *
+ * The happy path of a link, after HELLO has told each end how many the other one wants, and the
+ * dialler a token for this very link (core/hello.c):
+ *
+ *     dialler                                          listener
+ *     connects as often as the lesser of both says
+ *     to the address of the link, each time with
+ *     'P' 's' 1 0 0 0 0 0 token:u64le              ->  finds the link by the token
+ *                                                  <-  a greeting
+ *     a head on the first connection               ->  reads no further there, but the floats
+ *     its floats on the others                     ->  of that chunk, segment by segment
+ *
+ * Each end sends by whatever streams it has, as soon as it has one. Who was told no token, or whose
+ * connects are refused or turned away, goes on with those that came, or with the first connection
+ * alone, without a word. A link with a lane has no streams.
+ *
+ * Why not fewer: the first connection carries no floats where there are streams, so that what is
+ * said on it waits for no retransmission of theirs on the way, and --streams 2 is twice of one.
+ *
+ * Hostile input: a connection that shows no token of a live link, or one stream too many, is the
+ * core's like any other, which closes it at its first bytes: they are no frame. A token is drawn by
+ * the system's generator for each connection that comes in and is told to its dialler alone. No
+ * stream is taken or made whose descriptor is in the upper half of those the process may have, so
+ * that links and files never lack one because of streams.
+ *
+ * Failure modes: the loss of a stream that was greeted ends its link, as the loss of the first
+ * connection does; so do segments that fit nowhere (EPROTO).
+ * Thread rule: the loop's.
+ */
+#ifndef PARLEY_PEERS_STREAMS_H
+#define PARLEY_PEERS_STREAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STREAMS_FLIGHT_MAX = 64, STREAMS_TOKEN_BYTES = 16 };
+
+/* In the place that a head names: the floats come by streams. Places in a lane are below. */
+#define STREAMS_PLACE (UINT64_C(1) << 63)
+
+struct conn;
+struct loop;
+
+/* The dialler's, once the other end has answered. */
+void streams_ask(struct conn *conn);
+
+/* A connection was accepted, of which the core has not heard. True: it was a stream of one of our
+ * links, which has taken it over; what is left of `conn` is to be closed. */
+bool streams_accept(struct conn *conn);
+
+/* Whether the next chunk may go that way. */
+bool streams_send(const struct conn *conn);
+/* The place of the next chunk's floats, for its head. */
+uint64_t streams_place(const struct conn *conn);
+/* The head is on its way: so are its floats, and DONE of this op follows. */
+void streams_sent(struct conn *conn, uint32_t op, const void *floats, size_t size);
+
+/* A head says that its floats come by streams; they are given to the core. conn->waits: not all are
+ * there yet, and conn_resume() follows. False: there are none such. */
+bool streams_read(struct conn *conn, uint64_t place);
+
+/* The connection is gone: what was under way has failed. */
+void streams_end(struct conn *conn);
+
+#endif

@@ -1,0 +1,32 @@
+#!/bin/bash
+# streams.sh PARLEY: floats of a link over several TCP connections: the nodes agree on one model, also
+# where one is killed, streams are cut, or there are few descriptors.
+set -euo pipefail
+parley=$1
+soak=$(dirname "$(realpath "$0")")/../soak.sh
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+# agreed LIVE KNOWN: what the summary says.
+agreed() {
+    for field in live agreed known; do
+        tail -n 1 json | grep -o "\"$field\":[^,}]*" | cut -d: -f2
+    done | tr '\n' ' ' | grep -qx "$1 $1 $2 "
+}
+
+"$parley" run -n 4 --no-lane --streams 4 --model mlp:256,256 --epochs 6 --fault kill:1@40% --json json > out
+agreed 3 4
+"$parley" model verify parley-model.safetensors > verified
+
+# Streams take no more than half of the descriptors that a node may have.
+(ulimit -n 64 && "$parley" run -n 3 --no-lane --streams 64 --model mlp:64 --epochs 3 --json json > out)
+agreed 3 3
+
+# One TCP connection of many is cut, again and again, in the middle of what it carries.
+"$soak" --parley "$parley" --count 1 cut_streams
+
+status=0
+"$parley" run --streams 65 2> err || status=$?
+[ $status -eq 2 ]
+grep -q -- '--streams: "65" is out of range (1 to 64)' err

@@ -1,0 +1,253 @@
+/* stripes.c: bytes over several sockets come out in order, however the sockets cut and delay them,
+ * and what no sender says is refused. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/rng.h"
+#include "stripes.h"
+
+enum { BYTES = 1000000, SOCKETS_MAX = 8 };
+
+/* Two ends and, between each two sockets of theirs, a wire that carries what it is told to. */
+struct scene {
+    struct stripes near, far;
+    uint32_t count;
+    int wires[SOCKETS_MAX][2]; /* the near and the far end of each wire */
+    struct rng rng;
+    uint8_t *sent, *got; /* [BYTES] */
+    size_t sent_bytes, got_bytes;
+    size_t carried[SOCKETS_MAX]; /* to the far end */
+};
+
+static const uint8_t token[16] = "to be presented";
+
+static void pair(int *end, int *wire)
+{
+    int fds[2], bytes = 4096;
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    for (int i = 0; i < 2; i++)
+        setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    *end = fds[0];
+    *wire = fds[1];
+}
+
+static void set_up(struct scene *scene, uint32_t count, uint64_t seed)
+{
+    *scene = (struct scene){.count = count, .rng = rng_init(seed, 1)};
+    stripes_init(&scene->near, count);
+    stripes_init(&scene->far, count);
+    scene->sent = malloc(BYTES);
+    scene->got = malloc(BYTES);
+    cr_assert(scene->sent && scene->got);
+    for (size_t i = 0; i < BYTES; i++)
+        scene->sent[i] = (uint8_t)(rng_next(&scene->rng) >> 56);
+    for (uint32_t i = 0; i < count; i++) {
+        int near, far;
+        pair(&near, &scene->wires[i][0]);
+        pair(&far, &scene->wires[i][1]);
+        cr_assert(stripes_add(&scene->near, near, token, sizeof token));
+        uint8_t shown[sizeof token];
+        cr_assert_eq(stripes_flush(&scene->near, &scene->near.all[i]), 0);
+        cr_assert_eq(recv(scene->wires[i][0], shown, sizeof shown, 0), (ssize_t)sizeof shown);
+        cr_assert_arr_eq(shown, token, sizeof token);
+        cr_assert(stripes_add(&scene->far, far, NULL, 0));
+    }
+}
+
+static void tear_down(struct scene *scene)
+{
+    for (uint32_t i = 0; i < scene->count; i++) {
+        close(scene->near.all[i].fd);
+        close(scene->far.all[i].fd);
+        close(scene->wires[i][0]);
+        close(scene->wires[i][1]);
+    }
+    stripes_free(&scene->near);
+    stripes_free(&scene->far);
+    free(scene->sent);
+    free(scene->got);
+}
+
+/* One turn of an end, as the loop makes it: every socket is looked at. */
+static int turn(struct stripes *stripes)
+{
+    int code = 0;
+    for (uint32_t i = 0; !code && i < stripes->count; i++) {
+        stripes->all[i].dry = false;
+        code = stripes_flush(stripes, &stripes->all[i]);
+        if (!code) code = stripes_look(stripes, &stripes->all[i]);
+    }
+    return code;
+}
+
+/* A wire carries up to so many bytes from one side to the other. */
+static void carry(struct scene *scene, uint32_t wire, int from, size_t most)
+{
+    uint8_t bytes[70000];
+    ssize_t size = recv(scene->wires[wire][from], bytes, 1 + rng_below(&scene->rng, most),
+                        MSG_PEEK | MSG_DONTWAIT);
+    if (size <= 0) return;
+    size = send(scene->wires[wire][!from], bytes, (size_t)size, MSG_DONTWAIT);
+    if (size <= 0) return;
+    cr_assert_eq(recv(scene->wires[wire][from], bytes, (size_t)size, 0), size);
+    if (from == 0) scene->carried[wire] += (size_t)size;
+}
+
+/* Offers and asks for pieces of any size; `skip`: every second piece is thrown away. */
+static void talk(struct scene *scene, size_t most, bool skip)
+{
+    size_t left = BYTES - scene->sent_bytes;
+    if (left > 2 * most) left = 1 + rng_below(&scene->rng, 2 * most);
+    ssize_t sent = stripes_send(&scene->near, scene->sent + scene->sent_bytes, left);
+    cr_assert_geq(sent, 0);
+    scene->sent_bytes += (size_t)sent;
+    size_t room = 1 + rng_below(&scene->rng, 2 * most);
+    if (room > BYTES - scene->got_bytes) room = BYTES - scene->got_bytes;
+    ssize_t got;
+    while (room > 0 &&
+           (got = stripes_receive(
+                &scene->far, skip && scene->got_bytes % 2 ? NULL : scene->got + scene->got_bytes,
+                room)) != 0) {
+        cr_assert_gt(got, 0);
+        if (skip && scene->got_bytes % 2)
+            memcpy(scene->got + scene->got_bytes, scene->sent + scene->got_bytes, (size_t)got);
+        scene->got_bytes += (size_t)got;
+        room -= (size_t)got;
+    }
+}
+
+/* Wires deliver in any order and in pieces of up to `most` bytes; returns what `slow` carried,
+ * which has its turn fifty times less often. */
+static size_t deliver_all(uint32_t count, size_t most, uint32_t slow, bool skip, uint64_t seed)
+{
+    struct scene scene;
+    set_up(&scene, count, seed);
+    for (uint64_t turns = 0; scene.got_bytes < BYTES; turns++) {
+        cr_assert_lt(turns, 100 * (uint64_t)BYTES, "nothing gets through any more");
+        uint32_t wire = (uint32_t)rng_below(&scene.rng, count);
+        if (wire != slow || rng_below(&scene.rng, 50) == 0) carry(&scene, wire, 0, most);
+        carry(&scene, wire, 1, most);
+        cr_assert_eq(turn(&scene.near), 0);
+        cr_assert_eq(turn(&scene.far), 0);
+        talk(&scene, most, skip);
+    }
+    cr_assert_eq(memcmp(scene.sent, scene.got, BYTES), 0);
+    cr_assert_eq(scene.near.sent, BYTES);
+    cr_assert_eq(scene.far.received, BYTES);
+    tear_down(&scene);
+    return slow < count ? scene.carried[slow] : 0;
+}
+
+Test(stripes, bytes_come_out_in_order_whatever_pieces_the_sockets_make)
+{
+    /* From pieces far smaller than a segment's head to such that hold several segments. */
+    const size_t pieces[] = {40, 1000, 4096, 60000};
+    for (uint32_t count = 1; count <= SOCKETS_MAX; count = 2 * count + (count == 1))
+        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+            deliver_all(count, pieces[i], UINT32_MAX, false, 10 * count + i);
+}
+
+Test(stripes, bytes_that_nobody_wants_are_passed_over)
+{
+    deliver_all(4, 5000, UINT32_MAX, true, 1);
+}
+
+Test(stripes, a_slow_socket_is_given_less)
+{
+    /* Of four, one carries a fiftieth: in turns it would have had a quarter of the bytes. */
+    size_t carried = deliver_all(4, 4096, 0, false, 3);
+    cr_assert_lt(carried, BYTES / 4, "%zu of %d", carried, BYTES);
+}
+
+Test(stripes, nothing_is_sent_before_the_greeting)
+{
+    struct scene scene;
+    set_up(&scene, 2, 4);
+    cr_assert_not(stripes_open(&scene.near));
+    cr_assert_eq(stripes_send(&scene.near, scene.sent, BYTES), 0);
+    cr_assert_eq(turn(&scene.far), 0);
+    carry(&scene, 1, 1, 64);
+    while (!scene.near.all[1].open) {
+        cr_assert_eq(turn(&scene.near), 0);
+        carry(&scene, 1, 1, 64);
+    }
+    cr_assert_gt(stripes_send(&scene.near, scene.sent, BYTES), 0);
+    cr_assert_not(scene.near.all[0].open);
+    tear_down(&scene);
+}
+
+/* What the first of two sockets says by itself, in place of its sender. */
+static int hears(uint64_t offset, uint32_t size, uint64_t received, bool accepted)
+{
+    struct stripes stripes;
+    uint8_t head[STRIPES_HEAD_BYTES], byte;
+    int fds[2], other[2];
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
+    for (int i = 0; i < 8; i++)
+        head[i] = (uint8_t)(offset >> (8 * i));
+    for (int i = 0; i < 4; i++)
+        head[8 + i] = (uint8_t)(size >> (8 * i));
+    stripes_init(&stripes, 2);
+    stripes_add(&stripes, fds[0], accepted ? NULL : token, sizeof token);
+    stripes.received = received;
+    cr_assert_eq(send(fds[1], head, sizeof head, 0), (ssize_t)sizeof head);
+    stripes.all[0].dry = false;
+    int code = stripes_look(&stripes, &stripes.all[0]);
+    if (!code && accepted) code = (int)stripes_receive(&stripes, &byte, 1);
+    stripes_free(&stripes);
+    for (int i = 0; i < 2; i++) {
+        close(fds[i]);
+        close(other[i]);
+    }
+    return code;
+}
+
+Test(stripes, what_no_sender_says_is_refused)
+{
+    cr_assert_eq(hears(100, 10, 100, true), 0, "its bytes are to follow");
+    cr_assert_eq(hears(100, 0, 100, true), -EPROTO, "a segment without bytes");
+    cr_assert_eq(hears(100, STRIPES_SEGMENT_MAX + 1, 100, true), -EPROTO, "too large a one");
+    cr_assert_eq(hears(99, 10, 100, true), -EPROTO, "one that was there before");
+    cr_assert_eq(hears(UINT64_MAX, 10, 100, true), -EPROTO, "one beyond the end");
+    cr_assert_eq(hears(110, 10, 100, true), -EPROTO, "one after which the next can't come");
+    cr_assert_eq(hears(0, 0, 0, false), 0, "a greeting");
+    cr_assert_eq(hears(0, 10, 0, false), -EPROTO, "bytes before the greeting");
+}
+
+Test(stripes, two_sockets_that_say_the_same_segment_are_refused)
+{
+    struct stripes stripes;
+    const uint8_t head[STRIPES_HEAD_BYTES + 1] = {[8] = 1};
+    int fds[2][2];
+    uint8_t byte;
+    stripes_init(&stripes, 2);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
+        stripes_add(&stripes, fds[i][0], NULL, 0);
+        cr_assert_eq(send(fds[i][1], head, sizeof head, 0), (ssize_t)sizeof head);
+        stripes.all[i].dry = false;
+        cr_assert_eq(stripes_look(&stripes, &stripes.all[i]), 0);
+    }
+    cr_assert_eq(stripes_receive(&stripes, &byte, 1), 1);
+    cr_assert_eq(stripes_receive(&stripes, &byte, 1), -EPROTO);
+    stripes_free(&stripes);
+    for (int i = 0; i < 4; i++)
+        close(fds[i / 2][i % 2]);
+}
+
+Test(stripes, the_end_of_a_socket_is_the_end)
+{
+    struct scene scene;
+    set_up(&scene, 2, 5);
+    shutdown(scene.wires[1][1], SHUT_RDWR);
+    cr_assert_eq(turn(&scene.far), -EPIPE);
+    scene.far.all[1].dry = false;
+    cr_assert_eq(stripes_look(&scene.far, &scene.far.all[1]), -ECONNRESET);
+    tear_down(&scene);
+}
