@@ -1,9 +1,13 @@
 /* gossip.c: which member records go out on which links, and when.
  *
- *   - own record: news at once on all links, progress now and then
+ *   - own record: news at once on all links
  *   - news of others (state, phase): now and then, on the links that asked for it
  *   - a link that asks is sent the whole table first, page by page: that is anti-entropy and join
- *   - others' progress: a page now and then, to the links that asked, in turn
+ *   - progress: as much as PROGRESS_BYTES a second allow on all links together, so that it costs as
+ *     much however many nodes and links there are. The links take turns; each is told the own one,
+ *     and one in each round, if it asks, a page of what others have made.
+ *   - only near the end of the budget is more owed: all links are told at once of own samples that
+ *     are many beside what is left. So what nobody has heard of yet stays a part of what is left.
  *
  * A node asks RELAYS of its links, so it hears of each change that often and no more, however many
  * nodes there are. Each record goes out once a change and link; the roster's numbers order them.
@@ -14,9 +18,12 @@ enum {
     RELAYS = 8,
     LINKS_LEAST = 3,
     WANT_INTERVAL_US = 100000,
-    OWN_INTERVAL_US = 20000,       /* own progress, to each link; times 1 + n^2 / 64 */
-    NEWS_INTERVAL_US = 5000,       /* news of others; times 1 + n / 8, up to 64 nodes */
-    ANY_INTERVAL_US = 1000000,     /* others' progress; times n / 64 where that is less than 1 */
+    NEWS_INTERVAL_US = 5000,     /* news of others; times 1 + n / 8, up to 64 nodes */
+    PROGRESS_BYTES = 1200,       /* a second */
+    TURN_BYTES = 40,             /* that a turn costs on top: where nothing is new, too */
+    PROGRESS_DEBT_US = 3000000,  /* near the end, what so much time brings may be spent before it */
+    SPURT_INTERVAL_US = 20000,   /* between two times that all are told */
+    UNTOLD_PART = 2,             /* of what is left of the budget: more is told at once */
     PAGE = MESSAGE_RECORDS_MAX - 1 /* and the own one */
 };
 
@@ -68,6 +75,13 @@ static void add_own(struct parley_node *node, struct conn *conn, bool progress,
     conn->own_sent = self->change[ROSTER_ANY];
 }
 
+static void charge(struct parley_node *node, size_t bytes)
+{
+    uint64_t *paid_us = &node->gossip.paid_us;
+    if (*paid_us < node->now_us) *paid_us = node->now_us;
+    *paid_us += bytes * 1000000 / PROGRESS_BYTES;
+}
+
 static void pump(struct parley_node *node, struct conn *conn, struct due due)
 {
     struct message_members message;
@@ -85,8 +99,10 @@ static void pump(struct parley_node *node, struct conn *conn, struct due due)
         all = add_others(node, conn, ROSTER_NEWS, &conn->news_sent, &message);
     }
     if (!all) node->gossip.due = node->more = true; /* a frame full: the rest in the next step */
-    if (message.count > 0 || message.complete || message.ask)
-        connection_send(node, conn, WIRE_MEMBERS, &message);
+    if (message.count == 0 && !message.complete && !message.ask) return;
+    uint32_t queued = conn->queued;
+    connection_send(node, conn, WIRE_MEMBERS, &message);
+    if (due.own) charge(node, conn->queued - queued);
 }
 
 static bool is_stranger(struct parley_node *node, int member)
@@ -117,28 +133,41 @@ static void want(struct parley_node *node)
     node->gossip.want_us = node->now_us + WANT_INTERVAL_US;
 }
 
-/* The link whose turn it is to get others' progress; NULL if nobody asked. */
-static struct conn *next_in_turn(struct parley_node *node)
+/* Whose turn it is to be told of progress: one of the links in each round gets that of others. */
+static struct conn *next_in_turn(struct parley_node *node, bool *others)
 {
     for (uint32_t i = 0; i < node->open_count; i++) {
-        uint32_t at = node->gossip.turn++ % node->open_count;
-        if (node->open[at].member != NONE && connection_at(node, at)->asks)
-            return connection_at(node, at);
+        uint64_t turn = node->gossip.turn++;
+        uint32_t at = (uint32_t)(turn % node->open_count);
+        *others = turn / node->open_count % node->open_count == at;
+        if (node->open[at].member != NONE) return connection_at(node, at);
     }
     return NULL;
 }
 
-static void schedule(struct parley_node *node, struct due due)
+/* Whether others, who count what they have heard of, would train for long on what they have not. */
+static bool is_awaited(const struct parley_node *node)
+{
+    const struct gossip *gossip = &node->gossip;
+    uint64_t budget = node->config.samples_budget, heard = node->roster->samples;
+    if (!budget || phase_of(node) != PARLEY_PHASE_TRAIN || !training_counts_heard(node))
+        return false;
+    uint64_t untold = self_of(node)->samples - gossip->told, left = budget - heard;
+    return untold > 0 && (heard >= budget || untold * live_of(node) * UNTOLD_PART >= left) &&
+           node->now_us >= gossip->spurt_us && gossip->paid_us <= node->now_us + PROGRESS_DEBT_US;
+}
+
+static void schedule(struct parley_node *node, bool news)
 {
     struct gossip *gossip = &node->gossip;
     uint64_t n = live_of(node);
-    if (due.own) gossip->own_us = node->now_us + OWN_INTERVAL_US * (64 + n * n) / 64;
-    if (due.news && !gossip->due) { /* else some link has not got all of it yet */
+    if (news && !gossip->due) { /* else some link has not got all of it yet */
         gossip->news_us = node->now_us + NEWS_INTERVAL_US * (1 + (n < 64 ? n : 64) / 8);
         gossip->news_sent = node->roster->news;
     }
-    if (due.any) gossip->any_us = node->now_us + ANY_INTERVAL_US * (n < 64 ? n : 64) / 64;
-    gossip->next_us = gossip->own_us < gossip->any_us ? gossip->own_us : gossip->any_us;
+    gossip->next_us = gossip->paid_us;
+    if (gossip->spurt_us > node->now_us && gossip->spurt_us < gossip->next_us)
+        gossip->next_us = gossip->spurt_us;
     if (node->roster->news > gossip->news_sent && gossip->news_us < gossip->next_us)
         gossip->next_us = gossip->news_us;
     if (gossip->want_us > node->now_us && gossip->want_us < gossip->next_us)
@@ -150,13 +179,15 @@ void gossip_pump(struct parley_node *node)
     struct gossip *gossip = &node->gossip;
     if (node->roster->shared) return;
     bool news = node->roster->news > gossip->news_sent && node->now_us >= gossip->news_us;
-    if (!gossip->due && !news && node->now_us < gossip->next_us) return;
+    bool spurt = is_awaited(node);
+    if (!gossip->due && !news && !spurt && node->now_us < gossip->next_us) return;
     if (node->open_count == 0 && live_of(node) <= 1) { /* nobody to talk to yet */
         gossip->next_us = NEVER;
         return;
     }
-    struct due due = {.own = node->now_us >= gossip->own_us, .news = news};
-    struct conn *turn = node->now_us >= gossip->any_us ? next_in_turn(node) : NULL;
+    bool others = false, paid = node->now_us >= gossip->paid_us;
+    struct conn *turn = paid ? next_in_turn(node, &others) : NULL;
+    if (paid) charge(node, TURN_BYTES);
     gossip->due = false;
     want(node);
     for (uint32_t i = 0; i < node->open_count; i++) {
@@ -165,11 +196,14 @@ void gossip_pump(struct parley_node *node)
             gossip->due = true;
             return;
         }
-        due.any = connection_at(node, i) == turn;
-        pump(node, connection_at(node, i), due);
+        struct conn *conn = connection_at(node, i);
+        pump(node, conn, (struct due){spurt || conn == turn, news, others && conn == turn});
     }
-    due.any = node->now_us >= gossip->any_us;
-    schedule(node, due);
+    if (spurt) {
+        gossip->told = self_of(node)->samples;
+        gossip->spurt_us = node->now_us + SPURT_INTERVAL_US;
+    }
+    schedule(node, news);
 }
 
 void gossip_flush(struct parley_node *node, struct conn *conn)

@@ -110,16 +110,19 @@ struct member {
     bool refused;       /* its address refused a dial since it was last alive */
     uint64_t applied;
     double mass, mass_abs;
+    uint64_t heard; /* own samples when its were heard of: training_reckoned() */
 };
 
 struct gossip {
-    bool due; /* something wants to go out at once */
-    uint64_t own_us, news_us,
-        any_us;         /* not before then: own progress, news and progress of others */
+    bool due;           /* something wants to go out at once */
+    uint64_t news_us;   /* not before then: news of others */
+    uint64_t paid_us;   /* what has been told of progress is paid for by then */
+    uint64_t spurt_us;  /* not before then: own progress, to all at once */
     uint64_t want_us;   /* another link is dialled then */
     uint64_t next_us;   /* the first of those that matters */
     uint64_t news_sent; /* the roster's news that have gone to all */
-    uint32_t turn;      /* of the links that get others' progress */
+    uint64_t told;      /* own samples that all have been told of */
+    uint64_t turn;      /* counts turns of links: whose it is to be told of progress */
 };
 
 struct probe {
@@ -726,7 +729,13 @@ void training_follow(struct parley_node *node, int member);
 /* steps: that the vectors taken have been through; version: own steps so far. */
 void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
 double training_progress(const struct parley_node *node);
+/* Samples that all have used: no more than that, and where few count each by itself, no less than
+ * what this node has heard of. */
 uint64_t training_samples(const struct parley_node *node);
+/* The same with what they have used since by all appearances: to look at, not to end by. */
+uint64_t training_reckoned(const struct parley_node *node);
+/* Whether it is counted by what was heard of each. */
+bool training_counts_heard(const struct parley_node *node);
 uint64_t training_deadline(const struct parley_node *node);
 void training_leave(struct parley_node *node);
 

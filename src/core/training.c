@@ -28,7 +28,12 @@ enum {
     HELPLESS_US = 30000000
 };
 
-/* Of few members each hears often enough. Among many the counts are averaged like the models: a
+bool training_counts_heard(const struct parley_node *node)
+{
+    return !node->roster->shared && live_of(node) <= HEARD_MAX;
+}
+
+/* Of few members each hears in time (gossip.c). Among many the counts are averaged like the models: a
  * node's part, times the number of nodes, is about what all together have used. Where pairs don't
  * average, the others are taken to have made as much as this node since they are there; and no more
  * than that where they do, as a part may be too large for long where they do so rarely. */
@@ -37,7 +42,7 @@ uint64_t training_samples(const struct parley_node *node)
     const struct parley_roster *roster = node->roster;
     const struct strategy *strategy = node->strategy;
     const struct training *t = &node->training;
-    if (roster->shared || live_of(node) <= HEARD_MAX) return roster->samples;
+    if (roster->shared || training_counts_heard(node)) return roster->samples;
     double all = t->alike;
     if (strategy->offers && !strategy->pushes) {
         uint32_t waited = roster->counts[ROSTER_WAITED];
@@ -45,6 +50,20 @@ uint64_t training_samples(const struct parley_node *node)
         all = fmin(all, fmax(t->part - t->behind, 0) * among + (double)roster->samples_gone);
     }
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
+}
+
+/* Others are heard of now and then, and go on meanwhile as this node does. */
+uint64_t training_reckoned(const struct parley_node *node)
+{
+    uint64_t samples = training_samples(node), own = self_of(node)->samples;
+    if (!training_counts_heard(node) || phase_of(node) != PARLEY_PHASE_TRAIN) return samples;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        bool trains = r->state == PARLEY_MEMBER_ALIVE && r->phase == PARLEY_PHASE_TRAIN;
+        if (trains && (int)i != node->self && own > node->members[i].heard)
+            samples += own - node->members[i].heard;
+    }
+    return samples;
 }
 
 /* While many join, who was there first has far more behind it than the rest: its part is the
@@ -68,7 +87,7 @@ double training_progress(const struct parley_node *node)
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
     if (!t->started) return 0;
-    double progress = part((double)training_samples(node), (double)c->samples_budget);
+    double progress = part((double)training_reckoned(node), (double)c->samples_budget);
     progress = fmax(progress, part((double)self_of(node)->version, (double)c->steps_budget));
     progress =
         fmax(progress, part((double)(node->now_us - t->start_us), (double)c->time_budget_us));

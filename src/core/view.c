@@ -34,7 +34,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .live = live_of(node),
         .known = agreement->known ? agreement->known : roster_known(node->roster),
         .version = node->training.version,
-        .samples_cluster = training_samples(node),
+        .samples_cluster = training_reckoned(node),
         .weight = node->training.weight,
         .progress = training_progress(node),
         .drift = node->drift.value,
