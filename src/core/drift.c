@@ -13,7 +13,13 @@
  * a model may stand where the others stood a while ago. What proves that wrong is at hand: each
  * exchange measures two models exactly. Once a node meets one farther from it than two can be that
  * are both within tolerance, what was told before counts no more.
+ * What it costs: a sketch is 128 floats, 540 bytes as sent. Who is in the sample sends its own over
+ * each of its links once; it is sent on only to those who say that they have no link with its
+ * owner. All that a node sends is paid for by SKETCH_BYTES a second. Who has met nobody far since
+ * the last one may owe what SKETCH_DEBT_US bring; else none is taken while anything is owed. None
+ * is taken while somebody trains, or before a sweep of averagings: no table could be of use.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,16 +28,15 @@
 enum {
     MIXED_PER_SKETCH = 2,      /* exchanges between two sketches, ... */
     MIXED_PER_SKETCH_MANY = 8, /* and where only a sample is sketched */
-    SKETCH_INTERVAL_US = 2000,
-    SKETCHES_PER_TIME = 64, /* in as long as it has been settling already, at most so many more */
-    RELAY_INTERVAL_US = 20000
+    TURNS_PER_TIME = 64,       /* in as long as it has been settling, at most so many times those */
+    SKETCH_INTERVAL_US = 2000, /* after one, times those that are sketched */
+    SKETCH_BYTES = 16000,      /* a second, on all links together */
+    SKETCH_DEBT_US = 10000000, /* of that, so much time's may be spent beforehand */
+    ASK_INTERVAL_US = 20000    /* between asking one link for what is lacking, and another */
 };
 
 /* Weight of the newest pair in the moving means: about the last 20 exchanges. */
 static const double PAIR_WEIGHT = 0.1;
-
-/* No sum of 2^40 floats is larger; squares of such sums stay finite. */
-static const double BUCKET_MAX = 1e60;
 
 static double relative(double distance_sq, double mean_sq)
 {
@@ -42,7 +47,9 @@ static double relative(double distance_sq, double mean_sq)
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
 {
     struct drift *drift = &node->drift;
-    if (relative(norm_sq, own_norm_sq) > 2 * node->config.tolerance) {
+    double distance = relative(norm_sq, own_norm_sq);
+    if (distance > node->config.tolerance) drift->far = true;
+    if (distance > 2 * node->config.tolerance) {
         drift->passed = 0;
         drift->judged = drift->version;
         if (!node->roster->shared) drift->stale = drift->change; /* else each is the newest */
@@ -147,7 +154,7 @@ static struct sketch *sketch_place(struct parley_node *node, uint64_t boot)
 }
 
 static void sketch_put(struct parley_node *node, uint64_t boot, uint32_t version,
-                       const double *buckets)
+                       const float *buckets)
 {
     struct sketch *sketch = sketch_of(node, boot);
     if (!sketch) sketch = sketch_place(node, boot);
@@ -155,17 +162,7 @@ static void sketch_put(struct parley_node *node, uint64_t boot, uint32_t version
     sketch->boot = boot;
     sketch->version = version;
     sketch->change = ++node->drift.change;
-    memcpy(sketch->buckets, buckets, PARLEY_SKETCH_BUCKETS * sizeof *buckets);
-}
-
-static double read_double(const uint8_t *bytes)
-{
-    uint64_t bits = 0;
-    for (int i = 0; i < 8; i++)
-        bits |= (uint64_t)bytes[i] << (8 * i);
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    memcpy(sketch->buckets, buckets, MESSAGE_BUCKETS * sizeof *buckets);
 }
 
 /* ---- The measure ----------------------------------------------------------------------------- */
@@ -201,13 +198,14 @@ static void measure_own(struct parley_node *node)
     double mean_sq = 0, distance_sq = 0;
     for (uint32_t i = 0; i < sample->count; i++)
         sketches[i] = sketch_of(node, record_of(node, (uint32_t)sample->members[i])->boot);
-    for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
+    for (int b = 0; b < MESSAGE_BUCKETS; b++) {
         double sum = 0;
         for (uint32_t i = 0; i < sample->count; i++)
-            sum += sketches[i]->buckets[b];
+            sum += (double)sketches[i]->buckets[b];
         double mean = sum / sample->count;
+        double gap = (double)drift->own[b] - mean;
         mean_sq += mean * mean;
-        distance_sq += (drift->own[b] - mean) * (drift->own[b] - mean);
+        distance_sq += gap * gap;
     }
     self->measured = drift->version;
     self->distance_sq = distance_sq;
@@ -240,13 +238,18 @@ static void measure(struct parley_node *node)
     double rms, largest;
     watch_members(node);
     if (!drift->version || !table_is_complete(node)) return;
-    if (self_of(node)->measured != drift->version) measure_own(node);
+    /* A table in which some are yet to come says little; but something is said in the end. */
+    bool fresh = table_is_fresh(node);
+    uint32_t measured = self_of(node)->measured;
+    if (measured != drift->version && (fresh || drift->version > measured + 1)) measure_own(node);
     if (!judge(node, &rms, &largest)) return;
     drift->value = rms;
     drift->measured_us = node->now_us;
-    if (drift->judged == drift->version || !table_is_fresh(node)) return;
-    drift->judged = drift->version;
-    drift->passed = largest <= node->config.tolerance ? drift->passed + 1 : 0;
+    if (drift->judged == drift->version || !fresh) return;
+    /* Of the same table some may have to say yet how far they are. */
+    bool near = largest <= node->config.tolerance;
+    drift->passed = near ? drift->passed + 1 : 0;
+    if (near) drift->judged = drift->version;
 }
 
 bool drift_settled(struct parley_node *node)
@@ -258,7 +261,15 @@ bool drift_settled(struct parley_node *node)
            (PLANTED(SETTLE_UNMIXED) && node->drift.judged);
 }
 
-/* ---- Taking and telling ---------------------------------------------------------------------- */
+/* ---- Taking ---------------------------------------------------------------------------------- */
+
+/* What has been sent is paid for in time. Once nobody far is met, two tables are likely to be the
+ * last: they are paid for afterwards. */
+static bool is_affordable(const struct parley_node *node)
+{
+    uint64_t debt_us = node->drift.far ? 0 : SKETCH_DEBT_US;
+    return node->drift.paid_us <= node->now_us + debt_us;
+}
 
 /* How many sketches are under way. */
 static uint32_t sketchers(const struct parley_node *node)
@@ -276,14 +287,20 @@ bool drift_advance(struct parley_node *node)
     if (drift->sketching) return true;
     bool many = sample_of(node)->count == SKETCHES_MAX;
     uint32_t mixed = many ? MIXED_PER_SKETCH_MANY : MIXED_PER_SKETCH;
-    if (drift->version == 1 && pairing_sweep(node) > mixed) mixed = pairing_sweep(node);
-    bool due = drift->version == 0 || drift->mixed >= mixed;
-    if (!due || slot->state != SLOT_IDLE) return false;
-    if (node->now_us < drift->next_us) return true; /* mixing on unmeasured gains nothing */
+    if (drift->version == 0 && pairing_sweep(node) > mixed) mixed = pairing_sweep(node);
+    if (drift->mixed < mixed || slot->state != SLOT_IDLE) return false;
+    if (node->now_us < drift->next_us) return true; /* the longer it takes, the less haste helps */
     /* What is decided and not added yet would move the model after its sketch. */
     if (slot_is_open(&node->exchange.slots[RESPONDER]) || doubt_blocks(node)) return true;
-    drift->sketching = true;
+    bool taken = sample_of(node)->all_settle && is_affordable(node);
+    /* Who is far goes on at once; after a sketch that may be the last the others need a while. */
+    uint64_t pause_us = drift->far || !taken ? 0 : (uint64_t)SKETCH_INTERVAL_US * sketchers(node);
+    drift->next_us =
+        node->now_us + pause_us + (node->now_us - node->agreement.mixes_us) / TURNS_PER_TIME;
     drift->mixed = 0;
+    drift->far = false;
+    if (!taken) return false;
+    drift->sketching = true;
     exchange_reserve(node, INITIATOR);
     out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);
     return true;
@@ -294,8 +311,20 @@ uint64_t drift_deadline(const struct parley_node *node)
     const struct drift *drift = &node->drift;
     if (phase_of(node) != PARLEY_PHASE_SETTLE) return NEVER;
     uint64_t at_us = drift->next_us > node->now_us ? drift->next_us : NEVER;
-    if (drift->change > drift->relayed && drift->relay_us < at_us) at_us = drift->relay_us;
+    if (drift->ask_us > node->now_us && drift->ask_us < at_us) at_us = drift->ask_us;
     return at_us;
+}
+
+/* Of two buckets each the sum: again a CountSketch, of half as many; and as floats, like the models
+ * themselves. What rounding adds is the same for equal models. */
+static void fold(const double *sketch, float *buckets)
+{
+    for (int b = 0; b < MESSAGE_BUCKETS; b++) {
+        double sum = 0;
+        for (int i = b; i < PARLEY_SKETCH_BUCKETS; i += MESSAGE_BUCKETS)
+            sum += sketch[i];
+        buckets[b] = (float)fmax(fmin(sum, (double)FLT_MAX), -(double)FLT_MAX);
+    }
 }
 
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
@@ -315,104 +344,140 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     drift->sketching = false;
     exchange_release(node, INITIATOR);
     drift->version++;
-    /* The longer it takes, the less haste helps: as where one of them trains on. */
-    uint64_t settling_us = node->now_us - node->agreement.mixes_us;
-    drift->next_us = node->now_us + (uint64_t)SKETCH_INTERVAL_US * sketchers(node) +
-                     settling_us / SKETCHES_PER_TIME;
     self_of(node)->sketch = drift->version;
     drift->due = true;
-    const double *sketch = event->done.sketch;
-    if (PLANTED(STALE_SKETCH) && drift->version > 1) sketch = drift->own;
-    memcpy(drift->own, sketch, sizeof drift->own);
-    sketch_put(node, self_of(node)->boot, drift->version, sketch);
+    if (!PLANTED(STALE_SKETCH) || drift->version == 1) fold(event->done.sketch, drift->own);
+    sketch_put(node, self_of(node)->boot, drift->version, drift->own);
     measure(node);
 }
 
-void drift_sketches(struct parley_node *node, const struct message_sketches *message)
+/* ---- Telling --------------------------------------------------------------------------------- */
+
+static float read_float(const uint8_t *bytes)
 {
-    for (uint32_t i = 0; i < message->count; i++) {
-        const struct message_sketch *sketch = &message->sketches[i];
-        if (sketch->buckets.size != PARLEY_SKETCH_BUCKETS * 8 || sketch->version == 0 ||
-            !is_waited_for(node, sketch->boot) || sketch->boot == self_of(node)->boot)
-            continue;
-        double buckets[PARLEY_SKETCH_BUCKETS];
-        bool sane = true;
-        for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++) {
-            buckets[b] = read_double(sketch->buckets.bytes + 8 * b);
-            sane = sane && fabs(buckets[b]) < BUCKET_MAX;
-        }
-        if (sane) sketch_put(node, sketch->boot, sketch->version, buckets);
-    }
+    uint32_t bits = 0;
+    for (int i = 0; i < 4; i++)
+        bits |= (uint32_t)bytes[i] << (8 * i);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
-static void write_double(uint8_t *bytes, double value)
+static void write_float(uint8_t *bytes, float value)
 {
-    uint64_t bits;
+    uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 4; i++)
         bytes[i] = (uint8_t)(bits >> 8 * i);
 }
 
-/* The oldest change that has not gone out on this connection. */
-static const struct sketch *next_to_send(const struct parley_node *node, uint64_t sent)
+/* What the other end lacks from now on; of that, some may have gone out already. */
+static void take_lacks(struct conn *conn, const struct message_sketches *message)
 {
-    const struct sketch *next = NULL;
-    for (int i = 0; i < SKETCHES_MAX; i++) {
-        const struct sketch *sketch = &node->roster->sketches[i];
-        if (sketch->version && sketch->change > sent && (!next || sketch->change < next->change))
-            next = sketch;
+    struct lack lacks[MESSAGE_SKETCHES_MAX];
+    for (uint32_t i = 0; i < message->lacks_count; i++) {
+        lacks[i] = (struct lack){message->lacks[i].boot, 0};
+        for (uint32_t j = 0; j < conn->lacks_count; j++)
+            if (conn->lacks[j].boot == lacks[i].boot) lacks[i] = conn->lacks[j];
     }
-    return next;
+    conn->lacks_count = message->lacks_count;
+    memcpy(conn->lacks, lacks, conn->lacks_count * sizeof *lacks);
+}
+
+void drift_sketches(struct parley_node *node, struct conn *conn,
+                    const struct message_sketches *message)
+{
+    for (uint32_t i = 0; i < message->count; i++) {
+        const struct message_sketch *sketch = &message->sketches[i];
+        if (sketch->buckets.size != MESSAGE_BUCKETS * 4 || sketch->version == 0 ||
+            !is_waited_for(node, sketch->boot) || sketch->boot == self_of(node)->boot)
+            continue;
+        float buckets[MESSAGE_BUCKETS];
+        bool sane = true;
+        for (int b = 0; b < MESSAGE_BUCKETS; b++) {
+            buckets[b] = read_float(sketch->buckets.bytes + 4 * b);
+            sane = sane && isfinite(buckets[b]);
+        }
+        if (sane) sketch_put(node, sketch->boot, sketch->version, buckets);
+    }
+    node->drift.due = true; /* somebody may lack them */
+    if (message->lacks_count > 0) take_lacks(conn, message);
 }
 
 static void add_sketch(struct message_sketches *message, uint8_t *bytes, uint64_t boot,
-                       uint32_t version, const double *buckets)
+                       uint32_t version, const float *buckets)
 {
-    for (int b = 0; b < PARLEY_SKETCH_BUCKETS; b++)
-        write_double(bytes + 8 * b, buckets[b]);
+    for (int b = 0; b < MESSAGE_BUCKETS; b++)
+        write_float(bytes + 4 * b, buckets[b]);
     message->sketches[message->count++] =
-        (struct message_sketch){boot, version, {bytes, PARLEY_SKETCH_BUCKETS * 8}};
+        (struct message_sketch){boot, version, {bytes, MESSAGE_BUCKETS * 4}};
 }
 
-static void pump(struct parley_node *node, struct conn *conn, bool relay)
+/* Of the sample, those that this node hears nothing of by itself, and that count here no more. */
+static void add_lacks(struct parley_node *node, struct message_sketches *message)
+{
+    const struct roster_sample *sample = sample_of(node);
+    for (uint32_t i = 0; i < sample->count; i++) {
+        const struct record *r = record_of(node, (uint32_t)sample->members[i]);
+        if (sample->members[i] == node->self || connection_of(node, sample->members[i])) continue;
+        const struct sketch *sketch = sketch_of(node, r->boot);
+        bool counts =
+            sketch && (sketch->change > node->drift.stale || r->phase > PARLEY_PHASE_SETTLE);
+        if (!counts) message->lacks[message->lacks_count++].boot = r->boot;
+    }
+}
+
+static void pump(struct parley_node *node, struct conn *conn, bool asks)
 {
     struct drift *drift = &node->drift;
     struct message_sketches message = {.count = 0};
-    uint8_t bytes[MESSAGE_SKETCHES_MAX][PARLEY_SKETCH_BUCKETS * 8];
-    uint64_t self = self_of(node)->boot;
+    uint8_t bytes[MESSAGE_SKETCHES_MAX][MESSAGE_BUCKETS * 4];
     if (drift->version > conn->sketch_sent && is_sampled(node, node->self)) {
         conn->sketch_sent = drift->version;
-        add_sketch(&message, bytes[0], self, drift->version, drift->own);
+        add_sketch(&message, bytes[0], self_of(node)->boot, drift->version, drift->own);
     }
-    const struct sketch *sketch = NULL;
-    while (relay && message.count < MESSAGE_SKETCHES_MAX &&
-           (sketch = next_to_send(node, conn->sketches_sent)) != NULL) {
-        conn->sketches_sent = sketch->change;
-        if (sketch->boot == self || sketch->boot == record_of(node, conn->member)->boot) continue;
+    bool relays =
+        drift->paid_us <= node->now_us + SKETCH_DEBT_US / 2; /* the rest is for own ones */
+    for (uint32_t i = 0; relays && i < conn->lacks_count && message.count < MESSAGE_SKETCHES_MAX;
+         i++) {
+        struct lack *lack = &conn->lacks[i];
+        const struct sketch *sketch = sketch_of(node, lack->boot);
+        if (!sketch || sketch->change <= lack->sent) continue;
+        lack->sent = sketch->change;
         add_sketch(&message, bytes[message.count], sketch->boot, sketch->version, sketch->buckets);
     }
-    if (sketch) drift->due = node->more = true; /* a frame full: the rest in the next step */
-    if (message.count > 0) connection_send(node, conn, WIRE_SKETCHES, &message);
+    if (asks) add_lacks(node, &message);
+    if (message.count == 0 && message.lacks_count == 0) return;
+    uint32_t queued = conn->queued;
+    connection_send(node, conn, WIRE_SKETCHES, &message);
+    if (drift->paid_us < node->now_us) drift->paid_us = node->now_us;
+    drift->paid_us += (uint64_t)(conn->queued - queued) * 1000000 / SKETCH_BYTES;
 }
 
-/* The own sketch goes out at once; those of others now and then, as most come directly. */
+/* The own sketch goes to all who have a link with this node. Who has none with one of the sample
+ * asks others for that one, link after link until somebody has it, and is sent it from then on. */
 void drift_pump(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
     enum parley_phase phase = phase_of(node);
     if (phase < PARLEY_PHASE_SETTLE || phase > PARLEY_PHASE_LOCKED) return;
-    bool relay = drift->change > drift->relayed && node->now_us >= drift->relay_us;
-    if (!drift->due && !relay) return;
+    bool asks = phase == PARLEY_PHASE_SETTLE && drift->version > 0 && node->now_us >= drift->ask_us;
+    if (!drift->due && !asks) return;
+    /* Each begins with another: all have links with a seed. */
+    uint64_t turn = self_of(node)->boot + drift->ask_turn;
+    struct conn *asked =
+        asks && node->open_count ? connection_at(node, (uint32_t)(turn % node->open_count)) : NULL;
     drift->due = false;
     for (uint32_t i = 0; i < node->open_count; i++) {
         if (node->open[i].member == NONE) continue;
         struct conn *conn = connection_at(node, i);
         if (out_room(node))
-            pump(node, conn, relay && conn->asks);
+            pump(node, conn, conn == asked);
         else
             drift->due = true;
     }
-    if (!relay || drift->due) return;
-    drift->relay_us = node->now_us + RELAY_INTERVAL_US * (1 + sketchers(node) / 8);
-    drift->relayed = drift->change;
+    if (!asks) return;
+    uint64_t longest_us = node->exchange.pairing.longest_us;
+    drift->ask_turn++;
+    drift->ask_us = node->now_us + (longest_us > ASK_INTERVAL_US ? longest_us : ASK_INTERVAL_US);
 }

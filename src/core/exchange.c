@@ -238,7 +238,6 @@ void exchange_applied(struct parley_node *node, int member, float factor, double
     node->ledger.mass += moved;
     node->ledger.mass_abs += size;
     training_averaged(node, gap, (double)factor);
-    node->drift.mixed++;
 }
 
 static void added(struct parley_node *node, struct slot *slot)
@@ -246,6 +245,7 @@ static void added(struct parley_node *node, struct slot *slot)
     float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
     exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
     if (slot->paired) pairing_mixed(node, slot->peer);
+    node->drift.mixed += !slot->trains;
     if (slot->weight <= 0) {
         double norm_sq = slot->norm_sq * slot->clip * slot->clip;
         drift_pair(node, norm_sq, slot->own_norm_sq);

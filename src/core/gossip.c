@@ -18,12 +18,12 @@ enum {
     RELAYS = 8,
     LINKS_LEAST = 3,
     WANT_INTERVAL_US = 100000,
-    NEWS_INTERVAL_US = 5000,     /* news of others; times 1 + n / 8, up to 64 nodes */
-    PROGRESS_BYTES = 1200,       /* a second */
-    TURN_BYTES = 40,             /* that a turn costs on top: where nothing is new, too */
-    PROGRESS_DEBT_US = 3000000,  /* near the end, what so much time brings may be spent before it */
-    SPURT_INTERVAL_US = 20000,   /* between two times that all are told */
-    UNTOLD_PART = 2,             /* of what is left of the budget: more is told at once */
+    NEWS_INTERVAL_US = 5000,    /* news of others; times 1 + n / 8, up to 64 nodes */
+    PROGRESS_BYTES = 1200,      /* a second */
+    TURN_BYTES = 40,            /* that a turn costs on top: where nothing is new, too */
+    PROGRESS_DEBT_US = 3000000, /* near the end, what so much time brings may be spent before it */
+    SPURT_INTERVAL_US = 20000,  /* between two times that all are told */
+    UNTOLD_PART = 2,            /* of what is left of the budget: more is told at once */
     PAGE = MESSAGE_RECORDS_MAX - 1 /* and the own one */
 };
 

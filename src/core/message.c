@@ -102,8 +102,10 @@ static const struct field members_fields[] = {
 static const struct field sketch_fields[] = {F(struct message_sketch, boot, "b", U64),
                                              F(struct message_sketch, version, "v", U32),
                                              F(struct message_sketch, buckets, "x", VIEW), END};
+static const struct field lack_fields[] = {F(struct message_lack, boot, "b", U64), END};
 static const struct field sketches_fields[] = {
-    L(struct message_sketches, sketches, "k", count, sketch_fields), END};
+    L(struct message_sketches, sketches, "k", count, sketch_fields),
+    L(struct message_sketches, lacks, "l", lacks_count, lack_fields), END};
 
 static const struct field exchange_fields[] = {F(struct message_exchange, sequence, "s", U32),
                                                F(struct message_exchange, from_responder, "r", U32),

@@ -24,6 +24,7 @@ enum {
     MESSAGE_RECORDS_MAX = 32,
     MESSAGE_DISTRUSTS_MAX = 4,
     MESSAGE_SKETCHES_MAX = 16,
+    MESSAGE_BUCKETS = PARLEY_SKETCH_BUCKETS / 2, /* of a sketch on its way: drift.c */
     MESSAGE_TEXT_SIZE = 240,
     MESSAGE_VALUE_SIZE = 64
 };
@@ -107,12 +108,18 @@ struct message_members {
 struct message_sketch {
     uint64_t boot;
     uint32_t version;
-    struct view buckets; /* PARLEY_SKETCH_BUCKETS little-endian doubles */
+    struct view buckets; /* MESSAGE_BUCKETS little-endian floats */
+};
+
+struct message_lack {
+    uint64_t boot; /* of one whose sketches the sender hears nothing of by itself */
 };
 
 struct message_sketches {
     struct message_sketch sketches[MESSAGE_SKETCHES_MAX];
     uint32_t count;
+    struct message_lack lacks[MESSAGE_SKETCHES_MAX]; /* none: as said before */
+    uint32_t lacks_count;
 };
 
 /* How the initiator of an offer came to its choice. */

@@ -118,7 +118,7 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
         membership_members(node, conn, &m.members);
         break;
     case WIRE_SKETCHES:
-        drift_sketches(node, &m.sketches);
+        drift_sketches(node, conn, &m.sketches);
         break;
     case WIRE_OFFER:
     case WIRE_ACCEPT:

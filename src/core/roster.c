@@ -26,7 +26,7 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
         return PARLEY_ENOMEM;
     memset(roster->index, 0xff, places * sizeof *roster->index);
     for (int i = 0; i < SKETCHES_MAX; i++) {
-        roster->sketches[i].buckets = calloc(PARLEY_SKETCH_BUCKETS, sizeof(double));
+        roster->sketches[i].buckets = calloc(MESSAGE_BUCKETS, sizeof(float));
         if (!roster->sketches[i].buckets) return PARLEY_ENOMEM;
     }
     return 0;

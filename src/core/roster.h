@@ -22,7 +22,8 @@
 
 enum {
     NONE = -1,
-    SKETCHES_MAX = 32 /* members whose sketches are kept: a sample where there are more */
+    SKETCHES_MAX =
+        MESSAGE_SKETCHES_MAX /* members whose sketches are kept: a sample where there are more */
 };
 
 /* What is counted. A member may be in several classes. */
@@ -82,7 +83,7 @@ struct sketch {
     uint64_t boot;
     uint32_t version; /* 0: free */
     uint64_t change;
-    double *buckets; /* [PARLEY_SKETCH_BUCKETS] */
+    float *buckets; /* [MESSAGE_BUCKETS] */
 };
 
 struct parley_roster {

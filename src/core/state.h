@@ -40,6 +40,11 @@ enum {
 
 enum conn_state { CONN_FREE, CONN_DIALING, CONN_PENDING, CONN_LIVE, CONN_CLOSING };
 
+/* Of whom the other end is to be sent sketches, and the change that has been. */
+struct lack {
+    uint64_t boot, sent;
+};
+
 struct conn {
     uint32_t id;
     enum conn_state state;
@@ -60,9 +65,10 @@ struct conn {
     bool wanted, asked; /* the other end is to relay news here, and has been told */
     bool asks;          /* the other end wants that of us */
     bool synced;        /* everything known has gone out once since */
-    /* drift.c: of the others, and the version of the own one */
-    uint64_t sketches_sent;
-    uint32_t sketch_sent;
+    /* drift.c: the version of the own sketch that has gone out here, and whose the other end lacks
+     */
+    uint32_t sketch_sent, lacks_count;
+    struct lack lacks[MESSAGE_SKETCHES_MAX];
     /* A chunk that is coming in. */
     uint32_t chunk_left; /* bytes of floats still to come; 0: none */
     bool chunk_aside;    /* not on this connection */
@@ -322,22 +328,25 @@ struct robust {
 /* ---- The rest -------------------------------------------------------------------------------- */
 
 struct drift {
-    double own[PARLEY_SKETCH_BUCKETS]; /* the newest own one: it may not be among the sample */
-    uint64_t change;                   /* counts changes of sketches */
-    uint64_t stale;                    /* those up to this one count no more */
-    uint64_t relayed, relay_us;        /* up to which others' went out, and when they may again */
-    bool due;                          /* the own one wants to go out */
-    bool sketching;                    /* the initiator's slot is reserved for it */
-    uint32_t mixed;                    /* exchanges that ended since the newest own sketch */
-    uint32_t version;                  /* of the newest own sketch */
-    uint32_t passed; /* own sketch versions in a row whose table was within tolerance */
-    uint32_t judged; /* version of the sketch judged last */
-    uint64_t among;  /* a sum over those whom that was about */
-    double value;    /* relative; negative: unknown */
+    float own[MESSAGE_BUCKETS]; /* the newest own sketch: it may not be among the sample */
+    uint64_t change;            /* counts changes of sketches */
+    uint64_t stale;             /* those up to this one count no more */
+    bool due;                   /* some sketch wants to go out */
+    bool sketching;             /* the initiator's slot is reserved for it */
+    bool far;                   /* some model met since `mixed` was 0 can't be within tolerance */
+    uint32_t mixed;             /* exchanges that ended since a sketch might have been taken */
+    uint32_t version;           /* of the newest own sketch */
+    uint32_t passed;            /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged;            /* version of the sketch judged last */
+    uint64_t among;             /* a sum over those whom that was about */
+    double value;               /* relative; negative: unknown */
     uint64_t measured_us;
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;
-    uint64_t next_us; /* not before then: sketches cost */
+    uint64_t next_us;  /* no sketch, and no exchange that one is due before, until then */
+    uint64_t paid_us;  /* what has been sent of sketches is paid for by then */
+    uint64_t ask_us;   /* not before then: whom this node lacks, to ... */
+    uint32_t ask_turn; /* ... the next link */
 };
 
 enum fetch_state { FETCH_IDLE, FETCH_CONNECTING, FETCH_ASKED, FETCH_STREAMING, FETCH_SETTING };
@@ -664,7 +673,8 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
-void drift_sketches(struct parley_node *node, const struct message_sketches *message);
+void drift_sketches(struct parley_node *node, struct conn *conn,
+                    const struct message_sketches *message);
 /* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
 bool drift_advance(struct parley_node *node);
 uint64_t drift_deadline(const struct parley_node *node);

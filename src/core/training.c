@@ -33,8 +33,8 @@ bool training_counts_heard(const struct parley_node *node)
     return !node->roster->shared && live_of(node) <= HEARD_MAX;
 }
 
-/* Of few members each hears in time (gossip.c). Among many the counts are averaged like the models: a
- * node's part, times the number of nodes, is about what all together have used. Where pairs don't
+/* Of few members each hears in time (gossip.c). Among many the counts are averaged like the models:
+ * a node's part, times the number of nodes, is about what all together have used. Where pairs don't
  * average, the others are taken to have made as much as this node since they are there; and no more
  * than that where they do, as a part may be too large for long where they do so rarely. */
 uint64_t training_samples(const struct parley_node *node)

@@ -58,7 +58,7 @@ static struct record any_record(void)
 void fuzz_frame_seeds(fuzz_emit *emit, void *context)
 {
     static uint8_t bytes[WIRE_HEADER_BYTES + PARLEY_CONTROL_BYTES_MAX];
-    static uint8_t buckets[PARLEY_SKETCH_BUCKETS * 8];
+    static uint8_t buckets[MESSAGE_BUCKETS * 4];
     static union message m;
     for (int type = 1; type < WIRE_CHUNK; type++) {
         memset(&m, 0, sizeof m);

@@ -85,12 +85,14 @@ Test(message, every_frame_at_its_largest_fits_and_comes_back)
     round_trip(WIRE_REPORT, &report, &report_copy);
 
     static struct message_sketches sketches, sketches_copy;
-    static uint8_t buckets[PARLEY_SKETCH_BUCKETS * 8];
+    static uint8_t buckets[MESSAGE_BUCKETS * 4];
     memset(buckets, 0x5a, sizeof buckets);
-    for (int i = 0; i < MESSAGE_SKETCHES_MAX; i++)
+    for (int i = 0; i < MESSAGE_SKETCHES_MAX; i++) {
         sketches.sketches[i] =
             (struct message_sketch){UINT64_MAX, UINT32_MAX, {buckets, sizeof buckets}};
-    sketches.count = MESSAGE_SKETCHES_MAX;
+        sketches.lacks[i].boot = UINT64_MAX;
+    }
+    sketches.count = sketches.lacks_count = MESSAGE_SKETCHES_MAX;
     round_trip(WIRE_SKETCHES, &sketches, &sketches_copy);
 
     struct message_reject reject = {.code = UINT32_MAX}, reject_copy;
