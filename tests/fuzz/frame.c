@@ -88,7 +88,8 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
             m.members = (struct message_members){{any_record(), any_record()}, 2, 1, 1};
             break;
         case WIRE_SKETCHES:
-            m.sketches = (struct message_sketches){{{7, 1, {buckets, sizeof buckets}}}, 1};
+            m.sketches = (struct message_sketches){.sketches = {{7, 1, {buckets, sizeof buckets}}},
+                                                   .count = 1};
             break;
         case WIRE_REPORT:
             m.report = (struct message_report){{any_record()}, 1, 1, "parley", 1, 1, 0.1, 0.5};

@@ -40,18 +40,18 @@ Test(agreement, a_full_disk_keeps_the_model_in_memory)
                  "n0 phase settle\n"
                  "n1 phase stop\n"
                  "n1 phase settle\n"
-                 "n1 phase proposed\n"
                  "n0 phase proposed\n"
-                 "n0 phase held\n"
+                 "n1 phase proposed\n"
                  "n1 log the model could not be written; it is held in memory\n"
                  "n1 phase held\n"
-                 "n1 phase locked\n"
+                 "n0 phase held\n"
                  "n0 phase locked\n"
-                 "n0 phase done\n"
+                 "n1 phase locked\n"
                  "n1 log the model file could not get its final name\n"
                  "n1 phase done\n"
-                 "n1 finished the final model could not be written\n"
-                 "n0 finished no error\n");
+                 "n0 phase done\n"
+                 "n0 finished no error\n"
+                 "n1 finished the final model could not be written\n");
     cr_assert_null(parley_sim_file(sim, 1));
     cr_assert_not_null(parley_sim_file(sim, 0));
     parley_sim_free(sim);

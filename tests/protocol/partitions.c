@@ -92,7 +92,7 @@ Test(partitions, who_comes_back_to_a_model_that_is_locked_waits_for_no_mixing)
      * to mix; who does not, locks and mixes no more, so that mixing would come to no end. What is
      * locked is what all take, at once. */
     uint32_t splits = 0, peers = 3;
-    for (uint64_t late_us = 0; late_us < 120000; late_us += 5000) {
+    for (uint64_t late_us = 0; late_us < 200000; late_us += 10000) {
         bool split = false;
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
                                                                     .seed = 4,
@@ -253,7 +253,8 @@ Test(partitions, under_a_majority_quorum_a_healed_partition_merges_views_and_mod
     parley_sim_free(sim);
 }
 
-/* Cut in four and three for 20 s, then all are told to stop, and the four have come to `phase`. */
+/* Cut in four and three for 20 s, in which the two become different, then all are told to stop, and
+ * the four have come to `phase`. */
 static struct parley_sim *four_in(enum parley_phase phase, uint64_t seed)
 {
     const uint32_t group[] = {0, 0, 0, 0, 1, 1, 1};
@@ -261,6 +262,7 @@ static struct parley_sim *four_in(enum parley_phase phase, uint64_t seed)
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 7,
                                                                 .seed = seed,
                                                                 .seeds = 2,
+                                                                .rate = 0.01,
                                                                 .step_us = 5000,
                                                                 .latency_us = 500,
                                                                 .configure = majority_of_seven});

@@ -53,6 +53,7 @@ Test(pushing, losses_and_cuts_take_no_weight_and_move_no_mean)
     uint32_t quiet = 0;
     bool uneven = false;
     scene_train(sim, NODES);
+    scene_until(sim, NODES, parley_sim_quiet, NULL, 5); /* nothing is on its way */
     weigh(sim, before);
     double spread = parley_sim_spread(sim);
     for (int cut = 0; cut < 300; cut++) {
