@@ -102,14 +102,16 @@ static void any_members(struct message_members *m)
 
 static void any_sketches(struct message_sketches *m)
 {
-    static uint8_t buckets[MESSAGE_BUCKETS * 4];
+    static uint8_t buckets[2000];
     struct rng noise = rng_init(life_below(1000), 0);
     for (size_t i = 0; i < sizeof buckets; i++)
         buckets[i] = (uint8_t)(rng_below(&noise, 2) ? 0 : rng_below(&noise, 256));
     m->count = life_below(3);
     for (uint32_t i = 0; i < m->count; i++)
         m->sketches[i] = (struct message_sketch){
-            any_boot(), any_number(), {buckets, one_in(9) ? life_below(2000) : sizeof buckets}};
+            any_boot(),
+            any_number(),
+            {buckets, one_in(9) ? life_below(sizeof buckets) : MESSAGE_BUCKETS * 4}};
     m->lacks_count = life_below(3);
     for (uint32_t i = 0; i < m->lacks_count; i++)
         m->lacks[i].boot = any_boot();

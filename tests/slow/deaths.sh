@@ -31,7 +31,8 @@ def drifts(events):
 differences = []
 for seed in range(1, 6):
     draw = random.Random(seed)
-    kills = ["--fault=kill:1@%.1f%%" % draw.uniform(1, 99) for _ in range(19)]
+    # Among so many the end is known to some per cent: a later one might come after it.
+    kills = ["--fault=kill:1@%.1f%%" % draw.uniform(1, 95) for _ in range(19)]
     calm, killed = run(seed)[-1], run(seed, *kills)
     end = killed[-1]
     training, proposed = drifts(killed)
