@@ -30,6 +30,17 @@ static bool begins_alone(const struct swarm *s, uint32_t node)
     return s->restarted > 0 && node < s->seeds && view.known == 1 && up > 1;
 }
 
+/* Cuts are too short for a death. But what is lost is sent again seconds later: of both together
+ * one that is up may be taken for dead, and the others agree without it. */
+static bool is_lost_in_a_cut(const struct swarm *s, const char *line)
+{
+    double at;
+    unsigned node, other;
+    return s->cuts && s->kinds & 1u << SWARM_LOSS && strstr(line, " dead: ") &&
+           sscanf(line, "%lfs n%u member n%u", &at, &node, &other) == 3 && s->up[other] &&
+           !s->resume_us[other];
+}
+
 static void on_line(const char *line, void *arg)
 {
     struct swarm *s = arg;
@@ -38,6 +49,10 @@ static void on_line(const char *line, void *arg)
     char phase[16];
     if (s->trace) fprintf(s->trace, "%s\n", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
+    if (is_lost_in_a_cut(s, line)) {
+        s->excludes = true;
+        sim_watch_apart(s->watch);
+    }
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
     s->joins[node] = false;
     if (strcmp(phase, "train") == 0 && begins_alone(s, node)) {

@@ -94,6 +94,7 @@ static bool cut_lasts(struct swarm *s, struct rng *rng)
         if (s->heal_us) return false;
         if (us > SWARM_SHORT_US) us = SWARM_SHORT_US;
     }
+    s->cuts = true;
     /* Cuts that follow each other may add up to a long one. */
     s->excludes = s->excludes || us > SWARM_SHORT_US || s->heal_us;
     if (s->excludes) sim_watch_apart(s->watch);

@@ -49,6 +49,7 @@ struct swarm {
     bool links_fail;                     /* cuts at random, dials that come twice, clogs */
     bool excludes, lossy, late;
     bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
+    bool cuts;       /* links were cut, for however short */
     bool silent;     /* somebody may not have been heard for as long as a round waits */
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];

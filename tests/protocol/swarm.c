@@ -103,6 +103,8 @@ Test(swarm, what_was_found_once_stays_mended)
               "who held the agreed model, mixed again, and took what it mixed for that model");
     cr_expect(goes_well_by(SWARM_DRAWN, 814902),
               "of the checker: of equal models all terms are 0, and it paired wrong ones");
+    cr_expect(goes_well_by(SWARM_DRAWN, 876736),
+              "of the verdict: what is lost in a short cut is sent again seconds after it");
     cr_expect(goes_well_by(SWARM_DRAWN, 817170),
               "who had settled through a cut gave up soon after it, and left the others apart");
 }
