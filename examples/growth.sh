@@ -284,6 +284,8 @@ set title "memory of a node, MB"
 set yrange [1:]
 plot curve("memory", "each") using 3:4 title "with its part of what is shared"
 set title "what a node sends, kB"
+set yrange [0.1:]
+set format y "%g"
 plot curve("traffic", "membership") using 3:4 title "membership, a second", \
     curve("traffic", "sketches") using 3:4 title "sketches, for the agreement"'
 }
