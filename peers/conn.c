@@ -182,9 +182,7 @@ static void offer_part(struct conn *conn, uint64_t place, size_t size)
 /* A chunk whose floats come aside: their place came in their stead. */
 static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
 {
-    uint64_t place = 0;
-    for (int i = 0; i < LANE_PLACE_BYTES; i++)
-        place |= (uint64_t)bytes[i] << (8 * i);
+    uint64_t place = wire_get(bytes, LANE_PLACE_BYTES);
     if (place & STREAMS_PLACE) {
         if (!streams_read(conn, place)) conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
         return;
@@ -438,8 +436,7 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
 static int send_head(struct conn *conn, struct write *write, size_t head_size, uint64_t place)
 {
     wire_chunk_aside(write->bytes);
-    for (int i = 0; i < LANE_PLACE_BYTES; i++)
-        write->bytes[head_size + (size_t)i] = (uint8_t)(place >> (8 * i));
+    wire_put(write->bytes + head_size, place, LANE_PLACE_BYTES);
     uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)head_size + LANE_PLACE_BYTES);
     return uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "core/wire.h"
 #include "stripes.h"
 
 enum { PUMP_BYTES = 1024 * 1024 }; /* sent at a time: then others have their turn, reading too */
@@ -183,8 +184,7 @@ void streams_ask(struct conn *conn)
         !streams_of(conn, most))
         return;
     memcpy(first, magic, sizeof magic);
-    for (int i = 0; i < 8; i++)
-        first[8 + i] = (uint8_t)(token >> (8 * i));
+    wire_put(first + sizeof magic, token, 8);
     while (most > 0 && dial(conn, &there, first))
         most--;
     attend(conn->streams);
@@ -193,15 +193,13 @@ void streams_ask(struct conn *conn)
 bool streams_accept(struct conn *conn)
 {
     uint8_t first[STREAMS_TOKEN_BYTES];
-    uint64_t token = 0, own;
+    uint64_t own;
     uv_os_fd_t fd;
     if (conn->loop->streams_most < 2 || uv_fileno((uv_handle_t *)&conn->tcp, &fd) ||
         recv(fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof first ||
         memcmp(first, magic, sizeof magic) != 0)
         return false;
-    for (int i = 0; i < 8; i++)
-        token |= (uint64_t)first[8 + i] << (8 * i);
-    struct conn *link = conn_of_token(conn->loop, token);
+    struct conn *link = conn_of_token(conn->loop, wire_get(first + sizeof magic, 8));
     uint32_t most = link ? parley_node_streams(conn->loop->node, link->id, &own) : 0;
     if (most == 0 || (link->streams && link->streams->stripes.count >= most)) return false;
     /* Of its own, so that the handle may go. */

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "core/wire.h"
+
 /* The segments and what the kernel has not sent of them (streams.c) are so small that all sockets
  * together hold no more than one connection would: what is asked behind them waits for them. */
 enum { HELD_BYTES = 256 * 1024 };
@@ -98,10 +100,8 @@ static ssize_t send_segment(struct stripes *stripes, struct stripe *stripe, cons
 {
     uint8_t head[STRIPES_HEAD_BYTES];
     if (size > stripes->segment) size = stripes->segment;
-    for (int i = 0; i < 8; i++)
-        head[i] = (uint8_t)(stripes->sent >> (8 * i));
-    for (int i = 0; i < 4; i++)
-        head[8 + i] = (uint8_t)(size >> (8 * i));
+    wire_put(head, stripes->sent, 8);
+    wire_put(head + 8, size, 4);
     ssize_t sent = put(stripe, head, sizeof head, bytes, size);
     if (sent < 0) return sent;
     stripe->full = (size_t)sent < sizeof head + size;
@@ -143,12 +143,8 @@ static ssize_t get(struct stripe *stripe, void *to, size_t size)
 
 static int read_head(const struct stripes *stripes, struct stripe *stripe)
 {
-    uint64_t offset = 0;
-    uint32_t size = 0;
-    for (int i = 0; i < 8; i++)
-        offset |= (uint64_t)stripe->head[i] << (8 * i);
-    for (int i = 0; i < 4; i++)
-        size |= (uint32_t)stripe->head[8 + i] << (8 * i);
+    uint64_t offset = wire_get(stripe->head, 8);
+    uint32_t size = (uint32_t)wire_get(stripe->head + 8, 4);
     if (!stripe->open) { /* must be the greeting */
         stripe->open = offset == 0 && size == 0;
         stripe->head_got = 0;

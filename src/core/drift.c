@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "core/exchange.h"
+#include "core/wire.h"
 
 enum {
     MIXED_PER_SKETCH = 2,      /* exchanges between two sketches, ... */
@@ -355,9 +356,7 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
 
 static float read_float(const uint8_t *bytes)
 {
-    uint32_t bits = 0;
-    for (int i = 0; i < 4; i++)
-        bits |= (uint32_t)bytes[i] << (8 * i);
+    uint32_t bits = (uint32_t)wire_get(bytes, 4);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -367,8 +366,7 @@ static void write_float(uint8_t *bytes, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (uint8_t)(bits >> 8 * i);
+    wire_put(bytes, bits, 4);
 }
 
 /* What the other end lacks from now on; of that, some may have gone out already. */

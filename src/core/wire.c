@@ -10,13 +10,13 @@
 
 enum { DEPTH_MAX = 4, OBJECTS_MAX = 4096, ASIDE = 0x8000 };
 
-static void put(uint8_t *bytes, uint64_t value, int size)
+void wire_put(uint8_t *bytes, uint64_t value, int size)
 {
     for (int i = 0; i < size; i++)
         bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
-static uint64_t get(const uint8_t *bytes, int size)
+uint64_t wire_get(const uint8_t *bytes, int size)
 {
     uint64_t value = 0;
     for (int i = 0; i < size; i++)
@@ -66,7 +66,7 @@ int wire_header_read(const uint8_t *bytes, struct wire_header *header)
     if (bytes[0] != 'P' || bytes[1] != 'y') return PARLEY_EMALFORMED;
     if (bytes[2] != WIRE_VERSION) return PARLEY_EMISMATCH;
     header->type = bytes[3];
-    header->size = (uint32_t)get(bytes + 4, 4);
+    header->size = (uint32_t)wire_get(bytes + 4, 4);
     if (header->type == 0 || header->type >= WIRE_TYPES) return PARLEY_EMALFORMED;
     if (header->type == WIRE_CHUNK)
         return header->size > WIRE_CHUNK_BYTES &&
@@ -87,28 +87,28 @@ void wire_header_write(uint8_t *bytes, enum wire_type type, uint32_t size)
     bytes[1] = 'y';
     bytes[2] = WIRE_VERSION;
     bytes[3] = (uint8_t)type;
-    put(bytes + 4, size, 4);
+    wire_put(bytes + 4, size, 4);
 }
 
 void wire_chunk_read(const uint8_t *bytes, struct wire_chunk *chunk)
 {
-    chunk->kind = (uint16_t)(get(bytes, 2) & ~(uint64_t)ASIDE);
-    chunk->aside = get(bytes, 2) & ASIDE;
-    chunk->vector = (uint16_t)get(bytes + 2, 2);
-    chunk->sequence = (uint32_t)get(bytes + 4, 4);
-    chunk->offset = get(bytes + 8, 8);
-    chunk->sum = get(bytes + 16, 8);
+    chunk->kind = (uint16_t)(wire_get(bytes, 2) & ~(uint64_t)ASIDE);
+    chunk->aside = wire_get(bytes, 2) & ASIDE;
+    chunk->vector = (uint16_t)wire_get(bytes + 2, 2);
+    chunk->sequence = (uint32_t)wire_get(bytes + 4, 4);
+    chunk->offset = wire_get(bytes + 8, 8);
+    chunk->sum = wire_get(bytes + 16, 8);
 }
 
 void wire_chunk_write(uint8_t *head, const struct wire_chunk *chunk, uint32_t size)
 {
     wire_header_write(head, WIRE_CHUNK, WIRE_CHUNK_BYTES + size);
     head += WIRE_HEADER_BYTES;
-    put(head, chunk->kind, 2);
-    put(head + 2, chunk->vector, 2);
-    put(head + 4, chunk->sequence, 4);
-    put(head + 8, chunk->offset, 8);
-    put(head + 16, 0, 8);
+    wire_put(head, chunk->kind, 2);
+    wire_put(head + 2, chunk->vector, 2);
+    wire_put(head + 4, chunk->sequence, 4);
+    wire_put(head + 8, chunk->offset, 8);
+    wire_put(head + 16, 0, 8);
 }
 
 uint64_t wire_chunk_sum(const void *floats, size_t size)
@@ -118,7 +118,7 @@ uint64_t wire_chunk_sum(const void *floats, size_t size)
 
 void wire_chunk_seal_as(uint8_t *head, uint64_t sum)
 {
-    put(head + WIRE_HEADER_BYTES + 16, sum, 8);
+    wire_put(head + WIRE_HEADER_BYTES + 16, sum, 8);
 }
 
 void wire_chunk_seal(uint8_t *head, const void *floats, size_t size)

@@ -61,6 +61,10 @@ const char *wire_type_name(enum wire_type type);
 /* Probes, and what is told of members. */
 bool wire_is_membership(enum wire_type type);
 
+/* The low bytes of a number, the lowest first. size: 1 to 8. */
+void wire_put(uint8_t *bytes, uint64_t value, int size);
+uint64_t wire_get(const uint8_t *bytes, int size);
+
 struct wire_header {
     uint8_t type;
     uint32_t size; /* bytes after the header */
