@@ -448,8 +448,7 @@ static void pump(struct parley_node *node, struct conn *conn, bool asks)
     if (message.count == 0 && message.lacks_count == 0) return;
     uint32_t queued = conn->queued;
     connection_send(node, conn, WIRE_SKETCHES, &message);
-    if (drift->paid_us < node->now_us) drift->paid_us = node->now_us;
-    drift->paid_us += (uint64_t)(conn->queued - queued) * 1000000 / SKETCH_BYTES;
+    charge(node, &drift->paid_us, conn->queued - queued, SKETCH_BYTES);
 }
 
 /* The own sketch goes to all who have a link with this node. Who has none with one of the sample

@@ -75,13 +75,6 @@ static void add_own(struct parley_node *node, struct conn *conn, bool progress,
     conn->own_sent = self->change[ROSTER_ANY];
 }
 
-static void charge(struct parley_node *node, size_t bytes)
-{
-    uint64_t *paid_us = &node->gossip.paid_us;
-    if (*paid_us < node->now_us) *paid_us = node->now_us;
-    *paid_us += bytes * 1000000 / PROGRESS_BYTES;
-}
-
 static void pump(struct parley_node *node, struct conn *conn, struct due due)
 {
     struct message_members message;
@@ -102,7 +95,7 @@ static void pump(struct parley_node *node, struct conn *conn, struct due due)
     if (message.count == 0 && !message.complete && !message.ask) return;
     uint32_t queued = conn->queued;
     connection_send(node, conn, WIRE_MEMBERS, &message);
-    if (due.own) charge(node, conn->queued - queued);
+    if (due.own) charge(node, &node->gossip.paid_us, conn->queued - queued, PROGRESS_BYTES);
 }
 
 static bool is_stranger(struct parley_node *node, int member)
@@ -187,7 +180,7 @@ void gossip_pump(struct parley_node *node)
     }
     bool others = false, paid = node->now_us >= gossip->paid_us;
     struct conn *turn = paid ? next_in_turn(node, &others) : NULL;
-    if (paid) charge(node, TURN_BYTES);
+    if (paid) charge(node, &gossip->paid_us, TURN_BYTES, PROGRESS_BYTES);
     gossip->due = false;
     want(node);
     for (uint32_t i = 0; i < node->open_count; i++) {

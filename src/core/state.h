@@ -514,6 +514,15 @@ static inline enum parley_phase phase_of(const struct parley_node *node)
     return (enum parley_phase)self_of(node)->phase;
 }
 
+/* Bytes of a kind that may have so many a second: *paid_us is when all that went out is paid for.
+ */
+static inline void charge(const struct parley_node *node, uint64_t *paid_us, uint64_t bytes,
+                          uint64_t bytes_a_second)
+{
+    if (*paid_us < node->now_us) *paid_us = node->now_us;
+    *paid_us += bytes * 1000000 / bytes_a_second;
+}
+
 /* ---- out.c: updates -------------------------------------------------------------------------- */
 
 struct parley_update *out_add(struct parley_node *node, enum parley_update_type type);
