@@ -16,37 +16,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <uv.h>
+#include "pair.h"
 
-#include "parley/parley.h"
-
-enum {
-    FLOATS = 300000,
-    STEPS = 40,
-    PREAMBLE = 16,
-    PIPES_MAX = 512
-}; /* a model is several chunks */
-enum { HOUR_S = 3600, DESCRIPTORS = 128 };
-
-static int failures;
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
+enum { PREAMBLE = 16, PIPES_MAX = 512, HOUR_S = 3600, DESCRIPTORS = 128 };
 
 /* ---- The relay ------------------------------------------------------------------------------- */
 
@@ -197,62 +173,15 @@ static void relay_close(void)
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-struct node {
-    struct parley_options options;
-    struct parley *p;
-    float x[FLOATS];
-    uint64_t averaged_max; /* after so many deltas the peer is killed; 0: never */
-    pid_t peer;
-    int code;
-    struct parley_result result;
-    uv_thread_t thread;
-};
-
-static struct node nodes[2];
 static atomic_uint suspicions, deaths;
 static atomic_uint high; /* descriptors in the upper half of DESCRIPTORS, at the most */
 
-/* A death makes who sees it end the run. */
 static void on_update(void *context, struct parley *p, const struct parley_update *update)
 {
-    (void)context;
+    stop_at_death(context, p, update);
     if (update->type != PARLEY_UPDATE_MEMBER) return;
     if (update->member.state == PARLEY_MEMBER_SUSPECT) atomic_fetch_add(&suspicions, 1);
-    if (update->member.state != PARLEY_MEMBER_DEAD) return;
-    atomic_fetch_add(&deaths, 1);
-    parley_stop(p, PARLEY_STOP_OPERATOR);
-}
-
-/* seed NULL: the node that is joined, at `address`; NULL: where it listens. */
-static struct node *start(int i, const char *seed, const char *address, uint32_t streams,
-                          uint64_t budget)
-{
-    static const char *const names[] = {"a", "b"};
-    struct node *node = &nodes[i];
-    char why[256];
-    memset(node, 0, sizeof *node);
-    for (int j = 0; j < FLOATS; j++)
-        node->x[j] = (float)(i + j % 7);
-    parley_options_defaults(&node->options);
-    node->options.config.name = names[i];
-    node->options.config.address = address;
-    node->options.config.parameters = FLOATS;
-    node->options.config.min_peers = 1;
-    node->options.config.mix_every = 1;
-    node->options.config.steps_budget = budget;
-    /* What ends a connection must be what a test is about. */
-    node->options.config.hello_timeout_us = HOUR_S * UINT64_C(1000000);
-    node->options.config.progress_timeout_us = HOUR_S * UINT64_C(1000000);
-    node->options.config.streams = streams;
-    node->options.config.seeds = &seed;
-    node->options.config.seeds_count = seed ? 1 : 0;
-    node->options.vectors[0] = node->x;
-    node->options.no_lane = true;
-    node->options.on_update = on_update;
-    int code = parley_open(&node->p, &node->options, why, sizeof why);
-    if (!code) return node;
-    fprintf(stderr, "%s\n", why);
-    exit(1);
+    if (update->member.state == PARLEY_MEMBER_DEAD) atomic_fetch_add(&deaths, 1);
 }
 
 static void count_high(void)
@@ -263,43 +192,37 @@ static void count_high(void)
     if (count > atomic_load(&high)) atomic_store(&high, count);
 }
 
-static void train(void *argument)
+/* address NULL: others dial it where it listens. */
+static struct node *open_with(int i, const char *seed, const char *address, uint32_t streams,
+                              uint64_t budget)
 {
-    struct node *node = argument;
-    struct parley_turn turn;
-    struct parley_step step = {0};
-    while ((node->code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
-        step = (struct parley_step){.steps = 1, .samples = 1};
-        count_high();
-        if (node->averaged_max == 0 || turn.averaged < node->averaged_max) continue;
-        kill(node->peer, SIGKILL);
-        node->averaged_max = 0;
-    }
-    parley_result(node->p, &node->result);
+    struct node *node = pair_node(i, seed, budget);
+    node->options.config.address = address;
+    /* What ends a connection must be what a test is about. */
+    node->options.config.hello_timeout_us = HOUR_S * UINT64_C(1000000);
+    node->options.config.progress_timeout_us = HOUR_S * UINT64_C(1000000);
+    node->options.config.streams = streams;
+    node->options.no_lane = true;
+    node->options.on_update = on_update;
+    node->each_step = count_high;
+    pair_open(node);
+    return node;
 }
 
-static void train_both(void)
+static void open_both(uint32_t streams_a, uint32_t streams_b, uint64_t budget)
 {
-    for (int i = 0; i < 2; i++)
-        uv_thread_create(&nodes[i].thread, train, &nodes[i]);
-    for (int i = 0; i < 2; i++)
-        uv_thread_join(&nodes[i].thread);
-    for (int i = 0; i < 2; i++)
-        parley_close(nodes[i].p);
+    struct node *a = open_with(0, NULL, relay.address, streams_a, budget);
+    relay_start(parley_listens(a->p));
+    open_with(1, relay.address, NULL, streams_b, budget);
 }
 
-/* Two nodes of this process, through the relay, to their agreement. */
+/* Through the relay. */
 static void agree(uint32_t streams_a, uint32_t streams_b, enum harm harm, uint64_t after)
 {
     relay_init(harm, after);
-    start(0, NULL, relay.address, streams_a, STEPS);
-    relay_start(parley_listens(nodes[0].p));
-    start(1, relay.address, NULL, streams_b, STEPS);
-    train_both();
+    open_both(streams_a, streams_b, STEPS);
+    pair_agree();
     relay_close();
-    check(nodes[0].result.agreed && nodes[1].result.agreed, "both end in agreement");
-    check(memcmp(nodes[0].x, nodes[1].x, sizeof nodes[0].x) == 0, "on one model");
-    check(nodes[0].result.view.ledger.applied > 0, "they have averaged");
 }
 
 static bool most_was_streamed(const struct parley_stats *stats)
@@ -343,39 +266,18 @@ static void limit_descriptors(rlim_t most)
     if (setrlimit(RLIMIT_NOFILE, &limit)) exit(1);
 }
 
-/* Forked before there is any thread: tells where it listens, then trains until it is killed. */
-static pid_t fork_peer(int *in)
+static struct node *open_peer(void)
 {
-    int ends[2];
-    if (pipe(ends)) exit(1);
-    *in = ends[0];
-    pid_t parent = getpid(), child = fork();
-    if (child != 0) return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    start(0, NULL, NULL, PARLEY_STREAMS_MAX, UINT64_MAX / 2);
-    char address[PARLEY_ADDRESS_SIZE] = {0};
-    snprintf(address, sizeof address, "%s", parley_listens(nodes[0].p));
-    if (write(ends[1], address, sizeof address) != (ssize_t)sizeof address) _exit(1);
-    train(&nodes[0]);
-    _exit(0);
+    return open_with(0, NULL, NULL, PARLEY_STREAMS_MAX, UINT64_MAX / 2);
 }
 
-static void survive_a_kill(pid_t peer, int in, uint32_t streams)
+static void survive_a_kill(struct peer peer, uint32_t streams)
 {
     char address[PARLEY_ADDRESS_SIZE];
     atomic_store(&high, 0);
-    if (read(in, address, sizeof address) != (ssize_t)sizeof address) exit(1);
-    struct node *node = start(1, address, NULL, streams, 0);
-    node->peer = peer;
-    node->averaged_max = 5;
-    train(node);
-    parley_close(node->p);
-    int status;
-    waitpid(peer, &status, 0);
-    check(WIFSIGNALED(status), "the peer was killed");
-    check(node->result.agreed, "who is left ends by itself");
-    check(node->result.view.ledger.applied >= 5, "the two had averaged");
+    pair_address(peer, address);
+    struct node *node = open_with(1, address, NULL, streams, 0);
+    pair_kill(node, peer);
     check(most_was_streamed(&node->result.stats), "over streams");
     check(atomic_load(&high) == 0, "the upper half of the descriptors was left alone");
 }
@@ -402,11 +304,8 @@ static void turn_strangers_away(unsigned most)
     const uint8_t none[PREAMBLE] = {'P', 's', 1};
     relay_init(NO_HARM, 0);
     relay.most = most;
-    start(0, NULL, relay.address, 4, 0);
-    relay_start(parley_listens(nodes[0].p));
-    start(1, relay.address, NULL, 4, 0);
-    for (int i = 0; i < 2; i++)
-        uv_thread_create(&nodes[i].thread, train, &nodes[i]);
+    open_both(4, 4, 0);
+    pair_start();
     struct parley_stats stats;
     do
         parley_stats(nodes[0].p, &stats);
@@ -416,10 +315,7 @@ static void turn_strangers_away(unsigned most)
     check(is_turned_away(a, none), "nor is none");
     if (most == 4) check(is_turned_away(a, relay.preamble), "nor is one stream too many");
     parley_stop(nodes[0].p, PARLEY_STOP_OPERATOR);
-    for (int i = 0; i < 2; i++)
-        uv_thread_join(&nodes[i].thread);
-    for (int i = 0; i < 2; i++)
-        parley_close(nodes[i].p);
+    pair_end();
     relay_close();
     check(nodes[0].result.agreed && nodes[1].result.agreed, "strangers disturb nobody");
     check(atomic_load(&relay.streams) == 4, "and no link");
@@ -427,13 +323,12 @@ static void turn_strangers_away(unsigned most)
 
 int main(void)
 {
-    int in, in_other;
     struct rlimit before;
-    pid_t peer = fork_peer(&in), other = fork_peer(&in_other);
-    if (peer < 0 || other < 0 || getrlimit(RLIMIT_NOFILE, &before)) return 1;
-    survive_a_kill(peer, in, 4);
+    struct peer peer = pair_fork(open_peer, geteuid()), other = pair_fork(open_peer, geteuid());
+    if (getrlimit(RLIMIT_NOFILE, &before)) return 1;
+    survive_a_kill(peer, 4);
     limit_descriptors(DESCRIPTORS); /* 64 streams are too many beside what else there is */
-    survive_a_kill(other, in_other, PARLEY_STREAMS_MAX);
+    survive_a_kill(other, PARLEY_STREAMS_MAX);
     limit_descriptors(before.rlim_cur);
     agree_over_streams(4, 4, 4);
     agree_over_streams(64, 2, 2);
