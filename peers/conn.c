@@ -335,23 +335,30 @@ static void take_connection(struct loop *loop, int status)
     loop_tell(loop, &event);
 }
 
-/* libuv goes on as long as the kernel has some: once a turn has taken its share the next one waits,
- * accepted by libuv and not by us, and libuv takes no other before. */
+static bool may_accept(struct loop *loop)
+{
+    uint64_t now_us = loop_now_us();
+    if (now_us >= loop->accepts_until_us) {
+        loop->accepts_until_us = now_us + LOOP_ACCEPTS_US;
+        loop->accepts = 0;
+    }
+    return loop->accepts++ < LOOP_ACCEPTS_MAX;
+}
+
+/* However many dial, they cost a small part of a processor: so many are taken at a time. The next
+ * one waits, accepted by libuv and not by us, and libuv takes no other before; those behind it wait
+ * in the kernel, which sends away who finds no room there. */
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct loop *loop = listener->data;
-    loop->accept_waits = status == 0 && loop->turn_accepts == LOOP_ACCEPTS_MAX;
-    if (loop->accept_waits) return;
-    loop->turn_accepts++;
-    take_connection(loop, status);
+    loop->accept_waits = status == 0 && !may_accept(loop);
+    if (!loop->accept_waits) take_connection(loop, status);
 }
 
 void conn_turn(struct loop *loop)
 {
-    loop->turn_accepts = 0;
-    if (!loop->accept_waits || loop->finished) return;
+    if (!loop->accept_waits || loop->finished || !may_accept(loop)) return;
     loop->accept_waits = false;
-    loop->turn_accepts++;
     take_connection(loop, 0);
 }
 
@@ -373,7 +380,7 @@ int conn_listen(struct loop *loop)
     loop->conn_next = 2;
     loop->listener.data = loop;
     keep_silent_ones(loop);
-    return uv_listen((uv_stream_t *)&loop->listener, 128, on_connection);
+    return uv_listen((uv_stream_t *)&loop->listener, CONN_BACKLOG, on_connection);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */

@@ -30,7 +30,8 @@ enum {
     CONN_HEAD_BYTES = 4 * 1024,   /* read where the head of a chunk is likely to come */
     CONN_ASIDE_BYTES = 64 * 1024, /* of a lane's floats at a time, so that they stay in the cache */
     CONN_NOTSENT_BYTES = 256 * 1024,
-    CONN_LINGER_MS = 2000
+    CONN_LINGER_MS = 2000,
+    CONN_BACKLOG = 512 /* that wait in the kernel: all nodes of a cluster may dial at once */
 };
 
 enum conn_state { CONN_DIALLING, CONN_OPEN, CONN_SHUT, CONN_ENDED };
@@ -82,7 +83,7 @@ void conn_release(struct conn *conn); /* its lookup has ended: frees it if its h
 /* Starts listening on the loop's bound listener: 0 or a libuv error. */
 int conn_listen(struct loop *loop);
 
-/* A turn begins: it may accept so many again. */
+/* A turn begins: the connection that waits is taken, if its time has come. */
 void conn_turn(struct loop *loop);
 
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */

@@ -213,6 +213,8 @@ static void on_prepare(uv_prepare_t *prepare)
     }
     uint64_t deadline_us = loop->finished ? UINT64_MAX : parley_node_deadline(loop->node);
     if (loop->conns_shut > 0 && deadline_us > now_us + 100000) deadline_us = now_us + 100000;
+    if (loop->accept_waits && deadline_us > loop->accepts_until_us && !loop->finished)
+        deadline_us = loop->accepts_until_us;
     uv_timer_stop(&loop->timer);
     if (deadline_us == UINT64_MAX) return;
     uint64_t wait_ms = deadline_us > now_us ? (deadline_us - now_us + 999) / 1000 : 0;

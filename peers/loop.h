@@ -35,7 +35,8 @@ enum {
     LOOP_BUCKETS = 256,         /* of connections by number */
     LOOP_LATER_MAX = 256,       /* events that arise from one step's updates */
     LOOP_READ_BUDGET_US = 4000, /* a turn stops reading after this long */
-    LOOP_ACCEPTS_MAX = 16       /* and takes so many connections */
+    LOOP_ACCEPTS_MAX = 16,      /* connections taken in so long: */
+    LOOP_ACCEPTS_US = 16000
 };
 
 /* What other threads ask for; guarded by the answers' lock. */
@@ -88,8 +89,9 @@ struct loop {
 
     uint64_t turn_us, idle_us; /* when the turn began; time spent waiting, at that point */
     size_t turn_read_bytes;
-    uint32_t turn_accepts;
-    bool accept_waits;       /* the next connection, for the turn that follows */
+    uint32_t accepts; /* connections of this time, which lasts until then: */
+    uint64_t accepts_until_us;
+    bool accept_waits;       /* the next one waits for that */
     uint64_t drain_since_us; /* a late TICK waits for reading since then; 0: none does */
     uint64_t accept_logged_us;
     _Atomic uint64_t bytes_sent, bytes_received, bytes_lane, bytes_streams, turn_max_us;
