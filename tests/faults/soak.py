@@ -46,22 +46,28 @@ def try_once(trial, arguments, seed):
 
 
 def less_stalls(figures, stall_ms):
-    """A gap between steps has the machine's own longest stall of that try taken off."""
-    if stall_ms is None or "gap_max_ms" not in figures:
+    """What stood still with the machine is not the nodes' to answer for: a gap between steps, or a
+    turn of a besieged loop, has the machine's own longest stall of that try taken off."""
+    if stall_ms is None:
         return figures
-    return {**figures, "stall_max_ms": stall_ms,
-            "gap less stall": max(0, figures["gap_max_ms"] - stall_ms)}
+    less = {name + " less stall": max(0, figures[key] - stall_ms)
+            for name, key in (("gap", "gap_max_ms"), ("turn", "turn_max_ms")) if key in figures}
+    return {**figures, **({"stall_max_ms": stall_ms, **less} if less else {})}
 
 
-GAP_LONGER_MS = 50
+GAP_LONGER_MS, TURN_MS = 50, 20
 
 
-def too_long_a_gap(trial, seed, figures):
-    """What stood still with the machine is not the nodes' to answer for; a line if more did."""
+def too_long(trial, seed, figures):
+    """A line if a gap, or a turn of a besieged loop, was longer than it may be."""
     gap_ms = figures.get("gap less stall", figures.get("gap_max_ms", 0))
-    most_ms = figures.get("gap_undisturbed_ms", float("inf")) + GAP_LONGER_MS
-    return None if gap_ms <= most_ms else "%s, seed %d: a gap of %.1f ms, undisturbed %.1f ms" % (
-        trial.__name__, seed, gap_ms, figures["gap_undisturbed_ms"])
+    if "gap_undisturbed_ms" in figures and gap_ms > figures["gap_undisturbed_ms"] + GAP_LONGER_MS:
+        return "%s, seed %d: a gap of %.1f ms, undisturbed %.1f ms" % (
+            trial.__name__, seed, gap_ms, figures["gap_undisturbed_ms"])
+    turn_ms = figures.get("turn less stall", figures.get("turn_max_ms", 0))
+    if "turn_calm_ms" in figures and turn_ms > max(TURN_MS, figures["turn_calm_ms"]):
+        return "%s, seed %d: a turn of %.1f ms" % (trial.__name__, seed, turn_ms)
+    return None
 
 
 BEST_IS_MOST = ("accuracy", "its_steps_to_others", "speed", "its_own_speed")
@@ -87,7 +93,7 @@ def try_all(trial, arguments, stalls):
             stalls.begin()
             figures, why = try_once(trial, arguments, arguments.seed + i)
             tries.append(less_stalls(figures, stalls.worst_ms()))
-            why = why or too_long_a_gap(trial, arguments.seed + i, tries[-1])
+            why = why or too_long(trial, arguments.seed + i, tries[-1])
             if why:
                 broken.append(why)
     except Skipped as skipped:
