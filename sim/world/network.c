@@ -206,7 +206,8 @@ static void syn(struct parley_sim *sim, struct sim_link *link, uint64_t before)
     if (!waits && (before > 0 || to->state != SIM_HOST_UP)) return;
     if (sim_network_blocked(sim, from->index, to->index) ||
         sim_network_blocked(sim, to->index, from->index)) {
-        sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + SIM_SYN_AGAIN_US, before + 1);
+        sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + ((uint64_t)SIM_SYN_AGAIN_US << before),
+                     before + 1);
         return;
     }
     uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from, NULL);
@@ -230,6 +231,9 @@ static void hold(struct parley_sim *sim, struct sim_item *item)
         return;
     }
     sim->held[sim->held_count++] = *item;
+    const struct sim_message *message = item->data;
+    struct sim_end *from = &message->link->end[message->side];
+    if (from->held_us == 0) from->held_us = sim->queue.now_us;
 }
 
 static void arrived(struct parley_sim *sim, struct sim_item *item)
@@ -241,6 +245,7 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
         hold(sim, item);
         return;
     }
+    link->end[message->side].held_us = 0;
     if (to->state == SIM_END_OPEN || to->state == SIM_END_DIALING) {
         sim_message_put(
             message, SIM_RECEIVED,
@@ -281,6 +286,17 @@ void sim_network_item(struct parley_sim *sim, struct sim_item *item)
     sim_link_release(sim, link);
 }
 
+/* When it is sent again, the first time from now on. */
+static uint64_t again_us(const struct sim_end *end, uint64_t now_us)
+{
+    uint64_t at_us = end->held_us, wait_us = SIM_AGAIN_US;
+    while (at_us < now_us) {
+        at_us += wait_us;
+        if (wait_us < SIM_AGAIN_MAX_US) wait_us *= 2;
+    }
+    return at_us;
+}
+
 void sim_network_release(struct parley_sim *sim)
 {
     uint32_t count = sim->held_count;
@@ -288,7 +304,10 @@ void sim_network_release(struct parley_sim *sim)
     sim->held = NULL;
     sim->held_count = sim->held_capacity = 0;
     for (uint32_t i = 0; i < count; i++) {
-        held[i].time_us = sim->queue.now_us;
+        const struct sim_message *message = held[i].data;
+        struct sim_end *from = &message->link->end[message->side];
+        held[i].time_us = again_us(from, sim->queue.now_us);
+        if (from->arrival_us < held[i].time_us) from->arrival_us = held[i].time_us;
         sim_put(sim, held[i]); /* in their order; held again if still blocked */
     }
     free(held);

@@ -5,10 +5,11 @@
  *   SEND -> queue of the end -> (window) -> the sender's line: SENT or DONE -> latency
  *        -> the receiver's line -> RECEIVED; consumed bytes open the window
  *
- * What goes wrong: nobody listens (REFUSED), a silent or blocked target (UNREACHED after 3 s), a
+ * What goes wrong: nobody listens (REFUSED), a silent or blocked target (UNREACHED in the end), a
  * process that ends (RESET to the other end, after what had left before), a cut (RESET at both). A
- * block holds back what arrives until it is healed, as TCP would. What is lost is sent again; lost
- * too often, its end is RESET and the other, half open, learns it when it next sends. A SYN that
+ * block holds back what arrives until it is healed and the sender tries again, which it does after
+ * 0.2 s and then after twice as long each time, as TCP would. What is lost is sent again; lost too
+ * often, its end is RESET and the other, half open, learns it when it next sends. A SYN that
  * comes late or twice makes a connection at the target that is RESET a moment later.
  */
 #ifndef PARLEY_SIM_NETWORK_H
@@ -17,10 +18,12 @@
 #include "world/cluster.h"
 
 enum {
-    SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction, about what two sockets hold */
-    SIM_SENT_BYTES = 16 * 1024, /* less is not told: far below what a core lets wait */
-    SIM_DIAL_TIMEOUT_US = 3000000,
+    SIM_WINDOW_BYTES = 1 << 20,      /* in flight a direction, about what two sockets hold */
+    SIM_SENT_BYTES = 16 * 1024,      /* less is not told: far below what a core lets wait */
+    SIM_DIAL_TIMEOUT_US = 127000000, /* six more SYNs, each after twice the time (Linux) */
     SIM_SYN_AGAIN_US = 1000000,
+    SIM_AGAIN_US = 200000, /* to sending again what was not acknowledged, then doubled */
+    SIM_AGAIN_MAX_US = 120000000,
     SIM_DUPLICATE_US = 2000000 /* the second of two SYNs comes within this */
 };
 
@@ -59,6 +62,7 @@ struct sim_end {
     size_t flight_bytes;              /* left, not yet consumed */
     size_t sent_bytes;                /* left, and its core does not know */
     uint64_t arrival_us;              /* of the newest that left: they don't overtake */
+    uint64_t held_us;                 /* since when nothing gets through; 0: it does */
     uint8_t *rest;                    /* [rest_size] received and not consumed; owned */
     size_t rest_size;
 };
