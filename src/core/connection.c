@@ -16,6 +16,7 @@
 enum {
     NAME_CHECK_US = 2000000,
     YOUNG_US = 100000,
+    RENEW_US = 1000000, /* the kernel's first try of a dial has failed */
     PENDING_PER_HOST_MAX = 4,
     CHUNK_BYTES_FIRST = 64 * 1024
 };
@@ -192,6 +193,18 @@ struct conn *connection_want(struct parley_node *node, int member)
     return NULL;
 }
 
+void connection_renew(struct parley_node *node, int member)
+{
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
+        if (conn->state == CONN_DIALING && conn->member == member &&
+            node->now_us - conn->since_us > RENEW_US && out_room(node)) {
+            conn->member = NONE; /* its end puts nothing off */
+            connection_close(node, conn);
+        }
+    }
+}
+
 static void put_off(struct parley_node *node, int member)
 {
     struct member *m = member_of(node, member);
@@ -252,6 +265,12 @@ void connection_stalled(struct parley_node *node, uint32_t id)
     connection_goodbye(node, conn, MESSAGE_BYE_IDLE);
 }
 
+static void log_seed(struct parley_node *node, const struct seed_dial *seed, const char *what)
+{
+    out_log(node, PARLEY_LOG_WARN, "seed %s: %s; next try in %.1f s", seed->address, what,
+            (double)(seed->next_us - node->now_us) / 1e6);
+}
+
 void connection_closed(struct parley_node *node, const struct parley_event *event)
 {
     struct conn *conn = connection_find(node, event->closed.conn);
@@ -264,11 +283,9 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     if (!dialled) return;
     if (seed != NONE) {
         struct seed_dial *s = &node->seeds[seed];
-        double seconds = (double)(s->next_us - node->now_us) / 1e6;
-        out_log(node, PARLEY_LOG_WARN, "seed %s: %s; next try in %.1f s", s->address,
-                event->closed.text && *event->closed.text ? event->closed.text
-                                                          : "the connection ended before HELLO",
-                seconds);
+        log_seed(node, s,
+                 event->closed.text && *event->closed.text ? event->closed.text
+                                                           : "the connection ended before HELLO");
         if (s->boot && member == NONE) member = roster_find(node->roster, s->boot);
     }
     if (member != NONE) {
@@ -584,15 +601,23 @@ static uint64_t join_deadline(const struct parley_node *node)
     return waits ? node->start_us + node->config.join_timeout_us : NEVER;
 }
 
-/* When a connection must be closed if nothing happens to it: it says no HELLO, or does not read
- * what we say. */
+/* When a connection must be closed if nothing happens to it: it does not come about (the kernel
+ * would go on for two minutes, trying ever less often), says no HELLO, or does not read what we
+ * say. */
 static uint64_t conn_deadline(const struct parley_node *node, const struct conn *conn)
 {
-    if (conn->state != CONN_PENDING && conn->state != CONN_LIVE) return NEVER;
+    if (conn->state == CONN_CLOSING) return NEVER;
     if (conn->queued > node->config.queue_bytes_max) return node->now_us;
     bool is_checked = node->name_check.active && node->name_check.conn == conn->id;
     if (conn->state == CONN_LIVE || is_checked) return NEVER;
     return conn->since_us + node->config.hello_timeout_us;
+}
+
+static void give_up(struct parley_node *node, struct conn *conn)
+{
+    int seed = conn->state == CONN_DIALING ? conn->seed : NONE;
+    connection_close(node, conn);
+    if (seed != NONE) log_seed(node, &node->seeds[seed], "no answer");
 }
 
 static void conn_timers(struct parley_node *node)
@@ -603,7 +628,7 @@ static void conn_timers(struct parley_node *node)
         struct conn *conn = connection_at(node, i);
         uint64_t at_us = conn_deadline(node, conn);
         if (node->now_us >= at_us && out_room(node))
-            connection_close(node, conn);
+            give_up(node, conn);
         else if (at_us < node->next_conn_us)
             node->next_conn_us = at_us;
     }

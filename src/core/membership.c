@@ -112,7 +112,10 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
         if (node->now_us + node->config.redial_min_us < node->next_redial_us)
             node->next_redial_us = node->now_us + node->config.redial_min_us;
     }
-    if (state == PARLEY_MEMBER_ALIVE && m) m->refused = false;
+    if (state == PARLEY_MEMBER_ALIVE) {
+        membership_forgive(node, member);
+        connection_renew(node, member);
+    }
     if (state == PARLEY_MEMBER_LEFT) exchange_forget(node, r->boot);
     if (state == PARLEY_MEMBER_DEAD) {
         m->dead_since_us = node->now_us;
@@ -460,6 +463,15 @@ static void probe_timers(struct parley_node *node)
         ping(node, target, probe->sequence);
 }
 
+/* To one that is judged already. */
+static void drop_link(struct parley_node *node, int member)
+{
+    struct conn *conn = connection_of(node, member);
+    if (!conn) return;
+    conn->goodbye = true;
+    connection_close(node, conn);
+}
+
 static void suspicion_timers(struct parley_node *node)
 {
     if (node->now_us < node->next_suspicion_us) return;
@@ -479,19 +491,26 @@ static void suspicion_timers(struct parley_node *node)
             member_state(node, (int)i, PARLEY_MEMBER_DEAD,
                          m->refused ? "its connection broke and its address refuses"
                                     : "it stayed silent");
-            struct conn *conn = connection_of(node, (int)i);
-            if (conn) {
-                conn->goodbye = true; /* judged already */
-                connection_close(node, conn);
-            }
+            drop_link(node, (int)i);
         } else if (m->suspect_until_us < node->next_suspicion_us) {
             node->next_suspicion_us = m->suspect_until_us;
         }
     }
 }
 
-/* The dead are dialled now and then: that is how a healed partition finds together. A suspect has
- * little time left: it is dialled as soon as may be. */
+/* Drawn, so that those who died at once are not all dialled at once and then for long none. */
+static uint64_t redial_wait_us(struct parley_node *node, const struct member *m)
+{
+    uint64_t wait_us = (node->now_us - m->dead_since_us) / 4;
+    if (wait_us < REDIAL_DEAD_US) wait_us = REDIAL_DEAD_US;
+    if (wait_us > node->config.redial_max_us) wait_us = node->config.redial_max_us;
+    return wait_us / 2 + rng_below(&node->rng, (uint32_t)(wait_us / 2));
+}
+
+/* The dead are dialled now and then: that is how a healed partition finds together. A link that has
+ * been silent since the death is none: what it carries the kernel sends again ever less often, and
+ * would go on waiting long after a partition has healed. A suspect has little time left: it is
+ * dialled as soon as may be. */
 static void redial_timers(struct parley_node *node)
 {
     if (node->now_us < node->next_redial_us) return;
@@ -506,11 +525,9 @@ static void redial_timers(struct parley_node *node)
         }
         if (state != PARLEY_MEMBER_DEAD) continue;
         if (node->now_us >= m->redial_us && out_room(node)) {
+            if (!heard_since(node, (int)i, m->dead_since_us)) drop_link(node, (int)i);
             if (!node->leaving) connection_want(node, (int)i);
-            uint64_t wait_us = (node->now_us - m->dead_since_us) / 4;
-            if (wait_us < REDIAL_DEAD_US) wait_us = REDIAL_DEAD_US;
-            if (wait_us > node->config.redial_max_us) wait_us = node->config.redial_max_us;
-            m->redial_us = node->now_us + wait_us;
+            m->redial_us = node->now_us + redial_wait_us(node, m);
         }
         if (m->redial_us < node->next_redial_us) node->next_redial_us = m->redial_us;
     }

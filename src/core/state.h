@@ -569,6 +569,9 @@ uint64_t connection_deadline(const struct parley_node *node);
 struct conn *connection_of(struct parley_node *node, int member);
 /* The same, dialling if need be: NULL means it is under way, or that no place is free. */
 struct conn *connection_want(struct parley_node *node, int member);
+
+/* It can be reached again: a dial that has waited for it is given up for another. */
+void connection_renew(struct parley_node *node, int member);
 void connection_close(struct parley_node *node, struct conn *conn);
 void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason);
 /* What is to be said or sent over it waits in vain: it ends, if it is LIVE, and no one is suspected
