@@ -195,11 +195,11 @@ def partition(arguments, seed):
         merged_at = [n.says("exchanges") for n in nodes]
         after, highest = drift_after(cluster, nodes, EXCHANGES)
         agreed_s = eight.end()
-    figures = {"merged_s": merged_s, "drift_before": before, "drift_highest": highest,
-               "drift_after": after, "agreed_s": agreed_s,
-               "exchanges_in_merging": max(m - e for m, e in zip(merged_at, exchanges))}
-    if after > before:
-        raise Broken("drift is not back after %d exchanges a node: %s" % (EXCHANGES, figures))
+        figures = {"merged_s": merged_s, "drift_before": before, "drift_highest": highest,
+                   "drift_after": after, "agreed_s": agreed_s,
+                   "exchanges_in_merging": max(m - e for m, e in zip(merged_at, exchanges))}
+        if after > before:
+            raise Broken("drift is not back after %d exchanges a node: %s" % (EXCHANGES, figures))
     return figures
 
 
