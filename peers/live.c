@@ -36,6 +36,16 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
+/* Who was started anew stands in the table twice until all know that its first process is dead. */
+static uint32_t drop_doubles(char (*names)[PARLEY_NAME_SIZE], uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (kept == 0 || strcmp(names[i], names[kept - 1]) != 0)
+            memmove(names[kept++], names[i], sizeof *names);
+    return kept;
+}
+
 static uint64_t digest(const struct loop *loop)
 {
     uint64_t digest = loop->live_count;
@@ -68,6 +78,7 @@ void live_refresh(struct loop *loop)
             loop->gone[loop->gone_count++] = gone_of(&member);
     }
     qsort(loop->live, loop->live_count, sizeof *loop->live, by_name);
+    loop->live_count = drop_doubles(loop->live, loop->live_count);
     if (digest(loop) != before) atomic_fetch_add(&loop->live_turnover, 1);
     uv_mutex_unlock(&loop->live_lock);
 }

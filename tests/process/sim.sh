@@ -40,6 +40,14 @@ for strategy in gossip-sync choco push-sum noloco local-sgd diloco allreduce ps-
     alike $strategy --nodes 4 --steps 60 --model mlp:64 --strategy $strategy --fault kill:1@50%
 done
 
+# Half of them come back at once, through each other: for a moment a table has the dead and the new.
+for seed in 8 9; do
+    "$parley" sim --nodes 8 --model softmax --compute 20ms --time 6s --mix-every 8 --seed $seed \
+        --fault restart:4@4s+0.3s > said 2>&1 ||
+        { echo "restarts: status $?"; tail -n 1 said; failures=$((failures + 1)); }
+    grep -q 'agreed *8 of 8' said || { echo "restarts: not all agree"; failures=$((failures + 1)); }
+done
+
 # One table for all names everybody: nobody dials a seed to be told, or waits for one.
 "$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
     --topology exponential > said 2>&1 || { echo "one table: status $?"; failures=$((failures + 1)); }
