@@ -289,7 +289,7 @@ void sim_network_item(struct parley_sim *sim, struct sim_item *item)
 /* When it is sent again, the first time from now on. */
 static uint64_t again_us(const struct sim_end *end, uint64_t now_us)
 {
-    uint64_t at_us = end->held_us, wait_us = SIM_AGAIN_US;
+    uint64_t at_us = end->held_us, wait_us = SIM_LOST_AGAIN_US;
     while (at_us < now_us) {
         at_us += wait_us;
         if (wait_us < SIM_AGAIN_MAX_US) wait_us *= 2;

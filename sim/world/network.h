@@ -22,9 +22,8 @@ enum {
     SIM_SENT_BYTES = 16 * 1024,      /* less is not told: far below what a core lets wait */
     SIM_DIAL_TIMEOUT_US = 127000000, /* six more SYNs, each after twice the time (Linux) */
     SIM_SYN_AGAIN_US = 1000000,
-    SIM_AGAIN_US = 200000, /* to sending again what was not acknowledged, then doubled */
-    SIM_AGAIN_MAX_US = 120000000,
-    SIM_DUPLICATE_US = 2000000 /* the second of two SYNs comes within this */
+    SIM_AGAIN_MAX_US = 120000000, /* between two tries (Linux) */
+    SIM_DUPLICATE_US = 2000000    /* the second of two SYNs comes within this */
 };
 
 struct sim_message {
