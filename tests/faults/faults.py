@@ -5,6 +5,7 @@ train on, and undoes it; that all are one again is then the storm's to see. It r
 None, and raises Broken or Skipped.
 """
 import contextlib
+import mmap
 import os
 import resource
 import signal
@@ -110,6 +111,8 @@ def disk_full(storm):
         with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(bytes(1 << 14))
+        # A page for what it says, which stands on that disk too.
+        os.truncate(filler, os.path.getsize(filler) - mmap.PAGESIZE)
         victim.signal(signal.SIGUSR1)
         storm.hold(storm.nodes, 2)
     finally:
