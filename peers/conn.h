@@ -59,9 +59,9 @@ struct conn {
 
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;
-    struct addrinfo *found, *try; /* all addresses of the name; the one being tried */
-    bool resolving, gone;         /* the lookup is under way; the handle is closed */
-    bool retrying, close_wanted;  /* the handle is being made anew; then close it */
+    struct addrinfo *found, *first, *try; /* all addresses of the name; tried first, and now */
+    bool resolving, gone;                 /* the lookup is under way; the handle is closed */
+    bool retrying, close_wanted;          /* the handle is being made anew; then close it */
 
     uv_shutdown_t shutdown;
     uint64_t linger_until_us;

@@ -1,7 +1,8 @@
 /* dial.c: connecting to "host:port".
  *
  * The happy path: a numeric host is connected to at once; a name is looked up on libuv's own
- * threads (nothing else runs there) and its addresses are tried one after another.
+ * threads (nothing else runs there) and its addresses are tried one after another, from any of them
+ * on: where one swallows packets the core gives up, and the next dial may begin with another.
  *
  * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
  * UNREACHED with the system's words. Nothing here waits longer than the kernel does; the core
@@ -29,8 +30,8 @@ static void on_retry(uv_handle_t *handle)
 static void failed(struct conn *conn, int code)
 {
     if (conn->state != CONN_DIALLING) return;
-    if (conn->try) conn->try = conn->try->ai_next;
-    if (conn->try) {
+    if (conn->try) conn->try = conn->try->ai_next ? conn->try->ai_next : conn->found;
+    if (conn->try != conn->first) {
         conn->retrying = true;
         uv_close((uv_handle_t *)&conn->tcp, on_retry);
         return;
@@ -59,6 +60,16 @@ static void connect_to(struct conn *conn, const struct sockaddr *address)
     if (code) failed(conn, code);
 }
 
+static struct addrinfo *any_of(struct addrinfo *found)
+{
+    uint64_t count = 0;
+    for (struct addrinfo *a = found; a; a = a->ai_next)
+        count++;
+    for (uint64_t skip = uv_hrtime() % count; skip > 0; skip--)
+        found = found->ai_next;
+    return found;
+}
+
 static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     struct conn *conn = request->data;
@@ -72,8 +83,8 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
         failed(conn, status ? status : UV_EAI_NONAME);
         return;
     }
-    conn->try = found;
-    connect_to(conn, found->ai_addr);
+    conn->first = conn->try = any_of(found);
+    connect_to(conn, conn->try->ai_addr);
 }
 
 void conn_dial(struct loop *loop, uint32_t id, const char *text)
