@@ -15,7 +15,7 @@
  */
 #include "core/exchange.h"
 
-enum { WAIT_US = 10000000 };
+enum { WAIT_US = 3000000 };
 
 /* A place in the line of `count` once that is turned, by a draw that all nodes make alike. */
 static uint32_t turned(const struct parley_node *node, uint32_t place, uint32_t count, uint32_t by)
