@@ -57,18 +57,6 @@ Test(agreement, a_full_disk_keeps_the_model_in_memory)
     parley_sim_free(sim);
 }
 
-/* Exchanges that the nodes took part in, both sides of each. */
-static uint64_t applied(struct parley_sim *sim, uint32_t nodes)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        sum += view.ledger.applied;
-    }
-    return sum;
-}
-
 static bool all_settle(struct parley_sim *sim, void *arg)
 {
     uint32_t nodes = *(uint32_t *)arg;
@@ -101,10 +89,10 @@ Test(agreement, a_power_of_two_of_nodes_has_the_mean_after_few_exchanges)
         scene_run(sim, 50000);
         parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
         scene_until(sim, nodes, all_settle, &nodes, 10);
-        uint64_t before = applied(sim, nodes);
+        uint64_t before = scene_applied(sim, nodes);
         scene_until(sim, nodes, parley_sim_agreed, NULL, 10);
         scene_same(sim, nodes);
-        uint64_t took = applied(sim, nodes) - before;
+        uint64_t took = scene_applied(sim, nodes) - before;
         struct parley_view view;
         parley_sim_view(sim, 0, &view);
         cr_expect_leq(took, 12 * nodes, "%llu in seed %llu", (unsigned long long)took,

@@ -98,6 +98,18 @@ static inline void scene_same(const struct parley_sim *sim, uint32_t nodes)
     cr_assert_not_null(first);
 }
 
+/* Exchanges that the nodes took part in, both sides of each. */
+static inline uint64_t scene_applied(const struct parley_sim *sim, uint32_t nodes)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        sum += view.ledger.applied;
+    }
+    return sum;
+}
+
 /* All live nodes are in training. */
 static inline void scene_train(struct parley_sim *sim, uint32_t nodes)
 {
