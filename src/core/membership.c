@@ -504,7 +504,7 @@ static uint64_t redial_wait_us(struct parley_node *node, const struct member *m)
     uint64_t wait_us = (node->now_us - m->dead_since_us) / 4;
     if (wait_us < REDIAL_DEAD_US) wait_us = REDIAL_DEAD_US;
     if (wait_us > node->config.redial_max_us) wait_us = node->config.redial_max_us;
-    return wait_us / 2 + rng_below(&node->rng, (uint32_t)(wait_us / 2));
+    return (uint64_t)((0.5 + rng_unit(&node->rng) / 2) * (double)wait_us);
 }
 
 /* The dead are dialled now and then: that is how a healed partition finds together. A link that has
