@@ -286,6 +286,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
         log_seed(node, s,
                  event->closed.text && *event->closed.text ? event->closed.text
                                                            : "the connection ended before HELLO");
+        s->refused = refused;
         if (s->boot && member == NONE) member = roster_find(node->roster, s->boot);
     }
     if (member != NONE) {
@@ -533,6 +534,15 @@ bool connection_alone(const struct parley_node *node)
     return true;
 }
 
+bool connection_met_seeds(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->seeds_count && !node->roster->shared; i++) {
+        const struct seed_dial *seed = &node->seeds[i];
+        if (!seed->self && !seed->refused && seed->boot == 0) return false;
+    }
+    return true;
+}
+
 void connection_hurry(struct parley_node *node)
 {
     node->next_seed_us = NEVER;
@@ -540,6 +550,7 @@ void connection_hurry(struct parley_node *node)
     for (uint32_t i = 0; i < node->seeds_count; i++) {
         node->seeds[i].backoff_us = node->config.redial_min_us;
         node->seeds[i].next_us = node->now_us;
+        node->seeds[i].refused = false;
     }
     node->next_seed_us = node->now_us;
 }

@@ -248,3 +248,17 @@ Test(joining, who_comes_back_is_counted_once)
     cr_expect_lt(after.samples_cluster - before.samples_cluster, 15000);
     parley_sim_free(sim);
 }
+
+Test(joining, who_is_told_to_stop_as_it_comes_ends_with_the_others)
+{
+    /* Two train far away. A seed comes back and knows nobody, and a node that is let in by it has
+     * been told to stop: it hears of the others before it agrees with itself. */
+    uint64_t starts[4] = {2 * SECOND, 0, 0, 2 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 1, .seeds = 2, .start_us = starts, .latency_us = 500});
+    parley_sim_latency(sim, 1, 300000);
+    parley_sim_latency(sim, 2, 300000);
+    scene_run(sim, 2 * SECOND + 1);
+    scene_agree(sim, 4, 3);
+    parley_sim_free(sim);
+}
