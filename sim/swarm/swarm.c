@@ -30,13 +30,15 @@ static bool begins_alone(const struct swarm *s, uint32_t node)
     return s->restarted > 0 && node < s->seeds && view.known == 1 && up > 1;
 }
 
-/* Cuts are too short for a death. But what is lost is sent again seconds later: of both together
- * one that is up may be taken for dead, and the others agree without it. */
+/* Cuts are too short for a death. But what is lost, or a cut has held back, is sent again as late
+ * as it was silent: of such a pause and another cut together one that is up may be taken for dead,
+ * and the others agree without it. */
 static bool is_lost_in_a_cut(const struct swarm *s, const char *line)
 {
     double at;
     unsigned node, other;
-    return s->cuts && s->kinds & 1u << SWARM_LOSS && strstr(line, " dead: ") &&
+    bool adds_up = s->cuts && (s->echoes || s->kinds & 1u << SWARM_LOSS);
+    return adds_up && strstr(line, " dead: ") &&
            sscanf(line, "%lfs n%u member n%u", &at, &node, &other) == 3 && s->up[other] &&
            !s->resume_us[other];
 }

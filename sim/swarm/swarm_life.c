@@ -98,8 +98,10 @@ static bool cut_lasts(struct swarm *s, struct rng *rng)
     /* Cuts that follow each other may add up to a long one. */
     s->excludes = s->excludes || us > SWARM_SHORT_US || s->heal_us;
     if (s->excludes) sim_watch_apart(s->watch);
-    uint64_t until_us = parley_sim_now(s->sim) + us;
+    uint64_t now_us = parley_sim_now(s->sim), until_us = now_us + us;
+    s->echoes = s->echoes || now_us < s->echo_us;
     if (until_us > s->heal_us) s->heal_us = until_us;
+    if (until_us + us > s->echo_us) s->echo_us = until_us + us;
     return true;
 }
 

@@ -43,6 +43,7 @@ struct swarm {
     bool left[SWARM_NODES_MAX], full[SWARM_NODES_MAX];
     uint64_t resume_us[SWARM_NODES_MAX]; /* 0: awake */
     uint64_t heal_us;                    /* 0: no link is cut */
+    uint64_t echo_us;                    /* what cuts held back has been sent again by then */
     uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
     uint32_t kinds;                      /* set of the acts that this seed allows */
     bool spares;                         /* seeds are neither killed nor paused, and do not leave */
@@ -50,6 +51,7 @@ struct swarm {
     bool excludes, lossy, late;
     bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
     bool cuts;       /* links were cut, for however short */
+    bool echoes;     /* and again while what the last cut had held back was still to come */
     bool silent;     /* somebody may not have been heard for as long as a round waits */
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];

@@ -105,6 +105,11 @@ Test(swarm, what_was_found_once_stays_mended)
               "of the checker: of equal models all terms are 0, and it paired wrong ones");
     cr_expect(goes_well_by(SWARM_DRAWN, 876736),
               "of the verdict: what is lost in a short cut is sent again seconds after it");
+    cr_expect(goes_well_by(SWARM_DRAWN, 955977),
+              "told to stop as it came in through a seed that knew nobody, one agreed alone");
+    cr_expect(
+        goes_well_by(SWARM_DRAWN, 972562),
+        "of the verdict: in one short cut after the other all that is sent again may be lost");
     cr_expect(goes_well_by(SWARM_DRAWN, 817170),
               "who had settled through a cut gave up soon after it, and left the others apart");
 }
