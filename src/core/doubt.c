@@ -6,9 +6,10 @@
  *   UNKNOWN, RESTARTED    given up and counted: that mass went with the initiator
  *
  * Never given up because the other is suspected or dead, it may only be paused; but a node that
- * proposes gives up what is left.
+ * proposes gives up what is left, and so does one that ends.
  */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/exchange.h"
@@ -72,12 +73,16 @@ void doubt_open(struct parley_node *node, struct slot *slot)
     assert(!"an offer is accepted only while a doubt has room");
 }
 
+static void count_dropped(struct parley_node *node, double mass, float factor)
+{
+    node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
+    node->ledger.mass_dropped += fabs(mass) * (double)factor;
+}
+
 static void drop(struct parley_node *node, struct doubt *doubt)
 {
-    double size = doubt->mass < 0 ? -doubt->mass : doubt->mass;
     doubt->active = false;
-    node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
-    node->ledger.mass_dropped += size * (double)slot_factor(0, doubt->divisor, doubt->clip);
+    count_dropped(node, doubt->mass, slot_factor(0, doubt->divisor, doubt->clip));
 }
 
 void doubt_drop_all(struct parley_node *node)
@@ -85,6 +90,14 @@ void doubt_drop_all(struct parley_node *node)
     for (int i = 0; i < DOUBTS_MAX; i++)
         if (node->exchange.doubts[i].active && !node->exchange.doubts[i].adding)
             drop(node, &node->exchange.doubts[i]);
+}
+
+void doubt_finish(struct parley_node *node)
+{
+    const struct slot *slot = &node->exchange.slots[RESPONDER];
+    doubt_drop_all(node);
+    if (slot->state == SLOT_READY)
+        count_dropped(node, slot->mass, slot_factor(0, slot->divisor, slot->clip));
 }
 
 void doubt_ask(struct parley_node *node, struct conn *conn,

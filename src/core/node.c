@@ -329,6 +329,7 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
     if (!node->finished && node->now_us >= node->deadline_us) node_timers(node);
     if (!node->finished) node_advance(node);
     if (!node->finished) node_pump(node);
+    if (node->finished) doubt_finish(node);
     node->deadline_us = node->finished ? NEVER : node->more ? node->now_us : node_deadline(node);
     node->out = NULL;
 }

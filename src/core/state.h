@@ -677,6 +677,7 @@ void doubt_done(struct parley_node *node, int doubt, bool ok);
 void doubt_live(struct parley_node *node, struct conn *conn);
 void doubt_restarted(struct parley_node *node, uint64_t boot);
 void doubt_drop_all(struct parley_node *node);
+void doubt_finish(struct parley_node *node); /* the node ends: what it said READY to is given up */
 bool doubt_blocks(const struct parley_node *node);
 void doubt_timers(struct parley_node *node);
 uint64_t doubt_deadline(const struct parley_node *node);
