@@ -52,12 +52,21 @@ bool swarm_run(struct swarm *s, uint64_t us)
 
 /* ---- Acts ------------------------------------------------------------------------------------ */
 
+/* Nobody is there who could let a newcomer in. */
+static bool seeds_ended(const struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->seeds; i++)
+        if (s->up[i] && !parley_sim_finished(s->sim, i, NULL)) return false;
+    return true;
+}
+
 static void start(struct swarm *s, uint32_t node)
 {
     if (s->up[node]) return;
+    bool outside = s->agreed_count > 0 || seeds_ended(s);
     parley_sim_start(s->sim, node);
     s->up[node] = s->joins[node] = true;
-    s->outsider[node] = s->agreed_count > 0;
+    s->outsider[node] = outside;
     s->left[node] = false;
     sim_watch_apart(s->watch);
     s->resume_us[node] = 0;

@@ -109,6 +109,8 @@ Test(swarm, what_was_found_once_stays_mended)
               "told to stop as it came in through a seed that knew nobody, one agreed alone");
     cr_expect(goes_well_by(SWARM_DRAWN, 1003591),
               "a delta that went with a node that gave up was counted nowhere");
+    cr_expect(goes_well_by(SWARM_DRAWN, 1008269),
+              "of the verdict: one was started when all that could let it in had ended");
     cr_expect(
         goes_well_by(SWARM_DRAWN, 972562),
         "of the verdict: in one short cut after the other all that is sent again may be lost");
