@@ -132,7 +132,9 @@ static void settle(struct parley_node *node)
     /* What is locked will be picked: no mixing changes that, and who locked mixes no more. */
     bool locked = said_locked(node);
     if (!drift_settled(node) && !late && !locked) return;
-    if (said_joining(node) && node->now_us < a->since_us + JOINING_US) return;
+    /* Who is about to come, or is yet to be met, may have mixed with others. */
+    bool meets = said_joining(node) || !connection_met_seeds(node);
+    if (meets && node->now_us < a->since_us + JOINING_US) return;
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;

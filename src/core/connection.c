@@ -286,7 +286,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
         log_seed(node, s,
                  event->closed.text && *event->closed.text ? event->closed.text
                                                            : "the connection ended before HELLO");
-        s->refused = refused;
+        s->tried = true;
         if (s->boot && member == NONE) member = roster_find(node->roster, s->boot);
     }
     if (member != NONE) {
@@ -538,7 +538,7 @@ bool connection_met_seeds(const struct parley_node *node)
 {
     for (uint32_t i = 0; i < node->seeds_count && !node->roster->shared; i++) {
         const struct seed_dial *seed = &node->seeds[i];
-        if (!seed->self && !seed->refused && seed->boot == 0) return false;
+        if (!seed->self && !seed->tried && seed->boot == 0) return false;
     }
     return true;
 }
@@ -550,7 +550,7 @@ void connection_hurry(struct parley_node *node)
     for (uint32_t i = 0; i < node->seeds_count; i++) {
         node->seeds[i].backoff_us = node->config.redial_min_us;
         node->seeds[i].next_us = node->now_us;
-        node->seeds[i].refused = false;
+        node->seeds[i].tried = false;
     }
     node->next_seed_us = node->now_us;
 }
@@ -628,7 +628,9 @@ static void give_up(struct parley_node *node, struct conn *conn)
 {
     int seed = conn->state == CONN_DIALING ? conn->seed : NONE;
     connection_close(node, conn);
-    if (seed != NONE) log_seed(node, &node->seeds[seed], "no answer");
+    if (seed == NONE) return;
+    node->seeds[seed].tried = true;
+    log_seed(node, &node->seeds[seed], "no answer");
 }
 
 static void conn_timers(struct parley_node *node)

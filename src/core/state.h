@@ -87,7 +87,7 @@ struct seed_dial {
     uint64_t next_us, backoff_us;
     uint64_t boot; /* who answered there last; 0: nobody yet */
     bool self;
-    bool refused; /* nobody is there, by the last dial */
+    bool tried; /* a dial has failed */
     bool dialing;
 };
 
@@ -562,7 +562,7 @@ void connection_reject(struct parley_node *node, struct conn *conn, struct messa
 void connection_foreign(struct parley_node *node, struct conn *conn, uint8_t version);
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye);
 void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count);
-bool connection_met_seeds(const struct parley_node *node); /* each has let us in, or refused */
+bool connection_met_seeds(const struct parley_node *node); /* or tried in vain */
 /* All seeds are dialled now, whatever their back-off. */
 void connection_hurry(struct parley_node *node);
 void connection_timers(struct parley_node *node);

@@ -4,8 +4,7 @@
  *            taken over; a node alone in its peer list starts by itself
  *            (where others train already, knowing of min_peers others is enough, even if dead;
  *            nothing less is: the share of the data is cut for the members known now)
- *            (told to stop, it does so once it is in and each seed has answered, or not for a
- *            while; if nobody is met by then, it ends)
+ *            (told to stop, it does so once it is in; if nobody is met for a while, it ends)
  *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
  *            closely and the schedule follows the progress of the whole cluster
  *
@@ -179,9 +178,8 @@ static void join(struct parley_node *node)
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
     bool met = node->roster->shared || (node->contacted && node->met_all);
-    bool may_meet = t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US;
     if (!met && !(connection_alone(node) && (live_of(node) == 1 || node->contacted))) {
-        if (may_meet) return;
+        if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
         out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
         out_finish(node, PARLEY_ENO_SEED);
         return;
@@ -191,8 +189,6 @@ static void join(struct parley_node *node)
         agreement_late(node);
         return;
     }
-    /* It would agree at once with whom it has met, and who let it in may know nobody either. */
-    if (t->stop != PARLEY_STOP_NONE && may_meet && !connection_met_seeds(node)) return;
     /* Who trains has met that many; told of it before being told of them, one waits. */
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
     bool behind =

@@ -107,6 +107,8 @@ Test(swarm, what_was_found_once_stays_mended)
               "of the verdict: what is lost in a short cut is sent again seconds after it");
     cr_expect(goes_well_by(SWARM_DRAWN, 955977),
               "told to stop as it came in through a seed that knew nobody, one agreed alone");
+    cr_expect(goes_well_by(SWARM_DRAWN, 1016835),
+              "two clusters had begun, were stopped, and ended before their seeds had met");
     cr_expect(goes_well_by(SWARM_DRAWN, 1003591),
               "a delta that went with a node that gave up was counted nowhere");
     cr_expect(goes_well_by(SWARM_DRAWN, 1008269),
