@@ -223,7 +223,10 @@ static bool on_disk(struct sim_host *host, struct sim_done *done)
         done->event.done.ok = host->published;
         return false;
     }
-    if (done->update.type == PARLEY_UPDATE_WRITE && host->disk_full) done->event.done.ok = false;
+    if (done->update.type == PARLEY_UPDATE_WRITE) {
+        host->written = false; /* what was there gives way, whatever comes of this one */
+        if (host->disk_full) done->event.done.ok = false;
+    }
     return done->event.done.ok;
 }
 
