@@ -73,7 +73,6 @@ void sim_drop(struct parley_sim *sim, struct sim_item *item)
     case SIM_CLOSED:
     case SIM_SENT:
     case SIM_SYN:
-    case SIM_UNREACHED:
     case SIM_BREAK:
         sim_link_release(sim, item->data);
         break;

@@ -44,7 +44,6 @@ void sim_dial(struct sim_host *host, uint32_t conn, const char *address)
         } else {
             link->end[1].host = target;
             sim_link_put(link, 0, SIM_SYN, now + sim_latency_us(sim, host, target, NULL), 0);
-            sim_link_put(link, 0, SIM_UNREACHED, now + SIM_DIAL_TIMEOUT_US, 0);
             duplicate_syn(host, target);
         }
     }
@@ -198,21 +197,30 @@ static bool sim_accept(struct parley_sim *sim, struct sim_link *link, uint64_t b
     return true;
 }
 
+/* No answer: each SYN waits twice as long as the one before it. */
+static void syn_again(struct parley_sim *sim, struct sim_link *link, uint64_t before)
+{
+    uint64_t now_us = sim->queue.now_us;
+    if (before == SIM_SYNS_AGAIN)
+        sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, now_us);
+    else
+        sim_link_put(link, 0, SIM_SYN, now_us + ((uint64_t)SIM_SYN_AGAIN_US << before), before + 1);
+}
+
 static void syn(struct parley_sim *sim, struct sim_link *link, uint64_t before)
 {
     struct sim_end *dialer = &link->end[0];
     struct sim_host *from = dialer->host, *to = link->end[1].host;
-    bool waits = dialer->state == SIM_END_DIALING;
-    if (!waits && (before > 0 || to->state != SIM_HOST_UP)) return;
+    bool waits = dialer->state == SIM_END_DIALING, up = to->state == SIM_HOST_UP;
+    if (!waits && (before > 0 || !up)) return;
     if (sim_network_blocked(sim, from->index, to->index) ||
-        sim_network_blocked(sim, to->index, from->index)) {
-        sim_link_put(link, 0, SIM_SYN, sim->queue.now_us + ((uint64_t)SIM_SYN_AGAIN_US << before),
-                     before + 1);
+        sim_network_blocked(sim, to->index, from->index) || (!up && to->silent)) {
+        syn_again(sim, link, before);
         return;
     }
     uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from, NULL);
-    if (to->state != SIM_HOST_UP) {
-        if (!to->silent) sim_end_closing(link, 0, PARLEY_CLOSED_REFUSED, back);
+    if (!up) {
+        sim_end_closing(link, 0, PARLEY_CLOSED_REFUSED, back);
         return;
     }
     if (!sim_accept(sim, link, back)) return;
@@ -271,10 +279,6 @@ void sim_network_item(struct parley_sim *sim, struct sim_item *item)
     case SIM_BREAK:
         sim_end_closing(link, item->side, PARLEY_CLOSED_RESET, sim->queue.now_us);
         sim_end_drop_queue(&link->end[item->side]); /* closed before: its window opens no more */
-        break;
-    case SIM_UNREACHED:
-        if (link->end[1].state == SIM_END_CLOSED && link->end[0].state == SIM_END_DIALING)
-            sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, sim->queue.now_us);
         break;
     case SIM_LEFT:
         sim_message_left(item->data);

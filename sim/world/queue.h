@@ -32,12 +32,11 @@ enum sim_kind {
     SIM_SENT,      /* likewise */
     SIM_RECEIVED,  /* data: struct sim_message, owned: it came to `node` */
     /* The kinds above are for the process of `node` and wait while that is paused. */
-    SIM_SYN,       /* data: struct sim_link, counted: a dial reaches its target */
-    SIM_UNREACHED, /* likewise: a dial has had no answer for too long */
-    SIM_BREAK,     /* likewise: this end gives up, after resending in vain */
-    SIM_LEFT,      /* data: struct sim_message, owned: it has gone through the sender's line */
-    SIM_ARRIVED,   /* likewise: it reaches the other machine */
-    SIM_CALL       /* data: struct sim_call, owned: a fault or a question of the user's */
+    SIM_SYN,     /* data: struct sim_link, counted: a dial reaches its target */
+    SIM_BREAK,   /* likewise: this end gives up, after resending in vain */
+    SIM_LEFT,    /* data: struct sim_message, owned: it has gone through the sender's line */
+    SIM_ARRIVED, /* likewise: it reaches the other machine */
+    SIM_CALL     /* data: struct sim_call, owned: a fault or a question of the user's */
 };
 
 struct sim_item {

@@ -48,6 +48,11 @@ for seed in 8 9; do
     grep -q 'agreed *8 of 8' said || { echo "restarts: not all agree"; failures=$((failures + 1)); }
 done
 
+# The clock stops when the last node ends, not with what the network still had to give up.
+"$parley" sim --nodes 4 --steps 50 --model quadratic:20 --strategy allreduce -q --json last > said 2>&1 ||
+    { echo "an end: status $?"; tail -n 1 said; failures=$((failures + 1)); }
+grep -Eq '"virtual_s":[0-4]\b' last || { echo "an end: later than 5 s"; failures=$((failures + 1)); }
+
 # One table for all names everybody: nobody dials a seed to be told, or waits for one.
 "$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
     --topology exponential > said 2>&1 || { echo "one table: status $?"; failures=$((failures + 1)); }
