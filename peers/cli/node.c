@@ -277,9 +277,8 @@ static void look_at_target(struct node *node, uint64_t *looked)
     if (s->accuracy <= 0 || index <= *looked) return;
     *looked = index;
     if (!is_chosen(node, index)) return;
-    double accuracy, loss;
-    trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
-    if (accuracy >= s->accuracy) parley_stop(node->p, PARLEY_STOP_TARGET);
+    if (trainer_reaches(node->job.trainer, node->x, &node->job.data.test, s->accuracy))
+        parley_stop(node->p, PARLEY_STOP_TARGET);
 }
 
 /* Under a planned fault: as if this machine were slower. */

@@ -418,6 +418,18 @@ float trainer_follow_of(const struct trainer *trainer, const struct trainer_node
     return follows && rate > 0 ? (float)(-FOLLOW_PART * density / rate) : 0;
 }
 
+/* The rows of the set from `done` on, as many as fit. */
+static float *forward_from(struct trainer *trainer, const float *x, const struct dataset *set,
+                           uint32_t done, uint32_t *rows)
+{
+    assert(set->features == trainer->set->features && set->classes <= trainer->set->classes);
+    assert((set->targets != NULL) == (trainer->set->targets != NULL));
+    *rows = set->count - done < trainer->rows_max ? set->count - done : trainer->rows_max;
+    for (uint32_t i = 0; i < *rows; i++)
+        trainer->index[i] = done + i;
+    return run_forward(trainer, set, x, *rows, false);
+}
+
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
                       double *accuracy, double *loss)
 {
@@ -425,21 +437,32 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
     double predictions = (double)set->count * places, sum = 0;
     uint64_t hits = 0;
 
-    assert(set->features == trainer->set->features && set->classes <= classes);
-    assert((set->targets != NULL) == (trainer->set->targets != NULL));
     for (uint32_t done = 0, rows; done < set->count; done += rows) {
-        float *logits;
+        float *logits = forward_from(trainer, x, set, done, &rows);
 
-        rows = set->count - done < trainer->rows_max ? set->count - done : trainer->rows_max;
-        for (uint32_t i = 0; i < rows; i++)
-            trainer->index[i] = done + i;
-        logits = run_forward(trainer, set, x, rows, false);
         hits += loss_hits(logits, trainer->labels, rows * places, classes);
         sum += run_loss(trainer, logits, rows);
     }
     *accuracy = set->count > 0 ? (double)hits / predictions : 0;
     if (set->targets != NULL) *accuracy = (double)NAN;
     *loss = set->count > 0 ? sum / predictions : 0;
+}
+
+bool trainer_reaches(struct trainer *trainer, const float *x, const struct dataset *set,
+                     double accuracy)
+{
+    uint32_t classes = trainer->set->classes, places = model_places(trainer->model);
+    double predictions = (double)set->count * places;
+    uint64_t hits = 0, left = (uint64_t)set->count * places;
+
+    for (uint32_t done = 0, rows; done < set->count; done += rows) {
+        float *logits = forward_from(trainer, x, set, done, &rows);
+
+        hits += loss_hits(logits, trainer->labels, rows * places, classes);
+        left -= (uint64_t)rows * places;
+        if ((double)(hits + left) / predictions < accuracy) return false;
+    }
+    return set->count > 0;
 }
 
 void trainer_free(struct trainer *trainer)

@@ -163,6 +163,11 @@ float trainer_follow_of(const struct trainer *trainer, const struct trainer_node
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
                       double *accuracy, double *loss);
 
+/* Whether the accuracy that trainer_evaluate() finds is at least `accuracy`. Looks no further than
+ * until so many are wrong that it can't be. For labels that are classes; false for an empty set. */
+bool trainer_reaches(struct trainer *trainer, const float *x, const struct dataset *set,
+                     double accuracy);
+
 void trainer_free(struct trainer *trainer);
 
 #endif

@@ -498,6 +498,33 @@ Test(train_trainer, evaluation_matches_float64_whatever_the_count_and_leaves_tra
     dataset_close(&set);
 }
 
+Test(train_trainer, an_accuracy_is_reached_where_evaluation_finds_it)
+{
+    /* Just what is found is reached, and one hit more is not; whatever the count, and where many
+     * are wrong from the first on. */
+    static const uint32_t counts[] = {1, 63, 64, 65, 200};
+    struct dataset set = clusters(100, 1, 1, 1);
+    struct bench bench;
+
+    bench_init(&bench, &defaults, &set, 1);
+    for (int steps = 0; steps < 60; steps += 20) {
+        for (size_t t = 0; t < sizeof counts / sizeof counts[0]; t++) {
+            struct dataset test = clusters(counts[t], 1, 1, 2);
+            double accuracy, loss, half = 0.5 / counts[t];
+
+            trainer_evaluate(bench.trainer, bench.x, &test, &accuracy, &loss);
+            cr_expect(trainer_reaches(bench.trainer, bench.x, &test, accuracy));
+            cr_expect(trainer_reaches(bench.trainer, bench.x, &test, accuracy - half));
+            cr_expect_not(trainer_reaches(bench.trainer, bench.x, &test, accuracy + half));
+            dataset_close(&test);
+        }
+        for (int s = 0; s < 20; s++)
+            step(&bench, 0.1);
+    }
+    bench_close(&bench);
+    dataset_close(&set);
+}
+
 Test(train_trainer, a_run_away_rate_ends_in_a_loss_that_is_not_finite)
 {
     /* Proves that divergence is reported and survived, in steps and in evaluation. */
