@@ -218,6 +218,7 @@ static void back_off(struct parley_node *node, struct conn *conn)
     if (conn->member != NONE) put_off(node, conn->member);
     if (conn->seed == NONE) return;
     struct seed_dial *seed = &node->seeds[conn->seed];
+    seed->tried = true;
     seed->next_us = node->now_us + seed->backoff_us;
     seed->backoff_us *= 2;
     if (seed->backoff_us > node->config.redial_max_us)
@@ -286,7 +287,6 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
         log_seed(node, s,
                  event->closed.text && *event->closed.text ? event->closed.text
                                                            : "the connection ended before HELLO");
-        s->tried = true;
         if (s->boot && member == NONE) member = roster_find(node->roster, s->boot);
     }
     if (member != NONE) {
@@ -628,9 +628,7 @@ static void give_up(struct parley_node *node, struct conn *conn)
 {
     int seed = conn->state == CONN_DIALING ? conn->seed : NONE;
     connection_close(node, conn);
-    if (seed == NONE) return;
-    node->seeds[seed].tried = true;
-    log_seed(node, &node->seeds[seed], "no answer");
+    if (seed != NONE) log_seed(node, &node->seeds[seed], "no answer");
 }
 
 static void conn_timers(struct parley_node *node)

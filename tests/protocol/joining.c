@@ -262,3 +262,16 @@ Test(joining, who_is_told_to_stop_as_it_comes_ends_with_the_others)
     scene_agree(sim, 4, 3);
     parley_sim_free(sim);
 }
+
+Test(joining, a_seed_that_is_not_there_delays_no_end)
+{
+    /* Its refusal is an answer. */
+    uint64_t starts[3] = {PARLEY_SIM_NEVER, 0, 0};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 1, .seeds = 2, .start_us = starts, .latency_us = 500});
+    scene_run(sim, 2 * SECOND);
+    parley_sim_stop(sim, 1, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 3, parley_sim_agreed, NULL, 1);
+    scene_same(sim, 3);
+    parley_sim_free(sim);
+}
