@@ -152,7 +152,7 @@ static bool excused(const struct swarm *s, uint32_t node, const struct parley_vi
 {
     bool done = view->phase == PARLEY_PHASE_DONE;
     /* All who had trained are gone. */
-    bool untrained = view->phase == PARLEY_PHASE_LATE && view->stop == PARLEY_STOP_NONE &&
+    bool untrained = view->phase == PARLEY_PHASE_LATE && view->version == 0 &&
                      (s->killed > 0 || somebody_left(s));
     bool majority_gone = s->quorum == PARLEY_QUORUM_MAJORITY;
     switch (error) {

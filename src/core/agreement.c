@@ -44,9 +44,23 @@ enum {
 
 /* ---- STOP ------------------------------------------------------------------------------------ */
 
+/* A LATE node has nothing to end, but others may train still, and are to hear of it. */
+static void tell_stop(struct parley_node *node, enum parley_stop cause)
+{
+    self_of(node)->stop = cause;
+    membership_changed(node, true);
+}
+
+/* Has been in training, were it for no step: a node that only tells of a stop saw nobody then. */
+static bool has_trained(const struct record *r)
+{
+    return r->stop != PARLEY_STOP_NONE && r->stop_live > 0;
+}
+
 static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop_live)
 {
     struct record *self = self_of(node);
+    if (self->phase == PARLEY_PHASE_LATE) tell_stop(node, cause);
     if (self->phase > PARLEY_PHASE_TRAIN) return;
     self->stop = cause;
     self->stop_live = stop_live;
@@ -89,7 +103,7 @@ static void obey_stop(struct parley_node *node)
                       (asked || 2 * r->stop_live >= live_of(node));
         if (counts && !may_stop(node)) return;
         if (counts) {
-            stop(node, (enum parley_stop)r->stop, r->stop_live);
+            stop(node, (enum parley_stop)r->stop, r->stop_live ? r->stop_live : live_of(node));
             return;
         }
     }
@@ -475,6 +489,7 @@ void agreement_late(struct parley_node *node)
     node->agreement.progress_us = node->now_us;
     node->agreement.follows = false;
     node_phase(node, PARLEY_PHASE_LATE);
+    if (node->training.stop != PARLEY_STOP_NONE) tell_stop(node, node->training.stop);
 }
 
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
@@ -490,11 +505,11 @@ static void wait_for_others(struct parley_node *node)
         if (!membership_is_live(node, (int)i)) continue;
         if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING && is_quorate(node))
             a->progress_us = node->now_us;
-        bool trained = r->phase == PARLEY_PHASE_LATE && r->stop != PARLEY_STOP_NONE;
+        bool trained = r->phase == PARLEY_PHASE_LATE && has_trained(r);
         if (trained && (!first || r->boot < first->boot)) first = r;
     }
     bool leads = first == self && node->now_us >= a->progress_us + PATIENCE_US;
-    if (leads || (a->follows && self->stop != PARLEY_STOP_NONE))
+    if (leads || (a->follows && has_trained(self)))
         rejoin(node);
     else if (!first && node->now_us >= a->progress_us + VERIFY_US)
         give_up(node);

@@ -77,7 +77,7 @@ struct record {
     uint64_t clock;     /* counts its steps, too: 32 bits would be through in a day */
     uint32_t phase;     /* enum parley_phase */
     uint32_t stop;      /* enum parley_stop */
-    uint32_t stop_live; /* members its raiser saw alive */
+    uint32_t stop_live; /* members its raiser saw alive; 0: it was LATE */
     uint64_t version, samples;
     uint64_t place; /* how far it has come with its share of the data; 0: not said */
     /* drift.c */
