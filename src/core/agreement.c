@@ -88,7 +88,7 @@ void agreement_stop(struct parley_node *node, enum parley_stop cause)
     } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
         t->stop = cause;
         t->stop_us = node->now_us;
-        connection_hurry(node);
+        seeds_hurry(node);
     }
 }
 
@@ -147,7 +147,7 @@ static void settle(struct parley_node *node)
     bool locked = said_locked(node);
     if (!drift_settled(node) && !late && !locked) return;
     /* Who is about to come, or is yet to be met, may have mixed with others. */
-    bool meets = said_joining(node) || !connection_met_seeds(node);
+    bool meets = said_joining(node) || !seeds_met(node);
     if (meets && node->now_us < a->since_us + JOINING_US) return;
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;

@@ -1,10 +1,21 @@
-/* hello.c: what a node says of itself on a new link, and what keeps two nodes apart. */
+/* hello.c: what two nodes say of themselves on a new link, and whether they go together.
+ *
+ *   PENDING -> LIVE       they are of one run, and no other live node has the name
+ *   PENDING -> CLOSING    they differ, or it has: REJECT says why, in words for whoever started it
+ *
+ * A name belongs to the boot that had it first, as long as that lives. A newcomer may be that
+ * node, started anew: so the owner is asked, and a connect waits for its answer. One at a time.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/codec.h"
 #include "core/state.h"
+
+enum { NAME_CHECK_US = 2000000, NAME_CHECK_INTERVAL_US = 20000 };
+
+/* ---- Saying it ------------------------------------------------------------------------------- */
 
 static double part_of(const struct parley_config *c)
 {
@@ -37,14 +48,6 @@ void hello_send(struct parley_node *node, struct conn *conn, bool answer)
     connection_send(node, conn, WIRE_HELLO, &hello);
 }
 
-void hello_streams(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
-{
-    uint32_t ours = node->config.streams, theirs = hello->streams;
-    if (conn->outgoing) conn->token = hello->token;
-    conn->streams = ours < theirs ? ours : theirs;
-    if (conn->streams < 2 || conn->token == 0) conn->streams = 0;
-}
-
 uint32_t parley_node_streams(struct parley_node *node, uint32_t id, uint64_t *token)
 {
     const struct conn *conn = node->finished ? NULL : connection_find(node, id);
@@ -53,9 +56,11 @@ uint32_t parley_node_streams(struct parley_node *node, uint32_t id, uint64_t *to
     return conn->streams;
 }
 
+/* ---- What keeps two nodes apart -------------------------------------------------------------- */
+
 /* What keeps the two apart, in words that name both sides' values; false if nothing does. */
-bool hello_differs(struct parley_node *node, const struct message_hello *hello, char *why,
-                   size_t size)
+static bool differs(const struct parley_node *node, const struct message_hello *hello, char *why,
+                    size_t size)
 {
     const struct parley_config *c = &node->config;
     const char *here = self_of(node)->name;
@@ -106,4 +111,193 @@ bool hello_differs(struct parley_node *node, const struct message_hello *hello, 
         return true;
     }
     return false;
+}
+
+/* ---- Refusing -------------------------------------------------------------------------------- */
+
+static void refuse(struct parley_node *node, struct conn *conn, int error, const char *text)
+{
+    struct message_reject reject = {.code = (uint32_t)-error};
+    snprintf(reject.text, sizeof reject.text, "%s", text);
+    connection_send(node, conn, WIRE_REJECT, &reject);
+    conn->goodbye = true;
+    connection_close(node, conn);
+}
+
+static void refuse_name(struct parley_node *node, struct conn *conn, const struct record *owner)
+{
+    char text[MESSAGE_TEXT_SIZE];
+    snprintf(text, sizeof text,
+             "the name %s is taken by the live node at %s; choose another with --name", owner->name,
+             owner->address);
+    refuse(node, conn, PARLEY_ENAME_TAKEN, text);
+}
+
+/* A node that dials to join and meets nobody of its kind ends; one that is in goes on, and so does
+ * one that a stranger dials. */
+static void refused(struct parley_node *node, struct conn *conn, int error, const char *text)
+{
+    bool ends = conn->outgoing && phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
+    out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
+    if (ends && (error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN)) out_finish(node, error);
+}
+
+/* ---- Letting in ------------------------------------------------------------------------------ */
+
+static void agree_on_streams(struct parley_node *node, struct conn *conn,
+                             const struct message_hello *hello)
+{
+    uint32_t ours = node->config.streams, theirs = hello->streams;
+    if (conn->outgoing) conn->token = hello->token;
+    conn->streams = ours < theirs ? ours : theirs;
+    if (conn->streams < 2 || conn->token == 0) conn->streams = 0;
+}
+
+static void admit(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
+{
+    if (!conn->outgoing) hello_send(node, conn, true);
+    struct record record = {.boot = hello->boot, .state = PARLEY_MEMBER_ALIVE};
+    memcpy(record.name, hello->name, sizeof record.name);
+    memcpy(record.address, hello->address, sizeof record.address);
+    int member = membership_merge(node, &record, NONE);
+    if (member == NONE) {
+        refuse(node, conn, PARLEY_ELIMIT,
+               node->roster->shared ? "it is not on the list" : "the table of members is full");
+        return;
+    }
+    conn->member = member;
+    if (conn->seed != NONE) seeds_answered(node, conn->seed, hello->boot);
+    agree_on_streams(node, conn, hello);
+    connection_live(node, conn);
+}
+
+/* ---- Whether a name is taken ----------------------------------------------------------------- */
+
+/* The owner of a name is asked whether it lives before a newcomer may have the name. */
+static void check_name(struct parley_node *node, struct conn *conn, int member,
+                       const struct message_hello *hello)
+{
+    struct name_check *check = &node->name_check;
+    if (check->active) {
+        connection_close(node, conn); /* one at a time; it will dial again */
+        return;
+    }
+    *check = (struct name_check){.conn = conn->id,
+                                 .member = member,
+                                 .until_us = node->now_us + NAME_CHECK_US,
+                                 .sequence = ++node->probe_sequence,
+                                 .active = true,
+                                 .hello = *hello};
+    membership_forgive(node, member);
+    connection_want(node, member);
+}
+
+bool hello_is_checked(const struct parley_node *node, const struct conn *conn)
+{
+    return node->name_check.active && node->name_check.conn == conn->id;
+}
+
+void hello_closed(struct parley_node *node, const struct conn *conn)
+{
+    if (hello_is_checked(node, conn)) node->name_check.active = false;
+}
+
+void hello_ack(struct parley_node *node, const struct message_probe *ack)
+{
+    struct name_check *check = &node->name_check;
+    if (check->active && ack->sequence == check->sequence &&
+        ack->boot == record_of(node, check->member)->boot)
+        check->answered = true;
+}
+
+void hello_timers(struct parley_node *node)
+{
+    struct name_check *check = &node->name_check;
+    if (!check->active) return;
+    struct conn *conn = connection_find(node, check->conn);
+    const struct record *owner = record_of(node, (uint32_t)check->member);
+    struct conn *link = connection_of(node, check->member);
+    bool gone = member_of(node, check->member)->refused ||
+                !membership_is_live(node, check->member) || node->now_us >= check->until_us;
+    /* Only an answer tells: other bytes may have been under way when it died. */
+    if (link && check->pinged != link->id) {
+        struct message_probe ping = {check->sequence, owner->boot};
+        connection_send(node, link, WIRE_PING, &ping);
+        check->pinged = link->id;
+    }
+    if (!conn || conn->state != CONN_PENDING || (!gone && !check->answered)) {
+        if (!conn || conn->state != CONN_PENDING) check->active = false;
+        return;
+    }
+    check->active = false;
+    if (check->answered) {
+        refuse_name(node, conn, owner);
+        return;
+    }
+    membership_replaced(node, check->member);
+    admit(node, conn, &check->hello);
+}
+
+uint64_t hello_deadline(const struct parley_node *node)
+{
+    return node->name_check.active ? node->now_us + NAME_CHECK_INTERVAL_US : NEVER;
+}
+
+/* ---- Frames ---------------------------------------------------------------------------------- */
+
+void hello_received(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
+{
+    const struct record *self = self_of(node);
+    if (conn->state != CONN_PENDING || hello->boot == 0 || !*hello->name || !*hello->address) {
+        connection_close(node, conn);
+        return;
+    }
+    if (hello->boot == self->boot) { /* a seed that is this node itself */
+        if (conn->outgoing && conn->seed != NONE) node->seeds[conn->seed].self = true;
+        if (conn->outgoing)
+            connection_close(node, conn);
+        else
+            hello_send(node, conn, true);
+        return;
+    }
+    char text[MESSAGE_TEXT_SIZE];
+    if (differs(node, hello, text, sizeof text)) {
+        refuse(node, conn, PARLEY_EMISMATCH, text);
+        refused(node, conn, PARLEY_EMISMATCH, text);
+        return;
+    }
+    if (conn->outgoing && conn->member != NONE &&
+        record_of(node, conn->member)->boot != hello->boot) {
+        /* We dialled one boot and another answers: the first is gone. */
+        membership_replaced(node, conn->member);
+        conn->member = NONE;
+    }
+    if (strcmp(hello->name, self->name) == 0) {
+        refuse_name(node, conn, self);
+        return;
+    }
+    int owner = node->members ? roster_namesake(node->roster, hello->name, hello->boot) : NONE;
+    if (owner != NONE)
+        check_name(node, conn, owner, hello);
+    else
+        admit(node, conn, hello);
+}
+
+void hello_rejected(struct parley_node *node, struct conn *conn,
+                    const struct message_reject *reject)
+{
+    int error = reject->code >= 1 && reject->code <= 15 ? -(int)reject->code : PARLEY_EFAIL;
+    conn->goodbye = true;
+    connection_close(node, conn);
+    refused(node, conn, error, reject->text);
+}
+
+void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version)
+{
+    char text[MESSAGE_TEXT_SIZE];
+    snprintf(text, sizeof text, "the protocol has version %u there and %u at %s", version,
+             WIRE_VERSION, self_of(node)->name);
+    refused(node, conn, PARLEY_EMISMATCH, text);
+    /* It can't read a reason, but any frame tells it of our version. */
+    refuse(node, conn, PARLEY_EMISMATCH, text);
 }

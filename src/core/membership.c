@@ -416,9 +416,7 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
         ping(node, target, favour->sequence);
         return;
     }
-    if (node->name_check.active && message->sequence == node->name_check.sequence &&
-        message->boot == record_of(node, node->name_check.member)->boot)
-        node->name_check.answered = true;
+    hello_ack(node, message);
     if (node->probe.member != NONE && message->sequence == node->probe.sequence &&
         message->boot == record_of(node, node->probe.member)->boot) {
         probe_success(node);

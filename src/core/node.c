@@ -47,7 +47,7 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
                 header.type != WIRE_REJECT && header.type != WIRE_STATUS && header.type != WIRE_BYE)
                 error = PARLEY_EMALFORMED; /* nothing else before HELLO */
             if (error == PARLEY_EMISMATCH && conn->state == CONN_PENDING) {
-                connection_foreign(node, conn, bytes[at + 2]);
+                hello_foreign(node, conn, bytes[at + 2]);
                 return size;
             }
             if (error) {
@@ -101,10 +101,10 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
     }
     switch (type) {
     case WIRE_HELLO:
-        connection_hello(node, conn, &m.hello);
+        hello_received(node, conn, &m.hello);
         break;
     case WIRE_REJECT:
-        connection_reject(node, conn, &m.reject);
+        hello_rejected(node, conn, &m.reject);
         break;
     case WIRE_BYE:
         connection_bye(node, conn, &m.bye);
@@ -215,7 +215,8 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
     case PARLEY_EVENT_START:
         node->start_us = node->now_us;
         membership_start(node);
-        connection_start(node);
+        seeds_hurry(node);
+        node->deadline_us = node->now_us;
         break;
     case PARLEY_EVENT_TICK:
         break;
@@ -247,7 +248,7 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
         node_done(node, event);
         break;
     case PARLEY_EVENT_SEEDS:
-        connection_seeds(node, event->seeds.seeds, event->seeds.count);
+        seeds_add(node, event->seeds.seeds, event->seeds.count);
         break;
     case PARLEY_EVENT_STOP:
         agreement_stop(node, event->stop.cause);
@@ -260,7 +261,10 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
 
 static void node_timers(struct parley_node *node)
 {
+    seeds_timers(node);
+    hello_timers(node);
     connection_timers(node);
+    seeds_give_up(node); /* after the others: somebody may have been let in just now */
     membership_timers(node);
     exchange_timers(node);
     doubt_timers(node);
@@ -289,7 +293,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 static uint64_t node_deadline(const struct parley_node *node)
 {
-    uint64_t at = connection_deadline(node);
+    uint64_t at = seeds_deadline(node);
+    at = least(at, hello_deadline(node));
+    at = least(at, connection_deadline(node));
     at = least(at, membership_deadline(node));
     at = least(at, exchange_deadline(node));
     at = least(at, doubt_deadline(node));

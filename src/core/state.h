@@ -1,8 +1,8 @@
 /* state.h: the whole state of one node, and what its modules offer each other.
  *
- * One struct, one file a concept: connection.c (links, HELLO, seeds), membership.c (records, SWIM),
- * exchange.c (pairwise averaging), flow.c (streams of floats), drift.c (sketches), fetch.c (a
- * model from a peer), agreement.c (the end), training.c (local steps and the budget). node.c
+ * One struct, one file a concept: connection.c (links), hello.c, seeds.c, membership.c (records,
+ * SWIM), exchange.c (pairwise averaging), flow.c (streams of floats), drift.c (sketches), fetch.c
+ * (a model from a peer), agreement.c (the end), training.c (local steps and the budget). node.c
  * dispatches. All time below is node time: the driver's clock less what this process slept
  * through (node.c), so that waking up late expires nothing.
  */
@@ -543,9 +543,8 @@ struct parley_update *out_vector(struct parley_node *node, enum parley_update_ty
                                  enum op_kind kind, int owner, uint32_t buffer);
 void out_finish(struct parley_node *node, int error);
 
-/* ---- connection.c, hello.c ------------------------------------------------------------------- */
+/* ---- connection.c ---------------------------------------------------------------------------- */
 
-void connection_start(struct parley_node *node);
 struct conn *connection_find(struct parley_node *node, uint32_t id);
 /* The i-th of those that are not FREE, i < open_count. */
 static inline struct conn *connection_at(const struct parley_node *node, uint32_t i)
@@ -555,23 +554,18 @@ static inline struct conn *connection_at(const struct parley_node *node, uint32_
 void connection_incoming(struct parley_node *node, uint32_t id, const char *address,
                          uint64_t token);
 void connection_connected(struct parley_node *node, uint32_t id);
+/* HELLO is said and heard, and conn->member is who the other end is. */
+void connection_live(struct parley_node *node, struct conn *conn);
 void connection_closed(struct parley_node *node, const struct parley_event *event);
-void connection_hello(struct parley_node *node, struct conn *conn, struct message_hello *hello);
-void connection_reject(struct parley_node *node, struct conn *conn, struct message_reject *reject);
-/* The other end speaks this other version of the protocol. */
-void connection_foreign(struct parley_node *node, struct conn *conn, uint8_t version);
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye);
-void connection_seeds(struct parley_node *node, const char *const *seeds, uint32_t count);
-bool connection_met_seeds(const struct parley_node *node); /* or tried in vain */
-/* All seeds are dialled now, whatever their back-off. */
-void connection_hurry(struct parley_node *node);
 void connection_timers(struct parley_node *node);
 uint64_t connection_deadline(const struct parley_node *node);
 /* The LIVE connection of a member; NULL if there is none. */
 struct conn *connection_of(struct parley_node *node, int member);
 /* The same, dialling if need be: NULL means it is under way, or that no place is free. */
 struct conn *connection_want(struct parley_node *node, int member);
-
+/* NULL: no place is free. */
+struct conn *connection_dial(struct parley_node *node, const char *address);
 /* It can be reached again: a dial that has waited for it is given up for another. */
 void connection_renew(struct parley_node *node, int member);
 void connection_close(struct parley_node *node, struct conn *conn);
@@ -582,14 +576,41 @@ void connection_stalled(struct parley_node *node, uint32_t id);
 /* Encodes and sends; a queue over its limit closes the connection. */
 void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
                      const void *message);
-/* hello.c: says who this node is; `answer`: to the HELLO of the other end. */
+
+/* ---- seeds.c --------------------------------------------------------------------------------- */
+
+void seeds_add(struct parley_node *node, const char *const *seeds, uint32_t count);
+/* All are dialled now, whatever their back-off. */
+void seeds_hurry(struct parley_node *node);
+bool seeds_only_self(
+    const struct parley_node *node);            /* each is this node itself, or there is none */
+bool seeds_met(const struct parley_node *node); /* each, or tried in vain */
+/* Who answered there last; NONE: nobody yet. */
+int seeds_member(const struct parley_node *node, int seed);
+/* Of the connection that it was dialled by: HELLO is done; it has ended. */
+void seeds_answered(struct parley_node *node, int seed, uint64_t boot);
+void seeds_ended(struct parley_node *node, int seed, bool was_live);
+void seeds_log(struct parley_node *node, int seed, const char *what);
+void seeds_timers(struct parley_node *node);
+/* Ends the node if it has met nobody for config.join_timeout_us. */
+void seeds_give_up(struct parley_node *node);
+uint64_t seeds_deadline(const struct parley_node *node);
+
+/* ---- hello.c --------------------------------------------------------------------------------- */
+
+/* Says who this node is; `answer`: to the HELLO of the other end. */
 void hello_send(struct parley_node *node, struct conn *conn, bool answer);
-void hello_streams(struct parley_node *node, struct conn *conn, const struct message_hello *hello);
-/* What keeps the two apart, in words that name both sides' values; false if nothing does. */
-bool hello_differs(struct parley_node *node, const struct message_hello *hello, char *why,
-                   size_t size);
-/* True once every seed is either this node itself or there is none. */
-bool connection_alone(const struct parley_node *node);
+void hello_received(struct parley_node *node, struct conn *conn, const struct message_hello *hello);
+void hello_rejected(struct parley_node *node, struct conn *conn,
+                    const struct message_reject *reject);
+/* The other end speaks this other version of the protocol. */
+void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version);
+/* Whether it waits for the answer of who has its name. */
+bool hello_is_checked(const struct parley_node *node, const struct conn *conn);
+void hello_closed(struct parley_node *node, const struct conn *conn);
+void hello_ack(struct parley_node *node, const struct message_probe *ack); /* perhaps that answer */
+void hello_timers(struct parley_node *node);
+uint64_t hello_deadline(const struct parley_node *node);
 
 /* ---- membership.c, gossip.c ------------------------------------------------------------------ */
 
@@ -677,7 +698,6 @@ void doubt_done(struct parley_node *node, int doubt, bool ok);
 void doubt_live(struct parley_node *node, struct conn *conn);
 void doubt_restarted(struct parley_node *node, uint64_t boot);
 void doubt_drop_all(struct parley_node *node);
-void doubt_finish(struct parley_node *node); /* the node ends: what it said READY to is given up */
 bool doubt_blocks(const struct parley_node *node);
 void doubt_timers(struct parley_node *node);
 uint64_t doubt_deadline(const struct parley_node *node);

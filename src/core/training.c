@@ -4,7 +4,8 @@
  *            taken over; a node alone in its peer list starts by itself
  *            (where others train already, knowing of min_peers others is enough, even if dead;
  *            nothing less is: the share of the data is cut for the members known now)
- *            (told to stop, it does so once it is in; if nobody is met for a while, it ends)
+ *            (told to stop, it does so once it is in and each seed has answered, or not for a
+ *            while; if nobody is met by then, it ends)
  *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
  *            closely and the schedule follows the progress of the whole cluster
  *
@@ -178,7 +179,7 @@ static void join(struct parley_node *node)
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
     bool met = node->roster->shared || (node->contacted && node->met_all);
-    if (!met && !(connection_alone(node) && (live_of(node) == 1 || node->contacted))) {
+    if (!met && !(seeds_only_self(node) && (live_of(node) == 1 || node->contacted))) {
         if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
         out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
         out_finish(node, PARLEY_ENO_SEED);
