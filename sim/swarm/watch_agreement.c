@@ -30,7 +30,7 @@ static double true_distance(struct sim_watch *watch, const struct parley_node *n
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t m = 0; m < node->roster->count; m++) {
             const struct record *r = record_of(node, m);
-            if (m > 0 && (!agreement_waits_for(node, (int)m) || !r->measured)) continue;
+            if (m > 0 && (!record_is_waited_for(record_of(node, m)) || !r->measured)) continue;
             const struct sim_host *host = host_of(watch, r->boot);
             if (!host || self_of(host->node)->phase < PARLEY_PHASE_SETTLE) return -1;
             const float *x = parley_sim_vector(sim, host->index);
@@ -56,7 +56,7 @@ static void proposes(struct sim_watch *watch, struct sim_host *host)
     const struct parley_node *node = host->node;
     uint32_t others = 0;
     for (uint32_t m = 1; m < node->roster->count; m++)
-        others += agreement_waits_for(node, (int)m);
+        others += record_is_waited_for(record_of(node, m));
     if (others == 0) return;
     if (node->drift.passed >= 2) {
         if (!watch->apart && true_distance(watch, node) > NEAR * node->config.tolerance + 1e-6)
@@ -77,7 +77,7 @@ static void picks(struct sim_watch *watch, struct sim_host *host)
     const struct parley_node *node = host->node;
     if (watch->done_any) return;
     for (uint32_t m = 1; m < node->roster->count; m++) {
-        if (!agreement_waits_for(node, (int)m)) continue;
+        if (!record_is_waited_for(record_of(node, m))) continue;
         const struct watch_book *book = watch_book_of(watch, record_of(node, m)->boot);
         if (!book || !book->proposed)
             sim_watch_fail(watch->sim, host->index, "it picks a model, and not all have proposed");
@@ -100,7 +100,7 @@ void watch_publish(struct sim_watch *watch, struct sim_host *host)
     const uint8_t *digest = node->agreement.own;
     if (watch->done_any && memcmp(watch->done, digest, sizeof watch->done) == 0) return;
     for (uint32_t m = 0; m < node->roster->count; m++) {
-        if (!agreement_waits_for(node, (int)m)) continue;
+        if (!record_is_waited_for(record_of(node, m))) continue;
         const struct watch_book *book = watch_book_of(watch, record_of(node, m)->boot);
         if (!book || !book->locked || memcmp(book->lock, digest, sizeof book->lock) != 0)
             sim_watch_fail(watch->sim, host->index, "it decides, and not all have locked");

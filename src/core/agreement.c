@@ -24,13 +24,29 @@
  * Decision: locks are not written to disk. A restarted boot is LATE and never counts, so no vote
  * can be given twice; what is given up is that all nodes restart in the middle of an agreement.
  */
+#include "core/agreement.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "core/connection.h"
+#include "core/doubt.h"
+#include "core/drift.h"
 #include "core/exchange.h"
+#include "core/fetch.h"
+#include "core/flow.h"
+#include "core/gossip.h"
 #include "core/holding.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/pairing.h"
+#include "core/plant.h"
 #include "core/said.h"
+#include "core/seeds.h"
+#include "core/slot.h"
+#include "core/state.h"
+#include "core/training.h"
 
 enum {
     PATIENCE_US = 10000000,
@@ -123,8 +139,8 @@ static void reserve(struct parley_node *node)
     a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
     for (uint32_t i = 0; node->members && i < node->roster->count; i++)
-        node->members[i].counted =
-            agreement_waits_for(node, (int)i) && record_of(node, i)->phase >= PARLEY_PHASE_SETTLE;
+        node->members[i].counted = record_is_waited_for(record_of(node, i)) &&
+                                   record_of(node, i)->phase >= PARLEY_PHASE_SETTLE;
 }
 
 /* It counts from when the last one came to settle: who comes late, as after a cut, brings all that
@@ -434,7 +450,7 @@ static bool somebody_is_back(const struct parley_node *node)
         (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD))
         return false;
     for (uint32_t i = 0; i < node->roster->count; i++)
-        if ((int)i != node->self && agreement_waits_for(node, (int)i) &&
+        if ((int)i != node->self && record_is_waited_for(record_of(node, i)) &&
             !node->members[i].counted && record_of(node, i)->phase == PARLEY_PHASE_SETTLE)
             return true;
     return false;

@@ -8,8 +8,19 @@
  * the one dialled by the lower boot id stays; of two dialled by the same node the newer, because
  * the dialler knew the older to be gone.
  */
+#include "core/connection.h"
+
 #include <string.h>
 
+#include "core/doubt.h"
+#include "core/exchange.h"
+#include "core/fetch.h"
+#include "core/flow.h"
+#include "core/hello.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/seeds.h"
+#include "core/slot.h"
 #include "core/state.h"
 
 enum {

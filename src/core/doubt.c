@@ -8,11 +8,20 @@
  * Never given up because the other is suspected or dead, it may only be paused; but a node that
  * proposes gives up what is left, and so does one that ends.
  */
+#include "core/doubt.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "core/connection.h"
 #include "core/exchange.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/plant.h"
+#include "core/slot.h"
+#include "core/state.h"
+#include "core/training.h"
 
 enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000 };
 

@@ -19,11 +19,21 @@
  * the last one may owe what SKETCH_DEBT_US bring; else none is taken while anything is owed. None
  * is taken while somebody trains, or before a sweep of averagings: no table could be of use.
  */
+#include "core/drift.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "core/connection.h"
+#include "core/doubt.h"
 #include "core/exchange.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/pairing.h"
+#include "core/plant.h"
+#include "core/slot.h"
+#include "core/state.h"
 #include "core/wire.h"
 
 enum {
@@ -138,7 +148,7 @@ static void watch_members(struct parley_node *node)
 static bool is_waited_for(const struct parley_node *node, uint64_t boot)
 {
     int member = roster_find(node->roster, boot);
-    return member != NONE && agreement_waits_for(node, member);
+    return member != NONE && record_is_waited_for(record_of(node, (uint32_t)member));
 }
 
 /* A place for a new sketch: a free one, one of somebody gone, or that of the greatest hash. */
@@ -257,7 +267,7 @@ bool drift_settled(struct parley_node *node)
 {
     watch_members(node);
     /* Who joins or is late does not mix: there may be live peers and no one else here. */
-    uint32_t self = agreement_waits_for(node, node->self);
+    uint32_t self = record_is_waited_for(self_of(node));
     return node->roster->counts[ROSTER_WAITED] == self || node->drift.passed >= 2 ||
            (PLANTED(SETTLE_UNMIXED) && node->drift.judged);
 }

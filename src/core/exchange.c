@@ -18,13 +18,53 @@
  * where an exchange takes longer than that, as over slow lines.
  * Deltas, Boyd et al. 2006, section II: W = I - (e_i - e_j)(e_i - e_j)^T / divisor.
  */
+#include "core/exchange.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "core/exchange.h"
+#include "core/connection.h"
+#include "core/doubt.h"
+#include "core/drift.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/pairing.h"
+#include "core/plant.h"
+#include "core/robust.h"
+#include "core/slot.h"
+#include "core/state.h"
+#include "core/training.h"
 
 /* Who sent what is not finite is let be for a while: else the two would try again without end. */
 enum { CONNECT_US = 1000000, NON_FINITE_US = 1000000 };
+
+/* ---- What suits ------------------------------------------------------------------------------ */
+
+bool exchange_is_sane(const struct message_exchange *message)
+{
+    return part_is_sane(message->samples) && message->weight >= 0 &&
+           message->weight <= PARLEY_MEMBERS_MAX && message->radius >= 0;
+}
+
+bool exchange_mixes_kept(const struct parley_node *node)
+{
+    return node->strategy->mix && node->strategy->kept > 0;
+}
+
+bool exchange_may_mix(const struct parley_node *node)
+{
+    return !node->fetch.serving || !exchange_mixes_kept(node);
+}
+
+/* One that has to take its snapshot again goes first: else exchanges of a step each would keep it
+ * waiting for good. */
+bool exchange_is_due(const struct parley_node *node, const struct slot *other)
+{
+    if (phase_of(node) != PARLEY_PHASE_TRAIN) return true;
+    if (other->state == SLOT_TAKING && other->behind) return false;
+    if (!node->strategy->due) return true;
+    return node->strategy->due(node) && !slot_is_open(other) && exchange_may_mix(node);
+}
 
 /* ---- The responder --------------------------------------------------------------------------- */
 

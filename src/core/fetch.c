@@ -6,10 +6,19 @@
  * The asker fills the buffers of its initiator's slot, which its owner has reserved. No answer and
  * no byte for a while, or a no: another peer is asked; the owner decides whom.
  */
+#include "core/fetch.h"
+
 #include <string.h>
 
+#include "core/agreement.h"
+#include "core/connection.h"
 #include "core/exchange.h"
+#include "core/flow.h"
 #include "core/holding.h"
+#include "core/out.h"
+#include "core/slot.h"
+#include "core/state.h"
+#include "core/training.h"
 
 enum { CONNECT_US = 2000000, RETRY_US = 20000 };
 

@@ -4,9 +4,16 @@
  * 25 to 100 ms, so that a probe is never stuck behind a model. In: chunks must follow each other
  * exactly; each carries a checksum. Floats that nobody waits for any more are read and dropped.
  */
+#include "core/flow.h"
+
 #include <assert.h>
 #include <string.h>
 
+#include "core/connection.h"
+#include "core/exchange.h"
+#include "core/fetch.h"
+#include "core/out.h"
+#include "core/slot.h"
 #include "core/state.h"
 #include "core/sum.h"
 

@@ -12,7 +12,13 @@
  * A node asks RELAYS of its links, so it hears of each change that often and no more, however many
  * nodes there are. Each record goes out once a change and link; the roster's numbers order them.
  */
+#include "core/gossip.h"
+
+#include "core/connection.h"
+#include "core/membership.h"
+#include "core/out.h"
 #include "core/state.h"
+#include "core/training.h"
 
 enum {
     RELAYS = 8,

@@ -6,11 +6,17 @@
  * A name belongs to the boot that had it first, as long as that lives. A newcomer may be that
  * node, started anew: so the owner is asked, and a connect waits for its answer. One at a time.
  */
+#include "core/hello.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/codec.h"
+#include "core/connection.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/seeds.h"
 #include "core/state.h"
 
 enum { NAME_CHECK_US = 2000000, NAME_CHECK_INTERVAL_US = 20000 };

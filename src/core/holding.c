@@ -10,8 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/exchange.h"
+#include "core/agreement.h"
+#include "core/fetch.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/plant.h"
+#include "core/robust.h"
 #include "core/said.h"
+#include "core/state.h"
 
 enum { RETRY_US = 100000 };
 

@@ -5,7 +5,11 @@
 #ifndef PARLEY_CORE_HOLDING_H
 #define PARLEY_CORE_HOLDING_H
 
-#include "core/state.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/out.h"
+#include "parley/node.h"
 
 /* Gets hold of the model of `digest`: it is here, or it is fetched. False if nobody has it. */
 bool holding_obtain(struct parley_node *node, const uint8_t *digest);

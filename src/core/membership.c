@@ -15,10 +15,19 @@
  * on its own link outbids a lie: else one claim near the last number would leave it none to refute
  * with.
  */
+#include "core/membership.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/agreement.h"
+#include "core/connection.h"
+#include "core/doubt.h"
+#include "core/exchange.h"
+#include "core/hello.h"
+#include "core/out.h"
+#include "core/plant.h"
 #include "core/state.h"
 
 enum {

@@ -8,7 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/agreement.h"
+#include "core/connection.h"
+#include "core/doubt.h"
+#include "core/drift.h"
+#include "core/exchange.h"
+#include "core/fetch.h"
+#include "core/flow.h"
+#include "core/gossip.h"
+#include "core/hello.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/seeds.h"
 #include "core/state.h"
+#include "core/training.h"
 #include "core/warm.h"
 
 enum { LATE_US = 1000000, DRAIN_US = 100000 };

@@ -10,9 +10,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/connection.h"
 #include "core/exchange.h"
+#include "core/membership.h"
+#include "core/pairing.h"
+#include "core/plant.h"
+#include "core/robust.h"
+#include "core/slot.h"
+#include "core/state.h"
+#include "core/topology.h"
 
-enum { NOBODY_RETRY_US = 20000, DUE_RETRY_US = 10000, PICK_TRIES = 3 };
+enum { NOBODY_RETRY_US = 20000, DUE_RETRY_US = 10000, PICK_TRIES = 3, BUSY_TRIES_MAX = 3 };
 
 /* ---- What was decided ------------------------------------------------------------------------ */
 

@@ -1,4 +1,6 @@
 /* out.c: the updates of one step: a bounded list, and an arena for bytes and texts. */
+#include "core/out.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>

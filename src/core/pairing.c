@@ -13,7 +13,11 @@
  * by chance from then on and says so in its offers; whom it asks does likewise. So a schedule that
  * some can't keep costs that long, and no more.
  */
-#include "core/exchange.h"
+#include "core/pairing.h"
+
+#include "core/out.h"
+#include "core/slot.h"
+#include "core/state.h"
 
 enum { WAIT_US = 3000000 };
 

@@ -10,7 +10,9 @@
  */
 #include <math.h>
 
+#include "core/exchange.h"
 #include "core/state.h"
+#include "core/training.h"
 
 /* In sizes of an update. By measure: at 1.5 few exchanges are saved, at 6 accuracy is lost. */
 #define DISTANCE_UPDATES 3.0

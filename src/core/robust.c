@@ -17,10 +17,12 @@
  * squares are fp64 in one order on all machines (kernels/mix.h); were they not, the two factors
  * would differ by the last bit of an fp32, which is what adding rounds by.
  */
+#include "core/robust.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "core/exchange.h"
+#include "core/state.h"
 
 enum { LEAST = 3 };
 

@@ -3,9 +3,12 @@
  * Each node speaks for itself in its own record; here nothing is decided or changed, the table is
  * only read (who is fetched from is drawn).
  */
+#include "core/said.h"
+
 #include <string.h>
 
-#include "core/said.h"
+#include "core/plant.h"
+#include "core/state.h"
 
 static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
 

@@ -5,7 +5,10 @@
 #ifndef PARLEY_CORE_SAID_H
 #define PARLEY_CORE_SAID_H
 
-#include "core/state.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "parley/node.h"
 
 struct said {
     uint32_t newest;                         /* generation of those waited for, at least 1 */

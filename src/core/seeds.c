@@ -4,8 +4,13 @@
  * does not come about is tried again after a while that doubles each time. Where a live member is
  * known to be there is nothing to dial for.
  */
+#include "core/seeds.h"
+
 #include <string.h>
 
+#include "core/connection.h"
+#include "core/membership.h"
+#include "core/out.h"
 #include "core/state.h"
 
 /* ---- Which there are ------------------------------------------------------------------------- */

@@ -4,10 +4,19 @@
  * along the table below, and ends once, done or aborted; its buffers are free again when nothing
  * works on them any more.
  */
+#include "core/slot.h"
+
 #include <assert.h>
 
 #include "core/codec.h"
+#include "core/connection.h"
+#include "core/doubt.h"
 #include "core/exchange.h"
+#include "core/flow.h"
+#include "core/out.h"
+#include "core/plant.h"
+#include "core/state.h"
+#include "core/training.h"
 
 static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_REASON_NONE] = "no reason given",

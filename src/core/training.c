@@ -4,17 +4,26 @@
  *            taken over; a node alone in its peer list starts by itself
  *            (where others train already, knowing of min_peers others is enough, even if dead;
  *            nothing less is: the share of the data is cut for the members known now)
- *            (told to stop, it does so once it is in and each seed has answered, or not for a
- *            while; if nobody is met by then, it ends)
+ *            (told to stop, it does so once it is in; if nobody is met for a while, it ends)
  *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
  *            closely and the schedule follows the progress of the whole cluster
  *
  * A node whose model is no longer finite takes a live peer's, three times at most; if none has one
  * to give for a while, theirs are not finite either.
  */
+#include "core/training.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "core/agreement.h"
+#include "core/exchange.h"
+#include "core/fetch.h"
+#include "core/membership.h"
+#include "core/out.h"
+#include "core/plant.h"
+#include "core/seeds.h"
+#include "core/slot.h"
 #include "core/state.h"
 
 enum {

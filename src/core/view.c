@@ -3,7 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/agreement.h"
+#include "core/connection.h"
+#include "core/doubt.h"
+#include "core/membership.h"
+#include "core/slot.h"
 #include "core/state.h"
+#include "core/training.h"
 
 const char *parley_member_state_name(enum parley_member_state state)
 {

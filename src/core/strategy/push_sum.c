@@ -30,6 +30,7 @@
 #include "core/strategy/strategy.h"
 
 #include "core/exchange.h"
+#include "core/state.h"
 
 #define WEIGHT_KEPT_MIN 0.5
 #define WEIGHT_PUSHED_MIN 0.0625 /* less is not worth a model's way */

@@ -130,6 +130,10 @@ void strategy_expect(struct parley_node *node, int inflow, uint32_t conn,
                      const struct strategy_part *part);
 void strategy_forget(struct parley_node *node, int inflow);
 
+/* For the node. */
+void strategy_advance(struct parley_node *node);
+uint64_t strategy_deadline(const struct parley_node *node);
+
 extern const struct strategy strategy_gossip, strategy_none, strategy_allreduce;
 extern const struct strategy strategy_local_sgd, strategy_diloco;
 extern const struct strategy strategy_ps_bsp, strategy_ps_asp, strategy_ps_ssp;

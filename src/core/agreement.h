@@ -1,0 +1,62 @@
+/* agreement.h: from the end of training to one model that all live nodes hold.
+ *
+ *   agreement.c  its phases
+ *   said.c       what the members' records, taken together, say about it
+ *   holding.c    how a node gets hold of the model that was picked
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_AGREEMENT_H
+#define PARLEY_CORE_AGREEMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/out.h"
+#include "parley/node.h"
+
+enum candidate_state {
+    CANDIDATE_NONE,
+    CANDIDATE_TAKING,
+    CANDIDATE_HASHING,
+    CANDIDATE_OWN,      /* proposed */
+    CANDIDATE_FETCHING, /* the picked one comes in */
+    CANDIDATE_CHECKING,
+    CANDIDATE_WRITING,
+    CANDIDATE_HELD,
+    CANDIDATE_PUBLISHING,
+    CANDIDATE_PUBLISHED
+};
+
+struct agreement {
+    enum candidate_state candidate;
+    uint32_t buffer, other;            /* the candidate's, and the one that a fetch fills */
+    uint8_t own[PARLEY_DIGEST_BYTES];  /* what `buffer` holds */
+    uint8_t pick[PARLEY_DIGEST_BYTES]; /* what is fetched, written or held */
+    uint8_t written[PARLEY_DIGEST_BYTES];
+    bool is_written, failed_write;
+    double score;
+    uint64_t proposer; /* of the pick: its boot; 0: others are DONE with it */
+    uint64_t progress_us, patience_us, since_us;
+    uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
+    uint64_t mixes_us;    /* ... and when they last became more */
+    uint64_t fingerprint; /* of all members' phases, to see whether anything moved */
+    uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
+    double drift_before;
+    uint32_t held, known;
+    uint64_t done_us;
+    bool follows;  /* while LATE: another LATE node went back to SETTLE */
+    bool rejoined; /* this node has done so */
+};
+
+void agreement_stop(struct parley_node *node, enum parley_stop cause);
+void agreement_advance(struct parley_node *node);
+/* The others go on without this node; it adopts what they agree on. */
+void agreement_late(struct parley_node *node);
+void agreement_done(struct parley_node *node, const struct op *op,
+                    const struct parley_event *event);
+uint64_t agreement_deadline(const struct parley_node *node);
+/* Says goodbye to everybody and ends. */
+void agreement_finish(struct parley_node *node, int error);
+
+#endif

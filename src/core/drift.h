@@ -1,0 +1,50 @@
+/* drift.h: how far the models are apart, as far as this node knows.
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_DRIFT_H
+#define PARLEY_CORE_DRIFT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/message.h"
+#include "core/out.h"
+#include "parley/node.h"
+
+struct conn;
+
+struct drift {
+    float own[MESSAGE_BUCKETS]; /* the newest own sketch: it may not be among the sample */
+    uint64_t change;            /* counts changes of sketches */
+    uint64_t stale;             /* those up to this one count no more */
+    bool due;                   /* some sketch wants to go out */
+    bool sketching;             /* the initiator's slot is reserved for it */
+    bool far;                   /* some model met since `mixed` was 0 can't be within tolerance */
+    uint32_t mixed;             /* exchanges that ended since a sketch might have been taken */
+    uint32_t version;           /* of the newest own sketch */
+    uint32_t passed;            /* own sketch versions in a row whose table was within tolerance */
+    uint32_t judged;            /* version of the sketch judged last */
+    uint64_t among;             /* a sum over those whom that was about */
+    double value;               /* relative; negative: unknown */
+    uint64_t measured_us;
+    double pair_sq, own_sq; /* moving means over exchanges while training */
+    uint64_t pairs;
+    uint64_t next_us;  /* no sketch, and no exchange that one is due before, until then */
+    uint64_t paid_us;  /* what has been sent of sketches is paid for by then */
+    uint64_t ask_us;   /* not before then: whom this node lacks, to ... */
+    uint32_t ask_turn; /* ... the next link */
+};
+
+/* An exchange while training has measured ||x_i - x_j||^2, and ||x_i||^2. */
+void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
+void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
+void drift_sketches(struct parley_node *node, struct conn *conn,
+                    const struct message_sketches *message);
+/* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
+bool drift_advance(struct parley_node *node);
+bool drift_settled(struct parley_node *node); /* within tolerance in two fresh tables */
+void drift_pump(struct parley_node *node);
+uint64_t drift_deadline(const struct parley_node *node);
+
+#endif

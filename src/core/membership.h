@@ -1,0 +1,72 @@
+/* membership.h: who is there: the members' records, and what this node alone knows of each.
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_MEMBERSHIP_H
+#define PARLEY_CORE_MEMBERSHIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/message.h"
+#include "parley/node.h"
+
+struct conn;
+
+/* What this node alone knows of a member. */
+struct member {
+    uint64_t suspect_since_us, suspect_until_us; /* while SUSPECT */
+    uint64_t confirmers[3];
+    uint32_t confirmations;
+    uint64_t dead_since_us;
+    uint64_t redial_us; /* a dead member's address is tried again then */
+    uint64_t busy_us;   /* it said BUSY: not before then */
+    uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
+    bool counted;       /* this node's proposal has settled with it */
+    bool refused;       /* its address refused a dial since it was last alive */
+    uint64_t applied;
+    double mass, mass_abs;
+    uint64_t heard; /* own samples when its were heard of: training_reckoned() */
+};
+
+struct probe {
+    int member; /* NONE: nobody is being probed */
+    uint32_t sequence;
+    uint64_t sent_us;
+    bool indirect;
+};
+
+/* A probe made for another member. */
+struct favour {
+    uint32_t sequence, asker_sequence;
+    uint64_t asker, target;
+    uint64_t until_us;
+};
+
+bool membership_is_live(const struct parley_node *node, int member);
+/* A random live peer for which fits() holds; NONE if there is none. */
+int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int));
+
+/* Own record changed: urgent changes go to everybody at once, lazy ones now and then. */
+void membership_changed(struct parley_node *node, bool urgent);
+void membership_start(struct parley_node *node);
+void membership_leave(struct parley_node *node);
+
+/* A record seen directly or heard of. `from` is the member that said it, NONE for HELLO. */
+int membership_merge(struct parley_node *node, const struct record *record, int from);
+void membership_members(struct parley_node *node, struct conn *conn, struct message_members *m);
+void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type type,
+                     struct message_probe *probe);
+
+/* What links tell of members: HELLO is done; it may be dialled again; its connection broke; its
+ * address refused a dial; another boot has its place. */
+void membership_contact(struct parley_node *node, struct conn *conn);
+void membership_forgive(struct parley_node *node, int member);
+void membership_lost(struct parley_node *node, int member);
+void membership_refused(struct parley_node *node, int member);
+void membership_replaced(struct parley_node *node, int member);
+
+void membership_timers(struct parley_node *node);
+uint64_t membership_deadline(const struct parley_node *node);
+
+#endif

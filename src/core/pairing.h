@@ -1,0 +1,34 @@
+/* pairing.h: with whom a node averages while it settles.
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_PAIRING_H
+#define PARLEY_CORE_PAIRING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/message.h"
+#include "parley/node.h"
+
+struct pairing {
+    uint32_t round;
+    int partner;                   /* of this round; NONE: there is none */
+    bool asks;                     /* this node asks it */
+    bool broken;                   /* somebody does not keep to it: by chance from here on */
+    uint64_t news;                 /* the roster's when it was found */
+    uint64_t since_us, longest_us; /* when this round began; how long one has taken at most */
+};
+
+void pairing_start(struct parley_node *node); /* SETTLE begins */
+/* Whom to ask, NONE: nobody now. False where that is left to chance. */
+bool pairing_peer(struct parley_node *node, int *peer);
+/* How this node chooses now. */
+enum message_settles pairing_way(const struct parley_node *node);
+/* Who made this offer is to ask again once it is its turn. */
+bool pairing_refuses(struct parley_node *node, int member, const struct message_exchange *offer);
+/* An exchange that was offered by schedule is in x. */
+void pairing_mixed(struct parley_node *node, int member);
+uint32_t pairing_sweep(const struct parley_node *node); /* rounds until all have met, one way */
+
+#endif

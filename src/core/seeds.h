@@ -1,0 +1,41 @@
+/* seeds.h: the addresses a node starts from.
+ *
+ * A seed is named by its place in node->seeds. Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_SEEDS_H
+#define PARLEY_CORE_SEEDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "parley/node.h"
+
+struct seed_dial {
+    char address[PARLEY_ADDRESS_SIZE];
+    uint64_t next_us, backoff_us;
+    uint64_t boot; /* who answered there last; 0: nobody yet */
+    bool self;
+    bool tried; /* a dial has failed */
+    bool dialing;
+};
+
+/* Those that are new; a node has PARLEY_SEEDS_MAX at most. */
+void seeds_add(struct parley_node *node, const char *const *seeds, uint32_t count);
+/* All are dialled now, whatever their back-off. */
+void seeds_hurry(struct parley_node *node);
+bool seeds_only_self(const struct parley_node *node); /* each is this node, or there is none */
+bool seeds_met(const struct parley_node *node);       /* each, or tried in vain */
+/* Who answered there last; NONE: nobody yet. */
+int seeds_member(const struct parley_node *node, int seed);
+
+/* Of the connection that it was dialled by: HELLO is done; it has ended. */
+void seeds_answered(struct parley_node *node, int seed, uint64_t boot);
+void seeds_ended(struct parley_node *node, int seed, bool was_live);
+void seeds_log(struct parley_node *node, int seed, const char *what);
+
+void seeds_timers(struct parley_node *node);
+/* Ends the node if it has met nobody for config.join_timeout_us. */
+void seeds_give_up(struct parley_node *node);
+uint64_t seeds_deadline(const struct parley_node *node);
+
+#endif

@@ -1,0 +1,72 @@
+/* training.h: local steps, the budget of them, and this node's part of the cluster's samples.
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_TRAINING_H
+#define PARLEY_CORE_TRAINING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/out.h"
+#include "parley/node.h"
+
+struct training {
+    uint64_t version, samples;    /* as last reported, since this process started */
+    struct parley_resumed before; /* what counts of the time before */
+    double weight;                /* of x: 1 but for push_sum.c */
+    double part;    /* of the cluster's samples: own ones come in, and every exchange averages it */
+    double behind;  /* how far below it peers were lately */
+    uint32_t among; /* members that trained when it was last averaged */
+    double alike; /* samples of the cluster, if all made as many as this node while they trained */
+    uint64_t granted; /* steps asked of the driver, all told */
+    uint64_t start_us;
+    uint64_t stepped_us; /* when `version` last moved */
+    double rate;         /* steps a second, smoothed */
+    double moved_sq;     /* by a step, smoothed; 0: not known */
+    uint64_t inherited;  /* steps of the optimizer vectors less own ones, modulo 2^64 */
+    bool started;
+    uint32_t diverged;     /* not 0: the model is no longer finite */
+    uint32_t recovered;    /* times another's was taken for that */
+    uint64_t helpless_us;  /* not 0: until then it must have been */
+    enum parley_stop stop; /* asked for while JOINING: obeyed once in */
+    uint64_t stop_us;
+};
+
+void training_advance(struct parley_node *node); /* joining, start, budget, steps to make */
+void training_stepped(struct parley_node *node, const struct parley_event *event);
+/* Whether the budget leaves room for one more step of this node. */
+bool training_wants(const struct parley_node *node);
+/* What strategy->steps() says has changed. */
+void training_counted(struct parley_node *node);
+/* What is in the buffer goes into x with this weight beside that of x; below 0: is taken out. */
+void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint32_t buffer,
+                    double weight);
+void training_leave(struct parley_node *node);
+uint64_t training_deadline(const struct parley_node *node);
+
+/* Takes the model and what belongs to it of that member, or of any that trains (NONE). Call again
+ * until strategy->adopted(). */
+void training_follow(struct parley_node *node, int member);
+/* steps: that the vectors taken have been through; version: own steps so far. */
+void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
+
+/* A peer's part was more by `gap`, and came in by this factor. */
+void training_averaged(struct parley_node *node, double gap, double factor);
+/* What a peer says its part is, can be one. It may be below 0: exchanges that overlap, each a half
+ * or a third, take together more than was there. */
+static inline bool part_is_sane(double part)
+{
+    return part > -1e18 && part < 1e18;
+}
+
+double training_progress(const struct parley_node *node);
+/* Samples that all have used: no more than that, and where few count each by itself, no less than
+ * what this node has heard of. */
+uint64_t training_samples(const struct parley_node *node);
+/* The same with what they have used since by all appearances: to look at, not to end by. */
+uint64_t training_reckoned(const struct parley_node *node);
+/* Whether it is counted by what was heard of each. */
+bool training_counts_heard(const struct parley_node *node);
+
+#endif
