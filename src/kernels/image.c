@@ -40,7 +40,6 @@ enum { MOVED_FLOATS = 512 };
 
 /* Sums are taken in as many parts on each path, so that they are the same. */
 enum { PARTS = 16 };
-typedef float parts LANED(PARTS);
 
 #define PATH_LOOPS "kernels/image_path.h"
 #include "kernels/paths.h"

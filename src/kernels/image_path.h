@@ -275,15 +275,19 @@ TARGET static void NAME(unpool)(float *restrict below, const float *restrict del
 TARGET static void NAME(sum)(double sums[2], const float *a, const float *b, float a_shift,
                              float b_shift, size_t count)
 {
-    _Alignas(PARTS * 4) parts plain = {0}, product = {0};
+    lanes plains[PARTS / LANES] = {{0}}, products[PARTS / LANES] = {{0}};
+    float plain[PARTS], product[PARTS];
     size_t at = 0;
 
-    for (; at + PARTS <= count; at += PARTS) {
-        parts v = *(const parts *)(a + at);
+    for (; at + PARTS <= count; at += PARTS)
+        for (size_t k = 0; k < PARTS / LANES; k++) {
+            lanes v = *(const lanes *)(a + at + k * LANES);
 
-        plain += v;
-        product += (v - a_shift) * (*(const parts *)(b + at) - b_shift);
-    }
+            plains[k] += v;
+            products[k] += (v - a_shift) * (*(const lanes *)(b + at + k * LANES) - b_shift);
+        }
+    memcpy(plain, plains, sizeof plain);
+    memcpy(product, products, sizeof product);
     for (size_t i = 0; at < count; at++, i++) {
         plain[i] += a[at];
         product[i] += (a[at] - a_shift) * (b[at] - b_shift);
