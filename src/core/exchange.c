@@ -296,10 +296,15 @@ static void added(struct parley_node *node, struct slot *slot)
         struct conn *conn = connection_of(node, slot->peer);
         if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
     } else if (node->leaving) {
-        node->exchange.peer_last[node->exchange.left_count++ % LEAVE_EXCHANGES] =
-            record_of(node, slot->peer)->boot;
+        exchange_left(node, slot->peer);
     }
     slot_end(node, slot);
+}
+
+void exchange_left(struct parley_node *node, int peer)
+{
+    node->exchange.peer_last[node->exchange.left_count++ % LEAVE_EXCHANGES] =
+        record_of(node, peer)->boot;
 }
 
 void exchange_done(struct parley_node *node, const struct op *op, const struct parley_event *event)

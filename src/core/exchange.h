@@ -107,6 +107,8 @@ bool exchange_is_sane(const struct message_exchange *message);
 /* A delta of <r, d> = mass is in x, times factor; gap: of the two parts of the cluster's samples.
  */
 void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap);
+/* This node leaves and is done with `peer`: the two have averaged, or that one leaves too. */
+void exchange_left(struct parley_node *node, int peer);
 /* The newest outcome of an exchange this node initiated, as asked for. */
 enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, uint32_t sequence);
 

@@ -260,6 +260,9 @@ void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
     if (wait_us > 1000000) wait_us = 1000000;
     struct member *m = member_of(node, slot->peer);
     if (m) m->busy_us = node->now_us + wait_us;
+    /* One that leaves too, as when all are interrupted at once, takes nothing over. */
+    if (node->leaving && refused && message->reason == EXCHANGE_NOT_TRAINING)
+        exchange_left(node, slot->peer);
     if (slot->eager) { /* its buffer is still being read */
         slot_end(node, slot);
         wait_for_peers(node, BUSY_RETRY_US);
