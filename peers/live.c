@@ -11,13 +11,14 @@
 
 int live_init(struct loop *loop, uint32_t members_max)
 {
-    loop->live_room = members_max;
     loop->live = malloc((size_t)members_max * sizeof *loop->live);
+    loop->live_names = malloc((size_t)members_max * sizeof *loop->live_names);
     loop->gone = malloc((size_t)members_max * sizeof *loop->gone);
-    int error = loop->live && loop->gone ? PARLEY_OK : PARLEY_ENOMEM;
+    int error = loop->live && loop->live_names && loop->gone ? PARLEY_OK : PARLEY_ENOMEM;
     if (!error && uv_mutex_init(&loop->live_lock)) error = PARLEY_EFAIL;
     if (!error) return error;
     free(loop->gone);
+    free(loop->live_names);
     free(loop->live);
     loop->live = NULL;
     return error;
@@ -28,22 +29,8 @@ void live_close(struct loop *loop)
     if (!loop->live) return;
     uv_mutex_destroy(&loop->live_lock);
     free(loop->gone);
+    free(loop->live_names);
     free(loop->live);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* Who was started anew stands in the table twice until all know that its first process is dead. */
-static uint32_t drop_doubles(char (*names)[PARLEY_NAME_SIZE], uint32_t count)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (kept == 0 || strcmp(names[i], names[kept - 1]) != 0)
-            memmove(names[kept++], names[i], sizeof *names);
-    return kept;
 }
 
 static uint64_t digest(const struct loop *loop)
@@ -67,18 +54,16 @@ void live_refresh(struct loop *loop)
     loop->live_stale = false;
     uv_mutex_lock(&loop->live_lock);
     uint64_t before = digest(loop);
-    loop->live_count = loop->gone_count = 0;
-    uint32_t count = parley_node_members(loop->node);
-    for (uint32_t i = 0; i < count && i < loop->live_room; i++) {
+    loop->live_count = parley_node_live(loop->node, loop->live_names);
+    for (uint32_t i = 0; i < loop->live_count; i++)
+        snprintf(loop->live[i], sizeof loop->live[i], "%s", loop->live_names[i]);
+    loop->gone_count = 0;
+    for (uint32_t i = 0; i < parley_node_members(loop->node); i++) {
         struct parley_member member;
         parley_node_member(loop->node, i, &member);
-        if (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT)
-            snprintf(loop->live[loop->live_count++], PARLEY_NAME_SIZE, "%s", member.name);
-        else if (member.place > 0)
-            loop->gone[loop->gone_count++] = gone_of(&member);
+        bool lives = member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT;
+        if (!lives && member.place > 0) loop->gone[loop->gone_count++] = gone_of(&member);
     }
-    qsort(loop->live, loop->live_count, sizeof *loop->live, by_name);
-    loop->live_count = drop_doubles(loop->live, loop->live_count);
     if (digest(loop) != before) atomic_fetch_add(&loop->live_turnover, 1);
     uv_mutex_unlock(&loop->live_lock);
 }

@@ -80,10 +80,11 @@ struct loop {
     struct worker *worker;
     uint64_t version_told; /* of STEPPED */
 
-    uv_mutex_t live_lock; /* guards the next five: names of the live members, sorted; others */
+    uv_mutex_t live_lock; /* guards the next four: names of the live members, sorted; others */
     char (*live)[PARLEY_NAME_SIZE];
     struct parley_gone *gone;
-    uint32_t live_count, gone_count, live_room;
+    uint32_t live_count, gone_count;
+    const char **live_names; /* as the node has them, while `live` is made */
     bool live_stale;
     _Atomic uint64_t live_turnover; /* how often those names have changed */
 

@@ -408,6 +408,11 @@ uint32_t parley_node_members(const struct parley_node *node); /* how many record
 void parley_node_member(const struct parley_node *node, uint32_t index,
                         struct parley_member *member);
 
+/* Names of the members that live, this node's among them, in strcmp's order; valid until the next
+ * step. Who was started anew stands among the records twice until all know that its first process
+ * is dead, and here once. names: [parley_node_members(node)]; returns how many it has. */
+uint32_t parley_node_live(const struct parley_node *node, const char **names);
+
 /* Asserts every invariant of the node's state; for the simulator and the tests. */
 void parley_node_check(const struct parley_node *node);
 

@@ -118,31 +118,17 @@ static int draw(struct sim_training *self)
     return error;
 }
 
-/* Sorted. Who was started anew stands there twice until all know that its first process is dead. */
-static uint32_t drop_doubles(const char **names, uint32_t count)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (kept == 0 || strcmp(names[i], names[kept - 1]) != 0) names[kept++] = names[i];
-    return kept;
-}
-
-/* names: [count], this node's own among them, in the order of its records. */
+/* names: [count], this node's own among them. */
 static int shares_of(struct sim_training *self, const char *const *names, uint32_t count)
 {
     struct sim_shares *shares = &self->shares;
-    const char **sorted = malloc(count * sizeof *sorted);
-    if (!sorted) return PARLEY_ENOMEM;
-    memcpy(sorted, names, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_name);
-    count = drop_doubles(sorted, count);
     if (shares->names && shares->members == count &&
-        memcmp(sorted, shares->names, count * sizeof *sorted) == 0) {
-        free(sorted);
+        memcmp(names, shares->names, count * sizeof *names) == 0)
         return 0;
-    }
     shares_close(shares);
-    shares->names = sorted;
+    shares->names = malloc(count * sizeof *shares->names);
+    if (!shares->names) return PARLEY_ENOMEM;
+    memcpy(shares->names, names, count * sizeof *names);
     shares->members = count;
     int error = draw(self);
     if (error) shares_close(shares);

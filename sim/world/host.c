@@ -223,6 +223,25 @@ static void line(struct sim_host *host, const char *what, const char *a, const c
     sim->on_line(text, sim->on_line_arg);
 }
 
+/* The same name, for as long as the simulation lasts. */
+static const char *lasting(const struct parley_sim *sim, const char *name)
+{
+    return sim->names[strtoul(name + 1, NULL, 10)];
+}
+
+static uint32_t gone_of(struct sim_host *host, struct partition_gone *gone)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < parley_node_members(host->node); i++) {
+        struct parley_member member;
+        parley_node_member(host->node, i, &member);
+        bool lives = member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT;
+        if (lives || member.place == 0) continue;
+        gone[count++] = (struct partition_gone){lasting(host->sim, member.name), member.place};
+    }
+    return count;
+}
+
 void sim_share(struct sim_host *host, bool first)
 {
     const struct sim_task *task = host->sim->task;
@@ -234,15 +253,12 @@ void sim_share(struct sim_host *host, bool first)
     const char **names = malloc(records * sizeof *names);
     struct partition_gone *gone = malloc(records * sizeof *gone);
     struct job_members members = {.names = names, .gone = gone};
-    for (uint32_t i = 0; i < records && names && gone; i++) {
-        struct parley_member member;
-        parley_node_member(host->node, i, &member);
-        const char *name = host->sim->names[strtoul(member.name + 1, NULL, 10)];
-        if (member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT)
-            names[members.count++] = name;
-        else if (member.place > 0)
-            gone[members.gone_count++] = (struct partition_gone){name, member.place};
+    if (names && gone) {
+        members.count = parley_node_live(host->node, names);
+        members.gone_count = gone_of(host, gone);
     }
+    for (uint32_t i = 0; i < members.count; i++)
+        names[i] = lasting(host->sim, names[i]);
     parley_node_view(host->node, &view);
     sim_workers_drain(host->sim->workers, &host->lane); /* steps that are to use the old one */
     int error = names && gone ? task->share(task->self, host->index, &members, first,

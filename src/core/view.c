@@ -90,6 +90,17 @@ void parley_node_member(const struct parley_node *node, uint32_t index,
     };
 }
 
+uint32_t parley_node_live(const struct parley_node *node, const char **names)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, node->roster->line[i]);
+        bool stands = count > 0 && strcmp(names[count - 1], r->name) == 0;
+        if (record_is_live(r) && !stands) names[count++] = r->name;
+    }
+    return count;
+}
+
 void parley_node_check(const struct parley_node *node)
 {
     uint32_t live = 0;

@@ -49,7 +49,7 @@ void job_config(const struct job *job, struct parley_config *config);
 
 /* Whose the data are. */
 struct job_members {
-    const char *const *names; /* [count], of those who live */
+    const char *const *names; /* [count], of those who live, in strcmp's order */
     uint32_t count;
     const struct partition_gone *gone; /* [gone_count], names that don't */
     uint32_t gone_count;

@@ -108,6 +108,12 @@ void parley_node_member(const struct parley_node *node, uint32_t index,
     *member = (struct parley_member){.name = node->config.name, .state = PARLEY_MEMBER_ALIVE};
 }
 
+uint32_t parley_node_live(const struct parley_node *node, const char **names)
+{
+    names[0] = node->config.name;
+    return 1;
+}
+
 void parley_node_view(const struct parley_node *node, struct parley_view *view)
 {
     memset(view, 0, sizeof *view);

@@ -276,6 +276,28 @@ Test(node_frames, a_full_table_refuses_new_members_and_keeps_the_old)
     lone_free(lone);
 }
 
+Test(node_frames, the_living_are_named_once_each_and_in_order)
+{
+    /* Proves that a node that was started anew, whose first process nobody has called dead yet, is
+     * one name; that the dead are none; and the order, whatever that of the records is. */
+    struct lone *lone = plain_node();
+    uint32_t conn = lone_peer(lone, "z", 1);
+    struct message_members members = {.count = 4};
+    const char *const told[] = {"b", "c", "b", "a"};
+    for (uint32_t i = 0; i < 4; i++) {
+        members.records[i] = (struct record){.boot = 20 + i, .address = "x:1", .clock = 1};
+        snprintf(members.records[i].name, sizeof members.records[i].name, "%s", told[i]);
+        if (i == 1) members.records[i].state = PARLEY_MEMBER_DEAD;
+    }
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+    cr_assert_eq(parley_node_members(lone->node), 6);
+    const char *names[6], *const living[] = {"a", "b", self_of(lone->node)->name, "z"};
+    cr_assert_eq(parley_node_live(lone->node, names), 4);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_str_eq(names[i], living[i]);
+    lone_free(lone);
+}
+
 Test(node_frames, a_flood_of_suspects_keeps_each_step_within_its_updates)
 {
     /* Proves that frames full of new suspects, each of them dialled, never overflow the list. */
