@@ -60,12 +60,6 @@ struct conn *conn_of_token(struct loop *loop, uint64_t token)
     return NULL;
 }
 
-static void count(struct loop *loop, int more)
-{
-    loop->conns_count += (uint32_t)more;
-    atomic_store(&loop->connections, loop->conns_count + loop->streams_count);
-}
-
 struct conn *conn_new(struct loop *loop, uint32_t id)
 {
     struct conn *conn = calloc(1, sizeof *conn);
@@ -80,7 +74,7 @@ struct conn *conn_new(struct loop *loop, uint32_t id)
     struct conn **bucket = bucket_of(loop, id);
     conn->next = *bucket;
     *bucket = conn;
-    count(loop, 1);
+    atomic_fetch_add(&loop->connections, 1);
     return conn;
 }
 
@@ -91,7 +85,7 @@ static void forget(struct conn *conn)
     while (*at != conn)
         at = &(*at)->next;
     *at = conn->next;
-    count(loop, -1);
+    atomic_fetch_sub(&loop->connections, 1);
     lane_end(conn);
     streams_end(conn);
     struct parley_event event = {
@@ -342,7 +336,9 @@ static bool may_accept(struct loop *loop)
         loop->accepts_until_us = now_us + LOOP_ACCEPTS_US;
         loop->accepts = 0;
     }
-    return loop->accepts++ < LOOP_ACCEPTS_MAX;
+    if (loop->accepts == LOOP_ACCEPTS_MAX) return false;
+    loop->accepts++;
+    return true;
 }
 
 /* However many dial, they cost a small part of a processor: so many are taken at a time. The next

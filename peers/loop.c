@@ -207,7 +207,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
     /* Here and not in a check: the last connection goes after the check phase, and nothing may come
      * to end the next wait. */
-    if (loop->closing && loop->conns_count == 0) {
+    if (loop->closing && atomic_load(&loop->connections) == 0) {
         close_handles(loop);
         return;
     }

@@ -67,9 +67,9 @@ struct loop {
     uint32_t later_count;
 
     struct conn *conns[LOOP_BUCKETS];
-    uint32_t conns_count, conns_shut;     /* all; those that are being flushed */
-    uint32_t conn_next;                   /* number of the next incoming one, even */
-    uint32_t streams_most, streams_count; /* of a link: config.streams; of all links, now */
+    uint32_t conns_shut;   /* those that are being flushed */
+    uint32_t conn_next;    /* number of the next incoming one, even */
+    uint32_t streams_most; /* of a link: config.streams */
 
     struct mailbox answers; /* ops from trainer and worker */
     struct commands commands;
@@ -97,7 +97,7 @@ struct loop {
     uint64_t accept_logged_us;
     _Atomic uint64_t bytes_sent, bytes_received, bytes_lane, bytes_streams, turn_max_us;
     _Atomic uint64_t bytes_membership, bytes_sketches;
-    _Atomic uint32_t connections;
+    _Atomic uint32_t connections; /* open now; streams, which end with their link, are some */
     char listens[PARLEY_ADDRESS_SIZE];
     bool listens_any; /* on all of the machine's addresses */
 };

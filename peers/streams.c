@@ -43,12 +43,6 @@ struct streams {
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-static void count(struct loop *loop, int more)
-{
-    loop->streams_count += (uint32_t)more;
-    atomic_store(&loop->connections, loop->conns_count + loop->streams_count);
-}
-
 static void on_closed(uv_handle_t *handle)
 {
     struct stream *stream = handle->data;
@@ -58,7 +52,7 @@ static void on_closed(uv_handle_t *handle)
 
 static void drop(struct stream *stream)
 {
-    count(stream->of->conn->loop, -1);
+    atomic_fetch_sub(&stream->of->conn->loop->connections, 1);
     stream->stripe->fd = -1;
     uv_close((uv_handle_t *)&stream->poll, on_closed);
 }
@@ -125,7 +119,7 @@ static bool add(struct conn *conn, int fd, const uint8_t *first)
     }
     *place_of(stream) = stream;
     tune(fd, streams->stripes.segment);
-    count(conn->loop, 1);
+    atomic_fetch_add(&conn->loop->connections, 1);
     return true;
 }
 
