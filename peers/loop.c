@@ -292,6 +292,19 @@ static void init_handles(struct loop *loop)
     loop->prepare.data = loop->check.data = loop;
 }
 
+static void close_uv(struct loop *loop)
+{
+    if (!loop->running) { /* else its thread has closed them */
+        close_parts(loop, false);
+        close_handles(loop);
+        uv_run(&loop->uv, UV_RUN_DEFAULT);
+    }
+    int left = uv_loop_close(&loop->uv);
+    assert(left == 0);
+    (void)left;
+    wake_free(&loop->wake);
+}
+
 int loop_init(struct loop *loop, struct parley *parley, const char *listen, char *why, size_t size)
 {
     memset(loop, 0, sizeof *loop);
@@ -314,13 +327,7 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
     if (!code) return PARLEY_OK;
     mailbox_close(&loop->answers);
 out_handles:
-    close_parts(loop, false);
-    close_handles(loop);
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
-    int left = uv_loop_close(&loop->uv);
-    assert(left == 0);
-    (void)left;
-    wake_free(&loop->wake);
+    close_uv(loop);
     return code;
 }
 
@@ -350,15 +357,8 @@ void loop_close(struct loop *loop)
         uv_mutex_unlock(&loop->answers.lock);
         loop_wake(loop);
         uv_thread_join(&loop->thread);
-    } else {
-        close_parts(loop, false);
-        close_handles(loop);
-        uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
-    int left = uv_loop_close(&loop->uv);
-    assert(left == 0);
-    (void)left;
-    wake_free(&loop->wake);
+    close_uv(loop);
     while (loop->ops.count > 0)
         ops_remove(&loop->ops, loop->ops.order[0]);
     free(loop->commands.seeds);

@@ -27,6 +27,27 @@ static float draw(uint64_t stream, uint64_t j)
     return (float)(rng_mix(stream + j) >> 40) * 0x1p-24f;
 }
 
+/* A node's loss is the mean of a (x - o)^2 / 2, with a and o of these streams of draws. */
+struct bowl {
+    uint64_t slopes, optimum;
+};
+
+static struct bowl bowl_of(const struct quadratic *self, uint32_t node)
+{
+    uint64_t slopes = rng_mix(self->seed);
+    return (struct bowl){slopes, rng_mix(slopes + 1 + (self->common ? 0 : node))};
+}
+
+static float slope_of(struct bowl bowl, uint64_t j)
+{
+    return 0.5f + draw(bowl.slopes, j) / 2;
+}
+
+static float optimum_of(struct bowl bowl, uint64_t j)
+{
+    return 2 * draw(bowl.optimum, j) - 1;
+}
+
 static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
 {
     const struct quadratic *self = pointer;
@@ -38,13 +59,11 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
 static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to)
 {
     const struct quadratic *self = pointer;
-    uint64_t slopes = rng_mix(self->seed);
-    uint64_t optimum = rng_mix(slopes + 1 + (self->common ? 0 : node));
+    const struct bowl bowl = bowl_of(self, node);
     double loss = 0;
     (void)thread;
     for (uint64_t j = 0; j < self->parameters; j++) {
-        float a = 0.5f + draw(slopes, j) / 2;
-        float gap = x[j] - (2 * draw(optimum, j) - 1);
+        float a = slope_of(bowl, j), gap = x[j] - optimum_of(bowl, j);
         loss += a * gap * gap / 2;
         to[j] = a * gap;
     }
@@ -66,15 +85,13 @@ static double step(void *pointer, uint32_t node, uint32_t thread, const float *f
                    float *const *vectors, const struct trainer_turn *turn)
 {
     const struct quadratic *self = pointer;
-    uint64_t slopes = rng_mix(self->seed);
-    uint64_t optimum = rng_mix(slopes + 1 + (self->common ? 0 : node));
+    const struct bowl bowl = bowl_of(self, node);
     float rate = (float)(self->rate * schedule_factor(&self->schedule, turn->progress));
     float *x = vectors[0];
     double loss = 0;
     (void)thread;
     for (uint64_t j = 0; j < self->parameters; j++) {
-        float a = 0.5f + draw(slopes, j) / 2;
-        float gap = from[j] - (2 * draw(optimum, j) - 1);
+        float a = slope_of(bowl, j), gap = from[j] - optimum_of(bowl, j);
         loss += a * gap * gap / 2;
         x[j] = from[j] - rate * a * gap;
     }

@@ -75,11 +75,6 @@ static void evaluate(void *pointer, const float *x, double *accuracy, double *lo
 
 /* ---- Shares ---------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void shares_close(struct sim_shares *shares)
 {
     free(shares->names);
@@ -140,13 +135,11 @@ static int share_of(const struct sim_training *self, const char *name, const uin
                     uint32_t *count)
 {
     const struct sim_shares *shares = &self->shares;
-    const char **found =
-        bsearch(&name, shares->names, shares->members, sizeof *shares->names, by_name);
-    if (!found) return PARLEY_EDATA;
+    uint32_t rank = partition_rank(shares->names, shares->members, name);
+    if (rank == UINT32_MAX) return PARLEY_EDATA;
     *samples = NULL;
     *count = self->job->data.train.count;
     if (!shares->start) return 0;
-    uint32_t rank = (uint32_t)(found - shares->names);
     *samples = shares->samples + shares->start[rank];
     *count = shares->start[rank + 1] - shares->start[rank];
     return 0;

@@ -109,6 +109,12 @@ int partition_owners(const struct partition_task *task, uint32_t *owner, char *w
     return error;
 }
 
+uint32_t partition_rank(const char *const *names, uint32_t count, const char *name)
+{
+    const char *const *found = bsearch(&name, names, count, sizeof *names, by_name);
+    return found ? (uint32_t)(found - names) : UINT32_MAX;
+}
+
 static int find_rank(const struct partition_task *task, const char **names, const char *self,
                      uint32_t shard, uint32_t *rank, char *why, size_t why_size)
 {
@@ -120,13 +126,10 @@ static int find_rank(const struct partition_task *task, const char **names, cons
                  task->members);
         return PARLEY_EUSAGE;
     }
-    const char **found = bsearch(&self, names, task->members, sizeof *names, by_name);
-    if (!found) {
-        snprintf(why, why_size, "%s is not among the members", self);
-        return PARLEY_EUSAGE;
-    }
-    *rank = (uint32_t)(found - names);
-    return 0;
+    *rank = partition_rank(names, task->members, self);
+    if (*rank < task->members) return 0;
+    snprintf(why, why_size, "%s is not among the members", self);
+    return PARLEY_EUSAGE;
 }
 
 /* The samples whose owner is `rank`; all of them if owner is NULL. */

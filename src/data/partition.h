@@ -58,6 +58,9 @@ PARLEY_CHECK int partition_parse(struct partition_spec *spec, const char *text, 
 PARLEY_CHECK int partition_owners(const struct partition_task *task, uint32_t *owner, char *why,
                                   size_t why_size);
 
+/* Of a name among names[count] in strcmp's order: its place; UINT32_MAX: it is not there. */
+uint32_t partition_rank(const char *const *names, uint32_t count, const char *name);
+
 /* The share of one member as a new ascending array for the caller to free. `self` is its name;
  * NULL: shard number `shard` of a task without names (--shard I/N). Errors as above, and
  * PARLEY_EUSAGE if self is not among the names or shard not below members. */

@@ -1,7 +1,7 @@
 /* allreduce.c: rounds of all nodes: what they compute, and that nothing that happens in one parts
  * the models or stops them. */
 #include "run/training.h"
-#include "scene.h"
+#include "strike.h"
 #include "world/cluster.h"
 
 /* ---- Vectors whose gradients tell who contributed ----------------------------------------------
@@ -298,27 +298,6 @@ Test(allreduce, four_nodes_equal_one_with_a_batch_four_times_as_large)
 
 /* ---- What goes wrong --------------------------------------------------------------------------
  */
-
-/* Strikes at the k-th frame of one type, once. */
-struct strike {
-    uint8_t type;
-    uint64_t number;
-    bool arriving, at_receiver, cut;
-    bool done;
-};
-
-static void strike(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
-{
-    struct strike *strike = arg;
-    if (strike->done || frame->type != strike->type || frame->arriving != strike->arriving ||
-        frame->number < strike->number)
-        return;
-    strike->done = true;
-    if (strike->cut)
-        parley_sim_disconnect(sim, frame->from, frame->to);
-    else
-        parley_sim_kill(sim, strike->at_receiver ? frame->to : frame->from, false);
-}
 
 static void strike_all_over_a_round(enum parley_strategy strategy, uint32_t times, bool cut)
 {

@@ -106,18 +106,25 @@ Test(joining, a_late_node_takes_the_model_before_it_trains)
     parley_sim_free(sim);
 }
 
+/* Five nodes that start then, and know all of each other. */
+static struct parley_sim *five(uint64_t starts[5],
+                               void (*configure)(struct parley_config *, uint32_t, void *))
+{
+    return scene(&(struct parley_sim_options){.nodes = 5,
+                                              .seed = 1,
+                                              .seeds = 5,
+                                              .parameters = 50,
+                                              .start_us = starts,
+                                              .latency_us = 200,
+                                              .configure = configure});
+}
+
 Test(joining, optimizer_vectors_keep_their_step_count_from_hand_to_hand)
 {
     /* A late node counts on from the steps of who gave it its state, and the next one from there,
      * when those who made the first of them are dead. */
     uint64_t starts[5] = {0, 0, 0, 2 * SECOND, 4 * SECOND};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
-                                                                .seed = 1,
-                                                                .seeds = 5,
-                                                                .parameters = 50,
-                                                                .start_us = starts,
-                                                                .latency_us = 200,
-                                                                .configure = until_target});
+    struct parley_sim *sim = five(starts, until_target);
     scene_run(sim, 3 * SECOND);
     uint64_t made = sim->hosts[0].version, late = sim->hosts[3].version;
     cr_assert_eq(sim->hosts[0].turn.steps, 0);
@@ -225,13 +232,7 @@ Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
     uint64_t starts[5] = {0, 0, 0, SECOND, SECOND};
     struct parley_view view;
     struct parley_member own;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
-                                                                .seed = 1,
-                                                                .seeds = 5,
-                                                                .parameters = 50,
-                                                                .start_us = starts,
-                                                                .latency_us = 200,
-                                                                .configure = resumed_far_or_near});
+    struct parley_sim *sim = five(starts, resumed_far_or_near);
     scene_run(sim, 3 * SECOND);
     for (uint32_t node = 0; node < 5; node++) {
         parley_sim_view(sim, node, &view);

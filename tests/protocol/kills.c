@@ -1,31 +1,5 @@
 /* kills.c: nodes that die, and connections that break, at every state of the protocol. */
-#include "scene.h"
-
-/* Strikes at the k-th frame of one type, once. */
-struct strike {
-    uint8_t type;
-    uint64_t number;
-    bool arriving;    /* when it is about to be received, else before it leaves */
-    bool at_receiver; /* who is struck */
-    bool cut;         /* the connection, not a node */
-    bool done;
-    uint32_t from, to;
-};
-
-static void strike(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
-{
-    struct strike *strike = arg;
-    if (strike->done || frame->type != strike->type || frame->arriving != strike->arriving ||
-        frame->number < strike->number)
-        return;
-    strike->done = true;
-    strike->from = frame->from;
-    strike->to = frame->to;
-    if (strike->cut)
-        parley_sim_disconnect(sim, frame->from, frame->to);
-    else
-        parley_sim_kill(sim, strike->at_receiver ? frame->to : frame->from, false);
-}
+#include "strike.h"
 
 static bool has_struck(struct parley_sim *sim, void *arg)
 {

@@ -81,20 +81,28 @@ Test(pushing, losses_and_cuts_take_no_weight_and_move_no_mean)
     parley_sim_free(sim);
 }
 
+/* Nodes that have trained through a storm. */
+static struct parley_sim *stormy(uint64_t seed,
+                                 void (*configure)(struct parley_config *, uint32_t, void *))
+{
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .seed = seed,
+                                                                .step_us = 10000,
+                                                                .latency_us = seed % 3 * 200,
+                                                                .rate = 0.1,
+                                                                .configure = configure,
+                                                                .arg = &others});
+    scene_train(sim, NODES);
+    storm(sim, NODES, seed);
+    return sim;
+}
+
 Test(pushing, nobody_waits_for_the_dead)
 {
     /* Proves that deaths, pauses and returns at random times hold nobody up, that the living keep
      * their weights, and that they agree. */
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                    .seed = seed,
-                                                                    .step_us = 10000,
-                                                                    .latency_us = seed % 3 * 200,
-                                                                    .rate = 0.1,
-                                                                    .configure = push,
-                                                                    .arg = &others});
-        scene_train(sim, NODES);
-        storm(sim, NODES, seed);
+        struct parley_sim *sim = stormy(seed, push);
         for (uint32_t i = 0; i < NODES; i++) {
             struct parley_view view;
             parley_sim_view(sim, i, &view);
@@ -138,15 +146,7 @@ Test(pushing, outer_steps_wait_for_nobody_who_is_dead)
 {
     /* Proves the same of noloco as of push-sum above. */
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                    .seed = seed,
-                                                                    .step_us = 10000,
-                                                                    .latency_us = seed % 3 * 200,
-                                                                    .rate = 0.1,
-                                                                    .configure = meet,
-                                                                    .arg = &others});
-        scene_train(sim, NODES);
-        storm(sim, NODES, seed);
+        struct parley_sim *sim = stormy(seed, meet);
         storm_ends(sim, NODES, 20000);
         parley_sim_free(sim);
     }

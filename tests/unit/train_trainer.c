@@ -116,6 +116,16 @@ static double reference_gradient(const struct dataset *set, const double *x, dou
     return loss / set->count;
 }
 
+static double relative_distance(const float *x, const double *reference, int n)
+{
+    double error = 0, norm = 0;
+    for (int i = 0; i < n; i++) {
+        error += ((double)x[i] - reference[i]) * ((double)x[i] - reference[i]);
+        norm += reference[i] * reference[i];
+    }
+    return sqrt(error / norm);
+}
+
 /* Trains beside a float64 reference on full batches; the relative distance at the end. */
 static double distance_from_reference(const char *optimizer, uint64_t seed)
 {
@@ -123,7 +133,7 @@ static double distance_from_reference(const char *optimizer, uint64_t seed)
     struct dataset set = clusters(130, 1, seed, seed);
     struct trainer_options options = defaults;
     struct bench bench;
-    double x[N], m[N] = {0}, g[N], error = 0, norm = 0;
+    double x[N], m[N] = {0}, g[N];
 
     options.optimizer = optimizer;
     options.batch = strcmp(optimizer, "gd") == 0 ? 5 : set.count; /* gd: parts, a smaller last */
@@ -143,13 +153,10 @@ static double distance_from_reference(const char *optimizer, uint64_t seed)
             x[i] -= rate * (strcmp(optimizer, "nesterov") == 0 ? g[i] + 0.9 * m[i] : m[i]);
         }
     }
-    for (int i = 0; i < N; i++) {
-        error += ((double)bench.x[i] - x[i]) * ((double)bench.x[i] - x[i]);
-        norm += x[i] * x[i];
-    }
+    double distance = relative_distance(bench.x, x, N);
     bench_close(&bench);
     dataset_close(&set);
-    return sqrt(error / norm);
+    return distance;
 }
 
 Test(train_trainer, a_hundred_steps_follow_float64)
@@ -174,7 +181,7 @@ static double distance_when_averaged(const char *optimizer, uint64_t seed)
     struct trainer_options options = defaults;
     struct rng rng = rng_init(seed, 9);
     struct bench bench;
-    double x[N], m[N] = {0}, g[N], density = 0, error = 0, norm = 0;
+    double x[N], m[N] = {0}, g[N], density = 0;
     uint64_t averaged = 0;
 
     options.optimizer = optimizer;
@@ -207,13 +214,10 @@ static double distance_when_averaged(const char *optimizer, uint64_t seed)
             m[i] -= 0.5 * density * (double)delta / (factor < 0.01 ? 0.0005 : rate);
         }
     }
-    for (int i = 0; i < N; i++) {
-        error += ((double)bench.x[i] - x[i]) * ((double)bench.x[i] - x[i]);
-        norm += x[i] * x[i];
-    }
+    double distance = relative_distance(bench.x, x, N);
     bench_close(&bench);
     dataset_close(&set);
-    return sqrt(error / norm);
+    return distance;
 }
 
 Test(train_trainer, a_momentum_that_follows_averaging_does_so_as_in_float64)
