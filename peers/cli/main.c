@@ -6,6 +6,7 @@
  * and completion.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,17 @@
 #include "settings/simulate.h"
 
 extern char **environ;
+
+/* A standard file that is closed would be the next one to be opened: then a peer's socket is our
+ * stdout, and libuv aborts when it closes it. */
+static void open_standard_files(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
+}
 
 static bool needs_nothing(enum verb verb)
 {
@@ -51,7 +63,7 @@ static int print(char *text)
 {
     bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
     free(text);
-    if (failed) say_error("stdout: %s", strerror(errno));
+    if (failed && errno != EPIPE) say_error("stdout: %s", strerror(errno));
     clearerr(stdout); /* it is said */
     return failed ? 1 : 0;
 }
@@ -128,6 +140,7 @@ int main(int argc, char **argv)
     struct settings settings;
     char why[SETTINGS_WHY_BYTES] = "";
     uint8_t *bytes = NULL;
+    open_standard_files();
     signal(SIGPIPE, SIG_IGN);
     settings_init(&settings);
     if (argc > 1) {

@@ -95,6 +95,17 @@ expect 0 '/dev/full: not all of it could be written' node --steps 3 --model soft
 expect 0 '/dev/full: not all of it could be written' run --steps 3 --model softmax --json /dev/full
 "$parley" run --steps 3 --model softmax > /dev/full 2> out
 grep -q 'stdout: not all of it' out || { cat out; failures=$((failures + 1)); }
+# A reader that has gone is no failure to speak of, and a closed standard file none at all.
+mkfifo pipe
+exec 3<> pipe 4> pipe 3<&-
+"$parley" help run >&4 2> out
+[ ! -s out ] || { cat out; failures=$((failures + 1)); }
+exec 4>&-
+for file in 0 1 2; do
+    eval "\"\$parley\" run -n 2 --steps 3 --model softmax --out closed $file>&-" > out 2>&1
+    status=$?
+    [ $status -eq 0 ] || { echo "run with $file closed: $status"; cat out; failures=$((failures + 1)); }
+done
 long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
 expect 9 'File name too long' node --steps 3 --model softmax --out "$long"
 expect 8 'smaller --lr' node --lr 1000 --steps 300 --model mlp:64 --out m
