@@ -21,10 +21,16 @@ int model_command(const struct settings *settings);
 int check_command(const struct settings *settings);
 int topology_command(const struct settings *settings);
 
-/* say.c: "parley: ..." and a newline on stderr. say_talk is silent under --quiet. */
+/* say.c: "parley: ..." and a newline on stderr, from any thread. say_talk is silent under --quiet.
+ */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_talk(const struct settings *settings, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* say.c: a line that stands on the terminal, as far as it fits, until the next one takes its place.
+ * What is said goes above it; who writes to stdout clears it first. */
+void say_standing(const char *line);
+void say_clear(void);
 
 /* say.c: that the file, by this name, lacks some of what was written to it, if it does. A pipe
  * whose reader has gone is no failure. */

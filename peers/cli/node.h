@@ -75,7 +75,6 @@ struct node {
     uint64_t told_us, told_samples; /* of the progress line before */
     uint64_t spoken_us;             /* of the line for people before */
     double rate;                    /* samples a second, of the newest progress line */
-    bool drawn;                     /* a line that is redrawn in place stands on the terminal */
     uv_mutex_t error_lock;
     char cause[320], error[320]; /* the first and the newest error that were logged */
 };

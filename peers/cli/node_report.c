@@ -182,18 +182,10 @@ static void say_where(struct node *node, const struct parley_view *view)
     char *text = table_plain_text(&plain);
     if (text && in_place) {
         text[strcspn(text, "\n")] = 0;
-        unsigned columns = say_columns();
-        fprintf(stderr, "\r\033[K%.*s", (int)(columns > 1 ? columns - 1 : 1), text);
-        node->drawn = true;
+        say_standing(text);
     } else if (text)
         fputs(text, stderr);
     free(text);
-}
-
-static void clear_drawn(struct node *node)
-{
-    if (node->drawn) fputs("\r\033[K", stderr);
-    node->drawn = false;
 }
 
 void node_on_timer(void *context, struct parley *p)
@@ -279,7 +271,6 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
     tell(node, &line, parley_config_of(p)->name);
     bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
     if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;
-    clear_drawn(node);
     say_talk(node->settings, "%s %s %s%s%s", line.as.member.peer,
              update->member.state == PARLEY_MEMBER_LEFT ? "has" : "is", line.as.member.state,
              line.as.member.reason[0] ? ": " : "", line.as.member.reason);
@@ -295,7 +286,6 @@ static void on_log(struct node *node, enum parley_log level, const char *text)
     }
     /* What went wrong is said once, at the end. */
     if ((int)level > node->settings->level || level == PARLEY_LOG_ERROR) return;
-    clear_drawn(node);
     say_error("%s", text);
 }
 
@@ -341,7 +331,7 @@ static void print_summary(struct node *node, const struct parley_result *result,
 void node_report_end(struct node *node, const struct parley_result *result, double accuracy,
                      double loss)
 {
-    clear_drawn(node);
+    say_clear();
     if (!result->agreed) {
         if (node->own_path[0])
             say_talk(node->settings, "left; this node's own model is in %s", node->own_path);
@@ -389,7 +379,6 @@ static const char *hint_of(int error)
 
 void node_report_error(struct node *node, int error, const char *message)
 {
-    clear_drawn(node);
     uv_mutex_lock(&node->error_lock);
     /* What failed on disk was logged first, what followed from it last. */
     const char *logged =

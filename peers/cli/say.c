@@ -1,4 +1,8 @@
-/* say.c: talk on stderr. */
+/* say.c: talk on stderr.
+ *
+ * Several threads of a node talk. The line that stands on the terminal (say_standing) is theirs all:
+ * stderr's own lock guards it.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -8,11 +12,39 @@
 
 #include "cli.h"
 
+static bool stands; /* a line without its end */
+
+static void clear(void)
+{
+    if (stands) fputs("\r\033[K", stderr);
+    stands = false;
+}
+
 static void say(const char *format, va_list arguments)
 {
     char line[2048];
     vsnprintf(line, sizeof line, format, arguments);
+    flockfile(stderr);
+    clear();
     fprintf(stderr, "parley: %s\n", line);
+    funlockfile(stderr);
+}
+
+void say_standing(const char *line)
+{
+    unsigned columns = say_columns();
+    flockfile(stderr);
+    /* Short of what a terminal shows of Ctrl-C behind it. */
+    fprintf(stderr, "\r\033[K%.*s", (int)(columns > 3 ? columns - 3 : 1), line);
+    stands = true;
+    funlockfile(stderr);
+}
+
+void say_clear(void)
+{
+    flockfile(stderr);
+    clear();
+    funlockfile(stderr);
 }
 
 void say_error(const char *format, ...)

@@ -90,3 +90,25 @@ wait "$a"
 ln before b.f32
 "$parley" model export b.safetensors.b --out b.f32 > exported
 [ "$(cat before)" = before ] && [ "$(stat -c %s b.f32)" -gt 1000 ]
+
+# On a terminal a line stands that is drawn again and again: what is said clears it first, whichever
+# thread says it.
+: > t.json
+script -qec "'$parley' node --name t --model mlp:32 --time 600s --out t --json t.json" terminal \
+    < /dev/null > /dev/null &
+script=$!
+until_line t "$script" '"event":"progress"'
+t=$(grep -m 1 '"event":"started"' t.json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+pids+=("$t")
+start u --time 600s --join "$(address_of t)"
+until_line u "$pid" '"phase":"train"'
+kill -TERM "$pid"
+wait "$pid"
+until_line t "$script" '"peer":"u","state":"left"'
+# Each is told right before it is drawn: with the second one more, one is drawn.
+told=$(grep -c '"event":"progress"' t.json)
+grep -c -m $((told + 2)) '"event":"progress"' < <(exec tail -n +1 -f --pid="$script" t.json) > told
+kill -INT "$t"
+wait "$script"
+grep -qa 'parley: leaving' terminal
+! grep -aP '(?<!^)(?<!\x1b\[K)parley: ' terminal
