@@ -4,8 +4,9 @@
  *   lines; carry out planned faults; when all are gone, judge, and say the summary
  *
  * A node that dies while training is the cluster's to bear. One that ends before any has trained
- * ends the run: the others would wait for it for ever. The first signal asks the nodes to settle
- * and agree, the second kills them. Should this process be killed, the nodes see their pipes end.
+ * ends the run: the others would wait for it for ever. One that somebody has stopped (SIGSTOP) is
+ * killed when the others are through. The first signal asks the nodes to settle and agree, the
+ * second kills them. Should this process be killed, the nodes see their pipes end.
  */
 #include "run.h"
 
@@ -80,16 +81,48 @@ static bool is_stranded(const struct child *child)
            (strcmp(child->phase, "start") == 0 || strcmp(child->phase, "joining") == 0);
 }
 
+/* Whether a node has come to its end by itself. */
+static bool has_ended(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (child->used && !child->running && !child->term_signal) return true;
+    }
+    return false;
+}
+
+/* A stopped node that somebody may wake is waited for only as long as there is somebody that it can
+ * come back to. */
+static bool is_given_up(const struct child *child)
+{
+    if (child->paused) return !child->resumes;
+    if (child->stopped) return has_ended(child->run);
+    return is_stranded(child);
+}
+
 /* True if nothing runs any more but what is stopped for good or stranded. */
 static bool is_over(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        bool waits = child->paused ? !child->resumes : is_stranded(child);
+        bool waits = is_given_up(child);
         if (child->running && !waits) return false;
         if (!child->running && child->handles > 0) return false; /* lines are still to be read */
     }
     return true;
+}
+
+static void end_if_over(struct run *run)
+{
+    if (!run->ending && !is_over(run)) return;
+    for (uint32_t i = 0; !run->ending && i < run->nodes; i++)
+        if (run->children[i].stopped)
+            run_say(run, "%s is still stopped, and the others have ended: it is killed",
+                    run->children[i].name);
+    if (!run->ending) kill_all(run); /* those that are stopped for good */
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (run->children[i].handles > 0) return;
+    if (!uv_is_closing((uv_handle_t *)&run->timer)) stop_watching(run);
 }
 
 void run_child_gone(struct child *child)
@@ -102,11 +135,7 @@ void run_child_gone(struct child *child)
     if (!run->ending && !child->again && !has_trained(run)) failed_start(child);
     if (!run->ending && has_trained(run) && !child->killed && child->term_signal)
         run_say(run, "%s was killed by signal %d", child->name, child->term_signal);
-    if (!run->ending && !is_over(run)) return;
-    if (!run->ending) kill_all(run); /* those that are stopped for good */
-    for (uint32_t i = 0; i < run->nodes; i++)
-        if (run->children[i].handles > 0) return;
-    if (!uv_is_closing((uv_handle_t *)&run->timer)) stop_watching(run);
+    end_if_over(run);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -127,8 +156,12 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
+    bool looks = false;
     if (run->ending) return;
     run_faults_advance(run);
+    for (uint32_t i = 0; i < run->nodes; i++)
+        looks |= child_look(&run->children[i]);
+    if (looks) end_if_over(run);
     run_view_draw(run);
 }
 

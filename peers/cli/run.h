@@ -35,6 +35,7 @@ struct child {
     bool running;     /* the process is there */
     bool paused;      /* by SIGSTOP, of ours */
     bool resumes;     /* paused for a time only */
+    bool stopped;     /* by a SIGSTOP of somebody else's */
     bool again;       /* to be started again once it is gone */
     bool killed;      /* by a planned fault: its end is no surprise */
     uint64_t again_us;
@@ -97,6 +98,9 @@ void child_say(struct child *child,
                const char *line); /* a line of control.h, without its newline */
 void child_signal(struct child *child, int number);
 void child_close(struct child *child);
+bool child_is_still(const struct child *child); /* paused or stopped */
+/* Looks whether it has been stopped or woken; true if so. */
+bool child_look(struct child *child);
 void run_tell_seeds(struct run *run);
 
 /* run_fault.c */

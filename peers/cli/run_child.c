@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -49,7 +50,8 @@ static void on_member(struct child *child, const struct report_line *line)
     /* Every node says it; people want it once, from the first that lives. */
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *first = &run->children[i];
-        if (!first->running || first->paused || strcmp(first->name, member->peer) == 0) continue;
+        if (!first->running || child_is_still(first) || strcmp(first->name, member->peer) == 0)
+            continue;
         if (first == child && strcmp(member->state, "dead") == 0)
             run_say(run, "%s is dead: %s", member->peer, member->reason ? member->reason : "");
         return;
@@ -230,10 +232,33 @@ void child_signal(struct child *child, int number)
     if (child->running) uv_process_kill(&child->process, number);
 }
 
+bool child_is_still(const struct child *child)
+{
+    return child->paused || child->stopped;
+}
+
+/* libuv waits for ends alone: it loses nothing by this. */
+bool child_look(struct child *child)
+{
+    siginfo_t info = {0};
+    if (!child->running ||
+        waitid(P_PID, (id_t)child->process.pid, &info, WSTOPPED | WCONTINUED | WNOHANG) ||
+        info.si_pid == 0)
+        return false;
+    bool was = child->stopped;
+    child->stopped = info.si_code == CLD_STOPPED && !child->paused;
+    if (child->stopped && !was)
+        run_say(child->run, "%s was stopped; kill -CONT %d wakes it", child->name,
+                (int)child->process.pid);
+    else if (was && !child->stopped)
+        run_say(child->run, "%s goes on", child->name);
+    return child->stopped != was;
+}
+
 static void on_exit_(uv_process_t *process, int64_t status, int term_signal)
 {
     struct child *child = process->data;
-    child->running = child->paused = false;
+    child->running = child->paused = child->stopped = false;
     child->status = (int)status;
     child->term_signal = term_signal;
     child->listen[0] = 0;

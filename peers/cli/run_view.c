@@ -97,6 +97,7 @@ double run_progress(const struct run *run)
 static const char *state_of(const struct child *child)
 {
     if (child->paused) return "paused";
+    if (child->stopped) return "stopped";
     if (child->running) return child->phase;
     if (strcmp(child->phase, "left") == 0 || child->agreed) return child->phase;
     return child->again ? "down" : "dead";
@@ -150,7 +151,8 @@ static void say_plain(struct run *run)
     uint32_t told = 0;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (!child->running || child->paused || !child->listen[0]) continue; /* not up yet */
+        if (!child->running || child_is_still(child) || !child->listen[0])
+            continue; /* not up yet */
         plain.live++;
         plain.samples_per_s += child->samples_per_s;
         if (isfinite(child->drift) && !(child->drift < plain.drift)) plain.drift = child->drift;

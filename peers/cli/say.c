@@ -1,7 +1,7 @@
 /* say.c: talk on stderr.
  *
- * Several threads of a node talk. The line that stands on the terminal (say_standing) is theirs all:
- * stderr's own lock guards it.
+ * Several threads of a node talk. The line that stands on the terminal (say_standing) is theirs
+ * all: stderr's own lock guards it.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -31,7 +31,8 @@ enum {
 static const char *state_color(const char *state)
 {
     static const char *const green[] = {"done", "locked", "held", "agreed", NULL};
-    static const char *const yellow[] = {"late", "paused", "suspect", "joining", "left", NULL};
+    static const char *const yellow[] = {"late",    "paused", "stopped", "suspect",
+                                         "joining", "left",   NULL};
     static const char *const red[] = {"dead", "killed", "failed", "diverged", NULL};
     for (int i = 0; green[i]; i++)
         if (strcmp(state, green[i]) == 0) return "\x1b[32m";

@@ -42,3 +42,22 @@ grep -q '"kind":"resume","target":"n1"' json
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 grep -q "fault: slow: nothing happens, as no such node is running" err
+
+# One that somebody else stops, for good, is killed once the others are through. Who is woken in time
+# is not.
+: > json
+"$parley" run -n 3 --epochs 100 --model mlp:64 --json json > out 2> err &
+run=$!
+for node in n1 n2; do
+    grep -q -m 1 "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" < <(exec tail -n +1 -f --pid=$run json)
+done
+pid_of() {
+    grep '"event":"started"' json | grep "\"node\":\"$1\"" | grep -o '"pid":[0-9]*' | cut -d: -f2
+}
+kill -STOP "$(pid_of n1)" "$(pid_of n2)"
+grep -q -m 1 'n1 was stopped; kill -CONT' < <(exec tail -n +1 -f --pid=$run err)
+kill -CONT "$(pid_of n1)"
+wait $run
+[ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
+grep -q 'n1 goes on' err
+grep -q 'n2 is still stopped, and the others have ended: it is killed' err
