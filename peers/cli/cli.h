@@ -43,6 +43,7 @@ int say_failure(int error, const char *why);
 bool say_progress(const struct settings *settings);
 bool say_in_place(const struct settings *settings);
 unsigned say_columns(void);
+unsigned say_rows(void);
 
 /* say.c: whether colours are wanted on that file descriptor. */
 bool say_color(const struct settings *settings, int fd);

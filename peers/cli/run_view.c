@@ -1,7 +1,7 @@
 /* run_view.c: what `parley run` shows and says: the relayed lines, the live table, the summary.
  *
- * On a terminal the table is redrawn in place at the bottom and lines are put in above it;
- * elsewhere a line stands for it now and then.
+ * On a terminal the table, and a line for all nodes below it, are redrawn in place at the bottom,
+ * and lines are put in above it; elsewhere that line comes now and then.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,8 +23,14 @@ enum {
     QUICK_US = 1000000,
     SLOW_US = 5000000,
     QUICK_UNTIL_US = 3000000,
-    ROWS_MAX = 24
+    ROWS_MAX = 24,
+    ROWS_BESIDE = 4 /* of the terminal: a header, "and N more", the line for all, the cursor's */
 };
+
+/* What is wider than the terminal is cut at its edge: wrapped, it would be more lines than are
+ * known of when it is cleared. */
+#define CUT "\033[?7l"
+#define WRAP "\033[?7h"
 
 static double run_seconds(const struct run *run)
 {
@@ -51,7 +57,7 @@ void run_tell(struct run *run, struct report_line *line)
 
 void run_view_clear(struct run *run)
 {
-    if (run->drawn > 0) fprintf(stderr, "\033[%uA\033[J", run->drawn);
+    if (run->drawn > 0) fprintf(stderr, "\r\033[%uA\033[J", run->drawn);
     run->drawn = 0;
 }
 
@@ -103,10 +109,11 @@ static const char *state_of(const struct child *child)
     return child->again ? "down" : "dead";
 }
 
-static bool draw_table(struct run *run)
+/* The caller frees it. */
+static char *table_of(const struct run *run)
 {
     struct table_row *rows = calloc(run->nodes, sizeof *rows);
-    if (!rows) return false;
+    if (!rows) return NULL;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
         rows[i] = (struct table_row){
@@ -121,25 +128,21 @@ static bool draw_table(struct run *run)
             .live = child->live,
         };
     }
+    unsigned room = say_rows();
     struct table table = {
         .rows = rows,
         .count = run->nodes,
-        .rows_max = ROWS_MAX,
+        .rows_max = room < ROWS_MAX + ROWS_BESIDE ? room - ROWS_BESIDE : ROWS_MAX,
         .columns = say_columns(),
         .color = say_color(run->settings, STDERR_FILENO),
     };
-    char *text = table_text(&table);
+    char *text = room > ROWS_BESIDE ? table_text(&table) : NULL;
     free(rows);
-    if (!text) return false;
-    run_view_clear(run);
-    fputs(text, stderr);
-    for (const char *c = text; *c; c++)
-        run->drawn += *c == '\n';
-    free(text);
-    return true;
+    return text;
 }
 
-static void say_plain(struct run *run)
+/* A line for all nodes. The caller frees it. */
+static char *plain_of(const struct run *run)
 {
     struct table_plain plain = {
         .t = run_seconds(run),
@@ -161,9 +164,20 @@ static void say_plain(struct run *run)
         told++;
     }
     plain.loss = told > 0 ? plain.loss / told : NAN;
-    char *text = table_plain_text(&plain);
-    if (text) fputs(text, stderr);
-    free(text);
+    return table_plain_text(&plain);
+}
+
+/* Both may be NULL. */
+static void draw(struct run *run, const char *table, const char *plain)
+{
+    run_view_clear(run);
+    fprintf(stderr, CUT "%s" WRAP, table ? table : "");
+    for (const char *c = table; c && *c; c++)
+        run->drawn += *c == '\n';
+    if (!plain) return;
+    unsigned columns = say_columns();
+    fprintf(stderr, "%.*s\n", (int)(columns > 1 ? columns - 1 : 1), plain);
+    run->drawn++;
 }
 
 void run_view_draw(struct run *run)
@@ -175,7 +189,14 @@ void run_view_draw(struct run *run)
     if (!say_progress(run->settings)) return;
     if (now_us < (run->spoken_us ? run->spoken_us : run->start_us) + wait_us) return;
     run->spoken_us = now_us;
-    if (!in_place || !draw_table(run)) say_plain(run);
+    char *table = in_place ? table_of(run) : NULL, *plain = plain_of(run);
+    if (plain) plain[strcspn(plain, "\n")] = 0;
+    if (in_place)
+        draw(run, table, plain);
+    else if (plain)
+        fprintf(stderr, "%s\n", plain);
+    free(table);
+    free(plain);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -287,7 +308,9 @@ int run_view_end(struct run *run)
     struct report_line line = {.event = REPORT_SUMMARY};
     struct report_summary *sum = &line.as.summary;
     const char *digest = NULL;
-    if (run->drawn > 0) draw_table(run);
+    char *table = run->drawn > 0 ? table_of(run) : NULL;
+    if (table) draw(run, table, NULL);
+    free(table);
     sum->nodes = run->nodes;
     sum->strategy = run->settings->values[OPTION_ID_STRATEGY].text;
     sum->test_accuracy = sum->test_loss = sum->worst_accuracy = NAN;

@@ -95,6 +95,13 @@ unsigned say_columns(void)
     return size.ws_col;
 }
 
+unsigned say_rows(void)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_row == 0) return 24;
+    return size.ws_row;
+}
+
 bool say_color(const struct settings *settings, int fd)
 {
     if (settings->color == WHEN_AUTO) return !settings->no_color && isatty(fd);

@@ -68,3 +68,26 @@ try:
 finally:
     run.kill()
 END
+
+# On a terminal of 8 lines and 40 columns, too, no more lines are cleared than stand there.
+python3 - "$parley" << 'END'
+import fcntl, os, pty, re, struct, sys, termios
+process, terminal = pty.fork()
+if process == 0:
+    fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 8, 40, 0, 0))
+    os.execv(sys.argv[1], [sys.argv[1], "run", "-n8", "--time=1s", "--model=softmax"])
+seen = b""
+while True:
+    try:
+        read = os.read(terminal, 65536)
+    except OSError:  # Linux: nobody has it open any more
+        break
+    seen += read
+assert os.waitpid(process, 0)[1] == 0, seen
+frames = re.split(rb"\r\x1b\[(\d+)A\x1b\[J", seen)
+assert len(frames) > 3 and b"and 4 more" in seen, seen
+assert all(1 < int(lines) < 8 for lines in frames[1::2]), frames[1::2]
+assert b"A\x1b[J" not in b"".join(frames[0::2])
+assert seen.count(b"\x1b[?7l") == seen.count(b"\x1b[?7h") >= len(frames) // 2, seen
+assert re.search(rb"\d s  8 of 8 alive  epoch [^\r]{1,12}\r\n", seen), seen  # cut, too
+END
