@@ -355,11 +355,13 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
     if (node->json != stdout) print_summary(node, result, accuracy, loss, digest);
 }
 
-static const char *hint_of(int error)
+static const char *hint_of(int error, const char *message)
 {
     switch (error) {
     case PARLEY_ENETWORK:
-        return "take another port with --listen, or port 0 for any free one";
+        return strstr(message, "in use")
+                   ? "take another port with --listen, or port 0 for any free one"
+                   : "--listen takes an address of this machine; 0.0.0.0 is all of them";
     case PARLEY_ENAME_TAKEN:
         return "give each node a --name of its own";
     case PARLEY_ENO_SEED:
@@ -386,7 +388,9 @@ void node_report_error(struct node *node, int error, const char *message)
     if (!message[0]) message = logged[0] ? logged : parley_error_text(error);
     struct report_line line = {
         .event = REPORT_ERROR,
-        .as.error = {.code = parley_error_name(error), .message = message, .hint = hint_of(error)},
+        .as.error = {.code = parley_error_name(error),
+                     .message = message,
+                     .hint = hint_of(error, message)},
     };
     tell(node, &line, name_of(node));
     if (!node->controlled || !node->json) {

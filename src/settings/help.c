@@ -30,6 +30,22 @@ static void add_wrapped(struct text *text, const char *words, size_t at)
     text_add(text, "\n");
 }
 
+/* What stands behind the colon of a valid word. */
+static const char *operand_of(const char *valid)
+{
+    static const char *const operands[][2] = {
+        {"idx:", "DIR"},         {"csv:", "FILE"},    {"libsvm:", "FILE"},
+        {"npy:", "DIR"},         {"text:", "FILE"},   {"mlp:", "WIDTHS"},
+        {"resnet:", "N"},        {"quadratic:", "D"}, {"gpt:", "BLOCKS,WIDTH,HEADS"},
+        {"dirichlet:", "ALPHA"}, {"ps-ssp:", "S"},    {"subset:", "P"},
+        {"topk:", "P"},          {"regular:", "K"},   {"base:", "K"},
+        {"file:", "PATH"},
+    };
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
+        if (strcmp(valid, operands[i][0]) == 0) return operands[i][1];
+    return "";
+}
+
 static void add_option(struct text *text, enum option_id id, enum verb verb)
 {
     const struct option_info *info = option_info(id);
@@ -43,16 +59,7 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
     text_add(&words, "%s", info->help);
     for (int i = 0; info->valid[i]; i++) {
         const char *valid = info->valid[i];
-        const char *more = "";
-        if (strcmp(valid, "idx:") == 0) more = "DIR";
-        if (strcmp(valid, "mlp:") == 0) more = "WIDTHS";
-        if (strcmp(valid, "resnet:") == 0) more = "N";
-        if (strcmp(valid, "dirichlet:") == 0) more = "ALPHA";
-        if (strcmp(valid, "quadratic:") == 0) more = "D";
-        if (strcmp(valid, "ps-ssp:") == 0) more = "S";
-        if (strcmp(valid, "regular:") == 0 || strcmp(valid, "base:") == 0) more = "K";
-        if (strcmp(valid, "file:") == 0) more = "PATH";
-        text_add(&words, "%s%s%s", i ? ", " : ": ", valid, more);
+        text_add(&words, "%s%s%s", i ? ", " : ". One of ", valid, operand_of(valid));
     }
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))
         text_add(&words, " (default %s)", info->fallback);
@@ -102,7 +109,12 @@ char *help_text(int topic)
         text_column(&text, verb_info((enum verb)verb)->name, 12);
         text_add(&text, "%s\n", verb_info((enum verb)verb)->help);
     }
-    text_add(&text, "\nparley help VERB shows a verb's options, parley --version the version.\n");
+    text_add(&text,
+             "\nparley help VERB shows a verb's options, parley --version the version.\n\n"
+             "Exit status: 0 well; 1 failed while running; 2 usage or settings; 3 no\n"
+             "agreement; 4 network set-up; 6 unlike the cluster; 7 data or model unreadable;\n"
+             "8 diverged; 9 the model was not written; 10 (sim) an invariant was broken;\n"
+             "128+N ended at once by the second signal N.\n");
     return text_take(&text);
 }
 

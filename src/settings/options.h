@@ -43,7 +43,7 @@ enum option_kind {
     OPTION_FLAG,      /* bool */
     OPTION_COUNT,     /* uint64_t in [min, max] */
     OPTION_REAL,      /* double in [min, max] */
-    OPTION_TIME,      /* uint64_t, microseconds */
+    OPTION_TIME,      /* uint64_t: microseconds, at least min */
     OPTION_PERIOD,    /* struct settings_period; steps in [min, max] */
     OPTION_DIST,      /* struct units_dist */
     OPTION_RATE,      /* uint64_t, bytes a second; 0: unset */
@@ -51,7 +51,7 @@ enum option_kind {
     OPTION_SHARD,     /* struct settings_shard */
     OPTION_RANGE,     /* struct settings_range */
     OPTION_TEXT,      /* const char *: clean UTF-8 */
-    OPTION_NAME,      /* const char *: 1 to 63 letters, digits, ., -, _ */
+    OPTION_NAME,      /* const char *: 1 to 31 letters, digits, ., -, _ */
     OPTION_SPEC,      /* const char *: one of valid; those that end in ':' want more after it */
     OPTION_CHOICE,    /* int: the place in valid */
     OPTION_SEEDS,     /* struct seeds; repeatable, or commas */
@@ -95,7 +95,7 @@ struct option_info {
     const char *metavar;     /* NULL for flags */
     const char *fallback;    /* default as text; NULL: unset */
     unsigned fallback_verbs; /* for which the default holds */
-    double min, max;         /* of counts and reals */
+    double min, max;         /* of counts and reals; min of times, in us */
     const char *valid[16];   /* of specs and choices, NULL-terminated */
     const char *help;
 };

@@ -46,6 +46,10 @@ int period_parse(struct settings_period *period, const char *text, uint64_t most
         snprintf(piece, sizeof piece, "%.*s", (int)strcspn(at, ","), at);
         int error = parse_piece(piece, most, &next, clause);
         if (error) return error;
+        if (at != text && !strchr(piece, '@'))
+            return refuse(clause,
+                          "has a number without the share of the budget from which it holds "
+                          "(like 1,8@50%)");
         if (at == text && next.from > 0)
             return refuse(clause, "does not say how it begins (like 1,8@50%)");
         if (next.from <= before)

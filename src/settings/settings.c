@@ -61,6 +61,18 @@ static int take_value(struct settings *settings, enum option_id id, const char *
     return 0;
 }
 
+/* Whether parley sim would make a run of each of several values of it. */
+static bool would_sweep(const struct settings *settings, enum option_id id, const char *text)
+{
+    struct sweep sweep;
+    char clause[SETTINGS_WHY_BYTES];
+    if (settings->verb == VERB_SIM || !option_sweeps(id) || sweep_parse(&sweep, id, text, clause))
+        return false;
+    bool several = sweep.count > 1;
+    sweep_close(&sweep);
+    return several;
+}
+
 int put_value(struct settings *settings, enum option_id id, const char *text,
               const struct put_place *place, char why[SETTINGS_WHY_BYTES])
 {
@@ -88,7 +100,10 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
     return 0;
 blame:
     snprintf(why, SETTINGS_WHY_BYTES, "%s: %s %.400s%s", place->label, text_quote(quoted, text),
-             clause, tried ? " (it can't be swept)" : "");
+             clause,
+             tried                             ? " (it can't be swept)"
+             : would_sweep(settings, id, text) ? " (parley sim would try each of these)"
+                                               : "");
     return error;
 }
 

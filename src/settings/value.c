@@ -85,10 +85,16 @@ static int parse_word(const struct option_info *option, const char *word, int *p
     struct text text;
     text_init(&text, SETTINGS_WHY_BYTES - 1);
     const char *near = nearest_take(&nearest);
+    for (int i = 0; option->valid[i]; i++) /* "gpt:" may be gpt or gpt:... */
+        if (strncmp(option->valid[i], head, strlen(head)) == 0 &&
+            strcmp(option->valid[i] + strlen(head), ":") == 0)
+            near = option->valid[i];
     bool is_data = strcmp(option->name, "data") == 0 || strcmp(option->name, "test") == 0;
     const char *what = is_data ? "kind of data" : option->name;
     if (near && nearest.distance == 0)
-        text_add(&text, "lacks what stands behind \"%s\"", near);
+        text_add(&text,
+                 strchr(near, ':') ? "lacks what stands behind \"%s\"" : "is more than \"%s\"",
+                 near);
     else
         text_add(&text, "is not %s %s", strchr("aeiou", what[0]) ? "an" : "a", what);
     if (near && nearest.distance > 0) text_add(&text, "; did you mean \"%s\"?", near);
@@ -149,8 +155,18 @@ static int parse_name(const char *text, char *clause)
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     size_t length = strlen(text);
-    if (length > 0 && length <= 63 && strspn(text, letters) == length && text[0] != '-') return 0;
-    return refuse(clause, "is not a name (1 to 63 letters, digits, '.', '_', '-')");
+    if (length > 0 && length < PARLEY_NAME_SIZE && strspn(text, letters) == length &&
+        text[0] != '-')
+        return 0;
+    return refuse(clause, "is not a name (1 to 31 letters, digits, '.', '_', '-')");
+}
+
+/* `min`: the least, in microseconds. */
+static int parse_time(const char *text, double min, uint64_t *us, char *clause)
+{
+    int error = units_time(text, us, clause);
+    if (!error && (double)*us < min) return refuse(clause, "is out of range (above 0)");
+    return error;
 }
 
 static int parse_strategies(const char *text, char *clause)
@@ -174,7 +190,7 @@ static int parse(const struct option_info *option, const char *text, union value
     case OPTION_REAL:
         return units_real(text, option->min, option->max, &value->real, clause);
     case OPTION_TIME:
-        return units_time(text, &value->count, clause);
+        return parse_time(text, option->min, &value->count, clause);
     case OPTION_PERIOD:
         return period_parse(&value->period, text, max, clause);
     case OPTION_DIST:

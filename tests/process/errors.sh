@@ -62,7 +62,14 @@ expect 2 'quasi-global" needs --optimizer' sim --optimizer adam --momentum-mode 
 expect 2 'nofile: No such file' node --peers nofile
 expect 2 'nofile: No such file' check -c nofile
 expect 2 '--insecure' node --listen 0.0.0.0:0
-expect 2 'longer than 31 bytes' node --name 0123456789012345678901234567890123456789
+expect 2 '1 to 31 letters' node --name 0123456789012345678901234567890123456789
+expect 2 'number without the share of the budget from which it holds' run --mix-every 1,8
+expect 2 '"0.1,0.2" is not a number (parley sim would try each' run --lr 0.1,0.2
+expect 2 'is not a whole number (parley sim would try each' node --seed 1..3
+expect 2 '"digits:3" is more than "digits"' run --data digits:3
+expect 2 '"gpt:" lacks what stands behind "gpt:"' run --model gpt:
+expect 2 '--time: "0s" is out of range' run --time 0s
+expect 4 'address of this machine' node --listen 192.0.2.1:0 --insecure
 expect 7 'nodir/train-images-idx3-ubyte: No such file' node --data idx:nodir
 expect 7 short/$images node --data idx:short
 expect 7 t10k-labels-idx1-ubyte node --data idx:full

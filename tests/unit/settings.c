@@ -290,7 +290,7 @@ Test(settings, hostile_values_are_quoted_short_and_clean)
     expect("run --out a\xff\x1b[31m", NULL,
            "--out: \"a\\xff\\x1b[31m\" is not clean text (UTF-8 without control characters)");
     expect("node --name ../x", NULL,
-           "--name: \"../x\" is not a name (1 to 63 letters, digits, '.', '_', '-')");
+           "--name: \"../x\" is not a name (1 to 31 letters, digits, '.', '_', '-')");
     expect("run --out=", NULL, "--out: \"\" is empty");
     memset(line, 'x', sizeof line - 1);
     memcpy(line, "run --", 6);
