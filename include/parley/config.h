@@ -13,6 +13,10 @@
 
 #include "parley/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Limits that are part of the wire format or bound memory. Sizes with their zero byte. */
 enum {
     PARLEY_NAME_SIZE = 32,    /* a node's or cluster's name */
@@ -217,5 +221,9 @@ bool parley_strategy_splits(enum parley_strategy strategy);
  * (linear scaling, Goyal et al., arXiv:1706.02677). And the mix_every that it is meant for. */
 bool parley_strategy_sums_batches(enum parley_strategy strategy);
 uint32_t parley_strategy_mix_every(enum parley_strategy strategy);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 #ifndef PARLEY_ERROR_H
 #define PARLEY_ERROR_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #ifdef __GNUC__
 #define PARLEY_CHECK __attribute__((warn_unused_result))
 #else
@@ -52,5 +56,9 @@ const char *parley_error_text(int error);
 
 /* The exit status that the command line ends with: 0 for PARLEY_OK, else 1 to 10. */
 int parley_error_status(int error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -28,6 +28,10 @@
 
 #include "parley/config.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct parley_node;
 
 /* ---- Events ---------------------------------------------------------------------------------- */
@@ -415,5 +419,9 @@ uint32_t parley_node_live(const struct parley_node *node, const char **names);
 
 /* Asserts every invariant of the node's state; for the simulator and the tests. */
 void parley_node_check(const struct parley_node *node);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

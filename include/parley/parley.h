@@ -31,6 +31,10 @@
 #include "parley/error.h"
 #include "parley/node.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct parley;
 
 /* A named part of the parameter vector; the parts follow one another without gaps. */
@@ -197,5 +201,9 @@ void parley_result(struct parley *p, struct parley_result *result);
 /* Ends the run without an agreement if it has not ended, sends what is still to be sent (for at
  * most two seconds), joins the threads. NULL does nothing. */
 void parley_close(struct parley *p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

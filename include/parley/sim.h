@@ -31,6 +31,10 @@
 #include "parley/error.h"
 #include "parley/node.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct parley_sim;
 
 #define PARLEY_SIM_NEVER UINT64_MAX
@@ -214,5 +218,9 @@ uint64_t parley_sim_frames(const struct parley_sim *sim, uint8_t type);
 uint64_t parley_sim_bytes_sent(const struct parley_sim *sim);
 /* 0, or why the simulation stands; *text is borrowed. */
 int parley_sim_error(const struct parley_sim *sim, const char **text);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

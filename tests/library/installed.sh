@@ -13,3 +13,21 @@ libraries=$(dirname "$(find "$folder" -name libparley.so)")
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$folder/embed" "$2/examples/embed.c" \
     $(pkg-config --cflags --libs parley)
 LD_LIBRARY_PATH=$libraries "$folder/embed" one 1 of 1 | grep -q '^agreed 1 of 1 nodes, x = 1, '
+
+# To a program in C++, too, where there is a compiler for it.
+command -v c++ > /dev/null || exit 0
+cat > "$folder/text.cc" << 'END'
+#include <cstdio>
+
+#include "parley/parley.h"
+
+int main()
+{
+    parley_options options;
+    parley_options_defaults(&options);
+    std::puts(parley_error_text(parley_config_check(&options.config, nullptr, 0)));
+}
+END
+# shellcheck disable=SC2046
+c++ -Wall -Wextra -Wpedantic -Werror -o "$folder/text" "$folder/text.cc" $(pkg-config --cflags --libs parley)
+LD_LIBRARY_PATH=$libraries "$folder/text" | grep -q '^bad usage'
