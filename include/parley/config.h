@@ -112,14 +112,15 @@ struct parley_resumed {
     uint64_t samples_cluster; /* that all nodes together had used then, as far as it knew */
 };
 
+/* In brackets: what parley_config_defaults() sets; all else is 0, false, NULL or "". */
 struct parley_config {
     /* Who and where. */
-    const char *cluster; /* clusters of another name are refused */
+    const char *cluster; /* clusters of another name are refused ["parley"] */
     const char *name;    /* unique among live nodes */
     const char *address; /* where peers reach this node, "host:port" */
     uint64_t boot;       /* identity of this start of this node: random, never 0, never reused */
-    uint64_t run;        /* identity of the run, equal on all nodes */
-    uint64_t seed;       /* of the core's own draws (peer choice, jitter) */
+    uint64_t run;        /* identity of the run, equal on all nodes [1] */
+    uint64_t seed;       /* of the core's own draws (peer choice, jitter), with boot [1] */
     const char *const
         *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
     uint32_t seeds_count;
@@ -130,8 +131,8 @@ struct parley_config {
 
     /* What is averaged. */
     uint64_t parameters; /* floats in the parameter vector, at least 1 */
-    uint32_t vectors;    /* 1 + optimizer vectors that a joiner takes along, 1 to 3 */
-    /* Of those vectors, the first so many are averaged while training: 1, just x, to `vectors`. */
+    uint32_t vectors;    /* 1 + optimizer vectors that a joiner takes along, 1 to 3 [1] */
+    /* Of those, the first so many are averaged while training: 1, just x, to `vectors` [1]. */
     uint32_t averaged;
     uint64_t model_digest;                 /* of names, shapes, dtype */
     const struct parley_setting *settings; /* [settings_count] that must match */
@@ -142,7 +143,7 @@ struct parley_config {
     struct parley_resumed resumed;
 
     /* Training budget: the first that is reached raises STOP; 0 is none. */
-    uint32_t batch;          /* samples a local step */
+    uint32_t batch;          /* samples a local step [1] */
     uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
     uint64_t steps_budget;   /* of each node: STOP when all live nodes have made theirs */
     uint64_t time_budget_us; /* from the start of training */
@@ -156,52 +157,54 @@ struct parley_config {
     uint32_t backup_workers;          /* PS_BSP: so many of the slowest are left out of each step */
     uint32_t staleness;               /* PS_SSP: steps that a worker may be ahead of the slowest */
     enum parley_codec codec;
-    double codec_part;  /* of PARLEY_CODEC_SUBSET, in (0, 1]; of TOPK, to 0.5 */
-    uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 */
+    double codec_part;  /* of PARLEY_CODEC_SUBSET, in (0, 1]; of TOPK, to 0.5 [1] */
+    uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 [1] */
     struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* [mix_later_count], rising */
     uint32_t mix_later_count;
     bool mix_steered; /* mix_every is where it begins: then by drift (src/core/period.c) */
     /* The difference of two models is clipped before it is added (src/core/robust.c), and an agreed
      * one is checked against the own; for GOSSIP, with averaged = 1 and fp32. */
     bool robust;
-    uint32_t behind_steps_max; /* who joins a cluster that is further takes a peer's model first */
+    uint32_t
+        behind_steps_max; /* who joins a cluster that is further takes a peer's model first [64] */
 
     /* The end. */
-    double tolerance;           /* relative drift at which nodes propose */
+    double tolerance;           /* relative drift at which nodes propose [1e-4] */
     uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so; counted from when
-                                   the last one came to settle, five times that at most */
+                                   the last one came to settle, five times that at most [60 s] */
     enum parley_quorum quorum;
     uint32_t nodes; /* fixed size, for majority only */
 
     /* Membership (SWIM, Das, Gupta, Motivala 2002; Lifeguard, Dadgar, Phillips, Currey 2018). */
-    uint64_t probe_interval_us;   /* one member is probed each interval; scaled by local health */
-    uint64_t probe_timeout_us;    /* then indirect probes go out */
-    uint32_t indirect_probes;     /* peers asked to probe for us */
-    double suspicion_factor;      /* suspicion lasts factor * max(1, log10(n)) * probe_interval; as
-                                     others suspect too, down to half of it, at least interval */
-    uint64_t broken_suspicion_us; /* the same once the connection broke and a new dial is refused */
-    uint64_t join_timeout_us;     /* UINT64_MAX is for ever */
-    uint64_t leave_timeout_us;
-    uint64_t redial_min_us, redial_max_us; /* back-off of seeds */
+    uint64_t probe_interval_us; /* one member is probed each; scaled by local health [1 s] */
+    uint64_t probe_timeout_us;  /* then indirect probes go out [500 ms] */
+    uint32_t indirect_probes;   /* peers asked to probe for us [3] */
+    double suspicion_factor;    /* suspicion lasts factor * max(1, log10(n)) * probe_interval; as
+                                   others suspect too, down to half of it, at least interval [4] */
+    /* The same once the connection broke and a new dial is refused [500 ms]. */
+    uint64_t broken_suspicion_us;
+    uint64_t join_timeout_us;              /* UINT64_MAX is for ever [that] */
+    uint64_t leave_timeout_us;             /* [10 s] */
+    uint64_t redial_min_us, redial_max_us; /* back-off of seeds [500 ms, 30 s] */
 
     /* Timers of an exchange. */
-    uint64_t progress_timeout_us; /* no byte and no keep-alive for this long aborts */
-    uint64_t keepalive_us;
+    uint64_t progress_timeout_us; /* no byte and no keep-alive for this long aborts [10 s] */
+    uint64_t keepalive_us;        /* [2 s] */
 
     /* Limits. */
-    uint32_t members_max;     /* names ever seen */
-    uint32_t connections_max; /* the pool; beyond it the least recently used is closed with BYE */
+    uint32_t members_max;     /* names ever seen [1024] */
+    uint32_t connections_max; /* the pool; beyond it the least recently used gets BYE [64] */
     /* TCP connections that carry the floats of one link: 1, the link's own, to PARLEY_STREAMS_MAX,
-     * which then are opened beside it. Two nodes use as many as the lesser of both says. */
+     * which then are opened beside it. Two nodes use as many as the lesser of both says. [1] */
     uint32_t streams;
-    uint32_t pending_max; /* connections before HELLO */
-    uint64_t hello_timeout_us;
-    uint32_t queue_bytes_max; /* unsent control bytes of one connection */
+    uint32_t pending_max;      /* connections before HELLO [64] */
+    uint64_t hello_timeout_us; /* [5 s] */
+    uint32_t queue_bytes_max;  /* unsent control bytes of one connection [1 MiB] */
     /* Whether the floats of chunks carry a checksum. False, on all nodes, spares both ends a pass
-     * over them where no bit can flip on the way: in a simulation. */
+     * over them where no bit can flip on the way: in a simulation. [true] */
     bool chunk_sums;
 
-    int log_level; /* enum parley_log (node.h): the last level that is still logged */
+    int log_level; /* enum parley_log (node.h): the last level that is still logged [INFO] */
 };
 
 void parley_config_defaults(struct parley_config *config);
