@@ -39,41 +39,48 @@ static void add_agreed(struct text *text, const struct summary *summary)
     text_add(text, "    drift %s\n", human_drift(drift, summary->drift));
 }
 
-/* The least covered of the epochs [from, to), in per cent; not of those before a run that was
- * resumed. Rounded down: 100 % is said of all samples only. */
-static double least_covered(const struct summary *summary, uint64_t from, uint64_t to,
-                            uint32_t *count)
+/* Adds "95.1 % of the samples in epochs 2 to 4", in the least of the epochs [from, to), counted
+ * from 0; without those before a run that was resumed. Behind other words, "; " goes before and the
+ * samples are not named again. Rounded down: 100 % is said of all samples only. False where there
+ * are none. */
+static bool add_covered(struct text *text, const struct summary *summary, uint64_t from,
+                        uint64_t to)
 {
-    double least = 1;
-    *count = 0;
+    double least = 1, most = 0;
+    unsigned long long first = 0, last = 0;
     for (uint64_t i = from; i < to && i < summary->coverage_count; i++) {
         if (summary->coverage[i] == 0) continue;
         least = fmin(least, summary->coverage[i]);
-        ++*count;
+        most = fmax(most, summary->coverage[i]);
+        last = i + 1;
+        if (!first) first = last;
     }
-    return floor(least * 1000) / 10;
+    if (!first) return false;
+    text_add(text, "%s%s%g %%%s in ", text->length > 0 ? "; " : "", least < most ? "at least " : "",
+             floor(least * 1000) / 10, text->length > 0 ? "" : " of the samples");
+    if (first == last)
+        text_add(text, "epoch %llu", first);
+    else
+        text_add(text, "epochs %llu to %llu", first, last);
+    return true;
 }
 
 /* Of the epochs that all ended, and of those that the end of the run has cut short. */
 static void add_coverage(struct text *text, const struct summary *summary)
 {
+    struct text fact;
     uint64_t epochs = (uint64_t)(summary->epochs + 1e-3);
     uint64_t whole = summary->epochs_whole < epochs ? summary->epochs_whole : epochs;
-    uint32_t count, cut;
-    double least = least_covered(summary, 0, whole, &count);
-    double least_cut = least_covered(summary, whole, epochs, &cut);
-    if (count + cut == 0) return;
-    text_column(text, "coverage", LABEL_COLUMNS);
-    if (count > 0)
-        text_add(text, "%g %% of the samples in %s", least,
-                 count > 1 ? "each epoch"
-                 : cut > 0 ? "the first epoch"
-                           : "the epoch");
-    if (count > 0 && cut > 0) text_add(text, " but ");
-    if (cut > 0)
-        text_add(text, "%g %% %s, cut by the end", least_cut,
-                 cut == 1 ? "in the last" : "at least in the last ones");
-    text_add(text, "\n");
+    text_init(&fact, 256);
+    add_covered(&fact, summary, 0, whole);
+    if (add_covered(&fact, summary, whole, epochs)) text_add(&fact, ", cut short by the end");
+    char *bytes = text_take(&fact);
+    if (!bytes) text->failed = true;
+    if (bytes && bytes[0]) {
+        text_column(text, "coverage", LABEL_COLUMNS);
+        text_add(text, "%s\n", bytes);
+    }
+    free(bytes);
 }
 
 char *summary_text(const struct summary *summary)

@@ -47,6 +47,35 @@ Test(summary, what_is_not_known_is_left_out)
     free(text);
 }
 
+/* The line of the summary. */
+static void check_coverage(const struct summary *summary, const char *expected)
+{
+    char *text = summary_text(summary), *line = strstr(text, "coverage  ");
+    cr_assert(line ? !strncmp(line + 10, expected, strlen(expected)) : !*expected, "%s", text);
+    free(text);
+}
+
+Test(summary, what_was_covered_is_told_by_the_numbers_of_the_epochs)
+{
+    /* Those that all nodes have ended, and apart those that the end has cut; 0 is not known. */
+    static const double parts[] = {1, 1, 0.99999, 0.7735, 0.2};
+    struct summary summary = {.epochs = 3.9, .epochs_whole = 2, .coverage_count = 5};
+    summary.coverage = parts;
+    check_coverage(
+        &summary,
+        "100 % of the samples in epochs 1 to 2; 99.9 % in epoch 3, cut short by the end\n");
+    summary.epochs = 5;
+    summary.epochs_whole = 3;
+    check_coverage(&summary, "at least 99.9 % of the samples in epochs 1 to 3; at least 20 % in "
+                             "epochs 4 to 5, cut short by the end\n");
+    summary.epochs = summary.epochs_whole = 1;
+    check_coverage(&summary, "100 % of the samples in epoch 1\n");
+    summary.epochs_whole = 0;
+    check_coverage(&summary, "100 % of the samples in epoch 1, cut short by the end\n");
+    summary.coverage_count = 0;
+    check_coverage(&summary, "");
+}
+
 static const struct table_row rows[] = {
     {"n0", 12345, "train", 1234, 0.453, 0.2134, 3.1e-4, 23400, 4},
     {"a-machine-of-a-long-name", 4194304, "settle", 123456789, 7, 1e9, 1e-300, 1e12, 1000},
