@@ -373,9 +373,11 @@ static uint64_t conn_deadline(const struct parley_node *node, const struct conn 
 
 static void give_up(struct parley_node *node, struct conn *conn)
 {
-    int seed = conn->state == CONN_DIALING ? conn->seed : NONE;
+    bool dials = conn->state == CONN_DIALING;
+    int seed = dials || conn->state == CONN_PENDING ? conn->seed : NONE;
     connection_close(node, conn);
-    if (seed != NONE) seeds_log(node, seed, "no answer");
+    if (seed != NONE)
+        seeds_log(node, seed, dials ? "no answer" : "it says nothing (no parley node?)");
 }
 
 void connection_timers(struct parley_node *node)

@@ -61,6 +61,7 @@ void seeds_answered(struct parley_node *node, int index, uint64_t boot)
 {
     struct seed_dial *seed = &node->seeds[index];
     seed->boot = boot;
+    seed->said_us = 0;
     seed->backoff_us = node->config.redial_min_us;
     seed->next_us = node->now_us + node->config.redial_min_us;
 }
@@ -81,9 +82,12 @@ void seeds_ended(struct parley_node *node, int index, bool was_live)
 
 void seeds_log(struct parley_node *node, int index, const char *what)
 {
-    const struct seed_dial *seed = &node->seeds[index];
-    out_log(node, PARLEY_LOG_WARN, "seed %s: %s; next try in %.1f s", seed->address, what,
-            (double)(seed->next_us - node->now_us) / 1e6);
+    struct seed_dial *seed = &node->seeds[index];
+    uint64_t wait_us = seed->next_us - node->now_us;
+    enum parley_log level = wait_us == seed->said_us ? PARLEY_LOG_DEBUG : PARLEY_LOG_WARN;
+    seed->said_us = wait_us;
+    out_log(node, level, "seed %s: %s; next try in %.1f s%s", seed->address, what,
+            (double)wait_us / 1e6, wait_us < node->config.redial_max_us ? "" : ", and so on");
 }
 
 /* ---- Dialling -------------------------------------------------------------------------------- */

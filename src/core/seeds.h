@@ -13,7 +13,8 @@
 struct seed_dial {
     char address[PARLEY_ADDRESS_SIZE];
     uint64_t next_us, backoff_us;
-    uint64_t boot; /* who answered there last; 0: nobody yet */
+    uint64_t said_us; /* how long the wait was that was told last */
+    uint64_t boot;    /* who answered there last; 0: nobody yet */
     bool self;
     bool tried; /* a dial has failed */
     bool dialing;
@@ -31,6 +32,9 @@ int seeds_member(const struct parley_node *node, int seed);
 /* Of the connection that it was dialled by: HELLO is done; it has ended. */
 void seeds_answered(struct parley_node *node, int seed, uint64_t boot);
 void seeds_ended(struct parley_node *node, int seed, bool was_live);
+/* What came of a dial, and when the next is: where the wait is as long as before, only to whom
+ * debugs.
+ */
 void seeds_log(struct parley_node *node, int seed, const char *what);
 
 void seeds_timers(struct parley_node *node);

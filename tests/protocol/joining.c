@@ -70,6 +70,37 @@ Test(joining, who_trains_knows_all_that_it_was_to_wait_for)
     }
 }
 
+struct told {
+    uint32_t silent, refused;
+};
+
+static void on_seed(const char *line, void *arg)
+{
+    struct told *told = arg;
+    told->silent += strstr(line, "n1 log") && strstr(line, "seed n0:7000: it says nothing");
+    told->refused += strstr(line, "n1 log") && strstr(line, "refused; next try");
+}
+
+Test(joining, a_seed_that_is_mute_or_down_is_told_of_while_the_waits_grow)
+{
+    /* n0 accepts and says no HELLO, as a server of another kind would; then it is not there. Waits
+     * come to 30 s, and from then on nothing is news. */
+    uint64_t starts[2] = {0, SECOND};
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 2, .seed = 1, .seeds = 1, .start_us = starts});
+    struct told told = {0};
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, on_seed, &told);
+    scene_run(sim, SECOND / 2);
+    parley_sim_pause(sim, 0);
+    scene_run(sim, 9 * SECOND);
+    cr_assert_eq(told.silent, 1);
+    parley_sim_kill(sim, 0, false);
+    scene_run(sim, 300 * SECOND);
+    cr_expect_geq(told.refused, 5);
+    cr_expect_leq(told.refused, 8);
+    parley_sim_free(sim);
+}
+
 static void until_target(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)arg;
