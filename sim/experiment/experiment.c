@@ -210,6 +210,10 @@ static int run_all(struct experiment *e)
     uint32_t threads = given > 0 ? (uint32_t)given : processes_default();
     for (uint32_t i = 0; e->plan.count > 1 && i < e->plan.count; i++)
         e->plan.runs[i]->settings.threads = threads > e->plan.count ? threads / e->plan.count : 1;
+    if (e->plan.count > 1 && !e->settings->quiet && e->settings->progress != WHEN_NEVER)
+        fprintf(stderr, "%8.1f s  %" PRIu32 " runs, %" PRIu32 " at a time\n",
+                sim_report_wall() - e->start_s, e->plan.count,
+                threads < e->plan.count ? threads : e->plan.count);
     int error = processes_run(&job, e->plan.count, threads);
     return error ? error : e->error;
 }

@@ -19,7 +19,10 @@
 #define ENDING_US UINT64_C(3600000000)
 #define START_INTERVAL_US UINT64_C(1000)
 
-enum { STARTS_AT_ONCE = 16 };
+enum {
+    STARTS_AT_ONCE = 16,
+    EVENTS_UNSEEN = 64 /* between two looks at the real clock */
+};
 #define CHECK_EVENTS 4096 /* a node's whole state is looked at after each so many events */
 
 struct run {
@@ -262,14 +265,16 @@ static void run_to_end(struct run *run)
     struct parley_sim *sim = run->sim;
     uint64_t next_us = PROGRESS_US;
     uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
-    while (parley_sim_step(sim)) {
+    for (uint64_t events = 1; parley_sim_step(sim); events++) {
+        if (events % EVENTS_UNSEEN == 0)
+            sim_report_speak(&run->report, has_budget(run->settings) ? progress_of(run) : -1);
         if (sim->begun && run->report.wall_train_s == 0)
             run->report.wall_train_s = sim_report_wall();
         if (sim->steps != run->steps_seen) stepped(run);
         if (run->draws_curve && sim->steps > 0)
             curve_settle(&run->outcome->curve, sim, (double)run->report.trained_us / 1e6);
         if (parley_sim_now(sim) >= next_us) {
-            sim_report_progress(&run->report, false);
+            sim_report_progress(&run->report);
             next_us = parley_sim_now(sim) + PROGRESS_US;
             if (over(run)) break;
         }

@@ -14,6 +14,8 @@
 #include "report/human.h"
 #include "report/summary.h"
 
+enum { QUICK_S = 1, SLOW_S = 5, QUICK_UNTIL_S = 3 };
+
 /* Bytes of memory that this process has at hand now; 0 where nobody says. */
 static double resident(void)
 {
@@ -147,7 +149,7 @@ static uint64_t passes_of(const struct sim_report *report, uint32_t node)
     return task->place ? task->place(task->self, node) / SAMPLER_SLICES : 0;
 }
 
-static void progress_lines(struct sim_report *report)
+void sim_report_progress(struct sim_report *report)
 {
     struct parley_sim *sim = report->sim;
     double seconds = (double)(parley_sim_now(sim) - report->seen_us) / 1e6;
@@ -186,15 +188,15 @@ static void progress_lines(struct sim_report *report)
     report->seen_us = parley_sim_now(sim);
 }
 
-void sim_report_progress(struct sim_report *report, bool last)
+void sim_report_speak(struct sim_report *report, double progress)
 {
     struct parley_sim *sim = report->sim;
     const struct settings *settings = report->settings;
-    progress_lines(report);
     double wall = sim_report_wall(), loss = 0;
+    bool quick = wall < report->wall_start_s + QUICK_UNTIL_S;
     uint32_t stepped = 0;
     if (settings->quiet || settings->progress == WHEN_NEVER || report->silent ||
-        (wall < report->spoken_s + 1 && !last))
+        wall < report->spoken_s + (quick ? QUICK_S : SLOW_S))
         return;
     report->spoken_s = wall;
     for (uint32_t i = 0; i < sim->nodes; i++) {
@@ -202,12 +204,15 @@ void sim_report_progress(struct sim_report *report, bool last)
         loss += sim->hosts[i].loss;
         stepped++;
     }
+    char t[HUMAN_BYTES], virtual[HUMAN_BYTES], losses[HUMAN_BYTES], drift[HUMAN_BYTES],
+        part[8] = "";
+    if (progress >= 0) snprintf(part, sizeof part, "%d%%  ", (int)(100 * fmin(progress, 1)));
     fprintf(stderr,
-            "%8.1f s virtual  %" PRIu32 " of %" PRIu32 " alive  epoch %.2f  loss %.4f  drift %.1e  "
-            "%.0f steps/s\n",
-            virtual_s(report), parley_sim_live_count(sim), sim->nodes, epochs(report),
-            stepped ? loss / stepped : 0.0, parley_sim_drift(sim),
-            (double)sim->steps / fmax(wall - report->wall_start_s, 1e-3));
+            "%s  %s virtual  %" PRIu32 " of %" PRIu32 " alive  epoch %.2f  %sloss %s  drift %s\n",
+            human_seconds(t, wall - report->wall_start_s),
+            human_seconds(virtual, virtual_s(report)), parley_sim_live_count(sim), sim->nodes,
+            epochs(report), part, human_loss(losses, stepped ? loss / stepped : NAN),
+            human_drift(drift, parley_sim_drift(sim)));
 }
 
 int sim_report_init(struct sim_report *report)
@@ -420,7 +425,7 @@ int sim_report_end(struct sim_report *report)
         error = PARLEY_ENO_AGREEMENT;
     outcome->error = error;
     conclude(report, &v);
-    sim_report_progress(report, true);
+    sim_report_progress(report);
     struct report_line line = {.event = REPORT_SUMMARY, .as.summary = outcome->summary};
     say(report, &line);
     if (!report->silent && report->json != stdout) print_summary(report);

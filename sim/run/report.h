@@ -51,7 +51,10 @@ void sim_report_fault(const char *kind, const char *target, void *report);
 void sim_report_stepped(struct sim_report *report); /* a local step has ended */
 /* The budget is reached: training ends now. */
 void sim_report_trained(struct sim_report *report);
-void sim_report_progress(struct sim_report *report, bool last);
+void sim_report_progress(struct sim_report *report); /* JSON lines of all that live */
+/* A line for people, where the newest is some seconds old: a virtual second may take a minute.
+ * progress: of the budget; negative: there is none. */
+void sim_report_speak(struct sim_report *report, double progress);
 /* The judgement: 0, PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED, ... */
 int sim_report_end(struct sim_report *report);
 void sim_report_close(struct sim_report *report);

@@ -30,6 +30,15 @@ alike() {
     done
 }
 
+# Something is told of a run by the real clock, too: this one takes minutes for a virtual millisecond.
+: > err
+"$parley" sim --nodes 2 --steps 10000000 --compute 1us 2> err &
+grep -q -m 1 ' virtual  2 of 2 alive ' < <(exec tail -n +1 -f --pid=$! err) || {
+    echo "a run ended without a word of how far it was"
+    failures=$((failures + 1))
+}
+kill -KILL $!
+
 alike softmax --nodes 6 --steps 20 --model softmax --latency lognormal:2ms,0.5 --fault kill:1@50%
 alike mlp --nodes 3 --steps 6 --model mlp:64,32 --compute uniform:1ms,9ms --target-accuracy 0.99
 alike resnet --nodes 3 --steps 3 --model resnet:1 --batch 4
