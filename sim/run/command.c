@@ -249,6 +249,18 @@ static bool over(const struct run *run)
     return parley_sim_now(run->sim) > 0;
 }
 
+/* Nodes have ended, and none is up or paused: a fault planned for hours later is not waited for. */
+static bool is_over_before(const struct run *run, uint64_t us)
+{
+    bool ended = false;
+    if (sim_queue_next_us(&run->sim->queue) < us) return false;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        if (run->sim->hosts[i].state == SIM_HOST_UP) return false;
+        ended |= run->sim->hosts[i].state == SIM_HOST_ENDED;
+    }
+    return ended;
+}
+
 static void stepped(struct run *run)
 {
     sim_report_stepped(&run->report);
@@ -265,7 +277,7 @@ static void run_to_end(struct run *run)
     struct parley_sim *sim = run->sim;
     uint64_t next_us = PROGRESS_US;
     uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
-    for (uint64_t events = 1; parley_sim_step(sim); events++) {
+    for (uint64_t events = 1; !is_over_before(run, next_us) && parley_sim_step(sim); events++) {
         if (events % EVENTS_UNSEEN == 0)
             sim_report_speak(&run->report, has_budget(run->settings) ? progress_of(run) : -1);
         if (sim->begun && run->report.wall_train_s == 0)

@@ -38,6 +38,7 @@ grep -q -m 1 ' virtual  2 of 2 alive ' < <(exec tail -n +1 -f --pid=$! err) || {
     failures=$((failures + 1))
 }
 kill -KILL $!
+wait $! 2> /dev/null
 
 alike softmax --nodes 6 --steps 20 --model softmax --latency lognormal:2ms,0.5 --fault kill:1@50%
 alike mlp --nodes 3 --steps 6 --model mlp:64,32 --compute uniform:1ms,9ms --target-accuracy 0.99
