@@ -134,10 +134,11 @@ void swarm_views(struct swarm *s)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static bool seed_is_gone(const struct swarm *s)
+/* Gone, or come so late that who was told to stop before had given up, or was about to. */
+static bool seed_is_missed(const struct swarm *s)
 {
     for (uint32_t i = 0; i < s->seeds; i++)
-        if (!s->up[i] || s->left[i]) return true;
+        if (!s->up[i] || s->left[i] || s->start_us[i] > SWARM_LATE_US) return true;
     return false;
 }
 
@@ -163,7 +164,7 @@ static bool excused(const struct swarm *s, uint32_t node, const struct parley_vi
     case PARLEY_ENO_AGREEMENT:
         return s->agreed_count > 0 || majority_gone || untrained;
     case PARLEY_ENO_SEED:
-        return s->outsider[node] || s->excludes || seed_is_gone(s);
+        return s->outsider[node] || s->excludes || seed_is_missed(s);
     default:
         return false;
     }
