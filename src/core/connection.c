@@ -5,8 +5,8 @@
  *
  * What is said and checked while PENDING: hello.c. Peers are dialled on demand, seeds by seeds.c;
  * beyond connections_max the least recently used link ends with BYE. Two links between one pair:
- * the one dialled by the lower boot id stays; of two dialled by the same node the newer, because
- * the dialler knew the older to be gone.
+ * where dials have crossed the one by the lower boot id stays; else the newer, because the dialler
+ * knew the older to be gone.
  */
 #include "core/connection.h"
 
@@ -247,10 +247,13 @@ void connection_connected(struct parley_node *node, uint32_t id)
     hello_send(node, conn, false);
 }
 
-/* Of two links to one member: true if `conn` is the one to keep. */
+/* Of two links to one member: true if `conn` is the one to keep. Dials that cross come within the
+ * time of one; a link that was there before that is no more at the end that dials anew, as when it
+ * has given this node up. */
 static bool keeps(const struct parley_node *node, const struct conn *conn, const struct conn *old)
 {
-    if (conn->outgoing == old->outgoing) return true;
+    bool crossed = node->now_us <= old->since_us + node->config.hello_timeout_us;
+    if (conn->outgoing == old->outgoing || !crossed) return true;
     bool own_dial_wins = self_of(node)->boot < record_of(node, conn->member)->boot;
     return conn->outgoing == own_dial_wins;
 }
@@ -324,6 +327,9 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
 
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye)
 {
+    /* The other end has another link: this node will, too, or else is not to ask again at once. */
+    if (bye->reason == MESSAGE_BYE_DUPLICATE && conn->outgoing && conn->state == CONN_LIVE)
+        put_off(node, conn->member);
     conn->goodbye = true;
     connection_close(node, conn);
 }

@@ -107,6 +107,8 @@ Test(swarm, what_was_found_once_stays_mended)
               "of the verdict: what is lost in a short cut is sent again seconds after it");
     cr_expect(goes_well_by(SWARM_DRAWN, 955977),
               "told to stop as it came in through a seed that knew nobody, one agreed alone");
+    cr_expect(goes_well_by(SWARM_DRAWN, 1075075),
+              "a link that one end had given up kept the other from taking a new one");
     cr_expect(goes_well_by(SWARM_DRAWN, 1070535),
               "of the verdict: who was told to stop had given up when the only other one came");
     cr_expect(goes_well_by(SWARM_DRAWN, 1029239),

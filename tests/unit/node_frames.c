@@ -62,6 +62,53 @@ static struct parley_ledger ledger(const struct lone *lone)
 /* ---- HELLO -------------------------------------------------------------------------------------
  */
 
+Test(node_frames, a_dial_that_crosses_an_own_one_gives_way_but_not_long_after_it)
+{
+    /* The node has dialled b, whose boot id is the greater: its own dial stays. Who dials though
+     * there is a link since long has given that up, as after a partition: nothing may come of the
+     * old one for as long as TCP goes on trying. */
+    static const char *const seeds[] = {"127.0.0.1:7005"};
+    struct parley_config config = lone_config();
+    config.seeds = seeds;
+    config.seeds_count = 1;
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    uint32_t own = 1;
+    cr_assert_eq(lone->conns[own], LONE_DIALED);
+    lone_connected(lone, own);
+    struct message_hello hello = lone_hello(lone, "b", 2000);
+    lone_say(lone, own, WIRE_HELLO, &hello);
+    uint32_t crossing = lone_peer(lone, "b", 2000);
+    cr_assert_eq(lone->conns[own], LONE_OPEN);
+    cr_assert_eq(lone->conns[crossing], LONE_CLOSED);
+    lone_run(lone, config.hello_timeout_us + 1000);
+    cr_assert_eq(lone->conns[own], LONE_OPEN);
+    uint32_t anew = lone_peer(lone, "b", 2000);
+    cr_assert_eq(lone->conns[anew], LONE_OPEN);
+    cr_assert_neq(lone->conns[own], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_frames, who_is_told_that_there_is_another_link_does_not_dial_at_once)
+{
+    /* It may be told so again and again, a thousand times a second, until the other end finds its
+     * own link dead. */
+    static const char *const seeds[] = {"127.0.0.1:7005"};
+    struct parley_config config = lone_config();
+    config.seeds = seeds;
+    config.seeds_count = 1;
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    lone_connected(lone, 1);
+    struct message_hello hello = lone_hello(lone, "b", 2000);
+    lone_say(lone, 1, WIRE_HELLO, &hello);
+    struct message_bye_frame bye = {MESSAGE_BYE_DUPLICATE};
+    lone_say(lone, 1, WIRE_BYE, &bye);
+    int b = roster_find(lone->node->roster, 2000);
+    cr_assert_eq(member_of(lone->node, b)->redial_us, lone->node->now_us + config.redial_min_us);
+    lone_free(lone);
+}
+
 /* How many streams a link may have to a peer that says this number, at a node that wants `ours`. */
 static uint32_t streams_with(uint32_t ours, uint32_t theirs)
 {
