@@ -118,30 +118,42 @@ TARGET static void NAME(take)(float *restrict columns, const float *restrict ima
     (columns, image, p, (int32_t)i, (int32_t)j, NAME(take_over)(columns, p, i));
 }
 
-/* One row of an image, from the places of all kernels that lie over it. columns: of its channel. */
+/* LANES of one row of an image, from column x on, from the places of all kernels that lie over
+ * them, rows `first` to `last` - 1 of each. The sums of every other row are apart, as each addition
+ * waits for the one before it. */
+INNER void NAME(give_lanes)(float *restrict to, const float *restrict columns,
+                            const struct patches *p, int32_t row, int32_t x, int32_t first,
+                            int32_t last)
+{
+    int32_t out = (int32_t)p->out_width, kernel = (int32_t)p->kernel, pad = (int32_t)p->pad;
+    ptrdiff_t plane = (ptrdiff_t)p->out_height * out, below = kernel * plane - out;
+    lanes even = {0}, odd = {0};
+
+    for (int32_t j = 0; j < kernel; j++) {
+        const float *from = columns + (first * kernel + j) * plane +
+                            (ptrdiff_t)(row + pad - first) * out + x + pad - j;
+        int32_t i = first;
+        OWN bits inside;
+
+        NAME(within)(&inside, x + pad - j, out);
+        for (; i + 1 < last; i += 2, from += 2 * below) {
+            even += (lanes)(*(const bits *)from & inside);
+            odd += (lanes)(*(const bits *)(from + below) & inside);
+        }
+        if (i < last) even += (lanes)(*(const bits *)from & inside);
+    }
+    *(lanes *)(to + x) = even + odd;
+}
+
 INNER void NAME(give_row)(float *restrict to, const float *restrict columns,
                           const struct patches *p, int32_t row)
 {
-    int32_t out = (int32_t)p->out_width, kernel = (int32_t)p->kernel, pad = (int32_t)p->pad;
-    ptrdiff_t plane = (ptrdiff_t)p->out_height * out;
+    int32_t kernel = (int32_t)p->kernel, above = row + (int32_t)p->pad;
+    int32_t first = above - (int32_t)p->out_height + 1;
 
-    for (int32_t x = 0; x < (int32_t)p->width; x += LANES) {
-        lanes sum = {0};
-
-        for (int32_t j = 0; j < kernel; j++) {
-            OWN bits inside;
-
-            NAME(within)(&inside, x + pad - j, out);
-            for (int32_t i = 0; i < kernel; i++) {
-                int32_t y = row + pad - i;
-                const float *from = columns + (i * kernel + j) * plane + (ptrdiff_t)y * out;
-
-                if (y < 0 || y >= (int32_t)p->out_height) continue;
-                sum += (lanes)(*(const bits *)(from + x + pad - j) & inside);
-            }
-        }
-        *(lanes *)(to + x) = sum;
-    }
+    if (first < 0) first = 0;
+    for (int32_t x = 0; x < (int32_t)p->width; x += LANES)
+        NAME(give_lanes)(to, columns, p, row, x, first, above < kernel ? above + 1 : kernel);
 }
 
 /* The same place by place, where kernels are more than one place apart. */

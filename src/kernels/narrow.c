@@ -110,6 +110,11 @@ static inline size_t few_of(size_t rest)
     return (rest + times - 1) / times;
 }
 
+static inline const float *row_of(const struct narrow *n, size_t row)
+{
+    return n->x + (n->at != NULL ? n->at[row] : row * n->in);
+}
+
 #define PATH_LOOPS "kernels/narrow_path.h"
 #include "kernels/paths.h"
 

@@ -12,6 +12,7 @@
  * was 0.3 of the time, with one output, the worst (84 inputs, 10 outputs) as much.
  * Order of a sum: forward in 16 lanes, term i in lane i modulo 16, from the first on; then
  * lanes.h's halves, then the bias; add_dots alike, on y. weights and across: from the first row on.
+ * Rows of x may overlap: a convolution's are its patches, which lie in one padded image.
  * Nothing is contracted, so that all paths give the same bits. Ownership: all arrays are the
  * caller's and distinct; they need neither alignment nor slack. Thread rule: pure.
  */
@@ -20,6 +21,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kernels/path.h"
 
@@ -28,6 +30,7 @@
 struct narrow {
     size_t rows, in, out; /* each at least 1; out at most NARROW_OUT_MAX */
     const float *x;       /* [rows][in] */
+    const uint32_t *at;   /* [rows]: where in x each begins; NULL: one behind the other */
 };
 
 struct narrow_kernels {

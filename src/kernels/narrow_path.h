@@ -56,7 +56,7 @@ INNER void NAME(outputs)(const struct narrow *n, const float *weight, const floa
 
     for (size_t row = 0; row < n->rows; row += PAIR) {
         size_t second = row + 1 < n->rows ? 1 : 0; /* else the last one twice */
-        const float *const x[PAIR] = {n->x + row * n->in, n->x + (row + second) * n->in};
+        const float *const x[PAIR] = {row_of(n, row), row_of(n, row + second)};
 
         NAME(dot)(part, x, weight, n->in, few);
         for (int i = 0; i < PAIR * few; i += QUAD)
@@ -112,13 +112,14 @@ TARGET static void NAME(add_dots)(const struct narrow *n, const float *turned, f
 
 /* ---- The gradient of the weights ------------------------------------------------------------- */
 
-/* to[few][step]: of two vectors of weight rows; x, delta: from the first of them on. */
-INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, const float *x,
-                       const float *delta, int few)
+/* to[few][step]: of two vectors of weight rows, from row k on; delta: of a few outputs. */
+INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k, const float *delta,
+                       int few)
 {
     lanes sums[PAIR][FEW] = {0};
 
-    for (size_t row = 0; row < n->rows; row++, x += n->in, delta += n->out) {
+    for (size_t row = 0; row < n->rows; row++, delta += n->out) {
+        const float *x = row_of(n, row) + k;
         lanes a = *(const lanes *)x, b = *(const lanes *)(x + LANES);
 
         for (int j = 0; j < few; j++) {
@@ -133,26 +134,26 @@ INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, const flo
 }
 
 /* The same of all outputs. */
-INNER void NAME(strips)(float *to, size_t step, const struct narrow *n, const float *x,
+INNER void NAME(strips)(float *to, size_t step, const struct narrow *n, size_t k,
                         const float *delta)
 {
     for (size_t j = 0, few; j < n->out; j += few, to += few * step, delta += few) {
         few = few_of(n->out - j);
         switch (few) {
         case 1:
-            NAME(strip)(to, step, n, x, delta, 1);
+            NAME(strip)(to, step, n, k, delta, 1);
             break;
         case 2:
-            NAME(strip)(to, step, n, x, delta, 2);
+            NAME(strip)(to, step, n, k, delta, 2);
             break;
         case 3:
-            NAME(strip)(to, step, n, x, delta, 3);
+            NAME(strip)(to, step, n, k, delta, 3);
             break;
         case 4:
-            NAME(strip)(to, step, n, x, delta, 4);
+            NAME(strip)(to, step, n, k, delta, 4);
             break;
         default:
-            NAME(strip)(to, step, n, x, delta, FEW);
+            NAME(strip)(to, step, n, k, delta, FEW);
         }
     }
 }
@@ -165,7 +166,7 @@ INNER void NAME(short_rows)(float *to, size_t step, const struct narrow *n, cons
     for (size_t row = 0; row < n->rows; row++)
         for (size_t j = 0; j < n->out; j++)
             for (size_t k = 0; k < n->in; k++)
-                to[j * step + k] += n->x[row * n->in + k] * delta[row * n->out + j];
+                to[j * step + k] += row_of(n, row)[k] * delta[row * n->out + j];
 }
 
 /* to[out][step]: of weight rows first .. first + count - 1, and of some around them. */
@@ -181,7 +182,7 @@ INNER void NAME(block)(float *to, size_t step, const struct narrow *n, size_t fi
     for (size_t k = first; k < first + count; k += wide) {
         size_t from = k + wide <= n->in ? k : n->in - wide;
 
-        NAME(strips)(to + (ptrdiff_t)(from - first), step, n, n->x + from, delta);
+        NAME(strips)(to + (ptrdiff_t)(from - first), step, n, from, delta);
     }
 }
 

@@ -50,7 +50,7 @@ static struct layer make(const size_t shape[3])
                       .y = fill(rows * out, 7, BEHIND),
                       .into = fill(in * out, 8, BEHIND)};
 
-    l.n = (struct narrow){rows, in, out, l.x};
+    l.n = (struct narrow){rows, in, out, l.x, NULL};
     return l;
 }
 

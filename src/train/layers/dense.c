@@ -53,7 +53,7 @@ static struct narrow narrow_product(const struct layer *layer, const struct laye
 {
     struct product p = dense_product(layer);
 
-    return (struct narrow){vectors(layer, pass->rows), p.in, p.out, pass->input};
+    return (struct narrow){vectors(layer, pass->rows), p.in, p.out, pass->input, NULL};
 }
 
 static void forward(const struct layer *layer, const struct layer_pass *pass)
