@@ -2,6 +2,8 @@
  * order or number, and with peers that want too much. */
 #include "lone.h"
 
+enum { SEED_CONN = 1 }; /* what a node dials first */
+
 static struct lone *training_node(struct parley_config *config)
 {
     struct lone *lone = lone_new(config);
@@ -62,30 +64,36 @@ static struct parley_ledger ledger(const struct lone *lone)
 /* ---- HELLO -------------------------------------------------------------------------------------
  */
 
+/* A node that has dialled its seed, over SEED_CONN, and met b there, with boot id 2000. */
+static struct lone *lone_with_seed(struct parley_config *config)
+{
+    static const char *const seeds[] = {"127.0.0.1:7005"};
+    config->seeds = seeds;
+    config->seeds_count = 1;
+    struct lone *lone = lone_new(config);
+    lone_start(lone);
+    cr_assert_eq(lone->conns[SEED_CONN], LONE_DIALED);
+    lone_connected(lone, SEED_CONN);
+    struct message_hello hello = lone_hello(lone, "b", 2000);
+    lone_say(lone, SEED_CONN, WIRE_HELLO, &hello);
+    return lone;
+}
+
 Test(node_frames, a_dial_that_crosses_an_own_one_gives_way_but_not_long_after_it)
 {
     /* The node has dialled b, whose boot id is the greater: its own dial stays. Who dials though
      * there is a link since long has given that up, as after a partition: nothing may come of the
      * old one for as long as TCP goes on trying. */
-    static const char *const seeds[] = {"127.0.0.1:7005"};
     struct parley_config config = lone_config();
-    config.seeds = seeds;
-    config.seeds_count = 1;
-    struct lone *lone = lone_new(&config);
-    lone_start(lone);
-    uint32_t own = 1;
-    cr_assert_eq(lone->conns[own], LONE_DIALED);
-    lone_connected(lone, own);
-    struct message_hello hello = lone_hello(lone, "b", 2000);
-    lone_say(lone, own, WIRE_HELLO, &hello);
+    struct lone *lone = lone_with_seed(&config);
     uint32_t crossing = lone_peer(lone, "b", 2000);
-    cr_assert_eq(lone->conns[own], LONE_OPEN);
+    cr_assert_eq(lone->conns[SEED_CONN], LONE_OPEN);
     cr_assert_eq(lone->conns[crossing], LONE_CLOSED);
     lone_run(lone, config.hello_timeout_us + 1000);
-    cr_assert_eq(lone->conns[own], LONE_OPEN);
+    cr_assert_eq(lone->conns[SEED_CONN], LONE_OPEN);
     uint32_t anew = lone_peer(lone, "b", 2000);
     cr_assert_eq(lone->conns[anew], LONE_OPEN);
-    cr_assert_neq(lone->conns[own], LONE_OPEN);
+    cr_assert_neq(lone->conns[SEED_CONN], LONE_OPEN);
     lone_free(lone);
 }
 
@@ -93,17 +101,10 @@ Test(node_frames, who_is_told_that_there_is_another_link_does_not_dial_at_once)
 {
     /* It may be told so again and again, a thousand times a second, until the other end finds its
      * own link dead. */
-    static const char *const seeds[] = {"127.0.0.1:7005"};
     struct parley_config config = lone_config();
-    config.seeds = seeds;
-    config.seeds_count = 1;
-    struct lone *lone = lone_new(&config);
-    lone_start(lone);
-    lone_connected(lone, 1);
-    struct message_hello hello = lone_hello(lone, "b", 2000);
-    lone_say(lone, 1, WIRE_HELLO, &hello);
+    struct lone *lone = lone_with_seed(&config);
     struct message_bye_frame bye = {MESSAGE_BYE_DUPLICATE};
-    lone_say(lone, 1, WIRE_BYE, &bye);
+    lone_say(lone, SEED_CONN, WIRE_BYE, &bye);
     int b = roster_find(lone->node->roster, 2000);
     cr_assert_eq(member_of(lone->node, b)->redial_us, lone->node->now_us + config.redial_min_us);
     lone_free(lone);
