@@ -18,7 +18,7 @@ enum { SWARM_NODES_MAX = 9, SWARM_AGREED_MAX = 64, SWARM_PARAMETERS = 64 };
 /* A cut this short is never taken for a death. */
 #define SWARM_SHORT_US (SECOND + SECOND / 2)
 
-/* Who is told to stop and meets no seed gives up after ten seconds. */
+/* Who is told to stop and meets no seed gives up after five seconds. */
 #define SWARM_LATE_US (5 * SECOND)
 
 struct swarm_agreed {

@@ -30,7 +30,7 @@ static double true_distance(struct sim_watch *watch, const struct parley_node *n
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t m = 0; m < node->roster->count; m++) {
             const struct record *r = record_of(node, m);
-            if (m > 0 && (!record_is_waited_for(record_of(node, m)) || !r->measured)) continue;
+            if (m > 0 && (!record_is_waited_for(r) || !r->measured)) continue;
             const struct sim_host *host = host_of(watch, r->boot);
             if (!host || self_of(host->node)->phase < PARLEY_PHASE_SETTLE) return -1;
             const float *x = parley_sim_vector(sim, host->index);
@@ -77,8 +77,9 @@ static void picks(struct sim_watch *watch, struct sim_host *host)
     const struct parley_node *node = host->node;
     if (watch->done_any) return;
     for (uint32_t m = 1; m < node->roster->count; m++) {
-        if (!record_is_waited_for(record_of(node, m))) continue;
-        const struct watch_book *book = watch_book_of(watch, record_of(node, m)->boot);
+        const struct record *r = record_of(node, m);
+        if (!record_is_waited_for(r)) continue;
+        const struct watch_book *book = watch_book_of(watch, r->boot);
         if (!book || !book->proposed)
             sim_watch_fail(watch->sim, host->index, "it picks a model, and not all have proposed");
     }
@@ -100,8 +101,9 @@ void watch_publish(struct sim_watch *watch, struct sim_host *host)
     const uint8_t *digest = node->agreement.own;
     if (watch->done_any && memcmp(watch->done, digest, sizeof watch->done) == 0) return;
     for (uint32_t m = 0; m < node->roster->count; m++) {
-        if (!record_is_waited_for(record_of(node, m))) continue;
-        const struct watch_book *book = watch_book_of(watch, record_of(node, m)->boot);
+        const struct record *r = record_of(node, m);
+        if (!record_is_waited_for(r)) continue;
+        const struct watch_book *book = watch_book_of(watch, r->boot);
         if (!book || !book->locked || memcmp(book->lock, digest, sizeof book->lock) != 0)
             sim_watch_fail(watch->sim, host->index, "it decides, and not all have locked");
     }
@@ -111,10 +113,12 @@ static void trains(struct sim_watch *watch, struct sim_host *host)
 {
     const struct parley_node *node = host->node;
     if (node->ledger.joins > 0 || node->strategy->catches_up) return;
-    for (uint32_t m = 1; m < node->roster->count; m++)
-        if (membership_is_live(node, (int)m) && record_of(node, m)->phase == PARLEY_PHASE_TRAIN &&
-            record_of(node, m)->version > node->config.behind_steps_max)
+    for (uint32_t m = 1; m < node->roster->count; m++) {
+        const struct record *r = record_of(node, m);
+        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN &&
+            r->version > node->config.behind_steps_max)
             sim_watch_fail(watch->sim, host->index, "it joins a further cluster as it is");
+    }
 }
 
 void watch_phase(struct sim_watch *watch, struct sim_host *host, enum parley_phase phase)

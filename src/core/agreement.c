@@ -138,9 +138,10 @@ static void reserve(struct parley_node *node)
     a->patience_us = PATIENCE_US;
     a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
-    for (uint32_t i = 0; node->members && i < node->roster->count; i++)
-        node->members[i].counted = record_is_waited_for(record_of(node, i)) &&
-                                   record_of(node, i)->phase >= PARLEY_PHASE_SETTLE;
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        node->members[i].counted = record_is_waited_for(r) && r->phase >= PARLEY_PHASE_SETTLE;
+    }
 }
 
 /* It counts from when the last one came to settle: who comes late, as after a cut, brings all that
@@ -449,10 +450,12 @@ static bool somebody_is_back(const struct parley_node *node)
     if (!node->members || self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
         (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD))
         return false;
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        if ((int)i != node->self && record_is_waited_for(record_of(node, i)) &&
-            !node->members[i].counted && record_of(node, i)->phase == PARLEY_PHASE_SETTLE)
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if ((int)i != node->self && record_is_waited_for(r) && !node->members[i].counted &&
+            r->phase == PARLEY_PHASE_SETTLE)
             return true;
+    }
     return false;
 }
 
