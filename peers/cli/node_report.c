@@ -60,7 +60,7 @@ int node_report_init(struct node *node)
     if (node->json) return 0;
     say_error("--json: %s: %s", path, strerror(errno));
     uv_mutex_destroy(&node->error_lock);
-    return PARLEY_EFAIL;
+    return PARLEY_EUSAGE;
 }
 
 void node_report_close(struct node *node)

@@ -174,7 +174,7 @@ static int open_json(struct run *run)
     run->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (run->json) return 0;
     say_error("--json: %s: %s", path, strerror(errno));
-    return PARLEY_EFAIL;
+    return PARLEY_EUSAGE;
 }
 
 /* Each node reads the graph by itself, but none would say who is not in it but that one. */

@@ -86,7 +86,7 @@ static int open_one(FILE **file, const char *option, const char *path)
     *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (*file) return 0;
     fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
-    return PARLEY_EFAIL;
+    return PARLEY_EUSAGE;
 }
 
 /* A file that can't be written is better known before hours of runs than after. */

@@ -36,7 +36,7 @@ int page_open(struct page_file *page, const char *path)
     page->file = fopen(page->partial, "w");
     if (page->file) return 0;
     fprintf(stderr, "parley: --report: %s: %s\n", path, strerror(errno));
-    return PARLEY_EFAIL;
+    return PARLEY_EUSAGE;
 }
 
 void page_close(struct page_file *page)

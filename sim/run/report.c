@@ -223,7 +223,7 @@ int sim_report_init(struct sim_report *report)
     if (path) report->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (path && !report->json) {
         fprintf(stderr, "parley: --json: %s: %s\n", path, strerror(errno));
-        return PARLEY_EFAIL;
+        return PARLEY_EUSAGE;
     }
     report->sim->on_update = on_update;
     report->sim->on_update_arg = report;

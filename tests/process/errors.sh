@@ -98,6 +98,7 @@ expect 2 '"nowhere"' status nowhere
 expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' run --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model softmax --out nodir/model
+for how in node run sim; do expect 2 '--json: nodir/x: No such file' $how --steps 3 --model softmax --json nodir/x; done
 expect 0 '/dev/full: not all of it could be written' node --steps 3 --model softmax --json /dev/full
 expect 0 '/dev/full: not all of it could be written' run --steps 3 --model softmax --json /dev/full
 "$parley" run --steps 3 --model softmax > /dev/full 2> out

@@ -88,8 +88,9 @@ refuse() {
     [ $got -eq "$status" ] && grep -qF -- "$text" out && ! grep -q 'run 1 of\|simulated' out ||
         fail "parley sim $*: status $got, not $status, or no \"$text\" in: $(cat out)"
 }
-refuse 1 '--report: nodir/x.html: No such file' --nodes 2,3 --report nodir/x.html
-refuse 1 '--csv: nodir/x.csv: No such file' --nodes 2,3 --csv nodir/x.csv
+refuse 2 '--report: nodir/x.html: No such file' --nodes 2,3 --report nodir/x.html
+refuse 2 '--csv: nodir/x.csv: No such file' --nodes 2,3 --csv nodir/x.csv
+refuse 2 '--json: nodir/x.json: No such file' --nodes 2,3 --json nodir/x.json
 refuse 2 'neither in .html nor in .svg' --report x.pdf
 refuse 2 'is an empty range' --nodes 5..2
 refuse 2 'did you mean "gossip"' --compare gosip
