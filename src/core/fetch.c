@@ -215,6 +215,12 @@ static void serve_model(struct parley_node *node, struct conn *conn,
     if (have) flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);
 }
 
+/* What it takes is written where what it would give stands. */
+static bool takes_state(const struct parley_node *node)
+{
+    return node->fetch.state != FETCH_IDLE && !node->fetch.by_digest;
+}
+
 static void serve_state(struct parley_node *node, struct conn *conn,
                         const struct message_fetch *message)
 {
@@ -223,7 +229,7 @@ static void serve_state(struct parley_node *node, struct conn *conn,
     /* What is decided meanwhile would change what is being sent. */
     bool mixes = exchange_mixes_kept(node) && slot_is_open(&node->exchange.slots[INITIATOR]);
     if (slot->state != SLOT_IDLE || phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED ||
-        node->leaving || !has_place(node) || mixes) {
+        node->leaving || !has_place(node) || mixes || takes_state(node)) {
         answer(node, conn, message->sequence, 0);
         return;
     }

@@ -176,7 +176,7 @@ void training_follow(struct parley_node *node, int peer)
 {
     struct slot *slot = &node->exchange.slots[INITIATOR];
     if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
-    if (slot->state != SLOT_IDLE) return;
+    if (slot->state != SLOT_IDLE || node->fetch.serving) return; /* it would change what is given */
     if (peer == NONE) peer = membership_pick(node, has_state);
     if (peer == NONE) return;
     exchange_reserve(node, INITIATOR);

@@ -114,6 +114,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "a link that one end had given up kept the other from taking a new one"},
         {SWARM_DRAWN, 1070535,
          "of the verdict: who was told to stop had given up when the only other one came"},
+        {SWARM_DRAWN, 1113242,
+         "a state was given to a joiner while one from others took its place"},
         {SWARM_DRAWN, 1029239,
          "one trained on while all who were told to stop had come too late to train"},
         {SWARM_DRAWN, 1016835,

@@ -592,13 +592,19 @@ Test(node_frames, a_broken_link_at_any_point_frees_the_responders_slot)
 /* ---- As initiator ------------------------------------------------------------------------------
  */
 
-/* Makes the node offer to the peer at `conn`; returns the sequence. */
-static uint32_t to_offered(struct lone *lone, uint32_t conn, uint64_t boot)
+/* The peer at `conn` says that it trains. */
+static void say_trains(struct lone *lone, uint32_t conn, uint64_t boot)
 {
     struct message_members members = {.count = 1, .complete = 1};
     members.records[0] = (struct record){
         .boot = boot, .name = "a", .address = "x:1", .clock = 1, .phase = PARLEY_PHASE_TRAIN};
     lone_say(lone, conn, WIRE_MEMBERS, &members);
+}
+
+/* Makes the node offer to the peer at `conn`; returns the sequence. */
+static uint32_t to_offered(struct lone *lone, uint32_t conn, uint64_t boot)
+{
+    say_trains(lone, conn, boot);
     lone->version += 2;
     lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
                                           .stepped = {lone->version, lone->version, 1}});
@@ -765,6 +771,28 @@ Test(node_frames, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
     make_steps(lone, 4);
     cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
     lone_done_all(lone);
+    cr_assert(!lone->node->fetch.serving);
+    lone_free(lone);
+}
+
+Test(node_frames, no_state_is_taken_while_one_is_given_nor_given_while_one_is_taken)
+{
+    /* What it takes is written where slow weights on their way to a joiner stand. */
+    struct lone *lone = outer_node();
+    uint32_t joiner = training_peer(lone, "a", 1);
+    say_trains(lone, joiner, 1);
+    ask_for_state(lone, joiner);
+    cr_assert(lone->node->fetch.serving);
+    lone->version++;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lone_run(lone, 200000);
+    cr_assert(lone->node->training.diverged && lone->node->fetch.state == FETCH_IDLE);
+
+    lone_done_all(lone);
+    lone_run(lone, 200000);
+    cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
+    ask_for_state(lone, joiner);
     cr_assert(!lone->node->fetch.serving);
     lone_free(lone);
 }
