@@ -74,13 +74,6 @@ static void stop_watching(struct run *run)
     uv_close((uv_handle_t *)&run->terminate, NULL);
 }
 
-/* True for a node that came back too late to get in: it would wait for the others for ever. */
-static bool is_stranded(const struct child *child)
-{
-    return has_trained(child->run) &&
-           (strcmp(child->phase, "start") == 0 || strcmp(child->phase, "joining") == 0);
-}
-
 /* Whether a node has come to its end by itself. */
 static bool has_ended(const struct run *run)
 {
@@ -91,22 +84,21 @@ static bool has_ended(const struct run *run)
     return false;
 }
 
-/* A stopped node that somebody may wake is waited for only as long as there is somebody that it can
- * come back to. */
+/* Nothing comes of a node that a fault has stopped for good. One that somebody may wake, or that
+ * came back too late to get in, is waited for as long as there is somebody that it can come to. */
 static bool is_given_up(const struct child *child)
 {
+    bool outside = strcmp(child->phase, "start") == 0 || strcmp(child->phase, "joining") == 0;
     if (child->paused) return !child->resumes;
-    if (child->stopped) return has_ended(child->run);
-    return is_stranded(child);
+    return (child->stopped || (outside && has_trained(child->run))) && has_ended(child->run);
 }
 
-/* True if nothing runs any more but what is stopped for good or stranded. */
+/* True if nothing runs any more, nor will, but what is given up. */
 static bool is_over(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        bool waits = is_given_up(child);
-        if (child->running && !waits) return false;
+        if (child->running ? !is_given_up(child) : child->again && child->resumes) return false;
         if (!child->running && child->handles > 0) return false; /* lines are still to be read */
     }
     return true;
@@ -156,12 +148,11 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
-    bool looks = false;
     if (run->ending) return;
     run_faults_advance(run);
     for (uint32_t i = 0; i < run->nodes; i++)
-        looks |= child_look(&run->children[i]);
-    if (looks) end_if_over(run);
+        child_look(&run->children[i]);
+    end_if_over(run); /* perhaps all have just been stopped for good */
     run_view_draw(run);
 }
 

@@ -34,7 +34,7 @@ struct child {
     bool used;        /* was started at least once */
     bool running;     /* the process is there */
     bool paused;      /* by SIGSTOP, of ours */
-    bool resumes;     /* paused for a time only */
+    bool resumes;     /* paused, or gone, for a time only */
     bool stopped;     /* by a SIGSTOP of somebody else's */
     bool again;       /* to be started again once it is gone */
     bool killed;      /* by a planned fault: its end is no surprise */

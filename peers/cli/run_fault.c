@@ -94,6 +94,7 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
         child->killed = true;
         child->again = plan->spec->kind == FAULT_RESTART;
         child->again_us = plan->spec->lasting.kind == FAULT_NEVER ? 0 : UINT64_MAX;
+        child->resumes = plan->spec->lasting.kind != FAULT_BUDGET;
         child_signal(child, SIGKILL);
         start_if_gone(child);
         break;

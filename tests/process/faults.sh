@@ -43,6 +43,14 @@ grep -q '"kind":"resume","target":"n1"' json
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 grep -q "fault: slow: nothing happens, as no such node is running" err
 
+# All are gone for a while, and begin anew. All are stopped for good: it is over.
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault restart:3@20%+200ms --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+[ "$(grep -c '"event":"started"' json)" -eq 6 ]
+status=0
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:3@20% --json json > out 2> err || status=$?
+[ $status -eq 3 ] && [ "$(grep -c '"kind":"pause"' json)" -eq 3 ]
+
 # One that somebody else stops, for good, is killed once the others are through. Who is woken in time
 # is not.
 : > json
