@@ -240,13 +240,17 @@ static void draw_curve(struct run *run)
                    has_budget(run->settings) ? progress_of(run) : samples);
 }
 
+/* Nobody runs; and where none has ended, nobody is to come or to come back. */
 static bool over(const struct run *run)
 {
+    bool ended = false;
+    if (sim_queue_next_us(&run->sim->queue) <= parley_sim_now(run->sim)) return false;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct sim_host *host = &run->sim->hosts[i];
         if (host->state == SIM_HOST_UP && !host->paused) return false;
+        ended |= host->state == SIM_HOST_ENDED;
     }
-    return parley_sim_now(run->sim) > 0;
+    return parley_sim_now(run->sim) > 0 && (ended || !sim_schedule_revives(&run->schedule));
 }
 
 /* Nodes have ended, and none is up or paused: a fault planned for hours later is not waited for. */

@@ -188,7 +188,8 @@ static void strike(struct parley_sim *sim, void *arg)
         strike_node(sim, spec, planned->nodes[i], true);
     uint64_t lasts = spec->lasting.kind == FAULT_TIME ? spec->lasting.time_us : 0;
     /* A restart without a length is at once. */
-    if (spec->lasting.kind == FAULT_TIME || (spec->kind == FAULT_RESTART && lasts == 0)) {
+    if (spec->lasting.kind == FAULT_TIME ||
+        (spec->kind == FAULT_RESTART && spec->lasting.kind == FAULT_NEVER)) {
         int error = sim_call_at(sim, sim->queue.now_us + lasts, end, planned);
         if (error) sim_fail(sim, error, "no memory for a fault");
     }
@@ -236,6 +237,20 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
         if (error) return error;
     }
     return 0;
+}
+
+bool sim_schedule_revives(const struct sim_schedule *schedule)
+{
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct sim_planned *planned = &schedule->planned[i];
+        const struct fault_spec *spec = planned->spec;
+        bool starts = spec->kind == FAULT_RESTART || spec->kind == FAULT_JOIN;
+        bool ends = spec->kind == FAULT_RESTART || spec->kind == FAULT_PAUSE;
+        if (!planned->struck && starts && spec->when.kind == FAULT_TIME) return true;
+        if (planned->struck && !planned->over && ends && spec->lasting.kind == FAULT_TIME)
+            return true;
+    }
+    return false;
 }
 
 size_t sim_schedule_left(const struct sim_schedule *schedule)

@@ -58,6 +58,20 @@ for seed in 8 9; do
     grep -q 'agreed *8 of 8' said || { echo "restarts: not all agree"; failures=$((failures + 1)); }
 done
 
+# All are gone, or stand still, for a while, and go on. Whose time is a share of what nobody does is
+# not waited for.
+gone() {
+    local status=0
+    "$parley" sim --nodes 3 --model softmax --epochs 3 --fault "$2" > said 2>&1 || status=$?
+    [ $status -eq "$1" ] ||
+        { echo "gone: $2: status $status, not $1"; tail -n 3 said; failures=$((failures + 1)); }
+}
+gone 0 'restart:3@20%'
+gone 0 'restart:3@20%+1s'
+gone 0 'pause:3@20%+1s'
+gone 3 'restart:3@20%+10%'
+gone 3 'pause:3@20%'
+
 # The clock stops when the last node ends, not with what the network still had to give up.
 "$parley" sim --nodes 4 --steps 50 --model quadratic:20 --strategy allreduce -q --json last > said 2>&1 ||
     { echo "an end: status $?"; tail -n 1 said; failures=$((failures + 1)); }
