@@ -94,8 +94,8 @@ struct parley_roster;
 
 /* A setting that every node of a cluster must share; compared as text in HELLO. */
 struct parley_setting {
-    const char *name;
-    const char *value;
+    const char *name;  /* 1 to 31 bytes */
+    const char *value; /* at most 63 bytes */
 };
 
 /* Another mix_every, from so much of the budget on. */

@@ -1,11 +1,14 @@
 /* config.c: defaults and checks. The defaults are for a local network. */
 #include "parley/config.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/codec.h"
+#include "core/message.h"
 #include "parley/node.h"
 
 #define MS UINT64_C(1000)
@@ -50,10 +53,26 @@ void parley_config_defaults(struct parley_config *config)
     };
 }
 
-static int refuse(char *why, size_t size, const char *name, const char *rule)
+/* A line that begins with the setting's name and has its value. */
+__attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, const char *format,
+                                                        ...)
 {
-    if (size > 0) snprintf(why, size, "%s %s", name, rule);
+    va_list arguments;
+    va_start(arguments, format);
+    if (size > 0) vsnprintf(why, size, format, arguments);
+    va_end(arguments);
     return PARLEY_EUSAGE;
+}
+
+static int refuse_number(char *why, size_t size, const char *name, uint64_t value,
+                         const char *range)
+{
+    return refuse(why, size, "%s: %" PRIu64 " is out of range (%s)", name, value, range);
+}
+
+static int refuse_real(char *why, size_t size, const char *name, double value, const char *range)
+{
+    return refuse(why, size, "%s: %g is out of range (%s)", name, value, range);
 }
 
 static bool fits(const char *text, size_t size)
@@ -61,8 +80,31 @@ static bool fits(const char *text, size_t size)
     return text && *text && strlen(text) < size;
 }
 
+static int refuse_text(char *why, size_t size, const char *name, const char *value, int most)
+{
+    return refuse(why, size, "%s: \"%.80s\" must have 1 to %d bytes", name, value ? value : "",
+                  most);
+}
+
+/* Peers compare them as text: what HELLO has no room for would be cut off, and alike. */
+static int check_settings(const struct parley_config *c, char *why, size_t size)
+{
+    if (c->settings_count > PARLEY_SETTINGS_MAX)
+        return refuse_number(why, size, "settings_count", c->settings_count, "0 to 32");
+    for (uint32_t i = 0; i < c->settings_count; i++) {
+        const struct parley_setting *s = &c->settings[i];
+        if (!fits(s->name, PARLEY_NAME_SIZE))
+            return refuse_text(why, size, "settings: the name", s->name, PARLEY_NAME_SIZE - 1);
+        if (!s->value || strlen(s->value) >= MESSAGE_VALUE_SIZE)
+            return refuse(why, size,
+                          "settings: \"%s\" has the value \"%.80s\", of more than %d bytes",
+                          s->name, s->value ? s->value : "(NULL)", MESSAGE_VALUE_SIZE - 1);
+    }
+    return 0;
+}
+
 /* All are added to the time, and what is waited for again and again must not be 0. */
-static const char *bad_duration(const struct parley_config *c)
+static const char *bad_duration(const struct parley_config *c, uint64_t *value_us)
 {
     const struct {
         const char *name;
@@ -82,90 +124,98 @@ static const char *bad_duration(const struct parley_config *c)
         {"hello_timeout_us", c->hello_timeout_us, 1},
     };
     for (size_t i = 0; i < sizeof durations / sizeof *durations; i++)
-        if (durations[i].us < durations[i].least_us || durations[i].us > DURATION_MAX_US)
+        if (durations[i].us < durations[i].least_us || durations[i].us > DURATION_MAX_US) {
+            *value_us = durations[i].us;
             return durations[i].name;
+        }
     return NULL;
 }
 
 int parley_config_check(const struct parley_config *c, char *why, size_t size)
 {
     if (!fits(c->cluster, PARLEY_NAME_SIZE))
-        return refuse(why, size, "cluster", "must have 1 to 31 bytes");
+        return refuse_text(why, size, "cluster", c->cluster, PARLEY_NAME_SIZE - 1);
     if (!fits(c->name, PARLEY_NAME_SIZE))
-        return refuse(why, size, "name", "must have 1 to 31 bytes");
+        return refuse_text(why, size, "name", c->name, PARLEY_NAME_SIZE - 1);
     if (!fits(c->address, PARLEY_ADDRESS_SIZE))
-        return refuse(why, size, "address", "must have 1 to 71 bytes");
-    if (c->boot == 0) return refuse(why, size, "boot", "must not be 0");
-    if (c->seeds_count > PARLEY_SEEDS_MAX) return refuse(why, size, "seeds", "are more than 256");
+        return refuse_text(why, size, "address", c->address, PARLEY_ADDRESS_SIZE - 1);
+    if (c->boot == 0) return refuse_number(why, size, "boot", c->boot, "at least 1");
+    if (c->seeds_count > PARLEY_SEEDS_MAX)
+        return refuse_number(why, size, "seeds_count", c->seeds_count, "0 to 256");
     for (uint32_t i = 0; i < c->seeds_count; i++)
         if (!fits(c->seeds[i], PARLEY_ADDRESS_SIZE))
-            return refuse(why, size, "seeds",
-                          "hold an address that is empty or longer than 71 bytes");
+            return refuse_text(why, size, "seeds", c->seeds[i], PARLEY_ADDRESS_SIZE - 1);
     if (c->parameters == 0 || c->parameters > UINT64_C(1) << 40)
-        return refuse(why, size, "parameters", "must lie in 1 to 2^40");
+        return refuse_number(why, size, "parameters", c->parameters, "1 to 2^40");
     if (c->vectors == 0 || c->vectors > PARLEY_VECTORS_MAX)
-        return refuse(why, size, "vectors", "must lie in 1 to 3");
+        return refuse_number(why, size, "vectors", c->vectors, "1 to 3");
     if (c->averaged == 0 || c->averaged > c->vectors)
-        return refuse(why, size, "averaged", "must lie in 1 to vectors");
-    if (c->settings_count > PARLEY_SETTINGS_MAX)
-        return refuse(why, size, "settings", "are more than 32");
-    if (c->batch == 0) return refuse(why, size, "batch", "must be at least 1");
-    if (c->mix_every == 0) return refuse(why, size, "mix_every", "must be at least 1");
+        return refuse_number(why, size, "averaged", c->averaged, "1 to vectors");
+    int code = check_settings(c, why, size);
+    if (code) return code;
+    if (c->batch == 0) return refuse_number(why, size, "batch", c->batch, "at least 1");
+    if (c->mix_every == 0) return refuse_number(why, size, "mix_every", c->mix_every, "at least 1");
     for (uint32_t i = 0; i < c->mix_later_count && i < PARLEY_PERIODS_MAX; i++) {
         double before = i > 0 ? c->mix_later[i - 1].from : 0;
         if (c->mix_later[i].steps == 0 || !(c->mix_later[i].from > before) ||
             c->mix_later[i].from >= 1)
-            return refuse(why, size, "mix_later",
-                          "must have steps, and shares that rise to below 1");
+            return refuse(why, size,
+                          "mix_later: %" PRIu32 " steps from %g on: steps must be at least 1, and "
+                          "shares rise between 0 and 1",
+                          c->mix_later[i].steps, c->mix_later[i].from);
     }
     if (c->mix_later_count > PARLEY_PERIODS_MAX || (c->mix_later_count > 0 && c->mix_steered))
-        return refuse(why, size, "mix_later", "are more than 8, or beside mix_steered");
+        return refuse_number(why, size, "mix_later_count", c->mix_later_count,
+                             c->mix_steered ? "0 beside mix_steered" : "0 to 8");
     if (!(c->tolerance > 0) || !isfinite(c->tolerance))
-        return refuse(why, size, "tolerance", "must be above 0");
+        return refuse_real(why, size, "tolerance", c->tolerance, "above 0, and finite");
     if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0)
-        return refuse(why, size, "nodes", "must be given for a majority");
+        return refuse_number(why, size, "nodes", c->nodes, "at least 1 for a majority");
     if (c->members_max < 2 || c->members_max > PARLEY_MEMBERS_MAX)
-        return refuse(why, size, "members_max", "must lie in 2 to 16384");
+        return refuse_number(why, size, "members_max", c->members_max, "2 to 16384");
     if (c->connections_max < 2 || c->connections_max > PARLEY_CONNECTIONS_MAX)
-        return refuse(why, size, "connections_max", "must lie in 2 to 1024");
+        return refuse_number(why, size, "connections_max", c->connections_max, "2 to 1024");
     if (c->streams == 0 || c->streams > PARLEY_STREAMS_MAX)
-        return refuse(why, size, "streams", "must lie in 1 to 64");
+        return refuse_number(why, size, "streams", c->streams, "1 to 64");
     if (c->pending_max == 0 || c->pending_max > PARLEY_CONNECTIONS_MAX)
-        return refuse(why, size, "pending_max", "must lie in 1 to 1024");
-    const char *duration = bad_duration(c);
-    if (duration) return refuse(why, size, duration, "must lie in 1 us to nine years");
+        return refuse_number(why, size, "pending_max", c->pending_max, "1 to 1024");
+    uint64_t duration_us = 0;
+    const char *duration = bad_duration(c, &duration_us);
+    if (duration) return refuse_number(why, size, duration, duration_us, "1 us to nine years");
     if (!(c->suspicion_factor >= 1) || c->suspicion_factor > 1000)
-        return refuse(why, size, "suspicion_factor", "must lie in 1 to 1000");
+        return refuse_real(why, size, "suspicion_factor", c->suspicion_factor, "1 to 1000");
     if (c->queue_bytes_max < 2 * PARLEY_CONTROL_BYTES_MAX)
-        return refuse(why, size, "queue_bytes_max", "must be at least 128 KiB");
+        return refuse_number(why, size, "queue_bytes_max", c->queue_bytes_max, "at least 128 KiB");
     if ((unsigned)c->codec > PARLEY_CODEC_TOPK)
-        return refuse(why, size, "codec", "is none of ours");
+        return refuse_number(why, size, "codec", c->codec, "one of enum parley_codec");
     if (!(c->codec_part > 0 && c->codec_part <= 1))
-        return refuse(why, size, "codec_part", "must lie above 0, and at most 1");
+        return refuse_real(why, size, "codec_part", c->codec_part, "above 0, at most 1");
     if (c->codec == PARLEY_CODEC_TOPK && c->strategy != PARLEY_STRATEGY_CHOCO)
-        return refuse(why, size, "codec", "topk is for the strategy choco alone");
+        return refuse(why, size, "codec: topk is for the strategy choco alone");
     if (c->codec == PARLEY_CODEC_SUBSET && c->strategy == PARLEY_STRATEGY_CHOCO)
-        return refuse(why, size, "codec", "subset is not for the strategy choco");
+        return refuse(why, size, "codec: subset is not for the strategy choco");
     if (c->codec == PARLEY_CODEC_TOPK && c->codec_part > CODEC_TOPK_MAX)
-        return refuse(why, size, "codec_part", "of topk must lie above 0, and at most 0.5");
+        return refuse_real(why, size, "codec_part", c->codec_part, "of topk: above 0, at most 0.5");
     if (c->robust &&
         (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
-        return refuse(why, size, "robust", "needs gossip of one vector in fp32");
+        return refuse(why, size, "robust: it needs gossip of one vector in fp32");
     if ((unsigned)c->topology > PARLEY_TOPOLOGY_GRAPH)
-        return refuse(why, size, "topology", "is none of ours");
+        return refuse_number(why, size, "topology", c->topology, "one of enum parley_topology");
     uint32_t least_degree = c->topology == PARLEY_TOPOLOGY_REGULAR ? 3 : 1;
     if ((c->topology == PARLEY_TOPOLOGY_REGULAR || c->topology == PARLEY_TOPOLOGY_BASE) &&
         (c->topology_degree < least_degree || c->topology_degree > PARLEY_DEGREE_MAX))
-        return refuse(why, size, "topology_degree", "must lie in 1 (regular: 3) to 64");
+        return refuse_number(why, size, "topology_degree", c->topology_degree,
+                             least_degree == 3 ? "3 to 64" : "1 to 64");
     if (c->topology == PARLEY_TOPOLOGY_GRAPH && (!c->graph || c->graph->nodes > PARLEY_MEMBERS_MAX))
-        return refuse(why, size, "topology", "needs a graph, of at most 16384 nodes");
+        return refuse(why, size, "topology: it needs a graph, of at most 16384 nodes");
     if ((unsigned)c->strategy >= PARLEY_STRATEGIES)
-        return refuse(why, size, "strategy", "is none of ours");
+        return refuse_number(why, size, "strategy", c->strategy, "one of enum parley_strategy");
     if ((unsigned)c->quorum > PARLEY_QUORUM_MAJORITY)
-        return refuse(why, size, "quorum", "is none of ours");
+        return refuse_number(why, size, "quorum", c->quorum, "one of enum parley_quorum");
     if (c->probe_timeout_us > c->probe_interval_us)
-        return refuse(why, size, "probe_timeout_us", "must not exceed probe_interval_us");
+        return refuse_number(why, size, "probe_timeout_us", c->probe_timeout_us,
+                             "at most probe_interval_us");
     if (c->redial_min_us > c->redial_max_us)
-        return refuse(why, size, "redial_min_us", "must lie in 1 to redial_max_us");
+        return refuse_number(why, size, "redial_min_us", c->redial_min_us, "1 to redial_max_us");
     return 0;
 }

@@ -134,6 +134,55 @@ Test(config, each_limit_is_refused_by_name)
     refused(&bad, "seeds");
 }
 
+static void says(const struct parley_config *config, const char *value)
+{
+    char why[240] = "";
+    cr_assert_eq(parley_config_check(config, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert(strstr(why, value), "\"%s\" lacks %s", why, value);
+}
+
+Test(config, a_line_has_the_value_that_is_refused)
+{
+    /* Proves what the header says: setting, value and range; of a number, a real one, a text. */
+    struct parley_config bad = good();
+    bad.connections_max = 5000;
+    says(&bad, "connections_max: 5000 is out of range (2 to 1024)");
+    bad = good();
+    bad.tolerance = -0.5;
+    says(&bad, "-0.5");
+    bad = good();
+    bad.keepalive_us = UINT64_C(1) << 50;
+    says(&bad, "keepalive_us: 1125899906842624");
+    bad = good();
+    bad.seeds = long_seed;
+    bad.seeds_count = 1;
+    says(&bad, long_seed[0]);
+}
+
+Test(config, a_setting_that_would_be_cut_off_is_refused)
+{
+    /* Proves that no two nodes are let in whose settings differ behind what HELLO has room for. */
+    char value[65];
+    memset(value, 'v', sizeof value);
+    value[64] = 0;
+    struct parley_setting setting = {"dataset", value};
+    struct parley_config config = good();
+    config.settings = &setting;
+    config.settings_count = 1;
+    refused(&config, "settings");
+    says(&config, "dataset");
+    says(&config, value);
+    value[63] = 0;
+    char why[160];
+    cr_assert_eq(parley_config_check(&config, why, sizeof why), 0);
+    setting.name = "a setting's name of 32 characters";
+    refused(&config, "settings");
+    setting.name = NULL;
+    refused(&config, "settings");
+    setting = (struct parley_setting){"dataset", NULL};
+    refused(&config, "settings");
+}
+
 Test(config, the_defaults_need_only_who_and_what)
 {
     /* Proves that defaults, a name, an address, a boot and a size make a node, text copied. */
