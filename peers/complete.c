@@ -30,9 +30,32 @@ static int complete_address(struct complete *complete, const struct loop *loop, 
         snprintf(why, size, "address: \"%s\" is no HOST:PORT", wanted);
         return PARLEY_EUSAGE;
     }
+    struct sockaddr_storage numeric;
+    if (address_numeric(&numeric, &split) && address_is_any((struct sockaddr *)&numeric)) {
+        snprintf(why, size, "address: \"%s\" is no address that peers can dial", wanted);
+        return PARLEY_EUSAGE;
+    }
     int port = atoi(split.port);
-    return address_join(complete->address, split.host,
-                        (unsigned)(port ? port : atoi(listens.port)));
+    int code =
+        address_join(complete->address, split.host, (unsigned)(port ? port : atoi(listens.port)));
+    if (code)
+        snprintf(why, size, "address: \"%s\" is longer than %d bytes with its port", wanted,
+                 PARLEY_ADDRESS_SIZE - 1);
+    return code;
+}
+
+/* They are dialled for the whole run: one that never can be would never be missed. */
+static int check_seeds(const struct parley_config *config, char *why, size_t size)
+{
+    struct address split;
+    if (config->seeds_count > PARLEY_SEEDS_MAX) return PARLEY_OK; /* refused with the rest */
+    for (uint32_t i = 0; i < config->seeds_count; i++) {
+        const char *seed = config->seeds[i] ? config->seeds[i] : "";
+        if (!address_split(&split, seed) && atoi(split.port) > 0) continue;
+        snprintf(why, size, "seeds: \"%s\" is no HOST:PORT that can be dialled", seed);
+        return PARLEY_EUSAGE;
+    }
+    return PARLEY_OK;
 }
 
 static int keep(char to[PARLEY_NAME_SIZE], const char *from)
@@ -68,7 +91,8 @@ int complete_config(struct complete *complete, const struct parley_options *opti
         return too_long("cluster", config->cluster, why, size);
     config->name = complete->name;
     config->cluster = complete->cluster;
-    return complete_address(complete, loop, why, size);
+    code = complete_address(complete, loop, why, size);
+    return code ? code : check_seeds(config, why, size);
 }
 
 char **complete_texts(const char *const *texts, uint32_t count)

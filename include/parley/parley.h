@@ -20,8 +20,8 @@
  * each has gone to on_update before.
  *
  * Thread rule: parley_boundary() and parley_result() belong to the trainer; parley_close() comes
- * last. parley_stop(), _leave(), _seeds(), _live() and _stats() may be called from any thread until
- * parley_close(), but not from a signal handler. Callbacks run on the loop's thread: be quick
+ * last. parley_stop(), _leave(), _seeds(), _live(), _gone() and _stats() may be called from any
+ * thread until parley_close(), but not from a signal handler. Callbacks run on the loop's thread: be quick
  * there, a callback that blocks stops the node from answering its peers.
  */
 #ifndef PARLEY_PARLEY_H

@@ -22,6 +22,13 @@ static int judge_network(const struct settings *settings, char *why)
                  settings->values[OPTION_ID_ADVERTISE].text);
         return PARLEY_EUSAGE;
     }
+    const char *host = settings->advertise.host;
+    if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--advertise: \"%s\" is no address that others can dial; give this machine's",
+                 settings->values[OPTION_ID_ADVERTISE].text);
+        return PARLEY_EUSAGE;
+    }
     return 0;
 }
 

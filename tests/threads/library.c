@@ -4,7 +4,8 @@
  *   - parley_stop() ends a run without a budget by agreement; parley_leave() ends one node alone
  *   - seeds given later are joined; who lives is known to the trainer at its first step
  *   - a node can be closed in the middle of its run, and the others finish without it
- *   - an address in use or a bad one is refused with a line that names it
+ *   - an address in use or a bad one is refused with a line that names it, as is what no peer could
+ *     dial
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -191,6 +192,34 @@ static void close_midway(void)
     check(nodes[1].result.view.known == 3 && nodes[1].result.view.held == 2, "held 2 of 3 known");
 }
 
+static void expect_usage(struct parley_options *options, const char *words)
+{
+    struct parley *p;
+    char why[256];
+    int code = parley_open(&p, options, why, sizeof why);
+    check(code == PARLEY_EUSAGE && !p && strstr(why, words), words);
+    if (code) return;
+    parley_close(p);
+}
+
+static void refuse_what_no_peer_can_dial(void)
+{
+    const char *bad[] = {"nowhere", "127.0.0.1:99999", "127.0.0.1:0", "[::1", NULL};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct parley_options options = prepare(0, 0, &bad[i], 1)->options;
+        expect_usage(&options, bad[i] ? bad[i] : "seeds");
+    }
+    const char *addresses[] = {
+        "0.0.0.0:0", "[::]:7400",
+        "a-host-name-of-sixty-eight-bytes-which-leaves-no-room-for-a-port.org:0"};
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        struct parley_options options = prepare(0, 0, NULL, 0)->options;
+        options.listen = "127.0.0.1:0";
+        options.config.address = addresses[i];
+        expect_usage(&options, addresses[i]);
+    }
+}
+
 static void refuse(void)
 {
     struct parley *p;
@@ -228,6 +257,7 @@ int main(void)
     stop_and_leave();
     close_midway();
     refuse();
+    refuse_what_no_peer_can_dial();
     uv_mutex_destroy(&lock);
     return failures ? 1 : 0;
 }
