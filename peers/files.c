@@ -12,34 +12,86 @@
 
 enum { NAME_BYTES = 64 }; /* what is added to OUT at most */
 
-static int copy_text(char *to, size_t size, const char *from)
+/* Whether a header can be made of what `meta` holds by now. */
+static int try_header(const struct files *files)
 {
-    if (!from) from = "";
-    if (strlen(from) >= size) return PARLEY_EUSAGE;
-    strcpy(to, from);
-    return PARLEY_OK;
+    uint8_t *bytes = NULL;
+    size_t size;
+    int code = model_file_header(&files->meta, files->vectors->count, files->vectors->tensors,
+                                 files->vectors->tensors_count, &bytes, &size);
+    free(bytes);
+    return code;
 }
 
-int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
-               uint64_t boot)
+/* One text after the other: the one that has just come is to blame. */
+static int copy_text(const struct files *files, const char *name, char *to, size_t to_size,
+                     const char *from, char *why, size_t size)
 {
-    const struct parley_about *about = &options->about;
+    int code = PARLEY_EUSAGE;
+    if (!from) from = "";
+    if (strlen(from) < to_size) {
+        strcpy(to, from);
+        code = try_header(files);
+    }
+    if (code && code != PARLEY_ENOMEM)
+        snprintf(why, size,
+                 "about.%s: \"%.80s\" can't stand in a model file (%s, at most %zu bytes)", name,
+                 from,
+                 to == files->meta.vocabulary ? "a character of UTF-8 a class" : "printable ASCII",
+                 to_size - 1);
+    return code;
+}
+
+static int check_scaling(const struct parley_about *about, char *why, size_t size)
+{
+    if (about->scaling == 0) return PARLEY_OK;
+    if (about->scaling != 1 && about->scaling != about->features)
+        snprintf(why, size, "about.scaling: %u is out of range (0, 1 or about.features, %u)",
+                 about->scaling, about->features);
+    else if (!about->shift || !about->scale)
+        snprintf(why, size, "about.scaling: %u, and shift or scale is missing", about->scaling);
+    else
+        return PARLEY_OK;
+    return PARLEY_EUSAGE;
+}
+
+static int copy_about(struct files *files, const struct parley_about *about, char *why, size_t size)
+{
     struct model_meta *meta = &files->meta;
-    memset(files, 0, sizeof *files);
-    files->vectors = vectors;
-    files->boot = boot;
-    if (!options->out) return PARLEY_OK;
     meta->features = about->features;
     meta->classes = about->classes;
     meta->channels = about->channels;
     meta->height = about->height;
     meta->width = about->width;
     meta->scaling = about->scaling;
-    meta->run = vectors->run;
-    if (copy_text(meta->model, sizeof meta->model, about->model) ||
-        copy_text(meta->data, sizeof meta->data, about->data) ||
-        copy_text(meta->vocabulary, sizeof meta->vocabulary, about->vocabulary))
-        return PARLEY_EUSAGE;
+    meta->run = files->vectors->run;
+    int code = check_scaling(about, why, size);
+    if (code) return code;
+    code = try_header(files);
+    if (code && code != PARLEY_ENOMEM)
+        snprintf(why, size,
+                 "tensors: a model file can't hold them: too many, two with one name, or "
+                 "one that is not ASCII");
+    if (!code)
+        code = copy_text(files, "model", meta->model, sizeof meta->model, about->model, why, size);
+    if (!code)
+        code = copy_text(files, "data", meta->data, sizeof meta->data, about->data, why, size);
+    if (!code)
+        code = copy_text(files, "vocabulary", meta->vocabulary, sizeof meta->vocabulary,
+                         about->vocabulary, why, size);
+    return code;
+}
+
+int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
+               uint64_t boot, char *why, size_t size)
+{
+    const struct parley_about *about = &options->about;
+    memset(files, 0, sizeof *files);
+    files->vectors = vectors;
+    files->boot = boot;
+    if (!options->out) return PARLEY_OK;
+    int code = copy_about(files, about, why, size);
+    if (code) return code;
     files->out = strdup(options->out);
     files->scaling = calloc(2 * (size_t)about->scaling + 1, sizeof *files->scaling);
     if (!files->out || !files->scaling) return PARLEY_ENOMEM;

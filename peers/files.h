@@ -26,10 +26,10 @@ struct files {
     float *scaling;         /* [2 * meta.scaling]: shift, then scale */
 };
 
-/* Copies the names and what the options are about. PARLEY_ENOMEM; PARLEY_EUSAGE: a text is too
- * long. May be closed after any outcome. */
+/* Copies the names and what the options are about. PARLEY_ENOMEM; PARLEY_EUSAGE with a line: no
+ * model file can say that; better now than after the training. May be closed after any outcome. */
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
-               uint64_t boot);
+               uint64_t boot, char *why, size_t size);
 
 /* Removes a part that was not published. */
 void files_close(struct files *files);

@@ -15,14 +15,14 @@
  * never touch x: whatever averaging does to it happens inside parley_boundary(), on your thread,
  * between two of your steps.
  *
- * What can go wrong: a bad setting or address and a port in use are refused by parley_open(), with
- * a line that says so. Later errors end the run: parley_boundary() returns them, and a line about
- * each has gone to on_update before.
+ * What can go wrong: a bad setting or address, a port in use, and tensors or texts that no model
+ * file could hold are refused by parley_open(), with a line that says so. Later errors end the run:
+ * parley_boundary() returns them, and a line about each has gone to on_update before.
  *
  * Thread rule: parley_boundary() and parley_result() belong to the trainer; parley_close() comes
  * last. parley_stop(), _leave(), _seeds(), _live(), _gone() and _stats() may be called from any
- * thread until parley_close(), but not from a signal handler. Callbacks run on the loop's thread: be quick
- * there, a callback that blocks stops the node from answering its peers.
+ * thread until parley_close(), but not from a signal handler. Callbacks run on the loop's thread:
+ * be quick there, a callback that blocks stops the node from answering its peers.
  */
 #ifndef PARLEY_PARLEY_H
 #define PARLEY_PARLEY_H

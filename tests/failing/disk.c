@@ -232,7 +232,8 @@ static bool write_model(const char *path, float first)
     struct files files;
     block[0] = first;
     memset(&op, 0, sizeof op);
-    if (files_init(&files, &vectors, &options, 42)) exit(1);
+    char why[240];
+    if (files_init(&files, &vectors, &options, 42, why, sizeof why)) exit(1);
     files_write(&files, &op);
     bool written = op.done.done.ok;
     if (written) {

@@ -52,7 +52,8 @@ static void open_files(struct files *files, const char *path)
     options.about.shift = &shift;
     options.about.scale = &scale;
     memset(&op, 0, sizeof op);
-    if (files_init(files, &vectors, &options, 42)) exit(1);
+    char why[240];
+    if (files_init(files, &vectors, &options, 42, why, sizeof why)) exit(1);
 }
 
 static int count_files(void)

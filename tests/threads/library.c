@@ -5,7 +5,7 @@
  *   - seeds given later are joined; who lives is known to the trainer at its first step
  *   - a node can be closed in the middle of its run, and the others finish without it
  *   - an address in use or a bad one is refused with a line that names it, as is what no peer could
- *     dial
+ *     dial, and what no model file could hold
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -220,6 +220,42 @@ static void refuse_what_no_peer_can_dial(void)
     }
 }
 
+/* What no model file could hold is said before the training, and by its name. */
+static void refuse_what_no_file_holds(void)
+{
+    const struct parley_tensor twice[] = {{"w", 1, {FLOATS / 2}}, {"w", 1, {FLOATS / 2}}};
+    const struct parley_options plain = prepare(0, 0, NULL, 0)->options;
+    const float one[3] = {1, 1, 1};
+    char text[300];
+    memset(text, 'm', sizeof text);
+    text[sizeof text - 1] = 0;
+    struct parley_options options = plain;
+    options.out = "/tmp/parley-library-none";
+    options.tensors = twice;
+    options.tensors_count = 2;
+    expect_usage(&options, "tensors");
+    options.tensors = NULL;
+    options.about.model = text;
+    expect_usage(&options, "about.model");
+    options.about.model = "a line\n";
+    expect_usage(&options, "about.model");
+    options.about.model = NULL;
+    options.about.data = "\xff";
+    expect_usage(&options, "about.data");
+    options.about.data = NULL;
+    options.about.classes = 2;
+    options.about.vocabulary = "abc";
+    expect_usage(&options, "about.vocabulary");
+    options.about.vocabulary = NULL;
+    options.about.features = 3;
+    options.about.scaling = 2;
+    options.about.shift = options.about.scale = one;
+    expect_usage(&options, "about.scaling: 2");
+    options.about.scaling = 3;
+    options.about.scale = NULL;
+    expect_usage(&options, "about.scaling: 3");
+}
+
 static void refuse(void)
 {
     struct parley *p;
@@ -258,6 +294,7 @@ int main(void)
     close_midway();
     refuse();
     refuse_what_no_peer_can_dial();
+    refuse_what_no_file_holds();
     uv_mutex_destroy(&lock);
     return failures ? 1 : 0;
 }
