@@ -2,10 +2,12 @@
 #include "loop.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "address.h"
 #include "conn.h"
@@ -305,9 +307,24 @@ static void close_uv(struct loop *loop)
     wake_free(&loop->wake);
 }
 
+/* Where one of them is closed the next socket gets its number: what the program prints would go to
+ * a peer, and libuv aborts the process when it closes it. */
+static int check_standard_files(char *why, size_t size)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        snprintf(why, size,
+                 "descriptor %d is closed, and a socket would take its place; open /dev/null there",
+                 fd);
+        return PARLEY_EFAIL;
+    }
+    return PARLEY_OK;
+}
+
 int loop_init(struct loop *loop, struct parley *parley, const char *listen, char *why, size_t size)
 {
     memset(loop, 0, sizeof *loop);
+    if (check_standard_files(why, size)) return PARLEY_EFAIL;
     loop->parley = parley;
     loop->door.fd = -1;
     ops_init(&loop->ops);

@@ -5,7 +5,7 @@
  *   - seeds given later are joined; who lives is known to the trainer at its first step
  *   - a node can be closed in the middle of its run, and the others finish without it
  *   - an address in use or a bad one is refused with a line that names it, as is what no peer could
- *     dial, and what no model file could hold
+ *     dial, what no model file could hold, and a closed standard file
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -256,6 +256,19 @@ static void refuse_what_no_file_holds(void)
     expect_usage(&options, "about.scaling: 3");
 }
 
+/* Else a socket would be the program's stdin, and libuv abort when it is closed. */
+static void refuse_without_standard_files(void)
+{
+    struct parley *p;
+    char why[256];
+    struct parley_options options = prepare(0, 0, NULL, 0)->options;
+    int kept = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    int code = parley_open(&p, &options, why, sizeof why);
+    check(code == PARLEY_EFAIL && strstr(why, "descriptor 0"), "a standard file that is closed");
+    check(dup2(kept, STDIN_FILENO) == STDIN_FILENO && close(kept) == 0, "and is open again");
+}
+
 static void refuse(void)
 {
     struct parley *p;
@@ -295,6 +308,7 @@ int main(void)
     refuse();
     refuse_what_no_peer_can_dial();
     refuse_what_no_file_holds();
+    refuse_without_standard_files();
     uv_mutex_destroy(&lock);
     return failures ? 1 : 0;
 }
