@@ -13,7 +13,7 @@ shift
 nodes=5
 
 # The system chooses free ports here. On several machines you would write the addresses down:
-# --listen 0.0.0.0:7400 on each, --join host1:7400,host2:7400 on each, in any order.
+# --listen host1:7400 on host1, and so on, --insecure and --join host1:7400,host2:7400 on each.
 start() { # name, seeds
     mkdir -p "$dir/$1"
     : > "$dir/$1/lines.json"

@@ -114,11 +114,7 @@ static int open_node(struct node *node, char *why, size_t why_size)
     options->on_timer = node_on_timer;
     options->timer_us = s->accuracy > 0 ? TIMER_TARGET_US : TIMER_US;
     options->context = node;
-    int error = parley_open(&node->p, options, why, why_size);
-    if (error == PARLEY_EUSAGE && strstr(why, "address: peers can't reach"))
-        snprintf(why, why_size, "--listen %s: say with --advertise HOST:PORT how others reach it",
-                 listen);
-    return error;
+    return parley_open(&node->p, options, why, why_size);
 }
 
 /* "host-3f2a": short enough for a table, and unlike another node's of the same machine. */

@@ -2,6 +2,7 @@
 # errors.sh PARLEY: each bad input ends with its status and a line that names it.
 set -uo pipefail
 parley=$1
+readme=$(dirname "$(realpath "$0")")/../../README.md
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -19,6 +20,14 @@ expect() {
         failures=$((failures + 1))
     fi
 }
+
+# What README.md shows of nodes on several machines is accepted, the data apart.
+sed -n 's/^    parley node \(.*\) --data .*/\1/p' "$readme" > nodes
+[ -s nodes ] || { echo 'no node in README.md'; failures=$((failures + 1)); }
+while read -ra arguments; do
+    expect 0 'all of it would be accepted' check "${arguments[@]}"
+done < nodes
+expect 2 'say with --advertise' node --listen 0.0.0.0:0 --insecure
 
 # All that is as long as the model.
 expect 0 '; 8 vectors: ' check --model softmax

@@ -345,14 +345,18 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("node --listen 0.0.0.0:7000", NULL,
            "--listen: \"0.0.0.0:7000\" can be reached from other machines, and there is no key "
            "yet; --insecure allows it");
+    expect("node --listen 0.0.0.0:7000 --insecure", NULL,
+           "--listen: \"0.0.0.0:7000\" is every address of this machine; say with --advertise "
+           "HOST:PORT how others reach it");
     expect("node --advertise a:0", NULL, "--advertise: \"a:0\" has port 0, which can't be dialled");
     expect("node --advertise 0.0.0.0:7400", NULL,
            "--advertise: \"0.0.0.0:7400\" is no address that others can dial; give this machine's");
     expect("node --advertise [::]:7400", NULL,
            "--advertise: \"[::]:7400\" is no address that others can dial; give this machine's");
-    cr_assert_eq(
-        load("node --quorum majority --nodes 5 --shard 3/4 --listen [::]:1 --insecure", NULL, NULL),
-        0, "%s", why);
+    cr_assert_eq(load("node --quorum majority --nodes 5 --shard 3/4 --listen [::]:1 --insecure "
+                      "--advertise a:1",
+                      NULL, NULL),
+                 0, "%s", why);
     cr_assert(settings.shard.index == 3 && settings.shard.count == 4);
     settings_close(&settings);
     cr_assert_eq(load("sim --strategy ps-ssp:3,gossip", NULL, NULL), 0, "%s", why);
