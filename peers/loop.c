@@ -264,6 +264,7 @@ static int bind_listener(struct loop *loop, const char *listen, char *why, size_
 {
     struct address address;
     struct sockaddr_storage to;
+    if (!listen) listen = "";
     if (address_split(&address, listen)) {
         snprintf(why, size, "listen: \"%s\" is no HOST:PORT", listen);
         return PARLEY_EUSAGE;
