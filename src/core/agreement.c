@@ -225,7 +225,7 @@ static bool may_decide(struct parley_node *node)
     struct agreement *a = &node->agreement;
     uint32_t here = who_decide(node);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return is_quorate(node);
-    if (2 * here > roster_known(node->roster) || PLANTED(DECIDE_ALONE)) return true;
+    if (2 * here > roster_known(node->roster)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         for (uint32_t i = 0; i < node->roster->count; i++)

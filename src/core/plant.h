@@ -27,7 +27,6 @@
     P(STALE_SKETCH, "sketches are of an old model")                                                \
     P(SETTLE_UNMIXED, "settling ends at the first measure, whatever it is")                        \
     P(JOIN_UNTRAINED, "a late joiner does not adopt")                                              \
-    P(DECIDE_ALONE, "a minority decides without dialling the missing")                             \
     P(FETCH_UNUSED, "the digest of the fetched model is announced, the own model kept")
 
 enum plant {
