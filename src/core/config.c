@@ -131,6 +131,35 @@ static const char *bad_duration(const struct parley_config *c, uint64_t *value_u
     return NULL;
 }
 
+static int check_codec(const struct parley_config *c, char *why, size_t size)
+{
+    if ((unsigned)c->codec > PARLEY_CODEC_TOPK)
+        return refuse_number(why, size, "codec", c->codec, "one of enum parley_codec");
+    if (!(c->codec_part > 0 && c->codec_part <= 1))
+        return refuse_real(why, size, "codec_part", c->codec_part, "above 0, at most 1");
+    if (c->codec == PARLEY_CODEC_TOPK && c->strategy != PARLEY_STRATEGY_CHOCO)
+        return refuse(why, size, "codec: topk is for the strategy choco alone");
+    if (c->codec == PARLEY_CODEC_SUBSET && c->strategy == PARLEY_STRATEGY_CHOCO)
+        return refuse(why, size, "codec: subset is not for the strategy choco");
+    if (c->codec == PARLEY_CODEC_TOPK && c->codec_part > CODEC_TOPK_MAX)
+        return refuse_real(why, size, "codec_part", c->codec_part, "of topk: above 0, at most 0.5");
+    return 0;
+}
+
+static int check_topology(const struct parley_config *c, char *why, size_t size)
+{
+    if ((unsigned)c->topology > PARLEY_TOPOLOGY_GRAPH)
+        return refuse_number(why, size, "topology", c->topology, "one of enum parley_topology");
+    uint32_t least_degree = c->topology == PARLEY_TOPOLOGY_REGULAR ? 3 : 1;
+    if ((c->topology == PARLEY_TOPOLOGY_REGULAR || c->topology == PARLEY_TOPOLOGY_BASE) &&
+        (c->topology_degree < least_degree || c->topology_degree > PARLEY_DEGREE_MAX))
+        return refuse_number(why, size, "topology_degree", c->topology_degree,
+                             least_degree == 3 ? "3 to 64" : "1 to 64");
+    if (c->topology == PARLEY_TOPOLOGY_GRAPH && (!c->graph || c->graph->nodes > PARLEY_MEMBERS_MAX))
+        return refuse(why, size, "topology: it needs a graph, of at most 16384 nodes");
+    return 0;
+}
+
 int parley_config_check(const struct parley_config *c, char *why, size_t size)
 {
     if (!fits(c->cluster, PARLEY_NAME_SIZE))
@@ -186,28 +215,13 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse_real(why, size, "suspicion_factor", c->suspicion_factor, "1 to 1000");
     if (c->queue_bytes_max < 2 * PARLEY_CONTROL_BYTES_MAX)
         return refuse_number(why, size, "queue_bytes_max", c->queue_bytes_max, "at least 128 KiB");
-    if ((unsigned)c->codec > PARLEY_CODEC_TOPK)
-        return refuse_number(why, size, "codec", c->codec, "one of enum parley_codec");
-    if (!(c->codec_part > 0 && c->codec_part <= 1))
-        return refuse_real(why, size, "codec_part", c->codec_part, "above 0, at most 1");
-    if (c->codec == PARLEY_CODEC_TOPK && c->strategy != PARLEY_STRATEGY_CHOCO)
-        return refuse(why, size, "codec: topk is for the strategy choco alone");
-    if (c->codec == PARLEY_CODEC_SUBSET && c->strategy == PARLEY_STRATEGY_CHOCO)
-        return refuse(why, size, "codec: subset is not for the strategy choco");
-    if (c->codec == PARLEY_CODEC_TOPK && c->codec_part > CODEC_TOPK_MAX)
-        return refuse_real(why, size, "codec_part", c->codec_part, "of topk: above 0, at most 0.5");
+    code = check_codec(c, why, size);
+    if (code) return code;
     if (c->robust &&
         (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
         return refuse(why, size, "robust: it needs gossip of one vector in fp32");
-    if ((unsigned)c->topology > PARLEY_TOPOLOGY_GRAPH)
-        return refuse_number(why, size, "topology", c->topology, "one of enum parley_topology");
-    uint32_t least_degree = c->topology == PARLEY_TOPOLOGY_REGULAR ? 3 : 1;
-    if ((c->topology == PARLEY_TOPOLOGY_REGULAR || c->topology == PARLEY_TOPOLOGY_BASE) &&
-        (c->topology_degree < least_degree || c->topology_degree > PARLEY_DEGREE_MAX))
-        return refuse_number(why, size, "topology_degree", c->topology_degree,
-                             least_degree == 3 ? "3 to 64" : "1 to 64");
-    if (c->topology == PARLEY_TOPOLOGY_GRAPH && (!c->graph || c->graph->nodes > PARLEY_MEMBERS_MAX))
-        return refuse(why, size, "topology: it needs a graph, of at most 16384 nodes");
+    code = check_topology(c, why, size);
+    if (code) return code;
     if ((unsigned)c->strategy >= PARLEY_STRATEGIES)
         return refuse_number(why, size, "strategy", c->strategy, "one of enum parley_strategy");
     if ((unsigned)c->quorum > PARLEY_QUORUM_MAJORITY)
