@@ -34,7 +34,7 @@ awk -F, -v mbit="$mbit" '
     NR == 2 { nodes = n; steps = $column["steps"] / n; bytes = 4 * $column["parameters"] }
     END {
         row("all-reduce (bound)", "-", "-", sprintf("%.0f", 2 * (nodes - 1) / nodes * bytes * steps / 1000))
-        printf "line busy: what a node sent, at %s Mbit/s. The bound is 2 (n-1)/n x %.1f kB x %.0f steps;\n", \
+        printf "line busy: what a node sent, at %s Mbit/s. The bound is 2 (n-1)/n x %.1f kB x %.1f steps;\n", \
             mbit, bytes / 1000, steps
         print "it was computed, not simulated, and says nothing of accuracy."
     }' "$results"

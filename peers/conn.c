@@ -241,6 +241,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         return;
     }
     conn->used += (size_t)size;
+    loop_tell_steps(conn->loop); /* what comes in is answered as of now */
     offer_input(conn);
     if (!conn->met && conn->id % 2 && conn->state == CONN_OPEN) lane_ask(conn);
     conn->met = true;

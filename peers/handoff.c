@@ -164,8 +164,9 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     atomic_fetch_add(&handoff->samples, step->samples);
     atomic_store(&handoff->place, step->place);
     /* Last, as the loop reads it first: a version never comes with older samples. */
-    atomic_fetch_add(&handoff->version, step->steps);
-    wake_ring(handoff->answers->wake);
+    uint64_t version = atomic_fetch_add(&handoff->version, step->steps) + step->steps;
+    if (version >= atomic_load(&handoff->awaited) || !isfinite(step->loss))
+        wake_ring(handoff->answers->wake);
 }
 
 static void note_gap(struct handoff *handoff, bool between_steps)

@@ -52,6 +52,9 @@ struct handoff {
     bool measures; /* how far steps move x */
     struct moved moved;
 
+    /* Written by the loop: the version of which it is to hear at once. */
+    _Atomic uint64_t awaited;
+
     /* Written by the trainer, read by anyone. */
     _Atomic uint64_t version, samples, place, gap_max_us, train_us;
     _Atomic double loss, moved_sq;

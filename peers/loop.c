@@ -76,20 +76,24 @@ void loop_tell_later(struct loop *loop, const struct parley_event *event)
 
 /* ---- Other threads --------------------------------------------------------------------------- */
 
+void loop_tell_steps(struct loop *loop)
+{
+    uint64_t version = atomic_load(&loop->handoff->version);
+    if (loop->finished || version == loop->version_told) return;
+    loop->version_told = version;
+    struct parley_event event = {.type = PARLEY_EVENT_STEPPED,
+                                 .stepped = {version, atomic_load(&loop->handoff->samples),
+                                             atomic_load(&loop->handoff->loss),
+                                             atomic_load(&loop->handoff->moved_sq),
+                                             atomic_load(&loop->handoff->place)}};
+    loop_tell(loop, &event);
+}
+
 static void take_answers(struct loop *loop)
 {
     /* Steps are read after the list was taken: no result is told before the steps it follows. */
     struct op *op = mailbox_take(&loop->answers);
-    uint64_t version = atomic_load(&loop->handoff->version);
-    if (version != loop->version_told) {
-        loop->version_told = version;
-        struct parley_event event = {.type = PARLEY_EVENT_STEPPED,
-                                     .stepped = {version, atomic_load(&loop->handoff->samples),
-                                                 atomic_load(&loop->handoff->loss),
-                                                 atomic_load(&loop->handoff->moved_sq),
-                                                 atomic_load(&loop->handoff->place)}};
-        loop_tell(loop, &event);
-    }
+    loop_tell_steps(loop);
     while (op) {
         struct op *next = op->next;
         if (op->why[0])
@@ -158,17 +162,27 @@ static void obey(struct loop *loop)
 static bool has_news(struct loop *loop)
 {
     if (atomic_load(&loop->commanded)) return true;
-    return !loop->finished && (atomic_load(&loop->answers.news) ||
-                               atomic_load(&loop->handoff->version) != loop->version_told);
+    return !loop->finished &&
+           (atomic_load(&loop->answers.news) ||
+            atomic_load(&loop->handoff->version) >= atomic_load(&loop->handoff->awaited));
+}
+
+/* After this has_news() is true exactly for what the trainer rings for. */
+static void await_steps(struct loop *loop)
+{
+    if (!loop->finished)
+        atomic_store(&loop->handoff->awaited, parley_node_awaits_steps(loop->node));
 }
 
 /* All that other threads have left, and what comes of it, as far as a turn should last. */
 static void look_at_news(struct loop *loop)
 {
-    for (int rounds = 0; rounds < NEWS_ROUNDS_MAX && has_news(loop); rounds++) {
+    int rounds = 0;
+    do {
         if (!loop->finished) take_answers(loop);
         if (atomic_exchange(&loop->commanded, false)) obey(loop);
-    }
+        await_steps(loop);
+    } while (++rounds < NEWS_ROUNDS_MAX && has_news(loop));
     wake_sleep(&loop->wake);
     if (has_news(loop)) wake_ring(&loop->wake);
 }
@@ -183,6 +197,7 @@ static void on_timer(uv_timer_t *timer)
 static void on_hook(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
+    loop_tell_steps(loop);
     loop_hook(loop);
 }
 
@@ -244,6 +259,7 @@ static void on_check(uv_check_t *check)
     if (loop->finished) return;
     uint64_t deadline_us = parley_node_deadline(loop->node);
     if (now_us < deadline_us || reads_first(loop, now_us, deadline_us)) return;
+    loop_tell_steps(loop);
     struct parley_event event = {.type = PARLEY_EVENT_TICK};
     loop_tell(loop, &event);
 }

@@ -119,6 +119,10 @@ void loop_close(struct loop *loop);
 /* Tells the node and carries out what it answers. Returns updates.consumed. */
 size_t loop_tell(struct loop *loop, struct parley_event *event);
 
+/* The node is told of the steps made so far, if of any. The trainer wakes the loop only for those
+ * that it awaits. */
+void loop_tell_steps(struct loop *loop);
+
 /* For what fails while updates are carried out: told right after them. Texts must be static. */
 void loop_tell_later(struct loop *loop, const struct parley_event *event);
 

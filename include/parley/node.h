@@ -329,6 +329,10 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
 /* When the node next wants a TICK, in the time of its events; UINT64_MAX: never. */
 uint64_t parley_node_deadline(const struct parley_node *node);
 
+/* The local steps (STEPPED's version) that the node waits for: of so many it is told at once. Of
+ * fewer it may hear later, before the next RECEIVED frame and the next TICK. */
+uint64_t parley_node_awaits_steps(const struct parley_node *node);
+
 /* How many bytes come next that are wanted in a buffer, without a header between them; 0: none.
  * They belong at *offset (in bytes) of *buffer. A driver may read them from the socket, or from
  * where they come aside, right to that place: RECEIVED then points there, and STORE finds its work

@@ -142,6 +142,7 @@ struct sim_host {
     struct sim_done *told; /* whose DONE was told and that may not be made yet */
 
     uint64_t steps_left, version, samples;
+    uint64_t version_told;    /* of STEPPED */
     uint64_t heard;           /* of so many steps the loss is known */
     struct trainer_turn turn; /* as last granted; its steps are to be added to version */
     uint64_t averaged;        /* ADDs so far */
@@ -261,6 +262,7 @@ struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
 void sim_share(struct sim_host *host, bool first);
 void sim_train(struct sim_host *host, const struct parley_update *update);
 struct sim_done;
+void sim_steps_tell(struct sim_host *host); /* of those that the core has not heard of, if any */
 void sim_step_end(struct sim_host *host, struct sim_done *gradient); /* NULL: a whole step */
 /* The end of a step that begins now is put into the queue; a GRADIENT's, with what its DONE brings.
  */

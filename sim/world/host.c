@@ -109,7 +109,7 @@ static void sim_host_start(struct sim_host *host)
     host->error = 0;
     host->tick_us = UINT64_MAX;
     host->conn_next = 0;
-    host->steps_left = host->version = host->samples = 0;
+    host->steps_left = host->version = host->samples = host->version_told = 0;
     host->loss = 0;
     host->place = 0;
     host->heard = 0;
@@ -380,6 +380,11 @@ static void tick(struct sim_host *host, const struct sim_item *item)
 /* An event for a process; owns what the item owns. */
 static void process(struct sim_host *host, struct sim_item *item)
 {
+    if (item->kind != SIM_STEP_END) sim_steps_tell(host);
+    if (item->epoch != host->epoch) { /* that was its last */
+        sim_drop(host->sim, item);
+        return;
+    }
     switch (item->kind) {
     case SIM_TICK:
         tick(host, item);

@@ -121,6 +121,18 @@ void sim_train(struct sim_host *host, const struct parley_update *update)
                                        .weight = update->train.weight};
     step_begin(host);
 }
+void sim_steps_tell(struct sim_host *host)
+{
+    if (host->version_told == host->version) return;
+    host->version_told = host->version;
+    sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                                .stepped = {.version = host->version,
+                                                            .samples = host->samples,
+                                                            .moved_sq = host->moved_sq,
+                                                            .loss = host->loss,
+                                                            .place = host->place}});
+}
+
 void sim_step_end(struct sim_host *host, struct sim_done *gradient)
 {
     struct parley_sim *sim = host->sim;
@@ -143,10 +155,5 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
     sim->samples += samples;
     sim_operations_run(host);
     step_begin(host);
-    sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                                .stepped = {.version = host->version,
-                                                            .samples = host->samples,
-                                                            .moved_sq = host->moved_sq,
-                                                            .loss = host->loss,
-                                                            .place = host->place}});
+    if (host->version >= parley_node_awaits_steps(host->node)) sim_steps_tell(host);
 }

@@ -380,6 +380,11 @@ uint64_t parley_node_deadline(const struct parley_node *node)
     return node->deadline_us == NEVER ? NEVER : node->deadline_us + node->skew_us;
 }
 
+uint64_t parley_node_awaits_steps(const struct parley_node *node)
+{
+    return training_awaits(node);
+}
+
 /* ---- Phases ---------------------------------------------------------------------------------- */
 
 void node_phase(struct parley_node *node, enum parley_phase phase)

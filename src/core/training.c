@@ -323,6 +323,25 @@ static void grant(struct parley_node *node)
     t->granted = t->version + target;
 }
 
+/* More is granted when less than half of what may be outstanding is left; a period may end before
+ * that. An exchange that is due already waits for something else. Most strategies look at each
+ * step.
+ */
+uint64_t training_awaits(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    const struct strategy *s = node->strategy;
+    const struct exchange *e = &node->exchange;
+    uint64_t next = t->version + 1;
+    bool each = s->advance || s->due || s->limit || s->splits || node->config.mix_steered;
+    if (each || phase_of(node) != PARLEY_PHASE_TRAIN || node->leaving || t->diverged) return next;
+    uint64_t target = grant_target(node), left = target > 0 ? (target - 1) / 2 : 0;
+    uint64_t at = t->granted > left ? t->granted - left : 0;
+    bool starts = s->offers && e->slots[INITIATOR].state == SLOT_IDLE;
+    if (starts && e->next_version > t->version && e->next_version < at) at = e->next_version;
+    return at > next ? at : next;
+}
+
 void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint32_t buffer,
                     double weight)
 {

@@ -43,6 +43,7 @@ void training_counted(struct parley_node *node);
 void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint32_t buffer,
                     double weight);
 void training_leave(struct parley_node *node);
+uint64_t training_awaits(const struct parley_node *node); /* see parley_node_awaits_steps() */
 uint64_t training_deadline(const struct parley_node *node);
 
 /* Takes the model and what belongs to it of that member, or of any that trains (NONE). Call again

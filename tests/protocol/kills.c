@@ -175,7 +175,7 @@ Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
      * half a second later as its address refuses; and of its next boot. */
     uint32_t peers = 2;
     struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 3, .seed = 5, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+        .nodes = 3, .seed = 1, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
     scene_train(sim, 3);
     scene_run(sim, 2 * SECOND - parley_sim_now(sim));
     parley_sim_kill(sim, 2, false);
@@ -191,8 +191,8 @@ Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
                  "n2 member n0 alive: it connected\n"
                  "n2 member n1 alive: a peer told of it\n"
                  "n2 member n2 dead: a peer told of it\n"
-                 "n1 member n2 alive: a peer told of it\n"
-                 "n2 phase train\n");
+                 "n2 phase train\n"
+                 "n1 member n2 alive: it connected\n");
     scene_agree(sim, 3, 0);
     parley_sim_free(sim);
 }

@@ -95,6 +95,12 @@ uint64_t parley_node_deadline(const struct parley_node *node)
     return UINT64_MAX;
 }
 
+uint64_t parley_node_awaits_steps(const struct parley_node *node)
+{
+    (void)node;
+    return UINT64_MAX; /* of each at once */
+}
+
 uint32_t parley_node_members(const struct parley_node *node)
 {
     (void)node;

@@ -6,6 +6,7 @@
  *   - an ADD and a TAKE in one pass do what they do in two, to the bit
  *   - the sum of a chunk that is sent is that of the floats, whatever was done to them
  *   - a grant is never used before an operation that was put earlier
+ *   - a loop that sleeps is woken by the step that it awaits, not by those before
  *   - the end wakes a trainer that waits, with the end's code
  *
  * Plain main(), so that it runs under ThreadSanitizer.
@@ -18,6 +19,7 @@
 #include "handoff.h"
 
 enum { FLOATS = 66000, BUFFERS = 3, ROUNDS = 500, STRIDE = 66000, INHERITED = 1000, CHUNKS = 2 };
+enum { AWAITED = 20000 };
 
 static float x[FLOATS], m[FLOATS], block[BUFFERS * STRIDE];
 static struct mix_part parts[BUFFERS];
@@ -280,8 +282,14 @@ int main(void)
         wait_for_steps(&loop, granted);
         check(atomic_load(&handoff.version) == granted, "no step beyond those granted");
     }
+    uv_run(&loop, UV_RUN_NOWAIT); /* what it was woken for before */
+    atomic_store(&handoff.awaited, granted + AWAITED);
+    wake_sleep(&wake);
     grant(UINT64_MAX / 2);
-    wait_for_steps(&loop, granted + 5);
+    uv_run(&loop, UV_RUN_ONCE);
+    wake_up(&wake);
+    check(atomic_load(&handoff.version) >= granted + AWAITED, "steps not awaited wake nobody");
+    atomic_store(&handoff.awaited, 0);
     handoff_halt(&handoff);
     put(&ops[0], PARLEY_UPDATE_TAKE, 2); /* when it is answered, the trainer has seen the halt */
     check(answer(&loop) == &ops[0], "an idle trainer goes on applying");

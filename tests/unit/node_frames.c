@@ -641,6 +641,27 @@ static void make_steps(struct lone *lone, uint64_t steps)
                                           .stepped = {lone->version, lone->version, 1}});
 }
 
+Test(node_frames, steps_that_are_not_awaited_change_nothing)
+{
+    /* Proves that a driver may keep steps to itself until the awaited one, and no longer: that one
+     * brings more steps, or begins an exchange. */
+    struct parley_config config = lone_config();
+    config.mix_every = 11;
+    struct lone *lone = training_node(&config);
+    say_trains(lone, training_peer(lone, "a", 1), 1);
+    make_steps(lone, 1); /* tells how long one takes */
+    uint32_t awaited = 0;
+    for (int i = 0; i < 200; i++) {
+        bool awaits = lone->version + 1 >= parley_node_awaits_steps(lone->node);
+        lone->now_us += 100;
+        make_steps(lone, 1);
+        cr_assert_eq(lone->updates.count > 0, awaits, "step %d", (int)lone->version);
+        awaited += awaits;
+    }
+    cr_assert(awaited >= 3 && awaited <= 20, "%u of 200", awaited);
+    lone_free(lone);
+}
+
 Test(node_frames, two_nodes_have_one_exchange_with_each_other_at_a_time)
 {
     /* Proves that an offer beside an exchange with the same peer is answered BUSY, whoever began
