@@ -10,13 +10,13 @@
  * they meet. */
 static void joins(struct swarm *s)
 {
+    bool apart = s->heal_us > 0;
     for (uint32_t i = 0; i < s->seeds; i++) {
         bool late = parley_sim_now(s->sim) <= s->start_us[i];
-        s->excludes = s->excludes || s->left[i] || (!s->up[i] && !late) || s->resume_us[i] ||
-                      s->start_us[i] == PARLEY_SIM_NEVER;
+        apart = apart || s->left[i] || (!s->up[i] && !late) || s->resume_us[i] ||
+                s->start_us[i] == PARLEY_SIM_NEVER;
     }
-    s->excludes = s->excludes || s->heal_us;
-    if (s->excludes) sim_watch_apart(s->watch);
+    if (apart) swarm_excludes(s);
 }
 
 /* A seed that comes back remembers nobody; not met yet, it is a cluster of its own. */
@@ -51,16 +51,10 @@ static void on_line(const char *line, void *arg)
     char phase[16];
     if (s->trace) fprintf(s->trace, "%s\n", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
-    if (is_lost_in_a_cut(s, line)) {
-        s->excludes = true;
-        sim_watch_apart(s->watch);
-    }
+    if (is_lost_in_a_cut(s, line)) swarm_excludes(s);
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
     s->joins[node] = false;
-    if (strcmp(phase, "train") == 0 && begins_alone(s, node)) {
-        s->excludes = true;
-        sim_watch_apart(s->watch);
-    }
+    if (strcmp(phase, "train") == 0 && begins_alone(s, node)) swarm_excludes(s);
     if (strcmp(phase, "late") == 0) {
         s->late = true;
         sim_watch_apart(s->watch);

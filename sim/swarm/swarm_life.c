@@ -9,6 +9,9 @@
 /* A dial that came twice has come and gone after so long. */
 #define TWICE_US (3 * SECOND)
 
+/* Whoever was silent before is heard again, or has been found dead, after so long. */
+#define MEET_US (5 * SECOND)
+
 static bool ended(const struct swarm *s)
 {
     for (uint32_t i = 0; i < s->nodes; i++)
@@ -26,10 +29,12 @@ static void recover(struct swarm *s, bool all)
         if (!s->resume_us[i] || (!all && s->resume_us[i] > now_us)) continue;
         parley_sim_resume(s->sim, i);
         s->resume_us[i] = 0;
+        s->whole_us = now_us;
     }
     if (s->heal_us && (all || s->heal_us <= now_us)) {
         parley_sim_heal(s->sim);
         s->heal_us = 0;
+        s->whole_us = now_us;
     }
 }
 
@@ -40,6 +45,7 @@ bool swarm_run(struct swarm *s, uint64_t us)
         if (parley_sim_now(s->sim) >= look_us) {
             recover(s, false);
             sim_watch_stuck(s->watch);
+            if (s->apart && parley_sim_now(s->sim) >= s->whole_us + MEET_US) swarm_meet(s);
             look_us = parley_sim_now(s->sim) + 50000;
         }
         if (!parley_sim_step(s->sim)) break;
@@ -51,6 +57,12 @@ bool swarm_run(struct swarm *s, uint64_t us)
 }
 
 /* ---- Acts ------------------------------------------------------------------------------------ */
+
+void swarm_excludes(struct swarm *s)
+{
+    s->excludes = s->apart = true;
+    sim_watch_apart(s->watch);
+}
 
 /* Nobody is there who could let a newcomer in. */
 static bool seeds_ended(const struct swarm *s)
@@ -105,8 +117,7 @@ static bool cut_lasts(struct swarm *s, struct rng *rng)
     }
     s->cuts = true;
     /* Cuts that follow each other may add up to a long one. */
-    s->excludes = s->excludes || us > SWARM_SHORT_US || s->heal_us;
-    if (s->excludes) sim_watch_apart(s->watch);
+    if (us > SWARM_SHORT_US || s->heal_us) swarm_excludes(s);
     uint64_t now_us = parley_sim_now(s->sim), until_us = now_us + us;
     s->echoes = s->echoes || now_us < s->echo_us;
     if (until_us > s->heal_us) s->heal_us = until_us;
@@ -234,6 +245,13 @@ void swarm_fire(struct swarm *s)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+/* While links have just healed, and views still differ. */
+static void stop_all(struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        parley_sim_stop(s->sim, i, PARLEY_STOP_OPERATOR);
+}
+
 void swarm_calm(struct swarm *s)
 {
     uint64_t after_us = s->kinds & 1u << SWARM_LOSS ? LOST_US : s->links_fail ? TWICE_US : SECOND;
@@ -252,6 +270,7 @@ void swarm_calm(struct swarm *s)
         }
     }
     if (swarm_chance(&s->asides, 3)) swarm_views(s);
+    if (swarm_chance(&s->asides, 8)) stop_all(s);
     swarm_run(s, swarm_between(&s->rng, 0, 20 * SECOND));
 }
 

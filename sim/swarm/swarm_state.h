@@ -1,8 +1,9 @@
 /* swarm_state.h: one life while it goes on.
  *
  * Who judges it needs to know what excuses what: `excludes` says that links were cut for longer
- * than a death takes to be found out, so that two groups may have finished apart; `lossy` that a
- * node died, so that averaging may have lost its half.
+ * than a death takes to be found out, so that groups may have excluded each other; `apart` that
+ * they may still do, as they have not been seen to be one since; `lossy` that a node died, so that
+ * averaging may have lost its half.
  */
 #ifndef PARLEY_SIM_SWARM_STATE_H
 #define PARLEY_SIM_SWARM_STATE_H
@@ -46,12 +47,13 @@ struct swarm {
     bool left[SWARM_NODES_MAX], full[SWARM_NODES_MAX];
     uint64_t resume_us[SWARM_NODES_MAX]; /* 0: awake */
     uint64_t heal_us;                    /* 0: no link is cut */
+    uint64_t whole_us;                   /* when the last cut or pause ended */
     uint64_t echo_us;                    /* what cuts held back has been sent again by then */
     uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
     uint32_t kinds;                      /* set of the acts that this seed allows */
     bool spares;                         /* seeds are neither killed nor paused, and do not leave */
     bool links_fail;                     /* cuts at random, dials that come twice, clogs */
-    bool excludes, lossy, late;
+    bool excludes, apart, lossy, late;
     bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
     bool cuts;       /* links were cut, for however short */
     bool echoes;     /* and again while what the last cut had held back was still to come */
@@ -86,14 +88,16 @@ bool swarm_chance(struct rng *rng, uint32_t one_in);
 PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed, int strategy);
 
 /* swarm_life.c */
-void swarm_fire(struct swarm *s); /* random acts */
-void swarm_calm(struct swarm *s); /* all faults end */
-void swarm_stop(struct swarm *s); /* an operator stops it; all must end */
+void swarm_excludes(struct swarm *s); /* from now on groups may be apart */
+void swarm_fire(struct swarm *s);     /* random acts */
+void swarm_calm(struct swarm *s);     /* all faults end */
+void swarm_stop(struct swarm *s);     /* an operator stops it; all must end */
 
 /* swarm_verdict.c */
 void swarm_locked(struct swarm *s, uint32_t node); /* it has just said LOCKED */
 void swarm_done(struct swarm *s, uint32_t node);   /* likewise DONE */
 void swarm_views(struct swarm *s);                 /* in the calm: all see who is there */
+void swarm_meet(struct swarm *s);                  /* if they do, they are apart no longer */
 void swarm_judge(struct swarm *s);                 /* all is over */
 
 /* Lets `us` of virtual time pass, or less: until everything has ended. False once the simulation

@@ -132,6 +132,14 @@ void swarm_views(struct swarm *s)
         parley_sim_slow(s->sim, i, 1);
 }
 
+void swarm_meet(struct swarm *s)
+{
+    if (s->heal_us || s->agreed_count > 0) return;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->resume_us[i]) return;
+    if (views_agree(s)) s->apart = false;
+}
+
 /* ---- The end --------------------------------------------------------------------------------- */
 
 /* Gone, or come so late that who was told to stop before had given up, or was about to. */
@@ -196,7 +204,7 @@ static void check_digests(struct swarm *s)
     for (uint32_t i = 0; i < s->agreed_count; i++) {
         const struct swarm_agreed *a = &s->agreed[i];
         bool majority = s->quorum == PARLEY_QUORUM_MAJORITY;
-        if (!majority && (a->outsider || s->excludes)) continue;
+        if (!majority && (a->outsider || s->apart)) continue;
         if (!first) first = a;
         if (memcmp(a->digest, first->digest, sizeof a->digest) != 0)
             fail(s, "it agreed on another model", a->node);
