@@ -14,6 +14,7 @@
 #include "experiment/processes.h"
 #include "experiment/repeat.h"
 #include "experiment/tally.h"
+#include "run/output.h"
 #include "run/run.h"
 #include "world/pages.h"
 
@@ -80,21 +81,12 @@ static int load_data(struct experiment *e, const struct source_reader *reader)
     return 0;
 }
 
-static int open_one(FILE **file, const char *option, const char *path)
-{
-    if (!path) return 0;
-    *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (*file) return 0;
-    fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
-    return PARLEY_EUSAGE;
-}
-
 /* A file that can't be written is better known before hours of runs than after. */
 static int open_files(struct experiment *e)
 {
     const struct settings *s = e->settings;
-    int error = e->plan.count > 1 ? open_one(&e->json, "json", s->json) : 0;
-    if (!error) error = open_one(&e->csv, "csv", s->csv);
+    int error = e->plan.count > 1 ? sim_output_open(&e->json, "json", s->json) : 0;
+    if (!error) error = sim_output_open(&e->csv, "csv", s->csv);
     if (!error && s->report) error = page_open(&e->page, s->report);
     if (error || !e->csv) return error;
     char *head = tally_csv_head(&e->plan);
@@ -232,10 +224,10 @@ static int conclude(struct experiment *e)
     return e->settings->report ? page_write(&e->page, &e->plan, e->outcomes) : 0;
 }
 
-static void close_all(struct experiment *e)
+static int close_all(struct experiment *e)
 {
-    if (e->json && e->json != stdout) fclose(e->json);
-    if (e->csv && e->csv != stdout) fclose(e->csv);
+    int error = sim_output_close(e->json, "json", e->settings->json);
+    int failed = sim_output_close(e->csv, "csv", e->settings->csv);
     page_close(&e->page);
     for (uint32_t i = 0; i < e->sets_count; i++)
         source_close(&e->sets[i].source);
@@ -243,6 +235,7 @@ static void close_all(struct experiment *e)
     free(e->set_of);
     processes_unshare(e->outcomes, e->outcomes_bytes);
     plan_close(&e->plan);
+    return error ? error : failed;
 }
 
 int sim_experiment(const struct settings *settings, const struct source_reader *reader)
@@ -254,6 +247,6 @@ int sim_experiment(const struct settings *settings, const struct source_reader *
         int concluded = conclude(&e);
         if (!error) error = concluded;
     }
-    close_all(&e);
-    return error;
+    int closed = close_all(&e);
+    return error ? error : closed;
 }

@@ -351,9 +351,9 @@ int sim_run(const struct settings *settings, const struct source *data,
         error = sim_report_end(&run.report);
         end_curve(&run);
     }
-    outcome->error = error;
     curve_close(&outcome->curve);
-    sim_report_close(&run.report);
+    int closed = sim_report_close(&run.report);
+    outcome->error = error = error ? error : closed;
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
     sim_trace_close(&run.trace);

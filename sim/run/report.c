@@ -13,6 +13,7 @@
 #include "kernels/digest.h"
 #include "report/human.h"
 #include "report/summary.h"
+#include "run/output.h"
 
 enum { QUICK_S = 1, SLOW_S = 5, QUICK_UNTIL_S = 3 };
 
@@ -217,14 +218,11 @@ void sim_report_speak(struct sim_report *report, double progress)
 
 int sim_report_init(struct sim_report *report)
 {
-    const char *path = report->silent ? NULL : report->settings->json;
     report->seen_samples = calloc(report->sim->nodes, sizeof *report->seen_samples);
     if (!report->seen_samples) return PARLEY_ENOMEM;
-    if (path) report->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (path && !report->json) {
-        fprintf(stderr, "parley: --json: %s: %s\n", path, strerror(errno));
-        return PARLEY_EUSAGE;
-    }
+    const char *path = report->silent ? NULL : report->settings->json;
+    int error = sim_output_open(&report->json, "json", path);
+    if (error) return error;
     report->sim->on_update = on_update;
     report->sim->on_update_arg = report;
     report->wall_start_s = report->spoken_s = sim_report_wall();
@@ -247,10 +245,10 @@ int sim_report_init(struct sim_report *report)
     return 0;
 }
 
-void sim_report_close(struct sim_report *report)
+int sim_report_close(struct sim_report *report)
 {
     free(report->seen_samples);
-    if (report->json && report->json != stdout) fclose(report->json);
+    return report->json ? sim_output_close(report->json, "json", report->settings->json) : 0;
 }
 
 /* ---- At the end ------------------------------------------------------------------------------ */

@@ -57,6 +57,6 @@ void sim_report_progress(struct sim_report *report); /* JSON lines of all that l
 void sim_report_speak(struct sim_report *report, double progress);
 /* The judgement: 0, PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED, ... */
 int sim_report_end(struct sim_report *report);
-void sim_report_close(struct sim_report *report);
+int sim_report_close(struct sim_report *report); /* as sim_output_close() */
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "report/lines.h"
+#include "run/output.h"
 #include "run/report.h"
 #include "swarm/swarm.h"
 #include "swarm/swarm_tally.h"
@@ -159,12 +160,8 @@ int swarm_command(const struct settings *settings)
         .mutex = PTHREAD_MUTEX_INITIALIZER,
         .next = settings->seeds.first,
     };
-    const char *path = settings->json;
-    if (path) crowd.json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (path && !crowd.json) {
-        fprintf(stderr, "parley: --json: %s: %s\n", path, strerror(errno));
-        return PARLEY_EUSAGE;
-    }
+    int error = sim_output_open(&crowd.json, "json", settings->json);
+    if (error) return error;
     crowd.told_s = crowd.start_s;
     crowd.error = swarm_tally_open(&crowd.tally, settings->seeds.first, settings->seeds.last,
                                    settings->tally);
@@ -172,9 +169,9 @@ int swarm_command(const struct settings *settings)
         live_all(&crowd);
         tell_end(&crowd);
     }
-    int error = crowd.error;
+    int closed = sim_output_close(crowd.json, "json", settings->json);
+    error = crowd.error ? crowd.error : closed;
     if (!error && crowd.tally.failed_count > 0) error = PARLEY_EINVARIANT;
     swarm_tally_close(&crowd.tally);
-    if (crowd.json && crowd.json != stdout) fclose(crowd.json);
     return error;
 }

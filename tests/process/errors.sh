@@ -110,6 +110,12 @@ expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model sof
 for how in node run sim; do expect 2 '--json: nodir/x: No such file' $how --steps 3 --model softmax --json nodir/x; done
 expect 0 '/dev/full: not all of it could be written' node --steps 3 --model softmax --json /dev/full
 expect 0 '/dev/full: not all of it could be written' run --steps 3 --model softmax --json /dev/full
+# Of a simulation the file is all there is.
+lost=': /dev/full: not all of it could be written'
+expect 1 "--json$lost" sim --nodes 2 --steps 3 --model softmax --json /dev/full
+expect 1 "--json$lost" sim --nodes 2,3 --steps 3 --model softmax --json /dev/full
+expect 1 "--csv$lost" sim --nodes 2,3 --steps 3 --model softmax --csv /dev/full
+expect 1 "--json$lost" sim --swarm --seeds 1..3 --json /dev/full
 "$parley" run --steps 3 --model softmax > /dev/full 2> out
 grep -q 'stdout: not all of it' out || { cat out; failures=$((failures + 1)); }
 # A reader that has gone is no failure to speak of, and a closed standard file none at all.

@@ -1,0 +1,17 @@
+/* output.h: where --json and --csv write to.
+ *
+ * Thread rule: as stdio's.
+ */
+#ifndef PARLEY_SIM_OUTPUT_H
+#define PARLEY_SIM_OUTPUT_H
+
+#include <stdio.h>
+
+/* A new file, or stdout for "-"; a path that is NULL: none. PARLEY_EUSAGE with a line on stderr. */
+int sim_output_open(FILE **file, const char *option, const char *path);
+
+/* Closes it but for stdout and NULL. PARLEY_EFAIL with a line if not all could be written to it, as
+ * on a full disk; that nobody reads a pipe any more is no failure. */
+int sim_output_close(FILE *file, const char *option, const char *path);
+
+#endif
