@@ -8,11 +8,6 @@
 #include "parley/config.h"
 #include "settings/put.h"
 
-static bool is_any(const struct units_address *address)
-{
-    return strcmp(address->host, "0.0.0.0") == 0 || strcmp(address->host, "::") == 0;
-}
-
 static int judge_network(const struct settings *settings, char *why)
 {
     if (!settings->insecure && !units_address_is_loopback(&settings->listen)) {
@@ -27,7 +22,7 @@ static int judge_network(const struct settings *settings, char *why)
                  settings->values[OPTION_ID_ADVERTISE].text);
         return PARLEY_EUSAGE;
     }
-    if (is_any(&settings->listen) && !settings->advertise.host[0]) {
+    if (units_address_is_any(&settings->listen) && !settings->advertise.host[0]) {
         snprintf(
             why, SETTINGS_WHY_BYTES,
             "--listen: \"%s\" is every address of this machine; say with --advertise HOST:PORT "
@@ -35,7 +30,7 @@ static int judge_network(const struct settings *settings, char *why)
             settings->values[OPTION_ID_LISTEN].text);
         return PARLEY_EUSAGE;
     }
-    if (is_any(&settings->advertise)) {
+    if (units_address_is_any(&settings->advertise)) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--advertise: \"%s\" is no address that others can dial; give this machine's",
                  settings->values[OPTION_ID_ADVERTISE].text);

@@ -224,15 +224,26 @@ int units_address(const char *text, struct units_address *address, units_why why
     return 0;
 }
 
+static const struct in6_addr any = IN6ADDR_ANY_INIT, loopback = IN6ADDR_LOOPBACK_INIT;
+
+static bool is_v6(const struct units_address *address, const struct in6_addr *which)
+{
+    struct in6_addr bytes;
+    return inet_pton(AF_INET6, address->host, &bytes) == 1 &&
+           memcmp(&bytes, which, sizeof bytes) == 0;
+}
+
+bool units_address_is_any(const struct units_address *address)
+{
+    struct in_addr bytes;
+    if (address->v6) return is_v6(address, &any);
+    return inet_pton(AF_INET, address->host, &bytes) == 1 && bytes.s_addr == INADDR_ANY;
+}
+
 bool units_address_is_loopback(const struct units_address *address)
 {
-    if (address->v6) {
-        struct in6_addr bytes;
-        static const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
-        return inet_pton(AF_INET6, address->host, &bytes) == 1 &&
-               memcmp(&bytes, &loopback, sizeof bytes) == 0;
-    }
     struct in_addr bytes;
+    if (address->v6) return is_v6(address, &loopback);
     if (inet_pton(AF_INET, address->host, &bytes) == 1) return ntohl(bytes.s_addr) >> 24 == 127;
     return strcmp(address->host, "localhost") == 0;
 }

@@ -67,4 +67,7 @@ PARLEY_CHECK int units_address(const char *text, struct units_address *address, 
 /* True for 127.x.x.x, ::1 and localhost. */
 bool units_address_is_loopback(const struct units_address *address);
 
+/* True for 0.0.0.0 and ::, however they are written: every address of this machine. */
+bool units_address_is_any(const struct units_address *address);
+
 #endif

@@ -141,3 +141,18 @@ Test(units, loopback_is_127_and_the_v6_one_and_localhost)
         cr_assert_not(units_address_is_loopback(&address), "%s", no[i]);
     }
 }
+
+Test(units, every_address_is_known_however_it_is_written)
+{
+    /* What decides whether --advertise is needed. */
+    const char *yes[] = {"0.0.0.0:1", "[::]:1", "[0:0:0:0:0:0:0:0]:1", "[0::0]:1"};
+    const char *no[] = {"127.0.0.1:1", "0.0.0.1:1", "[::1]:1", "localhost:1"};
+    struct units_address address;
+    units_why why;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        cr_assert_eq(units_address(yes[i], &address, why), 0);
+        cr_assert(units_address_is_any(&address), "%s", yes[i]);
+        cr_assert_eq(units_address(no[i], &address, why), 0);
+        cr_assert_not(units_address_is_any(&address), "%s", no[i]);
+    }
+}
