@@ -45,12 +45,15 @@ static int complete_address(struct complete *complete, const struct loop *loop, 
 }
 
 /* They are dialled for the whole run: one that never can be would never be missed. */
-static int check_seeds(const struct parley_config *config, char *why, size_t size)
+int complete_check_seeds(const char *const *seeds, uint32_t count, char *why, size_t size)
 {
     struct address split;
-    if (config->seeds_count > PARLEY_SEEDS_MAX) return PARLEY_OK; /* refused with the rest */
-    for (uint32_t i = 0; i < config->seeds_count; i++) {
-        const char *seed = config->seeds[i] ? config->seeds[i] : "";
+    if (count > PARLEY_SEEDS_MAX) {
+        snprintf(why, size, "seeds_count: %u is out of range (0 to %d)", count, PARLEY_SEEDS_MAX);
+        return PARLEY_EUSAGE;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const char *seed = seeds[i] ? seeds[i] : "";
         if (!address_split(&split, seed) && atoi(split.port) > 0) continue;
         snprintf(why, size, "seeds: \"%s\" is no HOST:PORT that can be dialled", seed);
         return PARLEY_EUSAGE;
@@ -92,7 +95,7 @@ int complete_config(struct complete *complete, const struct parley_options *opti
     config->name = complete->name;
     config->cluster = complete->cluster;
     code = complete_address(complete, loop, why, size);
-    return code ? code : check_seeds(config, why, size);
+    return code ? code : complete_check_seeds(config->seeds, config->seeds_count, why, size);
 }
 
 char **complete_texts(const char *const *texts, uint32_t count)

@@ -18,6 +18,9 @@ struct complete {
 int complete_config(struct complete *complete, const struct parley_options *options,
                     const struct loop *loop, char *why, size_t size);
 
+/* PARLEY_EUSAGE with a line: too many, or one that nobody can dial. */
+int complete_check_seeds(const char *const *seeds, uint32_t count, char *why, size_t size);
+
 /* The strings in one allocation, given back by free(). NULL: no memory. */
 char **complete_texts(const char *const *texts, uint32_t count);
 

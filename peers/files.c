@@ -1,10 +1,13 @@
 /* files.c: see files.h. */
 #include "files.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "durable.h"
@@ -82,6 +85,41 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     return code;
 }
 
+/* The folder of a path, "" for this one; false: its name is too long. */
+static bool folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    if (size >= PATH_MAX) return false;
+    memcpy(folder, path, size);
+    folder[size] = 0;
+    return true;
+}
+
+int files_check_place(const char *path, char *why, size_t size)
+{
+    struct stat status;
+    char folder[PATH_MAX];
+    if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
+        snprintf(why, size, "%s is no regular file; give a file's name", path);
+        return PARLEY_EUSAGE;
+    }
+    if (!folder_of(path, folder)) return PARLEY_OK; /* it will be said when it is written */
+    if (!access(*folder ? folder : ".", W_OK | X_OK)) return PARLEY_OK;
+    snprintf(why, size, "no file can be made in %.800s: %s", *folder ? folder : "this folder",
+             strerror(errno));
+    return PARLEY_EUSAGE;
+}
+
+/* Says whose line it is. */
+static int check_out(const char *out, char *why, size_t size)
+{
+    char cause[1024];
+    int code = files_check_place(out, cause, sizeof cause);
+    if (code) snprintf(why, size, "out: %s", cause);
+    return code;
+}
+
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
                uint64_t boot, char *why, size_t size)
 {
@@ -90,7 +128,8 @@ int files_init(struct files *files, struct vectors *vectors, const struct parley
     files->vectors = vectors;
     files->boot = boot;
     if (!options->out) return PARLEY_OK;
-    int code = copy_about(files, about, why, size);
+    int code = check_out(options->out, why, size);
+    if (!code) code = copy_about(files, about, why, size);
     if (code) return code;
     files->out = strdup(options->out);
     files->scaling = calloc(2 * (size_t)about->scaling + 1, sizeof *files->scaling);

@@ -26,6 +26,11 @@ struct files {
     float *scaling;         /* [2 * meta.scaling]: shift, then scale */
 };
 
+/* What stands there is replaced by a new file in the end: that must not hit a device, and there
+ * must be a place for it. Said before hours of training, and not after: PARLEY_EUSAGE, with a line.
+ */
+int files_check_place(const char *path, char *why, size_t size);
+
 /* Copies the names and what the options are about. PARLEY_ENOMEM; PARLEY_EUSAGE with a line: no
  * model file can say that; better now than after the training. May be closed after any outcome. */
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,

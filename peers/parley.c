@@ -172,6 +172,9 @@ void parley_leave(struct parley *p)
 
 int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count)
 {
+    char why[256];
+    int code = complete_check_seeds(seeds, count, why, sizeof why);
+    if (code) return code;
     char **copy = complete_texts(seeds, count);
     if (!copy) return PARLEY_ENOMEM;
     uv_mutex_lock(&p->loop.answers.lock);

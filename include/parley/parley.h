@@ -15,9 +15,12 @@
  * never touch x: whatever averaging does to it happens inside parley_boundary(), on your thread,
  * between two of your steps.
  *
- * What can go wrong: a bad setting or address, a port in use, and tensors or texts that no model
- * file could hold are refused by parley_open(), with a line that says so. Later errors end the run:
- * parley_boundary() returns them, and a line about each has gone to on_update before.
+ * What can go wrong: a bad setting or address, a port in use, a model file that has no place, and
+ * tensors or texts that none could hold are refused by parley_open(), with a line that says so.
+ * Later errors end the run: parley_boundary() returns them, and a line about each has gone to
+ * on_update before.
+ *
+ * Pointers are never NULL, unless it says that they may be.
  *
  * Thread rule: parley_boundary() and parley_result() belong to the trainer; parley_close() comes
  * last. parley_stop(), _leave(), _seeds(), _live(), _gone() and _stats() may be called from any
@@ -148,7 +151,8 @@ void parley_stop(struct parley *p, enum parley_stop cause);
 /* Leave alone: hand the work over by averaging, say goodbye, end. Nothing is agreed then. */
 void parley_leave(struct parley *p);
 
-/* The peer list was read again: these are dialled from now on. Copied. PARLEY_ENOMEM. */
+/* The peer list was read again: these are dialled from now on. Copied. PARLEY_ENOMEM; PARLEY_EUSAGE
+ * for more than PARLEY_SEEDS_MAX, or one that nobody can dial: the list stays as it was. */
 PARLEY_CHECK int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count);
 
 /* Names of the members that live (this node included), sorted, as of now: at most max of them go to

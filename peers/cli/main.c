@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "files.h"
 #include "read_file.h"
 #include "settings/help.h"
 #include "settings/simulate.h"
@@ -76,33 +76,11 @@ static int version(void)
     return text ? 0 : 1;
 }
 
-/* The folder of --out, "" for this one; NULL: its name is too long. */
-static const char *folder_of(const char *path, char folder[SETTINGS_VALUE_BYTES_MAX])
-{
-    const char *slash = strrchr(path, '/');
-    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
-    if (size >= SETTINGS_VALUE_BYTES_MAX) return NULL;
-    memcpy(folder, path, size);
-    folder[size] = 0;
-    return folder;
-}
-
-/* What stands at --out is replaced by a new file in the end: that must not hit a device. And where
- * there is no place for that file, it is said before hours of training and not after. */
 static int check_out(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
-    struct stat stat_;
-    char folder[SETTINGS_VALUE_BYTES_MAX];
-    if (!settings->out) return 0;
-    if (!stat(settings->out, &stat_) && !S_ISREG(stat_.st_mode)) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--out: %s is no regular file; give a file's name",
-                 settings->out);
-        return PARLEY_EUSAGE;
-    }
-    if (!folder_of(settings->out, folder)) return 0; /* it will be said when it is written */
-    if (!access(*folder ? folder : ".", W_OK | X_OK)) return 0;
-    snprintf(why, SETTINGS_WHY_BYTES, "--out: no file can be made in %.800s: %s",
-             *folder ? folder : "this folder", strerror(errno));
+    char cause[SETTINGS_WHY_BYTES - 16];
+    if (!settings->out || !files_check_place(settings->out, cause, sizeof cause)) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES, "--out: %s", cause);
     return PARLEY_EUSAGE;
 }
 

@@ -75,15 +75,23 @@ static int refuse_real(char *why, size_t size, const char *name, double value, c
     return refuse(why, size, "%s: %g is out of range (%s)", name, value, range);
 }
 
+/* Peers would take a message with control characters for malformed (message.c). */
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) return false;
+    return true;
+}
+
 static bool fits(const char *text, size_t size)
 {
-    return text && *text && strlen(text) < size;
+    return text && *text && strlen(text) < size && is_plain(text);
 }
 
 static int refuse_text(char *why, size_t size, const char *name, const char *value, int most)
 {
-    return refuse(why, size, "%s: \"%.80s\" must have 1 to %d bytes", name, value ? value : "",
-                  most);
+    return refuse(why, size, "%s: \"%.80s\" must have 1 to %d bytes, and no control characters",
+                  name, value ? value : "", most);
 }
 
 /* Peers compare them as text: what HELLO has no room for would be cut off, and alike. */
@@ -99,6 +107,9 @@ static int check_settings(const struct parley_config *c, char *why, size_t size)
             return refuse(why, size,
                           "settings: \"%s\" has the value \"%.80s\", of more than %d bytes",
                           s->name, s->value ? s->value : "(NULL)", MESSAGE_VALUE_SIZE - 1);
+        if (!is_plain(s->value))
+            return refuse(why, size, "settings: \"%s\" has a value with control characters",
+                          s->name);
     }
     return 0;
 }

@@ -220,6 +220,39 @@ static void refuse_what_no_peer_can_dial(void)
     }
 }
 
+/* Peers would call all that it says malformed. */
+static void refuse_control_characters(void)
+{
+    const struct parley_setting setting = {.name = "lr", .value = "0.1\n"};
+    struct parley_options options = prepare(0, 0, NULL, 0)->options;
+    options.config.name = "a\tb";
+    expect_usage(&options, "name: \"a\tb\"");
+    options = prepare(0, 0, NULL, 0)->options;
+    options.config.cluster = "\033[2J";
+    expect_usage(&options, "cluster");
+    options = prepare(0, 0, NULL, 0)->options;
+    options.config.settings = &setting;
+    options.config.settings_count = 1;
+    expect_usage(&options, "settings: \"lr\"");
+}
+
+static void refuse_seeds_later(struct parley *p)
+{
+    const char *bad[] = {"127.0.0.1:7400", "127.0.0.1:0"};
+    check(parley_seeds(p, bad, 1) == PARLEY_OK, "a seed that can be dialled");
+    check(parley_seeds(p, bad, 2) == PARLEY_EUSAGE, "one that can't");
+}
+
+/* Else it would be said after the training. */
+static void refuse_where_no_file_can_be(void)
+{
+    struct parley_options options = prepare(0, 0, NULL, 0)->options;
+    options.out = "/no/such/folder/model";
+    expect_usage(&options, "out: no file can be made in /no/such/folder/");
+    options.out = "/dev/null";
+    expect_usage(&options, "out: /dev/null is no regular file");
+}
+
 /* What no model file could hold is said before the training, and by its name. */
 static void refuse_what_no_file_holds(void)
 {
@@ -295,6 +328,7 @@ static void refuse(void)
     options = node->options;
     options.vectors[0] = NULL;
     check(parley_open(&p, &options, why, sizeof why) == PARLEY_EUSAGE, "no vector");
+    refuse_seeds_later(node->p);
     parley_close(node->p);
     parley_close(NULL);
 }
@@ -308,6 +342,8 @@ int main(void)
     refuse();
     refuse_what_no_peer_can_dial();
     refuse_what_no_file_holds();
+    refuse_control_characters();
+    refuse_where_no_file_can_be();
     refuse_without_standard_files();
     uv_mutex_destroy(&lock);
     return failures ? 1 : 0;
