@@ -141,6 +141,7 @@ int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, c
 static int end(struct bench *bench, int error)
 {
     wipe();
+    bench_folder_end(bench);
     if (bench->json && bench->count > 0) print(bench, strdup(FIGURES_JSON_END));
     if (error) return say_failure(error, bench->why);
     if (bench->unwritten) say_error("stdout: %s", strerror(bench->unwritten));

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "report/figures.h"
 #include "settings/settings.h"
@@ -22,6 +23,9 @@ struct bench {
     bool json;        /* --json */
     size_t count;     /* of rows */
     int unwritten;    /* an errno: not all of them could be printed */
+    char folder[256]; /* as bench_folder() made it */
+    int guarded;      /* bench_folder.c: closed by the end of this process, which */
+    pid_t guard;      /* waits for; 0: there is no folder */
     char why[BENCH_WHY_BYTES];
 };
 
@@ -59,6 +63,11 @@ void bench_row(struct bench *bench, const char *name, const char *unit, enum fig
  * failed. */
 int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, const char *),
                   void *context);
+
+/* Makes a folder for the files of this benchmark. It goes with them when this process ends, however
+ * it ends; _end() is for bench.c alone. PARLEY_EFAIL with a line in why. */
+int bench_folder(struct bench *bench);
+void bench_folder_end(struct bench *bench);
 
 double bench_now(void); /* seconds, monotonic */
 

@@ -20,7 +20,6 @@
  * The model is the 784-256-128-10 network, the batch 32. What is measured lasts seconds a time, the
  * whole some minutes.
  */
-#define _DEFAULT_SOURCE /* mkdtemp */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -40,7 +39,7 @@ static const uint32_t sizes[SIZES] = {2, 4, 8};
 
 struct run {
     struct bench *bench;
-    char folder[32], out[48], data[300];
+    char out[300], data[300];
     const char *part; /* what its rows begin with */
     size_t round, rounds;
     struct cluster cluster;
@@ -304,15 +303,6 @@ static int bench_many(struct run *run)
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-static void remove_models(const struct run *run)
-{
-    char record[80];
-    snprintf(record, sizeof record, "%s.agreement.json", run->out);
-    unlink(record);
-    unlink(run->out);
-    rmdir(run->folder);
-}
-
 int bench_run(struct bench *bench)
 {
     static const struct {
@@ -323,23 +313,17 @@ int bench_run(struct bench *bench)
                  {"run/sleeper", bench_sleeper},
                  {"run/memory", bench_memory},
                  {"run/64", bench_many}};
+    int error = bench_folder(bench);
+    if (error) return error;
     struct run *run = calloc(1, sizeof *run);
     if (!run) return PARLEY_ENOMEM;
     run->bench = bench;
-    strcpy(run->folder, "/tmp/parley-bench-XXXXXX");
     snprintf(run->data, sizeof run->data, "--data=%s", bench->data);
-    int error = 0;
-    if (!mkdtemp(run->folder)) {
-        snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", run->folder, strerror(errno));
-        free(run);
-        return PARLEY_EFAIL;
-    }
-    snprintf(run->out, sizeof run->out, "%s/model", run->folder);
+    snprintf(run->out, sizeof run->out, "%s/model", bench->folder);
     for (size_t i = 0; !error && i < sizeof parts / sizeof *parts; i++) {
         run->part = parts[i].name;
         error = parts[i].measure(run);
     }
-    remove_models(run);
     free(run);
     return error;
 }

@@ -53,26 +53,16 @@ static bool write_npy(const char *folder, const char *name, const char *shape, u
     return fclose(file) == 0 && ok;
 }
 
-static int write_images(struct bench *bench, const char *folder)
+static int write_images(struct bench *bench)
 {
     char images[64], labels[64];
     snprintf(images, sizeof images, "%d, %d, %d", IMAGES, SIDE, SIDE);
     snprintf(labels, sizeof labels, "%d,", IMAGES);
-    if (write_npy(folder, "x.npy", images, IMAGES * SIDE * SIDE, 256) &&
-        write_npy(folder, "y.npy", labels, IMAGES, CLASSES))
+    if (write_npy(bench->folder, "x.npy", images, IMAGES * SIDE * SIDE, 256) &&
+        write_npy(bench->folder, "y.npy", labels, IMAGES, CLASSES))
         return 0;
-    snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", folder, strerror(errno));
+    snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", bench->folder, strerror(errno));
     return PARLEY_EFAIL;
-}
-
-static void remove_images(const char *folder)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/x.npy", folder);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/y.npy", folder);
-    unlink(path);
-    rmdir(folder);
 }
 
 /* ---- Bare steps ------------------------------------------------------------------------------ */
@@ -231,15 +221,9 @@ static int measure_all(struct bench *bench, const char *images)
 
 int bench_sim(struct bench *bench)
 {
-    const char *under = getenv("TMPDIR");
-    char spec[300], *folder = spec + 4;
-    snprintf(spec, sizeof spec, "npy:%.256s/parley-bench-XXXXXX", under && *under ? under : "/tmp");
-    if (!mkdtemp(folder)) {
-        snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", folder, strerror(errno));
-        return PARLEY_EFAIL;
-    }
-    int error = write_images(bench, folder);
-    if (!error) error = measure_all(bench, spec);
-    remove_images(folder);
-    return error;
+    char spec[300];
+    int error = bench_folder(bench);
+    if (!error) error = write_images(bench);
+    snprintf(spec, sizeof spec, "npy:%s", bench->folder);
+    return error ? error : measure_all(bench, spec);
 }

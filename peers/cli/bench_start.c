@@ -5,7 +5,6 @@
  * In the first row the data are a file of some images, so that little else than starting is timed;
  * in the second they are the built-in digits, which each node draws for itself.
  */
-#define _DEFAULT_SOURCE /* mkdtemp */
 #include "bench.h"
 
 #include <errno.h>
@@ -16,8 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MODEL "model"
-
 extern char **environ;
 
 enum { NODES = 8, IMAGES = 64, SIDE = 28, REPEATS = 15, REPEATS_QUICK = 1 };
@@ -27,7 +24,6 @@ static const char *const labels[] = {"train-labels-idx1-ubyte", "t10k-labels-idx
 
 struct start {
     struct bench *bench;
-    char folder[32];
     double from, trained; /* seconds; trained: of the last node */
     unsigned nodes;       /* that train */
 };
@@ -37,8 +33,8 @@ struct start {
 static bool write_file(const struct start *start, const char *name, const uint8_t *head,
                        size_t head_size, size_t size)
 {
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", start->folder, name);
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", start->bench->folder, name);
     FILE *file = fopen(path, "w");
     if (!file) return false;
     fwrite(head, 1, head_size, file);
@@ -47,30 +43,17 @@ static bool write_file(const struct start *start, const char *name, const uint8_
     return fclose(file) == 0;
 }
 
-static bool write_data(const struct start *start)
+static int write_data(const struct start *start)
 {
+    bool ok = true;
     const uint8_t image_head[] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
     const uint8_t label_head[] = {0, 0, 8, 1, 0, 0, 0, IMAGES};
-    for (int i = 0; i < 2; i++)
-        if (!write_file(start, images[i], image_head, sizeof image_head, IMAGES * SIDE * SIDE) ||
-            !write_file(start, labels[i], label_head, sizeof label_head, IMAGES))
-            return false;
-    return true;
-}
-
-static void remove_data(const struct start *start)
-{
-    const char *const names[] = {images[0], images[1], labels[0], labels[1]};
-    char path[96];
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s", start->folder, names[i]);
-        unlink(path);
-    }
-    snprintf(path, sizeof path, "%s/" MODEL, start->folder);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/" MODEL ".agreement.json", start->folder);
-    unlink(path);
-    rmdir(start->folder);
+    for (int i = 0; ok && i < 2; i++)
+        ok = write_file(start, images[i], image_head, sizeof image_head, IMAGES * SIDE * SIDE) &&
+             write_file(start, labels[i], label_head, sizeof label_head, IMAGES);
+    if (ok) return 0;
+    snprintf(start->bench->why, BENCH_WHY_BYTES, "%s: %s", start->bench->folder, strerror(errno));
+    return PARLEY_EFAIL;
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
@@ -84,10 +67,10 @@ static void on_line(void *context, const char *line)
 
 static int time_run(struct start *start, const char *data, double *ms)
 {
-    char with[64], nodes[8], out[64];
+    char with[300], nodes[8], out[300];
     snprintf(with, sizeof with, "--data=%s", data);
     snprintf(nodes, sizeof nodes, "-n%d", NODES);
-    snprintf(out, sizeof out, "--out=%s/" MODEL, start->folder);
+    snprintf(out, sizeof out, "--out=%s/model", start->bench->folder);
     char *argv[] = {"parley",    "run", nodes,      with, "--model=softmax",
                     "--steps=2", "-q",  "--json=-", out,  NULL};
     start->nodes = 0;
@@ -135,16 +118,13 @@ static int measure(struct start *start, const char *name, const char *data)
 
 int bench_start(struct bench *bench)
 {
-    struct start start = {.bench = bench, .folder = "/tmp/parley-bench-XXXXXX"};
-    char data[64];
+    struct start start = {.bench = bench};
+    char data[300];
     unsetenv("OPENBLAS_CORETYPE"); /* ours: what is timed shall find its kernels by itself */
-    if (!mkdtemp(start.folder) || !write_data(&start)) {
-        snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", start.folder, strerror(errno));
-        return PARLEY_EFAIL;
-    }
-    snprintf(data, sizeof data, "idx:%s", start.folder);
-    int error = measure(&start, "start/8", data);
+    int error = bench_folder(bench);
+    if (!error) error = write_data(&start);
+    snprintf(data, sizeof data, "idx:%s", bench->folder);
+    if (!error) error = measure(&start, "start/8", data);
     if (!error && !bench->quick) error = measure(&start, "start/8/digits", "digits");
-    remove_data(&start);
     return error;
 }

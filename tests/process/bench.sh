@@ -6,6 +6,8 @@ parley=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
+export TMPDIR=$folder/tmp
+mkdir tmp
 failures=0
 
 fail() {
@@ -53,6 +55,18 @@ grep -q 'nodes did not come to 97' said || fail "bench run by chance says: $(cat
 [ "$(grep -o '"name":"[^"]*"' rows | cut -d'"' -f4 | tr '\n' ' ')" = "run/lane/2 run/lane/2/mix run/tcp/2 run/tcp/2/mix " ] ||
     fail "bench run by chance: other rows: $(cat rows)"
 [ "$(tail -c 3 rows)" = "}]" ] || fail "bench run by chance: no end: $(cat rows)"
+
+# An interrupted one leaves no files either. What it started holds the pipe open until its end.
+mkfifo held
+"$parley" bench start --quick 3> held > rows 2>&1 &
+bench=$!
+exec 4< held
+until [ -n "$(ls tmp)" ]; do
+    kill -0 $bench 2> /dev/null || { fail "bench start: no folder: $(cat rows)"; break; }
+done
+kill -9 $bench
+cat <&4
+[ -z "$(ls tmp)" ] || fail "a bench left behind: $(ls -R tmp)"
 
 "$parley" bench 2> /dev/null
 [ $? -eq 2 ] || fail "bench without a name is no error"
