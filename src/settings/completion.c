@@ -45,30 +45,36 @@ static void add_value_cases(struct text *text, const char *body_start, const cha
     for (int id = 0; id < OPTION_ID_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
         if (!info->metavar) continue;
+        if (info->letter)
+            text_add(text, "    -%c|--%s) ", info->letter, info->name);
+        else
+            text_add(text, "    --%s) ", info->name);
         if (info->valid[0]) {
-            text_add(text, "    --%s) %s", info->name, body_start);
+            text_add(text, "%s", body_start);
             add_words(text, info->valid);
             text_add(text, "%s ;;\n", body_end);
-        } else if (takes_file((enum option_id)id))
-            text_add(text, "    --%s) %s ;;\n", info->name, file_body);
-        else
-            text_add(text, "    --%s) return ;;\n", info->name);
+        } else
+            text_add(text, "%s ;;\n", takes_file((enum option_id)id) ? file_body : "return");
     }
 }
 
 static void add_bash(struct text *text)
 {
-    text_add(text, "# parley completion for bash\n_parley() {\n"
+    text_add(text, "# parley completion for bash\n_parley_files() {\n  compopt -o filenames\n"
+                   "  COMPREPLY+=($(compgen -f -- \"$1\"))\n}\n_parley() {\n"
                    "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
                    "  COMPREPLY=()\n"
                    "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '");
     add_verbs(text);
     text_add(text,
              " --help --version' -- \"$cur\"))\n    return\n  fi\n"
+             "  if [[ $cur == : || $prev == : ]]; then\n" /* idx:FOLDER are three words */
+             "    _parley_files \"${cur#:}\"\n    return\n  fi\n"
              "  case ${COMP_WORDS[1]}/$prev in\n    status/--json|bench/--json|model/--json) ;;\n"
              "    *) case $prev in\n");
-    add_value_cases(text, "COMPREPLY=($(compgen -W '", "' -- \"$cur\")); return",
-                    "COMPREPLY=($(compgen -f -- \"$cur\")); return");
+    add_value_cases(text, "COMPREPLY=($(compgen -W '",
+                    "' -- \"$cur\")); [[ ${COMPREPLY-} == *: ]] && compopt -o nospace; return",
+                    "_parley_files \"$cur\"; return");
     text_add(text, "    esac ;;\n  esac\n  case ${COMP_WORDS[1]} in\n");
     for (int verb = 0; verb < VERB_COUNT; verb++) {
         text_add(text, "    %s) words='", verb_info((enum verb)verb)->name);
@@ -76,9 +82,9 @@ static void add_bash(struct text *text)
         text_add(text, "' ;;\n");
     }
     text_add(text, "  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                   "  [[ ${COMP_WORDS[1]} == model && $cur != -* ]] &&\n"
-                   "    COMPREPLY+=($(compgen -f -- \"$cur\"))\n  return 0\n}\n"
-                   "complete -o filenames -F _parley parley\n");
+                   "  [[ ${COMP_WORDS[1]} == model && $COMP_CWORD -gt 2 && $cur != -* ]] &&\n"
+                   "    _parley_files \"$cur\"\n"
+                   "  return 0\n}\ncomplete -F _parley parley\n");
 }
 
 static void add_zsh(struct text *text)

@@ -1,0 +1,36 @@
+#!/bin/bash
+# completion.sh PARLEY: what bash offers where the cursor stands.
+set -uo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit
+failures=0
+mkdir images
+touch run.yaml
+compopt() { how+=$2; }
+# shellcheck disable=SC1090
+. <("$parley" completion bash)
+
+# expect "OFFERED" HOW WORD...: HOW the last of the words goes on, none, filenames or nospace.
+expect() {
+    local offered=$1 wanted=$2 how=
+    shift 2
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _parley
+    [ "${COMPREPLY[*]} ${how:-none}" = "$offered $wanted" ] && return
+    echo "$*: offers \"${COMPREPLY[*]}\" $how, not \"$offered\" $wanted"
+    failures=$((failures + 1))
+}
+
+expect 'sim status' none parley s
+expect 'digits' none parley run --data dig
+expect 'idx:' nospace parley run --data id
+# What follows the colon is a word of its own in bash.
+expect 'images' filenames parley run --data idx : im
+expect 'images run.yaml' filenames parley run --data idx :
+expect 'run.yaml' filenames parley run --config ru
+expect 'run.yaml' filenames parley run -c ru
+expect 'verify' none parley model ver
+expect 'run.yaml' filenames parley model verify ru
+exit $((failures > 0))
