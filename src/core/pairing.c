@@ -19,8 +19,6 @@
 #include "core/slot.h"
 #include "core/state.h"
 
-enum { WAIT_US = 3000000 };
-
 /* A place in the line of `count` once that is turned, by a draw that all nodes make alike. */
 static uint32_t turned(const struct parley_node *node, uint32_t place, uint32_t count, uint32_t by)
 {
@@ -66,10 +64,13 @@ static void next_round(struct parley_node *node)
     find_partner(node);
 }
 
-/* Where an exchange takes long so may what the partner is still at. */
-static uint64_t patience_us(const struct pairing *p)
+/* The partner may be at an exchange that is about to be given up. Where they take long so may that.
+ */
+static uint64_t patience_us(const struct parley_node *node)
 {
-    return 3 * p->longest_us > WAIT_US ? 3 * p->longest_us : WAIT_US;
+    uint64_t least = node->config.progress_timeout_us;
+    uint64_t longest = 3 * node->exchange.pairing.longest_us;
+    return longest > least ? longest : least;
 }
 
 void pairing_start(struct parley_node *node)
@@ -102,7 +103,7 @@ bool pairing_peer(struct parley_node *node, int *peer)
         p->since_us = node->now_us;
     } else if (phase > PARLEY_PHASE_PROPOSED) { /* it averages no more */
         next_round(node);
-    } else if (node->now_us >= p->since_us + patience_us(p)) {
+    } else if (node->now_us >= p->since_us + patience_us(node)) {
         p->broken = true;
         out_log(node, PARLEY_LOG_DEBUG, "round %u of settling: waited in vain for %s", p->round,
                 record_of(node, (uint32_t)p->partner)->name);
