@@ -31,7 +31,8 @@ enum {
     CONN_ASIDE_BYTES = 64 * 1024, /* of a lane's floats at a time, so that they stay in the cache */
     CONN_NOTSENT_BYTES = 256 * 1024,
     CONN_LINGER_MS = 2000,
-    CONN_BACKLOG = 512 /* that wait in the kernel: all nodes of a cluster may dial at once */
+    CONN_PAUSE_MS = 1000, /* the kernel takes no less */
+    CONN_BACKLOG = 512    /* that wait in the kernel: all nodes of a cluster may dial at once */
 };
 
 enum conn_state { CONN_DIALLING, CONN_OPEN, CONN_SHUT, CONN_ENDED };
@@ -51,6 +52,7 @@ struct conn {
     uint64_t token;          /* that shows who may add to them; 0: nobody */
     bool asked;              /* it was tried, once */
     bool waits;              /* for floats of theirs: nothing more is read before */
+    int pause_ms;            /* at most, until what is lost is sent again; 0: the kernel's choice */
 
     uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */
     size_t used;
