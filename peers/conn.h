@@ -82,9 +82,8 @@ struct conn *conn_of_token(struct loop *loop, uint64_t token);
 void conn_resume(struct conn *conn);  /* it waits no more: reads on */
 void conn_release(struct conn *conn); /* its lookup has ended: frees it if its handle is closed */
 
-/* Starts listening on the loop's bound listener: 0 or a libuv error. */
+/* accept.c: starts listening on the loop's bound listener: 0 or a libuv error. */
 int conn_listen(struct loop *loop);
-
 /* A turn begins: the connection that waits is taken, if its time has come. */
 void conn_turn(struct loop *loop);
 
