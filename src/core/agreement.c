@@ -171,9 +171,9 @@ static void settle(struct parley_node *node)
     if (doubt_blocks(node) && !late) return;
     if (!drift_settled(node) && !locked)
         out_log(node, PARLEY_LOG_WARN,
-                "drift is %.2e after %.0f s, above the tolerance of %.2e; "
-                "agreeing all the same",
-                node->drift.value, (double)(node->now_us - a->since_us) / 1e6,
+                "drift is %.2e after %.0f s, and this model %.2e from the mean: not within the "
+                "tolerance of %.2e; agreeing all the same",
+                node->drift.value, (double)(node->now_us - a->since_us) / 1e6, drift_own(node),
                 node->config.tolerance);
     reserve(node);
     /* Who has not measured itself against others does not win against those who have. */

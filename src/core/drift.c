@@ -43,6 +43,7 @@ enum {
     SKETCH_INTERVAL_US = 2000, /* after one, times those that are sketched */
     SKETCH_BYTES = 16000,      /* a second, on all links together */
     SKETCH_DEBT_US = 10000000, /* of that, so much time's may be spent beforehand */
+    FAR_US = 5000000,          /* for so long many nodes take none while they meet far ones */
     ASK_INTERVAL_US = 20000    /* between asking one link for what is lacking, and another */
 };
 
@@ -127,6 +128,11 @@ static const struct roster_sample *sample_of(const struct parley_node *node)
         if (!proposed_unmeasured(r)) sample_add(sample, (int)i, rank_of(node, r->boot));
     }
     return sample;
+}
+
+uint64_t drift_among(const struct parley_node *node)
+{
+    return sample_of(node)->among;
 }
 
 static bool is_sampled(const struct parley_node *node, int member)
@@ -263,9 +269,31 @@ static void measure(struct parley_node *node)
     if (near) drift->judged = drift->version;
 }
 
+double drift_own(const struct parley_node *node)
+{
+    const struct record *self = self_of(node);
+    return relative(self->distance_sq, self->mean_sq);
+}
+
+/* No other sketch will come: what is to be picked is among what they have proposed, and neither
+ * mixing nor waiting changes that. */
+static bool others_have_proposed(const struct parley_node *node)
+{
+    const struct roster_sample *sample = sample_of(node);
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < sample->count; i++) {
+        if (sample->members[i] == node->self) continue;
+        if (record_of(node, (uint32_t)sample->members[i])->phase < PARLEY_PHASE_PROPOSED)
+            return false;
+        others++;
+    }
+    return others > 0;
+}
+
 bool drift_settled(struct parley_node *node)
 {
     watch_members(node);
+    if (self_of(node)->measured && others_have_proposed(node)) return true;
     /* Who joins or is late does not mix: there may be live peers and no one else here. */
     uint32_t self = record_is_waited_for(self_of(node));
     return node->roster->counts[ROSTER_WAITED] == self || node->drift.passed >= 2 ||
@@ -288,6 +316,17 @@ static uint32_t sketchers(const struct parley_node *node)
     return live_of(node) < SKETCHES_MAX ? live_of(node) : SKETCHES_MAX;
 }
 
+/* Somebody has come to settle. Of many a sample stands for all only once all have mixed since. */
+static void await_sweep(struct parley_node *node, bool many)
+{
+    struct drift *drift = &node->drift;
+    drift->mixes_us = node->agreement.mixes_us;
+    if (!many) return;
+    drift->swept = false;
+    drift->mixed = drift->passed = 0;
+    drift->judged = drift->version;
+}
+
 bool drift_advance(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
@@ -298,12 +337,14 @@ bool drift_advance(struct parley_node *node)
     if (drift->sketching) return true;
     bool many = sample_of(node)->count == SKETCHES_MAX;
     uint32_t mixed = many ? MIXED_PER_SKETCH_MANY : MIXED_PER_SKETCH;
-    if (drift->version == 0 && pairing_sweep(node) > mixed) mixed = pairing_sweep(node);
+    if (drift->mixes_us != node->agreement.mixes_us) await_sweep(node, many);
+    if (!drift->swept && pairing_sweep(node) > mixed) mixed = pairing_sweep(node);
     if (drift->mixed < mixed || slot->state != SLOT_IDLE) return false;
     if (node->now_us < drift->next_us) return true; /* the longer it takes, the less haste helps */
     /* What is decided and not added yet would move the model after its sketch. */
     if (slot_is_open(&node->exchange.slots[RESPONDER]) || doubt_blocks(node)) return true;
-    bool taken = sample_of(node)->all_settle && is_affordable(node);
+    bool early = many && drift->far && node->now_us < drift->mixes_us + FAR_US;
+    bool taken = sample_of(node)->all_settle && is_affordable(node) && !early;
     /* Who is far goes on at once; after a sketch that may be the last the others need a while. */
     uint64_t pause_us = drift->far || !taken ? 0 : (uint64_t)SKETCH_INTERVAL_US * sketchers(node);
     drift->next_us =
@@ -311,6 +352,7 @@ bool drift_advance(struct parley_node *node)
     drift->mixed = 0;
     drift->far = false;
     if (!taken) return false;
+    drift->swept = true;
     drift->sketching = true;
     exchange_reserve(node, INITIATOR);
     out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);

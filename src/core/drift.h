@@ -21,6 +21,7 @@ struct drift {
     bool due;                   /* some sketch wants to go out */
     bool sketching;             /* the initiator's slot is reserved for it */
     bool far;                   /* some model met since `mixed` was 0 can't be within tolerance */
+    bool swept;                 /* a sketch was taken since `mixes_us` */
     uint32_t mixed;             /* exchanges that ended since a sketch might have been taken */
     uint32_t version;           /* of the newest own sketch */
     uint32_t passed;            /* own sketch versions in a row whose table was within tolerance */
@@ -28,6 +29,7 @@ struct drift {
     uint64_t among;             /* a sum over those whom that was about */
     double value;               /* relative; negative: unknown */
     uint64_t measured_us;
+    uint64_t mixes_us;      /* agreement.h's, as it was last seen */
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;
     uint64_t next_us;  /* no sketch, and no exchange that one is due before, until then */
@@ -41,9 +43,11 @@ void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void drift_sketches(struct parley_node *node, struct conn *conn,
                     const struct message_sketches *message);
+double drift_own(const struct parley_node *node); /* of this model alone, as last measured */
 /* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
 bool drift_advance(struct parley_node *node);
-bool drift_settled(struct parley_node *node); /* within tolerance in two fresh tables */
+uint64_t drift_among(const struct parley_node *node); /* a sum over who is waited for */
+bool drift_settled(struct parley_node *node);         /* within tolerance in two fresh tables */
 void drift_pump(struct parley_node *node);
 uint64_t drift_deadline(const struct parley_node *node);
 
