@@ -125,7 +125,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     }
     if (slot->state != SLOT_IDLE && PLANTED(WAIT_FOR_BUSY)) return;
     if (slot->state != SLOT_IDLE || is_twice(node, other, conn->member) ||
-        !exchange_is_due(node, other) || pairing_refuses(node, conn->member, message)) {
+        !exchange_is_due(node, other) || pairing_refuses(node, message)) {
         answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
         connection_send(node, conn, WIRE_BUSY, &answer);
@@ -146,7 +146,8 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->gap = message->samples - slot->samples;
     slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;
     slot->weight = message->weight;
-    slot->paired = message->settles == MESSAGE_BY_SCHEDULE;
+    slot->round = message->round;
+    slot->line = message->line;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     slot_expect(node, slot, WIRE_STREAM_OFFER);
     slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
@@ -284,7 +285,7 @@ static void added(struct parley_node *node, struct slot *slot)
 {
     float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
     exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
-    if (slot->paired) pairing_mixed(node, slot->peer);
+    pairing_mixed(node, slot->round, slot->line);
     node->drift.mixed += !slot->trains;
     if (slot->weight <= 0) {
         double norm_sq = slot->norm_sq * slot->clip * slot->clip;

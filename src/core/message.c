@@ -111,6 +111,8 @@ static const struct field exchange_fields[] = {F(struct message_exchange, sequen
                                                F(struct message_exchange, from_responder, "r", U32),
                                                F(struct message_exchange, open, "o", U32),
                                                F(struct message_exchange, settles, "se", U32),
+                                               F(struct message_exchange, round, "ro", U32),
+                                               F(struct message_exchange, line, "li", U32),
                                                F(struct message_exchange, coded, "q", U32),
                                                F(struct message_exchange, divisor, "c", U32),
                                                F(struct message_exchange, samples, "n", F64),

@@ -130,6 +130,7 @@ struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     uint32_t from_responder; /* ABORT, KEEPALIVE: 1 if the sender is the responder */
     uint32_t open;           /* OFFER: 1 if the initiator has another exchange open */
     uint32_t settles;        /* OFFER: enum message_settles */
+    uint32_t round, line;    /* OFFER by schedule: which round, from 1, among whom (pairing.h) */
     uint32_t coded;          /* OFFER: 1 if the cluster's codec may be used; ACCEPT: if it is */
     uint32_t divisor;        /* ACCEPT: c = 1/divisor, 2 or 4 */
     double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples */

@@ -112,8 +112,13 @@ static int pick_peer(struct parley_node *node)
 {
     struct exchange *e = &node->exchange;
     int partner;
-    if (pairing_peer(node, &partner))
-        return partner != NONE && fits(node, partner) ? partner : NONE;
+    if (pairing_peer(node, &partner)) {
+        if (partner == NONE || fits(node, partner)) return partner;
+        /* What it has not heard of is said again over a new link, which nobody else may want. */
+        if (offer_commit_of(node, record_of(node, (uint32_t)partner)->boot))
+            (void)connection_want(node, partner);
+        return NONE;
+    }
     if (phase_of(node) != PARLEY_PHASE_TRAIN || node->config.topology == PARLEY_TOPOLOGY_COMPLETE)
         return membership_pick(node, fits);
     if (e->turnover != node->roster->turnover) find_neighbours(node);
@@ -154,12 +159,13 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
                                        .radius = slot->radius,
                                        .weight = slot->weight,
                                        .coded = slot_wants_codec(node),
-                                       .settles = pairing_way(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
+    pairing_say(node, &message);
     connection_send(node, conn, WIRE_OFFER, &message);
     /* What goes in one chunk goes along, and saves the way there and back; while training most
      * offers find a busy node. */
-    slot->paired = message.settles == MESSAGE_BY_SCHEDULE;
+    slot->round = message.round;
+    slot->line = message.line;
     slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE &&
                   node->config.parameters * sizeof(float) <= conn->chunk_bytes;
     if (!slot->eager) return;

@@ -8,16 +8,21 @@
  * lines costs the way there and back each time.
  *
  * Of a pair the one with the lesser place asks, and the other waits to be asked; who settles and is
- * not the partner of a round is busy. Rounds are each node's own count: nobody says which one it is
- * in. Who has waited for a partner in vain (it is paused, or sees others than this node does) goes
- * by chance from then on and says so in its offers; whom it asks does likewise. So a schedule that
- * some can't keep costs that long, and no more.
+ * not the partner of a round is busy. Rounds are each node's own count, from when it saw last that
+ * somebody came or went; an offer names the round and the line, so that both ends count the same
+ * ones, and who is behind the other is answered. Who has waited for a partner in vain (it is
+ * paused, or sees others than this node does) goes by chance from then on and says so in its
+ * offers; whom it asks does likewise. So a schedule that some can't keep costs that long, and no
+ * more.
  */
 #include "core/pairing.h"
 
+#include "core/drift.h"
 #include "core/out.h"
 #include "core/slot.h"
 #include "core/state.h"
+
+enum { NUDGE_US = 100000 };
 
 /* A place in the line of `count` once that is turned, by a draw that all nodes make alike. */
 static uint32_t turned(const struct parley_node *node, uint32_t place, uint32_t count, uint32_t by)
@@ -41,6 +46,11 @@ static void find_partner(struct parley_node *node)
     uint32_t count = node->roster->counts[ROSTER_WAITED];
     p->news = node->roster->news;
     p->partner = NONE;
+    if (p->among != drift_among(node)) { /* all begin anew as soon as they know */
+        p->among = drift_among(node);
+        p->round = 0;
+        p->since_us = node->now_us;
+    }
     if (count < 2) return;
     const uint32_t *line = roster_waited(node->roster);
     uint32_t place = node->roster->places[node->self].waited, bits = bits_of(count);
@@ -73,6 +83,12 @@ static uint64_t patience_us(const struct parley_node *node)
     return longest > least ? longest : least;
 }
 
+static bool is_late(const struct parley_node *node)
+{
+    const struct pairing *p = &node->exchange.pairing;
+    return node->now_us >= p->since_us + NUDGE_US + 3 * p->longest_us;
+}
+
 void pairing_start(struct parley_node *node)
 {
     node->exchange.pairing = (struct pairing){.since_us = node->now_us};
@@ -85,10 +101,18 @@ static bool is_kept(const struct parley_node *node)
            node->roster->counts[ROSTER_WAITED] > 1;
 }
 
-enum message_settles pairing_way(const struct parley_node *node)
+static enum message_settles pairing_way(const struct parley_node *node)
 {
     if (phase_of(node) != PARLEY_PHASE_SETTLE) return MESSAGE_TRAINS;
     return is_kept(node) ? MESSAGE_BY_SCHEDULE : MESSAGE_BY_CHANCE;
+}
+
+void pairing_say(const struct parley_node *node, struct message_exchange *offer)
+{
+    offer->settles = pairing_way(node);
+    if (offer->settles != MESSAGE_BY_SCHEDULE) return;
+    offer->round = node->exchange.pairing.round + 1;
+    offer->line = (uint32_t)node->exchange.pairing.among;
 }
 
 bool pairing_peer(struct parley_node *node, int *peer)
@@ -108,26 +132,28 @@ bool pairing_peer(struct parley_node *node, int *peer)
         out_log(node, PARLEY_LOG_DEBUG, "round %u of settling: waited in vain for %s", p->round,
                 record_of(node, (uint32_t)p->partner)->name);
         return false;
-    } else if (p->asks || phase == PARLEY_PHASE_PROPOSED) { /* who has proposed asks nobody */
+    } else if (p->asks || phase == PARLEY_PHASE_PROPOSED || is_late(node)) {
+        /* Who has proposed asks nobody, and who is rounds ahead not this node. */
         *peer = p->partner;
     }
     return true;
 }
 
-bool pairing_refuses(struct parley_node *node, int member, const struct message_exchange *offer)
+bool pairing_refuses(struct parley_node *node, const struct message_exchange *offer)
 {
     struct pairing *p = &node->exchange.pairing;
     /* Its record may come later than what it offers. */
     if (!is_kept(node) || offer->settles == MESSAGE_TRAINS) return false;
     if (p->news != node->roster->news) find_partner(node);
     if (offer->settles == MESSAGE_BY_CHANCE) p->broken = true;
-    return !p->broken && p->partner != member;
+    /* Who is behind, as it has counted from later on, is helped on. */
+    return !p->broken && (offer->line != (uint32_t)p->among || offer->round > p->round + 1);
 }
 
-void pairing_mixed(struct parley_node *node, int member)
+void pairing_mixed(struct parley_node *node, uint32_t round, uint32_t line)
 {
     struct pairing *p = &node->exchange.pairing;
-    if (!is_kept(node) || member != p->partner) return;
+    if (!is_kept(node) || round != p->round + 1 || line != (uint32_t)p->among) return;
     uint64_t took_us = node->now_us - p->since_us;
     if (took_us > p->longest_us) p->longest_us = took_us;
     next_round(node);

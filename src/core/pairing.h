@@ -16,6 +16,7 @@ struct pairing {
     int partner;                   /* of this round; NONE: there is none */
     bool asks;                     /* this node asks it */
     bool broken;                   /* somebody does not keep to it: by chance from here on */
+    uint64_t among;                /* drift.h's: who stands in line, as the rounds are counted */
     uint64_t news;                 /* the roster's when it was found */
     uint64_t since_us, longest_us; /* when this round began; how long one has taken at most */
 };
@@ -23,12 +24,12 @@ struct pairing {
 void pairing_start(struct parley_node *node); /* SETTLE begins */
 /* Whom to ask, NONE: nobody now. False where that is left to chance. */
 bool pairing_peer(struct parley_node *node, int *peer);
-/* How this node chooses now. */
-enum message_settles pairing_way(const struct parley_node *node);
+/* Puts into an offer how this node chooses now. */
+void pairing_say(const struct parley_node *node, struct message_exchange *offer);
 /* Who made this offer is to ask again once it is its turn. */
-bool pairing_refuses(struct parley_node *node, int member, const struct message_exchange *offer);
-/* An exchange that was offered by schedule is in x. */
-void pairing_mixed(struct parley_node *node, int member);
+bool pairing_refuses(struct parley_node *node, const struct message_exchange *offer);
+/* An exchange that was offered so is in x. */
+void pairing_mixed(struct parley_node *node, uint32_t round, uint32_t line);
 uint32_t pairing_sweep(const struct parley_node *node); /* rounds until all have met, one way */
 
 #endif

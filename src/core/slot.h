@@ -56,17 +56,17 @@ struct slot {
     uint32_t own, theirs;               /* buffers; theirs becomes d */
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
     bool taken, received, sent, peer_ready;
-    bool paired;      /* it is the exchange of this node's round: pairing.c */
-    bool eager;       /* initiator: its snapshot goes along with the offer */
-    bool coded;       /* both snapshots go as is done in training: all vectors, by the codec */
-    bool encoded;     /* `own` stands as it goes out */
-    uint64_t draw;    /* of what a subset holds: the same at both ends */
-    uint64_t version; /* of the snapshot */
-    uint64_t holds;   /* how many of the decided deltas the snapshot holds */
-    bool fresh;       /* `own` holds a snapshot that no exchange has used */
-    bool behind;      /* the snapshot before lacked a delta that the other slot had decided */
-    bool quick;       /* exchanges follow each other so fast that such a one is of use */
-    uint64_t ended;   /* own step count when the last exchange ended */
+    uint32_t round, line; /* as offered: pairing.h */
+    bool eager;           /* initiator: its snapshot goes along with the offer */
+    bool coded;           /* both snapshots go as is done in training: all vectors, by the codec */
+    bool encoded;         /* `own` stands as it goes out */
+    uint64_t draw;        /* of what a subset holds: the same at both ends */
+    uint64_t version;     /* of the snapshot */
+    uint64_t holds;       /* how many of the decided deltas the snapshot holds */
+    bool fresh;           /* `own` holds a snapshot that no exchange has used */
+    bool behind;          /* the snapshot before lacked a delta that the other slot had decided */
+    bool quick;           /* exchanges follow each other so fast that such a one is of use */
+    uint64_t ended;       /* own step count when the last exchange ended */
     double mass, norm_sq, own_norm_sq;
     double samples; /* this node's part of the cluster's samples, as told to the peer; ... */
     double gap;     /* ... and what the peer's was more */

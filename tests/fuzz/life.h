@@ -180,9 +180,19 @@ static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, 
         break;
     default:
         m.exchange = (struct message_exchange){
-            any_sequence(lone),   life_below(2),     life_below(2),        life_below(2),
-            life_below(2),        2 + life_below(2), (double)any_number(), (double)life_below(2),
-            (double)any_number(), any_number(),      any_number()};
+            .sequence = any_sequence(lone),
+            .from_responder = life_below(2),
+            .open = life_below(2),
+            .settles = life_below(3),
+            .round = one_in(3) ? any_number() : life_below(4),
+            .line = one_in(3) ? any_number() : (uint32_t)lone->node->exchange.pairing.among,
+            .coded = life_below(2),
+            .divisor = 2 + life_below(2),
+            .samples = (double)any_number(),
+            .weight = (double)life_below(2),
+            .radius = (double)any_number(),
+            .retry_us = any_number(),
+            .reason = any_number()};
     }
     return message_encode(type, &m, bytes, capacity);
 }
