@@ -22,7 +22,7 @@
 #include "core/slot.h"
 #include "core/state.h"
 
-enum { NUDGE_US = 100000 };
+enum { NUDGE_US = 2000000 }; /* longer than an exchange takes over all but the worst lines */
 
 /* A place in the line of `count` once that is turned, by a draw that all nodes make alike. */
 static uint32_t turned(const struct parley_node *node, uint32_t place, uint32_t count, uint32_t by)
@@ -83,6 +83,7 @@ static uint64_t patience_us(const struct parley_node *node)
     return longest > least ? longest : least;
 }
 
+/* Who should have asked may be rounds ahead. To ask it too soon only makes two offers cross. */
 static bool is_late(const struct parley_node *node)
 {
     const struct pairing *p = &node->exchange.pairing;
@@ -133,7 +134,7 @@ bool pairing_peer(struct parley_node *node, int *peer)
                 record_of(node, (uint32_t)p->partner)->name);
         return false;
     } else if (p->asks || phase == PARLEY_PHASE_PROPOSED || is_late(node)) {
-        /* Who has proposed asks nobody, and who is rounds ahead not this node. */
+        /* Who has proposed asks nobody. */
         *peer = p->partner;
     }
     return true;
