@@ -3,7 +3,8 @@
  * The happy path: the kernel keeps those that say nothing; of the others so many are taken in a
  * time, and each becomes one INCOMING event.
  *
- * Failure modes: without memory or descriptors they are closed, and that is logged now and then.
+ * Failure modes: without memory they are closed, and that is logged now and then. Without
+ * descriptors libuv closes them, and says so here only sometimes.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -114,8 +114,7 @@ struct parley_resumed {
 
 /* In brackets: what parley_config_defaults() sets; all else is 0, false, NULL or "". */
 struct parley_config {
-    /* Who and where. */
-    /* Texts: no control characters. */
+    /* Who and where: texts without control characters. */
     const char *cluster; /* clusters of another name are refused ["parley"] */
     const char *name;    /* unique among live nodes */
     const char *address; /* where peers reach this node, "host:port" */

@@ -20,13 +20,11 @@
  * The model is the 784-256-128-10 network, the batch 32. What is measured lasts seconds a time, the
  * whole some minutes.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench_cluster.h"
 

@@ -1,7 +1,6 @@
 /* report.c: JSON lines in virtual time, a line now and then for people, the summary. */
 #include "run/report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,12 +2,10 @@
  *
  * Which seed a thread takes next depends on the others; what a seed gives does not.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "report/lines.h"

@@ -121,6 +121,7 @@ void sim_train(struct sim_host *host, const struct parley_update *update)
                                        .weight = update->train.weight};
     step_begin(host);
 }
+
 void sim_steps_tell(struct sim_host *host)
 {
     if (host->version_told == host->version) return;

@@ -162,10 +162,10 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
     pairing_say(node, &message);
     connection_send(node, conn, WIRE_OFFER, &message);
-    /* What goes in one chunk goes along, and saves the way there and back; while training most
-     * offers find a busy node. */
     slot->round = message.round;
     slot->line = message.line;
+    /* What goes in one chunk goes along, and saves the way there and back; while training most
+     * offers find a busy node. */
     slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE &&
                   node->config.parameters * sizeof(float) <= conn->chunk_bytes;
     if (!slot->eager) return;

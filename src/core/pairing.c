@@ -7,11 +7,11 @@
  * drawn at random instead leave half of the nodes asking somebody who is busy, which over long
  * lines costs the way there and back each time.
  *
- * Of a pair the one with the lesser place asks, and the other waits to be asked; who settles and is
- * not the partner of a round is busy. Rounds are each node's own count, from when it saw last that
- * somebody came or went; an offer names the round and the line, so that both ends count the same
- * ones, and who is behind the other is answered. Who has waited for a partner in vain (it is
- * paused, or sees others than this node does) goes by chance from then on and says so in its
+ * Of a pair the one with the lesser place asks, and the other waits to be asked; who is not as far
+ * as the offer, or sees another line, is busy. Rounds are each node's own count, from when it saw
+ * last that somebody came or went; an offer names the round and the line, so that both ends count
+ * the same ones, and who is behind the other is answered. Who has waited for a partner in vain (it
+ * is paused, or sees others than this node does) goes by chance from then on and says so in its
  * offers; whom it asks does likewise. So a schedule that some can't keep costs that long, and no
  * more.
  */
