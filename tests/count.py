@@ -46,8 +46,9 @@ def tests_of(run):
     else:
         tests = []
     if ended not in ("OK", "SKIP"):
-        said = (run.get("stderr") or "").splitlines() or ([] if tests else lines)
-        said = "\n".join(said[-DETAIL_LINES_MAX:])
+        said = [] if tests else lines[-DETAIL_LINES_MAX:]
+        said += (run.get("stderr") or "").splitlines()[-DETAIL_LINES_MAX:]
+        said = "\n".join(said)
         failed = [test for test in tests if test[1] == "failed"]
         if failed:
             failed[-1][2] += said
