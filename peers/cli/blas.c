@@ -17,10 +17,7 @@ static const char *best_core(void)
 {
     enum kernel_path path = kernel_path_best();
     if (path == KERNEL_PATH_AVX512) return "SkylakeX";
-#if defined(__x86_64__)
-    if (path == KERNEL_PATH_AVX2 && __builtin_cpu_supports("fma")) return "Haswell";
-#endif
-    return NULL;
+    return path == KERNEL_PATH_AVX2 ? "Haswell" : NULL;
 }
 
 void blas_choose(char *const *argv)

@@ -11,44 +11,54 @@
 
 #include "kernels/lanes.h"
 
-enum { PAIR = 2, FEW = 5, QUAD = 4 };
-enum { SUMS = 12 }; /* PAIR * FEW, in whole quads */
+enum { PAIR = 2, FEW = 5, QUAD = 4, OCT = 8 };
+enum { SUMS = 16 }; /* PAIR * FEW, in whole octs */
 /* Weight rows between two turns: some KiB. AROUND: a vector pair that begins before the first. */
 enum { BLOCK = 64, AROUND = PAIR * LANES_COUNT, STEP = AROUND + BLOCK };
 
 /* ---- Turning --------------------------------------------------------------------------------- */
 
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float oct __attribute__((vector_size(32), aligned(4), may_alias));
 
-struct square {
-    quad a, b, c, d; /* its rows; turned: its columns */
+/* Two squares of 4 x 4, one in the lower halves and one in the upper ones. */
+struct squares {
+    oct a, b, c, d; /* their rows; turned: their columns */
 };
 
-KERNEL_BODY struct square turned(struct square s)
+KERNEL_BODY void turn(struct squares *s)
 {
-    quad ac_low = __builtin_shufflevector(s.a, s.c, 0, 4, 1, 5);
-    quad ac_high = __builtin_shufflevector(s.a, s.c, 2, 6, 3, 7);
-    quad bd_low = __builtin_shufflevector(s.b, s.d, 0, 4, 1, 5);
-    quad bd_high = __builtin_shufflevector(s.b, s.d, 2, 6, 3, 7);
+    oct ac_low = __builtin_shufflevector(s->a, s->c, 0, 8, 1, 9, 4, 12, 5, 13);
+    oct ac_high = __builtin_shufflevector(s->a, s->c, 2, 10, 3, 11, 6, 14, 7, 15);
+    oct bd_low = __builtin_shufflevector(s->b, s->d, 0, 8, 1, 9, 4, 12, 5, 13);
+    oct bd_high = __builtin_shufflevector(s->b, s->d, 2, 10, 3, 11, 6, 14, 7, 15);
 
-    return (struct square){__builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5),
-                           __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7),
-                           __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5),
-                           __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7)};
+    s->a = __builtin_shufflevector(ac_low, bd_low, 0, 8, 1, 9, 4, 12, 5, 13);
+    s->b = __builtin_shufflevector(ac_low, bd_low, 2, 10, 3, 11, 6, 14, 7, 15);
+    s->c = __builtin_shufflevector(ac_high, bd_high, 0, 8, 1, 9, 4, 12, 5, 13);
+    s->d = __builtin_shufflevector(ac_high, bd_high, 2, 10, 3, 11, 6, 14, 7, 15);
 }
 
-/* to[c * to_step + r] = from[r * from_step + c] */
-KERNEL_BODY void turn(float *restrict to, size_t to_step, const float *restrict from,
-                      size_t from_step)
+KERNEL_BODY void join(oct *to, const float *low, const float *high)
 {
-    struct square s = turned((struct square){*(const quad *)from, *(const quad *)(from + from_step),
-                                             *(const quad *)(from + 2 * from_step),
-                                             *(const quad *)(from + 3 * from_step)});
+    *to = __builtin_shufflevector(*(const quad *)low, *(const quad *)high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
 
-    *(quad *)to = s.a;
-    *(quad *)(to + to_step) = s.b;
-    *(quad *)(to + 2 * to_step) = s.c;
-    *(quad *)(to + 3 * to_step) = s.d;
+/* to: four rows, `step` apart, of 4 floats each. */
+KERNEL_BODY void put_low(float *to, size_t step, const struct squares *s)
+{
+    *(quad *)to = __builtin_shufflevector(s->a, s->a, 0, 1, 2, 3);
+    *(quad *)(to + step) = __builtin_shufflevector(s->b, s->b, 0, 1, 2, 3);
+    *(quad *)(to + 2 * step) = __builtin_shufflevector(s->c, s->c, 0, 1, 2, 3);
+    *(quad *)(to + 3 * step) = __builtin_shufflevector(s->d, s->d, 0, 1, 2, 3);
+}
+
+KERNEL_BODY void put_high(float *to, size_t step, const struct squares *s)
+{
+    *(quad *)to = __builtin_shufflevector(s->a, s->a, 4, 5, 6, 7);
+    *(quad *)(to + step) = __builtin_shufflevector(s->b, s->b, 4, 5, 6, 7);
+    *(quad *)(to + 2 * step) = __builtin_shufflevector(s->c, s->c, 4, 5, 6, 7);
+    *(quad *)(to + 3 * step) = __builtin_shufflevector(s->d, s->d, 4, 5, 6, 7);
 }
 
 static inline size_t whole_quads(size_t n)
@@ -67,9 +77,21 @@ KERNEL_BODY void turn_weights(float *restrict to, const float *restrict weight, 
 {
     size_t step = lanes_whole(in), wide = whole_quads(out), k = 0;
 
-    for (; (k + QUAD - 1) * out + wide <= in * out; k += QUAD)
-        for (size_t j = 0; j < wide; j += QUAD)
-            turn(to + j * step + k, step, weight + k * out + j, out);
+    for (; (k + OCT - 1) * out + wide <= in * out; k += OCT)
+        for (size_t j = 0; j < wide; j += QUAD) {
+            const float *from = weight + k * out + j;
+            struct squares s;
+
+            join(&s.a, from, from + 4 * out);
+            join(&s.b, from + out, from + 5 * out);
+            join(&s.c, from + 2 * out, from + 6 * out);
+            join(&s.d, from + 3 * out, from + 7 * out);
+            turn(&s);
+            *(oct *)(to + j * step + k) = s.a;
+            *(oct *)(to + (j + 1) * step + k) = s.b;
+            *(oct *)(to + (j + 2) * step + k) = s.c;
+            *(oct *)(to + (j + 3) * step + k) = s.d;
+        }
     for (; k < step; k++)
         for (size_t j = 0; j < out; j++)
             to[j * step + k] = k < in ? weight[k * out + j] : 0;
@@ -79,27 +101,40 @@ KERNEL_BODY void turn_weights(float *restrict to, const float *restrict weight, 
  * as what is too much of one row falls on the left of the next. */
 KERNEL_BODY void turn_back(float *restrict to, const float *restrict from, size_t count, size_t out)
 {
-    for (size_t k = 0; k < count; k += QUAD)
-        for (size_t j = whole_quads(out); j > 0; j -= QUAD)
-            turn(to + k * out + j - QUAD, out, from + (j - QUAD) * STEP + k, STEP);
+    for (size_t k = 0; k < count; k += OCT, to += OCT * out)
+        for (size_t j = whole_quads(out); j > 0; j -= QUAD) {
+            const float *row = from + (j - QUAD) * STEP + k;
+            float *at = to + j - QUAD;
+            struct squares s = {*(const oct *)row, *(const oct *)(row + STEP),
+                                *(const oct *)(row + 2 * STEP), *(const oct *)(row + 3 * STEP)};
+
+            turn(&s);
+            put_low(at, out, &s);
+            put_high(at + 4 * out, out, &s);
+        }
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-KERNEL_BODY quad fold_to_quad(const float *lane)
+KERNEL_BODY void fold_to_quads(oct *to, const float *low, const float *high)
 {
-    const quad *q = (const quad *)lane;
+    const quad *l = (const quad *)low, *h = (const quad *)high;
+    quad one = (l[0] + l[2]) + (l[1] + l[3]), two = (h[0] + h[2]) + (h[1] + h[3]);
 
-    return (q[0] + q[2]) + (q[1] + q[3]);
+    *to = __builtin_shufflevector(one, two, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
-/* lanes_fold of QUAD sums at once. */
-KERNEL_BODY void fold(float *sums, float lane[QUAD][LANES_COUNT])
+/* lanes_fold of OCT sums at once. */
+KERNEL_BODY void fold(float *sums, float lane[OCT][LANES_COUNT])
 {
-    struct square s = turned((struct square){fold_to_quad(lane[0]), fold_to_quad(lane[1]),
-                                             fold_to_quad(lane[2]), fold_to_quad(lane[3])});
+    struct squares s;
 
-    *(quad *)sums = (s.a + s.c) + (s.b + s.d);
+    fold_to_quads(&s.a, lane[0], lane[4]);
+    fold_to_quads(&s.b, lane[1], lane[5]);
+    fold_to_quads(&s.c, lane[2], lane[6]);
+    fold_to_quads(&s.d, lane[3], lane[7]);
+    turn(&s);
+    *(oct *)sums = (s.a + s.c) + (s.b + s.d);
 }
 
 /* How many of `rest` outputs to take next: at most FEW, and no odd little rest at the end. */

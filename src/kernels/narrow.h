@@ -13,8 +13,9 @@
  * Order of a sum: forward in 16 lanes, term i in lane i modulo 16, from the first on; then
  * lanes.h's halves, then the bias; add_dots alike, on y. weights and across: from the first row on.
  * Rows of x may overlap: a convolution's are its patches, which lie in one padded image.
- * Nothing is contracted, so that all paths give the same bits. Ownership: all arrays are the
- * caller's and distinct; they need neither alignment nor slack. Thread rule: pure.
+ * Products are fused with their sums where the path can (kernel_path_fuses()); those paths give the
+ * same bits. Ownership: all arrays are the caller's and distinct; they need neither alignment nor
+ * slack. Thread rule: pure.
  */
 #ifndef PARLEY_KERNELS_NARROW_H
 #define PARLEY_KERNELS_NARROW_H

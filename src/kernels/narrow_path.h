@@ -19,8 +19,8 @@ INNER void NAME(add_terms)(lanes sums[PAIR][FEW], const float *const x[PAIR], co
         for (int j = 0; j < few; j++) {
             lanes w = *(const lanes *)(weight + (size_t)j * step + k);
 
-            sums[0][j] += a * w;
-            sums[1][j] += b * w;
+            sums[0][j] = PLUS(sums[0][j], a, w);
+            sums[1][j] = PLUS(sums[1][j], b, w);
         }
     }
 }
@@ -59,7 +59,7 @@ INNER void NAME(outputs)(const struct narrow *n, const float *weight, const floa
         const float *const x[PAIR] = {row_of(n, row), row_of(n, row + second)};
 
         NAME(dot)(part, x, weight, n->in, few);
-        for (int i = 0; i < PAIR * few; i += QUAD)
+        for (int i = 0; i < PAIR * few; i += OCT)
             fold(sums + i, part + i);
         for (int j = 0; j < few; j++) {
             float *to[PAIR] = {y + row * n->out + j, y + (row + second) * n->out + j};
@@ -123,8 +123,10 @@ INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k,
         lanes a = *(const lanes *)x, b = *(const lanes *)(x + LANES);
 
         for (int j = 0; j < few; j++) {
-            sums[0][j] += a * delta[j];
-            sums[1][j] += b * delta[j];
+            lanes d = delta[j] - (lanes){0};
+
+            sums[0][j] = PLUS(sums[0][j], a, d);
+            sums[1][j] = PLUS(sums[1][j], b, d);
         }
     }
     for (int j = 0; j < few; j++) {
@@ -166,7 +168,8 @@ INNER void NAME(short_rows)(float *to, size_t step, const struct narrow *n, cons
     for (size_t row = 0; row < n->rows; row++)
         for (size_t j = 0; j < n->out; j++)
             for (size_t k = 0; k < n->in; k++)
-                to[j * step + k] += row_of(n, row)[k] * delta[row * n->out + j];
+                to[j * step + k] =
+                    PLUS_ONE(to[j * step + k], row_of(n, row)[k], delta[row * n->out + j]);
 }
 
 /* to[out][step]: of weight rows first .. first + count - 1, and of some around them. */

@@ -1,9 +1,11 @@
 /* path.h: one plain loop compiled for several instruction sets, chosen at run time.
  *
- * Every path does the same operations in the same order on the same lanes, and nothing may be
+ * Every path does the same operations in the same order on the same lanes, and nothing is
  * contracted into a fused multiply-add, so the results are equal to the bit: two nodes on unlike
- * machines still agree. The choice is a table, not an ifunc: tests walk through all paths, and
- * sanitizers and static linking stay possible.
+ * machines still agree. Products of a training step, which BLAS rounds by machine anyway, may be
+ * fused where they say so; then the paths that fuse are equal among each other. The choice is a
+ * table, not an ifunc: tests walk through all paths, and sanitizers and static linking stay
+ * possible.
  */
 #ifndef PARLEY_KERNELS_PATH_H
 #define PARLEY_KERNELS_PATH_H
@@ -22,16 +24,22 @@ enum kernel_path { KERNEL_PATH_BASE, KERNEL_PATH_AVX2, KERNEL_PATH_AVX512, KERNE
 #endif
 
 #if defined(__x86_64__)
-#define KERNEL_AVX2 __attribute__((target("avx2")))
-#define KERNEL_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
+#define KERNEL_AVX2 __attribute__((target("avx2,fma")))
+#define KERNEL_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
 
 static inline bool kernel_path_supported(enum kernel_path path)
 {
-    if (path == KERNEL_PATH_AVX2) return __builtin_cpu_supports("avx2");
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (path == KERNEL_PATH_AVX2) return avx2;
     if (path == KERNEL_PATH_AVX512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     return true;
+}
+
+static inline bool kernel_path_fuses(enum kernel_path path)
+{
+    return path != KERNEL_PATH_BASE;
 }
 #else
 #define KERNEL_AVX2
@@ -40,6 +48,12 @@ static inline bool kernel_path_supported(enum kernel_path path)
 static inline bool kernel_path_supported(enum kernel_path path)
 {
     return path == KERNEL_PATH_BASE;
+}
+
+static inline bool kernel_path_fuses(enum kernel_path path)
+{
+    (void)path;
+    return false;
 }
 #endif
 

@@ -1,33 +1,59 @@
 /* paths.h: includes PATH_LOOPS, a header of loops, once for each path of kernels/path.h.
  *
- * It sees TARGET, the attribute of its functions; LANES, the floats in a register; and
- * NAME(function), its name on this path, like forward_avx2. What it defines itself it undefines.
+ * It sees TARGET, the attribute of its functions; LANES, the floats in a register;
+ * NAME(function), its name on this path, like forward_avx2; and sums of products: PLUS(sum, a, b)
+ * is sum + a * b of vectors, PLUS_ONE of floats, fused where kernel_path_fuses(). What it defines
+ * itself it undefines.
  *
  * For loops that are written as vectors. They are not inlined into functions of other targets as
  * elsewhere: GCC takes vectors apart by the target of the function in which they are written.
  */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define FUSED(bits, sum, a, b)                                                                     \
+    ((__typeof__(sum))_mm##bits##_fmadd_ps((__m##bits)(a), (__m##bits)(b), (__m##bits)(sum)))
+#define FUSED_ONE(sum, a, b) __builtin_fmaf(a, b, sum)
+#else
+#define FUSED(bits, sum, a, b) ((sum) + (a) * (b))
+#define FUSED_ONE(sum, a, b) ((sum) + (a) * (b))
+#endif
+
 #define TARGET
 #define LANES 4
+#define PLUS(sum, a, b) ((sum) + (a) * (b))
+#define PLUS_ONE(sum, a, b) ((sum) + (a) * (b))
 #define NAME(function) function##_base
 #include PATH_LOOPS
 #undef TARGET
 #undef LANES
+#undef PLUS
+#undef PLUS_ONE
 #undef NAME
 
 #define TARGET KERNEL_AVX2
 #define LANES 8
+#define PLUS(sum, a, b) FUSED(256, sum, a, b)
+#define PLUS_ONE(sum, a, b) FUSED_ONE(sum, a, b)
 #define NAME(function) function##_avx2
 #include PATH_LOOPS
 #undef TARGET
 #undef LANES
+#undef PLUS
+#undef PLUS_ONE
 #undef NAME
 
 #define TARGET KERNEL_AVX512
 #define LANES 16
+#define PLUS(sum, a, b) FUSED(512, sum, a, b)
+#define PLUS_ONE(sum, a, b) FUSED_ONE(sum, a, b)
 #define NAME(function) function##_avx512
 #include PATH_LOOPS
 #undef TARGET
 #undef LANES
+#undef PLUS
+#undef PLUS_ONE
 #undef NAME
 
+#undef FUSED
+#undef FUSED_ONE
 #undef PATH_LOOPS
