@@ -110,11 +110,14 @@ static void vacate(struct parley_node *node, struct conn *conn)
     conn->state = CONN_FREE;
 }
 
-/* What the other end would lose: a mere link, news, or the table that it needs to join. */
+/* What the other end would lose: a mere link, news, or the table that it needs to join. Only who
+ * joins is sure to ask for that: were every young link kept for it, each would cost an old one that
+ * relays, and both ends of that a whole table from somebody else. */
 static int loss_of(const struct parley_node *node, const struct conn *conn)
 {
-    bool young = node->now_us < conn->since_us + YOUNG_US; /* it may be about to ask */
-    if (conn->asks ? !conn->synced : young) return 2;
+    bool young = node->now_us < conn->since_us + YOUNG_US;
+    bool joins = record_of(node, (uint32_t)conn->member)->phase == PARLEY_PHASE_JOINING;
+    if (conn->asks ? !conn->synced : young && joins) return 2;
     return conn->asks;
 }
 
