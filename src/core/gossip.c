@@ -21,7 +21,7 @@
 #include "core/training.h"
 
 enum {
-    RELAYS = 8,
+    RELAYS = 4,
     LINKS_LEAST = 3,
     WANT_INTERVAL_US = 100000,
     NEWS_INTERVAL_US = 5000,    /* news of others; times 1 + n / 8, up to 64 nodes */

@@ -102,6 +102,19 @@ static void tell(struct parley_node *node, int member, const char *reason)
     update->member.reason = out_text(node, reason);
 }
 
+/* Lifeguard, section IV-C: whom this node takes for silent or gone hears of it on its own link, if
+ * there is one, and refutes. What others relay may have to come a long way, and late. */
+static void warn(struct parley_node *node, int member)
+{
+    struct conn *conn = connection_of(node, member);
+    if (!conn || !out_room(node)) return;
+    struct message_members message;
+    message.count = 1;
+    message.complete = message.ask = 0;
+    message.records[0] = *record_of(node, (uint32_t)member);
+    connection_send(node, conn, WIRE_MEMBERS, &message);
+}
+
 /* Every move between states goes through here. */
 static void member_state(struct parley_node *node, int member, enum parley_member_state state,
                          const char *reason)
@@ -118,6 +131,7 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
             node->next_suspicion_us = m->suspect_until_us;
         /* A frame can bring many suspects: they are dialled as far as there is room. */
         if (member != node->self && out_room(node)) connection_want(node, member);
+        warn(node, member);
         if (node->now_us + node->config.redial_min_us < node->next_redial_us)
             node->next_redial_us = node->now_us + node->config.redial_min_us;
     }
@@ -304,9 +318,10 @@ void membership_contact(struct parley_node *node, struct conn *conn)
 {
     membership_forgive(node, conn->member);
     node->gossip.due = node->drift.due = true;
-    if (record_of(node, conn->member)->state != PARLEY_MEMBER_DEAD) return;
-    /* It hears of it through the record that goes out now, and refutes; and as it may come from
-     * another part of a divided cluster, both tell each other all they know. */
+    uint32_t state = record_of(node, conn->member)->state;
+    if (state == PARLEY_MEMBER_SUSPECT || state == PARLEY_MEMBER_DEAD) warn(node, conn->member);
+    if (state != PARLEY_MEMBER_DEAD) return;
+    /* As it may come from another part of a divided cluster, both tell each other all they know. */
     roster_changed(node->roster, conn->member, true);
     conn->wanted = true;
 }
@@ -493,6 +508,7 @@ static void suspicion_timers(struct parley_node *node)
         if (node->now_us >= m->suspect_until_us && heard_since(node, (int)i, m->suspect_since_us)) {
             m->suspect_since_us = node->now_us;
             m->suspect_until_us = node->now_us + suspicion_us(node, m->confirmations);
+            warn(node, (int)i);
         }
         if (node->now_us >= m->suspect_until_us) {
             member_state(node, (int)i, PARLEY_MEMBER_DEAD,

@@ -127,6 +127,11 @@ Test(swarm, what_was_found_once_stays_mended)
          "of the verdict: in one short cut after the other all that is sent again may be lost"},
         {SWARM_DRAWN, 817170,
          "who had settled through a cut gave up soon after it, and left the others apart"},
+        {SWARM_DRAWN, 1180381,
+         "one taken for dead by a node with a link to it never heard so, and could not refute"},
+        {SWARM_DRAWN, 1182095, "the same"},
+        {SWARM_DRAWN, 1184805,
+         "of the verdict: two had never met, and all who could have told them had left"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(found[i].strategy, found[i].seed), "%s", found[i].what);
