@@ -50,9 +50,9 @@ bool say_color(const struct settings *settings, int fd);
 
 uint64_t say_now_us(void); /* monotonic; the same clock in all processes of the machine */
 
-/* blas.c: names the BLAS kernels to be used, by starting the program anew once. Returns if there is
- * nothing to be done. */
-void blas_choose(char *const *argv);
-const char *blas_core(void);
+/* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
+ * anew once. Returns if there is nothing to be done. */
+void environment_choose(bool simulates, char *const *argv);
+const char *environment_blas(void); /* the kernels that are used */
 
 #endif

@@ -71,7 +71,8 @@ static int print(char *text)
 static int version(void)
 {
     char *text = help_version();
-    if (text) printf("%.*s (OpenBLAS kernels: %s)\n", (int)strcspn(text, "\n"), text, blas_core());
+    if (text)
+        printf("%.*s (OpenBLAS kernels: %s)\n", (int)strcspn(text, "\n"), text, environment_blas());
     free(text);
     return text ? 0 : 1;
 }
@@ -123,7 +124,7 @@ int main(int argc, char **argv)
     settings_init(&settings);
     if (argc > 1) {
         int error = settings_flags(&settings, argc, argv, why);
-        if (!error && computes(settings.verb)) blas_choose(argv);
+        if (!error && computes(settings.verb)) environment_choose(settings.verb == VERB_SIM, argv);
         settings_close(&settings);
         settings_init(&settings);
     }

@@ -105,7 +105,7 @@ void node_report_started(struct node *node)
                        .model = model_spec(job->model),
                        .parameters = trainer_parameters(job->trainer),
                        .seed = node->settings->seed,
-                       .blas = blas_core()},
+                       .blas = environment_blas()},
     };
     tell(node, &line, name_of(node));
     if (node->controlled) return;
@@ -114,7 +114,7 @@ void node_report_started(struct node *node)
     say_join_line(node);
     say_talk(node->settings, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s",
              job->data.name, job->data.train.count, model_spec(job->model),
-             trainer_parameters(job->trainer), blas_core());
+             trainer_parameters(job->trainer), environment_blas());
     if (node->settings->min_peers > 0)
         say_talk(node->settings, "training starts when %" PRIu64 " other %s here",
                  node->settings->min_peers,
