@@ -138,6 +138,7 @@ static void reserve(struct parley_node *node)
     a->patience_us = PATIENCE_US;
     a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
+    a->alone_news = 0;
     for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         node->members[i].counted = record_is_waited_for(r) && r->phase >= PARLEY_PHASE_SETTLE;
@@ -225,7 +226,7 @@ static bool may_decide(struct parley_node *node)
     struct agreement *a = &node->agreement;
     uint32_t here = who_decide(node);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return is_quorate(node);
-    if (2 * here > roster_known(node->roster)) return true;
+    if (2 * here > node->roster->count || 2 * here > roster_known(node->roster)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         for (uint32_t i = 0; i < node->roster->count; i++)
@@ -343,7 +344,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     case OP_CANDIDATE_HASH:
         memcpy(a->own, event->done.digest, sizeof a->own);
         a->candidate = CANDIDATE_OWN;
-        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, said_listen(node).newest);
+        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, node->roster->generation);
         break;
     case OP_PUBLISH:
         if (!event->done.ok) {
@@ -443,12 +444,13 @@ static void rejoin(struct parley_node *node)
 }
 
 /* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
-static bool somebody_is_back(const struct parley_node *node)
+static bool somebody_is_back(struct parley_node *node)
 {
     const struct record *self = self_of(node);
     enum candidate_state candidate = node->agreement.candidate;
     if (!node->members || self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
-        (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD))
+        (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD) ||
+        node->agreement.alone_news == node->roster->news)
         return false;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
@@ -456,43 +458,53 @@ static bool somebody_is_back(const struct parley_node *node)
             r->phase == PARLEY_PHASE_SETTLE)
             return true;
     }
+    node->agreement.alone_news = node->roster->news;
     return false;
+}
+
+static void lock(struct parley_node *node)
+{
+    struct record *self = self_of(node);
+    self->lock_voters = node->roster->counts[ROSTER_HELD];
+    self->lock_generation = self->generation;
+    memcpy(self->lock_digest, self->digest, sizeof self->lock_digest);
+    node->agreement.verify_since_us = 0;
+    node_phase(node, PARLEY_PHASE_LOCKED);
+}
+
+/* This node's own word is not heeded where most hold the model all the same. */
+static bool obtain(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    struct pick pick = said_pick(node);
+    if (!pick.digest || (said_is_distrusted(node, pick.proposer) && !pick.held_by_most))
+        return false;
+    a->score = pick.score;
+    a->proposer = pick.proposer;
+    holding_obtain(node, pick.digest);
+    return true;
 }
 
 static void decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    struct record *self = self_of(node);
+    const struct record *self = self_of(node);
     bool busy = a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
                 a->candidate == CANDIDATE_PUBLISHING;
-    struct said said = said_listen(node);
-    if (said.newest > self->generation && !busy) {
-        next_generation(node, said.newest, "another node asks for it");
-        said = said_listen(node);
-    }
+    if (node->roster->generation > self->generation && !busy)
+        next_generation(node, node->roster->generation, "another node asks for it");
     bool verifying = false;
-    bool doubted =
-        said.pick && said_is_distrusted(node, said.proposer) && 2 * said.picked_held <= said.waited;
-    if (a->candidate == CANDIDATE_OWN && said.pick && !doubted) {
-        a->score = said.score;
-        a->proposer = said.proposer;
-        holding_obtain(node, said.pick);
-    } else if (a->candidate == CANDIDATE_HELD && said.held == said.waited && !said.one_digest) {
-        next_generation(node, self->generation + 1, "two digests are held");
-    } else if (self->phase == PARLEY_PHASE_HELD && a->candidate == CANDIDATE_HELD &&
-               said.held == said.waited) {
-        verifying = !may_decide(node);
-        if (!verifying) {
-            self->lock_voters = said.held;
-            self->lock_generation = self->generation;
-            memcpy(self->lock_digest, self->digest, sizeof self->lock_digest);
-            a->verify_since_us = 0;
-            node_phase(node, PARLEY_PHASE_LOCKED);
+    bool obtains = a->candidate == CANDIDATE_OWN && obtain(node);
+    if (!obtains && a->candidate == CANDIDATE_HELD && said_all(node, ROSTER_HELD)) {
+        if (!said_one_digest(node)) {
+            next_generation(node, self->generation + 1, "two digests are held");
+        } else if (self->phase == PARLEY_PHASE_HELD) {
+            verifying = !may_decide(node);
+            if (!verifying) lock(node);
         }
     }
-    said = said_listen(node);
     if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
-        said.locked == said.waited) {
+        said_all(node, ROSTER_LOCKED)) {
         /* Who locked may be gone since, and the others not know of it. */
         if (may_decide(node)) {
             publish(node);

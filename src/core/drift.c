@@ -91,12 +91,6 @@ static struct sketch *sketch_of(struct parley_node *node, uint64_t boot)
     return NULL;
 }
 
-/* It proposed before it knew of anybody to measure itself against, and will not any more. */
-static bool proposed_unmeasured(const struct record *r)
-{
-    return r->phase >= PARLEY_PHASE_PROPOSED && !r->measured;
-}
-
 /* Puts a member into the sample if its rank is among the least. */
 static void sample_add(struct roster_sample *sample, int member, uint64_t rank)
 {
@@ -114,25 +108,22 @@ static void sample_add(struct roster_sample *sample, int member, uint64_t rank)
     sample->ranks[at] = rank;
 }
 
-/* Drawn anew after each news. */
+/* Who proposed before it knew of anybody to measure itself against will send no sketch any more. */
 static const struct roster_sample *sample_of(const struct parley_node *node)
 {
-    struct roster_sample *sample = &node->roster->sample;
-    if (sample->news == node->roster->news) return sample;
-    *sample = (struct roster_sample){.news = node->roster->news, .all_settle = true};
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (!record_is_waited_for(r)) continue;
-        sample->among += rng_mix(r->boot);
-        if (r->phase < PARLEY_PHASE_SETTLE) sample->all_settle = false;
-        if (!proposed_unmeasured(r)) sample_add(sample, (int)i, rank_of(node, r->boot));
-    }
+    struct parley_roster *roster = node->roster;
+    struct roster_sample *sample = &roster->sample;
+    if (sample->sampled == roster->sampled) return sample;
+    *sample = (struct roster_sample){.sampled = roster->sampled};
+    for (uint32_t i = 0; i < roster->count; i++)
+        if (roster_in(roster, i, ROSTER_WAITED) && !roster_in(roster, i, ROSTER_UNMEASURED))
+            sample_add(sample, (int)i, rank_of(node, roster->records[i].boot));
     return sample;
 }
 
-uint64_t drift_among(const struct parley_node *node)
+static bool all_settle(const struct parley_node *node)
 {
-    return sample_of(node)->among;
+    return node->roster->counts[ROSTER_SETTLES] == node->roster->counts[ROSTER_WAITED];
 }
 
 static bool is_sampled(const struct parley_node *node, int member)
@@ -146,7 +137,7 @@ static bool is_sampled(const struct parley_node *node, int member)
 /* Who is waited for has changed: what was found of the others says nothing of all. */
 static void watch_members(struct parley_node *node)
 {
-    uint64_t among = sample_of(node)->among;
+    uint64_t among = node->roster->among;
     if (among != node->drift.among) node->drift.passed = 0;
     node->drift.among = among;
 }
@@ -190,7 +181,7 @@ static bool table_is_complete(struct parley_node *node)
     const struct roster_sample *sample = sample_of(node);
     for (uint32_t i = 0; i < sample->count; i++)
         if (!sketch_of(node, record_of(node, (uint32_t)sample->members[i])->boot)) return false;
-    return sample->all_settle;
+    return all_settle(node);
 }
 
 /* True if of the whole sample there is a sketch that counts. Who has proposed tells no other. */
@@ -344,7 +335,7 @@ bool drift_advance(struct parley_node *node)
     /* What is decided and not added yet would move the model after its sketch. */
     if (slot_is_open(&node->exchange.slots[RESPONDER]) || doubt_blocks(node)) return true;
     bool early = many && drift->far && node->now_us < drift->mixes_us + FAR_US;
-    bool taken = sample_of(node)->all_settle && is_affordable(node) && !early;
+    bool taken = all_settle(node) && is_affordable(node) && !early;
     /* Who is far goes on at once; after a sketch that may be the last the others need a while. */
     uint64_t pause_us = drift->far || !taken ? 0 : (uint64_t)SKETCH_INTERVAL_US * sketchers(node);
     drift->next_us =

@@ -26,7 +26,7 @@ struct drift {
     uint32_t version;           /* of the newest own sketch */
     uint32_t passed;            /* own sketch versions in a row whose table was within tolerance */
     uint32_t judged;            /* version of the sketch judged last */
-    uint64_t among;             /* a sum over those whom that was about */
+    uint64_t among;             /* the roster's: those whom that was about */
     double value;               /* relative; negative: unknown */
     uint64_t measured_us;
     uint64_t mixes_us;      /* agreement.h's, as it was last seen */
@@ -46,8 +46,7 @@ void drift_sketches(struct parley_node *node, struct conn *conn,
 double drift_own(const struct parley_node *node); /* of this model alone, as last measured */
 /* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
 bool drift_advance(struct parley_node *node);
-uint64_t drift_among(const struct parley_node *node); /* a sum over who is waited for */
-bool drift_settled(struct parley_node *node);         /* within tolerance in two fresh tables */
+bool drift_settled(struct parley_node *node); /* within tolerance in two fresh tables */
 void drift_pump(struct parley_node *node);
 uint64_t drift_deadline(const struct parley_node *node);
 

@@ -12,8 +12,11 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
     uint32_t places = 4;
     while (places < 2 * max)
         places *= 2;
-    *roster =
-        (struct parley_roster){.max = max, .index_mask = places - 1, .steps_budget = steps_budget};
+    *roster = (struct parley_roster){.max = max,
+                                     .index_mask = places - 1,
+                                     .steps_budget = steps_budget,
+                                     .generation = 1,
+                                     .sampled = 1};
     roster->newest[ROSTER_ANY] = roster->newest[ROSTER_NEWS] = NONE;
     roster->records = calloc(max, sizeof *roster->records);
     roster->places = calloc(max, sizeof *roster->places);
@@ -128,6 +131,20 @@ static uint32_t hash_of(const char *name)
     return (uint32_t)XXH3_64bits(name, strlen(name));
 }
 
+/* Of the first of that name or a later one, if so many stand in line. */
+static uint32_t place_in_line(const struct parley_roster *roster, uint32_t count, const char *name)
+{
+    uint32_t from = 0, to = count;
+    while (from < to) {
+        uint32_t middle = (from + to) / 2;
+        if (strcmp(roster->records[roster->line[middle]].name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 static bool is_named(const struct parley_roster *roster, uint32_t member, uint32_t hash,
                      const char *name)
 {
@@ -136,11 +153,12 @@ static bool is_named(const struct parley_roster *roster, uint32_t member, uint32
 
 int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot)
 {
-    uint32_t hash = hash_of(name);
-    for (uint32_t i = 0; i < roster->count; i++)
-        if (is_named(roster, i, hash, name) && record_is_live(&roster->records[i]) &&
-            roster->records[i].boot != boot)
-            return (int)i;
+    for (uint32_t at = place_in_line(roster, roster->count, name); at < roster->count; at++) {
+        uint32_t member = roster->line[at];
+        const struct record *r = &roster->records[member];
+        if (strcmp(r->name, name) != 0) break;
+        if (record_is_live(r) && r->boot != boot) return (int)member;
+    }
     return NONE;
 }
 
@@ -191,15 +209,7 @@ static void link_newest(struct parley_roster *roster, int member, enum roster_li
 
 static void line_up(struct parley_roster *roster, uint32_t member)
 {
-    const char *name = roster->records[member].name;
-    uint32_t from = 0, to = member; /* so many stand in line already */
-    while (from < to) {
-        uint32_t middle = (from + to) / 2;
-        if (strcmp(roster->records[roster->line[middle]].name, name) < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
+    uint32_t from = place_in_line(roster, member, roster->records[member].name);
     memmove(roster->line + from + 1, roster->line + from, (member - from) * sizeof *roster->line);
     roster->line[from] = member;
 }
@@ -227,11 +237,12 @@ int roster_add(struct parley_roster *roster, const struct record *record)
     return member;
 }
 
-static uint16_t classes_of(const struct parley_roster *roster, const struct record *r)
+static uint32_t classes_of(const struct parley_roster *roster, const struct record *r)
 {
     bool live = record_is_live(r), waited = record_is_waited_for(r);
     bool joining = live && r->phase == PARLEY_PHASE_JOINING;
     bool dead = r->state == PARLEY_MEMBER_DEAD;
+    bool newest = waited && r->generation == roster->generation;
     bool in[ROSTER_CLASSES] = {
         [ROSTER_LIVE] = live,
         [ROSTER_WAITED] = waited,
@@ -240,29 +251,66 @@ static uint16_t classes_of(const struct parley_roster *roster, const struct reco
         [ROSTER_ENDING] = live && r->phase > PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_DONE,
         [ROSTER_STOPPED] = !dead && r->stop != PARLEY_STOP_NONE,
         [ROSTER_DONE] = !dead && r->phase == PARLEY_PHASE_DONE,
+        [ROSTER_SERVES] = live && r->phase == PARLEY_PHASE_DONE,
         [ROSTER_UNMADE] = (waited || joining) && r->version < roster->steps_budget,
+        [ROSTER_SETTLES] = waited && r->phase >= PARLEY_PHASE_SETTLE,
+        [ROSTER_UNMEASURED] = waited && r->phase >= PARLEY_PHASE_PROPOSED && !r->measured,
         [ROSTER_DISTRUSTS] = waited && r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0,
+        [ROSTER_HAS_LOCK] = waited && r->lock_generation > 0,
+        [ROSTER_PROPOSED] = newest && r->phase >= PARLEY_PHASE_PROPOSED,
+        [ROSTER_HELD] = newest && r->phase >= PARLEY_PHASE_HELD,
+        [ROSTER_LOCKED] = newest && r->phase >= PARLEY_PHASE_LOCKED,
     };
-    uint16_t classes = 0;
+    uint32_t classes = 0;
     for (int i = 0; i < ROSTER_CLASSES; i++)
-        classes |= (uint16_t)(in[i] << i);
+        classes |= (uint32_t)in[i] << i;
     return classes;
+}
+
+static void count_samples(struct parley_roster *roster, struct roster_place *place,
+                          uint32_t classes, uint64_t samples)
+{
+    roster->samples += samples - place->samples;
+    if (!(place->classes >> ROSTER_LIVE & 1u)) roster->samples_gone -= place->samples;
+    if (!(classes >> ROSTER_LIVE & 1u)) roster->samples_gone += samples;
+    place->samples = samples;
 }
 
 static void count(struct parley_roster *roster, int member)
 {
+    const struct record *r = &roster->records[member];
     struct roster_place *place = &roster->places[member];
-    uint16_t classes = classes_of(roster, &roster->records[member]);
-    for (int i = 0; classes != place->classes && i < ROSTER_CLASSES; i++)
+    uint32_t classes = classes_of(roster, r), changed = classes ^ place->classes;
+    uint64_t digest = 0;
+    for (int i = 0; changed && i < ROSTER_CLASSES; i++)
         roster->counts[i] += (classes >> i & 1u) - (place->classes >> i & 1u);
-    roster->turnover += (classes ^ place->classes) >> ROSTER_LIVE & 1u;
-    roster->waits += (classes ^ place->classes) >> ROSTER_WAITED & 1u;
-    uint64_t samples = roster->records[member].samples;
-    roster->samples += samples - place->samples;
-    if (!(place->classes >> ROSTER_LIVE & 1u)) roster->samples_gone -= place->samples;
-    if (!(classes >> ROSTER_LIVE & 1u)) roster->samples_gone += samples;
+    bool waited = classes >> ROSTER_WAITED & 1u, came_or_went = changed >> ROSTER_WAITED & 1u;
+    if (came_or_went) roster->among += waited ? rng_mix(r->boot) : -rng_mix(r->boot);
+    roster->turnover += changed >> ROSTER_LIVE & 1u;
+    roster->waits += came_or_went;
+    roster->sampled += came_or_went || changed >> ROSTER_UNMEASURED & 1u;
+    if (classes >> ROSTER_HELD & 1u) memcpy(&digest, r->digest, sizeof digest);
+    roster->holds += changed >> ROSTER_HELD & 1u || digest != place->digest;
+    count_samples(roster, place, classes, r->samples);
     place->classes = classes;
-    place->samples = samples;
+    place->digest = digest;
+}
+
+/* Who counts as having proposed changes with the newest generation of all. */
+static void follow_generation(struct parley_roster *roster, int member)
+{
+    const struct record *r = &roster->records[member];
+    bool waited = record_is_waited_for(r), newer = waited && r->generation > roster->generation;
+    bool was_newest = roster->generation > 1 && roster_in(roster, (uint32_t)member, ROSTER_WAITED);
+    if (!newer && (!was_newest || (waited && r->generation == roster->generation))) return;
+    uint32_t newest = 1;
+    for (uint32_t i = 0; i < roster->count; i++)
+        if (record_is_waited_for(&roster->records[i]) && roster->records[i].generation > newest)
+            newest = roster->records[i].generation;
+    if (newest == roster->generation) return;
+    roster->generation = newest;
+    for (uint32_t i = 0; i < roster->count; i++)
+        count(roster, (int)i);
 }
 
 void roster_changed(struct parley_roster *roster, int member, bool news)
@@ -275,5 +323,6 @@ void roster_changed(struct parley_roster *roster, int member, bool news)
         link_newest(roster, member, ROSTER_NEWS);
         roster->news = roster->change;
     }
+    follow_generation(roster, member);
     count(roster, member);
 }

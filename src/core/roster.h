@@ -28,15 +28,23 @@ enum {
 
 /* What is counted. A member may be in several classes. */
 enum roster_class {
-    ROSTER_LIVE,      /* alive or suspect */
-    ROSTER_WAITED,    /* live and in TRAIN to LOCKED: decisions wait for it */
-    ROSTER_JOINING,   /* live and in JOINING */
-    ROSTER_TRAINS,    /* live and in TRAIN */
-    ROSTER_ENDING,    /* live and in STOP to DONE */
-    ROSTER_STOPPED,   /* not dead, and has raised STOP */
-    ROSTER_DONE,      /* not dead, and in DONE */
-    ROSTER_UNMADE,    /* joins, or is waited for, and has not made its budget of steps */
-    ROSTER_DISTRUSTS, /* waited for, and distrusts somebody */
+    ROSTER_LIVE,    /* alive or suspect */
+    ROSTER_WAITED,  /* live and in TRAIN to LOCKED: decisions wait for it */
+    ROSTER_JOINING, /* live and in JOINING */
+    ROSTER_TRAINS,  /* live and in TRAIN */
+    ROSTER_ENDING,  /* live and in STOP to DONE */
+    ROSTER_STOPPED, /* not dead, and has raised STOP */
+    ROSTER_DONE,    /* not dead, and in DONE */
+    ROSTER_SERVES,  /* live and in DONE */
+    ROSTER_UNMADE,  /* joins, or is waited for, and has not made its budget of steps */
+    /* Of those waited for, who ... */
+    ROSTER_SETTLES,    /* is in SETTLE or beyond */
+    ROSTER_UNMEASURED, /* has proposed, without having measured itself against others */
+    ROSTER_DISTRUSTS,  /* distrusts somebody */
+    ROSTER_HAS_LOCK,   /* has locked, in whichever generation */
+    ROSTER_PROPOSED,   /* is in PROPOSED or beyond, HELD, LOCKED, in the newest generation */
+    ROSTER_HELD,
+    ROSTER_LOCKED,
     ROSTER_CLASSES
 };
 
@@ -50,33 +58,19 @@ enum roster_list {
 struct roster_place {
     uint64_t change[ROSTER_LISTS]; /* numbers of its newest changes */
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
-    uint64_t samples; /* as counted */
-    uint32_t name;    /* a hash of the record's name */
-    uint32_t live;    /* of a live member: its place among them, as roster_topology() left it */
-    uint32_t waited;  /* of one waited for: likewise, as roster_waited() left it */
-    uint16_t classes; /* bits, as counted */
+    uint64_t samples, digest; /* as counted; of what is held, the first bytes */
+    uint32_t classes;         /* bits, likewise */
+    uint32_t name;            /* a hash of the record's name */
+    uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
+    uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
 };
 
-/* What all records say, taken together: said.c. Good for one number of `news`. */
-struct roster_said {
-    uint64_t news;
-    uint32_t generation;             /* for whom it was asked */
-    uint32_t newest;                 /* generation of those waited for, at least 1 */
-    uint32_t done;                   /* live and DONE */
-    uint32_t locks;                  /* of those waited for */
-    uint32_t proposed, held, locked; /* of those waited for, in `generation` */
-    int32_t least;                   /* waited for, of the least score and digest; or NONE */
-    bool one_digest;                 /* all who hold in `generation`, hold the same */
-};
-
-/* Whose sketches tell the drift: drift.c. Good for one number of `news`. */
+/* Whose sketches tell the drift: drift.c. Good for one number of `sampled`. */
 struct roster_sample {
-    uint64_t news;
+    uint64_t sampled;
     int32_t members[SKETCHES_MAX]; /* [count], those waited for of the least rank, by rank */
     uint64_t ranks[SKETCHES_MAX];
     uint32_t count;
-    uint64_t among;  /* a sum over all who are waited for */
-    bool all_settle; /* none of them trains any more */
 };
 
 struct sketch {
@@ -104,9 +98,14 @@ struct parley_roster {
     uint64_t turnover;          /* counts comings and goings of live members */
     uint64_t waits;             /* likewise of those waited for, ... */
     uint64_t waited_waits;      /* ... and what it was when `waited` was made */
+    uint64_t among;             /* a sum over those waited for: for each set of them another one */
+    uint32_t generation;        /* the newest of those waited for, at least 1 */
+    uint64_t holds;             /* counts changes of what is held in it, and by whom, ... */
+    uint64_t one_holds;         /* ... what it was when said.c looked last, and whether that was */
+    bool one_digest;            /* one digest */
     struct topology topology;   /* of the live; its table is owned */
     uint64_t topology_turnover; /* that it is of */
-    struct roster_said said;
+    uint64_t sampled;           /* counts changes of who is waited for and measured */
     struct roster_sample sample;
     struct sketch sketches[SKETCHES_MAX];
     uint32_t counts[ROSTER_CLASSES];
@@ -142,6 +141,12 @@ static inline bool record_is_live(const struct record *r)
 static inline bool record_is_waited_for(const struct record *r)
 {
     return record_is_live(r) && r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_LOCKED;
+}
+
+static inline bool roster_in(const struct parley_roster *roster, uint32_t member,
+                             enum roster_class class)
+{
+    return roster->places[member].classes >> class & 1u;
 }
 
 #endif

@@ -76,9 +76,10 @@ int said_holder(struct parley_node *node, const uint8_t *digest)
 static const struct record *highest_lock(struct parley_node *node)
 {
     const struct record *lock = NULL;
+    if (node->roster->counts[ROSTER_HAS_LOCK] == 0) return NULL;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        if (record_is_waited_for(r) && r->lock_generation && !is_distrusted(node, r->boot) &&
+        if (roster_in(node->roster, i, ROSTER_HAS_LOCK) && !is_distrusted(node, r->boot) &&
             (!lock || lock_is_higher(node, r, lock)) && said_holder(node, r->lock_digest) != NONE)
             lock = r;
     }
@@ -91,72 +92,68 @@ static bool is_less(const struct record *a, const struct record *b)
     return a->score <= b->score && memcmp(a->digest, b->digest, PARLEY_DIGEST_BYTES) < 0;
 }
 
-/* One look at all records, good until the next news. */
-static const struct roster_said *listen(const struct parley_node *node)
+bool said_all(const struct parley_node *node, enum roster_class phase)
 {
     const struct parley_roster *roster = node->roster;
-    struct roster_said *said = &node->roster->said;
-    uint32_t generation = self_of(node)->generation;
-    if (said->news == roster->news && said->generation == generation) return said;
-    *said = (struct roster_said){.news = roster->news,
-                                 .generation = generation,
-                                 .newest = 1,
-                                 .least = NONE,
-                                 .one_digest = true};
-    const struct record *least = NULL, *holder = NULL;
+    if (PLANTED(DONE_WITHOUT_LOCK) && phase == ROSTER_LOCKED) phase = ROSTER_HELD;
+    return self_of(node)->generation == roster->generation &&
+           roster->counts[phase] == roster->counts[ROSTER_WAITED];
+}
+
+bool said_one_digest(const struct parley_node *node)
+{
+    struct parley_roster *roster = node->roster;
+    const struct record *holder = NULL;
+    if (roster->one_holds == roster->holds) return roster->one_digest;
+    roster->one_holds = roster->holds;
+    roster->one_digest = true;
     for (uint32_t i = 0; i < roster->count; i++) {
         const struct record *r = &roster->records[i];
-        said->done += record_is_live(r) && r->phase == PARLEY_PHASE_DONE;
-        if (!record_is_waited_for(r)) continue;
-        if (r->generation > said->newest) said->newest = r->generation;
-        said->locks += r->lock_generation > 0;
-        if (!is_distrusted(node, r->boot) && (!least || is_less(r, least))) {
-            least = r;
-            said->least = (int)i;
-        }
-        if (r->phase < PARLEY_PHASE_PROPOSED || r->generation != generation) continue;
-        said->proposed++;
-        said->held += r->phase >= PARLEY_PHASE_HELD;
-        said->locked += r->phase >= PARLEY_PHASE_LOCKED - PLANTED(DONE_WITHOUT_LOCK);
-        if (r->phase < PARLEY_PHASE_HELD) continue;
-        if (holder && !said_same(r->digest, holder->digest)) said->one_digest = false;
+        if (!roster_in(roster, i, ROSTER_HELD)) continue;
+        if (holder && !said_same(r->digest, holder->digest)) roster->one_digest = false;
         holder = r;
     }
-    return said;
+    return roster->one_digest;
 }
 
 bool said_locked(struct parley_node *node)
 {
-    return listen(node)->locks > 0 && highest_lock(node);
+    return highest_lock(node) != NULL;
 }
 
-struct said said_listen(struct parley_node *node)
+static const struct record *least_of(const struct parley_node *node)
 {
-    const struct roster_said *all = listen(node);
-    struct said said = {.newest = all->newest,
-                        .waited = node->roster->counts[ROSTER_WAITED],
-                        .proposed = all->proposed,
-                        .held = all->held,
-                        .locked = all->locked,
-                        .one_digest = all->one_digest};
-    if (PLANTED(HOLD_EARLY)) {
-        said.pick = node->agreement.own;
-        said.proposer = self_of(node)->boot;
-    }
-    if (said.waited == 0 || said.proposed < said.waited) return said;
-    const struct record *lock = all->locks > 0 ? highest_lock(node) : NULL;
-    const struct record *least = all->least == NONE ? NULL : record_of(node, (uint32_t)all->least);
-    if (PLANTED(PICK_OWN)) least = self_of(node);
-    if (!lock && !least) return said;
-    said.pick = lock ? lock->lock_digest : least->digest;
-    said.proposer = lock ? lock->boot : least->boot;
-    said.score = lock ? 0 : least->score;
-    for (uint32_t i = 0; node->config.robust && i < node->roster->count; i++) {
+    const struct record *least = NULL;
+    if (PLANTED(PICK_OWN)) return self_of(node);
+    for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        said.picked_held += record_is_waited_for(r) && r->phase >= PARLEY_PHASE_HELD &&
-                            r->generation == all->generation && said_same(r->digest, said.pick);
+        if (roster_in(node->roster, i, ROSTER_WAITED) && (!least || is_less(r, least)) &&
+            !is_distrusted(node, r->boot))
+            least = r;
     }
-    return said;
+    return least;
+}
+
+static bool is_held_by_most(const struct parley_node *node, const uint8_t *digest)
+{
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        held += roster_in(node->roster, i, ROSTER_HELD) &&
+                said_same(record_of(node, i)->digest, digest);
+    return 2 * held > node->roster->counts[ROSTER_WAITED];
+}
+
+struct pick said_pick(struct parley_node *node)
+{
+    if (PLANTED(HOLD_EARLY) && !said_all(node, ROSTER_PROPOSED))
+        return (struct pick){.digest = node->agreement.own, .proposer = self_of(node)->boot};
+    if (!said_all(node, ROSTER_PROPOSED)) return (struct pick){0};
+    const struct record *lock = highest_lock(node), *least = lock ? NULL : least_of(node);
+    if (!lock && !least) return (struct pick){0};
+    struct pick pick = {lock ? lock->lock_digest : least->digest, lock ? lock->boot : least->boot,
+                        lock ? 0 : least->score, false};
+    if (node->config.robust) pick.held_by_most = is_held_by_most(node, pick.digest);
+    return pick;
 }
 
 /* Where some may lie, one voice is not enough. */
@@ -176,7 +173,7 @@ static bool is_said_by_most(const struct parley_node *node, const uint8_t *diges
 int said_done(const struct parley_node *node)
 {
     if (node->roster->counts[ROSTER_DONE] == 0) return NONE;
-    uint32_t voices = node->roster->counts[ROSTER_WAITED] + listen(node)->done;
+    uint32_t voices = node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_SERVES];
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if ((int)i != node->self && r->phase == PARLEY_PHASE_DONE &&
@@ -190,6 +187,5 @@ int said_done(const struct parley_node *node)
 
 bool said_all_done(const struct parley_node *node)
 {
-    return node->roster->counts[ROSTER_DONE] >= live_of(node) &&
-           listen(node)->done == live_of(node);
+    return node->roster->counts[ROSTER_SERVES] == live_of(node);
 }

@@ -8,21 +8,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/roster.h"
 #include "parley/node.h"
 
-struct said {
-    uint32_t newest;                         /* generation of those waited for, at least 1 */
-    uint32_t waited, proposed, held, locked; /* of this generation */
-    bool one_digest;                         /* all who hold, hold the same */
-    const uint8_t *pick;
-    uint32_t picked_held; /* of those waited for, in this generation, that pick */
-    uint64_t proposer;    /* the boot whose word made it that */
+/* What is to be held. */
+struct pick {
+    const uint8_t *digest; /* NULL: not all have proposed, or nobody whose word counts */
+    uint64_t proposer;     /* the boot whose word made it that */
     double score;
+    bool held_by_most; /* of those waited for; looked at where config.robust */
 };
 
 bool said_same(const uint8_t *a, const uint8_t *b); /* digests */
 
-struct said said_listen(struct parley_node *node);
+/* All who are waited for are in this class, in this node's generation. */
+bool said_all(const struct parley_node *node, enum roster_class phase);
+bool said_one_digest(const struct parley_node *node); /* all who hold, hold the same */
+struct pick said_pick(struct parley_node *node);
 /* A live member that has the model of this digest, this node itself if it can be; NONE: nobody. */
 int said_holder(struct parley_node *node, const uint8_t *digest);
 /* Somebody waited for has locked a model that can still be had: that one will be picked. */

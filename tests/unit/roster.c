@@ -32,28 +32,95 @@ static void add_many(struct parley_roster *roster)
     }
 }
 
-static uint32_t counted(const struct parley_roster *roster, bool (*is)(const struct record *))
+/* What is counted of a record where the newest generation is that one, as roster.h says it. */
+static bool is_in(const struct record *r, enum roster_class class, uint32_t newest)
 {
-    uint32_t count = 0;
+    bool live = record_is_live(r), waited = record_is_waited_for(r);
+    bool here = r->state != PARLEY_MEMBER_DEAD;
+    switch (class) {
+    case ROSTER_LIVE:
+        return live;
+    case ROSTER_WAITED:
+        return waited;
+    case ROSTER_JOINING:
+        return live && r->phase == PARLEY_PHASE_JOINING;
+    case ROSTER_TRAINS:
+        return live && r->phase == PARLEY_PHASE_TRAIN;
+    case ROSTER_ENDING:
+        return live && r->phase >= PARLEY_PHASE_STOP && r->phase <= PARLEY_PHASE_DONE;
+    case ROSTER_STOPPED:
+        return here && r->stop != PARLEY_STOP_NONE;
+    case ROSTER_DONE:
+        return here && r->phase == PARLEY_PHASE_DONE;
+    case ROSTER_SERVES:
+        return live && r->phase == PARLEY_PHASE_DONE;
+    case ROSTER_UNMADE:
+        return (waited || (live && r->phase == PARLEY_PHASE_JOINING)) && r->version < BUDGET;
+    case ROSTER_SETTLES:
+        return waited && r->phase >= PARLEY_PHASE_SETTLE;
+    case ROSTER_UNMEASURED:
+        return waited && r->phase >= PARLEY_PHASE_PROPOSED && r->measured == 0;
+    case ROSTER_DISTRUSTS:
+        return waited && r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0;
+    case ROSTER_HAS_LOCK:
+        return waited && r->lock_generation > 0;
+    case ROSTER_PROPOSED:
+        return waited && r->phase >= PARLEY_PHASE_PROPOSED && r->generation == newest;
+    case ROSTER_HELD:
+        return waited && r->phase >= PARLEY_PHASE_HELD && r->generation == newest;
+    case ROSTER_LOCKED:
+        return waited && r->phase == PARLEY_PHASE_LOCKED && r->generation == newest;
+    case ROSTER_CLASSES:
+        break;
+    }
+    return false;
+}
+
+static void expect_classes(const struct parley_roster *roster)
+{
+    uint32_t newest = 1;
     for (uint32_t i = 0; i < roster->count; i++)
-        count += is(&roster->records[i]);
-    return count;
+        if (record_is_waited_for(&roster->records[i]) && roster->records[i].generation > newest)
+            newest = roster->records[i].generation;
+    cr_assert_eq(roster->generation, newest);
+    for (int class = 0; class < ROSTER_CLASSES; class ++) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < roster->count; i++) {
+            bool in = is_in(&roster->records[i], (enum roster_class) class, newest);
+            cr_assert_eq(roster_in(roster, i, (enum roster_class) class), in);
+            count += in;
+        }
+        cr_assert_eq(roster->counts[class], count);
+    }
 }
 
-static bool is_unmade(const struct record *r)
+static void expect_sums(const struct parley_roster *roster)
 {
-    bool joins = record_is_live(r) && r->phase == PARLEY_PHASE_JOINING;
-    return (joins || record_is_waited_for(r)) && r->version < BUDGET;
+    uint64_t samples = 0, gone = 0, among = 0;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        const struct record *r = &roster->records[i];
+        samples += r->samples;
+        if (!record_is_live(r)) gone += r->samples;
+        if (record_is_waited_for(r)) among += rng_mix(r->boot);
+    }
+    cr_assert_eq(roster->samples, samples);
+    cr_assert_eq(roster->samples_gone, gone);
+    cr_assert_eq(roster->among, among);
 }
 
-static bool is_done(const struct record *r)
+/* In a few generations, as one seldom needs more; and few digests. */
+static void change_at_random(struct record *r, struct rng *rng)
 {
-    return r->state != PARLEY_MEMBER_DEAD && r->phase == PARLEY_PHASE_DONE;
-}
-
-static bool is_stopped(const struct record *r)
-{
-    return r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE;
+    r->state = rng_below(rng, PARLEY_MEMBER_LEFT + 1);
+    r->phase = rng_below(rng, PARLEY_PHASE_LEFT + 1);
+    r->stop = rng_below(rng, PARLEY_STOP_OPERATOR + 1);
+    r->version = rng_below(rng, 2 * BUDGET);
+    r->samples = rng_below(rng, 1000);
+    r->measured = rng_below(rng, 2);
+    r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] = rng_below(rng, 2);
+    r->generation = rng_below(rng, 20) == 0 ? rng_below(rng, 9) : rng_below(rng, 3);
+    r->lock_generation = rng_below(rng, 2);
+    r->digest[0] = (uint8_t)rng_below(rng, 3);
 }
 
 Test(roster, counts_are_those_of_a_look_at_every_record)
@@ -64,25 +131,46 @@ Test(roster, counts_are_those_of_a_look_at_every_record)
     add_many(&roster);
     for (int change = 0; change < 5000; change++) {
         int member = (int)rng_below(&rng, MEMBERS);
-        struct record *r = &roster.records[member];
-        r->state = rng_below(&rng, PARLEY_MEMBER_LEFT + 1);
-        r->phase = rng_below(&rng, PARLEY_PHASE_LEFT + 1);
-        r->stop = rng_below(&rng, PARLEY_STOP_OPERATOR + 1);
-        r->version = rng_below(&rng, 2 * BUDGET);
-        r->samples = rng_below(&rng, 1000);
+        change_at_random(&roster.records[member], &rng);
         roster_changed(&roster, member, rng_below(&rng, 2) == 0);
-        uint64_t samples = 0, gone = 0;
-        for (uint32_t i = 0; i < roster.count; i++) {
-            samples += roster.records[i].samples;
-            if (!record_is_live(&roster.records[i])) gone += roster.records[i].samples;
-        }
-        cr_assert_eq(roster.samples, samples);
-        cr_assert_eq(roster.samples_gone, gone);
-        cr_assert_eq(roster.counts[ROSTER_LIVE], counted(&roster, record_is_live));
-        cr_assert_eq(roster.counts[ROSTER_WAITED], counted(&roster, record_is_waited_for));
-        cr_assert_eq(roster.counts[ROSTER_UNMADE], counted(&roster, is_unmade));
-        cr_assert_eq(roster.counts[ROSTER_DONE], counted(&roster, is_done));
-        cr_assert_eq(roster.counts[ROSTER_STOPPED], counted(&roster, is_stopped));
+        expect_classes(&roster);
+        expect_sums(&roster);
+    }
+    roster_close(&roster);
+}
+
+static uint32_t digests_held(const struct parley_roster *roster)
+{
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < roster->count; i++)
+        if (roster_in(roster, i, ROSTER_HELD)) set |= 1u << roster->records[i].digest[0];
+    return set;
+}
+
+Test(roster, what_was_found_of_the_digests_that_are_held_is_good_until_one_changes)
+{
+    /* said.c and drift.c look at all again only if these numbers have changed. */
+    struct parley_roster roster = roster_of(MEMBERS);
+    struct rng rng = rng_init(9, 1);
+    add_many(&roster);
+    for (int change = 0; change < 5000; change++) {
+        int member = (int)rng_below(&rng, MEMBERS);
+        uint32_t before = digests_held(&roster);
+        uint64_t holds = roster.holds, sampled = roster.sampled;
+        bool counts = roster_in(&roster, (uint32_t)member, ROSTER_WAITED) &&
+                      !roster_in(&roster, (uint32_t)member, ROSTER_UNMEASURED);
+        change_at_random(&roster.records[member], &rng);
+        roster_changed(&roster, member, true);
+        bool does = roster_in(&roster, (uint32_t)member, ROSTER_WAITED) &&
+                    !roster_in(&roster, (uint32_t)member, ROSTER_UNMEASURED);
+        if (digests_held(&roster) != before) cr_assert_neq(roster.holds, holds);
+        if (counts != does) cr_assert_neq(roster.sampled, sampled);
+        holds = roster.holds;
+        sampled = roster.sampled;
+        roster.records[member].clock++;
+        roster_changed(&roster, member, true);
+        cr_assert_eq(roster.holds, holds);
+        cr_assert_eq(roster.sampled, sampled);
     }
     roster_close(&roster);
 }
