@@ -446,19 +446,21 @@ static void rejoin(struct parley_node *node)
 /* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
 static bool somebody_is_back(struct parley_node *node)
 {
+    struct agreement *a = &node->agreement;
     const struct record *self = self_of(node);
-    enum candidate_state candidate = node->agreement.candidate;
+    const struct roster_place *places = node->roster->places;
     if (!node->members || self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
-        (candidate != CANDIDATE_OWN && candidate != CANDIDATE_HELD) ||
-        node->agreement.alone_news == node->roster->news)
+        (a->candidate != CANDIDATE_OWN && a->candidate != CANDIDATE_HELD))
         return false;
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if ((int)i != node->self && record_is_waited_for(r) && !node->members[i].counted &&
+    for (int i = node->roster->newest[ROSTER_NEWS];
+         i != NONE && places[i].change[ROSTER_NEWS] > a->alone_news;
+         i = places[i].older[ROSTER_NEWS]) {
+        const struct record *r = record_of(node, (uint32_t)i);
+        if (i != node->self && record_is_waited_for(r) && !node->members[i].counted &&
             r->phase == PARLEY_PHASE_SETTLE)
             return true;
     }
-    node->agreement.alone_news = node->roster->news;
+    a->alone_news = node->roster->news;
     return false;
 }
 

@@ -41,7 +41,7 @@ struct agreement {
     uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
     uint64_t mixes_us;    /* ... and when they last became more */
     uint64_t fingerprint; /* of all members' phases, to see whether anything moved */
-    uint64_t alone_news;  /* the roster's when nobody was back whom the proposal lacks */
+    uint64_t alone_news;  /* of the roster's, by which nobody was back whom the proposal lacks */
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
     double drift_before;
     uint32_t held, known;

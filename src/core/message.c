@@ -11,6 +11,7 @@ enum kind { U32, U64, F64, TEXT, BYTES, VIEW, LIST };
 
 struct field {
     const char *key;
+    uint32_t key_size;
     enum kind kind;
     size_t offset;
     size_t size;              /* TEXT, BYTES: of the array; LIST: of one element */
@@ -21,16 +22,16 @@ struct field {
 
 #define F(type, member, key, kind)                                                                 \
     {                                                                                              \
-        key, kind, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0                    \
+        key, sizeof key - 1, kind, offsetof(type, member), sizeof(((type *)0)->member), 0, 0, 0    \
     }
 #define L(type, member, key, count, fields)                                                        \
     {                                                                                              \
-        key, LIST, offsetof(type, member), sizeof(*((type *)0)->member), fields,                   \
+        key, sizeof key - 1, LIST, offsetof(type, member), sizeof(*((type *)0)->member), fields,   \
             offsetof(type, count), sizeof(((type *)0)->member) / sizeof(*((type *)0)->member)      \
     }
 #define END                                                                                        \
     {                                                                                              \
-        0, U32, 0, 0, 0, 0, 0                                                                      \
+        0, 0, U32, 0, 0, 0, 0, 0                                                                   \
     }
 
 static const struct field setting_fields[] = {F(struct message_setting, name, "n", TEXT),
@@ -211,15 +212,24 @@ static int sink_write(void *data, const char *bytes, size_t size)
 static bool is_zero(const struct field *field, const uint8_t *at)
 {
     static const uint8_t zeroes[64];
+    const void *value = at;
     switch (field->kind) {
+    case U32:
+        return *(const uint32_t *)value == 0;
+    case U64:
+    case F64: /* by its bits: minus zero is none */
+        return *(const uint64_t *)value == 0;
     case TEXT:
         return *at == 0;
-    case VIEW:
-        return ((const struct view *)(const void *)at)->size == 0;
-    default:
+    case BYTES:
         assert(field->size <= sizeof zeroes);
         return memcmp(at, zeroes, field->size) == 0;
+    case VIEW:
+        return ((const struct view *)value)->size == 0;
+    case LIST: /* it says so itself */
+        break;
     }
+    return false;
 }
 
 static int pack_map(msgpack_packer *packer, const struct field *fields, const uint8_t *from);
@@ -259,11 +269,11 @@ static int pack_map(msgpack_packer *packer, const struct field *fields, const ui
 {
     size_t count = 0;
     for (const struct field *field = fields; field->key; field++)
-        count += field->kind == LIST || !is_zero(field, from + field->offset);
+        count += !is_zero(field, from + field->offset);
     int failed = msgpack_pack_map(packer, count);
     for (const struct field *field = fields; field->key && !failed; field++) {
-        if (field->kind != LIST && is_zero(field, from + field->offset)) continue;
-        failed = msgpack_pack_str_with_body(packer, field->key, strlen(field->key)) ||
+        if (is_zero(field, from + field->offset)) continue;
+        failed = msgpack_pack_str_with_body(packer, field->key, field->key_size) ||
                  pack_value(packer, field, from);
     }
     return failed;
@@ -346,7 +356,7 @@ static int unpack_value(const msgpack_object *object, const struct field *field,
 
 static bool is_called(const struct field *field, const msgpack_object_str *name)
 {
-    return strlen(field->key) == name->size && memcmp(field->key, name->ptr, name->size) == 0;
+    return field->key_size == name->size && memcmp(field->key, name->ptr, name->size) == 0;
 }
 
 /* NULL: unknown. The keys of a map stand in the table's order, so it mostly lies at `from`, just
