@@ -7,43 +7,131 @@
 typedef float NAME(lanes) __attribute__((vector_size((LANES)*4), aligned(4), may_alias));
 #define lanes NAME(lanes)
 
-/* ---- Forward --------------------------------------------------------------------------------- */
+/* ---- Turning --------------------------------------------------------------------------------- */
 
-/* The terms of LANES of the 16 lanes, from lane `at` on. */
-INNER void NAME(add_terms)(lanes sums[PAIR][FEW], const float *const x[PAIR], const float *weight,
-                           size_t step, size_t at, size_t count, int few)
+/* Weight rows at a time: of four columns of theirs one or two squares, side by side in a vector. */
+#if LANES == 4
+#define SPAN 4
+#else
+#define SPAN 8
+#endif
+#define JOINED(name, span) name##_##span
+#define LIST(name, span) JOINED(name, span)
+
+typedef float NAME(span) __attribute__((vector_size(SPAN * 4), aligned(4), may_alias));
+#define span NAME(span)
+
+/* Rows of squares become their columns. */
+INNER void NAME(turn)(span s[QUAD])
 {
-    for (size_t k = at; k < count; k += LANES_COUNT) {
-        lanes a = *(const lanes *)(x[0] + k), b = *(const lanes *)(x[1] + k);
+    span ac_low = __builtin_shufflevector(s[0], s[2], LIST(FIRSTS, SPAN));
+    span ac_high = __builtin_shufflevector(s[0], s[2], LIST(SECONDS, SPAN));
+    span bd_low = __builtin_shufflevector(s[1], s[3], LIST(FIRSTS, SPAN));
+    span bd_high = __builtin_shufflevector(s[1], s[3], LIST(SECONDS, SPAN));
 
-        for (int j = 0; j < few; j++) {
-            lanes w = *(const lanes *)(weight + (size_t)j * step + k);
+    s[0] = __builtin_shufflevector(ac_low, bd_low, LIST(FIRSTS, SPAN));
+    s[1] = __builtin_shufflevector(ac_low, bd_low, LIST(SECONDS, SPAN));
+    s[2] = __builtin_shufflevector(ac_high, bd_high, LIST(FIRSTS, SPAN));
+    s[3] = __builtin_shufflevector(ac_high, bd_high, LIST(SECONDS, SPAN));
+}
 
-            sums[0][j] = PLUS(sums[0][j], a, w);
-            sums[1][j] = PLUS(sums[1][j], b, w);
-        }
+/* from: SPAN rows, `step` apart, of which four columns are taken. */
+INNER void NAME(take)(span s[QUAD], const float *from, size_t step)
+{
+    for (size_t i = 0; i < QUAD; i++) {
+        const float *row = from + i * step;
+#if SPAN == 4
+        s[i] = *(const span *)row;
+#else
+        s[i] = __builtin_shufflevector(*(const quad *)row, *(const quad *)(row + QUAD * step), 0, 1,
+                                       2, 3, 4, 5, 6, 7);
+#endif
     }
 }
 
-/* part[PAIR * few]: the dot products of two rows with `few` outputs, in lanes. */
-INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const float *const x[PAIR], const float *weight,
-                     size_t in, int few)
+/* The reverse, row by row: what is too much of one is overwritten by the next. */
+INNER void NAME(put)(float *to, size_t step, const span s[QUAD])
+{
+    for (size_t i = 0; i < QUAD; i++)
+        *(quad *)(to + i * step) = __builtin_shufflevector(s[i], s[i], 0, 1, 2, 3);
+#if SPAN == 8
+    for (size_t i = 0; i < QUAD; i++)
+        *(quad *)(to + (QUAD + i) * step) = __builtin_shufflevector(s[i], s[i], 4, 5, 6, 7);
+#endif
+}
+
+/* to: [out][in rounded up], with zeroes behind each row; the rows behind `out` hold anything. */
+INNER void NAME(turn_weights)(float *restrict to, const float *restrict weight, size_t in,
+                              size_t out)
+{
+    size_t step = lanes_whole(in), wide = whole_quads(out), k = 0;
+
+    for (; (k + SPAN - 1) * out + wide <= in * out; k += SPAN)
+        for (size_t j = 0; j < wide; j += QUAD) {
+            span s[QUAD];
+
+            NAME(take)(s, weight + k * out + j, out);
+            NAME(turn)(s);
+            for (size_t i = 0; i < QUAD; i++)
+                *(span *)(to + (j + i) * step + k) = s[i];
+        }
+    for (; k < step; k++)
+        for (size_t j = 0; j < out; j++)
+            to[j * step + k] = k < in ? weight[k * out + j] : 0;
+}
+
+/* to: [count][out] and some scratch behind; from: [out in whole quads][STEP]. From right to left,
+ * as what is too much of one row falls on the left of the next. */
+INNER void NAME(turn_back)(float *restrict to, const float *restrict from, size_t count, size_t out)
+{
+    for (size_t k = 0; k < count; k += SPAN)
+        for (size_t j = whole_quads(out); j > 0; j -= QUAD) {
+            const float *row = from + (j - QUAD) * STEP + k;
+            span s[QUAD];
+
+            for (size_t i = 0; i < QUAD; i++)
+                s[i] = *(const span *)(row + i * STEP);
+            NAME(turn)(s);
+            NAME(put)(to + k * out + j - QUAD, out, s);
+        }
+}
+
+/* ---- Forward --------------------------------------------------------------------------------- */
+
+/* Rows at a time: as many sums of products as there are registers for. */
+enum { NAME(ROWS) = LANES < LANES_COUNT ? 2 : ROWS_MAX };
+
+/* The terms of LANES of the 16 lanes, from lane `at` on. */
+INNER void NAME(add_terms)(lanes sums[ROWS_MAX][FEW], const float *const x[ROWS_MAX],
+                           const float *weight, size_t step, size_t at, size_t count, int few)
+{
+    for (size_t k = at; k < count; k += LANES_COUNT)
+        for (int j = 0; j < few; j++) {
+            lanes w = *(const lanes *)(weight + (size_t)j * step + k);
+
+            for (int i = 0; i < NAME(ROWS); i++)
+                sums[i][j] = PLUS(sums[i][j], *(const lanes *)(x[i] + k), w);
+        }
+}
+
+/* part[ROWS * few]: the dot products of some rows with `few` outputs, in lanes. */
+INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const float *const x[ROWS_MAX],
+                     const float *weight, size_t in, int few)
 {
     size_t step = lanes_whole(in), rest = in % LANES_COUNT, whole = in - rest;
-    float last[PAIR][LANES_COUNT] = {0};
-    const float *const behind[PAIR] = {last[0], last[1]};
+    float last[ROWS_MAX][LANES_COUNT] = {0};
+    const float *const behind[ROWS_MAX] = {last[0], last[1], last[2], last[3]};
 
-    for (int i = 0; i < PAIR && rest > 0; i++)
+    for (int i = 0; i < NAME(ROWS) && rest > 0; i++)
         memcpy(last[i], x[i] + whole, rest * sizeof(float));
     for (size_t at = 0; at < LANES_COUNT; at += LANES) {
-        lanes sums[PAIR][FEW] = {0};
+        lanes sums[ROWS_MAX][FEW] = {0};
 
         NAME(add_terms)(sums, x, weight, step, at, whole, few);
         if (rest > 0) NAME(add_terms)(sums, behind, weight + whole, step, at, LANES_COUNT, few);
-        for (int j = 0; j < few; j++) {
-            *(lanes *)(part[j] + at) = sums[0][j];
-            *(lanes *)(part[few + j] + at) = sums[1][j];
-        }
+        for (int i = 0; i < NAME(ROWS); i++)
+            for (int j = 0; j < few; j++)
+                *(lanes *)(part[i * few + j] + at) = sums[i][j];
     }
 }
 
@@ -54,21 +142,22 @@ INNER void NAME(outputs)(const struct narrow *n, const float *weight, const floa
 {
     float part[SUMS][LANES_COUNT] = {0}, sums[SUMS];
 
-    for (size_t row = 0; row < n->rows; row += PAIR) {
-        size_t second = row + 1 < n->rows ? 1 : 0; /* else the last one twice */
-        const float *const x[PAIR] = {row_of(n, row), row_of(n, row + second)};
+    for (size_t row = 0; row < n->rows; row += NAME(ROWS)) {
+        const float *x[ROWS_MAX];
+        size_t last = n->rows - 1; /* which may be taken more than once */
 
+        for (size_t i = 0; i < ROWS_MAX; i++)
+            x[i] = row_of(n, row + i < last ? row + i : last);
         NAME(dot)(part, x, weight, n->in, few);
-        for (int i = 0; i < PAIR * few; i += OCT)
-            fold(sums + i, part + i);
-        for (int j = 0; j < few; j++) {
-            float *to[PAIR] = {y + row * n->out + j, y + (row + second) * n->out + j};
-            float one = sums[j] + (bias != NULL ? bias[j] : *to[0]);
-            float two = sums[few + j] + (bias != NULL ? bias[j] : *to[1]);
+        for (int i = 0; i < NAME(ROWS) * few; i++)
+            sums[i] = fold(part[i]);
+        for (size_t i = 0; i < NAME(ROWS) && row + i <= last; i++)
+            for (int j = 0; j < few; j++) {
+                float *to = y + (row + i) * n->out + j;
+                float sum = sums[i * few + j] + (bias != NULL ? bias[j] : *to);
 
-            *to[0] = relu && one < 0 ? 0 : one; /* NaN stays NaN */
-            *to[1] = relu && two < 0 ? 0 : two;
-        }
+                *to = relu && sum < 0 ? 0 : sum; /* NaN stays NaN */
+            }
     }
 }
 
@@ -101,7 +190,7 @@ INNER void NAME(all_outputs)(const struct narrow *n, const float *weight, const 
 TARGET static void NAME(forward)(const struct narrow *n, const float *weight, const float *bias,
                                  float *turned, float *y, bool relu)
 {
-    turn_weights(turned, weight, n->in, n->out);
+    NAME(turn_weights)(turned, weight, n->in, n->out);
     NAME(all_outputs)(n, turned, bias, y, relu);
 }
 
@@ -202,7 +291,7 @@ TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t co
     for (size_t end = first + count, rows; first < end; first += rows, into += rows * n->out) {
         rows = end - first < BLOCK ? end - first : BLOCK;
         NAME(block)(block + AROUND, STEP, n, first, rows, delta);
-        turn_back(gradient, block + AROUND, rows, n->out);
+        NAME(turn_back)(gradient, block + AROUND, rows, n->out);
         if (keep == 0)
             for (size_t i = 0; i < rows * n->out; i++)
                 into[i] = scale * gradient[i];
@@ -212,5 +301,9 @@ TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t co
     }
 }
 
+#undef span
+#undef LIST
+#undef JOINED
+#undef SPAN
 #undef lanes
 #undef INNER
