@@ -4,8 +4,12 @@
  */
 #define INNER TARGET static inline __attribute__((always_inline))
 
-typedef float NAME(lanes) __attribute__((vector_size((LANES)*4), aligned(4), may_alias));
+/* In a register; and wherever floats are. GCC takes all vectors to lie as whole ones do, and
+ * AddressSanitizer puts variables where their type says. */
+typedef float NAME(lanes) __attribute__((vector_size((LANES)*4)));
+typedef float NAME(lanes_at) __attribute__((vector_size((LANES)*4), aligned(4), may_alias));
 #define lanes NAME(lanes)
+#define lanes_at NAME(lanes_at)
 
 /* ---- Turning --------------------------------------------------------------------------------- */
 
@@ -18,8 +22,10 @@ typedef float NAME(lanes) __attribute__((vector_size((LANES)*4), aligned(4), may
 #define JOINED(name, span) name##_##span
 #define LIST(name, span) JOINED(name, span)
 
-typedef float NAME(span) __attribute__((vector_size(SPAN * 4), aligned(4), may_alias));
+typedef float NAME(span) __attribute__((vector_size(SPAN * 4)));
+typedef float NAME(span_at) __attribute__((vector_size(SPAN * 4), aligned(4), may_alias));
 #define span NAME(span)
+#define span_at NAME(span_at)
 
 /* Rows of squares become their columns. */
 INNER void NAME(turn)(span s[QUAD])
@@ -41,7 +47,7 @@ INNER void NAME(take)(span s[QUAD], const float *from, size_t step)
     for (size_t i = 0; i < QUAD; i++) {
         const float *row = from + i * step;
 #if SPAN == 4
-        s[i] = *(const span *)row;
+        s[i] = *(const span_at *)row;
 #else
         s[i] = __builtin_shufflevector(*(const quad *)row, *(const quad *)(row + QUAD * step), 0, 1,
                                        2, 3, 4, 5, 6, 7);
@@ -73,7 +79,7 @@ INNER void NAME(turn_weights)(float *restrict to, const float *restrict weight, 
             NAME(take)(s, weight + k * out + j, out);
             NAME(turn)(s);
             for (size_t i = 0; i < QUAD; i++)
-                *(span *)(to + (j + i) * step + k) = s[i];
+                *(span_at *)(to + (j + i) * step + k) = s[i];
         }
     for (; k < step; k++)
         for (size_t j = 0; j < out; j++)
@@ -90,7 +96,7 @@ INNER void NAME(turn_back)(float *restrict to, const float *restrict from, size_
             span s[QUAD];
 
             for (size_t i = 0; i < QUAD; i++)
-                s[i] = *(const span *)(row + i * STEP);
+                s[i] = *(const span_at *)(row + i * STEP);
             NAME(turn)(s);
             NAME(put)(to + k * out + j - QUAD, out, s);
         }
@@ -107,10 +113,10 @@ INNER void NAME(add_terms)(lanes sums[ROWS_MAX][FEW], const float *const x[ROWS_
 {
     for (size_t k = at; k < count; k += LANES_COUNT)
         for (int j = 0; j < few; j++) {
-            lanes w = *(const lanes *)(weight + (size_t)j * step + k);
+            lanes w = *(const lanes_at *)(weight + (size_t)j * step + k);
 
             for (int i = 0; i < NAME(ROWS); i++)
-                sums[i][j] = PLUS(sums[i][j], *(const lanes *)(x[i] + k), w);
+                sums[i][j] = PLUS(sums[i][j], *(const lanes_at *)(x[i] + k), w);
         }
 }
 
@@ -131,7 +137,7 @@ INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const float *const x[ROWS_MA
         if (rest > 0) NAME(add_terms)(sums, behind, weight + whole, step, at, LANES_COUNT, few);
         for (int i = 0; i < NAME(ROWS); i++)
             for (int j = 0; j < few; j++)
-                *(lanes *)(part[i * few + j] + at) = sums[i][j];
+                *(lanes_at *)(part[i * few + j] + at) = sums[i][j];
     }
 }
 
@@ -209,7 +215,7 @@ INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k,
 
     for (size_t row = 0; row < n->rows; row++, delta += n->out) {
         const float *x = row_of(n, row) + k;
-        lanes a = *(const lanes *)x, b = *(const lanes *)(x + LANES);
+        lanes a = *(const lanes_at *)x, b = *(const lanes_at *)(x + LANES);
 
         for (int j = 0; j < few; j++) {
             lanes d = delta[j] - (lanes){0};
@@ -219,8 +225,8 @@ INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k,
         }
     }
     for (int j = 0; j < few; j++) {
-        *(lanes *)(to + (size_t)j * step) = sums[0][j];
-        *(lanes *)(to + (size_t)j * step + LANES) = sums[1][j];
+        *(lanes_at *)(to + (size_t)j * step) = sums[0][j];
+        *(lanes_at *)(to + (size_t)j * step + LANES) = sums[1][j];
     }
 }
 
@@ -301,9 +307,11 @@ TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t co
     }
 }
 
+#undef span_at
 #undef span
 #undef LIST
 #undef JOINED
 #undef SPAN
+#undef lanes_at
 #undef lanes
 #undef INNER
