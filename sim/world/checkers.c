@@ -118,6 +118,12 @@ KERNEL_AVX2 static void add_moves_avx2(int64_t *moved, const float *before, cons
     add_moves(moved, before, after, n);
 }
 
+KERNEL_AVX512 static void add_moves_avx512(int64_t *moved, const float *before, const float *after,
+                                           uint64_t n)
+{
+    add_moves(moved, before, after, n);
+}
+
 /* Of so many blocks one is looked at. */
 static uint64_t sampled_every(const struct parley_sim *sim)
 {
@@ -132,10 +138,17 @@ bool sim_truth_samples(const struct parley_sim *sim, uint64_t at)
 void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
                      const float *after, uint64_t n)
 {
-    if (kernel_path_best() == KERNEL_PATH_BASE)
-        add_moves(sim->moved[thread] + at, before, after, n);
-    else
-        add_moves_avx2(sim->moved[thread] + at, before, after, n);
+    int64_t *moved = sim->moved[thread] + at;
+    switch (kernel_path_best()) {
+    case KERNEL_PATH_AVX512:
+        add_moves_avx512(moved, before, after, n);
+        break;
+    case KERNEL_PATH_AVX2:
+        add_moves_avx2(moved, before, after, n);
+        break;
+    default:
+        add_moves(moved, before, after, n);
+    }
 }
 
 /* All that averaging has moved parameter j by, if that is looked at. */
