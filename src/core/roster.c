@@ -207,6 +207,12 @@ static void link_newest(struct parley_roster *roster, int member, enum roster_li
     place->change[list] = roster->change;
 }
 
+static void move_forward(struct parley_roster *roster, int member, enum roster_list list)
+{
+    unlink_place(roster, member, list);
+    link_newest(roster, member, list);
+}
+
 static void line_up(struct parley_roster *roster, uint32_t member)
 {
     uint32_t from = place_in_line(roster, member, roster->records[member].name);
@@ -316,13 +322,9 @@ static void follow_generation(struct parley_roster *roster, int member)
 void roster_changed(struct parley_roster *roster, int member, bool news)
 {
     roster->change++;
-    unlink_place(roster, member, ROSTER_ANY);
-    link_newest(roster, member, ROSTER_ANY);
-    if (news) {
-        unlink_place(roster, member, ROSTER_NEWS);
-        link_newest(roster, member, ROSTER_NEWS);
-        roster->news = roster->change;
-    }
+    if (news) roster->news = roster->change;
+    if (!roster->shared) move_forward(roster, member, ROSTER_ANY);
+    if (!roster->shared && news) move_forward(roster, member, ROSTER_NEWS);
     follow_generation(roster, member);
     count(roster, member);
 }

@@ -48,7 +48,9 @@ enum roster_class {
     ROSTER_CLASSES
 };
 
-/* Members in the order of their newest change, newest first; links are indices or NONE. */
+/* Members in the order of their newest change, newest first; links are indices or NONE. For gossip:
+ * a shared roster does not keep the order, as in each step three members would be fetched for it.
+ */
 enum roster_list {
     ROSTER_ANY,  /* of any change */
     ROSTER_NEWS, /* of the newest change that was more than progress */
