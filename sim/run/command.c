@@ -23,7 +23,10 @@ enum {
     STARTS_AT_ONCE = 16,
     EVENTS_UNSEEN = 64 /* between two looks at the real clock */
 };
-#define CHECK_EVENTS 4096 /* a node's whole state is looked at after each so many events */
+/* A node's whole state, the table of members too, is looked at after each so many events: and so
+ * many for each member, as the look at the table takes longer, too. */
+#define CHECK_EVENTS 4096
+#define CHECK_EVENTS_A_MEMBER 8
 
 struct run {
     const struct settings *settings;
@@ -173,7 +176,7 @@ static int prepare_sim(struct run *run)
         .trace = run->trace.times ? &run->trace : NULL,
         .task = &run->task,
         .shares_roster = s->membership == MEMBERSHIP_STATIC,
-        .check_events = CHECK_EVENTS,
+        .check_events = CHECK_EVENTS + (uint64_t)CHECK_EVENTS_A_MEMBER * run->nodes,
     };
     int error = sim_new(&run->sim, &options);
     if (!error) error = prepare_links(run);
