@@ -16,6 +16,7 @@ int roster_init(struct parley_roster *roster, uint32_t max, uint64_t steps_budge
                                      .index_mask = places - 1,
                                      .steps_budget = steps_budget,
                                      .generation = 1,
+                                     .one_digest = true,
                                      .sampled = 1};
     roster->newest[ROSTER_ANY] = roster->newest[ROSTER_NEWS] = NONE;
     roster->records = calloc(max, sizeof *roster->records);
