@@ -1,7 +1,7 @@
 /* narrow.h: the products of a dense layer with few outputs, as the last one of a classifier is.
  *
  *   forward   y[rows][out] = x[rows][in] * weight[in][out] + bias[out], then ReLU if wanted
- *   weights   into[count][out] = keep * into + scale * (x[rows][count], transposed,
+ *   weights   into[count][out] = keep * from + scale * (x[rows][count], transposed,
  *                                                       * delta[rows][out])
  *   add_dots  y[rows][out] += x[rows][in] * (turned[out][in], transposed)
  *   across    to[out][in] = (delta[rows][out], transposed) * x[rows][in]
@@ -37,10 +37,10 @@ struct narrow_kernels {
     /* turned: [narrow_turned(in, out)], scratch. */
     void (*forward)(const struct narrow *n, const float *weight, const float *bias, float *turned,
                     float *y, bool relu);
-    /* For the weight rows first .. first + count - 1, which are those of `into`; keep 0: into is
-     * not read. */
+    /* For the weight rows first .. first + count - 1, which are those of `from` and `into`; these
+     * may be one. keep 0: from is not read. */
     void (*weights)(const struct narrow *n, size_t first, size_t count, const float *delta,
-                    float scale, float keep, float *into);
+                    float scale, float keep, const float *from, float *into);
     /* Their inner parts, for convolutions of few channels. turned: [out][in in whole 16], zeroes
      * behind each row. */
     void (*add_dots)(const struct narrow *n, const float *turned, float *y);

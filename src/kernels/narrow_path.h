@@ -290,20 +290,25 @@ TARGET static void NAME(across)(const struct narrow *n, const float *delta, floa
 }
 
 TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t count,
-                                 const float *delta, float scale, float keep, float *into)
+                                 const float *delta, float scale, float keep, const float *from,
+                                 float *into)
 {
     float block[NARROW_OUT_MAX * STEP], gradient[BLOCK * NARROW_OUT_MAX];
 
-    for (size_t end = first + count, rows; first < end; first += rows, into += rows * n->out) {
+    for (size_t end = first + count, rows; first < end; first += rows) {
         rows = end - first < BLOCK ? end - first : BLOCK;
         NAME(block)(block + AROUND, STEP, n, first, rows, delta);
         NAME(turn_back)(gradient, block + AROUND, rows, n->out);
-        if (keep == 0)
+        if (keep == 0) {
             for (size_t i = 0; i < rows * n->out; i++)
                 into[i] = scale * gradient[i];
-        else
+        } else {
+            KERNEL_EACH_ALONE
             for (size_t i = 0; i < rows * n->out; i++)
-                into[i] = keep * into[i] + scale * gradient[i];
+                into[i] = keep * from[i] + scale * gradient[i];
+        }
+        from += rows * n->out;
+        into += rows * n->out;
     }
 }
 

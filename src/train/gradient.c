@@ -81,15 +81,19 @@ void workspace_close(struct workspace *workspace)
     memset(workspace, 0, sizeof *workspace);
 }
 
-void sink_add(const struct gradient_sink *sink, size_t offset, const float *restrict gradient,
-              size_t count)
+void sink_add(const struct gradient_sink *sink, size_t offset, const float *gradient, size_t count)
 {
-    float *restrict into = sink->into + offset;
+    float *into = sink->into + offset;
+    const float *from = sink_from(sink, offset);
     float scale = sink->scale, keep = sink->keep;
 
-    if (keep == 0) memset(into, 0, count * sizeof *into); /* 0 * NaN would keep the NaN */
+    if (keep == 0) { /* 0 * NaN would keep the NaN */
+        memset(into, 0, count * sizeof *into);
+        from = into;
+    }
+    KERNEL_EACH_ALONE
     for (size_t i = 0; i < count; i++)
-        into[i] = keep * into[i] + scale * gradient[i];
+        into[i] = keep * from[i] + scale * gradient[i];
     if (sink->finish != NULL) sink->finish(sink->context, offset, count);
 }
 

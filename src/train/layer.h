@@ -79,17 +79,23 @@ struct layer {
 
 /* Where a gradient goes, and what happens then. */
 struct gradient_sink {
-    float *into;       /* [model_trained()] = keep * into + scale * gradient */
-    float scale, keep; /* keep 0: into is not read */
+    float *into;       /* [model_trained()] = keep * from + scale * gradient */
+    float scale, keep; /* keep 0: from is not read */
     /* Called for range after range of `into` as each is done, while it is in the cache and after
      * the last use of x in that range. Together they cover the vector once. May be NULL. */
     void (*finish)(void *context, size_t offset, size_t count);
     void *context;
     /* x itself: backward moves the running statistics of this batch there. NULL: they stay. */
     float *statistics;
+    const float *from; /* NULL: into itself */
 };
 
-/* into[offset ...] = keep * into + scale * gradient[count], and finished. `gradient` is scratch. */
+static inline const float *sink_from(const struct gradient_sink *sink, size_t offset)
+{
+    return (sink->from != NULL ? sink->from : sink->into) + offset;
+}
+
+/* into[offset ...] = keep * from + scale * gradient[count], and finished. `gradient` is scratch. */
 void sink_add(const struct gradient_sink *sink, size_t offset, const float *gradient, size_t count);
 
 /* One batch at one layer. */

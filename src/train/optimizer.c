@@ -312,14 +312,24 @@ struct gradient_sink optimizer_sink(struct optimizer_step *step)
     float factor = (float)step->gradient_factor;
     fill_factors(step);
     const struct optimizer_factors *f = &step->factors;
-    if (!optimizer_wants_gradient(optimizer) && optimizer->rule->target == TO_X) {
-        bring(step, 0, step->count);
-        return (struct gradient_sink){step->x, -f->rate * factor, 1, NULL, NULL, step->x};
-    }
+    if (!optimizer_wants_gradient(optimizer) && optimizer->rule->target == TO_X)
+        return (struct gradient_sink){.into = step->x,
+                                      .scale = -f->rate * factor,
+                                      .keep = 1,
+                                      .statistics = step->x,
+                                      .from = step->from};
     if (!optimizer_wants_gradient(optimizer))
-        return (struct gradient_sink){step->state[0], factor, f->beta, pass_state, step, step->x};
-    return (struct gradient_sink){step->gradient, factor, 0, waits(optimizer) ? NULL : pass,
-                                  step,           step->x};
+        return (struct gradient_sink){.into = step->state[0],
+                                      .scale = factor,
+                                      .keep = f->beta,
+                                      .finish = pass_state,
+                                      .context = step,
+                                      .statistics = step->x};
+    return (struct gradient_sink){.into = step->gradient,
+                                  .scale = factor,
+                                  .finish = waits(optimizer) ? NULL : pass,
+                                  .context = step,
+                                  .statistics = step->x};
 }
 
 static double square(const float *g, size_t count)

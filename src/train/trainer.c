@@ -292,6 +292,7 @@ static double run_batch(struct trainer *trainer, struct trainer_node *node, cons
         rows = samples - done < trainer->rows_max ? samples - done : trainer->rows_max;
         loss += run_rows(trainer, &node->sampler, x, rows, sink);
         sink->keep = 1; /* a further part of a full batch is added to the first */
+        sink->from = NULL;
     }
     return loss / predictions_of(trainer, node);
 }

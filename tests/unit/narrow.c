@@ -119,7 +119,7 @@ static void run_weights(const struct narrow_kernels *kernels, struct layer *l, s
         l->into[i] = keep > 0 ? l->old[i] : NAN; /* which must not be read */
     for (size_t first = 0; first < in; first += step)
         kernels->weights(&l->n, first, in - first < step ? in - first : step, l->delta, scale, keep,
-                         l->into + first * out);
+                         l->into + first * out, l->into + first * out);
 }
 
 /* The same sums as those of weights, the other way round; to: l->into. */

@@ -227,7 +227,7 @@ Test(train_gradient, each_range_is_finished_once_and_its_weights_are_not_used_ag
     sink.into = wanted;
     run(&p, &sink);
     spoiler = (struct spoiler){p.x, calloc(p.count, 1)};
-    sink = (struct gradient_sink){p.gradient, 1, 0, spoil, &spoiler, NULL};
+    sink = (struct gradient_sink){p.gradient, 1, 0, spoil, &spoiler, NULL, NULL};
     run(&p, &sink);
     cr_expect_eq(memcmp(p.gradient, wanted, p.count * sizeof *wanted), 0);
     for (size_t i = 0; i < p.count; i++)

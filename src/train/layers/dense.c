@@ -7,6 +7,8 @@
  * in tiles that stay in the cache until the optimizer is through with them.
  * He et al. 2015, section 2.2: initial variance 2/in where a ReLU follows, 1/in where none does.
  */
+#include <string.h>
+
 #include "kernels/layer.h"
 #include "kernels/narrow.h"
 #include "train/layers/layers.h"
@@ -71,23 +73,34 @@ static void forward(const struct layer *layer, const struct layer_pass *pass)
     layer_kernels_best()->bias(pass->output, pass->x + layer->at[BIAS], rows, p.out, layer->relu);
 }
 
+static void add_weights(const struct narrow *n, const struct product *p, uint32_t first,
+                        uint32_t count, const float *delta, const struct gradient_sink *sink,
+                        size_t offset)
+{
+    float *into = sink->into + offset;
+    const float *from = sink_from(sink, offset);
+
+    if (is_narrow(p->out)) {
+        narrow_kernels_best()->weights(n, first, count, delta, sink->scale, sink->keep, from, into);
+        return;
+    }
+    if (from != into && sink->keep != 0) /* BLAS adds to what is there */
+        memcpy(into, from, (size_t)count * p->out * sizeof *into);
+    product_weights(p, (uint32_t)n->rows, first, count, n->x, delta, sink->scale, sink->keep, into);
+}
+
 static void weight_gradient(const struct layer *layer, const struct layer_pass *pass,
                             const struct gradient_sink *sink)
 {
     struct product p = dense_product(layer);
     struct narrow n = narrow_product(layer, pass);
-    uint32_t rows = vectors(layer, pass->rows), tile_rows = product_tile(&p, rows);
+    uint32_t tile_rows = product_tile(&p, vectors(layer, pass->rows));
 
     for (uint32_t i = 0; i < p.in; i += tile_rows) {
         uint32_t tile = p.in - i < tile_rows ? p.in - i : tile_rows;
         size_t offset = layer->at[WEIGHT] + (size_t)i * p.out;
 
-        if (is_narrow(p.out))
-            narrow_kernels_best()->weights(&n, i, tile, pass->delta, sink->scale, sink->keep,
-                                           sink->into + offset);
-        else
-            product_weights(&p, rows, i, tile, pass->input, pass->delta, sink->scale, sink->keep,
-                            sink->into + offset);
+        add_weights(&n, &p, i, tile, pass->delta, sink, offset);
         if (sink->finish != NULL) sink->finish(sink->context, offset, (size_t)tile * p.out);
     }
 }
