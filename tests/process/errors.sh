@@ -69,6 +69,7 @@ expect 2 "has a share that is none" sim --mix-every 1,8@150%
 expect 2 "does not say how it begins" run --mix-every 8@50%
 expect 2 'quasi-global" needs --optimizer' sim --optimizer adam --momentum-mode quasi-global
 expect 2 'nofile: No such file' node --peers nofile
+expect 2 'join takes seeds' node --peers 127.0.0.1:7000
 expect 2 'nofile: No such file' check -c nofile
 expect 2 '--insecure' node --listen 0.0.0.0:0
 expect 2 '1 to 31 letters' node --name 0123456789012345678901234567890123456789
