@@ -1,8 +1,6 @@
 /* image_path.h: the loops of image.c for one path; included by kernels/paths.h. */
 #define INNER TARGET static inline __attribute__((always_inline))
 
-#define JOINED(name, lanes) name##_##lanes
-#define LIST(name, lanes) JOINED(name, lanes)
 #define PICK(a, b, list) __builtin_shufflevector(a, b, LIST(list, LANES))
 
 typedef float NAME(lanes) LANED(LANES);
@@ -333,6 +331,4 @@ TARGET static void NAME(blend)(float *restrict y, const float *restrict a, const
 #undef bits
 #undef lanes
 #undef PICK
-#undef LIST
-#undef JOINED
 #undef INNER

@@ -19,8 +19,6 @@ typedef float NAME(lanes_at) __attribute__((vector_size((LANES)*4), aligned(4), 
 #else
 #define SPAN 8
 #endif
-#define JOINED(name, span) name##_##span
-#define LIST(name, span) JOINED(name, span)
 
 typedef float NAME(span) __attribute__((vector_size(SPAN * 4)));
 typedef float NAME(span_at) __attribute__((vector_size(SPAN * 4), aligned(4), may_alias));
@@ -314,8 +312,6 @@ TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t co
 
 #undef span_at
 #undef span
-#undef LIST
-#undef JOINED
 #undef SPAN
 #undef lanes_at
 #undef lanes

@@ -36,11 +36,6 @@ static inline bool kernel_path_supported(enum kernel_path path)
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     return true;
 }
-
-static inline bool kernel_path_fuses(enum kernel_path path)
-{
-    return path != KERNEL_PATH_BASE;
-}
 #else
 #define KERNEL_AVX2
 #define KERNEL_AVX512
@@ -49,13 +44,13 @@ static inline bool kernel_path_supported(enum kernel_path path)
 {
     return path == KERNEL_PATH_BASE;
 }
+#endif
 
+/* Of a supported one. */
 static inline bool kernel_path_fuses(enum kernel_path path)
 {
-    (void)path;
-    return false;
+    return path != KERNEL_PATH_BASE;
 }
-#endif
 
 static inline enum kernel_path kernel_path_best(void)
 {

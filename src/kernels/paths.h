@@ -2,8 +2,8 @@
  *
  * It sees TARGET, the attribute of its functions; LANES, the floats in a register;
  * NAME(function), its name on this path, like forward_avx2; and sums of products: PLUS(sum, a, b)
- * is sum + a * b of vectors, PLUS_ONE of floats, fused where kernel_path_fuses(). What it defines
- * itself it undefines.
+ * is sum + a * b of vectors, PLUS_ONE of floats, fused where kernel_path_fuses(). LIST(name, n) is
+ * the list of numbers name_n, for shuffles of n floats. What it defines itself it undefines.
  *
  * For loops that are written as vectors. They are not inlined into functions of other targets as
  * elsewhere: GCC takes vectors apart by the target of the function in which they are written.
@@ -17,6 +17,9 @@
 #define FUSED(bits, sum, a, b) ((sum) + (a) * (b))
 #define FUSED_ONE(sum, a, b) ((sum) + (a) * (b))
 #endif
+
+#define JOINED(name, n) name##_##n
+#define LIST(name, n) JOINED(name, n)
 
 #define TARGET
 #define LANES 4
@@ -54,6 +57,8 @@
 #undef PLUS_ONE
 #undef NAME
 
+#undef JOINED
+#undef LIST
 #undef FUSED
 #undef FUSED_ONE
 #undef PATH_LOOPS
