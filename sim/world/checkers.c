@@ -112,6 +112,11 @@ KERNEL_BODY void add_moves(int64_t *restrict moved, const float *restrict before
         moved[j] += moved_by(before[j], after[j]);
 }
 
+static void add_moves_base(int64_t *moved, const float *before, const float *after, uint64_t n)
+{
+    add_moves(moved, before, after, n);
+}
+
 KERNEL_AVX2 static void add_moves_avx2(int64_t *moved, const float *before, const float *after,
                                        uint64_t n)
 {
@@ -123,6 +128,13 @@ KERNEL_AVX512 static void add_moves_avx512(int64_t *moved, const float *before, 
 {
     add_moves(moved, before, after, n);
 }
+
+static void (*const add_moves_by[KERNEL_PATHS])(int64_t *, const float *, const float *,
+                                                uint64_t) = {
+    [KERNEL_PATH_BASE] = add_moves_base,
+    [KERNEL_PATH_AVX2] = add_moves_avx2,
+    [KERNEL_PATH_AVX512] = add_moves_avx512,
+};
 
 /* Of so many blocks one is looked at. */
 static uint64_t sampled_every(const struct parley_sim *sim)
@@ -138,17 +150,7 @@ bool sim_truth_samples(const struct parley_sim *sim, uint64_t at)
 void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
                      const float *after, uint64_t n)
 {
-    int64_t *moved = sim->moved[thread] + at;
-    switch (kernel_path_best()) {
-    case KERNEL_PATH_AVX512:
-        add_moves_avx512(moved, before, after, n);
-        break;
-    case KERNEL_PATH_AVX2:
-        add_moves_avx2(moved, before, after, n);
-        break;
-    default:
-        add_moves(moved, before, after, n);
-    }
+    add_moves_by[kernel_path_best()](sim->moved[thread] + at, before, after, n);
 }
 
 /* All that averaging has moved parameter j by, if that is looked at. */
