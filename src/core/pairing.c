@@ -43,7 +43,6 @@ static void find_partner(struct parley_node *node)
 {
     struct pairing *p = &node->exchange.pairing;
     uint32_t count = node->roster->counts[ROSTER_WAITED];
-    p->waits = node->roster->waits;
     p->partner = NONE;
     if (p->among != node->roster->among) { /* all begin anew as soon as they know */
         p->among = node->roster->among;
@@ -120,7 +119,7 @@ bool pairing_peer(struct parley_node *node, int *peer)
     struct pairing *p = &node->exchange.pairing;
     *peer = NONE;
     if (!is_kept(node)) return false;
-    if (p->waits != node->roster->waits) find_partner(node);
+    if (p->among != node->roster->among) find_partner(node);
     if (p->partner == NONE || slot_is_open(&node->exchange.slots[RESPONDER])) return true;
     uint32_t phase = record_of(node, (uint32_t)p->partner)->phase;
     if (phase < PARLEY_PHASE_SETTLE) { /* its last exchange of training is still open */
@@ -144,7 +143,7 @@ bool pairing_refuses(struct parley_node *node, const struct message_exchange *of
     struct pairing *p = &node->exchange.pairing;
     /* Its record may come later than what it offers. */
     if (!is_kept(node) || offer->settles == MESSAGE_TRAINS) return false;
-    if (p->waits != node->roster->waits) find_partner(node);
+    if (p->among != node->roster->among) find_partner(node);
     if (offer->settles == MESSAGE_BY_CHANCE) p->broken = true;
     /* Who is behind, as it has counted from later on, is helped on. */
     return !p->broken && (offer->line != (uint32_t)p->among || offer->round > p->round + 1);

@@ -17,7 +17,6 @@ struct pairing {
     bool asks;                     /* this node asks it */
     bool broken;                   /* somebody does not keep to it: by chance from here on */
     uint64_t among;                /* the roster's: who stands in line, as the rounds are counted */
-    uint64_t waits;                /* likewise, when it was found */
     uint64_t since_us, longest_us; /* when this round began; how long one has taken at most */
 };
 
