@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "core/rng.h"
 
@@ -127,11 +126,6 @@ int roster_find(const struct parley_roster *roster, uint64_t boot)
     }
 }
 
-static uint32_t hash_of(const char *name)
-{
-    return (uint32_t)XXH3_64bits(name, strlen(name));
-}
-
 /* Of the first of that name or a later one, if so many stand in line. */
 static uint32_t place_in_line(const struct parley_roster *roster, uint32_t count, const char *name)
 {
@@ -144,12 +138,6 @@ static uint32_t place_in_line(const struct parley_roster *roster, uint32_t count
             to = middle;
     }
     return from;
-}
-
-static bool is_named(const struct parley_roster *roster, uint32_t member, uint32_t hash,
-                     const char *name)
-{
-    return roster->places[member].name == hash && strcmp(roster->records[member].name, name) == 0;
 }
 
 int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot)
@@ -168,19 +156,16 @@ static bool is_known(const struct record *r)
     return r->state != PARLEY_MEMBER_LEFT || r->phase == PARLEY_PHASE_DONE;
 }
 
-/* A restarted node is counted once. Few names have two boots, so the inner loop is seldom long:
- * `restarts` says whether there is any. */
+/* A restarted node is counted once: its boots stand in line side by side. */
 uint32_t roster_known(const struct parley_roster *roster)
 {
+    const char *before = NULL;
     uint32_t known = 0;
-    for (uint32_t i = 0; i < roster->count; i++) {
-        const struct record *r = &roster->records[i];
+    for (uint32_t at = 0; at < roster->count; at++) {
+        const struct record *r = &roster->records[roster->line[at]];
         if (!is_known(r)) continue;
-        bool again = false;
-        for (uint32_t j = 0; roster->restarts && j < i && !again; j++)
-            again = is_named(roster, j, roster->places[i].name, r->name) &&
-                    is_known(&roster->records[j]);
-        known += !again;
+        known += !before || strcmp(before, r->name) != 0;
+        before = r->name;
     }
     return known;
 }
@@ -224,15 +209,12 @@ static void line_up(struct parley_roster *roster, uint32_t member)
 int roster_add(struct parley_roster *roster, const struct record *record)
 {
     if (roster->count == roster->max) return NONE;
-    uint32_t hash = hash_of(record->name);
-    for (uint32_t i = 0; i < roster->count && !roster->restarts; i++)
-        roster->restarts = is_named(roster, i, hash, record->name);
     int member = (int)roster->count++;
     struct record *r = &roster->records[member];
     *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
     memcpy(r->name, record->name, sizeof r->name);
     memcpy(r->address, record->address, sizeof r->address);
-    roster->places[member] = (struct roster_place){.name = hash};
+    roster->places[member] = (struct roster_place){0};
     line_up(roster, (uint32_t)member);
     uint32_t at = (uint32_t)rng_mix(record->boot);
     while (roster->index[at & roster->index_mask] != NONE)

@@ -62,7 +62,6 @@ struct roster_place {
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
     uint64_t samples, digest; /* as counted; of what is held, the first bytes */
     uint32_t classes;         /* bits, likewise */
-    uint32_t name;            /* a hash of the record's name */
     uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
     uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
 };
@@ -90,7 +89,6 @@ struct parley_roster {
     uint32_t *waited;            /* [counts[ROSTER_WAITED] of max], those waited for */
     uint32_t count, max;
     bool shared;    /* by many nodes */
-    bool restarts;  /* some name has two boots */
     int32_t *index; /* [index_mask + 1], boot to record */
     uint32_t index_mask;
     uint64_t steps_budget; /* for ROSTER_UNMADE; 0: none */
