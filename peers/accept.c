@@ -4,10 +4,11 @@
  * time, and each becomes one INCOMING event.
  *
  * Failure modes: without memory they are closed, and that is logged now and then. Without
- * descriptors libuv closes them, and says so here only sometimes.
+ * descriptors libuv closes them and mostly says nothing: so the last one that is taken is logged.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 
 #include "address.h"
 #include "conn.h"
@@ -35,18 +36,38 @@ static void turn_away(struct loop *loop)
     uv_close((uv_handle_t *)&loop->away, on_turned_away);
 }
 
+/* One line in ten seconds is enough, whoever dials. */
+static bool may_warn(struct loop *loop)
+{
+    uint64_t now_us = loop_now_us();
+    if (now_us - loop->accept_logged_us < 10 * 1000000) return false;
+    loop->accept_logged_us = now_us;
+    return true;
+}
+
+/* A descriptor gets the least number that is free. */
+static void warn_if_last(struct conn *conn)
+{
+    uv_os_fd_t fd;
+    struct rlimit limit;
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) || getrlimit(RLIMIT_NOFILE, &limit)) return;
+    if ((rlim_t)fd + 1 < limit.rlim_cur || !may_warn(conn->loop)) return;
+    loop_log(conn->loop, PARLEY_LOG_WARN,
+             "all %llu descriptors are in use: further peers are turned away; raise the limit "
+             "(ulimit -n)",
+             (unsigned long long)limit.rlim_cur);
+}
+
 static void take_connection(struct loop *loop, int status)
 {
     uv_stream_t *listener = (uv_stream_t *)&loop->listener;
-    uint64_t now_us = loop_now_us();
     /* Without descriptors libuv accepts with one kept in reserve and closes at once. */
     struct conn *conn = status ? NULL : conn_new(loop, loop->conn_next);
     if (!conn) {
         if (!status) turn_away(loop);
-        if (now_us - loop->accept_logged_us < 10 * 1000000) return;
-        loop->accept_logged_us = now_us;
-        loop_log(loop, PARLEY_LOG_WARN, "a connection could not be accepted: %s",
-                 uv_strerror(status ? status : UV_ENOMEM));
+        if (may_warn(loop))
+            loop_log(loop, PARLEY_LOG_WARN, "a connection could not be accepted: %s",
+                     uv_strerror(status ? status : UV_ENOMEM));
         return;
     }
     loop->conn_next += 2;
@@ -58,6 +79,7 @@ static void take_connection(struct loop *loop, int status)
         conn_end(conn, PARLEY_CLOSED_RESET, code); /* gone already: the core never hears of it */
         return;
     }
+    warn_if_last(conn);
     if (loop->streams_most > 1 && uv_random(NULL, NULL, &conn->token, sizeof conn->token, 0, NULL))
         conn->token = 0;
     conn->tell_closed = true;

@@ -55,6 +55,16 @@ status=0
 [ $status -eq 4 ]
 grep -qF "$address" x.err
 
+# Whose connection takes the last descriptor is told of: libuv turns away who comes then. One of
+# those above may have been closed meanwhile, and have left a lower number: once more, then.
+until grep -q 'descriptors are in use: further peers are turned away' a.err; do
+    free=0
+    while [ -e "/proc/$a/fd/$free" ]; do free=$((free + 1)); done
+    prlimit --pid "$a" --nofile=$((free + 1)):
+    "$parley" status "$address" > status || true
+done
+prlimit --pid "$a" --nofile="$(ulimit -n)":
+
 start b --time 600s --join "$address"
 b=$pid
 until_line b "$b" '"phase":"train"'
