@@ -390,7 +390,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
 
 static int live(struct node *node, char *why, size_t why_size)
 {
-    int error = node_control_start(node);
+    int error = node_control_start(node, why, why_size);
     if (error) return error;
     error = train(node, why, why_size);
     error = finish(node, error, why, why_size);

@@ -114,13 +114,20 @@ static void run(void *argument)
     uv_run(&node->control.loop, UV_RUN_DEFAULT);
 }
 
-int node_control_start(struct node *node)
+static int refuse(int code, char *why, size_t why_size)
+{
+    snprintf(why, why_size, "can't wait for signals: %s", uv_strerror(code));
+    return PARLEY_EFAIL;
+}
+
+int node_control_start(struct node *node, char *why, size_t why_size)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct node_control *control = &node->control;
-    if (uv_loop_init(&control->loop)) return PARLEY_EFAIL;
+    int code = uv_loop_init(&control->loop);
+    if (code) return refuse(code, why, why_size);
     control->loop.data = node;
-    int code = uv_async_init(&control->loop, &control->end, on_end);
+    code = uv_async_init(&control->loop, &control->end, on_end);
     for (size_t i = 0; !code && i < sizeof numbers / sizeof *numbers; i++) {
         code = uv_signal_init(&control->loop, &control->signals[i]);
         if (!code) code = uv_signal_start(&control->signals[i], on_signal, numbers[i]);
@@ -136,11 +143,10 @@ int node_control_start(struct node *node)
     }
     if (!code) code = uv_thread_create(&control->thread, run, node);
     if (!code) return 0;
-    say_error("can't wait for signals: %s", uv_strerror(code));
     uv_walk(&control->loop, close_handle, NULL);
     uv_run(&control->loop, UV_RUN_DEFAULT);
     uv_loop_close(&control->loop);
-    return PARLEY_EFAIL;
+    return refuse(code, why, why_size);
 }
 
 void node_control_end(struct node *node)

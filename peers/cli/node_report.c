@@ -357,6 +357,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
 
 static const char *hint_of(int error, const char *message)
 {
+    if (strstr(message, "oo many open files")) return "raise the limit with ulimit -n";
     switch (error) {
     case PARLEY_ENETWORK:
         return strstr(message, "in use")

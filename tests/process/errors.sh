@@ -130,6 +130,11 @@ for file in 0 1 2; do
     status=$?
     [ $status -eq 0 ] || { echo "run with $file closed: $status"; cat out; failures=$((failures + 1)); }
 done
+for most in 12 16; do # too few descriptors to listen, and to wait for signals
+    (ulimit -n $most && exec "$parley" node --steps 3 --model softmax) > out 2>&1
+    grep -q 'too many open files' out && grep -q 'hint: raise the limit with ulimit -n' out ||
+        { echo "with $most descriptors:"; cat out; failures=$((failures + 1)); }
+done
 long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
 expect 9 'File name too long' node --steps 3 --model softmax --out "$long"
 expect 8 'smaller --lr' node --lr 1000 --steps 300 --model mlp:64 --out m
