@@ -192,13 +192,15 @@ static void sleep_until_made(struct sim_workers *w, struct sim_job *job)
     atomic_store(&w->awaited, NULL);
 }
 
+/* What lies in the lane behind the job is made with it, while the node's vectors are in a cache,
+ * but where another thread has nothing to do. */
 void sim_workers_wait(struct sim_workers *w, struct sim_lane *lane, struct sim_job *job)
 {
     if (sim_workers_made(job)) return;
     pthread_mutex_lock(&w->lock);
     while (!sim_workers_made(job)) {
         if (!lane->busy)
-            make(w, lane, job, 0);
+            make(w, lane, w->asleep > 0 ? job : NULL, 0);
         else if (w->lists[true].first)
             make(w, w->lists[true].first, NULL, 0);
         else if (oldest(w))
