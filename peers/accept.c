@@ -121,22 +121,24 @@ void conn_turn(struct loop *loop)
 }
 
 /* Who dials speaks first, so the kernel may keep those that have said nothing yet to itself. */
-static void keep_silent_ones(struct loop *loop)
+static void keep_silent_ones(int fd)
 {
 #ifdef TCP_DEFER_ACCEPT
-    uv_os_fd_t fd;
     int seconds = 5;
-    if (uv_fileno((uv_handle_t *)&loop->listener, &fd) == 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
 #else
-    (void)loop;
+    (void)fd;
 #endif
 }
 
 int conn_listen(struct loop *loop)
 {
+    uv_os_fd_t fd;
     loop->conn_next = 2;
     loop->listener.data = loop;
-    keep_silent_ones(loop);
+    if (uv_fileno((uv_handle_t *)&loop->listener, &fd) == 0) {
+        keep_silent_ones(fd);
+        retransmit_init(fd);
+    }
     return uv_listen((uv_stream_t *)&loop->listener, CONN_BACKLOG, on_connection);
 }

@@ -1,21 +1,18 @@
 /* conn.c: see conn.h. Dialling stands in dial.c, accepting in accept.c. */
-#define _DEFAULT_SOURCE /* struct tcp_info */
 #include "conn.h"
 
 #include <assert.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "address.h"
 #include "core/wire.h"
 #include "lane.h"
 #include "streams.h"
-
-#ifndef TCP_RTO_MAX_MS
-#define TCP_RTO_MAX_MS 44 /* younger than many a libc */
-#endif
 
 /* A write under way: a control frame (its bytes follow), a chunk (its head follows), or the head of
  * one whose floats are taken from where they are, or streamed (with their place). */
@@ -236,6 +233,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
                  size == UV_EOF ? 0 : (int)size);
         return;
     }
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)stream, &fd) == 0) retransmit_heard(fd, &conn->retransmit);
     conn->loop->turn_read_bytes += (size_t)size;
     atomic_fetch_add_explicit(&conn->loop->bytes_received, (uint64_t)size, memory_order_relaxed);
     if (conn->state != CONN_OPEN) return; /* being shut: thrown away */
@@ -266,22 +265,9 @@ void conn_resume(struct conn *conn)
     if (conn->state == CONN_OPEN && !conn->waits) read_on(conn);
 }
 
-/* What is lost is sent again after pauses, and each is twice as long as the one before: on a line
- * that loses a third of all packets both ways they have no mean. Here they end at twice the way
- * there and back, or a second, where the kernel can (Linux 6.15). */
-static void bound_pauses(struct conn *conn)
+static size_t model_bytes(const struct conn *conn)
 {
-    uv_os_fd_t fd;
-    struct tcp_info info;
-    socklen_t size = sizeof info;
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) ||
-        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size))
-        return;
-    int ms = (int)(info.tcpi_rtt / 1000) * 2;
-    if (ms < CONN_PAUSE_MS) ms = CONN_PAUSE_MS;
-    if (ms == conn->pause_ms) return;
-    conn->pause_ms = ms;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &ms, sizeof ms);
+    return conn->loop->vectors->count * sizeof(float);
 }
 
 void conn_opened(struct conn *conn)
@@ -290,9 +276,10 @@ void conn_opened(struct conn *conn)
     uv_tcp_nodelay(&conn->tcp, 1);
     uv_os_fd_t fd;
     int bytes = CONN_NOTSENT_BYTES;
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
-    bound_pauses(conn);
+        retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
+    }
     read_on(conn);
 }
 
@@ -383,7 +370,9 @@ static int send_streams(struct conn *conn, const struct parley_update *update, s
 static int send_whole(struct conn *conn, const struct parley_update *update, struct write *write,
                       const uint8_t *floats)
 {
-    bound_pauses(conn); /* what it sends may make the way longer */
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
+        retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
     uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
                            uv_buf_init((char *)(uintptr_t)floats, (unsigned)update->chunk.size)};
     return uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
@@ -420,6 +409,7 @@ void conn_send_chunk(struct loop *loop, const struct parley_update *update)
 static void on_shut(uv_shutdown_t *request, int status)
 {
     struct conn *conn = request->handle->data;
+    conn->flushed = status == 0;
     if (status < 0) conn_end(conn, PARLEY_CLOSED_LOCAL, 0); /* else the peer's FIN ends it */
 }
 
@@ -446,11 +436,21 @@ void conn_close(struct loop *loop, uint32_t id)
     if (conn) shut(conn);
 }
 
+/* The peer's machine has all that was sent, but for a FIN perhaps: that the kernel sees to alone.
+ */
+static bool has_arrived(const struct conn *conn)
+{
+    uv_os_fd_t fd;
+    int left;
+    return conn->flushed && uv_fileno((const uv_handle_t *)&conn->tcp, &fd) == 0 &&
+           ioctl(fd, SIOCOUTQ, &left) == 0 && left <= 1;
+}
+
 void conn_sweep(struct loop *loop, uint64_t now_us)
 {
     for (uint32_t b = 0; loop->conns_shut > 0 && b < LOOP_BUCKETS; b++)
         for (struct conn *conn = loop->conns[b]; conn; conn = conn->next)
-            if (conn->state == CONN_SHUT && now_us >= conn->linger_until_us)
+            if (conn->state == CONN_SHUT && (now_us >= conn->linger_until_us || has_arrived(conn)))
                 conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
 }
 

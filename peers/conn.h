@@ -22,6 +22,7 @@
 #define PARLEY_PEERS_CONN_H
 
 #include "loop.h"
+#include "retransmit.h"
 
 enum {
     CONN_LEFT_BYTES = 64 * 1024 + 64, /* the core never leaves more */
@@ -31,8 +32,7 @@ enum {
     CONN_ASIDE_BYTES = 64 * 1024, /* of a lane's floats at a time, so that they stay in the cache */
     CONN_NOTSENT_BYTES = 256 * 1024,
     CONN_LINGER_MS = 2000,
-    CONN_PAUSE_MS = 1000, /* the kernel takes no less */
-    CONN_BACKLOG = 512    /* that wait in the kernel: all nodes of a cluster may dial at once */
+    CONN_BACKLOG = 512 /* that wait in the kernel: all nodes of a cluster may dial at once */
 };
 
 enum conn_state { CONN_DIALLING, CONN_OPEN, CONN_SHUT, CONN_ENDED };
@@ -47,12 +47,13 @@ struct conn {
 
     bool met;                /* something has come in */
     bool spoke;              /* something has gone out */
+    bool flushed;            /* SHUT: all of it, and a FIN */
     struct lane *lane;       /* for floats, beside the connection; NULL: none (lane.h) */
     struct streams *streams; /* likewise (streams.h) */
     uint64_t token;          /* that shows who may add to them; 0: nobody */
     bool asked;              /* it was tried, once */
     bool waits;              /* for floats of theirs: nothing more is read before */
-    int pause_ms;            /* at most, until what is lost is sent again; 0: the kernel's choice */
+    struct retransmit retransmit;
 
     uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */
     size_t used;

@@ -8,7 +8,12 @@
  * UNREACHED with the system's words. Nothing here waits longer than the kernel does; the core
  * closes what takes too long.
  */
+#define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
 #include "conn.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "address.h"
 
@@ -54,9 +59,21 @@ static void on_connect(uv_connect_t *request, int status)
     loop_tell(conn->loop, &event);
 }
 
+/* libuv would make the socket when it connects, too late for what is to hold from the SYN on. */
+static int make_socket(struct conn *conn, int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return uv_translate_sys_error(errno);
+    retransmit_init(fd);
+    int code = uv_tcp_open(&conn->tcp, fd);
+    if (code) close(fd);
+    return code;
+}
+
 static void connect_to(struct conn *conn, const struct sockaddr *address)
 {
-    int code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connect);
+    int code = make_socket(conn, address->sa_family);
+    if (!code) code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connect);
     if (code) failed(conn, code);
 }
 

@@ -15,7 +15,12 @@
 #include "quiet.h"
 
 /* How late a TICK must be for the loop to read all there is before it. */
-enum { LATE_US = 250 * 1000, DRAIN_US_MAX = 1000 * 1000, NEWS_ROUNDS_MAX = 4 };
+enum {
+    SHUT_LOOK_US = 10 * 1000,
+    LATE_US = 250 * 1000,
+    DRAIN_US_MAX = 1000 * 1000,
+    NEWS_ROUNDS_MAX = 4
+};
 
 uint64_t loop_now_us(void)
 {
@@ -229,7 +234,8 @@ static void on_prepare(uv_prepare_t *prepare)
         return;
     }
     uint64_t deadline_us = loop->finished ? UINT64_MAX : parley_node_deadline(loop->node);
-    if (loop->conns_shut > 0 && deadline_us > now_us + 100000) deadline_us = now_us + 100000;
+    if (loop->conns_shut > 0 && deadline_us > now_us + SHUT_LOOK_US)
+        deadline_us = now_us + SHUT_LOOK_US;
     if (loop->accept_waits && deadline_us > loop->accepts_until_us && !loop->finished)
         deadline_us = loop->accepts_until_us;
     uv_timer_stop(&loop->timer);

@@ -1,0 +1,94 @@
+/* retransmit.c: what TCP is told of the connections between nodes. */
+#define _DEFAULT_SOURCE /* TCP_RTO_MIN_US and its kin */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "retransmit.h"
+
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44
+#endif
+#ifndef TCP_RTO_MIN_US
+#define TCP_RTO_MIN_US 45
+#endif
+
+enum { LISTENS, DIALS, ACCEPTED, SOCKETS };
+
+/* A connection over the loopback, made as nodes make theirs. */
+static void connect_pair(int *fds)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    fds[LISTENS] = socket(AF_INET, SOCK_STREAM, 0);
+    fds[DIALS] = socket(AF_INET, SOCK_STREAM, 0);
+    retransmit_init(fds[LISTENS]);
+    retransmit_init(fds[DIALS]);
+    cr_assert_eq(bind(fds[LISTENS], (struct sockaddr *)&at, sizeof at), 0);
+    cr_assert_eq(listen(fds[LISTENS], 1), 0);
+    cr_assert_eq(getsockname(fds[LISTENS], (struct sockaddr *)&at, &size), 0);
+    cr_assert_eq(connect(fds[DIALS], (struct sockaddr *)&at, sizeof at), 0);
+    fds[ACCEPTED] = accept(fds[LISTENS], NULL, NULL);
+    cr_assert_geq(fds[ACCEPTED], 0);
+}
+
+static void close_all(const int *fds)
+{
+    for (int i = 0; i < SOCKETS; i++)
+        close(fds[i]);
+}
+
+static int option_of(int fd, int option)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+    if (getsockopt(fd, IPPROTO_TCP, option, &value, &size) == 0) return value;
+    cr_assert_eq(errno, ENOPROTOOPT);
+    cr_skip_test("this kernel has no such option (Linux 6.15)");
+    return -1;
+}
+
+Test(retransmit, pauses_are_bounded_on_both_ends_from_the_first_packet_on)
+{
+    /* Proves that who was accepted is like the listener, and that nothing must be told to it. */
+    int fds[SOCKETS];
+    connect_pair(fds);
+    for (int i = 0; i < SOCKETS; i++) {
+        cr_assert_eq(option_of(fds[i], TCP_THIN_LINEAR_TIMEOUTS), 1);
+        cr_assert_eq(option_of(fds[i], TCP_RTO_MAX_MS), 1000);
+        cr_assert_leq(option_of(fds[i], TCP_RTO_MIN_US), 20000); /* in whole ticks of the kernel */
+    }
+    close_all(fds);
+}
+
+Test(retransmit, a_line_that_loses_nothing_keeps_its_congestion_control)
+{
+    /* Proves that a clean line is told nothing that costs it: no Reno, no hasty acknowledgements.
+     */
+    int fds[SOCKETS];
+    char before[16] = "", after[16] = "";
+    socklen_t size = sizeof before;
+    struct retransmit now = {0};
+    connect_pair(fds);
+    cr_assert_eq(getsockopt(fds[DIALS], IPPROTO_TCP, TCP_CONGESTION, before, &size), 0);
+    retransmit_adapt(fds[DIALS], 1, &now);
+    size = sizeof after;
+    cr_assert_eq(getsockopt(fds[DIALS], IPPROTO_TCP, TCP_CONGESTION, after, &size), 0);
+    cr_assert_str_eq(after, before);
+    cr_assert(!now.loses);
+    cr_assert_eq(now.most_ms, 1000);
+    cr_assert_geq(now.least_us, 5000);
+    close_all(fds);
+}
+
+Test(retransmit, what_is_no_connection_is_left_alone)
+{
+    /* Proves that nothing fails where the system won't. */
+    struct retransmit now = {0};
+    retransmit_init(-1);
+    retransmit_adapt(-1, 1, &now);
+    retransmit_heard(-1, &now);
+    cr_assert_eq(now.most_ms, 0);
+}
