@@ -7,7 +7,7 @@
 /* ---- Vectors whose gradients tell who contributed ----------------------------------------------
  */
 
-enum { NODES_MAX = 8 };
+enum { NODES_MAX = 96 };
 
 struct vectors {
     uint64_t parameters;
@@ -94,7 +94,7 @@ static struct parley_sim *begin_task(struct ring_scene *scene)
         .compute = {.low_us = scene->compute_us, .high_us = scene->compute_us},
         .latency = {.low_us = scene->latency_us, .high_us = scene->latency_us},
         .task = &scene->task,
-        .check_events = 1,
+        .check_events = scene->nodes <= 8 ? 1 : 1000, /* it looks at all members */
     };
     struct parley_sim *sim;
     int error = sim_new(&sim, &options);
@@ -175,6 +175,23 @@ Test(allreduce, every_round_is_the_mean_of_all_gradients)
             end(sim, &scene);
         }
     }
+}
+
+Test(allreduce, who_lags_in_a_long_ring_gets_all_parts_at_once_and_adds_them)
+{
+    /* What the left sends of a sum needs nothing from here: 95 parts may lie in wait. */
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = NODES_MAX,
+                               .seed = 1,
+                               .latency_us = 100,
+                               .steps = 2 * NODES_MAX,
+                               .vectors = {.parameters = NODES_MAX}};
+    struct parley_sim *sim = begin(&scene);
+    scene_until(sim, NODES_MAX, parley_sim_converged, NULL, 30);
+    parley_sim_pause(sim, 3);
+    scene_run(sim, SECOND / 2);
+    parley_sim_resume(sim, 3);
+    end(sim, &scene);
 }
 
 Test(allreduce, local_steps_and_outer_steps_are_what_they_say)

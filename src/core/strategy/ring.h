@@ -69,6 +69,7 @@ struct ring_try {
     uint32_t ticket;     /* of what comes in */
     uint32_t conn;       /* where it is expected; 0: nowhere yet */
     uint32_t got, added; /* parts that are here; of the first n-1, those added to */
+    bool adds;           /* to the next of those */
     bool whole;          /* the segment that was completed here is in the result */
     struct ring_sum sum; /* progress: of those of whom was told */
     uint32_t out_conn, out_ticket, out_part; /* the next to be sent, and for whom */

@@ -124,6 +124,18 @@ static void finish_if_whole(struct parley_node *node)
     ring_finish(node, &now->sum, rng_mix(ring->stamp ^ now->key));
 }
 
+/* One after the other, as the left may be ahead by as many parts as there are. */
+static void add_next(struct parley_node *node)
+{
+    struct ring_try *now = &ring_of(node)->now;
+    uint32_t sums = now->count - 1, here = now->got < sums ? now->got : sums;
+    if (now->adds || now->added == here) return;
+    now->adds = true;
+    combine(node, ring_buffer(node, RING_PARTIAL), ring_buffer(node, RING_OWN),
+            segment_of(now, now->added, false), RING_ADDED)
+        ->vector.keep = 1;
+}
+
 static void part_is_here(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
@@ -134,9 +146,7 @@ static void part_is_here(struct parley_node *node)
     if (is_gathered(now, part))
         finish_if_whole(node);
     else
-        combine(node, ring_buffer(node, RING_PARTIAL), ring_buffer(node, RING_OWN),
-                segment_of(now, part, false), RING_ADDED)
-            ->vector.keep = 1;
+        add_next(node);
 }
 
 void ring_received(struct parley_node *node, int inflow)
@@ -163,7 +173,12 @@ void ring_done(struct parley_node *node, int number, const struct parley_event *
     if (number == RING_COPIED) {
         now->whole = true;
         finish_if_whole(node);
-    } else if (++now->added == now->count - 1) {
+        return;
+    }
+    now->adds = false;
+    now->added++;
+    add_next(node);
+    if (now->added == now->count - 1) {
         combine(node, result_buffer(node), ring_buffer(node, RING_PARTIAL),
                 segment_of(now, now->count - 1, true), RING_COPIED);
     }
