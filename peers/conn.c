@@ -183,6 +183,10 @@ static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
         if (!streams_read(conn, place)) conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
         return;
     }
+    if (!lane_reads(conn)) {
+        conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+        return;
+    }
     for (size_t part, at = 0; at < size && conn->state == CONN_OPEN; at += part) {
         part = size - at < CONN_ASIDE_BYTES ? size - at : CONN_ASIDE_BYTES;
         offer_part(conn, place + at, part);

@@ -333,11 +333,15 @@ void lane_sent(struct conn *conn, uint32_t op)
     lane->ops[(lane->first + lane->count++) % LANE_FLIGHT_MAX] = op;
 }
 
+bool lane_reads(const struct conn *conn)
+{
+    return conn->lane && conn->lane->theirs >= 0;
+}
+
 bool lane_read(struct conn *conn, uint64_t place, void *to, size_t size)
 {
-    const struct lane *lane = conn->lane;
-    if (!lane || lane->theirs < 0 || place > INT64_MAX || place % sizeof(float)) return false;
-    return pread(lane->theirs, to, size, (off_t)place) == (ssize_t)size;
+    if (place > INT64_MAX || place % sizeof(float)) return false;
+    return pread(conn->lane->theirs, to, size, (off_t)place) == (ssize_t)size;
 }
 
 void lane_taken(struct conn *conn)

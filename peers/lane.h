@@ -73,7 +73,9 @@ bool lane_sends(const struct conn *conn);
 /* Its head is on its way: DONE of this op follows its TAKEN. */
 void lane_sent(struct conn *conn, uint32_t op);
 
-/* The floats that a head from the other end is about. False: there are none such. */
+/* Whether heads from the other end may be about floats in its memory. */
+bool lane_reads(const struct conn *conn);
+/* Those floats. False: there are none such. */
 bool lane_read(struct conn *conn, uint64_t place, void *to, size_t size);
 /* The head's floats were read: the sender may change them again. */
 void lane_taken(struct conn *conn);

@@ -5,16 +5,21 @@
  *   - a peer that is killed in the middle of exchanges is found dead, and the other one goes on
  *   - a peer of another user gets nothing but by TCP (where this runs as root, who can have one)
  *   - descriptors that anybody sends to the door, of any number, are closed
+ *   - who says that floats nobody waits for come aside, and has no lane, is cut off
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #define _DEFAULT_SOURCE
+#include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "core/message.h"
+#include "core/rng.h"
+#include "core/wire.h"
 #include "pair.h"
 
 enum { NOBODY = 65534 };
@@ -130,6 +135,51 @@ static void keep_no_descriptors(void)
     parley_close(node->p);
 }
 
+static int dial(const struct node *node)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    to.sin_port = htons((uint16_t)atoi(strrchr(parley_listens(node->p), ':') + 1));
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to)) exit(1);
+    return fd;
+}
+
+/* A HELLO as a node's, and the head of a chunk, with a place in no memory. */
+static size_t tell_of_floats_aside(uint8_t *bytes, size_t size)
+{
+    const struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 12345};
+    struct message_hello hello = {.protocol_min = 1,
+                                  .protocol_max = 1,
+                                  .run = 1,
+                                  .boot = 99,
+                                  .model = rng_mix(FLOATS),
+                                  .parameters = FLOATS,
+                                  .vectors = 1,
+                                  .cluster = "parley",
+                                  .name = "c",
+                                  .address = "127.0.0.1:1"};
+    size_t at = message_encode(WIRE_HELLO, &hello, bytes, size);
+    wire_chunk_write(bytes + at, &chunk, 4096);
+    wire_chunk_aside(bytes + at);
+    memset(bytes + at + WIRE_CHUNK_HEAD_BYTES, 0, 8);
+    return at + WIRE_CHUNK_HEAD_BYTES + 8;
+}
+
+static void cut_off_who_has_no_lane(void)
+{
+    static uint8_t bytes[1 << 16];
+    struct node *node = open_with(0, NULL, true, STEPS);
+    int fd = dial(node);
+    size_t size = tell_of_floats_aside(bytes, sizeof bytes);
+    check(write(fd, bytes, size) == (ssize_t)size, "a node takes what anybody says");
+    ssize_t heard = 0, got;
+    while ((got = read(fd, bytes, sizeof bytes)) > 0)
+        heard += got;
+    check(heard > 0, "the HELLO is answered");
+    close(fd);
+    parley_close(node->p);
+}
+
 int main(void)
 {
     bool root = geteuid() == 0;
@@ -141,5 +191,6 @@ int main(void)
     agree_by_tcp(false);
     agree_without_files();
     keep_no_descriptors();
+    cut_off_who_has_no_lane();
     return failures ? 1 : 0;
 }
