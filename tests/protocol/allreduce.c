@@ -184,7 +184,7 @@ Test(allreduce, who_lags_in_a_long_ring_gets_all_parts_at_once_and_adds_them)
                                .nodes = NODES_MAX,
                                .seed = 1,
                                .latency_us = 100,
-                               .steps = 2 * NODES_MAX,
+                               .steps = 3,
                                .vectors = {.parameters = NODES_MAX}};
     struct parley_sim *sim = begin(&scene);
     scene_until(sim, NODES_MAX, parley_sim_converged, NULL, 30);
