@@ -19,12 +19,15 @@
 #include "core/hello.h"
 #include "core/membership.h"
 #include "core/out.h"
+#include "core/pairing.h"
 #include "core/seeds.h"
 #include "core/slot.h"
 #include "core/state.h"
 
 enum {
     YOUNG_US = 100000,
+    NO_ROOM_US = 1000000, /* nobody is idle for so short a time */
+    NO_ROOM_WAIT_US = 20000,
     RENEW_US = 1000000, /* the kernel's first try of a dial has failed */
     PENDING_PER_HOST_MAX = 4,
     CHUNK_BYTES_FIRST = 64 * 1024
@@ -110,13 +113,15 @@ static void vacate(struct parley_node *node, struct conn *conn)
     conn->state = CONN_FREE;
 }
 
-/* What the other end would lose: a mere link, news, or the table that it needs to join. Only who
- * joins is sure to ask for that: were every young link kept for it, each would cost an old one that
- * relays, and both ends of that a whole table from somebody else. */
+/* What the other end would lose: a mere link, news, or the table that it needs to join, or the
+ * round of averaging that both are at. Only who joins is sure to ask for a table: were every young
+ * link kept for it, each would cost an old one that relays, and both ends of that a whole table
+ * from somebody else. */
 static int loss_of(const struct parley_node *node, const struct conn *conn)
 {
     bool young = node->now_us < conn->since_us + YOUNG_US;
     bool joins = record_of(node, (uint32_t)conn->member)->phase == PARLEY_PHASE_JOINING;
+    if (conn->member == pairing_partner(node)) return 2;
     if (conn->asks ? !conn->synced : young && joins) return 2;
     return conn->asks;
 }
@@ -285,10 +290,10 @@ void connection_live(struct parley_node *node, struct conn *conn)
 
 /* ---- Ending ---------------------------------------------------------------------------------- */
 
-static void put_off(struct parley_node *node, int member)
+static void put_off(struct parley_node *node, int member, uint64_t wait_us)
 {
     struct member *m = member_of(node, member);
-    if (m) m->redial_us = node->now_us + node->config.redial_min_us;
+    if (m) m->redial_us = node->now_us + wait_us;
 }
 
 /* Everything that used the connection learns of its end; the record stays until CLOSED. */
@@ -297,7 +302,8 @@ static void conn_down(struct parley_node *node, struct conn *conn)
     bool was_live = conn->state == CONN_LIVE;
     int member = was_live ? conn->member : NONE;
     /* A dial that did not come to a LIVE link is not tried again at once. */
-    if (!was_live && conn->outgoing && conn->member != NONE) put_off(node, conn->member);
+    if (!was_live && conn->outgoing && conn->member != NONE)
+        put_off(node, conn->member, node->config.redial_min_us);
     if (conn->seed != NONE) seeds_ended(node, conn->seed, was_live);
     conn->seed = NONE;
     conn->state = CONN_CLOSING;
@@ -330,9 +336,13 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
 
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye)
 {
-    /* The other end has another link: this node will, too, or else is not to ask again at once. */
-    if (bye->reason == MESSAGE_BYE_DUPLICATE && conn->outgoing && conn->state == CONN_LIVE)
-        put_off(node, conn->member);
+    /* The other end has another link: this node will, too, or else is not to ask again at once. Nor
+     * is it where the other end has no room: there may be some soon. */
+    bool no_room = bye->reason == MESSAGE_BYE_IDLE && node->now_us < conn->since_us + NO_ROOM_US;
+    if (conn->outgoing && conn->state == CONN_LIVE && bye->reason == MESSAGE_BYE_DUPLICATE)
+        put_off(node, conn->member, node->config.redial_min_us);
+    else if (conn->outgoing && conn->state == CONN_LIVE && no_room)
+        put_off(node, conn->member, NO_ROOM_WAIT_US);
     conn->goodbye = true;
     connection_close(node, conn);
 }
@@ -362,7 +372,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
         if (member == NONE) member = seeds_member(node, seed);
     }
     if (member != NONE) {
-        put_off(node, member);
+        put_off(node, member, node->config.redial_min_us);
         if (refused) membership_refused(node, member);
     }
 }

@@ -100,6 +100,11 @@ static bool is_kept(const struct parley_node *node)
            node->roster->counts[ROSTER_WAITED] > 1;
 }
 
+int pairing_partner(const struct parley_node *node)
+{
+    return is_kept(node) ? node->exchange.pairing.partner : NONE;
+}
+
 static enum message_settles pairing_way(const struct parley_node *node)
 {
     if (phase_of(node) != PARLEY_PHASE_SETTLE) return MESSAGE_TRAINS;

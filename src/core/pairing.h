@@ -13,14 +13,15 @@
 
 struct pairing {
     uint32_t round;
-    int partner;                   /* of this round; NONE: there is none */
+    int partner;                   /* of this round, or NONE */
     bool asks;                     /* this node asks it */
     bool broken;                   /* somebody does not keep to it: by chance from here on */
     uint64_t among;                /* the roster's: who stands in line, as the rounds are counted */
     uint64_t since_us, longest_us; /* when this round began; how long one has taken at most */
 };
 
-void pairing_start(struct parley_node *node); /* SETTLE begins */
+void pairing_start(struct parley_node *node);        /* SETTLE begins */
+int pairing_partner(const struct parley_node *node); /* of this round; NONE: there is none */
 /* Whom to ask, NONE: nobody now. False where that is left to chance. */
 bool pairing_peer(struct parley_node *node, int *peer);
 /* Puts into an offer how this node chooses now. */

@@ -168,3 +168,42 @@ Test(traffic, settling_in_vain_costs_16_kilobytes_a_second_each)
     cr_assert_gt(sent, 10 * SKETCH_BYTES);
     parley_sim_free(sim);
 }
+
+/* ---- Where there is no room for links to all --------------------------------------------------
+ */
+
+enum { CROWD = 24, LINKS = 20 };
+
+static void configure_crowd(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = CROWD - 1;
+    config->connections_max = LINKS;
+}
+
+static void count_hello(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    (void)sim;
+    *(uint32_t *)arg += frame->type == WIRE_HELLO && !frame->arriving;
+}
+
+Test(traffic, who_has_no_room_for_a_link_is_not_dialled_again_and_again)
+{
+    /* Proves that settling, in which each is to meet many, does not turn to dialling: that was ten
+     * thousand times, and took ten seconds and more. */
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        uint32_t hellos = 0;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = CROWD,
+                                                                    .rate = 0.01,
+                                                                    .step_us = STEP_US,
+                                                                    .latency_us = 100,
+                                                                    .seed = seed,
+                                                                    .configure = configure_crowd});
+        scene_train(sim, CROWD);
+        parley_sim_on_frame(sim, count_hello, &hellos);
+        scene_agree(sim, CROWD, 0);
+        cr_assert_leq(hellos, 20 * CROWD, "seed %llu: %u", (unsigned long long)seed, hellos);
+        parley_sim_free(sim);
+    }
+}
