@@ -11,23 +11,34 @@ static bool locked(enum parley_phase phase)
     return phase == PARLEY_PHASE_LOCKED || phase == PARLEY_PHASE_DONE;
 }
 
+static struct record_member *member_called(const struct record *record, const char *name)
+{
+    for (uint32_t m = 0; m < record->member_count; m++)
+        if (strcmp(record->members[m].name, name) == 0) return &record->members[m];
+    return NULL;
+}
+
 /* Known are those who were ever alive and have not left; nobody waits for who joins or came late.
- */
+ * Of who was restarted under its name the boot that lives counts. */
 static void add_members(struct record *record, const struct parley_node *node, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct parley_member from;
         parley_node_member(node, i, &from);
         if (from.state == PARLEY_MEMBER_LEFT) continue;
-        struct record_member *to = &record->members[record->member_count++];
+        struct record_member *to = member_called(record, from.name);
+        if (to && from.state == PARLEY_MEMBER_DEAD) continue;
+        if (!to) to = &record->members[record->member_count++];
         snprintf(to->name, sizeof to->name, "%s", from.name);
         to->live = from.state != PARLEY_MEMBER_DEAD && from.phase != PARLEY_PHASE_JOINING &&
                    from.phase != PARLEY_PHASE_LATE;
         to->locked = locked(from.phase);
         to->held = to->locked || from.phase == PARLEY_PHASE_HELD;
-        record->live += to->live;
-        record->held += to->held;
-        record->known++;
+    }
+    record->known = record->member_count;
+    for (uint32_t m = 0; m < record->member_count; m++) {
+        record->live += record->members[m].live;
+        record->held += record->members[m].held;
     }
 }
 

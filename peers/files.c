@@ -226,19 +226,21 @@ out:
 /* The record stands before the model does: nobody finds a model without one. Where this node's view
  * changed while it decided, its record would contradict itself: then there is none, and a warning.
  */
+/* Without one, that of an earlier model goes: it would stand beside this one. */
 static int publish_record(struct files *files, struct op *op)
 {
-    char reason[160];
-    if (record_check(op->record, reason, sizeof reason)) {
-        snprintf(op->why, sizeof op->why, "no record of the agreement: %s", reason);
-        return PARLEY_OK;
-    }
+    char reason[160] = "", *text = NULL;
     size_t size = strlen(files->out) + NAME_BYTES;
     char *path = malloc(2 * size), *part = path + size;
     if (!path) return PARLEY_ENOMEM;
     snprintf(path, size, "%s.agreement.json", files->out);
     snprintf(part, size, "%s.agreement.%016" PRIx64 ".part", files->out, files->boot);
-    char *text = NULL;
+    if (!op->record || record_check(op->record, reason, sizeof reason)) {
+        if (op->record) snprintf(op->why, sizeof op->why, "no record of the agreement: %s", reason);
+        unlink(path);
+        free(path);
+        return PARLEY_OK;
+    }
     memcpy(op->record->file, files->hash, sizeof op->record->file);
     int code = record_encode(op->record, &text);
     struct piece piece = {text, text ? strlen(text) : 0};
@@ -259,7 +261,7 @@ void files_publish(struct files *files, struct op *op)
         snprintf(op->why, sizeof op->why, "%s: no model was written beside it", files->out);
         code = PARLEY_ENOT_WRITTEN;
     } else if (files->out) {
-        if (op->record) code = publish_record(files, op);
+        code = publish_record(files, op);
         if (!code) code = durable_rename(files->part, files->out, op->why, sizeof op->why);
         if (!code) {
             free(files->part);

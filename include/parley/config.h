@@ -116,7 +116,7 @@ struct parley_resumed {
 struct parley_config {
     /* Who and where: texts without control characters. */
     const char *cluster; /* clusters of another name are refused ["parley"] */
-    const char *name;    /* unique among live nodes */
+    const char *name;    /* unique among live nodes: ASCII from '!' to '~' */
     const char *address; /* where peers reach this node, "host:port" */
     uint64_t boot;       /* identity of this start of this node: random, never 0, never reused */
     uint64_t run;        /* identity of the run, equal on all nodes [1] */

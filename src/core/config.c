@@ -177,6 +177,8 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse_text(why, size, "cluster", c->cluster, PARLEY_NAME_SIZE - 1);
     if (!fits(c->name, PARLEY_NAME_SIZE))
         return refuse_text(why, size, "name", c->name, PARLEY_NAME_SIZE - 1);
+    if (!message_is_name(c->name, strlen(c->name)))
+        return refuse(why, size, "name: \"%.80s\" must have no blanks, and ASCII alone", c->name);
     if (!fits(c->address, PARLEY_ADDRESS_SIZE))
         return refuse_text(why, size, "address", c->address, PARLEY_ADDRESS_SIZE - 1);
     if (c->boot == 0) return refuse_number(why, size, "boot", c->boot, "at least 1");

@@ -7,14 +7,14 @@
 
 #include "parley/error.h"
 
-enum kind { U32, U64, F64, TEXT, BYTES, VIEW, LIST };
+enum kind { U32, U64, F64, TEXT, NAME, BYTES, VIEW, LIST };
 
 struct field {
     const char *key;
     uint32_t key_size;
     enum kind kind;
     size_t offset;
-    size_t size;              /* TEXT, BYTES: of the array; LIST: of one element */
+    size_t size;              /* TEXT, NAME, BYTES: of the array; LIST: of one element */
     const struct field *each; /* LIST */
     size_t count_offset;      /* LIST: of the uint32_t count */
     uint32_t count_max;       /* LIST */
@@ -41,7 +41,7 @@ static const struct field hello_fields[] = {
     F(struct message_hello, protocol_min, "min", U32),
     F(struct message_hello, protocol_max, "max", U32),
     F(struct message_hello, cluster, "cluster", TEXT),
-    F(struct message_hello, name, "name", TEXT),
+    F(struct message_hello, name, "name", NAME),
     F(struct message_hello, address, "addr", TEXT),
     F(struct message_hello, run, "run", U64),
     F(struct message_hello, boot, "boot", U64),
@@ -65,7 +65,7 @@ static const struct field probe_fields[] = {F(struct message_probe, sequence, "s
                                             F(struct message_probe, boot, "b", U64), END};
 
 static const struct field record_fields[] = {F(struct record, boot, "b", U64),
-                                             F(struct record, name, "n", TEXT),
+                                             F(struct record, name, "n", NAME),
                                              F(struct record, address, "a", TEXT),
                                              F(struct record, incarnation, "i", U32),
                                              F(struct record, state, "s", U32),
@@ -220,6 +220,7 @@ static bool is_zero(const struct field *field, const uint8_t *at)
     case F64: /* by its bits: minus zero is none */
         return *(const uint64_t *)value == 0;
     case TEXT:
+    case NAME:
         return *at == 0;
     case BYTES:
         assert(field->size <= sizeof zeroes);
@@ -246,6 +247,7 @@ static int pack_value(msgpack_packer *packer, const struct field *field, const u
     case F64:
         return msgpack_pack_double(packer, *(const double *)value);
     case TEXT:
+    case NAME:
         return msgpack_pack_str_with_body(packer, value, strlen(value));
     case BYTES:
         return msgpack_pack_bin_with_body(packer, value, field->size);
@@ -303,6 +305,13 @@ static bool is_text(const char *bytes, size_t size)
     return true;
 }
 
+bool message_is_name(const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] <= ' ' || bytes[i] > '~') return false;
+    return true;
+}
+
 static int unpack_map(const msgpack_object *object, const struct field *fields, uint8_t *to);
 
 static int unpack_value(const msgpack_object *object, const struct field *field, uint8_t *to)
@@ -324,8 +333,10 @@ static int unpack_value(const msgpack_object *object, const struct field *field,
         *(double *)value = object->via.f64;
         return 0;
     case TEXT:
+    case NAME:
         if (object->type != MSGPACK_OBJECT_STR || object->via.str.size >= field->size ||
-            !is_text(object->via.str.ptr, object->via.str.size))
+            !is_text(object->via.str.ptr, object->via.str.size) ||
+            (field->kind == NAME && !message_is_name(object->via.str.ptr, object->via.str.size)))
             return PARLEY_EMALFORMED;
         memcpy(at, object->via.str.ptr, object->via.str.size);
         at[object->via.str.size] = 0;

@@ -32,9 +32,13 @@ grep -q '"kind":"resume","target":"n1"' json
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(steps_of n2)" -lt "$(steps_of n0)" ]
 
-# A restarted node takes its model from the others.
+# A restarted node takes its model from the others. The record has it once, and takes the place of an
+# older one.
+echo stale > parley-model.safetensors.agreement.json
 "$parley" run -n 3 --epochs 60 --model mlp:64 --fault restart:n0@20% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+"$parley" model verify parley-model.safetensors > verified
+grep -q "held by 3 of 3 live nodes, 3 known" verified
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 
 # So does one that was dead for a while; a fault that finds nobody to strike says so.

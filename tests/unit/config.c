@@ -157,6 +157,11 @@ Test(config, a_line_has_the_value_that_is_refused)
     bad.seeds = long_seed;
     bad.seeds_count = 1;
     says(&bad, long_seed[0]);
+    bad = good();
+    bad.name = "a b";
+    says(&bad, "name: \"a b\" must have no blanks");
+    bad.name = "k\xc3\xb6ln";
+    says(&bad, "must have no blanks, and ASCII alone");
 }
 
 Test(config, a_setting_that_would_be_cut_off_is_refused)

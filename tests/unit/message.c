@@ -230,7 +230,8 @@ Test(message, wrong_types_are_refused)
 
 Test(message, texts_are_short_and_printable)
 {
-    /* Proves that a text that is too long, or holds a control character or a zero, is refused. */
+    /* Proves that a text that is too long, or holds a control character or a zero, is refused, and
+     * in a name blanks and more than ASCII, too. */
     static struct message_hello hello;
     char longest[PARLEY_NAME_SIZE + 1];
     memset(longest, 'n', sizeof longest);
@@ -240,12 +241,17 @@ Test(message, texts_are_short_and_printable)
         msgpack_pack_str_with_body(&packer, longest, size);
         cr_assert_eq(decode(WIRE_HELLO, &hello), size < PARLEY_NAME_SIZE ? 0 : PARLEY_EMALFORMED);
     }
-    for (int c = 0; c < 128; c++) {
+    for (int c = 0; c < 256; c++) {
         char one[3] = {'a', (char)c, 'b'};
+        begin(1);
+        key("addr");
+        msgpack_pack_str_with_body(&packer, one, 3);
+        cr_assert_eq(decode(WIRE_HELLO, &hello), c < 32 || c == 127 ? PARLEY_EMALFORMED : 0, "%d",
+                     c);
         begin(1);
         key("name");
         msgpack_pack_str_with_body(&packer, one, 3);
-        cr_assert_eq(decode(WIRE_HELLO, &hello), c < 32 || c == 127 ? PARLEY_EMALFORMED : 0, "%d",
+        cr_assert_eq(decode(WIRE_HELLO, &hello), c <= 32 || c >= 127 ? PARLEY_EMALFORMED : 0, "%d",
                      c);
     }
     begin(1);
