@@ -47,7 +47,8 @@ struct child {
     bool trained; /* its training began */
     uint64_t step, steps_before, passes;
     double epoch, loss, drift, samples_per_s;
-    uint64_t live, exchanges, bytes_sent, bytes_before;
+    uint64_t live, bytes_sent, bytes_before;
+    uint64_t exchanges, exchanges_before; /* that it took part in */
     bool agreed;
     char digest[80];
     uint64_t known;

@@ -328,6 +328,7 @@ static void reset(struct child *child)
 {
     child->steps_before += child->step;
     child->bytes_before += child->bytes_sent;
+    child->exchanges_before += child->exchanges;
     child->step = child->bytes_sent = child->exchanges = 0;
     child->agreed = child->has_error = child->killed = child->again = false;
     child->listen[0] = 0;

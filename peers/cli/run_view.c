@@ -208,14 +208,19 @@ static bool is_live(const struct child *child)
     return child->used && !child->term_signal && !child->killed && !left;
 }
 
+/* Those that it decided. Of who died without saying so: half of those it took part in. */
+static uint64_t exchanges_of(const struct child *child)
+{
+    if (!child->ledger.json) return (child->exchanges_before + child->exchanges) / 2;
+    return child->exchanges_before / 2 + child->ledger.as.ledger.committed;
+}
+
 static void add_child(const struct child *child, struct report_summary *sum, const char **digest)
 {
     sum->steps += child->steps_before + child->step;
     sum->bytes_sent += child->bytes_before + child->bytes_sent;
-    if (child->ledger.json) {
-        sum->exchanges += child->ledger.as.ledger.committed;
-        sum->exchanges_dropped += child->ledger.as.ledger.dropped;
-    }
+    sum->exchanges += exchanges_of(child);
+    if (child->ledger.json) sum->exchanges_dropped += child->ledger.as.ledger.dropped;
     if (is_live(child)) sum->live++;
     if (!child->agreed) return;
     sum->agreed++;
@@ -316,6 +321,8 @@ int run_view_end(struct run *run)
     sum->test_accuracy = sum->test_loss = sum->worst_accuracy = NAN;
     for (uint32_t i = 0; i < run->nodes; i++)
         add_child(&run->children[i], sum, &digest);
+    for (uint32_t i = 0; sum->agreed == 0 && i < run->nodes; i++)
+        sum->known += run->children[i].used;
     add_mass(run, sum);
     int error = run->failed ? run->failed : first_error(run);
     if (!error && (sum->agreed < sum->live || sum->agreed == 0 || !sum->digest))

@@ -47,6 +47,12 @@ grep -q "held by 3 of 3 live nodes, 3 known" verified
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 grep -q "fault: slow: nothing happens, as no such node is running" err
 
+# Who is dead counts in the sums, even where all are.
+status=0
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault kill:3@50% --json json > out 2> err || status=$?
+[ $status -eq 3 ] && [ "$(value agreed) $(value known)" = "0 3" ] && [ "$(value exchanges)" -gt 0 ]
+grep -q "^agreed    0 of 3 nodes     no common digest    drift -$" out
+
 # All are gone for a while, and begin anew. All are stopped for good: it is over.
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault restart:3@20%+200ms --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
