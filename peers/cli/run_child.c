@@ -318,8 +318,8 @@ static char **make_arguments(struct child *child, bool again, char own[5][ARGUME
     /* All write one file: the models are equal, byte by byte. */
     snprintf(own[4], ARGUMENT_BYTES, "--out=%s", run->settings->out);
     list[n++] = own[4];
-    /* Asked for by -q or -v here, not there: what a node says comes by its lines. */
-    if (!run->settings->verbose) list[n++] = "--quiet";
+    /* Asked for by -q or -v here, not there: most of what a node says comes by its lines. */
+    if (!run->settings->verbose) list[n++] = "--log-level=warning";
     list[n] = NULL;
     return list;
 }

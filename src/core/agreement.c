@@ -221,11 +221,32 @@ static bool is_quorate(const struct parley_node *node)
            2 * who_decide(node) > node->config.nodes;
 }
 
+static uint64_t end_us(const struct parley_node *node)
+{
+    return node->agreement.since_us + SETTLE_TIMES * node->config.settle_timeout_us;
+}
+
+/* Who is gone may come back, until time is up. */
+static bool has_majority(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    if (is_quorate(node)) return true;
+    if (a->verify_since_us == 0) {
+        a->verify_since_us = node->now_us;
+        out_log(node, PARLEY_LOG_WARN,
+                "only %u of %u nodes are here, and %u must be (--quorum majority): waiting for "
+                "others, %.0f s at most",
+                who_decide(node), node->config.nodes, node->config.nodes / 2 + 1,
+                (double)(end_us(node) - node->now_us) / 1e6);
+    }
+    return false;
+}
+
 static bool may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     uint32_t here = who_decide(node);
-    if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return is_quorate(node);
+    if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
     if (2 * here > node->roster->count || 2 * here > roster_known(node->roster)) return true;
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
@@ -379,7 +400,7 @@ static void watch_progress(struct parley_node *node, bool verifying)
         a->fingerprint = now;
         a->progress_us = node->now_us;
     }
-    if (node->now_us >= a->since_us + SETTLE_TIMES * node->config.settle_timeout_us) {
+    if (node->now_us >= end_us(node)) {
         give_up(node);
         return;
     }
