@@ -192,7 +192,7 @@ struct parley_config {
     uint64_t keepalive_us;        /* [2 s] */
 
     /* Limits. */
-    uint32_t members_max;     /* names ever seen [1024] */
+    uint32_t members_max;     /* boots ever seen, each restart another one [1024] */
     uint32_t connections_max; /* the pool; beyond it the least recently used gets BYE [64] */
     /* TCP connections that carry the floats of one link: 1, the link's own, to PARLEY_STREAMS_MAX,
      * which then are opened beside it. Two nodes use as many as the lesser of both says. [1] */

@@ -386,7 +386,9 @@ static void print_summary(const struct sim_report *report)
         .agreed = s->agreed,
         .nodes = s->nodes,
         .digest = s->digest,
-        .drift = s->digest ? 0 : s->live > 0 ? parley_sim_drift(report->sim) : NAN,
+        .drift = s->digest     ? 0
+                 : s->live > 0 ? parley_sim_drift(report->sim)
+                               : NAN,
         .accuracy = s->test_accuracy,
         .loss = s->test_loss,
         .test_samples = report->job->data.test.count,

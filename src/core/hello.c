@@ -145,7 +145,8 @@ static void refused(struct parley_node *node, struct conn *conn, int error, cons
 {
     bool ends = conn->outgoing && phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
     out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
-    if (ends && (error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN)) out_finish(node, error);
+    bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
+    if (ends && lasts) out_finish(node, error);
 }
 
 /* ---- Letting in ------------------------------------------------------------------------------ */
@@ -161,7 +162,6 @@ static void agree_on_streams(struct parley_node *node, struct conn *conn,
 
 static void admit(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
 {
-    if (!conn->outgoing) hello_send(node, conn, true);
     struct record record = {.boot = hello->boot, .state = PARLEY_MEMBER_ALIVE};
     memcpy(record.name, hello->name, sizeof record.name);
     memcpy(record.address, hello->address, sizeof record.address);
@@ -171,6 +171,7 @@ static void admit(struct parley_node *node, struct conn *conn, const struct mess
                node->roster->shared ? "it is not on the list" : "the table of members is full");
         return;
     }
+    if (!conn->outgoing) hello_send(node, conn, true);
     conn->member = member;
     if (conn->seed != NONE) seeds_answered(node, conn->seed, hello->boot);
     agree_on_streams(node, conn, hello);

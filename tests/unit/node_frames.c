@@ -64,8 +64,8 @@ static struct parley_ledger ledger(const struct lone *lone)
 /* ---- HELLO -------------------------------------------------------------------------------------
  */
 
-/* A node that has dialled its seed, over SEED_CONN, and met b there, with boot id 2000. */
-static struct lone *lone_with_seed(struct parley_config *config)
+/* A node that has dialled its seed, over SEED_CONN. */
+static struct lone *lone_at_seed(struct parley_config *config)
 {
     static const char *const seeds[] = {"127.0.0.1:7005"};
     config->seeds = seeds;
@@ -74,6 +74,13 @@ static struct lone *lone_with_seed(struct parley_config *config)
     lone_start(lone);
     cr_assert_eq(lone->conns[SEED_CONN], LONE_DIALED);
     lone_connected(lone, SEED_CONN);
+    return lone;
+}
+
+/* And has met b there, with boot id 2000. */
+static struct lone *lone_with_seed(struct parley_config *config)
+{
+    struct lone *lone = lone_at_seed(config);
     struct message_hello hello = lone_hello(lone, "b", 2000);
     lone_say(lone, SEED_CONN, WIRE_HELLO, &hello);
     return lone;
@@ -316,11 +323,23 @@ Test(node_frames, a_full_table_refuses_new_members_and_keeps_the_old)
     lone_say(lone, conn, WIRE_HELLO, &hello);
     struct message_reject reject;
     cr_assert(lone_heard(lone, WIRE_REJECT, &reject) && reject.code == (uint32_t)-PARLEY_ELIMIT);
+    cr_assert(!lone_heard(lone, WIRE_HELLO, &hello), "it takes itself for let in");
     struct message_members members = {.count = 1};
     members.records[0] = (struct record){.boot = 9, .name = "d", .address = "x:1", .clock = 1};
     lone_say(lone, first, WIRE_MEMBERS, &members);
     cr_assert_eq(parley_node_members(lone->node), 3);
     cr_assert_eq(lone->conns[first], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_frames, who_finds_no_room_in_the_table_ends)
+{
+    /* Proves that a joiner does not dial for ever where there will never be a place. */
+    struct parley_config config = lone_config();
+    struct lone *lone = lone_at_seed(&config);
+    struct message_reject reject = {.code = (uint32_t)-PARLEY_ELIMIT, .text = "full"};
+    lone_say(lone, SEED_CONN, WIRE_REJECT, &reject);
+    cr_assert(lone->finished && lone->error == PARLEY_ELIMIT);
     lone_free(lone);
 }
 
