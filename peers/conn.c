@@ -101,14 +101,7 @@ static void forget(struct conn *conn)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct conn *conn = handle->data;
-    conn->gone = true;
-    if (!conn->resolving) forget(conn);
-}
-
-void conn_release(struct conn *conn)
-{
-    if (conn->gone) forget(conn);
+    forget(handle->data);
 }
 
 void conn_end(struct conn *conn, enum parley_closed reason, int code)
@@ -123,6 +116,7 @@ void conn_end(struct conn *conn, enum parley_closed reason, int code)
         reason = PARLEY_CLOSED_LOCAL; /* the core had asked for it */
         code = 0;
     }
+    conn_give_lookup_up(conn);
     conn->state = CONN_ENDED;
     conn->reason = reason;
     conn->code = code;

@@ -60,10 +60,9 @@ struct conn {
     uint8_t *direct; /* the read under way goes here, into a vector; NULL: to the input */
     bool filled;     /* what was read last was the end of such a part */
 
-    uv_getaddrinfo_t lookup;
+    struct lookup *lookup; /* of the name, while it is under way; else NULL */
     uv_connect_t connect;
     struct addrinfo *found, *first, *try; /* all addresses of the name; tried first, and now */
-    bool resolving, gone;                 /* the lookup is under way; the handle is closed */
     bool retrying, close_wanted;          /* the handle is being made anew; then close it */
 
     uv_shutdown_t shutdown;
@@ -80,8 +79,7 @@ void conn_end(struct conn *conn, enum parley_closed reason, int code);
 struct conn *conn_from(struct loop *loop, const char *address);
 /* The open one that was accepted and whose dialler was told this token; NULL: none. */
 struct conn *conn_of_token(struct loop *loop, uint64_t token);
-void conn_resume(struct conn *conn);  /* it waits no more: reads on */
-void conn_release(struct conn *conn); /* its lookup has ended: frees it if its handle is closed */
+void conn_resume(struct conn *conn); /* it waits no more: reads on */
 
 /* accept.c: starts listening on the loop's bound listener: 0 or a libuv error. */
 int conn_listen(struct loop *loop);
@@ -89,6 +87,8 @@ int conn_listen(struct loop *loop);
 void conn_turn(struct loop *loop);
 
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
+/* dial.c: nobody wants to know the addresses any more. */
+void conn_give_lookup_up(struct conn *conn);
 void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size);
 void conn_send_chunk(struct loop *loop, const struct parley_update *update);
 void conn_close(struct loop *loop, uint32_t id);

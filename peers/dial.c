@@ -6,16 +6,24 @@
  *
  * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
  * UNREACHED with the system's words. Nothing here waits longer than the kernel does; the core
- * closes what takes too long.
+ * closes what takes too long. A lookup that has begun can't be interrupted, so it has memory of its
+ * own: the connection is gone before it, and only the loop's end waits for it. libuv runs few at a
+ * time; those that have not begun are taken back.
  */
 #define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
 #include "conn.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "address.h"
+
+struct lookup {
+    uv_getaddrinfo_t request;
+    struct conn *conn; /* NULL: it was given up */
+};
 
 static void connect_to(struct conn *conn, const struct sockaddr *address);
 
@@ -89,19 +97,46 @@ static struct addrinfo *any_of(struct addrinfo *found)
 
 static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
-    struct conn *conn = request->data;
-    conn->resolving = false;
-    conn->found = found;
-    if (conn->state != CONN_DIALLING) {
-        conn_release(conn);
+    struct lookup *lookup = (struct lookup *)request;
+    struct conn *conn = lookup->conn;
+    free(lookup);
+    if (!conn) {
+        uv_freeaddrinfo(found);
         return;
     }
+    conn->lookup = NULL;
+    conn->found = found;
     if (status || !found) {
         failed(conn, status ? status : UV_EAI_NONAME);
         return;
     }
     conn->first = conn->try = any_of(found);
     connect_to(conn, conn->try->ai_addr);
+}
+
+static void look_up(struct conn *conn, const struct address *address)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct lookup *lookup = malloc(sizeof *lookup);
+    int code = UV_ENOMEM;
+    if (lookup)
+        code = uv_getaddrinfo(&conn->loop->uv, &lookup->request, on_lookup, address->host,
+                              address->port, &hints);
+    if (code) {
+        free(lookup);
+        failed(conn, code);
+        return;
+    }
+    lookup->conn = conn;
+    conn->lookup = lookup;
+}
+
+void conn_give_lookup_up(struct conn *conn)
+{
+    if (!conn->lookup) return;
+    conn->lookup->conn = NULL;
+    (void)uv_cancel((uv_req_t *)&conn->lookup->request); /* fails if it has begun */
+    conn->lookup = NULL;
 }
 
 void conn_dial(struct loop *loop, uint32_t id, const char *text)
@@ -122,11 +157,6 @@ void conn_dial(struct loop *loop, uint32_t id, const char *text)
     } else if (address_numeric(&to, &address)) {
         connect_to(conn, (struct sockaddr *)&to);
     } else {
-        struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-        conn->lookup.data = conn;
-        int code =
-            uv_getaddrinfo(&loop->uv, &conn->lookup, on_lookup, address.host, address.port, &hints);
-        conn->resolving = code == 0;
-        if (code) failed(conn, code);
+        look_up(conn, &address);
     }
 }

@@ -204,7 +204,8 @@ struct parley_result {
 void parley_result(struct parley *p, struct parley_result *result);
 
 /* Ends the run without an agreement if it has not ended, sends what is still to be sent (for at
- * most two seconds), joins the threads. NULL does nothing. */
+ * most two seconds), joins the threads. Where a host name is being looked up that takes as long as
+ * the system's resolver does: it can't be interrupted. NULL does nothing. */
 void parley_close(struct parley *p);
 
 #ifdef __cplusplus
