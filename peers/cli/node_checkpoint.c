@@ -125,18 +125,27 @@ static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_
     return error;
 }
 
+/* Made where it is not there; files must go in and be found again. */
+static int open_directory(const struct node *node, char *why, size_t why_size)
+{
+    char inside[PATH_BYTES];
+    snprintf(inside, sizeof inside, "%s/.", directory(node));
+    if ((!mkdir(directory(node), 0777) || errno == EEXIST) && !access(inside, R_OK | W_OK | X_OK))
+        return 0;
+    snprintf(why, why_size, "--checkpoint: %s: %s; give a directory that can be written to",
+             directory(node), strerror(errno));
+    return PARLEY_EUSAGE;
+}
+
 int node_checkpoint_init(struct node *node, char *why, size_t why_size)
 {
     uint64_t steps = UINT64_MAX;
     if (!directory(node)) return 0;
     node->checkpoint.taken_us = say_now_us();
-    if (mkdir(directory(node), 0777) && errno != EEXIST) {
-        snprintf(why, why_size, "--checkpoint: %s: %s", directory(node), strerror(errno));
-        return PARLEY_EUSAGE;
-    }
-    if (!node->settings->resume) return 0;
+    int error = open_directory(node, why, why_size);
+    if (error || !node->settings->resume) return error;
     while (find_newest(node, steps, &steps)) {
-        int error = resume_from(node, steps, why, why_size);
+        error = resume_from(node, steps, why, why_size);
         if (error != 1) return error;
     }
     say_talk(node->settings, "no checkpoint of %s in %s: starts with the first model",

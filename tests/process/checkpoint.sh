@@ -63,5 +63,7 @@ refused() {
 refused 2 'resume: needs --checkpoint' run --resume
 refused 2 'checkpoint: needs --name' node --checkpoint kept
 refused 2 'checkpoint: /dev/null/x: Not a directory' run -n 1 --checkpoint /dev/null/x
+: > file
+refused 2 'checkpoint: file: Not a directory; give a directory' run -n 1 --steps 3 --checkpoint file
 refused 6 'kept has a checkpoint of mlp:32' run -n 1 --checkpoint kept --resume --model softmax
 [ $failures -eq 0 ]
