@@ -346,26 +346,16 @@ static int train(struct node *node, char *why, size_t why_size)
 /* A node that leaves keeps what it has, apart from --out: that name is for what was agreed. */
 static int save_own(struct node *node, char *why, size_t why_size)
 {
-    const struct parley_about *about = &node->options.about;
-    struct model_meta meta = {
-        .features = about->features,
-        .classes = about->classes,
-        .channels = about->channels,
-        .height = about->height,
-        .width = about->width,
-        .scaling = about->scaling,
-        .run = node->job.run,
-    };
+    const struct dataset *set = &node->job.data.train;
+    struct model_meta meta;
     uint32_t count;
     const struct tensor *tensors = model_tensors(node->job.model, &count);
     size_t n = trainer_parameters(node->job.trainer);
-    size_t scaling = about->scaling * sizeof(float);
+    job_meta(&node->job, &meta);
+    size_t scaling = meta.scaling * sizeof(float);
     struct piece pieces[4] = {
-        {NULL, 0}, {node->x, n * sizeof(float)}, {about->shift, scaling}, {about->scale, scaling}};
+        {NULL, 0}, {node->x, n * sizeof(float)}, {set->shift, scaling}, {set->scale, scaling}};
     uint8_t *header = NULL;
-    snprintf(meta.model, sizeof meta.model, "%s", about->model);
-    snprintf(meta.data, sizeof meta.data, "%s", about->data);
-    snprintf(meta.vocabulary, sizeof meta.vocabulary, "%s", about->vocabulary);
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta.digest);
     if (!error) error = model_file_header(&meta, n, tensors, count, &header, &pieces[0].size);

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "parley/error.h"
 
@@ -32,4 +34,30 @@ int sim_output_close(FILE *file, const char *option, const char *path)
     if (!failed || excused) return 0;
     fprintf(stderr, "parley: --%s: %s: not all of it could be written\n", option, path);
     return PARLEY_EFAIL;
+}
+
+static bool write_all(const char *path, const struct sim_piece *pieces, size_t count)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) return false;
+    bool written = true;
+    for (size_t i = 0; i < count && written; i++)
+        written = fwrite(pieces[i].bytes, 1, pieces[i].size, file) == pieces[i].size;
+    return fclose(file) == 0 && written;
+}
+
+int sim_output_replace(const char *option, const char *path, const struct sim_piece *pieces,
+                       size_t count)
+{
+    size_t size = strlen(path) + sizeof ".partial";
+    char *partial = malloc(size);
+    if (!partial) return PARLEY_ENOMEM;
+    snprintf(partial, size, "%s.partial", path);
+    bool done = write_all(partial, pieces, count) && rename(partial, path) == 0;
+    if (!done) {
+        fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
+        unlink(partial);
+    }
+    free(partial);
+    return done ? 0 : PARLEY_EFAIL;
 }

@@ -1,4 +1,4 @@
-/* output.h: where --json and --csv write to.
+/* output.h: where --json, --csv and --out write to.
  *
  * Thread rule: as stdio's.
  */
@@ -13,5 +13,14 @@ int sim_output_open(FILE **file, const char *option, const char *path);
 /* Closes it but for stdout and NULL. PARLEY_EFAIL with a line if not all could be written to it, as
  * on a full disk; that nobody reads a pipe any more is no failure. */
 int sim_output_close(FILE *file, const char *option, const char *path);
+
+struct sim_piece {
+    const void *bytes;
+    size_t size;
+};
+
+/* The file anew from its pieces, under another name until it is whole. PARLEY_EFAIL with a line. */
+int sim_output_replace(const char *option, const char *path, const struct sim_piece *pieces,
+                       size_t count);
 
 #endif

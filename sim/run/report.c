@@ -13,6 +13,7 @@
 #include "report/human.h"
 #include "report/summary.h"
 #include "run/output.h"
+#include "run/save.h"
 
 enum { QUICK_S = 1, SLOW_S = 5, QUICK_UNTIL_S = 3 };
 
@@ -400,6 +401,7 @@ static void print_summary(const struct sim_report *report)
         .wall_s = s->virtual_s,
         .exchanges = s->exchanges,
         .bytes_sent = s->bytes_sent,
+        .path = report->outcome->error ? NULL : report->settings->out,
     };
     char *text = summary_text(&summary);
     if (text) fputs(text, stdout);
@@ -407,6 +409,17 @@ static void print_summary(const struct sim_report *report)
     printf("simulated %.1f s in %.1f s   run hash %s\n", s->virtual_s, s->wall_s, s->run_hash);
     print_cost(report);
     fflush(stdout);
+}
+
+/* Of the node that agreed first, as all have the same. */
+static int save(const struct sim_report *report, const struct verdict *v)
+{
+    struct parley_sim *sim = report->sim;
+    struct parley_view view;
+    if (!report->settings->out) return 0;
+    parley_sim_view(sim, v->first, &view);
+    return sim_save(report->job, parley_sim_agreed_vector(sim, v->first), view.digest, sim->run,
+                    report->settings->out);
 }
 
 int sim_report_end(struct sim_report *report)
@@ -422,6 +435,7 @@ int sim_report_end(struct sim_report *report)
     if (!error) error = v.error;
     if (!error && (v.agreed < v.live || v.agreed == 0 || !v.one_digest))
         error = PARLEY_ENO_AGREEMENT;
+    if (!error) error = save(report, &v);
     outcome->error = error;
     conclude(report, &v);
     sim_report_progress(report);

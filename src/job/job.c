@@ -13,6 +13,7 @@
 #include "core/codec.h"
 #include "core/rng.h"
 #include "core/topology.h"
+#include "data/chars.h"
 #include "train/model.h"
 
 static const double SCALED_WARMUP = 0.05;
@@ -235,6 +236,23 @@ void job_close(struct job *job)
 }
 
 /* ---- Using it -------------------------------------------------------------------------------- */
+
+void job_meta(const struct job *job, struct model_meta *meta)
+{
+    const struct dataset *set = &job->data.train;
+    *meta = (struct model_meta){
+        .features = set->features,
+        .classes = set->classes,
+        .channels = set->channels,
+        .height = set->height,
+        .width = set->width,
+        .scaling = set->bytes ? 1 : set->features,
+        .run = job->run,
+    };
+    snprintf(meta->model, sizeof meta->model, "%s", model_spec(job->model));
+    snprintf(meta->data, sizeof meta->data, "%s", job->data.name);
+    if (set->vocabulary) chars_write_vocabulary(&job->data.shape.classes, meta->vocabulary);
+}
 
 void job_config(const struct job *job, struct parley_config *config)
 {

@@ -10,6 +10,7 @@
 
 #include "data/partition.h"
 #include "data/source.h"
+#include "file/model_file.h"
 #include "job/graph.h"
 #include "parley/config.h"
 #include "settings/settings.h"
@@ -46,6 +47,9 @@ PARLEY_CHECK int job_trainer(const struct job *job, struct trainer **trainer, ch
 /* Overwrites in *config what settings, data and model say of a node; who and where it is, is left
  * to the driver. It borrows from the job. */
 void job_config(const struct job *job, struct parley_config *config);
+
+/* What a model file says beside the digest, the same on all nodes. */
+void job_meta(const struct job *job, struct model_meta *meta);
 
 /* Whose the data are. */
 struct job_members {

@@ -136,6 +136,28 @@ static int judge_swarm(const struct settings *settings, char *why)
     return 0;
 }
 
+/* The one model of one run. */
+static int judge_sim_out(const struct settings *settings, char *why)
+{
+    const char *many = settings->swarm ? "swarm" : settings->compare ? "compare" : NULL;
+    if (!settings->out) return 0;
+    for (int i = 0; i < OPTION_ID_COUNT && !many; i++)
+        if (settings->sweeps[i].count > 1) many = option_info((enum option_id)i)->name;
+    if (many)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--out: \"%s\" is for the model of one run, and --%s asks for several; repeat the "
+                 "best of them alone with --out",
+                 settings->out, many);
+    else if (strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0)
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--out: \"%s\" is for a model of data, and \"%s\" (--model) is none; leave --out "
+                 "away",
+                 settings->out, settings->model);
+    else
+        return 0;
+    return PARLEY_EUSAGE;
+}
+
 static int judge_model(const struct settings *settings, char *why)
 {
     bool quadratic = strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0;
@@ -430,6 +452,7 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         if (!error) error = judge_rounds(settings, why);
         if (!error) error = judge_simulation(settings, why);
         if (!error && settings->verb == VERB_SIM) error = judge_swarm(settings, why);
+        if (!error && settings->verb == VERB_SIM) error = judge_sim_out(settings, why);
         for (size_t i = 0; !error && i < settings->faults.count; i++)
             error = judge_fault(settings, &settings->faults.items[i], why);
         return error;

@@ -108,6 +108,10 @@ expect 2 '"nowhere"' status nowhere
 expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' run --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model softmax --out nodir/model
+expect 2 '--compare asks for several' sim --steps 3 --compare gossip --out model
+expect 2 '--seed asks for several' sim --steps 3 --seed 1..2 --out model
+expect 2 '--swarm asks for several' sim --swarm --seeds 1..2 --out model
+expect 2 '"quadratic:8" (--model) is none' sim --model quadratic:8 --out model
 for how in node run sim; do expect 2 '--json: nodir/x: No such file' $how --steps 3 --model softmax --json nodir/x; done
 expect 0 '/dev/full: not all of it could be written' node --steps 3 --model softmax --json /dev/full
 expect 0 '/dev/full: not all of it could be written' run --steps 3 --model softmax --json /dev/full

@@ -77,6 +77,20 @@ gone 3 'pause:3@20%'
     { echo "an end: status $?"; tail -n 1 said; failures=$((failures + 1)); }
 grep -Eq '"virtual_s":[0-4]\b' last || { echo "an end: later than 5 s"; failures=$((failures + 1)); }
 
+# Where a file is asked for, the agreed model is in it, and no record of an older one beside it.
+: > model.agreement.json
+accuracy=$("$parley" sim --nodes 3 --model mlp:16 --steps 50 --out model --progress never 2>&1 | tee said |
+    sed -nE 's/^accuracy +([0-9.]+) .*/\1/p')
+grep -q '^model  .*model verify model$' said && "$parley" model verify model > verified 2>&1 &&
+    grep -qF "$(sed -nE 's/.*digest (sha256:[0-9a-f]+).*/\1/p' said)" verified &&
+    "$parley" model eval model | grep -qF "accuracy  $accuracy on" ||
+    { echo "a model: not what agreed"; cat said verified; failures=$((failures + 1)); }
+status=0
+(trap '' XFSZ && ulimit -f 8 && exec "$parley" sim --nodes 2 --model mlp:256 --steps 3 --out big) > said 2>&1 ||
+    status=$?
+[ $status -eq 9 ] && grep -q -- '--out: big: File too large' said && [ -z "$(ls big* 2> /dev/null)" ] ||
+    { echo "too large a model: status $status, $(ls big*)"; cat said; failures=$((failures + 1)); }
+
 # One table for all names everybody: nobody dials a seed to be told, or waits for one.
 "$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
     --topology exponential > said 2>&1 || { echo "one table: status $?"; failures=$((failures + 1)); }
