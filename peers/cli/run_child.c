@@ -40,6 +40,8 @@ static void on_phase(struct child *child, const struct report_phase *phase)
     }
     if (phase->cause && strcmp(phase->cause, "target") == 0 && !run->target_us)
         run->target_us = say_now_us();
+    if (strcmp(child->phase, "left") == 0 && !child->agreed)
+        run_say(run, "%s has left", child->name);
 }
 
 static void on_member(struct child *child, const struct report_line *line)

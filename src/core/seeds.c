@@ -84,7 +84,9 @@ void seeds_log(struct parley_node *node, int index, const char *what)
 {
     struct seed_dial *seed = &node->seeds[index];
     uint64_t wait_us = seed->next_us - node->now_us;
-    enum parley_log level = wait_us == seed->said_us ? PARLEY_LOG_DEBUG : PARLEY_LOG_WARN;
+    /* Of who was met there it is told that it is dead. */
+    bool news = wait_us != seed->said_us && seed->boot == 0;
+    enum parley_log level = news ? PARLEY_LOG_WARN : PARLEY_LOG_DEBUG;
     seed->said_us = wait_us;
     out_log(node, level, "seed %s: %s; next try in %.1f s%s", seed->address, what,
             (double)wait_us / 1e6, wait_us < node->config.redial_max_us ? "" : ", and so on");

@@ -22,6 +22,14 @@ wait $run
 tail -n 1 json | grep '"event":"summary"' | grep '"agreed":3' > /dev/null
 grep '"phase":"stop"' json | grep '"cause":"operator"' > /dev/null
 
+# A node that is told to leave is seen to.
+start
+kill -INT "$(grep -m 1 '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)"
+grep -q -m 1 'n[0-2] has left$' < <(exec tail -n +1 -f --pid=$run err)
+kill -INT $run
+wait $run
+grep -q '^agreed    2 of 2 nodes' out
+
 # tail --pid waits until each of them is gone.
 start
 nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
