@@ -151,8 +151,9 @@ void parley_stop(struct parley *p, enum parley_stop cause);
 /* Leave alone: hand the work over by averaging, say goodbye, end. Nothing is agreed then. */
 void parley_leave(struct parley *p);
 
-/* The peer list was read again: these are dialled from now on. Copied. PARLEY_ENOMEM; PARLEY_EUSAGE
- * for more than PARLEY_SEEDS_MAX, or one that nobody can dial: the list stays as it was. */
+/* The peer list was read again: these are dialled from now on, and no others; links that there are
+ * stay. Copied. PARLEY_ENOMEM; PARLEY_EUSAGE for more than PARLEY_SEEDS_MAX, or one that nobody can
+ * dial: the list stays as it was. */
 PARLEY_CHECK int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count);
 
 /* Names of the members that live (this node included), sorted, as of now: at most max of them go to

@@ -66,7 +66,8 @@ static void obey(struct node *node, char *line)
         for (char *at = strtok_r(line + strlen(CONTROL_SEEDS), " ", &rest);
              at && count < PARLEY_SEEDS_MAX; at = strtok_r(NULL, " ", &rest))
             seeds[count++] = at;
-        if (parley_seeds(node->p, seeds, count)) say_error("out of memory for the peer list");
+        int error = parley_seeds(node->p, seeds, count);
+        if (error) say_error("the peer list stays as it was: %s", parley_error_text(error));
     }
 }
 

@@ -261,7 +261,7 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
         node_done(node, event);
         break;
     case PARLEY_EVENT_SEEDS:
-        seeds_add(node, event->seeds.seeds, event->seeds.count);
+        seeds_set(node, event->seeds.seeds, event->seeds.count);
         break;
     case PARLEY_EVENT_STOP:
         agreement_stop(node, event->stop.cause);
@@ -443,7 +443,7 @@ static bool allocate(struct parley_node *node)
     node->conns_count = c->connections_max + c->pending_max;
     node->conns = calloc(node->conns_count, sizeof *node->conns);
     node->open = calloc(node->conns_count, sizeof *node->open);
-    node->seeds = calloc(PARLEY_SEEDS_MAX, sizeof *node->seeds);
+    node->seeds = calloc(seeds_room(c), sizeof *node->seeds);
     if (!node->conns || !node->open || !node->seeds) return false;
     node->roster = c->roster ? c->roster : &node->own_roster;
     if (!c->roster) {

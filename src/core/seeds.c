@@ -15,28 +15,66 @@
 
 /* ---- Which there are ------------------------------------------------------------------------- */
 
-void seeds_add(struct parley_node *node, const char *const *seeds, uint32_t count)
+uint32_t seeds_room(const struct parley_config *config)
 {
+    return PARLEY_SEEDS_MAX + config->connections_max;
+}
+
+/* Its place may be given to another. */
+static bool is_free(const struct seed_dial *seed)
+{
+    return seed->off && !seed->dialing;
+}
+
+static bool is_listed(const char *address, const char *const *seeds, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(address, seeds[i]) == 0) return true;
+    return false;
+}
+
+static bool is_known(const struct parley_node *node, const char *address)
+{
+    for (uint32_t i = 0; i < node->seeds_count; i++)
+        if (!is_free(&node->seeds[i]) && strcmp(node->seeds[i].address, address) == 0) return true;
+    return false;
+}
+
+/* Those that are not free keep their places: connections name them. False: none is left, or it is
+ * no address. */
+static bool add(struct parley_node *node, const char *address)
+{
+    uint32_t i = 0;
+    while (i < node->seeds_count && !is_free(&node->seeds[i]))
+        i++;
+    if (i == seeds_room(&node->config) || strlen(address) >= PARLEY_ADDRESS_SIZE) return false;
+    if (i == node->seeds_count) node->seeds_count++;
+    struct seed_dial *seed = &node->seeds[i];
+    *seed = (struct seed_dial){.backoff_us = node->config.redial_min_us, .next_us = node->now_us};
+    memcpy(seed->address, address, strlen(address) + 1);
+    return true;
+}
+
+void seeds_set(struct parley_node *node, const char *const *seeds, uint32_t count)
+{
+    uint32_t left = 0;
     if (node->roster->shared) return;
-    for (uint32_t i = 0; i < count; i++) {
-        bool known = false;
-        for (uint32_t j = 0; j < node->seeds_count; j++)
-            known = known || strcmp(node->seeds[j].address, seeds[i]) == 0;
-        if (known || node->seeds_count == PARLEY_SEEDS_MAX ||
-            strlen(seeds[i]) >= PARLEY_ADDRESS_SIZE)
-            continue;
-        struct seed_dial *seed = &node->seeds[node->seeds_count++];
-        *seed =
-            (struct seed_dial){.backoff_us = node->config.redial_min_us, .next_us = node->now_us};
-        memcpy(seed->address, seeds[i], strlen(seeds[i]) + 1);
-        node->next_seed_us = node->now_us;
+    for (uint32_t i = 0; i < node->seeds_count; i++) {
+        struct seed_dial *seed = &node->seeds[i];
+        seed->off = is_free(seed) || !is_listed(seed->address, seeds, count);
     }
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_known(node, seeds[i]) && !add(node, seeds[i])) left++;
+    node->next_seed_us = node->now_us;
+    if (left > 0)
+        out_log(node, PARLEY_LOG_WARN, "%u of %u seeds were not taken: too many, or too long", left,
+                count);
 }
 
 bool seeds_only_self(const struct parley_node *node)
 {
     for (uint32_t i = 0; i < node->seeds_count; i++)
-        if (!node->seeds[i].self) return false;
+        if (!node->seeds[i].self && !node->seeds[i].off) return false;
     return true;
 }
 
@@ -44,7 +82,7 @@ bool seeds_met(const struct parley_node *node)
 {
     for (uint32_t i = 0; i < node->seeds_count && !node->roster->shared; i++) {
         const struct seed_dial *seed = &node->seeds[i];
-        if (!seed->self && !seed->tried && seed->boot == 0) return false;
+        if (!seed->self && !seed->off && !seed->tried && seed->boot == 0) return false;
     }
     return true;
 }
@@ -83,6 +121,7 @@ void seeds_ended(struct parley_node *node, int index, bool was_live)
 void seeds_log(struct parley_node *node, int index, const char *what)
 {
     struct seed_dial *seed = &node->seeds[index];
+    if (seed->off) return;
     uint64_t wait_us = seed->next_us - node->now_us;
     /* Of who was met there it is told that it is dead. */
     bool news = wait_us != seed->said_us && seed->boot == 0;
@@ -124,7 +163,7 @@ void seeds_timers(struct parley_node *node)
     node->next_seed_us = NEVER;
     for (uint32_t i = 0; i < node->seeds_count; i++) {
         struct seed_dial *seed = &node->seeds[i];
-        if (seed->self || seed->dialing || node->leaving) continue;
+        if (seed->self || seed->off || seed->dialing || node->leaving) continue;
         if (node->now_us >= seed->next_us) {
             int member = seeds_member(node, (int)i);
             if (member != NONE && membership_is_live(node, member))

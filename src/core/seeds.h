@@ -16,12 +16,15 @@ struct seed_dial {
     uint64_t said_us; /* how long the wait was that was told last */
     uint64_t boot;    /* who answered there last; 0: nobody yet */
     bool self;
-    bool tried; /* a dial has failed */
-    bool dialing;
+    bool tried;   /* a dial has failed */
+    bool dialing; /* or connected by it */
+    bool off;     /* no longer listed: not dialled again */
 };
 
-/* Those that are new; a node has PARLEY_SEEDS_MAX at most. */
-void seeds_add(struct parley_node *node, const char *const *seeds, uint32_t count);
+/* Places for those listed, and for those no longer listed to which there is a connection. */
+uint32_t seeds_room(const struct parley_config *config);
+/* The list is this one now: PARLEY_SEEDS_MAX at most. */
+void seeds_set(struct parley_node *node, const char *const *seeds, uint32_t count);
 /* All are dialled now, whatever their back-off. */
 void seeds_hurry(struct parley_node *node);
 bool seeds_only_self(const struct parley_node *node); /* each is this node, or there is none */

@@ -58,8 +58,8 @@ struct parley_node {
     uint32_t conns_count, open_count;
     uint32_t next_conn;
     uint64_t next_conn_us;   /* no connection's deadline is before that */
-    struct seed_dial *seeds; /* [PARLEY_SEEDS_MAX] */
-    uint32_t seeds_count;
+    struct seed_dial *seeds; /* [seeds_room()] */
+    uint32_t seeds_count;    /* places used so far, those that are free again among them */
     uint64_t next_seed_us;
     bool contacted; /* some peer has let us in */
     bool met_all;   /* that peer's whole table has come */
