@@ -254,7 +254,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 static void read_on(struct conn *conn)
 {
     int code = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
-    if (code) conn_end(conn, PARLEY_CLOSED_RESET, code);
+    if (code && code != UV_EALREADY) conn_end(conn, PARLEY_CLOSED_RESET, code);
 }
 
 void conn_resume(struct conn *conn)
@@ -423,9 +423,9 @@ static void shut(struct conn *conn)
         return;
     }
     conn->state = CONN_SHUT;
-    if (conn->waits) read_on(conn); /* for the peer's FIN */
     conn->linger_until_us = loop_now_us() + CONN_LINGER_MS * 1000;
     conn->loop->conns_shut++;
+    if (conn->waits) read_on(conn); /* for the peer's FIN; from on_read() it has not stopped yet */
 }
 
 void conn_close(struct loop *loop, uint32_t id)
