@@ -86,7 +86,7 @@ static void attend(struct streams *streams)
         struct stream *stream = streams->each[i];
         if (!stream) continue;
         const struct stripe *stripe = stream->stripe;
-        bool writes = stripe->full ? sends || stripe->tail_at < stripe->tail_size : sends;
+        bool writes = stripes_wants_room(stripe, sends);
         int events = (stripe->dry ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0);
         if (stripe->open && !stripe->full) sends = false;
         if (streams->conn->state == CONN_ENDED) events = 0;

@@ -83,6 +83,12 @@ int stripes_flush(struct stripes *stripes, struct stripe *stripe)
     return 0;
 }
 
+/* Before its greeting nothing is sent on it but what it says first. */
+bool stripes_wants_room(const struct stripe *stripe, bool sends)
+{
+    return stripe->tail_at < stripe->tail_size || (sends && stripe->open);
+}
+
 static void keep(struct stripe *stripe, const uint8_t *head, const uint8_t *bytes, size_t size,
                  size_t sent)
 {

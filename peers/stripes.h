@@ -66,6 +66,9 @@ ssize_t stripes_send(struct stripes *stripes, const void *bytes, size_t size);
 /* The socket takes more: 0, or what is wrong. */
 int stripes_flush(struct stripes *stripes, struct stripe *stripe);
 
+/* Whether anything is to be done once it has room; `sends`: there are bytes for some socket. */
+bool stripes_wants_room(const struct stripe *stripe, bool sends);
+
 /* The bytes that come next, to[size] at the most; `to` NULL: they are thrown away. 0: none are
  * there yet. */
 ssize_t stripes_receive(struct stripes *stripes, void *to, size_t size);

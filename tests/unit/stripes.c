@@ -181,6 +181,26 @@ Test(stripes, nothing_is_sent_before_the_greeting)
     tear_down(&scene);
 }
 
+/* A socket with room is always ready: a loop that watched it in vain would turn without end. */
+Test(stripes, room_is_wanted_only_where_it_is_of_use)
+{
+    struct scene scene;
+    set_up(&scene, 1, 1);
+    struct stripe *near = &scene.near.all[0], *far = &scene.far.all[0];
+    cr_assert(stripes_wants_room(far, false)); /* its greeting */
+    cr_assert_not(stripes_wants_room(near, true));
+    cr_assert_eq(turn(&scene.far), 0);
+    cr_assert_not(stripes_wants_room(far, false));
+    cr_assert(stripes_wants_room(far, true));
+    while (!near->open) {
+        carry(&scene, 0, 1, STRIPES_HEAD_BYTES);
+        cr_assert_eq(turn(&scene.near), 0);
+    }
+    cr_assert(stripes_wants_room(near, true));
+    cr_assert_not(stripes_wants_room(near, false));
+    tear_down(&scene);
+}
+
 /* What the first of two sockets says by itself, in place of its sender. */
 static int hears(uint64_t offset, uint32_t size, uint64_t received, bool accepted)
 {
