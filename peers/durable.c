@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,18 @@
 #include "parley/error.h"
 
 /* Of a long path the end is shown, so that there is room for what went wrong. */
-static int complain(const char *path, const char *what, char *why, size_t size)
+static void tell(const char *path, const char *what, char *why, size_t size)
 {
-    const char *cause = strerror(errno);
     size_t length = strlen(path), room = size > 100 ? size - 100 : 0;
     const char *shown = length > room ? path + length - room : path;
-    snprintf(why, size, "%s%s: can't %s: %s", shown == path ? "" : "...", shown, what, cause);
+    snprintf(why, size, "%s%s%s", shown == path ? "" : "...", shown, what);
+}
+
+static int complain(const char *path, const char *what, char *why, size_t size)
+{
+    char failed[96];
+    snprintf(failed, sizeof failed, ": can't %s: %s", what, strerror(errno));
+    tell(path, failed, why, size);
     return PARLEY_ENOT_WRITTEN;
 }
 
@@ -96,11 +103,15 @@ const void *durable_map(const char *path, size_t *bytes, char *why, size_t size)
     struct stat stat;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    if (fd >= 0 && !fstat(fd, &stat) && stat.st_size > 0) {
+    bool known = fd >= 0 && !fstat(fd, &stat), empty = known && stat.st_size == 0;
+    if (known && !empty) {
         *bytes = (size_t)stat.st_size;
         map = mmap(NULL, *bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     }
-    if (map == MAP_FAILED) complain(path, "read back", why, size);
+    if (empty)
+        tell(path, " is empty", why, size);
+    else if (map == MAP_FAILED)
+        complain(path, "read back", why, size);
     if (fd >= 0) close(fd);
     return map == MAP_FAILED ? NULL : map;
 }

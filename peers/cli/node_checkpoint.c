@@ -116,7 +116,10 @@ static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_
     int error = bytes ? checkpoint_read(&checkpoint, &vectors, bytes, size, reason, sizeof reason)
                       : PARLEY_EDATA;
     if (error == PARLEY_EDATA) {
-        say_error("%s is passed over: %s", path, reason);
+        if (bytes)
+            say_error("%s is passed over: %s", path, reason);
+        else
+            say_error("passed over: %s", reason); /* which names it */
         error = 1;
     }
     if (!error) error = check_kind(node, &checkpoint, why, why_size);

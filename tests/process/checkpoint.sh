@@ -37,11 +37,14 @@ size=$(stat -c %s "$file")
 byte=$(od -An -tu1 -j $((size / 2)) -N 1 "$file")
 printf "\\x$(printf %x $(((byte + 1) % 256)))" | dd of="$file" bs=1 seek=$((size / 2)) conv=notrunc status=none
 
+: > kept/n1-99999999.checkpoint
+
 # What was made before counts: the rest of the budget is less than all of it.
-before=$((($(steps n0 | sed -n 2p) + $(steps n1 | head -n 1) + $(steps n2 | head -n 1)) * 32 / 12000))
+before=$((($(steps n0 | sed -n 2p) + $(steps n1 | sed -n 2p) + $(steps n2 | head -n 1)) * 32 / 12000))
 "$parley" run --json json "${train[@]}" --resume --epochs $((before + 10)) -v > out 2> err ||
     fail "resumed: status $?"
 grep -q "n0-$newest.checkpoint is passed over: it is damaged" err || fail "the damage is not named"
+grep -q 'n1: passed over: kept/n1-99999999.checkpoint is empty$' err || fail "an empty file is not named"
 grep -q "n0: goes on from its step $older\$" err || fail "n0 goes on from elsewhere than $older"
 for node in n1 n2; do
     grep -q "$node: goes on from its step [1-9]" err || fail "$node did not go on"
