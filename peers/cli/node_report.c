@@ -18,6 +18,7 @@
 #include "report/lines.h"
 #include "report/summary.h"
 #include "report/table.h"
+#include "settings/list.h"
 
 enum { QUICK_US = 1000000, SLOW_US = 5000000, QUICK_UNTIL_US = 3000000 };
 
@@ -73,22 +74,37 @@ void node_report_close(struct node *node)
 
 /* ---- The start ------------------------------------------------------------------------------- */
 
+/* Whether the next node is to be given it: not what is of this one, like names of files. */
+static bool goes_along(const struct settings *settings, enum option_id id)
+{
+    enum option_group group = option_info(id)->group;
+    switch (id) {
+    case OPTION_ID_NODES:
+        return settings->quorum == QUORUM_MAJORITY;
+    case OPTION_ID_LISTEN:
+    case OPTION_ID_ADVERTISE:
+    case OPTION_ID_NAME:
+    case OPTION_ID_JOIN:
+    case OPTION_ID_PEERS:
+    case OPTION_ID_SHARD:
+        return false;
+    default:
+        return option_is_setting(id) && group != GROUP_STATE && group != GROUP_WATCHING;
+    }
+}
+
 /* What to paste on the next machine: with the settings that must be equal there. */
 static void say_join_line(struct node *node)
 {
-    char **arguments, text[1024] = "";
-    size_t count, at = 0;
-    if (settings_forward(node->settings, VERB_NODE, &arguments, &count)) return;
-    for (size_t i = 0; i < count && at < sizeof text; i++) {
-        if (strncmp(arguments[i], "--join=", 7) == 0 || strncmp(arguments[i], "--peers=", 8) == 0 ||
-            strncmp(arguments[i], "--advertise=", 12) == 0 ||
-            strncmp(arguments[i], "--shard=", 8) == 0)
-            continue;
-        at += (size_t)snprintf(text + at, sizeof text - at, " %s", arguments[i]);
-    }
-    free(arguments);
-    say_talk(node->settings, "the next node: parley node --join %s%s",
-             parley_config_of(node->p)->address, text);
+    struct text text;
+    text_init(&text, 1 << 20);
+    text_add(&text, "parley node --join %s", parley_config_of(node->p)->address);
+    for (int i = 0; i < OPTION_ID_COUNT; i++)
+        if (goes_along(node->settings, (enum option_id)i))
+            settings_add_argument(&text, node->settings, (enum option_id)i);
+    char *line = text_take(&text);
+    if (line) say_talk(node->settings, "the next node: %s", line);
+    free(line);
 }
 
 void node_report_started(struct node *node)

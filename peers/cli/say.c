@@ -5,6 +5,7 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -22,12 +23,18 @@ static void clear(void)
 
 static void say(const char *format, va_list arguments)
 {
-    char line[2048];
-    vsnprintf(line, sizeof line, format, arguments);
+    char line[2048], *longer = NULL;
+    va_list again;
+    va_copy(again, arguments);
+    int size = vsnprintf(line, sizeof line, format, arguments) + 1;
+    if (size > (int)sizeof line && (longer = malloc((size_t)size)))
+        vsnprintf(longer, (size_t)size, format, again);
+    va_end(again);
     flockfile(stderr);
     clear();
-    fprintf(stderr, "parley: %s\n", line);
+    fprintf(stderr, "parley: %s\n", longer ? longer : line);
     funlockfile(stderr);
+    free(longer);
 }
 
 void say_standing(const char *line)

@@ -1,9 +1,8 @@
 /* repeat.c: see repeat.h. */
 #include "experiment/repeat.h"
 
-#include <string.h>
-
 #include "report/text.h"
+#include "settings/list.h"
 
 enum { BYTES_MAX = 1 << 20 };
 
@@ -19,21 +18,6 @@ static bool given(const struct settings *settings, enum option_id id)
     return repeat_counts(id) && settings->values[id].origin > ORIGIN_DEFAULT;
 }
 
-/* " --name=value", as one word of a shell. */
-static void add_for_shell(struct text *text, const char *name, const char *value)
-{
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "._-+,:/@%=";
-    if (strspn(value, safe) == strlen(value)) {
-        text_add(text, " --%s=%s", name, value);
-        return;
-    }
-    text_add(text, " '--%s=", name);
-    for (; *value; value++)
-        text_add(text, *value == '\'' ? "'\\''" : "%c", *value);
-    text_add(text, "'");
-}
-
 char *repeat_line(const struct settings *settings)
 {
     struct text text;
@@ -41,11 +25,7 @@ char *repeat_line(const struct settings *settings)
     text_add(&text, "parley %s", verb_info(settings->verb)->name);
     for (int i = 0; i < OPTION_ID_COUNT; i++) {
         enum option_id id = (enum option_id)i;
-        if (!given(settings, id)) continue;
-        if (option_info(id)->metavar)
-            add_for_shell(&text, option_info(id)->name, settings->values[i].text);
-        else if (strcmp(settings->values[i].text, "true") == 0)
-            text_add(&text, " --%s", option_info(id)->name);
+        if (repeat_counts(id)) settings_add_argument(&text, settings, id);
     }
     return text_take(&text);
 }

@@ -1,8 +1,9 @@
-/* list.c: three columns in the order of the table. */
+/* list.c: see list.h. */
 #include "settings/list.h"
 
-#include "report/text.h"
+#include <string.h>
 
+/* Three columns in the order of the table. */
 char *settings_list_text(const struct settings *settings)
 {
     struct text text;
@@ -20,4 +21,24 @@ char *settings_list_text(const struct settings *settings)
         text_add(&text, "  %s\n", settings_origin_text(settings, id, origin));
     }
     return text_take(&text);
+}
+
+void settings_add_argument(struct text *text, const struct settings *settings, enum option_id id)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "._-+,:/@%=";
+    const char *name = option_info(id)->name, *value = settings->values[id].text;
+    if (settings->values[id].origin <= ORIGIN_DEFAULT) return;
+    if (!option_info(id)->metavar) {
+        if (strcmp(value, "true") == 0) text_add(text, " --%s", name);
+        return;
+    }
+    if (strspn(value, safe) == strlen(value)) {
+        text_add(text, " --%s=%s", name, value);
+        return;
+    }
+    text_add(text, " '--%s=", name);
+    for (; *value; value++)
+        text_add(text, *value == '\'' ? "'\\''" : "%c", *value);
+    text_add(text, "'");
 }

@@ -101,6 +101,17 @@ ln before b.f32
 "$parley" model export b.safetensors.b --out b.f32 > exported
 [ "$(cat before)" = before ] && [ "$(stat -c %s b.f32)" -gt 1000 ]
 
+# The line to paste has what the next node must be given, whole and quoted, and nothing else.
+printf 'a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n1,1\n' > "my table.csv"
+dots=$(printf './%.0s' {1..1500})
+"$parley" node --name j --steps 1 --batch 2 --model mlp:8 --data "csv:${dots}my table.csv" --time 9s \
+    --checkpoint kept --resume --leave-timeout 3s --log-level info --quorum majority --nodes 1 --out j > j.out 2> j.err
+line=$(sed -n 's/^parley: the next node: parley node --join [0-9.:]* //p' j.err)
+[ "${line/$dots/}" = "--nodes=1 '--data=csv:my table.csv' --model=mlp:8 --batch=2 --steps=1 --time=9s --quorum=majority" ] || {
+    echo "to paste: $line"
+    exit 1
+}
+
 # On a terminal a line stands that is drawn again and again: what is said clears it first, whichever
 # thread says it.
 : > t.json
