@@ -417,6 +417,40 @@ static int judge_servers(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+static const char *without_dot(const char *path)
+{
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    return path;
+}
+
+/* Each would overwrite what the other has written; a device keeps nothing, and "-" is stdout for
+ * --json and --csv, a file's name for --out. */
+static int judge_outputs(const struct settings *settings, char *why)
+{
+    const struct {
+        enum option_id id;
+        const char *path;
+    } outputs[] = {{OPTION_ID_OUT, settings->out},
+                   {OPTION_ID_JSON, settings->json},
+                   {OPTION_ID_CSV, settings->csv},
+                   {OPTION_ID_REPORT, settings->report},
+                   {OPTION_ID_TALLY, settings->tally}};
+    for (size_t b = 1; b < sizeof outputs / sizeof *outputs; b++)
+        for (size_t a = 0; a < b; a++) {
+            const char *one = outputs[a].path, *other = outputs[b].path;
+            bool apart = outputs[a].id == OPTION_ID_OUT && one && strcmp(one, "-") == 0;
+            if (!one || !other || apart || strncmp(one, "/dev/", strlen("/dev/")) == 0 ||
+                strcmp(without_dot(one), without_dot(other)) != 0)
+                continue;
+            snprintf(why, SETTINGS_WHY_BYTES,
+                     "--%s and --%s: both write to \"%.400s\"; give each a name of its own",
+                     option_info(outputs[a].id)->name, option_info(outputs[b].id)->name, other);
+            return PARLEY_EUSAGE;
+        }
+    return 0;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -427,7 +461,8 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
     switch (settings->verb) {
     case VERB_NODE:
     case VERB_CHECK:
-        error = judge_model(settings, why);
+        error = judge_outputs(settings, why);
+        if (!error) error = judge_model(settings, why);
         if (!error) error = judge_codec(settings, why);
         if (!error) error = judge_network(settings, why);
         if (!error) error = judge_size(settings, why);
@@ -440,7 +475,8 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         return error ? error : judge_training(settings, why);
     case VERB_RUN:
     case VERB_SIM:
-        error = judge_model(settings, why);
+        error = judge_outputs(settings, why);
+        if (!error) error = judge_model(settings, why);
         if (!error) error = judge_codec(settings, why);
         if (!error) error = judge_size(settings, why);
         if (!error && !settings->compare) error = judge_strategy(settings, why);

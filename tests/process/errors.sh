@@ -108,6 +108,11 @@ expect 2 '"nowhere"' status nowhere
 expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' run --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model softmax --out nodir/model
+for how in node run sim; do expect 2 '--out and --json: both write to "./x"' $how --steps 3 --out x --json ./x; done
+expect 2 '--out and --json: both write' run --steps 3 --json parley-model.safetensors
+expect 2 '--json and --csv: both write to "-"' sim --steps 3 --nodes 2,3 --json - --csv -
+expect 2 '--csv and --report: both write' sim --steps 3 --csv x.html --report x.html
+expect 0 'agreed' sim --steps 3 --model softmax --json /dev/null --csv /dev/null
 expect 2 '--compare asks for several' sim --steps 3 --compare gossip --out model
 expect 2 '--seed asks for several' sim --steps 3 --seed 1..2 --out model
 expect 2 '--swarm asks for several' sim --swarm --seeds 1..2 --out model
