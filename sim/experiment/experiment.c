@@ -33,7 +33,6 @@ struct experiment {
     size_t outcomes_bytes;
     unsigned how; /* enum sim_run_how */
     FILE *json, *csv;
-    struct page_file page;
     double start_s;
     int error; /* the first */
 };
@@ -86,7 +85,7 @@ static int open_files(struct experiment *e)
     const struct settings *s = e->settings;
     int error = e->plan.count > 1 ? sim_output_open(&e->json, "json", s->json) : 0;
     if (!error) error = sim_output_open(&e->csv, "csv", s->csv);
-    if (!error && s->report) error = page_open(&e->page, s->report);
+    if (!error && s->report) error = page_check(s->report);
     if (error || !e->csv) return error;
     char *head = tally_csv_head(&e->plan);
     if (head) fputs(head, e->csv);
@@ -220,14 +219,13 @@ static int conclude(struct experiment *e)
         fflush(stdout);
         free(table);
     }
-    return e->settings->report ? page_write(&e->page, &e->plan, e->outcomes) : 0;
+    return e->settings->report ? page_write(e->settings->report, &e->plan, e->outcomes) : 0;
 }
 
 static int close_all(struct experiment *e)
 {
     int error = sim_output_close(e->json, "json", e->settings->json);
     int failed = sim_output_close(e->csv, "csv", e->settings->csv);
-    page_close(&e->page);
     for (uint32_t i = 0; i < e->sets_count; i++)
         source_close(&e->sets[i].source);
     free(e->sets);

@@ -1,16 +1,16 @@
 /* page.c: see page.h. The markup is XML as well, so that either kind of reader takes it. */
 #include "experiment/page.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiment/chart.h"
 #include "experiment/picture.h"
 #include "experiment/repeat.h"
 #include "experiment/tally.h"
+#include "run/output.h"
 
 enum { PAGE_BYTES_MAX = 1 << 28, COMMAND_COLUMNS = 136 };
 
@@ -22,46 +22,11 @@ static bool ends_in(const char *path, const char *ending)
     return length > end && strcmp(path + length - end, ending) == 0;
 }
 
-int page_open(struct page_file *page, const char *path)
+int page_check(const char *path)
 {
-    size_t size = strlen(path) + sizeof ".partial";
-    *page = (struct page_file){.path = path, .svg = ends_in(path, ".svg")};
-    if (!page->svg && !ends_in(path, ".html")) {
-        fprintf(stderr, "parley: --report: \"%s\" ends neither in .html nor in .svg\n", path);
-        return PARLEY_EUSAGE;
-    }
-    page->partial = malloc(size);
-    if (!page->partial) return PARLEY_ENOMEM;
-    snprintf(page->partial, size, "%s.partial", path);
-    page->file = fopen(page->partial, "w");
-    if (page->file) return 0;
-    fprintf(stderr, "parley: --report: %s: %s\n", path, strerror(errno));
+    if (ends_in(path, ".svg") || ends_in(path, ".html")) return sim_output_try("report", path);
+    fprintf(stderr, "parley: --report: \"%s\" ends neither in .html nor in .svg\n", path);
     return PARLEY_EUSAGE;
-}
-
-void page_close(struct page_file *page)
-{
-    if (page->file) {
-        fclose(page->file);
-        unlink(page->partial);
-    }
-    free(page->partial);
-    *page = (struct page_file){0};
-}
-
-static int publish(struct page_file *page, char *text)
-{
-    if (!text) return PARLEY_ENOMEM;
-    bool failed = fputs(text, page->file) == EOF;
-    failed = fclose(page->file) == EOF || failed;
-    failed = failed || rename(page->partial, page->path) != 0;
-    if (failed) {
-        fprintf(stderr, "parley: --report: %s: %s\n", page->path, strerror(errno));
-        unlink(page->partial);
-    }
-    page->file = NULL;
-    free(text);
-    return failed ? PARLEY_EFAIL : 0;
 }
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
@@ -272,7 +237,12 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     return text_take(&page);
 }
 
-int page_write(struct page_file *page, const struct plan *plan, const struct sim_outcome *outcomes)
+int page_write(const char *path, const struct plan *plan, const struct sim_outcome *outcomes)
 {
-    return publish(page, page->svg ? svg_page(plan, outcomes) : html_page(plan, outcomes));
+    char *page = ends_in(path, ".svg") ? svg_page(plan, outcomes) : html_page(plan, outcomes);
+    if (!page) return PARLEY_ENOMEM;
+    struct sim_piece piece = {page, strlen(page)};
+    int error = sim_output_replace("report", path, &piece, 1);
+    free(page);
+    return error;
 }

@@ -46,13 +46,31 @@ static bool write_all(const char *path, const struct sim_piece *pieces, size_t c
     return fclose(file) == 0 && written;
 }
 
-int sim_output_replace(const char *option, const char *path, const struct sim_piece *pieces,
-                       size_t count)
+/* Where a file is made before it gets its name. */
+static char *partial_of(const char *path)
 {
     size_t size = strlen(path) + sizeof ".partial";
     char *partial = malloc(size);
+    if (partial) snprintf(partial, size, "%s.partial", path);
+    return partial;
+}
+
+int sim_output_try(const char *option, const char *path)
+{
+    char *partial = partial_of(path);
     if (!partial) return PARLEY_ENOMEM;
-    snprintf(partial, size, "%s.partial", path);
+    bool done = write_all(partial, NULL, 0);
+    if (!done) fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
+    unlink(partial);
+    free(partial);
+    return done ? 0 : PARLEY_EUSAGE;
+}
+
+int sim_output_replace(const char *option, const char *path, const struct sim_piece *pieces,
+                       size_t count)
+{
+    char *partial = partial_of(path);
+    if (!partial) return PARLEY_ENOMEM;
     bool done = write_all(partial, pieces, count) && rename(partial, path) == 0;
     if (!done) {
         fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));

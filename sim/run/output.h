@@ -1,4 +1,4 @@
-/* output.h: where --json, --csv and --out write to.
+/* output.h: where --json, --csv, --report and --out write to.
  *
  * Thread rule: as stdio's.
  */
@@ -19,7 +19,11 @@ struct sim_piece {
     size_t size;
 };
 
-/* The file anew from its pieces, under another name until it is whole. PARLEY_EFAIL with a line. */
+/* Whether a file could be made there; leaves none. PARLEY_EUSAGE with a line, PARLEY_ENOMEM. */
+int sim_output_try(const char *option, const char *path);
+
+/* The file anew from its pieces, under another name until it is whole. PARLEY_EFAIL with a line,
+ * PARLEY_ENOMEM. */
 int sim_output_replace(const char *option, const char *path, const struct sim_piece *pieces,
                        size_t count);
 

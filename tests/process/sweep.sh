@@ -79,6 +79,14 @@ well_formed again.svg || fail "the SVG is not well-formed"
 grep -q '"event":"agreed"' alone.json || fail "a single run does not tell what happens"
 well_formed alone.svg || fail "the report of a single run is not well-formed"
 
+# One that is interrupted leaves no report that is none.
+: > cut.json
+"$parley" sim -q --nodes 2 --model softmax --steps 10000000 --json cut.json --report cut.html 2> /dev/null &
+grep -q -m 1 '"event":"progress"' < <(exec tail -n +1 -f --pid=$! cut.json) || fail "a long run is over"
+kill -TERM $!
+wait $! 2> /dev/null
+[ -z "$(ls cut.html* 2> /dev/null)" ] || fail "an interrupted run leaves $(ls cut.html*)"
+
 # refuse STATUS TEXT ARGUMENT...: nothing is run.
 refuse() {
     local status=$1 text=$2
