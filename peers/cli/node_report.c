@@ -121,7 +121,8 @@ void node_report_started(struct node *node)
                        .model = model_spec(job->model),
                        .parameters = trainer_parameters(job->trainer),
                        .seed = node->settings->seed,
-                       .blas = environment_blas()},
+                       .blas = environment_blas(),
+                       .resumed = node->resumed.steps},
     };
     tell(node, &line, name_of(node));
     if (node->controlled) return;

@@ -44,7 +44,8 @@ struct child {
     /* As its lines told. */
     char listen[PARLEY_ADDRESS_SIZE]; /* "": not listening */
     char phase[16];
-    bool trained; /* its training began */
+    bool trained;     /* its training began */
+    uint64_t resumed; /* steps of the checkpoint it brought along; 0: none */
     uint64_t step, steps_before, passes;
     double epoch, loss, drift, samples_per_s;
     uint64_t live, bytes_sent, bytes_before;
@@ -90,6 +91,7 @@ struct run {
     int failed;         /* PARLEY_E...: it never came to training */
     FILE *coverage;     /* where nodes mark samples: data/coverage.h; NULL: nowhere */
     int data;           /* loaded, for all nodes: shared_data.h; -1: each loads them */
+    bool resumed;       /* what comes of --resume is said */
     bool ending;        /* all children are to go now */
 };
 

@@ -21,12 +21,38 @@ static void copy(char *to, size_t size, const char *from)
     snprintf(to, size, "%s", from ? from : "");
 }
 
+/* Once all have told what they bring along. */
+static void say_resumed(struct run *run)
+{
+    const char *directory = run->settings->checkpoint;
+    uint32_t count = 0;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (!child->listen[0]) return;
+        if (child->resumed > 0) count++;
+        if (child->resumed > most) most = child->resumed;
+    }
+    if (!run->settings->resume || run->resumed) return;
+    run->resumed = true;
+    if (count > 0)
+        run_say(run,
+                "%" PRIu32 " of %" PRIu32
+                " nodes go on from their checkpoints in %.400s, from step "
+                "%" PRIu64 " at most",
+                count, run->nodes, directory, most);
+    else
+        run_say(run, "no checkpoint in %.400s: starts with the first model", directory);
+}
+
 static void on_started(struct child *child, const struct report_started *started)
 {
     struct run *run = child->run;
     copy(child->listen, sizeof child->listen, started->listen);
+    child->resumed = started->resumed;
     run->samples = started->samples;
     run_say(run, "%s  pid %" PRIu64 "  %s", child->name, started->pid, child->listen);
+    say_resumed(run);
     run_tell_seeds(run);
 }
 

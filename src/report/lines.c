@@ -30,17 +30,11 @@ struct field {
         NULL, BOOL, 0                                                                              \
     }
 
-static const struct field started[] = {F(started, COUNT, pid),
-                                       F(started, STRING, listen),
-                                       F(started, STRING, version),
-                                       F(started, COUNT, protocol),
-                                       F(started, STRING, data),
-                                       F(started, COUNT, samples),
-                                       F(started, STRING, model),
-                                       F(started, COUNT, parameters),
-                                       F(started, COUNT, seed),
-                                       F(started, STRING, blas),
-                                       END};
+static const struct field started[] = {
+    F(started, COUNT, pid),      F(started, STRING, listen),    F(started, STRING, version),
+    F(started, COUNT, protocol), F(started, STRING, data),      F(started, COUNT, samples),
+    F(started, STRING, model),   F(started, COUNT, parameters), F(started, COUNT, seed),
+    F(started, STRING, blas),    F(started, COUNT, resumed),    END};
 static const struct field progress[] = {F(progress, COUNT, step),
                                         F(progress, REAL, epoch),
                                         F(progress, REAL, loss),

@@ -40,6 +40,7 @@ struct report_started {
     const char *model;
     uint64_t parameters, seed;
     const char *blas;
+    uint64_t resumed; /* steps of the checkpoint that it brings along; 0: none */
 };
 
 struct report_progress {

@@ -41,11 +41,14 @@ printf "\\x$(printf %x $(((byte + 1) % 256)))" | dd of="$file" bs=1 seek=$((size
 
 # What was made before counts: the rest of the budget is less than all of it.
 before=$((($(steps n0 | sed -n 2p) + $(steps n1 | sed -n 2p) + $(steps n2 | head -n 1)) * 32 / 12000))
+most=$( (echo "$older"; steps n1 | sed -n 2p; steps n2 | head -n 1) | sort -n | tail -n 1)
 "$parley" run --json json "${train[@]}" --resume --epochs $((before + 10)) -v > out 2> err ||
     fail "resumed: status $?"
 grep -q "n0-$newest.checkpoint is passed over: it is damaged" err || fail "the damage is not named"
 grep -q 'n1: passed over: kept/n1-99999999.checkpoint is empty$' err || fail "an empty file is not named"
 grep -q "n0: goes on from its step $older\$" err || fail "n0 goes on from elsewhere than $older"
+grep -q "  3 of 3 nodes go on from their checkpoints in kept, from step $most at most\$" err ||
+    fail "run does not say how it goes on"
 for node in n1 n2; do
     grep -q "$node: goes on from its step [1-9]" err || fail "$node did not go on"
 done
@@ -54,6 +57,9 @@ grep -q '"agreed":3' <<< "$summary" || fail "no agreement: $summary"
 made=$(grep -o '"steps":[0-9]*' <<< "$summary" | cut -d: -f2)
 [ "$made" -gt $((7 * 12000 / 32)) ] && [ "$made" -lt $((13 * 12000 / 32)) ] ||
     fail "$made steps for 10 epochs"
+
+"$parley" run -n 1 --model mlp:32 --steps 3 --checkpoint new --resume > out 2> err
+grep -q '  no checkpoint in new: starts with the first model$' err || fail "run does not say that it starts anew"
 
 refused() {
     local status=$1 text=$2

@@ -25,14 +25,14 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
 {
     /* The lines are a contract: scripts are written against them. */
     struct report_line line = {.event = REPORT_STARTED, .t = 0.25, .node = "n0"};
-    line.as.started =
-        (struct report_started){4711, "127.0.0.1:7000", "0.1.0", 1,          "digits",
-                                8000, "mlp:256,128",    235146,  UINT64_MAX, "SkylakeX"};
+    line.as.started = (struct report_started){
+        4711,          "127.0.0.1:7000", "0.1.0",    1,          "digits", 8000,
+        "mlp:256,128", 235146,           UINT64_MAX, "SkylakeX", 7};
     expect_line(&line, "{\"event\":\"started\",\"t\":0.25,\"node\":\"n0\",\"pid\":4711,"
                        "\"listen\":\"127.0.0.1:7000\",\"version\":\"0.1.0\",\"protocol\":1,"
                        "\"data\":\"digits\",\"samples\":8000,\"model\":\"mlp:256,128\","
                        "\"parameters\":235146,\"seed\":18446744073709551615,"
-                       "\"blas\":\"SkylakeX\"}\n");
+                       "\"blas\":\"SkylakeX\",\"resumed\":7}\n");
     line = (struct report_line){.event = REPORT_PROGRESS, .t = 1, .node = "n0"};
     line.as.progress = (struct report_progress){10, 0.1,     INFINITY, NAN, 0, 4, 1000.5,
                                                 7,  1 << 20, 1.5,      NAN, 3, 4, 5};
