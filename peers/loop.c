@@ -203,7 +203,7 @@ static void on_hook(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
     loop_tell_steps(loop);
-    loop_hook(loop);
+    if (!loop->finished) loop_hook(loop); /* those steps may have ended the node */
 }
 
 static void close_handles(struct loop *loop)

@@ -5,6 +5,7 @@
  *     exactly once, and what was sent just before the close arrives before it
  *   - where the receiver closes in the middle, every chunk is still DONE once, before CLOSED
  *   - both are CLOSED once, and FINISHED wakes both trainers with its code
+ *   - the caller's timer is not called any more once a step that it was first to see has FINISHED
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -12,11 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uv.h>
+
 #include "core/wire.h"
 #include "kernels/digest.h"
 #include "parley/parley.h"
 
 enum { FLOATS = 3000000, CHUNK = PARLEY_CHUNK_BYTES_MAX, WINDOW = 2, OP_TAKE = 1, OP_HASH = 2 };
+enum { TIMER_ROUNDS = 5 }; /* in nearly each of which the timer is first */
 enum { OP_CHUNK = 100, CHUNKS = (FLOATS * 4 + CHUNK - 1) / CHUNK };
 
 static int failures;
@@ -98,7 +102,7 @@ uint64_t parley_node_deadline(const struct parley_node *node)
 uint64_t parley_node_awaits_steps(const struct parley_node *node)
 {
     (void)node;
-    return UINT64_MAX; /* of each at once */
+    return UINT64_MAX; /* none: they are told when something else happens */
 }
 
 uint32_t parley_node_members(const struct parley_node *node)
@@ -292,6 +296,9 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
     case PARLEY_EVENT_CLOSED:
         on_closed(node);
         break;
+    case PARLEY_EVENT_STEPPED:
+        finish(node, 0);
+        break;
     default:
         break;
     }
@@ -348,6 +355,52 @@ static void run(float *x, uint64_t cut)
     parley_close(receiver);
 }
 
+/* What a node's callbacks have seen: the loop's thread. */
+struct seen {
+    uv_sem_t timer; /* was called */
+    bool finished, late;
+};
+
+static void on_update(void *context, struct parley *p, const struct parley_update *update)
+{
+    struct seen *seen = context;
+    (void)p;
+    seen->finished = seen->finished || update->type == PARLEY_UPDATE_FINISHED;
+}
+
+static void on_timer(void *context, struct parley *p)
+{
+    struct seen *seen = context;
+    (void)p;
+    seen->late = seen->late || seen->finished;
+    uv_sem_post(&seen->timer);
+}
+
+/* Nothing but the timer wakes this node's loop. */
+static void finish_at_the_timer(float *x)
+{
+    struct seen seen = {0};
+    struct parley_options options;
+    struct parley_turn turn;
+    const struct parley_step step = {.steps = 1};
+    struct parley *p;
+    char why[256];
+    if (uv_sem_init(&seen.timer, 0)) exit(1);
+    parley_options_defaults(&options);
+    options.config.parameters = FLOATS;
+    options.vectors[0] = x;
+    options.on_update = on_update;
+    options.on_timer = on_timer;
+    options.timer_us = 1000;
+    options.context = &seen;
+    if (parley_open(&p, &options, why, sizeof why)) exit(1);
+    uv_sem_wait(&seen.timer);
+    check(parley_boundary(p, &step, &turn) == PARLEY_END, "the step ends the node");
+    parley_close(p);
+    check(seen.finished && !seen.late, "the timer is not called any more");
+    uv_sem_destroy(&seen.timer);
+}
+
 int main(void)
 {
     float *x = malloc(FLOATS * sizeof *x);
@@ -356,6 +409,9 @@ int main(void)
         x[i] = (float)(i % 1000);
     run(x, 0);
     run(x, FLOATS);
+    cut_at = 0;
+    for (int i = 0; i < TIMER_ROUNDS; i++)
+        finish_at_the_timer(x);
     free(x);
     return failures ? 1 : 0;
 }
