@@ -231,17 +231,18 @@ static uint32_t classes_of(const struct parley_roster *roster, const struct reco
     bool live = record_is_live(r), waited = record_is_waited_for(r);
     bool joining = live && r->phase == PARLEY_PHASE_JOINING;
     bool dead = r->state == PARLEY_MEMBER_DEAD;
+    bool trains = live && r->phase == PARLEY_PHASE_TRAIN;
     bool newest = waited && r->generation == roster->generation;
     bool in[ROSTER_CLASSES] = {
         [ROSTER_LIVE] = live,
         [ROSTER_WAITED] = waited,
         [ROSTER_JOINING] = joining,
-        [ROSTER_TRAINS] = live && r->phase == PARLEY_PHASE_TRAIN,
+        [ROSTER_TRAINS] = trains,
         [ROSTER_ENDING] = live && r->phase > PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_DONE,
         [ROSTER_STOPPED] = !dead && r->stop != PARLEY_STOP_NONE,
         [ROSTER_DONE] = !dead && r->phase == PARLEY_PHASE_DONE,
         [ROSTER_SERVES] = live && r->phase == PARLEY_PHASE_DONE,
-        [ROSTER_UNMADE] = (waited || joining) && r->version < roster->steps_budget,
+        [ROSTER_UNMADE] = (trains || joining) && r->version < roster->steps_budget,
         [ROSTER_SETTLES] = waited && r->phase >= PARLEY_PHASE_SETTLE,
         [ROSTER_UNMEASURED] = waited && r->phase >= PARLEY_PHASE_PROPOSED && !r->measured,
         [ROSTER_DISTRUSTS] = waited && r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0,

@@ -36,7 +36,7 @@ enum roster_class {
     ROSTER_STOPPED, /* not dead, and has raised STOP */
     ROSTER_DONE,    /* not dead, and in DONE */
     ROSTER_SERVES,  /* live and in DONE */
-    ROSTER_UNMADE,  /* joins, or is waited for, and has not made its budget of steps */
+    ROSTER_UNMADE,  /* joins, or trains, and has not made its budget of steps */
     /* Of those waited for, who ... */
     ROSTER_SETTLES,    /* is in SETTLE or beyond */
     ROSTER_UNMEASURED, /* has proposed, without having measured itself against others */

@@ -132,6 +132,8 @@ Test(swarm, what_was_found_once_stays_mended)
         {SWARM_DRAWN, 1182095, "the same"},
         {SWARM_DRAWN, 1184805,
          "of the verdict: two had never met, and all who could have told them had left"},
+        {SWARM_DRAWN, 1441551,
+         "one waited in training for the steps of one that had stopped before it had made them"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(found[i].strategy, found[i].seed), "%s", found[i].what);

@@ -55,7 +55,7 @@ static bool is_in(const struct record *r, enum roster_class class, uint32_t newe
     case ROSTER_SERVES:
         return live && r->phase == PARLEY_PHASE_DONE;
     case ROSTER_UNMADE:
-        return (waited || (live && r->phase == PARLEY_PHASE_JOINING)) && r->version < BUDGET;
+        return live && r->phase <= PARLEY_PHASE_TRAIN && r->version < BUDGET;
     case ROSTER_SETTLES:
         return waited && r->phase >= PARLEY_PHASE_SETTLE;
     case ROSTER_UNMEASURED:
