@@ -93,6 +93,37 @@ static bool cut_numbers(struct spec *spec)
     return true;
 }
 
+/* `path`, or path.gz where only that is there. Returns whether either is. */
+static bool find_file(const struct loading *l, char path[PATH_BYTES])
+{
+    if (l->reader->exists(path)) return true;
+    size_t length = strlen(path);
+    if (length + 4 > PATH_BYTES) return false;
+    strcpy(path + length, ".gz");
+    if (l->reader->exists(path)) return true;
+    path[length] = 0;
+    return false;
+}
+
+/* What stands behind a file's name and is none of its options; a file may be called like that. */
+static int check_rest(const struct spec *spec, const char *text, const struct loading *l)
+{
+    static const char *const valid[FORMATS] = {[CSV] = "label=NAME, numbers",
+                                               [LIBSVM] = "numbers",
+                                               [NPY] = "numbers",
+                                               [TEXT] = "window=N"};
+    char path[PATH_BYTES], what[160];
+    const char *comma = strrchr(spec->path, ',');
+    strcpy(path, spec->path);
+    if (!comma || !valid[spec->format] || find_file(l, path)) return 0;
+    path[comma - spec->path] = 0;
+    if (!find_file(l, path)) return 0;
+    int length = (int)strcspn(comma + 1, "=");
+    snprintf(what, sizeof what, "\"%.*s\" is unknown (valid behind the name: %s)",
+             length < 80 ? length : 80, comma + 1, valid[spec->format]);
+    return bad_spec(l, text, what);
+}
+
 static int parse_spec(struct spec *spec, const char *text, const struct loading *l)
 {
     *spec = (struct spec){.format = FORMATS, .window = WINDOW};
@@ -108,22 +139,11 @@ static int parse_spec(struct spec *spec, const char *text, const struct loading 
     if (strlen(path) >= PATH_BYTES) return bad_spec(l, text, "the path is too long");
     strcpy(spec->path, path);
     spec->numbers = cut_numbers(spec);
-    return parse_option(spec, text, l);
+    int error = parse_option(spec, text, l);
+    return error ? error : check_rest(spec, text, l);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
-
-/* `path`, or path.gz where only that is there. Returns whether either is. */
-static bool find_file(const struct loading *l, char path[PATH_BYTES])
-{
-    if (l->reader->exists(path)) return true;
-    size_t length = strlen(path);
-    if (length + 4 > PATH_BYTES) return false;
-    strcpy(path + length, ".gz");
-    if (l->reader->exists(path)) return true;
-    path[length] = 0;
-    return false;
-}
 
 static bool find_in(const struct loading *l, char path[PATH_BYTES], const char *directory,
                     const char *name)
