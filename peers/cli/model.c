@@ -67,7 +67,7 @@ static int inspect(const struct opened *opened, bool json)
     if (json) {
         printf("{\"model\":\"%s\",\"data\":\"%s\",\"parameters\":%zu,\"features\":%" PRIu32
                ",\"classes\":%" PRIu32 ",\"run\":\"%016" PRIx64
-               "\",\"digest\":\"%s\",\"tensors\":[",
+               "\",\"digest\":\"%s\",\"verified\":false,\"tensors\":[",
                meta->model, meta->data, opened->file.n, meta->features, meta->classes, meta->run,
                digest);
         for (uint32_t i = 0; i < opened->file.tensor_count; i++) {
@@ -87,7 +87,8 @@ static int inspect(const struct opened *opened, bool json)
         char quoted[TEXT_QUOTED_BYTES];
         printf("characters  %s\n", text_quote(quoted, meta->vocabulary));
     }
-    printf("run         %016" PRIx64 "\ndigest      %s\n", meta->run, digest);
+    printf("run         %016" PRIx64 "\ndigest      %s, says the file; model verify computes it\n",
+           meta->run, digest);
     for (uint32_t i = 0; i < opened->file.tensor_count; i++)
         print_tensor(&opened->file.tensors[i], "%-24s [%s]  %zu\n");
     return 0;

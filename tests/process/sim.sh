@@ -85,6 +85,12 @@ grep -q '^model  .*model verify model$' said && "$parley" model verify model > v
     grep -qF "$(sed -nE 's/.*digest (sha256:[0-9a-f]+).*/\1/p' said)" verified &&
     "$parley" model eval model | grep -qF "accuracy  $accuracy on" ||
     { echo "a model: not what agreed"; cat said verified; failures=$((failures + 1)); }
+# What is damaged is not told as if it were right.
+printf '\1' | dd of=model bs=1 seek=$(($(stat -c %s model) - 9000)) conv=notrunc status=none
+if "$parley" model verify model > verified 2>&1; then damaged=0; else damaged=$?; fi
+[ $damaged -eq 7 ] && "$parley" model inspect model | grep -q '^digest .*, says the file; model verify computes it$' &&
+    "$parley" model inspect --json model | grep -q '"verified":false' ||
+    { echo "a damaged model: verify ends with $damaged; $("$parley" model inspect model)"; failures=$((failures + 1)); }
 status=0
 (trap '' XFSZ && ulimit -f 8 && exec "$parley" sim --nodes 2 --model mlp:256 --steps 3 --out big) > said 2>&1 ||
     status=$?
