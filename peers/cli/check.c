@@ -84,5 +84,5 @@ int check_command(const struct settings *settings)
     fflush(stdout);
     if (error) return say_failure(error, why);
     printf("all of it would be accepted\n");
-    return 0;
+    return fflush(stdout) == EOF || ferror(stdout) ? 1 : 0;
 }

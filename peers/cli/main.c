@@ -73,8 +73,9 @@ static int version(void)
     char *text = help_version();
     if (text)
         printf("%.*s (OpenBLAS kernels: %s)\n", (int)strcspn(text, "\n"), text, environment_blas());
+    bool written = text && fflush(stdout) != EOF;
     free(text);
-    return text ? 0 : 1;
+    return written ? 0 : 1;
 }
 
 static int check_out(const struct settings *settings, char why[SETTINGS_WHY_BYTES])

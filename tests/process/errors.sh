@@ -134,6 +134,13 @@ expect 1 "--csv$lost" sim --nodes 2,3 --steps 3 --model softmax --csv /dev/full
 expect 1 "--json$lost" sim --swarm --seeds 1..3 --json /dev/full
 "$parley" run --steps 3 --model softmax > /dev/full 2> out
 grep -q 'stdout: not all of it' out || { cat out; failures=$((failures + 1)); }
+for what in check --version 'help run' 'topology ring'; do # all they have to say is lost
+    # shellcheck disable=SC2086
+    "$parley" $what > /dev/full 2> out
+    status=$?
+    [ $status -eq 1 ] && grep -q '^parley: stdout: ' out ||
+        { echo "$what to /dev/full: $status"; cat out; failures=$((failures + 1)); }
+done
 # A reader that has gone is no failure to speak of, and a closed standard file none at all.
 mkfifo pipe
 exec 3<> pipe 4> pipe 3<&-
