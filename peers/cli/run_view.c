@@ -302,7 +302,7 @@ static void add_coverage(const struct run *run, struct report_summary *sum)
     struct coverage coverage = {words, (uint32_t)run->samples};
     sum->coverage_count = coverage_parts(&coverage, sum->epochs, sum->coverage);
     munmap(words, size);
-    sum->epochs_whole = sum->coverage_count;
+    sum->epochs_whole = coverage_epochs(sum->epochs);
     for (uint32_t i = 0; i < run->nodes; i++)
         if (is_live(&run->children[i]) && run->children[i].passes < sum->epochs_whole)
             sum->epochs_whole = run->children[i].passes;

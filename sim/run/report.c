@@ -312,13 +312,12 @@ static double steps_per_s(const struct sim_report *report)
 static void add_coverage(const struct sim_report *report, struct report_summary *sum)
 {
     sum->coverage_count = coverage_parts(report->coverage, sum->epochs, sum->coverage);
-    sum->epochs_whole = UINT64_MAX;
+    sum->epochs_whole = coverage_epochs(sum->epochs);
     for (uint32_t i = 0; i < report->sim->nodes; i++) {
         if (!parley_sim_live(report->sim, i)) continue;
         uint64_t passes = passes_of(report, i);
         if (passes < sum->epochs_whole) sum->epochs_whole = passes;
     }
-    if (sum->epochs_whole > sum->coverage_count) sum->epochs_whole = sum->coverage_count;
 }
 
 static void conclude(struct sim_report *report, const struct verdict *v)

@@ -1,6 +1,7 @@
 /* coverage.c: see coverage.h. */
 #include "data/coverage.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 static size_t words_a_pass(uint32_t samples)
@@ -33,11 +34,16 @@ double coverage_part(const struct coverage *coverage, uint64_t pass)
     return (double)bits / coverage->samples;
 }
 
+uint64_t coverage_epochs(double epochs)
+{
+    return (uint64_t)ceil(fmax(epochs - 1e-6, 0));
+}
+
 uint32_t coverage_parts(const struct coverage *coverage, double epochs,
                         double parts[COVERAGE_PASSES])
 {
     uint32_t count = 0;
-    for (; count < COVERAGE_PASSES && count < epochs - 1e-6; count++)
+    for (; count < COVERAGE_PASSES && count < coverage_epochs(epochs); count++)
         parts[count] = coverage_part(coverage, count);
     return count;
 }

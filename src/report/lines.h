@@ -109,10 +109,11 @@ struct report_summary {
     double test_accuracy, worst_accuracy, test_loss, drift_before, epochs;
     uint64_t steps, samples, exchanges, exchanges_dropped, bytes_sent;
     double mass_error, mass_dropped, wall_s, time_to_target_s;
-    /* Per epoch that began, the part of the samples that was trained on; not parsed back. */
+    /* Per epoch that began, of the first COVERAGE_PASSES, the part of the samples that was trained
+     * on; not parsed back. */
     double coverage[COVERAGE_PASSES];
     uint32_t coverage_count; /* 0: not known */
-    uint64_t epochs_whole;   /* of these the live nodes have all ended: the end cut no pass short */
+    uint64_t epochs_whole;   /* that the live nodes have all ended: the end cut no pass short */
     bool sim;                /* has those below */
     double virtual_s;
     const char *run_hash;

@@ -74,6 +74,8 @@ static void add_coverage(struct text *text, const struct summary *summary)
     text_init(&fact, 256);
     add_covered(&fact, summary, 0, whole);
     if (add_covered(&fact, summary, whole, epochs)) text_add(&fact, ", cut short by the end");
+    if (fact.length > 0 && summary->coverage_count < epochs)
+        text_add(&fact, ", and not counted after");
     char *bytes = text_take(&fact);
     if (!bytes) text->failed = true;
     if (bytes && bytes[0]) {

@@ -11,7 +11,7 @@ struct summary {
     double accuracy, loss;  /* on the test data; NAN accuracy: no line */
     uint64_t test_samples;
     double epochs;
-    const double *coverage; /* [coverage_count]: of each epoch, as in lines.h; 0: no line */
+    const double *coverage; /* [coverage_count]: of the first epochs, as in lines.h; 0: no line */
     uint32_t coverage_count;
     uint64_t epochs_whole; /* as in lines.h */
     uint64_t steps;

@@ -97,6 +97,12 @@ status=0
 [ $status -eq 9 ] && grep -q -- '--out: big: File too large' said && [ -z "$(ls big* 2> /dev/null)" ] ||
     { echo "too large a model: status $status, $(ls big*)"; cat said; failures=$((failures + 1)); }
 
+# Epochs are counted further than what was covered in them.
+seq 40 | awk '{ print $1 "," $1 % 2 }' > few.csv
+"$parley" sim --nodes 1 --model softmax --data csv:few.csv --batch 2 --epochs 70 --json few.json --progress never > said 2>&1
+grep -q '^coverage .* in epochs 1 to 64, and not counted after$' said && grep -Eq '"epochs_whole":(69|70|71)\b' few.json ||
+    { echo "70 epochs:"; grep coverage said; grep -o '"epochs_whole.*' few.json; failures=$((failures + 1)); }
+
 # One table for all names everybody: nobody dials a seed to be told, or waits for one.
 "$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
     --topology exponential > said 2>&1 || { echo "one table: status $?"; failures=$((failures + 1)); }

@@ -72,6 +72,9 @@ Test(summary, what_was_covered_is_told_by_the_numbers_of_the_epochs)
     check_coverage(&summary, "100 % of the samples in epoch 1\n");
     summary.epochs_whole = 0;
     check_coverage(&summary, "100 % of the samples in epoch 1, cut short by the end\n");
+    summary.epochs = summary.epochs_whole = 7;
+    check_coverage(&summary,
+                   "at least 20 % of the samples in epochs 1 to 5, and not counted after\n");
     summary.coverage_count = 0;
     check_coverage(&summary, "");
 }
