@@ -157,6 +157,17 @@ static bool is_timed_out(struct parley_node *node)
            node->now_us >= a->since_us + SETTLE_TIMES * node->config.settle_timeout_us;
 }
 
+/* Somebody is here, and nobody who ever trained: who comes anew may be all that leads to those. */
+static bool met_latecomers_alone(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        bool late = r->phase == PARLEY_PHASE_JOINING || r->phase == PARLEY_PHASE_LATE;
+        if ((int)i != node->self && !(late && record_is_live(r))) return false;
+    }
+    return node->roster->count > 1;
+}
+
 static void settle(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -165,7 +176,7 @@ static void settle(struct parley_node *node)
     bool locked = said_locked(node);
     if (!drift_settled(node) && !late && !locked) return;
     /* Who is about to come, or is yet to be met, may have mixed with others. */
-    bool meets = said_joining(node) || !seeds_met(node);
+    bool meets = said_joining(node) || !seeds_met(node) || met_latecomers_alone(node);
     if (meets && node->now_us < a->since_us + JOINING_US) return;
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;

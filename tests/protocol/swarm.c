@@ -134,6 +134,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "of the verdict: two had never met, and all who could have told them had left"},
         {SWARM_DRAWN, 1441551,
          "one waited in training for the steps of one that had stopped before it had made them"},
+        {SWARM_DRAWN, 1451804,
+         "one was stopped as it met a latecomer alone, and agreed before that had met the others"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(found[i].strategy, found[i].seed), "%s", found[i].what);
