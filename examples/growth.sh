@@ -49,9 +49,10 @@ field() {
 # its nodes have in memory, in MB, at the LINES-th report of progress or end of training: of real ones
 # with their part of what processes share, of simulated ones at most so far.
 watch() {
-    local lines=$1 what=$2 pid
+    local lines=$1 what=$2 out=() pid
     shift 2
-    "$parley" "$what" "$@" -q --json - --out "$scratch/model" > "$scratch/pipe" &
+    [ "$what" = sim ] || out=(--out "$scratch/model")
+    "$parley" "$what" "$@" "${out[@]}" -q --json - > "$scratch/pipe" &
     pid=$!
     tee "$scratch/lines" < "$scratch/pipe" | {
         grep -qE -m "$lines" '"event":"progress"|"phase":"stop"' || true
