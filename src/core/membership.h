@@ -23,7 +23,7 @@ struct member {
     uint64_t busy_us;   /* it said BUSY: not before then */
     uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
     bool counted;       /* this node's proposal has settled with it */
-    bool refused;       /* its address refused a dial since it was last alive */
+    bool refused;       /* since it was last alive its address refused a dial, or is another's */
     uint64_t applied;
     double mass, mass_abs;
     uint64_t heard; /* own samples when its were heard of: training_reckoned() */

@@ -200,6 +200,33 @@ Test(joining, a_restarted_node_brings_nothing_back)
     parley_sim_free(sim);
 }
 
+Test(joining, who_is_missed_and_was_started_anew_is_not_dialled_for_ever)
+{
+    /* Proves that two of five decide as soon as the addresses of the three that they miss answer
+     * for others: those were dialled for 30 s, as fast as they could say who they are. */
+    uint32_t peers = 4;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
+                                                                .seed = 3,
+                                                                .seeds = 2,
+                                                                .latency_us = 1000,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    scene_train(sim, 5);
+    scene_run(sim, 2 * SECOND);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_run(sim, 5000);
+    for (uint32_t i = 2; i < 5; i++)
+        parley_sim_kill(sim, i, false);
+    for (uint32_t i = 2; i < 5; i++)
+        parley_sim_start(sim, i);
+    uint64_t hellos = parley_sim_frames(sim, WIRE_HELLO);
+    scene_until(sim, 5, parley_sim_agreed, NULL, 5);
+    scene_same(sim, 5);
+    hellos = parley_sim_frames(sim, WIRE_HELLO) - hellos;
+    cr_assert_leq(hellos, 100, "%llu", (unsigned long long)hellos);
+    parley_sim_free(sim);
+}
+
 Test(joining, a_node_that_leaves_is_missed_by_nobody)
 {
     /* It ends with success and the others agree without it, at once. */
