@@ -56,8 +56,17 @@ uint32_t topology_rounds(const struct topology *topology);
  * based on average consensus", IPSN 2005, eq. 6), but for BASE, which has its own. */
 double topology_weight(const struct topology *topology, uint64_t round, uint32_t a, uint32_t b);
 
-/* topology_base.c: the same for BASE alone. */
+/* Whom a place meets in a round: the places first, first + stride, ..., count of them, itself among
+ * them or not. Each has that weight in its average. */
+struct topology_meeting {
+    uint32_t first, stride, count;
+    double weight;
+};
+
+/* topology_base.c: the same for BASE alone; round < topology_base_rounds(). */
 uint32_t topology_base_rounds(uint32_t n, uint32_t degree);
+struct topology_meeting topology_base_meeting(uint32_t n, uint32_t degree, uint32_t round,
+                                              uint32_t place);
 double topology_base_weight(uint32_t n, uint32_t degree, uint32_t round, uint32_t a, uint32_t b);
 
 /* Of the torus: the widest grid of n nodes with at least two rows; n if there is none. */
