@@ -63,7 +63,7 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .initiator = record_of(node, slot->peer)->boot,
                                 .member = slot->peer,
                                 .sequence = slot->sequence,
-                                .divisor = slot->divisor,
+                                .share = slot->share,
                                 .trains = slot->trains,
                                 .weight = slot->weight,
                                 .clip = slot->clip,
@@ -91,7 +91,7 @@ static void count_dropped(struct parley_node *node, double mass, float factor)
 static void drop(struct parley_node *node, struct doubt *doubt)
 {
     doubt->active = false;
-    count_dropped(node, doubt->mass, slot_factor(0, doubt->divisor, doubt->clip));
+    count_dropped(node, doubt->mass, slot_factor(0, doubt->share, doubt->clip));
 }
 
 void doubt_drop_all(struct parley_node *node)
@@ -106,7 +106,7 @@ void doubt_finish(struct parley_node *node)
     const struct slot *slot = &node->exchange.slots[RESPONDER];
     doubt_drop_all(node);
     if (slot->state == SLOT_READY)
-        count_dropped(node, slot->mass, slot_factor(0, slot->divisor, slot->clip));
+        count_dropped(node, slot->mass, slot_factor(0, slot->share, slot->clip));
 }
 
 void doubt_ask(struct parley_node *node, struct conn *conn,
@@ -130,7 +130,7 @@ void doubt_ask(struct parley_node *node, struct conn *conn,
 
 static void add(struct parley_node *node, struct doubt *doubt, int index)
 {
-    float factor = slot_factor(doubt->weight, doubt->divisor, doubt->clip);
+    float factor = slot_factor(doubt->weight, doubt->share, doubt->clip);
     if (doubt->weight > 0) {
         training_weigh(node, OP_DOUBT_ADD, index, doubt->buffer, doubt->weight);
         return;
@@ -183,7 +183,7 @@ void doubt_done(struct parley_node *node, int index, bool ok)
     struct conn *conn = connection_of(node, doubt->member);
     doubt->active = false;
     node->exchange.added++;
-    float factor = slot_factor(doubt->weight, doubt->divisor, doubt->clip);
+    float factor = slot_factor(doubt->weight, doubt->share, doubt->clip);
     exchange_applied(node, doubt->member, factor, doubt->mass, doubt->gap);
     if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
 }

@@ -21,9 +21,9 @@ struct doubt {
     bool active, adding;
     uint64_t initiator; /* boot */
     int member;
-    uint32_t sequence, divisor;
+    uint32_t sequence;
     bool trains;
-    double weight, clip;
+    double share, weight, clip;
     uint32_t buffer, wide;
     double mass, gap;
     uint64_t since_us, ask_us, backoff_us;

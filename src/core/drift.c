@@ -4,20 +4,29 @@
  *
  * While training, every exchange measures ||s_A - s_B||^2 exactly, whose mean over random pairs is
  * 2n/(n-1) sigma^2 (Kong et al. 2021; on the complete graph). In SETTLE each node sends a
- * CountSketch of its model (linear, so that S x - mean S = S(x - mean) with no cancellation), and
- * says how far it is from the mean of all sketches; drift is the rms of what all say. There are at
- * most SKETCHES_MAX sketches: where there are more nodes, those with the least hash are the sample.
- * Every node measures its own distance to the sample's mean and proposes only once that is within
- * tolerance, so no outlier hides; of the others' distances it judges the sample's.
- * In SETTLE nothing but averaging moves the models. Sketches are of different moments, though, and
- * a model may stand where the others stood a while ago. What proves that wrong is at hand: each
- * exchange measures two models exactly. Once a node meets one farther from it than two can be that
- * are both within tolerance, what was told before counts no more.
+ * CountSketch of its model (linear, so that S x - mean S = S(x - mean) with no cancellation); drift
+ * is the rms of their distances from the mean of all. There are at most SKETCHES_MAX sketches:
+ * where there are more nodes, those with the least hash are the sample. Every node measures its own
+ * distance to the sample's mean and proposes only once that is within tolerance, too, so no outlier
+ * hides.
+ *
+ *   sweep   of averagings, after which all models are equal if all went well (pairing.c)
+ *   sketch
+ *   hold    no averaging is begun until the sketches of all are here: a table
+ *   sketch  once more, if the table is within tolerance; else a sweep
+ *   hold    until there is a newer sketch of everybody; if that table is within tolerance, too,
+ *           this node has settled
+ *
+ * Nothing but averaging moves the models here. Sketches are of different moments, though, and a
+ * model may stand where the others stood a while ago: hence the second table, of sketches that were
+ * all taken after the first. And each exchange measures two models exactly: once a node meets one
+ * farther from it than two can be that are both within tolerance, no table counts that it has seen,
+ * nor a sketch from before this sweep.
  * What it costs: a sketch is 128 floats, 540 bytes as sent. Who is in the sample sends its own over
  * each of its links once; it is sent on only to those who say that they have no link with its
- * owner. All that a node sends is paid for by SKETCH_BYTES a second. Who has met nobody far since
- * the last one may owe what SKETCH_DEBT_US bring; else none is taken while anything is owed. None
- * is taken while somebody trains, or before a sweep of averagings: no table could be of use.
+ * owner. All that a node sends is paid for by SKETCH_BYTES a second. Who has met nobody far by
+ * chance since the last one may owe what SKETCH_DEBT_US bring; else none is taken while anything is
+ * owed. None is taken while somebody trains: no table could be of use.
  */
 #include "core/drift.h"
 
@@ -37,10 +46,8 @@
 #include "core/wire.h"
 
 enum {
-    MIXED_PER_SKETCH = 2,      /* exchanges between two sketches, ... */
-    MIXED_PER_SKETCH_MANY = 8, /* and where only a sample is sketched */
-    TURNS_PER_TIME = 64,       /* in as long as it has been settling, at most so many times those */
-    SKETCH_INTERVAL_US = 2000, /* after one, times those that are sketched */
+    TURNS_PER_TIME = 64,       /* in as long as it has been settling, at most so many sketches */
+    HOLD_US = 2000000,         /* longer than a table takes over all but the worst lines */
     SKETCH_BYTES = 16000,      /* a second, on all links together */
     SKETCH_DEBT_US = 10000000, /* of that, so much time's may be spent beforehand */
     FAR_US = 5000000,          /* for so long many nodes take none while they meet far ones */
@@ -60,11 +67,13 @@ void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
 {
     struct drift *drift = &node->drift;
     double distance = relative(norm_sq, own_norm_sq);
-    if (distance > node->config.tolerance) drift->far = true;
+    bool kept = pairing_is_kept(node), settles = phase_of(node) == PARLEY_PHASE_SETTLE;
+    if (distance > node->config.tolerance && settles && !kept) drift->far = true;
     if (distance > 2 * node->config.tolerance) {
         drift->passed = 0;
-        drift->judged = drift->version;
-        if (!node->roster->shared) drift->stale = drift->change; /* else each is the newest */
+        drift->seen = drift->judged = drift->version;
+        uint64_t stale = kept ? drift->swept : node->roster->sketched;
+        if (!node->roster->shared && stale > drift->stale) drift->stale = stale;
     }
     double weight = drift->pairs++ < 10 ? 1.0 / (double)drift->pairs : PAIR_WEIGHT;
     drift->pair_sq += weight * (norm_sq - drift->pair_sq);
@@ -169,7 +178,7 @@ static void sketch_put(struct parley_node *node, uint64_t boot, uint32_t version
     if (!sketch || (sketch->boot == boot && sketch->version >= version)) return;
     sketch->boot = boot;
     sketch->version = version;
-    sketch->change = ++node->drift.change;
+    sketch->change = ++node->roster->sketched;
     memcpy(sketch->buckets, buckets, MESSAGE_BUCKETS * sizeof *buckets);
 }
 
@@ -197,67 +206,71 @@ static bool table_is_fresh(struct parley_node *node)
     return true;
 }
 
-static void measure_own(struct parley_node *node)
+/* How far the sample and this node's newest sketch are from the sample's mean. */
+static void look(struct parley_node *node, double *distance_sq, double *mean_sq)
 {
-    const struct drift *drift = &node->drift;
+    struct drift *drift = &node->drift;
     const struct roster_sample *sample = sample_of(node);
-    const struct sketch *sketches[SKETCHES_MAX];
-    struct record *self = self_of(node);
-    double mean_sq = 0, distance_sq = 0;
+    const float *sketches[SKETCHES_MAX];
+    double each_sq[SKETCHES_MAX] = {0}, sum_sq = 0, largest_sq;
     for (uint32_t i = 0; i < sample->count; i++)
-        sketches[i] = sketch_of(node, record_of(node, (uint32_t)sample->members[i])->boot);
+        sketches[i] = sketch_of(node, record_of(node, (uint32_t)sample->members[i])->boot)->buckets;
+    *distance_sq = *mean_sq = 0;
     for (int b = 0; b < MESSAGE_BUCKETS; b++) {
         double sum = 0;
         for (uint32_t i = 0; i < sample->count; i++)
-            sum += (double)sketches[i]->buckets[b];
-        double mean = sum / sample->count;
-        double gap = (double)drift->own[b] - mean;
-        mean_sq += mean * mean;
-        distance_sq += gap * gap;
+            sum += (double)sketches[i][b];
+        double mean = sum / sample->count, own = (double)drift->own[b] - mean;
+        *mean_sq += mean * mean;
+        *distance_sq += own * own;
+        for (uint32_t i = 0; i < sample->count; i++) {
+            double gap = (double)sketches[i][b] - mean;
+            each_sq[i] += gap * gap;
+        }
     }
-    self->measured = drift->version;
+    largest_sq = *distance_sq;
+    for (uint32_t i = 0; i < sample->count; i++) {
+        sum_sq += each_sq[i];
+        if (each_sq[i] > largest_sq) largest_sq = each_sq[i];
+    }
+    drift->value = relative(sum_sq / sample->count, *mean_sq);
+    drift->largest = relative(largest_sq, *mean_sq);
+    drift->measured_us = node->now_us;
+}
+
+static void say_own(struct parley_node *node, double distance_sq, double mean_sq)
+{
+    struct record *self = self_of(node);
+    self->measured = node->drift.version;
     self->distance_sq = distance_sq;
     self->mean_sq = mean_sq;
     membership_changed(node, is_sampled(node, node->self));
 }
 
-/* What the sample and this node say of themselves, taken together; false if one of them has said
- * nothing yet. */
-static bool judge(struct parley_node *node, double *rms, double *largest)
-{
-    const struct roster_sample *sample = sample_of(node);
-    const struct record *self = self_of(node);
-    double sum_sq = 0, largest_sq = self->distance_sq;
-    if (sample->count == 0) return false;
-    for (uint32_t i = 0; i < sample->count; i++) {
-        const struct record *r = record_of(node, (uint32_t)sample->members[i]);
-        if (!r->measured) return false;
-        sum_sq += r->distance_sq;
-        if (r->distance_sq > largest_sq) largest_sq = r->distance_sq;
-    }
-    *rms = relative(sum_sq / sample->count, self->mean_sq);
-    *largest = relative(largest_sq, self->mean_sq);
-    return true;
-}
-
 static void measure(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
-    double rms, largest;
+    const struct parley_roster *roster = node->roster;
     watch_members(node);
-    if (!drift->version || !table_is_complete(node)) return;
-    /* A table in which some are yet to come says little; but something is said in the end. */
+    if (!drift->version || !table_is_complete(node) || sample_of(node)->count == 0) return;
     bool fresh = table_is_fresh(node);
+    uint64_t there = roster->sketched + roster->sampled + drift->version;
+    if (there == drift->looked && (!fresh || drift->seen == drift->version)) return;
+    double distance_sq, mean_sq;
+    look(node, &distance_sq, &mean_sq);
+    drift->looked = roster->sketched + roster->sampled + drift->version;
+    /* A table in which some are yet to come says little; but something is said in the end. */
     uint32_t measured = self_of(node)->measured;
-    if (measured != drift->version && (fresh || drift->version > measured + 1)) measure_own(node);
-    if (!judge(node, &rms, &largest)) return;
-    drift->value = rms;
-    drift->measured_us = node->now_us;
+    if (measured != drift->version && (fresh || drift->version > measured + 1))
+        say_own(node, distance_sq, mean_sq);
     if (drift->judged == drift->version || !fresh) return;
-    /* Of the same table some may have to say yet how far they are. */
-    bool near = largest <= node->config.tolerance;
+    bool near = drift->largest <= node->config.tolerance;
+    drift->seen = drift->version;
+    drift->swept = roster->sketched;
     drift->passed = near ? drift->passed + 1 : 0;
-    if (near) drift->judged = drift->version;
+    if (!near) return; /* of those who are behind, sketches may be on their way */
+    drift->judged = drift->version;
+    drift->stale = roster->sketched; /* the next table is of newer ones */
 }
 
 double drift_own(const struct parley_node *node)
@@ -301,61 +314,72 @@ static bool is_affordable(const struct parley_node *node)
     return node->drift.paid_us <= node->now_us + debt_us;
 }
 
-/* How many sketches are under way. */
-static uint32_t sketchers(const struct parley_node *node)
+/* The newest sketch was in a table within tolerance, the first one: a second says whether it lasts.
+ */
+static bool is_near(const struct drift *drift)
 {
-    return live_of(node) < SKETCHES_MAX ? live_of(node) : SKETCHES_MAX;
+    return drift->passed == 1 && drift->judged == drift->version;
 }
 
-/* Somebody has come to settle. Of many a sample stands for all only once all have mixed since. */
-static void await_sweep(struct parley_node *node, bool many)
+/* A table is about to be whole. */
+static bool holds(const struct parley_node *node)
+{
+    const struct drift *drift = &node->drift;
+    return drift->seen != drift->version && node->now_us < drift->hold_us;
+}
+
+/* True if a sketch is to be taken now. */
+static bool is_due(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
-    drift->mixes_us = node->agreement.mixes_us;
-    if (!many) return;
-    drift->swept = false;
-    drift->mixed = drift->passed = 0;
-    drift->judged = drift->version;
+    bool many = sample_of(node)->count == SKETCHES_MAX;
+    bool early = many && drift->far && node->now_us < drift->mixes_us + FAR_US;
+    return all_settle(node) && is_affordable(node) && !early;
+}
+
+static void take(struct parley_node *node)
+{
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    node->drift.sketching = true;
+    exchange_reserve(node, INITIATOR);
+    out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);
 }
 
 bool drift_advance(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
-    struct slot *slot = &node->exchange.slots[INITIATOR];
     if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving || node->training.diverged)
         return false;
     measure(node);
     if (drift->sketching) return true;
-    bool many = sample_of(node)->count == SKETCHES_MAX;
-    uint32_t mixed = many ? MIXED_PER_SKETCH_MANY : MIXED_PER_SKETCH;
-    if (drift->mixes_us != node->agreement.mixes_us) await_sweep(node, many);
-    if (!drift->swept && pairing_sweep(node) > mixed) mixed = pairing_sweep(node);
-    if (drift->mixed < mixed || slot->state != SLOT_IDLE) return false;
-    if (node->now_us < drift->next_us) return true; /* the longer it takes, the less haste helps */
+    if (drift->mixes_us != node->agreement.mixes_us) { /* somebody has come to settle */
+        drift->mixes_us = node->agreement.mixes_us;
+        if (!pairing_is_kept(node)) pairing_sweep(node);
+    }
+    if (node->exchange.slots[INITIATOR].state != SLOT_IDLE) return false;
+    if (drift->passed >= 2 || holds(node)) return true;
+    if (!is_near(drift)) {
+        if (!pairing_is_swept(node)) return false;
+        if (node->now_us < drift->next_us) return true; /* later, haste helps less */
+    }
     /* What is decided and not added yet would move the model after its sketch. */
     if (slot_is_open(&node->exchange.slots[RESPONDER]) || doubt_blocks(node)) return true;
-    bool early = many && drift->far && node->now_us < drift->mixes_us + FAR_US;
-    bool taken = all_settle(node) && is_affordable(node) && !early;
-    /* Who is far goes on at once; after a sketch that may be the last the others need a while. */
-    uint64_t pause_us = drift->far || !taken ? 0 : (uint64_t)SKETCH_INTERVAL_US * sketchers(node);
-    drift->next_us =
-        node->now_us + pause_us + (node->now_us - node->agreement.mixes_us) / TURNS_PER_TIME;
-    drift->mixed = 0;
+    bool due = is_due(node);
+    pairing_sweep(node);
     drift->far = false;
-    if (!taken) return false;
-    drift->swept = true;
-    drift->sketching = true;
-    exchange_reserve(node, INITIATOR);
-    out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);
-    return true;
+    drift->next_us = node->now_us + (node->now_us - node->agreement.mixes_us) / TURNS_PER_TIME;
+    if (due) take(node);
+    return due;
 }
 
 uint64_t drift_deadline(const struct parley_node *node)
 {
     const struct drift *drift = &node->drift;
+    const uint64_t ends[] = {drift->next_us, drift->hold_us, drift->ask_us};
+    uint64_t at_us = NEVER;
     if (phase_of(node) != PARLEY_PHASE_SETTLE) return NEVER;
-    uint64_t at_us = drift->next_us > node->now_us ? drift->next_us : NEVER;
-    if (drift->ask_us > node->now_us && drift->ask_us < at_us) at_us = drift->ask_us;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends[i] > node->now_us && ends[i] < at_us) at_us = ends[i];
     return at_us;
 }
 
@@ -388,6 +412,7 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     drift->sketching = false;
     exchange_release(node, INITIATOR);
     drift->version++;
+    drift->hold_us = node->now_us + HOLD_US;
     self_of(node)->sketch = drift->version;
     drift->due = true;
     if (!PLANTED(STALE_SKETCH) || drift->version == 1) fold(event->done.sketch, drift->own);

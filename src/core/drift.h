@@ -16,23 +16,25 @@ struct conn;
 
 struct drift {
     float own[MESSAGE_BUCKETS]; /* the newest own sketch: it may not be among the sample */
-    uint64_t change;            /* counts changes of sketches */
-    uint64_t stale;             /* those up to this one count no more */
+    uint64_t stale;             /* sketches up to this one of roster->sketched count no more, ... */
+    uint64_t swept;             /* ... nor those up to this one once this sweep meets a far model */
     bool due;                   /* some sketch wants to go out */
     bool sketching;             /* the initiator's slot is reserved for it */
-    bool far;                   /* some model met since `mixed` was 0 can't be within tolerance */
-    bool swept;                 /* a sketch was taken since `mixes_us` */
-    uint32_t mixed;             /* exchanges that ended since a sketch might have been taken */
+    bool far;                   /* by chance a model was met that can't be within tolerance */
     uint32_t version;           /* of the newest own sketch */
-    uint32_t passed;            /* own sketch versions in a row whose table was within tolerance */
-    uint32_t judged;            /* version of the sketch judged last */
+    uint32_t seen;              /* version of it that a whole table was seen with, ... */
+    uint32_t judged;            /* ... and that one within tolerance was */
+    uint32_t passed;            /* tables in a row that were within tolerance */
+    uint64_t looked;            /* what there was to see when a table was looked at last */
     uint64_t among;             /* the roster's: those whom that was about */
     double value;               /* relative; negative: unknown */
+    double largest;             /* of any in the table, or of this node; likewise */
     uint64_t measured_us;
     uint64_t mixes_us;      /* agreement.h's, as it was last seen */
     double pair_sq, own_sq; /* moving means over exchanges while training */
     uint64_t pairs;
     uint64_t next_us;  /* no sketch, and no exchange that one is due before, until then */
+    uint64_t hold_us;  /* no exchange until then, as the table may be whole before it */
     uint64_t paid_us;  /* what has been sent of sketches is paid for by then */
     uint64_t ask_us;   /* not before then: whom this node lacks, to ... */
     uint32_t ask_turn; /* ... the next link */

@@ -2,11 +2,11 @@
  *
  *   initiator                          responder
  *   TAKING    snapshot
- *   OFFERED   OFFER            ->      TAKING     ACCEPT(divisor), BUSY or REFUSE: at once
+ *   OFFERED   OFFER            ->      TAKING     ACCEPT(share), BUSY or REFUSE: at once
  *   STREAMING own snapshot     <->     STREAMING  own snapshot
  *   DIFFING   d = theirs - ours        DIFFING    the same with the other sign, to the bit
  *   READY     waits            <-      READY      READY: has all, finite
- *   ADDING    COMMIT           ->      ADDING     both: x += d / divisor at the next boundary
+ *   ADDING    COMMIT           ->      ADDING     both: x += share d at the next boundary
  *             forgets          <-                 APPLIED
  *
  * Before READY (responder) or COMMIT (initiator) a side may abort alone. After READY the responder
@@ -16,7 +16,7 @@
  * is at the decision does not matter: a slot is open until its delta is in x, so d draws together
  * what was apart, whatever steps came since. A bound on the age in steps only ends all averaging
  * where an exchange takes longer than that, as over slow lines.
- * Deltas, Boyd et al. 2006, section II: W = I - (e_i - e_j)(e_i - e_j)^T / divisor.
+ * Deltas, Boyd et al. 2006, section II: W = I - share (e_i - e_j)(e_i - e_j)^T.
  */
 #include "core/exchange.h"
 
@@ -134,11 +134,12 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->peer = conn->member;
     slot->conn = conn->id;
     slot->sequence = message->sequence;
-    slot->divisor = message->open || slot_is_open(other) ? TWO_AT_ONCE : ALONE;
+    bool twice = message->open || slot_is_open(other);
+    slot->share = twice ? SHARE_TWO_AT_ONCE : pairing_share(node, conn->member, message);
     slot->received = slot->sent = slot->peer_ready = false;
     conn->used_us = node->now_us;
     slot_code(node, slot, message->coded && slot_wants_codec(node));
-    answer.divisor = slot->divisor;
+    answer.share = slot->share;
     answer.coded = slot->coded;
     answer.samples = slot->samples = node->training.part;
     answer.radius = robust_radius(node);
@@ -283,10 +284,9 @@ void exchange_applied(struct parley_node *node, int member, float factor, double
 
 static void added(struct parley_node *node, struct slot *slot)
 {
-    float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
+    float factor = slot_factor(slot->weight, slot->share, slot->clip);
     exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
-    pairing_mixed(node, slot->round, slot->line);
-    node->drift.mixed += !slot->trains;
+    pairing_mixed(node, slot);
     if (slot->weight <= 0) {
         double norm_sq = slot->norm_sq * slot->clip * slot->clip;
         drift_pair(node, norm_sq, slot->own_norm_sq);

@@ -25,11 +25,13 @@
 
 struct conn;
 
-/* d is added over so much. A quarter where either node has another exchange open: a half and a half
- * would swap models, and two thirds overshoot the mean as soon as snapshots are some steps old, by
- * more each time where there is momentum. With a quarter no mode of W has a negative factor on any
- * graph of degree 2, which is what two slots make. */
-enum exchange_divisor { ALONE = 2, TWO_AT_ONCE = 4 };
+/* So much of d each side adds; in SETTLE by what the schedule says (pairing.h). A quarter where
+ * either node has another exchange open: a half and a half would swap models, and two thirds
+ * overshoot the mean as soon as snapshots are some steps old, by more each time where there is
+ * momentum. With a quarter no mode of W has a negative factor on any graph of degree 2, which is
+ * what two slots make. */
+#define SHARE_ALONE 0.5
+#define SHARE_TWO_AT_ONCE 0.25
 
 enum {
     COMMITS_MAX = 64,    /* decided as initiator, APPLIED not yet heard */

@@ -115,7 +115,7 @@ static const struct field exchange_fields[] = {F(struct message_exchange, sequen
                                                F(struct message_exchange, round, "ro", U32),
                                                F(struct message_exchange, line, "li", U32),
                                                F(struct message_exchange, coded, "q", U32),
-                                               F(struct message_exchange, divisor, "c", U32),
+                                               F(struct message_exchange, share, "c", F64),
                                                F(struct message_exchange, samples, "n", F64),
                                                F(struct message_exchange, weight, "w", F64),
                                                F(struct message_exchange, radius, "cl", F64),

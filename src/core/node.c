@@ -362,7 +362,7 @@ void node_warm(const struct parley_node *node)
     warm(&node->exchange, offsetof(struct exchange, commits));
     warm(&node->exchange.aborted_next,
          sizeof node->exchange - offsetof(struct exchange, aborted_next));
-    warm(&node->drift.change, sizeof node->drift - offsetof(struct drift, change));
+    warm(&node->drift.stale, sizeof node->drift - offsetof(struct drift, stale));
     warm(&node->fetch, sizeof(uint64_t));
     warm(&node->agreement, sizeof(uint64_t));
     warm(&node->training, sizeof node->training);

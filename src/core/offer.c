@@ -164,6 +164,7 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     connection_send(node, conn, WIRE_OFFER, &message);
     slot->round = message.round;
     slot->line = message.line;
+    slot->share = pairing_share(node, slot->peer, &message);
     /* What goes in one chunk goes along, and saves the way there and back; while training most
      * offers find a busy node. */
     slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE &&
@@ -284,14 +285,16 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
 {
     if (slot->state != SLOT_OFFERED) return;
     bool pushes = slot->weight > 0;
+    bool shares = message->share == slot->share || message->share == SHARE_ALONE ||
+                  message->share == SHARE_TWO_AT_ONCE;
     bool codes = node->config.codec != PARLEY_CODEC_FP32 || node->config.averaged > 1;
-    if ((!pushes && message->divisor != ALONE && message->divisor != TWO_AT_ONCE) ||
-        (message->coded && (!codes || slot->eager)) || !exchange_is_sane(message)) {
+    if ((!pushes && !shares) || (message->coded && (!codes || slot->eager)) ||
+        !exchange_is_sane(message)) {
         slot_abort(node, slot, EXCHANGE_STATES_DIFFER, true);
         return;
     }
     slot_code(node, slot, message->coded);
-    slot->divisor = PLANTED(OTHER_DIVISOR) ? ALONE : message->divisor;
+    slot->share = PLANTED(OTHER_SHARE) ? SHARE_ALONE : message->share;
     slot->gap = pushes ? -slot->samples : message->samples - slot->samples;
     slot->radius = fmin(slot->radius, message->radius);
     slot->mass = 0;

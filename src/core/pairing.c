@@ -1,11 +1,10 @@
 /* pairing.c: with whom a settling node averages, so that few averagings in a row do.
  *
- * Those that are waited for stand in line by name. In round r each averages with whoever's place
- * differs in bit r mod ceil(log2 n): where all take part, n = 2^k models are equal after k rounds
- * (recursive doubling), and for other n, where some have nobody in a round and the line is turned
- * from one sweep to the next, drift falls as it does by random matchings of all. Pairs that are
- * drawn at random instead leave half of the nodes asking somebody who is busy, which over long
- * lines costs the way there and back each time.
+ * Those that are waited for stand in line by name. Who averages with whom in round r, and by what
+ * share, is that of the Base-2 Graph (topology_base.c): after one sweep of its rounds, 2 log2 n + 1
+ * at most, all models are equal, for any n; with n = 2^k, log2 n do (recursive doubling). Pairs
+ * that are drawn at random need many more, and leave half of the nodes asking somebody who is busy,
+ * which over long lines costs the way there and back each time.
  *
  * Of a pair the one with the lesser place asks, and the other waits to be asked; who is not as far
  * as the offer, or sees another line, is busy. Rounds are each node's own count, from when it saw
@@ -17,51 +16,54 @@
  */
 #include "core/pairing.h"
 
+#include "core/exchange.h"
 #include "core/out.h"
 #include "core/slot.h"
 #include "core/state.h"
+#include "core/topology.h"
 
 enum { NUDGE_US = 2000000 }; /* longer than an exchange takes over all but the worst lines */
 
-/* A place in the line of `count` once that is turned, by a draw that all nodes make alike. */
-static uint32_t turned(const struct parley_node *node, uint32_t place, uint32_t count, uint32_t by)
+static uint32_t waited(const struct parley_node *node)
 {
-    uint32_t turn = (uint32_t)(rng_mix(node->config.run + by) % count);
-    return (place + turn) % count;
+    return node->roster->counts[ROSTER_WAITED];
 }
 
-static uint32_t bits_of(uint32_t count)
+static uint32_t sweep_rounds(const struct parley_node *node)
 {
-    uint32_t bits = 1;
-    while (count > UINT32_C(1) << bits)
-        bits++;
-    return bits;
+    return topology_base_rounds(waited(node), 1);
 }
 
-/* The partner of this round, and whether this node asks it. */
+/* Whom a place meets in that round, counted on through all sweeps; its own place: nobody. */
+static uint32_t partner_of(const struct parley_node *node, uint32_t round, uint32_t place,
+                           double *share)
+{
+    struct topology_meeting m =
+        topology_base_meeting(waited(node), 1, round % sweep_rounds(node), place);
+    *share = m.weight;
+    return m.count == 0 ? place : m.first != place ? m.first : m.first + m.stride;
+}
+
+/* The partner of this round, and whether this node asks it. Who meets nobody in a round skips it.
+ */
 static void find_partner(struct parley_node *node)
 {
     struct pairing *p = &node->exchange.pairing;
-    uint32_t count = node->roster->counts[ROSTER_WAITED];
     p->partner = NONE;
     if (p->among != node->roster->among) { /* all begin anew as soon as they know */
         p->among = node->roster->among;
-        p->round = 0;
+        p->round = p->swept = 0;
         p->since_us = node->now_us;
     }
-    if (count < 2) return;
+    if (waited(node) < 2) return;
     const uint32_t *line = roster_waited(node->roster);
-    uint32_t place = node->roster->places[node->self].waited, bits = bits_of(count);
-    /* Nobody in this round: that of the next one. */
-    for (uint32_t tries = 0; tries < 2 * bits; tries++, p->round++) {
-        uint32_t sweep = p->round / bits, own = turned(node, place, count, sweep);
-        uint32_t other = own ^ UINT32_C(1) << p->round % bits;
-        if (other >= count) continue;
-        uint32_t turn = turned(node, 0, count, sweep);
-        p->partner = (int)line[(other + count - turn) % count];
-        p->asks = own < other;
-        return;
-    }
+    uint32_t place = node->roster->places[node->self].waited, other;
+    double share;
+    p->rounds = 1;
+    for (; (other = partner_of(node, p->round, place, &share)) == place; p->round++)
+        p->rounds++;
+    p->partner = (int)line[other];
+    p->asks = place < other;
 }
 
 static void next_round(struct parley_node *node)
@@ -78,14 +80,14 @@ static uint64_t patience_us(const struct parley_node *node)
 {
     uint64_t least = node->config.progress_timeout_us;
     uint64_t longest = 3 * node->exchange.pairing.longest_us;
-    return longest > least ? longest : least;
+    return (longest > least ? longest : least) * node->exchange.pairing.rounds;
 }
 
 /* Who should have asked may be rounds ahead. To ask it too soon only makes two offers cross. */
 static bool is_late(const struct parley_node *node)
 {
     const struct pairing *p = &node->exchange.pairing;
-    return node->now_us >= p->since_us + NUDGE_US + 3 * p->longest_us;
+    return node->now_us >= p->since_us + (NUDGE_US + 3 * p->longest_us) * p->rounds;
 }
 
 void pairing_start(struct parley_node *node)
@@ -94,7 +96,7 @@ void pairing_start(struct parley_node *node)
     find_partner(node);
 }
 
-static bool is_kept(const struct parley_node *node)
+bool pairing_is_kept(const struct parley_node *node)
 {
     return phase_of(node) == PARLEY_PHASE_SETTLE && !node->exchange.pairing.broken &&
            node->roster->counts[ROSTER_WAITED] > 1;
@@ -102,13 +104,13 @@ static bool is_kept(const struct parley_node *node)
 
 int pairing_partner(const struct parley_node *node)
 {
-    return is_kept(node) ? node->exchange.pairing.partner : NONE;
+    return pairing_is_kept(node) ? node->exchange.pairing.partner : NONE;
 }
 
 static enum message_settles pairing_way(const struct parley_node *node)
 {
     if (phase_of(node) != PARLEY_PHASE_SETTLE) return MESSAGE_TRAINS;
-    return is_kept(node) ? MESSAGE_BY_SCHEDULE : MESSAGE_BY_CHANCE;
+    return pairing_is_kept(node) ? MESSAGE_BY_SCHEDULE : MESSAGE_BY_CHANCE;
 }
 
 void pairing_say(const struct parley_node *node, struct message_exchange *offer)
@@ -123,7 +125,7 @@ bool pairing_peer(struct parley_node *node, int *peer)
 {
     struct pairing *p = &node->exchange.pairing;
     *peer = NONE;
-    if (!is_kept(node)) return false;
+    if (!pairing_is_kept(node)) return false;
     if (p->among != node->roster->among) find_partner(node);
     if (p->partner == NONE || slot_is_open(&node->exchange.slots[RESPONDER])) return true;
     uint32_t phase = record_of(node, (uint32_t)p->partner)->phase;
@@ -147,23 +149,51 @@ bool pairing_refuses(struct parley_node *node, const struct message_exchange *of
 {
     struct pairing *p = &node->exchange.pairing;
     /* Its record may come later than what it offers. */
-    if (!is_kept(node) || offer->settles == MESSAGE_TRAINS) return false;
+    if (!pairing_is_kept(node) || offer->settles == MESSAGE_TRAINS) return false;
     if (p->among != node->roster->among) find_partner(node);
     if (offer->settles == MESSAGE_BY_CHANCE) p->broken = true;
     /* Who is behind, as it has counted from later on, is helped on. */
     return !p->broken && (offer->line != (uint32_t)p->among || offer->round > p->round + 1);
 }
 
-void pairing_mixed(struct parley_node *node, uint32_t round, uint32_t line)
+double pairing_share(const struct parley_node *node, int peer, const struct message_exchange *offer)
+{
+    const struct pairing *p = &node->exchange.pairing;
+    if (!pairing_is_kept(node) || offer->round == 0 || offer->line != (uint32_t)p->among)
+        return SHARE_ALONE;
+    const uint32_t *line = roster_waited(node->roster);
+    uint32_t place = node->roster->places[node->self].waited;
+    double share;
+    uint32_t other = partner_of(node, offer->round - 1, place, &share);
+    return other != place && (int)line[other] == peer ? share : SHARE_ALONE;
+}
+
+void pairing_mixed(struct parley_node *node, const struct slot *slot)
 {
     struct pairing *p = &node->exchange.pairing;
-    if (!is_kept(node) || round != p->round + 1 || line != (uint32_t)p->among) return;
+    p->mixed += !slot->trains;
+    if (!pairing_is_kept(node) || slot->round != p->round + 1 || slot->line != (uint32_t)p->among)
+        return;
     uint64_t took_us = node->now_us - p->since_us;
     if (took_us > p->longest_us) p->longest_us = took_us;
     next_round(node);
 }
 
-uint32_t pairing_sweep(const struct parley_node *node)
+/* ---- Sweeps ---------------------------------------------------------------------------------- */
+
+void pairing_sweep(struct parley_node *node)
 {
-    return bits_of(node->roster->counts[ROSTER_WAITED]);
+    struct pairing *p = &node->exchange.pairing;
+    p->swept = p->round;
+    p->mixed = 0;
+    p->since_us = node->now_us;
+}
+
+bool pairing_is_swept(const struct parley_node *node)
+{
+    const struct pairing *p = &node->exchange.pairing;
+    uint32_t rounds = sweep_rounds(node);
+    if (!pairing_is_kept(node)) return p->mixed >= rounds;
+    /* Who comes back finds all of one mind, skips them, and is waited for in a moment. */
+    return p->mixed > 0 && p->round / rounds > p->swept / rounds;
 }

@@ -11,8 +11,13 @@
 #include "core/message.h"
 #include "parley/node.h"
 
+struct slot;
+
 struct pairing {
     uint32_t round;
+    uint32_t swept;                /* round when the sweep under way began, ... */
+    uint32_t mixed;                /* ... and exchanges that have ended since */
+    uint32_t rounds;               /* that it waits for: 1, and those in which it meets nobody */
     int partner;                   /* of this round, or NONE */
     bool asks;                     /* this node asks it */
     bool broken;                   /* somebody does not keep to it: by chance from here on */
@@ -28,8 +33,16 @@ bool pairing_peer(struct parley_node *node, int *peer);
 void pairing_say(const struct parley_node *node, struct message_exchange *offer);
 /* Who made this offer is to ask again once it is its turn. */
 bool pairing_refuses(struct parley_node *node, const struct message_exchange *offer);
-/* An exchange that was offered so is in x. */
-void pairing_mixed(struct parley_node *node, uint32_t round, uint32_t line);
-uint32_t pairing_sweep(const struct parley_node *node); /* rounds until all have met, one way */
+/* Of d, what each side of such an exchange with `peer` adds. */
+double pairing_share(const struct parley_node *node, int peer,
+                     const struct message_exchange *offer);
+/* An exchange is in x. */
+void pairing_mixed(struct parley_node *node, const struct slot *slot);
+
+/* A sweep begins: the rounds after which all models are equal, or by chance as many exchanges as
+ * that takes at least. */
+void pairing_sweep(struct parley_node *node);
+bool pairing_is_swept(const struct parley_node *node);
+bool pairing_is_kept(const struct parley_node *node); /* it goes by the schedule */
 
 #endif

@@ -15,7 +15,7 @@
     P(DONE_WITHOUT_LOCK, "all HELD is enough for who has LOCKED")                                  \
     P(ACK_UNAPPLIED, "the responder acknowledges and has added nothing")                           \
     P(DROP_UNCOUNTED, "what is given up is not counted")                                           \
-    P(OTHER_DIVISOR, "the initiator does not heed the responder's divisor")                        \
+    P(OTHER_SHARE, "the initiator does not heed the responder's share")                            \
     P(OLD_SNAPSHOT, "a snapshot is named that lacks a delta decided before")                       \
     P(OTHER_SNAPSHOT, "the delta is taken from another snapshot than the one named")               \
     P(EARLY_RELEASE, "a slot is free while chunks of its buffers are under way")                   \

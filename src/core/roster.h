@@ -108,6 +108,7 @@ struct parley_roster {
     uint64_t sampled;           /* counts changes of who is waited for and measured */
     struct roster_sample sample;
     struct sketch sketches[SKETCHES_MAX];
+    uint64_t sketched; /* counts changes of them */
     uint32_t counts[ROSTER_CLASSES];
     uint64_t samples, samples_gone; /* of all members ever seen; of those no longer live */
 };

@@ -201,11 +201,10 @@ void slot_stream(struct parley_node *node, struct slot *slot)
     node->outflows[flow].end = stream_bytes(node, slot);
 }
 
-float slot_factor(double weight, uint32_t divisor, double clip)
+float slot_factor(double weight, double share, double clip)
 {
     if (weight > 0) return 1;
-    float whole = 1.0f / (float)divisor;
-    return clip < 1 ? (float)(whole * clip) : whole;
+    return (float)(clip < 1 ? share * clip : share);
 }
 
 void slot_add(struct parley_node *node, struct slot *slot)
@@ -219,7 +218,7 @@ void slot_add(struct parley_node *node, struct slot *slot)
                        gives ? -slot->weight : slot->weight);
         return;
     }
-    float factor = slot_factor(slot->weight, slot->divisor, slot->clip);
+    float factor = slot_factor(slot->weight, slot->share, slot->clip);
     if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) factor = 0;
     if (slot->trains && node->strategy->mix)
         factor = node->strategy->mix(node, (int)slot->own, slot->theirs, factor);

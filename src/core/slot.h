@@ -49,9 +49,9 @@ struct slot {
     int peer; /* member */
     uint32_t conn;
     uint32_t sequence; /* the initiator's count of its offers */
-    uint32_t divisor;
-    bool trains;                        /* it began while this node trained */
-    double weight;                      /* pushed one way, and not d: push_sum.c; 0: none */
+    double share;  /* of d, that each side adds; of the initiator's before ACCEPT: as it expects */
+    bool trains;   /* it began while this node trained */
+    double weight; /* pushed one way, and not d: push_sum.c; 0: none */
     double radius, clip;                /* robust.c: of d; what it is to be shortened by, or 1 */
     uint32_t own, theirs;               /* buffers; theirs becomes d */
     uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
@@ -106,7 +106,7 @@ void slot_expect(struct parley_node *node, struct slot *slot, enum wire_stream k
 /* The own one goes out, once it is encoded. */
 void slot_stream(struct parley_node *node, struct slot *slot);
 /* What d is multiplied by as it is added: of one that was pushed (weight > 0) all of it. */
-float slot_factor(double weight, uint32_t divisor, double clip);
+float slot_factor(double weight, double share, double clip);
 /* It is decided. */
 void slot_add(struct parley_node *node, struct slot *slot);
 

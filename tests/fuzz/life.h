@@ -187,7 +187,7 @@ static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, 
             .round = one_in(3) ? any_number() : life_below(4),
             .line = one_in(3) ? any_number() : (uint32_t)lone->node->exchange.pairing.among,
             .coded = life_below(2),
-            .divisor = 2 + life_below(2),
+            .share = one_in(3) ? (double)any_number() : 1.0 / (2 << life_below(2)),
             .samples = (double)any_number(),
             .weight = (double)life_below(2),
             .radius = (double)any_number(),
@@ -264,7 +264,7 @@ static void say_what_fits(struct lone *lone)
 {
     enum role role = one_in(2) ? INITIATOR : RESPONDER;
     const struct slot *slot = &lone->node->exchange.slots[role];
-    struct message_exchange m = {.sequence = slot->sequence, .divisor = 2};
+    struct message_exchange m = {.sequence = slot->sequence, .share = SHARE_ALONE};
     uint32_t conn = slot->conn;
     enum wire_type type = WIRE_TYPES;
     if (role == RESPONDER && slot->state == SLOT_IDLE) {

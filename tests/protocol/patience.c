@@ -171,7 +171,7 @@ Test(patience, begins_anew_with_whoever_comes_to_settle_later)
         uint32_t logs = 0;
         struct parley_sim *sim =
             scene(&(struct parley_sim_options){.nodes = 3,
-                                               .operation_us = SECOND / 20,
+                                               .operation_us = SECOND / 10,
                                                .latency_us = 1000,
                                                .seed = seed,
                                                .configure = with_four_seconds_to_settle});
@@ -182,7 +182,7 @@ Test(patience, begins_anew_with_whoever_comes_to_settle_later)
         parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
         scene_until(sim, 3, first_two_settle, NULL, 1);
         uint64_t settled_us = parley_sim_now(sim);
-        scene_run(sim, 3 * SECOND);
+        scene_run(sim, 3 * SECOND + 3 * SECOND / 4);
         parley_sim_resume(sim, 2);
         scene_until(sim, 3, somebody_proposes, NULL, 10);
         cr_assert_gt(parley_sim_now(sim), settled_us + 4 * SECOND + SECOND / 10);

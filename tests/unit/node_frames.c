@@ -637,7 +637,7 @@ Test(node_frames, accept_and_ready_count_once)
     /* Proves that answers said twice, and late ones, start, decide and add one exchange. */
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     lone_say(lone, conn, WIRE_READY, &m);
@@ -687,7 +687,7 @@ Test(node_frames, two_nodes_have_one_exchange_with_each_other_at_a_time)
      * it, and that none is made. */
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     struct message_exchange offer = {.sequence = 7};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     lone_listen(lone, conn);
@@ -709,7 +709,7 @@ Test(node_frames, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
     struct lone *lone = plain_node();
     const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
     uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
-    struct message_exchange m = {.sequence = to_offered(lone, a, 1), .divisor = 2};
+    struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE};
     struct message_exchange offer = {.sequence = 7};
     lone_say(lone, a, WIRE_ACCEPT, &m);
     say_chunk(lone, a, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
@@ -732,11 +732,11 @@ Test(node_frames, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
 
 Test(node_frames, an_absurd_answer_to_an_offer_ends_it)
 {
-    /* Proves that a divisor that is not 2 or 4 aborts, and that a busy peer waits a second at
+    /* Proves that a share that nobody expects aborts, and that a busy peer waits a second at
      * most, whatever it asks for. */
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 3};
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = 0.3};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     cr_assert(ledger(lone).started == 0);
     lone_free(lone);
@@ -754,7 +754,7 @@ Test(node_frames, an_undecided_exchange_is_aborted_by_the_question)
     /* Proves that ASK before the decision decides: ABORTED, and a READY after it too. */
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     lone_listen(lone, conn);
     struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
@@ -795,7 +795,7 @@ Test(node_frames, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
      * an exchange is open, and none begins while it is given. lone.h sees every write. */
     struct lone *lone = outer_node();
     uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
-    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .divisor = 2};
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     ask_for_state(lone, joiner);
     cr_assert(!lone->node->fetch.serving);
     lone_say(lone, conn, WIRE_ACCEPT, &m);
