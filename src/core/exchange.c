@@ -131,6 +131,9 @@ static void on_offer(struct parley_node *node, struct conn *conn,
         connection_send(node, conn, WIRE_BUSY, &answer);
         return;
     }
+    /* It goes on with its own offer and is busy for ours, which else would weigh as one more. */
+    if (slot_is_open(other) && other->peer == conn->member)
+        slot_abort(node, &node->exchange.slots[INITIATOR], EXCHANGE_CROSSED, true);
     slot->peer = conn->member;
     slot->conn = conn->id;
     slot->sequence = message->sequence;

@@ -26,6 +26,7 @@ static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_STALLED] = "no progress",
     [EXCHANGE_LOST] = "the connection is gone",
     [EXCHANGE_ASKED] = "the responder asked before the decision",
+    [EXCHANGE_CROSSED] = "both have asked each other",
     [EXCHANGE_STATES_DIFFER] = "the other side knows of no such exchange",
 };
 

@@ -702,6 +702,22 @@ Test(node_frames, two_nodes_have_one_exchange_with_each_other_at_a_time)
     lone_free(lone);
 }
 
+Test(node_frames, of_offers_that_cross_one_is_taken_back_and_the_other_weighs_all)
+{
+    /* Proves that who gives way says so, and that its own offer does not count as a second one:
+     * with a quarter for it no sweep of averagings makes all equal. */
+    struct lone *lone = plain_node();
+    uint64_t boot = lone->config.boot + 1;
+    uint32_t conn = training_peer(lone, "a", boot), sequence = to_offered(lone, conn, boot);
+    struct message_exchange m = {.sequence = 0};
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &(struct message_exchange){.sequence = 7});
+    cr_assert(lone_heard(lone, WIRE_ABORT, &m) && m.sequence == sequence && !m.from_responder);
+    cr_assert(lone_heard(lone, WIRE_ACCEPT, &m) && m.sequence == 7);
+    cr_assert(m.share >= SHARE_ALONE);
+    lone_free(lone);
+}
+
 Test(node_frames, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
 {
     /* Proves that the slot whose snapshot lacks the other one's delta need not wait for a second
