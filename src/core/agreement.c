@@ -55,6 +55,7 @@ enum {
     JOINING_US = 3000000,
     RECHECK_US = 100000,
     REJOIN_US = 2000000,
+    WITNESS_US = 1000000,
     SETTLE_TIMES = 5
 };
 
@@ -136,6 +137,7 @@ static void reserve(struct parley_node *node)
     a->other = slot->theirs;
     a->since_us = a->progress_us = node->now_us;
     a->patience_us = PATIENCE_US;
+    a->heard_us = 0;
     a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
     doubt_drop_all(node);
     a->alone_news = 0;
@@ -303,6 +305,19 @@ static void count_holders(struct parley_node *node)
     }
     a->known = roster_known(node->roster);
     self->voters = a->held;
+}
+
+/* Another has finished with what this node holds. That all have locked it is news on its way, and
+ * the record of the agreement is to say so: it is awaited, if not for long. */
+static bool awaits_locks(struct parley_node *node, int member)
+{
+    struct agreement *a = &node->agreement;
+    enum parley_phase phase = phase_of(node);
+    bool holds =
+        a->candidate == CANDIDATE_HELD && said_same(a->own, record_of(node, member)->digest);
+    if (!holds || (phase != PARLEY_PHASE_HELD && phase != PARLEY_PHASE_LOCKED)) return false;
+    if (a->heard_us == 0) a->heard_us = node->now_us;
+    return node->now_us < a->heard_us + WITNESS_US;
 }
 
 /* Others have finished: take what they agreed on. */
@@ -599,7 +614,7 @@ void agreement_advance(struct parley_node *node)
     if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE &&
         !is_read(node))
         release(node); /* who had finished is gone before it could be adopted */
-    if (done != NONE)
+    if (done != NONE && !awaits_locks(node, done))
         adopt(node, done);
     else if (phase == PARLEY_PHASE_LATE)
         wait_for_others(node);

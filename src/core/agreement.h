@@ -46,8 +46,9 @@ struct agreement {
     double drift_before;
     uint32_t held, known;
     uint64_t done_us;
-    bool follows;  /* while LATE: another LATE node went back to SETTLE */
-    bool rejoined; /* this node has done so */
+    uint64_t heard_us; /* that another is DONE with what this node holds; 0: not yet */
+    bool follows;      /* while LATE: another LATE node went back to SETTLE */
+    bool rejoined;     /* this node has done so */
 };
 
 void agreement_stop(struct parley_node *node, enum parley_stop cause);
