@@ -22,7 +22,10 @@
 #include "core/state.h"
 #include "core/topology.h"
 
-enum { NUDGE_US = 2000000 }; /* longer than an exchange takes over all but the worst lines */
+enum {
+    NUDGE_US = 2000000, /* longer than an exchange takes over all but the worst lines */
+    NUDGE_PAUSE_US = 100000
+};
 
 static uint32_t waited(const struct parley_node *node)
 {
@@ -87,7 +90,8 @@ static uint64_t patience_us(const struct parley_node *node)
 static bool is_late(const struct parley_node *node)
 {
     const struct pairing *p = &node->exchange.pairing;
-    return node->now_us >= p->since_us + (NUDGE_US + 3 * p->longest_us) * p->rounds;
+    return node->now_us >= p->since_us + (NUDGE_US + 3 * p->longest_us) * p->rounds &&
+           node->now_us >= p->nudged_us + NUDGE_PAUSE_US;
 }
 
 void pairing_start(struct parley_node *node)
@@ -138,8 +142,10 @@ bool pairing_peer(struct parley_node *node, int *peer)
         out_log(node, PARLEY_LOG_DEBUG, "round %u of settling: waited in vain for %s", p->round,
                 record_of(node, (uint32_t)p->partner)->name);
         return false;
-    } else if (p->asks || phase == PARLEY_PHASE_PROPOSED || is_late(node)) {
-        /* Who has proposed asks nobody. */
+    } else if (p->asks || phase == PARLEY_PHASE_PROPOSED) { /* who has proposed asks nobody */
+        *peer = p->partner;
+    } else if (is_late(node)) {
+        p->nudged_us = node->now_us;
         *peer = p->partner;
     }
     return true;

@@ -23,6 +23,7 @@ struct pairing {
     bool broken;                   /* somebody does not keep to it: by chance from here on */
     uint64_t among;                /* the roster's: who stands in line, as the rounds are counted */
     uint64_t since_us, longest_us; /* when this round began; how long one has taken at most */
+    uint64_t nudged_us;            /* when it last asked a partner that should have asked */
 };
 
 void pairing_start(struct parley_node *node);        /* SETTLE begins */
