@@ -329,6 +329,8 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
         write->kind = WRITE_CONTROL;
         write->size = size;
         memcpy(write->bytes, bytes, size);
+        uv_os_fd_t fd;
+        if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) retransmit_sends(fd, &conn->retransmit);
         uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)size);
         code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
     }
@@ -369,8 +371,10 @@ static int send_whole(struct conn *conn, const struct parley_update *update, str
                       const uint8_t *floats)
 {
     uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
         retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
+        retransmit_sends(fd, &conn->retransmit);
+    }
     uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
                            uv_buf_init((char *)(uintptr_t)floats, (unsigned)update->chunk.size)};
     return uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);

@@ -63,6 +63,8 @@ struct conn {
     struct lookup *lookup; /* of the name, while it is under way; else NULL */
     uv_connect_t connect;
     struct addrinfo *found, *first, *try; /* all addresses of the name; tried first, and now */
+    struct sockaddr_storage to;           /* where there is no name */
+    uint32_t redials;                     /* of connections whose handshake went badly */
     bool retrying, close_wanted;          /* the handle is being made anew; then close it */
 
     uv_shutdown_t shutdown;

@@ -20,6 +20,8 @@
 
 #include "address.h"
 
+enum { REDIALS_MAX = 2 }; /* retransmit.h */
+
 struct lookup {
     uv_getaddrinfo_t request;
     struct conn *conn; /* NULL: it was given up */
@@ -37,7 +39,13 @@ static void on_retry(uv_handle_t *handle)
     if (conn->close_wanted)
         conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
     else
-        connect_to(conn, conn->try->ai_addr);
+        connect_to(conn, conn->try ? conn->try->ai_addr : (struct sockaddr *)&conn->to);
+}
+
+static void try_again(struct conn *conn)
+{
+    conn->retrying = true;
+    uv_close((uv_handle_t *)&conn->tcp, on_retry);
 }
 
 static void failed(struct conn *conn, int code)
@@ -45,8 +53,7 @@ static void failed(struct conn *conn, int code)
     if (conn->state != CONN_DIALLING) return;
     if (conn->try) conn->try = conn->try->ai_next ? conn->try->ai_next : conn->found;
     if (conn->try != conn->first) {
-        conn->retrying = true;
-        uv_close((uv_handle_t *)&conn->tcp, on_retry);
+        try_again(conn);
         return;
     }
     bool refused = code == UV_ECONNREFUSED;
@@ -59,6 +66,13 @@ static void on_connect(uv_connect_t *request, int status)
     if (conn->state != CONN_DIALLING) return;
     if (status) {
         failed(conn, status);
+        return;
+    }
+    uv_os_fd_t fd;
+    if (conn->redials < REDIALS_MAX && uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0 &&
+        retransmit_is_misled(fd)) {
+        conn->redials++;
+        try_again(conn);
         return;
     }
     conn_opened(conn);
@@ -142,7 +156,6 @@ void conn_give_lookup_up(struct conn *conn)
 void conn_dial(struct loop *loop, uint32_t id, const char *text)
 {
     struct address address;
-    struct sockaddr_storage to;
     struct conn *conn = conn_new(loop, id);
     if (!conn) {
         struct parley_event event = {
@@ -154,8 +167,8 @@ void conn_dial(struct loop *loop, uint32_t id, const char *text)
     conn->tell_closed = true;
     if (address_split(&address, text)) {
         failed(conn, UV_EINVAL);
-    } else if (address_numeric(&to, &address)) {
-        connect_to(conn, (struct sockaddr *)&to);
+    } else if (address_numeric(&conn->to, &address)) {
+        connect_to(conn, (struct sockaddr *)&conn->to);
     } else {
         look_up(conn, &address);
     }

@@ -14,9 +14,11 @@
 
 enum {
     LEAST_US = 5000,
-    LEAST_US_MAX = 200000, /* the kernel takes no more, ... */
-    MOST_MS = 1000,        /* ... and no less */
-    WINDOW_BYTES = 10 * 1448
+    LEAST_US_MAX = 200000,  /* the kernel takes no more, ... */
+    MOST_MS = 1000,         /* ... and no less */
+    SYN_PAUSE_US = 1000000, /* the kernel's, before it sends a SYN again */
+    WINDOW_BYTES = 10 * 1448,
+    FEW_PACKETS = 3 /* the kernel's bound for even pauses */
 };
 
 static void set(int fd, int option, int value)
@@ -29,6 +31,14 @@ void retransmit_init(int fd)
     set(fd, TCP_RTO_MIN_US, LEAST_US);
     set(fd, TCP_RTO_MAX_MS, MOST_MS);
     set(fd, TCP_THIN_LINEAR_TIMEOUTS, 1);
+}
+
+bool retransmit_is_misled(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size)) return false;
+    return info.tcpi_total_retrans > 0 && info.tcpi_rtt >= SYN_PAUSE_US / 2;
 }
 
 /* Every system has Reno and lets anybody choose it. */
@@ -58,10 +68,21 @@ void retransmit_adapt(int fd, size_t model_bytes, struct retransmit *now)
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size)) return;
     if (!now->loses && info.tcpi_total_retrans > 0) {
         now->loses = true;
-        if (model_bytes <= WINDOW_BYTES) control_nothing(fd);
+        now->thin = model_bytes <= WINDOW_BYTES;
+        if (now->thin) control_nothing(fd);
     }
     /* A handshake that lost something makes the way seem longer than it is. */
     bound_pauses(fd, opens && now->loses ? 0 : (int)info.tcpi_rtt, now);
+}
+
+void retransmit_sends(int fd, struct retransmit *now)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    if (!now->thin || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size)) return;
+    bool waits = info.tcpi_unacked >= FEW_PACKETS;
+    if (waits != now->waits) set(fd, TCP_NODELAY, !waits);
+    now->waits = waits;
 }
 
 void retransmit_heard(int fd, const struct retransmit *now)

@@ -11,7 +11,9 @@
  *   - where the line has lost something, what was read is acknowledged at once: who waits for that
  *     takes it for the length of the way; and if a model fits the first window of a connection, so
  *     that there is no congestion to control, it goes by Reno: for BBR nothing counts as few
- *     packets.
+ *     packets; and where three packets are under way, frames wait for them, to go in one (Nagle);
+ *   - a dial whose handshake lost its answer is made anew, twice at most: what came a second late
+ *     is taken for the length of the way, for tens of packets.
  *
  * An older kernel goes its own way: nothing here fails.
  * Thread rule: the loop's.
@@ -24,15 +26,23 @@
 
 /* What a connection has shown and its socket was told; all 0 at first. */
 struct retransmit {
-    bool loses; /* it has sent something again */
+    bool loses; /* it has sent something again, ... */
+    bool thin;  /* ... and its models fit the first window */
+    bool waits; /* frames wait for what is under way */
     int least_us, most_ms;
 };
 
 /* A socket that is about to connect, or to listen: those it accepts are alike. */
 void retransmit_init(int fd);
 
+/* Just connected: the handshake lost its answer. */
+bool retransmit_is_misled(int fd);
+
 /* By how it goes now, when it opens and then and again; models have so many bytes. */
 void retransmit_adapt(int fd, size_t model_bytes, struct retransmit *now);
+
+/* Something is about to be written. */
+void retransmit_sends(int fd, struct retransmit *now);
 
 /* Something has been read. */
 void retransmit_heard(int fd, const struct retransmit *now);

@@ -77,7 +77,10 @@ Test(retransmit, a_line_that_loses_nothing_keeps_its_congestion_control)
     size = sizeof after;
     cr_assert_eq(getsockopt(fds[DIALS], IPPROTO_TCP, TCP_CONGESTION, after, &size), 0);
     cr_assert_str_eq(after, before);
-    cr_assert(!now.loses);
+    cr_assert(!now.loses && !now.thin);
+    cr_assert(!retransmit_is_misled(fds[DIALS]));
+    retransmit_sends(fds[DIALS], &now);
+    cr_assert(!now.waits);
     cr_assert_eq(now.most_ms, 1000);
     cr_assert_geq(now.least_us, 5000);
     close_all(fds);
@@ -90,5 +93,7 @@ Test(retransmit, what_is_no_connection_is_left_alone)
     retransmit_init(-1);
     retransmit_adapt(-1, 1, &now);
     retransmit_heard(-1, &now);
+    retransmit_sends(-1, &(struct retransmit){.thin = true});
+    cr_assert(!retransmit_is_misled(-1));
     cr_assert_eq(now.most_ms, 0);
 }
