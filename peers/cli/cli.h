@@ -51,8 +51,8 @@ bool say_color(const struct settings *settings, int fd);
 uint64_t say_now_us(void); /* monotonic; the same clock in all processes of the machine */
 
 /* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
- * anew once. Returns if there is nothing to be done. */
-void environment_choose(bool simulates, char *const *argv);
+ * anew once, or what it will start. Returns if there is nothing to be done. */
+void environment_choose(enum verb verb, char *const *argv);
 const char *environment_blas(void); /* the kernels that are used */
 
 #endif

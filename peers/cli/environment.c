@@ -29,13 +29,14 @@ static bool suggest(const char *name, const char *value)
     return true;
 }
 
-void environment_choose(bool simulates, char *const *argv)
+void environment_choose(enum verb verb, char *const *argv)
 {
     if (!getenv(GUARD)) {
         bool core = suggest("OPENBLAS_CORETYPE", best_core());
         bool threads = suggest("OPENBLAS_NUM_THREADS", "1");
-        bool pages = simulates && suggest("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-        if (core || threads || pages) {
+        bool pages = verb == VERB_SIM && suggest("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
+        /* What run starts has it from the start, and it computes nothing itself. */
+        if ((core || threads || pages) && verb != VERB_RUN) {
             setenv(GUARD, "1", 1);
             execv("/proc/self/exe", argv);
             /* It could not: go on, only slower. */

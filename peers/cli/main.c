@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     settings_init(&settings);
     if (argc > 1) {
         int error = settings_flags(&settings, argc, argv, why);
-        if (!error && computes(settings.verb)) environment_choose(settings.verb == VERB_SIM, argv);
+        if (!error && computes(settings.verb)) environment_choose(settings.verb, argv);
         settings_close(&settings);
         settings_init(&settings);
     }
