@@ -12,7 +12,7 @@
  * Each node speaks for itself, in its member record, ordered by its own clock; what all have said
  * decides, so merging has no state of its own. A conflict of digests, or a while in which nothing
  * moved, starts the next generation; locks survive it. A view that is no majority of whom it knows
- * must find every missing member refusing a dial, or silent for long, before it locks.
+ * must find every missing member refusing a dial, or silent for long, before it locks (quorum.c).
  *
  * Who gets a model of another digest than was announced, one that is not finite, or, where
  * config.robust, one far from its own, says in its record whom it does not trust for that. Of whom
@@ -42,6 +42,7 @@
 #include "core/out.h"
 #include "core/pairing.h"
 #include "core/plant.h"
+#include "core/quorum.h"
 #include "core/said.h"
 #include "core/seeds.h"
 #include "core/slot.h"
@@ -50,7 +51,7 @@
 
 enum {
     PATIENCE_US = 10000000,
-    VERIFY_US = 30000000,
+    ALONE_US = 30000000,
     LINGER_US = 15000000,
     JOINING_US = 3000000,
     RECHECK_US = 100000,
@@ -126,6 +127,11 @@ static void obey_stop(struct parley_node *node)
     }
 }
 
+uint64_t agreement_end_us(const struct parley_node *node)
+{
+    return node->agreement.since_us + SETTLE_TIMES * node->config.settle_timeout_us;
+}
+
 /* ---- Proposing ------------------------------------------------------------------------------- */
 
 static void reserve(struct parley_node *node)
@@ -156,7 +162,7 @@ static bool is_timed_out(struct parley_node *node)
     if (settlers > a->settlers) a->mixes_us = node->now_us;
     a->settlers = settlers;
     return node->now_us >= a->mixes_us + node->config.settle_timeout_us ||
-           node->now_us >= a->since_us + SETTLE_TIMES * node->config.settle_timeout_us;
+           node->now_us >= agreement_end_us(node);
 }
 
 /* Somebody is here, and nobody who ever trained: who comes anew may be all that leads to those. */
@@ -219,64 +225,6 @@ static void next_generation(struct parley_node *node, uint32_t generation, const
     if (a->candidate == CANDIDATE_FETCHING || a->candidate == CANDIDATE_HELD)
         a->candidate = CANDIDATE_OWN;
     propose(node, generation);
-}
-
-/* ---- Who may decide -------------------------------------------------------------------------- */
-
-static uint32_t who_decide(const struct parley_node *node)
-{
-    return node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
-}
-
-static bool is_quorate(const struct parley_node *node)
-{
-    return node->config.quorum != PARLEY_QUORUM_MAJORITY ||
-           2 * who_decide(node) > node->config.nodes;
-}
-
-static uint64_t end_us(const struct parley_node *node)
-{
-    return node->agreement.since_us + SETTLE_TIMES * node->config.settle_timeout_us;
-}
-
-/* Who is gone may come back, until time is up. */
-static bool has_majority(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    if (is_quorate(node)) return true;
-    if (a->verify_since_us == 0) {
-        a->verify_since_us = node->now_us;
-        out_log(node, PARLEY_LOG_WARN,
-                "only %u of %u nodes are here, and %u must be (--quorum majority): waiting for "
-                "others, %.0f s at most",
-                who_decide(node), node->config.nodes, node->config.nodes / 2 + 1,
-                (double)(end_us(node) - node->now_us) / 1e6);
-    }
-    return false;
-}
-
-static bool may_decide(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    uint32_t here = who_decide(node);
-    if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
-    if (2 * here > node->roster->count || 2 * here > roster_known(node->roster)) return true;
-    if (a->verify_since_us == 0) {
-        a->verify_since_us = node->now_us;
-        for (uint32_t i = 0; i < node->roster->count; i++)
-            if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
-        out_log(node, PARLEY_LOG_WARN,
-                "only %u of %u known nodes are here: dialling the missing "
-                "before deciding without them",
-                here, roster_known(node->roster));
-    }
-    bool all_gone = !said_joining(node);
-    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
-        if (record_of(node, i)->state != PARLEY_MEMBER_DEAD || node->members[i].refused) continue;
-        all_gone = false;
-        if (out_room(node)) connection_want(node, (int)i);
-    }
-    return all_gone || node->now_us >= a->verify_since_us + VERIFY_US;
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -426,7 +374,7 @@ static void watch_progress(struct parley_node *node, bool verifying)
         a->fingerprint = now;
         a->progress_us = node->now_us;
     }
-    if (node->now_us >= end_us(node)) {
+    if (node->now_us >= agreement_end_us(node)) {
         give_up(node);
         return;
     }
@@ -548,14 +496,14 @@ static void decide(struct parley_node *node)
         if (!said_one_digest(node)) {
             next_generation(node, self->generation + 1, "two digests are held");
         } else if (self->phase == PARLEY_PHASE_HELD) {
-            verifying = !may_decide(node);
+            verifying = !quorum_may_decide(node);
             if (!verifying) lock(node);
         }
     }
     if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
         said_all(node, ROSTER_LOCKED)) {
         /* Who locked may be gone since, and the others not know of it. */
-        if (may_decide(node)) {
+        if (quorum_may_decide(node)) {
             publish(node);
             return;
         }
@@ -583,7 +531,8 @@ static void wait_for_others(struct parley_node *node)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (!membership_is_live(node, (int)i)) continue;
-        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING && is_quorate(node))
+        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING &&
+            quorum_is_here(node))
             a->progress_us = node->now_us;
         bool trained = r->phase == PARLEY_PHASE_LATE && has_trained(r);
         if (trained && (!first || r->boot < first->boot)) first = r;
@@ -591,7 +540,7 @@ static void wait_for_others(struct parley_node *node)
     bool leads = first == self && node->now_us >= a->progress_us + PATIENCE_US;
     if (leads || (a->follows && has_trained(self)))
         rejoin(node);
-    else if (!first && node->now_us >= a->progress_us + VERIFY_US)
+    else if (!first && node->now_us >= a->progress_us + ALONE_US)
         give_up(node);
 }
 

@@ -58,6 +58,7 @@ void agreement_late(struct parley_node *node);
 void agreement_done(struct parley_node *node, const struct op *op,
                     const struct parley_event *event);
 uint64_t agreement_deadline(const struct parley_node *node);
+uint64_t agreement_end_us(const struct parley_node *node); /* it is given up then */
 /* Says goodbye to everybody and ends. */
 void agreement_finish(struct parley_node *node, int error);
 

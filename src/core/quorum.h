@@ -1,0 +1,17 @@
+/* quorum.h: who may decide.
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_QUORUM_H
+#define PARLEY_CORE_QUORUM_H
+
+#include <stdbool.h>
+
+#include "parley/node.h"
+
+/* Those that take part in the agreement are as many as --quorum wants. */
+bool quorum_is_here(const struct parley_node *node);
+/* They may lock, and be done. If not yet, asks for it to become so. */
+bool quorum_may_decide(struct parley_node *node);
+
+#endif
