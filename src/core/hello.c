@@ -275,7 +275,8 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
     }
     if (conn->outgoing && conn->member != NONE &&
         record_of(node, conn->member)->boot != hello->boot) {
-        /* We dialled one boot and another answers: the first is gone. */
+        /* We dialled one boot and another answers: the first is gone, as if none had. */
+        membership_refused(node, conn->member);
         membership_replaced(node, conn->member);
         conn->member = NONE;
     }

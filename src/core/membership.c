@@ -350,8 +350,6 @@ void membership_replaced(struct parley_node *node, int member)
 {
     uint64_t boot = record_of(node, member)->boot;
     struct conn *conn = connection_of(node, member);
-    struct member *m = member_of(node, member);
-    if (m) m->refused = true; /* to dial it again would be to dial the other one */
     if (membership_is_live(node, member))
         member_state(node, member, PARLEY_MEMBER_DEAD, "it was started anew");
     if (conn) connection_goodbye(node, conn, MESSAGE_BYE_DUPLICATE);
