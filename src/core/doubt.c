@@ -18,6 +18,7 @@
 #include "core/exchange.h"
 #include "core/membership.h"
 #include "core/out.h"
+#include "core/pairing.h"
 #include "core/plant.h"
 #include "core/slot.h"
 #include "core/state.h"
@@ -64,6 +65,8 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .member = slot->peer,
                                 .sequence = slot->sequence,
                                 .share = slot->share,
+                                .round = slot->round,
+                                .line = slot->line,
                                 .trains = slot->trains,
                                 .weight = slot->weight,
                                 .clip = slot->clip,
@@ -185,6 +188,7 @@ void doubt_done(struct parley_node *node, int index, bool ok)
     node->exchange.added++;
     float factor = slot_factor(doubt->weight, doubt->share, doubt->clip);
     exchange_applied(node, doubt->member, factor, doubt->mass, doubt->gap);
+    if (!doubt->trains) pairing_mixed(node, doubt->member, doubt->round, doubt->line);
     if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
 }
 

@@ -21,7 +21,7 @@ struct doubt {
     bool active, adding;
     uint64_t initiator; /* boot */
     int member;
-    uint32_t sequence;
+    uint32_t sequence, round, line;
     bool trains;
     double share, weight, clip;
     uint32_t buffer, wide;

@@ -82,11 +82,14 @@ static enum exchange_reason refusal(const struct parley_node *node, int member, 
 }
 
 /* This node has asked the one that asks it. If the two offers have crossed, the higher id is the
- * busy one. */
-static bool is_twice(const struct parley_node *node, const struct slot *other, int member)
+ * busy one, but for one that is rounds behind: it is not as far as what it is asked. */
+static bool is_twice(const struct parley_node *node, const struct slot *other, int member,
+                     const struct message_exchange *offer)
 {
     if (!slot_is_open(other) || other->peer != member) return false;
-    return other->state > SLOT_OFFERED || self_of(node)->boot > record_of(node, member)->boot;
+    if (other->state > SLOT_OFFERED) return true;
+    bool behind = offer->line == other->line && offer->round < other->round;
+    return !behind && self_of(node)->boot > record_of(node, member)->boot;
 }
 
 static void stream_as_responder(struct parley_node *node, struct slot *slot)
@@ -124,7 +127,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
         return;
     }
     if (slot->state != SLOT_IDLE && PLANTED(WAIT_FOR_BUSY)) return;
-    if (slot->state != SLOT_IDLE || is_twice(node, other, conn->member) ||
+    if (slot->state != SLOT_IDLE || is_twice(node, other, conn->member, message) ||
         !exchange_is_due(node, other) || pairing_refuses(node, message)) {
         answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
@@ -289,7 +292,7 @@ static void added(struct parley_node *node, struct slot *slot)
 {
     float factor = slot_factor(slot->weight, slot->share, slot->clip);
     exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
-    pairing_mixed(node, slot);
+    if (!slot->trains) pairing_mixed(node, slot->peer, slot->round, slot->line);
     if (slot->weight <= 0) {
         double norm_sq = slot->norm_sq * slot->clip * slot->clip;
         drift_pair(node, norm_sq, slot->own_norm_sq);

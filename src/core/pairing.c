@@ -55,7 +55,7 @@ static void find_partner(struct parley_node *node)
     p->partner = NONE;
     if (p->among != node->roster->among) { /* all begin anew as soon as they know */
         p->among = node->roster->among;
-        p->round = p->swept = 0;
+        p->round = p->swept = p->mixed = 0;
         p->since_us = node->now_us;
     }
     if (waited(node) < 2) return;
@@ -67,6 +67,12 @@ static void find_partner(struct parley_node *node)
         p->rounds++;
     p->partner = (int)line[other];
     p->asks = place < other;
+}
+
+/* Somebody may have come or gone since. */
+static void keep_up(struct parley_node *node)
+{
+    if (node->exchange.pairing.among != node->roster->among) find_partner(node);
 }
 
 static void next_round(struct parley_node *node)
@@ -103,7 +109,7 @@ void pairing_start(struct parley_node *node)
 bool pairing_is_kept(const struct parley_node *node)
 {
     return phase_of(node) == PARLEY_PHASE_SETTLE && !node->exchange.pairing.broken &&
-           node->roster->counts[ROSTER_WAITED] > 1;
+           !node->leaving && node->roster->counts[ROSTER_WAITED] > 1;
 }
 
 int pairing_partner(const struct parley_node *node)
@@ -113,7 +119,7 @@ int pairing_partner(const struct parley_node *node)
 
 static enum message_settles pairing_way(const struct parley_node *node)
 {
-    if (phase_of(node) != PARLEY_PHASE_SETTLE) return MESSAGE_TRAINS;
+    if (phase_of(node) != PARLEY_PHASE_SETTLE || node->leaving) return MESSAGE_TRAINS;
     return pairing_is_kept(node) ? MESSAGE_BY_SCHEDULE : MESSAGE_BY_CHANCE;
 }
 
@@ -130,7 +136,7 @@ bool pairing_peer(struct parley_node *node, int *peer)
     struct pairing *p = &node->exchange.pairing;
     *peer = NONE;
     if (!pairing_is_kept(node)) return false;
-    if (p->among != node->roster->among) find_partner(node);
+    keep_up(node);
     if (p->partner == NONE || slot_is_open(&node->exchange.slots[RESPONDER])) return true;
     uint32_t phase = record_of(node, (uint32_t)p->partner)->phase;
     if (phase < PARLEY_PHASE_SETTLE) { /* its last exchange of training is still open */
@@ -156,7 +162,7 @@ bool pairing_refuses(struct parley_node *node, const struct message_exchange *of
     struct pairing *p = &node->exchange.pairing;
     /* Its record may come later than what it offers. */
     if (!pairing_is_kept(node) || offer->settles == MESSAGE_TRAINS) return false;
-    if (p->among != node->roster->among) find_partner(node);
+    keep_up(node);
     if (offer->settles == MESSAGE_BY_CHANCE) p->broken = true;
     /* Who is behind, as it has counted from later on, is helped on. */
     return !p->broken && (offer->line != (uint32_t)p->among || offer->round > p->round + 1);
@@ -174,11 +180,12 @@ double pairing_share(const struct parley_node *node, int peer, const struct mess
     return other != place && (int)line[other] == peer ? share : SHARE_ALONE;
 }
 
-void pairing_mixed(struct parley_node *node, const struct slot *slot)
+void pairing_mixed(struct parley_node *node, int peer, uint32_t round, uint32_t line)
 {
     struct pairing *p = &node->exchange.pairing;
-    p->mixed += !slot->trains;
-    if (!pairing_is_kept(node) || slot->round != p->round + 1 || slot->line != (uint32_t)p->among)
+    p->mixed++;
+    if (!pairing_is_kept(node) || peer != p->partner || round != p->round + 1 ||
+        line != (uint32_t)p->among)
         return;
     uint64_t took_us = node->now_us - p->since_us;
     if (took_us > p->longest_us) p->longest_us = took_us;
@@ -195,11 +202,12 @@ void pairing_sweep(struct parley_node *node)
     p->since_us = node->now_us;
 }
 
-bool pairing_is_swept(const struct parley_node *node)
+bool pairing_is_swept(struct parley_node *node)
 {
-    const struct pairing *p = &node->exchange.pairing;
+    struct pairing *p = &node->exchange.pairing;
     uint32_t rounds = sweep_rounds(node);
     if (!pairing_is_kept(node)) return p->mixed >= rounds;
+    keep_up(node);
     /* Who comes back finds all of one mind, skips them, and is waited for in a moment. */
     return p->mixed > 0 && p->round / rounds > p->swept / rounds;
 }

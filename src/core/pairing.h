@@ -11,8 +11,6 @@
 #include "core/message.h"
 #include "parley/node.h"
 
-struct slot;
-
 struct pairing {
     uint32_t round;
     uint32_t swept;                /* round when the sweep under way began, ... */
@@ -37,13 +35,13 @@ bool pairing_refuses(struct parley_node *node, const struct message_exchange *of
 /* Of d, what each side of such an exchange with `peer` adds. */
 double pairing_share(const struct parley_node *node, int peer,
                      const struct message_exchange *offer);
-/* An exchange is in x. */
-void pairing_mixed(struct parley_node *node, const struct slot *slot);
+/* An exchange is in x that was begun to settle, with the round and the line of its offer. */
+void pairing_mixed(struct parley_node *node, int peer, uint32_t round, uint32_t line);
 
 /* A sweep begins: the rounds after which all models are equal, or by chance as many exchanges as
  * that takes at least. */
 void pairing_sweep(struct parley_node *node);
-bool pairing_is_swept(const struct parley_node *node);
+bool pairing_is_swept(struct parley_node *node);
 bool pairing_is_kept(const struct parley_node *node); /* it goes by the schedule */
 
 #endif
