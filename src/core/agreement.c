@@ -418,6 +418,9 @@ static void begin_settling(struct parley_node *node)
 {
     node_phase(node, PARLEY_PHASE_SETTLE);
     node->agreement.settlers = 0;
+    /* What the trainer left there to be offered is older than what it made last. */
+    for (int role = 0; role < ROLES; role++)
+        node->exchange.slots[role].fresh = false;
     pairing_start(node);
 }
 
