@@ -7,8 +7,8 @@
  * CountSketch of its model (linear, so that S x - mean S = S(x - mean) with no cancellation); drift
  * is the rms of their distances from the mean of all. There are at most SKETCHES_MAX sketches:
  * where there are more nodes, those with the least hash are the sample. Every node measures its own
- * distance to the sample's mean and proposes only once that is within tolerance, too, so no outlier
- * hides.
+ * distance to the sample's mean and says whether that is within tolerance, and where there are more
+ * than are sketched no table is before all have said so: no outlier hides.
  *
  *   sweep   of averagings, after which all models are equal if all went well (pairing.c)
  *   sketch
@@ -51,7 +51,8 @@ enum {
     SKETCH_BYTES = 16000,      /* a second, on all links together */
     SKETCH_DEBT_US = 10000000, /* of that, so much time's may be spent beforehand */
     FAR_US = 5000000,          /* for so long many nodes take none while they meet far ones */
-    ASK_INTERVAL_US = 20000    /* between asking one link for what is lacking, and another */
+    ASK_INTERVAL_US = 20000,   /* between asking one link for what is lacking, and another */
+    WORDS = 4                  /* that all are near comes within so many exchanges, or not soon */
 };
 
 /* Weight of the newest pair in the moving means: about the last 20 exchanges. */
@@ -63,6 +64,23 @@ static double relative(double distance_sq, double mean_sq)
     return sqrt(distance_sq) / (mean_sq >= 1e-24 ? sqrt(mean_sq) : 1);
 }
 
+/* This table is not waited for any more: what is averaged from here on is the next sweep. */
+static void see(struct parley_node *node)
+{
+    struct drift *drift = &node->drift;
+    if (drift->seen == drift->version) return;
+    drift->seen = drift->version;
+    drift->swept = node->roster->sketched;
+}
+
+static void say_near(struct parley_node *node, bool near)
+{
+    struct record *self = self_of(node);
+    if (self->near == near) return;
+    self->near = near;
+    membership_changed(node, true);
+}
+
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
 {
     struct drift *drift = &node->drift;
@@ -70,10 +88,12 @@ void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
     bool kept = pairing_is_kept(node), settles = phase_of(node) == PARLEY_PHASE_SETTLE;
     if (distance > node->config.tolerance && settles && !kept) drift->far = true;
     if (distance > 2 * node->config.tolerance) {
-        drift->passed = 0;
-        drift->seen = drift->judged = drift->version;
         uint64_t stale = kept ? drift->swept : node->roster->sketched;
         if (!node->roster->shared && stale > drift->stale) drift->stale = stale;
+        see(node);
+        drift->judged = drift->version;
+        drift->passed = 0;
+        say_near(node, false);
     }
     double weight = drift->pairs++ < 10 ? 1.0 / (double)drift->pairs : PAIR_WEIGHT;
     drift->pair_sq += weight * (norm_sq - drift->pair_sq);
@@ -146,9 +166,11 @@ static bool is_sampled(const struct parley_node *node, int member)
 /* Who is waited for has changed: what was found of the others says nothing of all. */
 static void watch_members(struct parley_node *node)
 {
-    uint64_t among = node->roster->among;
-    if (among != node->drift.among) node->drift.passed = 0;
-    node->drift.among = among;
+    struct drift *drift = &node->drift;
+    if (drift->among == node->roster->among) return;
+    drift->among = node->roster->among;
+    drift->passed = 0;
+    see(node);
 }
 
 static bool is_waited_for(const struct parley_node *node, uint64_t boot)
@@ -193,58 +215,85 @@ static bool table_is_complete(struct parley_node *node)
     return all_settle(node);
 }
 
-/* True if of the whole sample there is a sketch that counts. Who has proposed tells no other. */
+/* Who has proposed takes no other sketch than its newest. */
+static bool counts(const struct parley_node *node, const struct record *r,
+                   const struct sketch *sketch)
+{
+    if (r->phase > PARLEY_PHASE_SETTLE) return sketch->version >= r->sketch;
+    return sketch->change > node->drift.stale;
+}
+
+/* True if of the whole sample there is a sketch that counts. */
 static bool table_is_fresh(struct parley_node *node)
 {
     const struct roster_sample *sample = sample_of(node);
     for (uint32_t i = 0; i < sample->count; i++) {
         const struct record *r = record_of(node, (uint32_t)sample->members[i]);
-        if (r->phase <= PARLEY_PHASE_SETTLE &&
-            sketch_of(node, r->boot)->change <= node->drift.stale)
-            return false;
+        if (!counts(node, r, sketch_of(node, r->boot))) return false;
     }
     return true;
 }
 
 /* How far the sample and this node's newest sketch are from the sample's mean. */
-static void look(struct parley_node *node, double *distance_sq, double *mean_sq)
+static void look(struct parley_node *node)
 {
     struct drift *drift = &node->drift;
     const struct roster_sample *sample = sample_of(node);
     const float *sketches[SKETCHES_MAX];
-    double each_sq[SKETCHES_MAX] = {0}, sum_sq = 0, largest_sq;
+    double each_sq[SKETCHES_MAX] = {0}, sum_sq = 0, largest_sq, own_sq = 0, mean_sq = 0;
     for (uint32_t i = 0; i < sample->count; i++)
         sketches[i] = sketch_of(node, record_of(node, (uint32_t)sample->members[i])->boot)->buckets;
-    *distance_sq = *mean_sq = 0;
     for (int b = 0; b < MESSAGE_BUCKETS; b++) {
         double sum = 0;
         for (uint32_t i = 0; i < sample->count; i++)
             sum += (double)sketches[i][b];
         double mean = sum / sample->count, own = (double)drift->own[b] - mean;
-        *mean_sq += mean * mean;
-        *distance_sq += own * own;
+        mean_sq += mean * mean;
+        own_sq += own * own;
         for (uint32_t i = 0; i < sample->count; i++) {
             double gap = (double)sketches[i][b] - mean;
             each_sq[i] += gap * gap;
         }
     }
-    largest_sq = *distance_sq;
+    largest_sq = own_sq;
     for (uint32_t i = 0; i < sample->count; i++) {
         sum_sq += each_sq[i];
         if (each_sq[i] > largest_sq) largest_sq = each_sq[i];
     }
-    drift->value = relative(sum_sq / sample->count, *mean_sq);
-    drift->largest = relative(largest_sq, *mean_sq);
+    drift->value = relative(sum_sq / sample->count, mean_sq);
+    drift->largest = relative(largest_sq, mean_sq);
+    drift->distance_sq = own_sq;
+    drift->mean_sq = mean_sq;
     drift->measured_us = node->now_us;
 }
 
-static void say_own(struct parley_node *node, double distance_sq, double mean_sq)
+static void say_own(struct parley_node *node)
 {
+    const struct drift *drift = &node->drift;
     struct record *self = self_of(node);
-    self->measured = node->drift.version;
-    self->distance_sq = distance_sq;
-    self->mean_sq = mean_sq;
-    membership_changed(node, is_sampled(node, node->self));
+    bool near = relative(drift->distance_sq, drift->mean_sq) <= node->config.tolerance;
+    bool urgent = near != self->near || is_sampled(node, node->self);
+    self->measured = drift->version;
+    self->distance_sq = drift->distance_sq;
+    self->mean_sq = drift->mean_sq;
+    self->near = near;
+    membership_changed(node, urgent);
+}
+
+/* Somebody of whom there is no sketch, as there are too many, has not said that it is near. */
+static bool one_is_far(const struct parley_node *node)
+{
+    const uint32_t *counts = node->roster->counts;
+    return counts[ROSTER_WAITED] > SKETCHES_MAX && counts[ROSTER_FAR] > 0;
+}
+
+/* That it is so may be under way. */
+static void wait_for_words(struct parley_node *node)
+{
+    uint64_t longest_us = node->exchange.pairing.longest_us;
+    uint64_t until_us =
+        node->now_us + WORDS * (longest_us > ASK_INTERVAL_US ? longest_us : ASK_INTERVAL_US);
+    if (until_us < node->drift.hold_us) node->drift.hold_us = until_us;
 }
 
 static void measure(struct parley_node *node)
@@ -253,20 +302,20 @@ static void measure(struct parley_node *node)
     const struct parley_roster *roster = node->roster;
     watch_members(node);
     if (!drift->version || !table_is_complete(node) || sample_of(node)->count == 0) return;
-    bool fresh = table_is_fresh(node);
     uint64_t there = roster->sketched + roster->sampled + drift->version;
-    if (there == drift->looked && (!fresh || drift->seen == drift->version)) return;
-    double distance_sq, mean_sq;
-    look(node, &distance_sq, &mean_sq);
-    drift->looked = roster->sketched + roster->sampled + drift->version;
+    if (there != drift->looked) look(node);
+    drift->looked = there;
     /* A table in which some are yet to come says little; but something is said in the end. */
+    bool fresh = table_is_fresh(node);
     uint32_t measured = self_of(node)->measured;
-    if (measured != drift->version && (fresh || drift->version > measured + 1))
-        say_own(node, distance_sq, mean_sq);
+    if (measured != drift->version && (fresh || drift->version > measured + 1)) say_own(node);
     if (drift->judged == drift->version || !fresh) return;
     bool near = drift->largest <= node->config.tolerance;
-    drift->seen = drift->version;
-    drift->swept = roster->sketched;
+    if (near && one_is_far(node)) {
+        wait_for_words(node);
+        return;
+    }
+    see(node);
     drift->passed = near ? drift->passed + 1 : 0;
     if (!near) return; /* of those who are behind, sketches may be on their way */
     drift->judged = drift->version;
@@ -358,6 +407,7 @@ bool drift_advance(struct parley_node *node)
     }
     if (node->exchange.slots[INITIATOR].state != SLOT_IDLE) return false;
     if (drift->passed >= 2 || holds(node)) return true;
+    see(node);
     if (!is_near(drift)) {
         if (!pairing_is_swept(node)) return false;
         if (node->now_us < drift->next_us) return true; /* later, haste helps less */
@@ -487,9 +537,8 @@ static void add_lacks(struct parley_node *node, struct message_sketches *message
         const struct record *r = record_of(node, (uint32_t)sample->members[i]);
         if (sample->members[i] == node->self || connection_of(node, sample->members[i])) continue;
         const struct sketch *sketch = sketch_of(node, r->boot);
-        bool counts =
-            sketch && (sketch->change > node->drift.stale || r->phase > PARLEY_PHASE_SETTLE);
-        if (!counts) message->lacks[message->lacks_count++].boot = r->boot;
+        if (!sketch || !counts(node, r, sketch))
+            message->lacks[message->lacks_count++].boot = r->boot;
     }
 }
 

@@ -29,6 +29,8 @@ struct drift {
     uint64_t among;             /* the roster's: those whom that was about */
     double value;               /* relative; negative: unknown */
     double largest;             /* of any in the table, or of this node; likewise */
+    double distance_sq;         /* of this node, in the same table, ... */
+    double mean_sq;             /* ... and the squared norm of its mean */
     uint64_t measured_us;
     uint64_t mixes_us;      /* agreement.h's, as it was last seen */
     double pair_sq, own_sq; /* moving means over exchanges while training */

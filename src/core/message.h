@@ -85,6 +85,7 @@ struct record {
     uint32_t measured;  /* version of the sketch its distance was measured with; 0: none */
     double distance_sq; /* to the sampled mean */
     double mean_sq;     /* squared norm of that mean */
+    uint32_t near;      /* 1: that was within tolerance, and it has met nobody far since */
     /* agreement.c */
     uint32_t generation;
     double score;

@@ -244,6 +244,7 @@ static uint32_t classes_of(const struct parley_roster *roster, const struct reco
         [ROSTER_SERVES] = live && r->phase == PARLEY_PHASE_DONE,
         [ROSTER_UNMADE] = (trains || joining) && r->version < roster->steps_budget,
         [ROSTER_SETTLES] = waited && r->phase >= PARLEY_PHASE_SETTLE,
+        [ROSTER_FAR] = waited && r->phase == PARLEY_PHASE_SETTLE && !r->near,
         [ROSTER_UNMEASURED] = waited && r->phase >= PARLEY_PHASE_PROPOSED && !r->measured,
         [ROSTER_DISTRUSTS] = waited && r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] != 0,
         [ROSTER_HAS_LOCK] = waited && r->lock_generation > 0,

@@ -39,6 +39,7 @@ enum roster_class {
     ROSTER_UNMADE,  /* joins, or trains, and has not made its budget of steps */
     /* Of those waited for, who ... */
     ROSTER_SETTLES,    /* is in SETTLE or beyond */
+    ROSTER_FAR,        /* is in SETTLE and has not said that it is near the others' models */
     ROSTER_UNMEASURED, /* has proposed, without having measured itself against others */
     ROSTER_DISTRUSTS,  /* distrusts somebody */
     ROSTER_HAS_LOCK,   /* has locked, in whichever generation */

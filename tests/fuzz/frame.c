@@ -44,6 +44,7 @@ static struct record any_record(void)
                            .measured = 1,
                            .distance_sq = 0.5,
                            .mean_sq = 2,
+                           .near = 1,
                            .generation = 1,
                            .score = 0.25,
                            .digest = {1, 2},

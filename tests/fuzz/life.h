@@ -83,6 +83,7 @@ static void any_record(struct record *r)
     r->measured = any_number();
     r->distance_sq = any_double();
     r->mean_sq = any_double();
+    r->near = one_in(2);
     r->generation = any_number();
     r->score = any_double();
     any_digest(r->digest);

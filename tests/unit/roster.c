@@ -58,6 +58,8 @@ static bool is_in(const struct record *r, enum roster_class class, uint32_t newe
         return live && r->phase <= PARLEY_PHASE_TRAIN && r->version < BUDGET;
     case ROSTER_SETTLES:
         return waited && r->phase >= PARLEY_PHASE_SETTLE;
+    case ROSTER_FAR:
+        return waited && r->phase == PARLEY_PHASE_SETTLE && r->near == 0;
     case ROSTER_UNMEASURED:
         return waited && r->phase >= PARLEY_PHASE_PROPOSED && r->measured == 0;
     case ROSTER_DISTRUSTS:
@@ -117,6 +119,7 @@ static void change_at_random(struct record *r, struct rng *rng)
     r->version = rng_below(rng, 2 * BUDGET);
     r->samples = rng_below(rng, 1000);
     r->measured = rng_below(rng, 2);
+    r->near = rng_below(rng, 2);
     r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] = rng_below(rng, 2);
     r->generation = rng_below(rng, 20) == 0 ? rng_below(rng, 9) : rng_below(rng, 3);
     r->lock_generation = rng_below(rng, 2);
