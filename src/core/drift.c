@@ -412,6 +412,8 @@ bool drift_advance(struct parley_node *node)
         if (!pairing_is_swept(node)) return false;
         if (node->now_us < drift->next_us) return true; /* later, haste helps less */
     }
+    /* All have made this sweep, so all settle: the news of it is under way. */
+    if (pairing_is_kept(node) && !all_settle(node)) return true;
     /* What is decided and not added yet would move the model after its sketch. */
     if (slot_is_open(&node->exchange.slots[RESPONDER]) || doubt_blocks(node)) return true;
     bool due = is_due(node);
