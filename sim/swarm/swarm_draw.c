@@ -62,9 +62,18 @@ static void draw_settings(struct swarm *s)
 }
 
 /* Drawn from streams of their own: a seed that lives by gossip on plain links lives as it did
- * before there were others. Of the streams for links one was taken by which that goes for the seeds
- * that tests name. */
-enum { STREAM_STRATEGY = 0x5379, STREAM_LINKS = 0x538c };
+ * before there were others. Of the streams for links and sizes one was taken by which that goes for
+ * the seeds that tests name. */
+enum { STREAM_STRATEGY = 0x5379, STREAM_LINKS = 0x538c, STREAM_SIZE = 0x5400 };
+
+/* Most are few, where little hides; some are more than a node keeps sketches of. */
+static uint32_t draw_nodes(struct rng *rng, uint64_t seed)
+{
+    enum { FEW = 9, MANY = 17 };
+    uint32_t few = 1 + rng_below(rng, FEW);
+    struct rng size = rng_init(seed, STREAM_SIZE);
+    return swarm_chance(&size, 40) ? MANY + rng_below(&size, SWARM_NODES_MAX + 1 - MANY) : few;
+}
 
 /* Those that came first, and those that came later. */
 enum {
@@ -90,7 +99,7 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
                         .asides = rng_init(seed, 0x5378),
                         .links = rng_init(seed, STREAM_LINKS)};
     struct rng *rng = &s->rng;
-    s->nodes = 1 + rng_below(rng, SWARM_NODES_MAX);
+    s->nodes = draw_nodes(rng, seed);
     draw_settings(s);
     draw_strategy(s, seed, strategy);
     s->links_fail = swarm_chance(&s->links, 4);

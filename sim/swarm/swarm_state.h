@@ -12,7 +12,8 @@
 #include "swarm/watch.h"
 #include "world/cluster.h"
 
-enum { SWARM_NODES_MAX = 9, SWARM_AGREED_MAX = 64, SWARM_PARAMETERS = 64 };
+/* Sets of nodes are bits. */
+enum { SWARM_NODES_MAX = 24, SWARM_AGREED_MAX = 64, SWARM_PARAMETERS = 64 };
 
 #define SECOND UINT64_C(1000000)
 
