@@ -157,6 +157,13 @@ static void resume(struct parley_node *node)
             (unsigned long long)t->before.steps);
 }
 
+/* A budget of time is the cluster's: of that the peer which let this node in has spent so much. */
+static void start_with(struct parley_node *node, uint64_t trained_us)
+{
+    uint64_t most_us = node->now_us < trained_us ? node->now_us : trained_us;
+    node->training.start_us = node->now_us - most_us;
+}
+
 static void begin(struct parley_node *node)
 {
     struct training *t = &node->training;
@@ -164,6 +171,7 @@ static void begin(struct parley_node *node)
     t->started = true;
     t->alike = (double)node->roster->samples;
     t->start_us = t->stepped_us = node->now_us;
+    if (node->ledger.joins > 0) start_with(node, node->fetch.answer.trained_us);
     period_start(node);
     node->exchange.next_version = t->version + period_steps(node);
     node_phase(node, PARLEY_PHASE_TRAIN);

@@ -160,7 +160,8 @@ static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, 
                                          .by_digest = life_below(2),
                                          .ok = life_below(2),
                                          .vectors = life_below(3),
-                                         .version = any_number()};
+                                         .version = any_number(),
+                                         .trained_us = any_number()};
         any_digest(m.fetch.digest);
         break;
     case WIRE_STRATEGY:

@@ -356,3 +356,33 @@ Test(joining, a_seed_that_is_not_there_delays_no_end)
     scene_same(sim, 3);
     parley_sim_free(sim);
 }
+
+static void wait_for_time(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->time_budget_us = 20 * SECOND;
+}
+
+Test(joining, a_budget_of_time_is_the_clusters)
+{
+    /* Proves that who comes late has as much of it behind it as the others, for its learning rate
+     * goes by that, and that it ends with them. */
+    struct parley_view first, late;
+    const uint64_t start_us[] = {0, 14 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
+                                                                .seed = 4,
+                                                                .rate = 0.01,
+                                                                .latency_us = 200,
+                                                                .start_us = start_us,
+                                                                .configure = wait_for_time});
+    scene_run(sim, 16 * SECOND);
+    parley_sim_view(sim, 0, &first);
+    parley_sim_view(sim, 1, &late);
+    cr_assert_eq(late.phase, PARLEY_PHASE_TRAIN);
+    cr_expect_gt(first.progress, 0.7);
+    cr_expect_lt(fabs(late.progress - first.progress), 0.01, "%g", late.progress);
+    scene_until(sim, 2, parley_sim_agreed, NULL, 5);
+    scene_same(sim, 2);
+    parley_sim_free(sim);
+}
