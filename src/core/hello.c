@@ -140,10 +140,13 @@ static void refuse_name(struct parley_node *node, struct conn *conn, const struc
 }
 
 /* A node that dials to join and meets nobody of its kind ends; one that is in goes on, and so does
- * one that a stranger dials. */
+ * one that a stranger dials. But who slept until its name was given to another, and is alone now,
+ * would end with a model of its own beside that of the cluster. */
 static void refused(struct parley_node *node, struct conn *conn, int error, const char *text)
 {
-    bool ends = conn->outgoing && phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
+    enum parley_phase phase = phase_of(node);
+    bool replaced = error == PARLEY_ENAME_TAKEN && phase != PARLEY_PHASE_DONE;
+    bool ends = conn->outgoing && live_of(node) == 1 && (phase == PARLEY_PHASE_JOINING || replaced);
     out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
     if (ends && lasts) out_finish(node, error);

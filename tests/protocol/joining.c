@@ -386,3 +386,35 @@ Test(joining, a_budget_of_time_is_the_clusters)
     scene_same(sim, 2);
     parley_sim_free(sim);
 }
+
+/* The third is started under the name of the second. */
+static void second_twice(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    if (node == 2) config->name = "n1";
+}
+
+Test(joining, who_slept_until_another_had_its_name_ends)
+{
+    /* Proves that a node which is woken after its name has gone to another, and which nobody lets
+     * in any more, does not train on alone, to end with a model of its own. */
+    const uint64_t start_us[] = {0, 0, PARLEY_SIM_NEVER};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 5, .latency_us = 200, .start_us = start_us, .configure = second_twice});
+    scene_run(sim, 2 * SECOND);
+    parley_sim_pause(sim, 1);
+    scene_run(sim, 10 * SECOND);
+    parley_sim_start(sim, 2);
+    scene_run(sim, 5 * SECOND);
+    struct parley_view view;
+    parley_sim_view(sim, 2, &view);
+    cr_assert_eq(view.phase, PARLEY_PHASE_TRAIN);
+    parley_sim_resume(sim, 1);
+    scene_run(sim, 15 * SECOND);
+    int error;
+    cr_assert(parley_sim_finished(sim, 1, &error));
+    cr_assert_eq(error, PARLEY_ENAME_TAKEN, "%s", parley_error_name(error));
+    parley_sim_view(sim, 0, &view);
+    cr_assert_eq(view.live, 2);
+    parley_sim_free(sim);
+}
