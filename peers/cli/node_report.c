@@ -391,7 +391,9 @@ static const char *hint_of(int error, const char *message)
     case PARLEY_ENOT_WRITTEN:
         return "make room, or choose another --out";
     case PARLEY_ENO_AGREEMENT:
-        return "the nodes that are missing must be reachable for an agreement";
+        return strstr(message, "in time")
+                   ? "give them longer with --settle-timeout"
+                   : "the nodes that are missing must be reachable for an agreement";
     default:
         return NULL;
     }

@@ -361,8 +361,13 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
 
 static void give_up(struct parley_node *node)
 {
-    out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", live_of(node),
-            roster_known(node->roster));
+    uint32_t live = live_of(node), known = roster_known(node->roster);
+    if (live < known)
+        out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", live, known);
+    else
+        out_log(node, PARLEY_LOG_ERROR,
+                "no agreement: all %u known nodes are here, but did not come to one model in time",
+                known);
     agreement_finish(node, PARLEY_ENO_AGREEMENT);
 }
 
