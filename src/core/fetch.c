@@ -72,6 +72,13 @@ static void ask(struct parley_node *node, struct conn *conn)
     connection_send(node, conn, WIRE_FETCH, &message);
 }
 
+/* Dials, if there is no link and it may be dialled again. */
+static void connect(struct parley_node *node)
+{
+    struct conn *conn = connection_want(node, node->fetch.member);
+    if (conn) ask(node, conn);
+}
+
 void fetch_start(struct parley_node *node, int member, const uint8_t *digest)
 {
     struct fetch *fetch = &node->fetch;
@@ -80,8 +87,7 @@ void fetch_start(struct parley_node *node, int member, const uint8_t *digest)
     fetch->member = member;
     fetch->progress_us = node->now_us;
     if (digest) memcpy(fetch->digest, digest, sizeof fetch->digest);
-    struct conn *conn = connection_want(node, member);
-    if (conn) ask(node, conn);
+    connect(node);
 }
 
 void fetch_stop(struct parley_node *node)
@@ -170,7 +176,10 @@ void fetch_timers(struct parley_node *node)
     struct fetch *fetch = &node->fetch;
     bool waits = fetch->state == FETCH_CONNECTING || fetch->state == FETCH_ASKED ||
                  fetch->state == FETCH_STREAMING;
-    if (waits && node->now_us >= asking_deadline(node)) failed(node);
+    bool gone = fetch->state == FETCH_CONNECTING &&
+                !record_is_live(record_of(node, (uint32_t)fetch->member));
+    if (waits && (gone || node->now_us >= asking_deadline(node))) failed(node);
+    if (fetch->state == FETCH_CONNECTING && out_room(node)) connect(node);
     for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
         if (node->now_us >= serving_deadline(node, &node->outflows[i]))
             connection_stalled(node, node->outflows[i].conn);
