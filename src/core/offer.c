@@ -272,7 +272,7 @@ void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
         exchange_left(node, slot->peer);
     if (slot->eager) { /* its buffer is still being read */
         slot_end(node, slot);
-        wait_for_peers(node, BUSY_RETRY_US);
+        wait_for_peers(node, BUSY_RETRY_US + pairing_pause_us(node));
         return;
     }
     offer_elsewhere(node, slot);

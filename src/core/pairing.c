@@ -37,14 +37,24 @@ static uint32_t sweep_rounds(const struct parley_node *node)
     return topology_base_rounds(waited(node), 1);
 }
 
+/* How far the line is turned in that round's sweep, by a draw that all nodes make alike: of those
+ * that clip (robust.c) each is to ask, and to meet others than in the sweep before. */
+static uint32_t turn_of(const struct parley_node *node, uint32_t round)
+{
+    uint32_t sweep = round / sweep_rounds(node);
+    return sweep == 0 ? 0 : (uint32_t)(rng_mix(node->config.run + sweep) % waited(node));
+}
+
 /* Whom a place meets in that round, counted on through all sweeps; its own place: nobody. */
 static uint32_t partner_of(const struct parley_node *node, uint32_t round, uint32_t place,
-                           double *share)
+                           double *share, bool *asks)
 {
-    struct topology_meeting m =
-        topology_base_meeting(waited(node), 1, round % sweep_rounds(node), place);
+    uint32_t n = waited(node), turn = turn_of(node, round), own = (place + turn) % n;
+    struct topology_meeting m = topology_base_meeting(n, 1, round % sweep_rounds(node), own);
+    uint32_t other = m.count == 0 ? own : m.first != own ? m.first : m.first + m.stride;
     *share = m.weight;
-    return m.count == 0 ? place : m.first != place ? m.first : m.first + m.stride;
+    *asks = own < other;
+    return (other + n - turn) % n;
 }
 
 /* The partner of this round, and whether this node asks it. Who meets nobody in a round skips it.
@@ -63,10 +73,9 @@ static void find_partner(struct parley_node *node)
     uint32_t place = node->roster->places[node->self].waited, other;
     double share;
     p->rounds = 1;
-    for (; (other = partner_of(node, p->round, place, &share)) == place; p->round++)
+    for (; (other = partner_of(node, p->round, place, &share, &p->asks)) == place; p->round++)
         p->rounds++;
     p->partner = (int)line[other];
-    p->asks = place < other;
 }
 
 /* Somebody may have come or gone since. */
@@ -157,6 +166,12 @@ bool pairing_peer(struct parley_node *node, int *peer)
     return true;
 }
 
+/* Who has been busy for long is not asked again soon, for the offer may carry a model. */
+uint64_t pairing_pause_us(const struct parley_node *node)
+{
+    return pairing_is_kept(node) ? (node->now_us - node->exchange.pairing.since_us) / 16 : 0;
+}
+
 bool pairing_refuses(struct parley_node *node, const struct message_exchange *offer)
 {
     struct pairing *p = &node->exchange.pairing;
@@ -176,7 +191,8 @@ double pairing_share(const struct parley_node *node, int peer, const struct mess
     const uint32_t *line = roster_waited(node->roster);
     uint32_t place = node->roster->places[node->self].waited;
     double share;
-    uint32_t other = partner_of(node, offer->round - 1, place, &share);
+    bool asks;
+    uint32_t other = partner_of(node, offer->round - 1, place, &share, &asks);
     return other != place && (int)line[other] == peer ? share : SHARE_ALONE;
 }
 

@@ -28,6 +28,8 @@ void pairing_start(struct parley_node *node);        /* SETTLE begins */
 int pairing_partner(const struct parley_node *node); /* of this round; NONE: there is none */
 /* Whom to ask, NONE: nobody now. False where that is left to chance. */
 bool pairing_peer(struct parley_node *node, int *peer);
+/* After it has been busy: how much longer than usual it is not asked again. */
+uint64_t pairing_pause_us(const struct parley_node *node);
 /* Puts into an offer how this node chooses now. */
 void pairing_say(const struct parley_node *node, struct message_exchange *offer);
 /* Who made this offer is to ask again once it is its turn. */
