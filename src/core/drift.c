@@ -73,6 +73,13 @@ static void see(struct parley_node *node)
     drift->swept = node->roster->sketched;
 }
 
+/* Nor looked at: what it tells of is over. */
+static void drop_table(struct parley_node *node)
+{
+    see(node);
+    node->drift.judged = node->drift.version;
+}
+
 static void say_near(struct parley_node *node, bool near)
 {
     struct record *self = self_of(node);
@@ -90,8 +97,7 @@ void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
     if (distance > 2 * node->config.tolerance) {
         uint64_t stale = kept ? drift->swept : node->roster->sketched;
         if (!node->roster->shared && stale > drift->stale) drift->stale = stale;
-        see(node);
-        drift->judged = drift->version;
+        drop_table(node);
         drift->passed = 0;
         say_near(node, false);
     }
@@ -170,7 +176,8 @@ static void watch_members(struct parley_node *node)
     if (drift->among == node->roster->among) return;
     drift->among = node->roster->among;
     drift->passed = 0;
-    see(node);
+    drift->late = drift->sketching;
+    drop_table(node);
 }
 
 static bool is_waited_for(const struct parley_node *node, uint64_t boot)
@@ -311,6 +318,7 @@ static void measure(struct parley_node *node)
     if (measured != drift->version && (fresh || drift->version > measured + 1)) say_own(node);
     if (drift->judged == drift->version || !fresh) return;
     bool near = drift->largest <= node->config.tolerance;
+    if (near && !self_of(node)->near) say_own(node); /* it had looked before all were there */
     if (near && one_is_far(node)) {
         wait_for_words(node);
         return;
@@ -390,6 +398,7 @@ static void take(struct parley_node *node)
 {
     struct slot *slot = &node->exchange.slots[INITIATOR];
     node->drift.sketching = true;
+    node->drift.late = false;
     exchange_reserve(node, INITIATOR);
     out_vector(node, PARLEY_UPDATE_TAKE, OP_SKETCH_TAKE, NONE, slot->own);
 }
@@ -465,6 +474,7 @@ void drift_done(struct parley_node *node, const struct op *op, const struct parl
     exchange_release(node, INITIATOR);
     drift->version++;
     drift->hold_us = node->now_us + HOLD_US;
+    if (drift->late) drop_table(node); /* all have begun a new sweep since it was begun */
     self_of(node)->sketch = drift->version;
     drift->due = true;
     if (!PLANTED(STALE_SKETCH) || drift->version == 1) fold(event->done.sketch, drift->own);

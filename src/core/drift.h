@@ -20,6 +20,7 @@ struct drift {
     uint64_t swept;             /* ... nor those up to this one once this sweep meets a far model */
     bool due;                   /* some sketch wants to go out */
     bool sketching;             /* the initiator's slot is reserved for it */
+    bool late;                  /* ... and it is of a sweep that is no more */
     bool far;                   /* by chance a model was met that can't be within tolerance */
     uint32_t version;           /* of the newest own sketch */
     uint32_t seen;              /* version of it that a whole table was seen with, ... */
