@@ -292,6 +292,17 @@ static void print_summary(const struct run *run, const struct report_summary *su
     free(text);
 }
 
+/* Of the nodes that live, or of all that were there. */
+static uint64_t least_passes(const struct run *run, bool live)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if ((live ? is_live(child) : child->used) && child->passes < least) least = child->passes;
+    }
+    return least;
+}
+
 static void add_coverage(const struct run *run, struct report_summary *sum)
 {
     size_t size = coverage_bytes((uint32_t)run->samples);
@@ -302,10 +313,9 @@ static void add_coverage(const struct run *run, struct report_summary *sum)
     struct coverage coverage = {words, (uint32_t)run->samples};
     sum->coverage_count = coverage_parts(&coverage, sum->epochs, sum->coverage);
     munmap(words, size);
-    sum->epochs_whole = coverage_epochs(sum->epochs);
-    for (uint32_t i = 0; i < run->nodes; i++)
-        if (is_live(&run->children[i]) && run->children[i].passes < sum->epochs_whole)
-            sum->epochs_whole = run->children[i].passes;
+    sum->epochs_whole = coverage_whole(sum->coverage, sum->coverage_count, sum->epochs,
+                                       least_passes(run, sum->live > 0),
+                                       strcmp(run->settings->partition, "iid") == 0);
 }
 
 int run_view_end(struct run *run)

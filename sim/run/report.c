@@ -309,15 +309,24 @@ static double steps_per_s(const struct sim_report *report)
     return span > 0 ? (double)report->steps_trained / span : NAN;
 }
 
+/* Of the nodes that live, or of all that were there. */
+static uint64_t least_passes(const struct sim_report *report, bool live)
+{
+    const struct parley_sim *sim = report->sim;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if ((live ? parley_sim_live(sim, i) : sim->hosts[i].boots > 0) &&
+            passes_of(report, i) < least)
+            least = passes_of(report, i);
+    return least;
+}
+
 static void add_coverage(const struct sim_report *report, struct report_summary *sum)
 {
     sum->coverage_count = coverage_parts(report->coverage, sum->epochs, sum->coverage);
-    sum->epochs_whole = coverage_epochs(sum->epochs);
-    for (uint32_t i = 0; i < report->sim->nodes; i++) {
-        if (!parley_sim_live(report->sim, i)) continue;
-        uint64_t passes = passes_of(report, i);
-        if (passes < sum->epochs_whole) sum->epochs_whole = passes;
-    }
+    sum->epochs_whole =
+        coverage_whole(sum->coverage, sum->coverage_count, sum->epochs,
+                       least_passes(report, sum->live > 0), job_share_moves(report->job));
 }
 
 static void conclude(struct sim_report *report, const struct verdict *v)

@@ -171,7 +171,8 @@ static int go_on(struct sim_training *self, struct trainer_node *own, const char
 static uint64_t place(void *pointer, uint32_t node)
 {
     const struct sim_training *self = pointer;
-    return sampler_place(&self->own[node].sampler);
+    const struct sampler *sampler = &self->own[node].sampler;
+    return sampler->order ? sampler_place(sampler) : 0; /* 0: it never came to training */
 }
 
 static int share(void *pointer, uint32_t node, const struct job_members *members, bool first,

@@ -47,3 +47,14 @@ uint32_t coverage_parts(const struct coverage *coverage, double epochs,
         parts[count] = coverage_part(coverage, count);
     return count;
 }
+
+uint64_t coverage_whole(const double *parts, uint32_t count, double epochs, uint64_t passes,
+                        bool common)
+{
+    uint64_t begun = coverage_epochs(epochs), whole = passes < begun ? passes : begun;
+    if (!common || whole > count) return whole;
+    /* From the end: what is missing before an epoch with all samples was lost, and not cut. */
+    for (whole = count; whole > 0 && parts[whole - 1] < 1; whole--)
+        continue;
+    return whole;
+}

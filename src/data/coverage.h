@@ -8,6 +8,7 @@
 #ifndef PARLEY_DATA_COVERAGE_H
 #define PARLEY_DATA_COVERAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,5 +32,11 @@ uint64_t coverage_epochs(double epochs);
 /* That of each of those, as far as they are looked at; returns how many there are. */
 uint32_t coverage_parts(const struct coverage *coverage, double epochs,
                         double parts[COVERAGE_PASSES]);
+
+/* How many of the epochs that began the end has not cut short for anybody. `passes` are the least
+ * that a node has ended. Where the data are common, one that died counts too: what it owed and
+ * nobody took over before the end is missing in the last epochs, whatever the living have ended. */
+uint64_t coverage_whole(const double *parts, uint32_t count, double epochs, uint64_t passes,
+                        bool common);
 
 #endif

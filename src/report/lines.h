@@ -113,7 +113,7 @@ struct report_summary {
      * on; not parsed back. */
     double coverage[COVERAGE_PASSES];
     uint32_t coverage_count; /* 0: not known */
-    uint64_t epochs_whole;   /* that the live nodes have all ended: the end cut no pass short */
+    uint64_t epochs_whole;   /* that the end cut short for no node: coverage_whole() */
     bool sim;                /* has those below */
     double virtual_s;
     const char *run_hash;

@@ -103,6 +103,24 @@ seq 40 | awk '{ print $1 "," $1 % 2 }' > few.csv
 grep -q '^coverage .* in epochs 1 to 64, and not counted after$' said && grep -Eq '"epochs_whole":(69|70|71)\b' few.json ||
     { echo "70 epochs:"; grep coverage said; grep -o '"epochs_whole.*' few.json; failures=$((failures + 1)); }
 
+# whole NAME COUNT EXPECTED ARGUMENT...: how many epochs are whole, and what is said of them.
+whole() {
+    local name=$1 count=$2 expected=$3
+    shift 3
+    "$parley" sim -q --json whole.json --model softmax "$@" > said 2>&1
+    grep -q "^coverage  $expected\$" said && grep -q "\"epochs_whole\":$count\b" whole.json && return
+    echo "$name: $(grep coverage said; grep -o '"coverage.*"epochs_whole":[0-9]*' whole.json)"
+    failures=$((failures + 1))
+}
+# The budget is spent before anybody misses the dead node; all die; a half comes too late to train.
+whole dead 2 '100 % of the samples in epochs 1 to 2; at least .* in epochs 3 to 5, cut short by the end' \
+    --nodes 3 --epochs 5 --fault kill:1@50%
+whole 'all dead' 4 '100 % of the samples in epochs 1 to 4' --nodes 3 --epochs 8 --compute 20ms --fault kill:3@60%
+whole 'late half' 0 '.* in epoch 1, cut short by the end' \
+    --nodes 8 --epochs 1 --partition shards --link 'n0-n3|n4-n7:latency=50ms,bandwidth=100kbit'
+# What is gone with a node that had data of its own is not the end's doing.
+whole 'own data' 7 'at least .* in epochs 1 to 6' --nodes 3 --epochs 6 --partition shards --fault kill:1@30%
+
 # One table for all names everybody: nobody dials a seed to be told, or waits for one.
 "$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
     --topology exponential > said 2>&1 || { echo "one table: status $?"; failures=$((failures + 1)); }

@@ -146,6 +146,23 @@ Test(sampler, what_is_visited_is_marked_for_its_pass)
     sampler_close(&b);
 }
 
+Test(sampler, an_epoch_that_lacks_samples_at_the_end_is_not_whole)
+{
+    /* Proves that what a dead node owed at the end counts, and neither what was lost before it nor
+     * what is gone with a node that had data of its own. */
+    const double dead[] = {1, 0.9, 1, 0.8, 0.7};
+    double long_run[COVERAGE_PASSES];
+    for (uint32_t i = 0; i < COVERAGE_PASSES; i++)
+        long_run[i] = i < COVERAGE_PASSES - 1 ? 1 : 0.5;
+    cr_expect_eq(coverage_whole(dead, 5, 5, 6, true), 3);
+    cr_expect_eq(coverage_whole(dead, 5, 4.9, UINT64_MAX, true), 3);
+    cr_expect_eq(coverage_whole(dead, 5, 5, 6, false), 5);
+    cr_expect_eq(coverage_whole(dead, 5, 4.9, 4, false), 4);
+    cr_expect_eq(coverage_whole(dead + 3, 1, 1, 1, true), 0);
+    cr_expect_eq(coverage_whole(long_run, COVERAGE_PASSES, 80, 70, true), 70);
+    cr_expect_eq(coverage_whole(long_run, COVERAGE_PASSES, 80, 63, true), 63);
+}
+
 Test(sampler, a_place_in_a_pass_is_found_again)
 {
     /* Proves that a node that starts anew visits what it had left, and at most a slice again. */
