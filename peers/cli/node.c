@@ -405,9 +405,9 @@ int node_command(const struct settings *settings)
         }
         if (error) node_report_error(node, error, why);
         parley_close(node->p);
+        node_checkpoint_close(node); /* who writes one may have something to say */
         node_report_close(node);
     }
-    node_checkpoint_close(node);
     if (node->coverage.words)
         munmap((void *)node->coverage.words, coverage_bytes(node->coverage.samples));
     job_close(&node->job);

@@ -86,12 +86,14 @@ void node_report_takeover(struct node *node);
 void node_report_end(struct node *node, const struct parley_result *result, double accuracy,
                      double loss);
 void node_report_error(struct node *node, int error, const char *message);
+/* After which the node goes on. Any thread. */
+void node_report_trouble(struct node *node, int error, const char *message);
 void node_report_close(struct node *node);
 void node_on_update(void *context, struct parley *p, const struct parley_update *update);
 void node_on_timer(void *context, struct parley *p);
 
-/* node_checkpoint.c. Reads what --resume goes on from, if anything: PARLEY_EUSAGE, PARLEY_EMISMATCH
- * with a line in why, PARLEY_ENOMEM. */
+/* node_checkpoint.c. Reads what --resume goes on from, if anything: PARLEY_EUSAGE,
+ * PARLEY_EMISMATCH, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */
 int node_checkpoint_init(struct node *node, char *why, size_t why_size);
 /* At a boundary: makes one if it is time. */
 void node_checkpoint_step(struct node *node, const struct parley_turn *turn);

@@ -1,6 +1,7 @@
 /* node_checkpoint.c: a node's state on disk, now and then, and taken up again.
  *
- *   --resume: the newest whole file of this node's name; damaged ones are named and passed over
+ *   --resume: the newest whole file of this node's name; damaged ones are named and passed over,
+ *   and where there are no others the node ends: nobody trains anew who asked to go on
  *   at a boundary, when it is time: a copy of the vectors, which a thread writes beside the others
  *   and renames; the two newest stay
  *
@@ -107,7 +108,7 @@ static void take_up(struct node *node, const struct checkpoint *checkpoint, cons
 /* 1: the file is of no use, and that was said. */
 static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_size)
 {
-    char path[PATH_BYTES], reason[256] = "";
+    char path[PATH_BYTES], reason[256] = "", said[PATH_BYTES + 300];
     struct checkpoint checkpoint;
     const uint8_t *vectors;
     size_t size;
@@ -117,9 +118,10 @@ static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_
                       : PARLEY_EDATA;
     if (error == PARLEY_EDATA) {
         if (bytes)
-            say_error("%s is passed over: %s", path, reason);
+            snprintf(said, sizeof said, "%s is passed over: %s", path, reason);
         else
-            say_error("passed over: %s", reason); /* which names it */
+            snprintf(said, sizeof said, "passed over: %s", reason); /* which names it */
+        node_report_trouble(node, error, said);
         error = 1;
     }
     if (!error) error = check_kind(node, &checkpoint, why, why_size);
@@ -143,6 +145,7 @@ static int open_directory(const struct node *node, char *why, size_t why_size)
 int node_checkpoint_init(struct node *node, char *why, size_t why_size)
 {
     uint64_t steps = UINT64_MAX;
+    bool damaged = false;
     if (!directory(node)) return 0;
     node->checkpoint.taken_us = say_now_us();
     int error = open_directory(node, why, why_size);
@@ -150,6 +153,14 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     while (find_newest(node, steps, &steps)) {
         error = resume_from(node, steps, why, why_size);
         if (error != 1) return error;
+        damaged = true;
+    }
+    if (damaged) {
+        snprintf(why, why_size,
+                 "--resume: no file of %s/%s-*" SUFFIX
+                 " is whole; remove them, or start without --resume",
+                 directory(node), node->options.config.name);
+        return PARLEY_EDATA;
     }
     say_talk(node->settings, "no checkpoint of %s in %s: starts with the first model",
              node->options.config.name, directory(node));
@@ -184,14 +195,21 @@ static int write_file(const struct node *node, char *why, size_t why_size)
     return error;
 }
 
+static void say_unmade(struct node *node, int error, uint64_t steps, const char *why)
+{
+    char said[600];
+    snprintf(said, sizeof said, "no checkpoint at step %" PRIu64 ": %s", steps, why);
+    node_report_trouble(node, error, said);
+}
+
 static void write_one(void *pointer)
 {
     struct node *node = pointer;
     char why[512] = "";
     int error = write_file(node, why, sizeof why);
     if (error)
-        say_error("no checkpoint at step %" PRIu64 ": %s", node->checkpoint.head.steps,
-                  why[0] ? why : parley_error_text(error));
+        say_unmade(node, error, node->checkpoint.head.steps,
+                   why[0] ? why : parley_error_text(error));
     else
         remove_old(node);
     atomic_store(&node->checkpoint.busy, false);
@@ -239,7 +257,7 @@ void node_checkpoint_step(struct node *node, const struct parley_turn *turn)
     }
     if (c->started) return;
     atomic_store(&c->busy, false);
-    say_error("no checkpoint at step %" PRIu64 ": no memory or thread for it", node->steps);
+    say_unmade(node, PARLEY_ENOMEM, node->steps, "no memory or thread for it");
 }
 
 void node_checkpoint_close(struct node *node)

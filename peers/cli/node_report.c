@@ -419,3 +419,14 @@ void node_report_error(struct node *node, int error, const char *message)
     }
     uv_mutex_unlock(&node->error_lock);
 }
+
+/* Under `run` our stderr is shown as well; with -q it tells what came in the lines, at its end. */
+void node_report_trouble(struct node *node, int error, const char *message)
+{
+    struct report_line line = {
+        .event = REPORT_ERROR,
+        .as.error = {.code = parley_error_name(error), .message = message},
+    };
+    tell(node, &line, node->options.config.name); /* parley may be closed */
+    say_error("%s", message);
+}

@@ -266,6 +266,17 @@ static int first_error(const struct run *run)
     return 0;
 }
 
+/* What went wrong at nodes that went on. Without -q it was said when it happened. */
+static void say_troubles(const struct run *run)
+{
+    if (run->settings->level >= LEVEL_INFO) return;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (child->has_error && (child->killed || child->term_signal || child->status == 0))
+            say_error("%s: %s", child->name, child->message);
+    }
+}
+
 static void print_summary(const struct run *run, const struct report_summary *sum)
 {
     struct summary summary = {
@@ -347,6 +358,7 @@ int run_view_end(struct run *run)
     sum->time_to_target_s = run->target_us ? (double)(run->target_us - run->start_us) / 1e6 : NAN;
     run_tell(run, &line);
     if (run->json != stdout && !run->failed) print_summary(run, sum);
+    if (!run->failed) say_troubles(run);
     if (error == PARLEY_ENO_AGREEMENT)
         say_error("%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed, sum->live);
     return error;

@@ -124,7 +124,7 @@ void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, of
 /* ---- What is looked at ----------------------------------------------------------------------- */
 
 static int broken;
-static char said[1024]; /* by say_error(), the newest */
+static char said[1024]; /* by node_report_trouble(), the newest */
 static const char *under;
 
 static void check(bool good, const char *what)
@@ -135,12 +135,9 @@ static void check(bool good, const char *what)
     broken++;
 }
 
-void say_error(const char *format, ...)
+void node_report_trouble(struct node *node, int error, const char *message)
 {
-    va_list more;
-    va_start(more, format);
-    vsnprintf(said, sizeof said, format, more);
-    va_end(more);
+    snprintf(said, sizeof said, "%s", message);
 }
 
 void say_talk(const struct settings *settings, const char *format, ...)

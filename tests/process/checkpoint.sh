@@ -46,6 +46,7 @@ most=$( (echo "$older"; steps n1 | sed -n 2p; steps n2 | head -n 1) | sort -n | 
     fail "resumed: status $?"
 grep -q "n0-$newest.checkpoint is passed over: it is damaged" err || fail "the damage is not named"
 grep -q 'n1: passed over: kept/n1-99999999.checkpoint is empty$' err || fail "an empty file is not named"
+grep '"event":"error"' json | grep -q "\"node\":\"n0\".*n0-$newest.checkpoint is passed over" || fail "no line in the JSON names it"
 grep -q "n0: goes on from its step $older\$" err || fail "n0 goes on from elsewhere than $older"
 grep -q "  3 of 3 nodes go on from their checkpoints in kept, from step $most at most\$" err ||
     fail "run does not say how it goes on"
@@ -57,6 +58,28 @@ grep -q '"agreed":3' <<< "$summary" || fail "no agreement: $summary"
 made=$(grep -o '"steps":[0-9]*' <<< "$summary" | cut -d: -f2)
 [ "$made" -gt $((7 * 12000 / 32)) ] && [ "$made" -lt $((13 * 12000 / 32)) ] ||
     fail "$made steps for 10 epochs"
+
+# The same under -q; and where no file is whole nobody trains anew.
+mkdir spoilt
+"$parley" run -q -n 1 --model mlp:32 --steps 300 --checkpoint spoilt --checkpoint-every 1us > out 2> err
+: > spoilt/n0-99999.checkpoint
+"$parley" run -q -n 1 --model mlp:32 --steps 400 --checkpoint spoilt --resume > out 2> err || fail "spoilt: status $?"
+grep -qx 'parley: n0: passed over: spoilt/n0-99999.checkpoint is empty' err || fail "-q hides the damage: $(cat err)"
+for file in spoilt/*; do truncate -s 1000 "$file"; done
+for verb in 'run -n 1' 'node --name n0'; do
+    "$parley" $verb -q --model mlp:32 --steps 3 --checkpoint spoilt --resume > out 2> err
+    status=$?
+    [ $status -eq 7 ] && grep -q 'resume: no file of spoilt/n0-\*.checkpoint is whole; remove them, or start without --resume$' err ||
+        fail "$verb, all damaged: status $status, $(cat err)"
+done
+
+# What can't be written is said under -q too, and in a line.
+mkdir -p full/n0.checkpoint.part
+"$parley" run -q --json json -n 1 --model mlp:32 --steps 300 --checkpoint full --checkpoint-every 1us > out 2> err ||
+    fail "without a checkpoint: status $?"
+grep -q "^parley: n0: no checkpoint at step [0-9]*: full/n0.checkpoint.part: can't create: Is a directory\$" err ||
+    fail "-q hides that there is no checkpoint: $(cat err)"
+grep -q '"event":"error",.*"message":"no checkpoint at step' json || fail "no line of the checkpoint that was not made"
 
 "$parley" run -n 1 --model mlp:32 --steps 3 --checkpoint new --resume > out 2> err
 grep -q '  no checkpoint in new: starts with the first model$' err || fail "run does not say that it starts anew"
