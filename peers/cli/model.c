@@ -5,7 +5,8 @@
  *   eval     accuracy on the test data of --test or --data
  *   export   model_export.c, sample: model_sample.c
  *
- * A file that is no model, is cut short or does not match its digest ends with status 7.
+ * A file that is no model, is cut short or does not match its digest ends with status 7, eval of a
+ * model that is not finite with status 8.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 
 #include "cli.h"
 #include "file/record.h"
+#include "kernels/mix.h"
 #include "model.h"
 #include "read_file.h"
 #include "report/text.h"
@@ -189,6 +191,19 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
     return 0;
 }
 
+/* What is not finite has no accuracy to speak of. */
+static int check_finite(const struct opened *opened, const float *x, char *why, size_t why_size)
+{
+    for (uint32_t i = 0; i < opened->file.tensor_count; i++) {
+        const struct tensor *tensor = &opened->file.tensors[i];
+        if (mix_finite(x + tensor->offset, tensor->count)) continue;
+        snprintf(why, why_size, "%s: the model is not finite: tensor %s has a NaN or an infinity",
+                 opened->path, tensor->name);
+        return PARLEY_EDIVERGED;
+    }
+    return 0;
+}
+
 static int evaluate(const struct opened *opened, const struct settings *settings, char *why,
                     size_t why_size)
 {
@@ -215,8 +230,11 @@ static int evaluate(const struct opened *opened, const struct settings *settings
         error = PARLEY_EDATA;
     }
     if (!error) {
-        double accuracy, loss;
         memcpy(x, file->x, file->n * sizeof *x);
+        error = check_finite(opened, x, why, why_size);
+    }
+    if (!error) {
+        double accuracy, loss;
         trainer_evaluate(trainer, x, &test, &accuracy, &loss);
         if (isnan(accuracy))
             printf(settings->json_stdout

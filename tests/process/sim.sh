@@ -91,6 +91,11 @@ if "$parley" model verify model > verified 2>&1; then damaged=0; else damaged=$?
 [ $damaged -eq 7 ] && "$parley" model inspect model | grep -q '^digest .*, says the file; model verify computes it$' &&
     "$parley" model inspect --json model | grep -q '"verified":false' ||
     { echo "a damaged model: verify ends with $damaged; $("$parley" model inspect model)"; failures=$((failures + 1)); }
+# Nor is one that is not finite given an accuracy: behind its last weight are shift and scale.
+printf '\377\377\377\377' | dd of=model bs=1 seek=$(($(stat -c %s model) - 12)) conv=notrunc status=none
+if "$parley" model eval model > said 2>&1; then status=0; else status=$?; fi
+[ $status -eq 8 ] && grep -q '^parley: model: the model is not finite: tensor layer1.bias has a NaN or an infinity$' said ||
+    { echo "a model with a NaN: eval ends with $status"; cat said; failures=$((failures + 1)); }
 status=0
 (trap '' XFSZ && ulimit -f 8 && exec "$parley" sim --nodes 2 --model mlp:256 --steps 3 --out big) > said 2>&1 ||
     status=$?
