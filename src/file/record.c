@@ -159,6 +159,64 @@ static int copy_texts(struct record *record, const struct texts *texts, char *wh
     return 0;
 }
 
+/* A field of an object, as json_unpack() has it: 's' text, 'I' an integer, 'b' true or false, 'o'
+ * anything. */
+struct field {
+    const char *key;
+    char type;
+};
+
+static const struct field root_fields[] = {
+    {"parley", 'I'}, {"digest", 's'}, {"file", 's'},         {"run", 's'},     {"node", 's'},
+    {"cause", 's'},  {"held", 'I'},   {"generation", 'I'},   {"live", 'I'},    {"known", 'I'},
+    {"quorum", 's'}, {"nodes", 'I'},  {"drift_before", 'o'}, {"members", 'o'}, {NULL, 0},
+};
+static const struct field member_fields[] = {
+    {"name", 's'}, {"live", 'b'}, {"held", 'b'}, {"locked", 'b'}, {NULL, 0}};
+
+/* NULL: it is of that type. */
+static const char *expected(char type, const json_t *value)
+{
+    switch (type) {
+    case 's':
+        return json_is_string(value) ? NULL : "text";
+    case 'I':
+        return json_is_integer(value) ? NULL : "a whole number";
+    case 'b':
+        return json_is_boolean(value) ? NULL : "true or false";
+    default:
+        return NULL;
+    }
+}
+
+/* That the object has these fields and no others; `whose` goes before the reason. Jansson's own
+ * words name neither what is of another type nor what was wanted. */
+static int check_fields(json_t *object, const struct field *fields, const char *whose, char *why,
+                        size_t why_size)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(object))
+        return why_set(PARLEY_EDATA, why, why_size, "%sno JSON object", whose);
+    for (const struct field *f = fields; f->key; f++) {
+        value = json_object_get(object, f->key);
+        if (!value)
+            return why_set(PARLEY_EDATA, why, why_size, "%s\"%s\" is missing", whose, f->key);
+        const char *type = expected(f->type, value);
+        if (type)
+            return why_set(PARLEY_EDATA, why, why_size, "%s\"%s\" is not %s", whose, f->key, type);
+    }
+    json_object_foreach(object, key, value)
+    {
+        const struct field *f = fields;
+        while (f->key && strcmp(f->key, key) != 0)
+            f++;
+        if (!f->key)
+            return why_set(PARLEY_EDATA, why, why_size, "%s\"%.40s\" is unknown", whose, key);
+    }
+    return 0;
+}
+
 static int decode_members(struct record *record, json_t *members, char *why, size_t why_size)
 {
     size_t count = json_array_size(members);
@@ -172,11 +230,14 @@ static int decode_members(struct record *record, json_t *members, char *why, siz
         struct record_member *member = &record->members[m];
         const char *name;
         int live, held, locked;
-        json_error_t text;
-        if (json_unpack_ex(json_array_get(members, m), &text, JSON_STRICT, "{s:s, s:b, s:b, s:b}",
-                           "name", &name, "live", &live, "held", &held, "locked", &locked) != 0)
-            return why_set(PARLEY_EDATA, why, why_size, "member %u: %.*s", (unsigned)m, TEXT_BYTES,
-                           text.text);
+        char whose[32];
+        json_t *one = json_array_get(members, m);
+        snprintf(whose, sizeof whose, "member %u: ", (unsigned)m);
+        int error = check_fields(one, member_fields, whose, why, why_size);
+        if (error) return error;
+        if (json_unpack(one, "{s:s, s:b, s:b, s:b}", "name", &name, "live", &live, "held", &held,
+                        "locked", &locked) != 0)
+            return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
         if (!name_is_good(name))
             return why_set(PARLEY_EDATA, why, why_size, "member %u has no printable name",
                            (unsigned)m);
@@ -193,15 +254,15 @@ static int decode_root(struct record *record, json_t *root, char *why, size_t wh
     struct texts texts;
     json_t *drift, *members;
     json_int_t format, generation, counts[4];
-    json_error_t text;
-    if (json_unpack_ex(root, &text, JSON_STRICT,
-                       "{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:I, s:o, s:o}",
-                       "parley", &format, "digest", &texts.digest, "file", &texts.file, "run",
-                       &texts.run, "node", &texts.node, "cause", &texts.cause, "generation",
-                       &generation, "held", &counts[0], "live", &counts[1], "known", &counts[2],
-                       "quorum", &texts.quorum, "nodes", &counts[3], "drift_before", &drift,
-                       "members", &members) != 0)
-        return why_set(PARLEY_EDATA, why, why_size, "%.*s", TEXT_BYTES, text.text);
+    int error = check_fields(root, root_fields, "", why, why_size);
+    if (error != 0) return error;
+    if (json_unpack(root, "{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:I, s:o, s:o}",
+                    "parley", &format, "digest", &texts.digest, "file", &texts.file, "run",
+                    &texts.run, "node", &texts.node, "cause", &texts.cause, "generation",
+                    &generation, "held", &counts[0], "live", &counts[1], "known", &counts[2],
+                    "quorum", &texts.quorum, "nodes", &counts[3], "drift_before", &drift, "members",
+                    &members) != 0)
+        return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
     if (format != FORMAT)
         return why_set(PARLEY_EDATA, why, why_size, "format version %lld; this parley reads %d",
                        (long long)format, FORMAT);
@@ -216,7 +277,7 @@ static int decode_root(struct record *record, json_t *root, char *why, size_t wh
     record->known = (uint32_t)counts[2];
     record->majority_of = (uint32_t)counts[3];
     record->drift_before = json_is_null(drift) ? NAN : json_number_value(drift);
-    int error = copy_texts(record, &texts, why, why_size);
+    error = copy_texts(record, &texts, why, why_size);
     return error != 0 ? error : decode_members(record, members, why, why_size);
 }
 

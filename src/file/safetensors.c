@@ -5,7 +5,8 @@
  * must follow one another from 0 to the end of the data
  *
  * What can go wrong while reading is told by name: a size beyond the file or a limit, broken JSON,
- * a tensor of another type, an odd name or shape, places that overlap, leave a gap or do not fit.
+ * a file that was cut short, a tensor of another type, an odd name or shape, places that overlap,
+ * leave a gap or do not fit.
  */
 #include "file/safetensors.h"
 
@@ -197,6 +198,25 @@ static int check_metadata(json_t *header, char *why, size_t why_size)
     return 0;
 }
 
+/* Before anything else of the tensors, as a shape that is larger than the data then says nothing.
+ */
+static int check_end(json_t *header, uint64_t begin, size_t size, char *why, size_t why_size)
+{
+    const char *name;
+    json_t *entry;
+    json_int_t most = 0;
+    json_object_foreach(header, name, entry)
+    {
+        json_int_t end =
+            json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 1));
+        if (end > most) most = end;
+    }
+    if ((uint64_t)most <= size - begin) return 0;
+    return why_set(PARLEY_EDATA, why, why_size,
+                   "the file is cut short: it has %zu bytes, and its header asks for %llu", size,
+                   (unsigned long long)(begin + (uint64_t)most));
+}
+
 int safetensors_open(struct safetensors *file, const uint8_t *bytes, size_t size, char *why,
                      size_t why_size)
 {
@@ -213,9 +233,6 @@ int safetensors_open(struct safetensors *file, const uint8_t *bytes, size_t size
     if (length > size - LENGTH_BYTES)
         return why_set(PARLEY_EDATA, why, why_size, "the file ends inside its header");
     size_t data_size = size - LENGTH_BYTES - (size_t)length;
-    if (data_size % 4 != 0)
-        return why_set(PARLEY_EDATA, why, why_size, "%zu bytes of data are no whole floats",
-                       data_size);
     file->data = bytes + LENGTH_BYTES + length;
     file->header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)length,
                               JSON_REJECT_DUPLICATES, &text);
@@ -230,6 +247,10 @@ int safetensors_open(struct safetensors *file, const uint8_t *bytes, size_t size
         why_set(error, why, why_size, "more than %d tensors", SAFETENSORS_TENSORS_MAX);
     else
         error = check_metadata(file->header, why, why_size);
+    if (error == 0) error = check_end(file->header, LENGTH_BYTES + length, size, why, why_size);
+    if (error == 0 && data_size % 4 != 0)
+        error = why_set(PARLEY_EDATA, why, why_size, "%zu bytes of data are no whole floats",
+                        data_size);
     if (error == 0) {
         file->tensors = calloc(json_object_size(file->header) + 1, sizeof *file->tensors);
         if (file->tensors == NULL) error = why_set(PARLEY_ENOMEM, why, why_size, "out of memory");

@@ -155,6 +155,33 @@ Test(record, a_change_of_one_value_is_told)
     free(text);
 }
 
+Test(record, what_is_missing_or_of_another_type_is_named)
+{
+    /* Each reason says which key, and of which member, in words of ours. */
+    static const char *const edits[][3] = {
+        {"\"parley\": 1", "\"v\": 1", "\"parley\" is missing"},
+        {"\"node\": \"n0\"", "\"node\": 0", "\"node\" is not text"},
+        {"\"held\": 2", "\"held\": 2.5", "\"held\" is not a whole number"},
+        {"\"locked\": true", "\"locked\": 1", "member 0: \"locked\" is not true or false"},
+        {"\"members\": [", "\"members\": [[],", "member 0: no JSON object"},
+        {"{", "{\"extra\": 1,", "\"extra\" is unknown"},
+    };
+    struct record record = record_of(), back;
+    char *text, edited[4096];
+    cr_assert_eq(record_encode(&record, &text), 0);
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        char *at = strstr(text, edits[i][0]);
+        int size = snprintf(edited, sizeof edited, "%.*s%s%s", (int)(at - text), text, edits[i][1],
+                            at + strlen(edits[i][0]));
+        int error = record_decode(&back, (uint8_t *)edited, (size_t)size, why, sizeof why);
+        cr_assert_eq(error, PARLEY_EDATA);
+        cr_assert_str_eq(why, edits[i][2]);
+    }
+    cr_assert_eq(record_decode(&back, (const uint8_t *)"[]", 2, why, sizeof why), PARLEY_EDATA);
+    cr_assert_str_eq(why, "no JSON object");
+    free(text);
+}
+
 Test(record, the_largest_record_fits_its_limit_and_more_is_refused)
 {
     /* 4,096 members with the longest names make a record that is read again. */
