@@ -3,7 +3,7 @@
  *   connect, send STATUS, read REPORT; again for the next page of members until all are there
  *
  * What comes back is judged like any bytes from outside. A node that can't be reached, or does not
- * answer within some seconds, is an error of the network (status 4).
+ * answer within some seconds, and what is no node are errors of the network (status 4).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -102,6 +102,10 @@ static int ask_page(int fd, uint32_t from, struct message_report *report, const 
     if (!error && !scratch) error = PARLEY_ENOMEM;
     if (!error) error = message_decode(WIRE_REPORT, bytes, header.size, report, scratch);
     message_scratch_free(scratch);
+    if (error == PARLEY_EMALFORMED) {
+        snprintf(why, size, "%s: answers in another protocol; is this a parley node?", peer);
+        return PARLEY_ENETWORK;
+    }
     if (error && !why[0]) snprintf(why, size, "%s: %s", peer, parley_error_text(error));
     return error;
 }

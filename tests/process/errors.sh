@@ -111,6 +111,24 @@ expect 7 "full/$images" model verify full/$images
 expect 4 'no seed was reached' node --join 127.0.0.1:1 --join-timeout 300ms
 expect 4 'refused' status 127.0.0.1:1
 expect 2 '"nowhere"' status nowhere
+# Somebody else's port: one that answers, and one that hangs up.
+: > port
+python3 - > port << 'END' &
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+for answer in (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b""):
+    peer = listener.accept()[0]
+    peer.recv(4096)
+    peer.sendall(answer)
+    peer.close()
+END
+server=$!
+port=$(grep -m 1 . < <(exec tail -n +1 -f --pid=$server port))
+expect 4 'answers in another protocol; is this a parley node?' status 127.0.0.1:$port
+expect 4 'closed the connection; is this a parley node?' status 127.0.0.1:$port
+kill $server 2> /dev/null
+wait $server 2> /dev/null
 expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' run --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model softmax --out nodir/model
