@@ -339,7 +339,7 @@ int run_view_end(struct run *run)
     free(table);
     sum->nodes = run->nodes;
     sum->strategy = run->settings->values[OPTION_ID_STRATEGY].text;
-    sum->test_accuracy = sum->test_loss = sum->worst_accuracy = NAN;
+    sum->test_accuracy = sum->test_loss = sum->worst_accuracy = sum->drift_before = NAN;
     for (uint32_t i = 0; i < run->nodes; i++)
         add_child(&run->children[i], sum, &digest);
     for (uint32_t i = 0; sum->agreed == 0 && i < run->nodes; i++)

@@ -87,7 +87,7 @@ static void agreed_line(struct sim_report *report, uint32_t node)
                       .held = view.held,
                       .known = view.known,
                       .generation = view.generation,
-                      .drift_before = view.drift_before,
+                      .drift_before = view.drift_before >= 0 ? view.drift_before : NAN,
                       .test_accuracy = NAN,
                       .test_loss = NAN},
     };
@@ -268,7 +268,8 @@ static void judge(struct sim_report *report, struct verdict *v)
 {
     struct parley_sim *sim = report->sim;
     struct parley_view view, first;
-    *v = (struct verdict){.one_digest = true, .accuracy = NAN, .worst = NAN, .loss = NAN};
+    *v = (struct verdict){
+        .one_digest = true, .drift_before = NAN, .accuracy = NAN, .worst = NAN, .loss = NAN};
     for (uint32_t i = 0; i < sim->nodes; i++) {
         parley_sim_view(sim, i, &view);
         v->exchanges += view.ledger.committed;
@@ -288,7 +289,7 @@ static void judge(struct sim_report *report, struct verdict *v)
         v->one_digest = v->one_digest && same;
         v->agreed++;
         if (view.known > v->known) v->known = view.known;
-        if (view.drift_before > v->drift_before) v->drift_before = view.drift_before;
+        if (view.drift_before >= 0) v->drift_before = fmax(v->drift_before, view.drift_before);
         if (v->agreed > 1 && same) continue; /* the same model, measured already */
         if (!sim->task->evaluate) continue;
         double accuracy, loss;
@@ -388,6 +389,14 @@ static void print_cost(const struct sim_report *report)
         puts("members   one list for all nodes (--membership static): nobody probes or gossips");
 }
 
+/* Of models that all are still as they were at the start nothing is said. */
+static double drift_at_end(const struct sim_report *report)
+{
+    const struct report_summary *s = &report->outcome->summary;
+    if (s->digest) return 0;
+    return s->live > 0 && s->steps > 0 ? parley_sim_drift(report->sim) : NAN;
+}
+
 static void print_summary(const struct sim_report *report)
 {
     const struct report_summary *s = &report->outcome->summary;
@@ -395,9 +404,7 @@ static void print_summary(const struct sim_report *report)
         .agreed = s->agreed,
         .nodes = s->nodes,
         .digest = s->digest,
-        .drift = s->digest     ? 0
-                 : s->live > 0 ? parley_sim_drift(report->sim)
-                               : NAN,
+        .drift = drift_at_end(report),
         .accuracy = s->test_accuracy,
         .loss = s->test_loss,
         .test_samples = report->job->data.test.count,

@@ -121,6 +121,11 @@ whole() {
 whole dead 2 '100 % of the samples in epochs 1 to 2; at least .* in epochs 3 to 5, cut short by the end' \
     --nodes 3 --epochs 5 --fault kill:1@50%
 whole 'all dead' 4 '100 % of the samples in epochs 1 to 4' --nodes 3 --epochs 8 --compute 20ms --fault kill:3@60%
+# Where nothing agreed there was no drift before it, and none of models that nobody has trained.
+"$parley" sim -q --nodes 4 --bandwidth 1kbit --time 1s --model softmax > untrained 2>&1
+grep -q 'agreed *0 of 4 .* drift -$' untrained || { echo untrained: ; cat untrained; failures=$((failures + 1)); }
+grep -q '"drift_before":null' whole.json && grep -q 'no common digest    drift -$' said ||
+    { echo "all dead: a drift of $(grep -o '"drift_before[^,]*' whole.json)"; failures=$((failures + 1)); }
 whole 'late half' 0 '.* in epoch 1, cut short by the end' \
     --nodes 8 --epochs 1 --partition shards --link 'n0-n3|n4-n7:latency=50ms,bandwidth=100kbit'
 # What is gone with a node that had data of its own is not the end's doing.
