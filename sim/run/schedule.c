@@ -63,7 +63,8 @@ static void wall(struct parley_sim *sim, uint32_t from, uint32_t to, bool up)
         parley_sim_unblock(sim, from, to);
 }
 
-/* The walls of a partition, or of one direction: the first group hears nothing of the others. */
+/* The walls of a partition, or of one direction: the first group hears nothing of the others. Who
+ * is in no group is cut off from nobody. */
 static void separate(struct parley_sim *sim, const struct fault_spec *spec, bool up)
 {
     int *group = malloc(sim->nodes * sizeof *group);
@@ -75,7 +76,8 @@ static void separate(struct parley_sim *sim, const struct fault_spec *spec, bool
         group[i] = groups_find(spec->name, i);
     for (uint32_t a = 0; a < sim->nodes; a++)
         for (uint32_t b = 0; b < sim->nodes; b++)
-            if (group[a] != group[b] && (spec->kind != FAULT_ONEWAY || group[b] == 0))
+            if (group[a] != GROUPS_NONE && group[b] != GROUPS_NONE && group[a] != group[b] &&
+                (spec->kind != FAULT_ONEWAY || group[b] == 0))
                 wall(sim, a, b, up);
     free(group);
 }

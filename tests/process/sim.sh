@@ -108,6 +108,18 @@ seq 40 | awk '{ print $1 "," $1 % 2 }' > few.csv
 grep -q '^coverage .* in epochs 1 to 64, and not counted after$' said && grep -Eq '"epochs_whole":(69|70|71)\b' few.json ||
     { echo "70 epochs:"; grep coverage said; grep -o '"epochs_whole.*' few.json; failures=$((failures + 1)); }
 
+# A partition is one of those that it names: the two hear of each other by way of the rest.
+for kind in partition oneway; do
+    for groups in 'n0|n1' 'n0|n1-n3'; do
+        "$parley" sim -q --json parted --nodes 4 --model softmax --compute 20ms --time 20s \
+            --fault "$kind:$groups@2s+10s" > said 2>&1 || { echo "$kind:$groups: status $?"; failures=$((failures + 1)); }
+        dead=$(grep -Ec '"state":"(suspect|dead)"' parted)
+        [ $((dead > 0)) -eq $((${#groups} > 5)) ] && continue
+        echo "$kind:$groups: $dead times somebody is missed"
+        failures=$((failures + 1))
+    done
+done
+
 # whole NAME COUNT EXPECTED ARGUMENT...: how many epochs are whole, and what is said of them.
 whole() {
     local name=$1 count=$2 expected=$3
