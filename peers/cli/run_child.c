@@ -294,19 +294,20 @@ static void on_exit_(uv_process_t *process, int64_t status, int term_signal)
     close_one((uv_handle_t *)process);
 }
 
-/* Variables of the environment, with the one that makes it a controlled node; one block. */
+/* Variables of the environment, with the one that makes it a controlled node; one block. What they
+ * set here goes by its arguments, and what they would set only there is not meant for it. */
 static char **make_environment(const struct run *run, char control[64])
 {
-    size_t count = 0;
+    size_t count = 0, n = 0;
     while (environ[count])
         count++;
     char **list = malloc((count + 2) * sizeof *list);
     if (!list) return NULL;
     snprintf(control, 64, CONTROL_VARIABLE "=%" PRIu64, run->start_us);
     for (size_t i = 0; i < count; i++)
-        list[i] = environ[i];
-    list[count] = control;
-    list[count + 1] = NULL;
+        if (!settings_is_variable(environ[i])) list[n++] = environ[i];
+    list[n++] = control;
+    list[n] = NULL;
     return list;
 }
 

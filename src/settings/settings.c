@@ -124,24 +124,39 @@ static void note_variable(struct settings *settings, const char *variable, size_
     }
 }
 
-static int take_variable(struct settings *settings, const char *variable, char *why)
+/* Which option "NAME=value" is for, or OPTION_ID_COUNT. */
+static enum option_id option_of(const char *variable)
 {
-    const char *equals = strchr(variable, '=');
-    if (strncmp(variable, "PARLEY_", 7) != 0 || !equals) return 0;
-    size_t length = (size_t)(equals - variable);
+    size_t length = strcspn(variable, "=");
     for (int i = 0; i < OPTION_ID_COUNT; i++) {
         enum option_id id = (enum option_id)i;
-        struct put_place place = {.origin = ORIGIN_ENVIRONMENT};
         char name[64];
         option_variable(id, name);
-        if (strlen(name) != length || strncmp(variable, name, length) != 0) continue;
-        if (!option_is_setting(id) && id != OPTION_ID_CONFIG) continue;
-        if (!(option_info(id)->verbs & VERB_BIT(settings->verb))) return 0;
-        snprintf(place.label, sizeof place.label, "%s", name);
-        return put_value(settings, id, equals + 1, &place, why);
+        if (strlen(name) == length && strncmp(variable, name, length) == 0 &&
+            (option_is_setting(id) || id == OPTION_ID_CONFIG))
+            return id;
     }
-    note_variable(settings, variable, length);
-    return 0;
+    return OPTION_ID_COUNT;
+}
+
+bool settings_is_variable(const char *variable)
+{
+    return option_of(variable) < OPTION_ID_COUNT;
+}
+
+static int take_variable(struct settings *settings, const char *variable, char *why)
+{
+    struct put_place place = {.origin = ORIGIN_ENVIRONMENT};
+    const char *equals = strchr(variable, '=');
+    if (strncmp(variable, "PARLEY_", 7) != 0 || !equals) return 0;
+    enum option_id id = option_of(variable);
+    if (id == OPTION_ID_COUNT) {
+        note_variable(settings, variable, (size_t)(equals - variable));
+        return 0;
+    }
+    if (!(option_info(id)->verbs & VERB_BIT(settings->verb))) return 0;
+    option_variable(id, place.label);
+    return put_value(settings, id, equals + 1, &place, why);
 }
 
 int settings_environment(struct settings *settings, char *const *variables,
@@ -325,7 +340,8 @@ int settings_forward(const struct settings *settings, enum verb child, char ***a
     for (int i = 0; i < OPTION_ID_COUNT; i++) {
         const struct option_info *info = option_info((enum option_id)i);
         const struct settings_value *value = &settings->values[i];
-        passes[i] = value->origin > ORIGIN_DEFAULT && (info->verbs & VERB_BIT(child)) &&
+        unsigned both = VERB_BIT(settings->verb) | VERB_BIT(child);
+        passes[i] = value->origin > ORIGIN_DEFAULT && (info->verbs & both) == both &&
                     !is_own((enum option_id)i) &&
                     (info->metavar || strcmp(value->text, "true") == 0);
         if (passes[i]) bytes += strlen(info->name) + strlen(value->text) + 4;

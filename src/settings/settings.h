@@ -161,6 +161,9 @@ PARLEY_CHECK int settings_flags(struct settings *settings, int argc, char *const
 PARLEY_CHECK int settings_environment(struct settings *settings, char *const *variables,
                                       char why[SETTINGS_WHY_BYTES]);
 
+/* Whether "NAME=value" would set an option of some verb. */
+bool settings_is_variable(const char *variable);
+
 /* The bytes of the YAML file called `name`, which must outlive the settings. */
 PARLEY_CHECK int settings_file(struct settings *settings, const char *name, const void *bytes,
                                size_t size, char why[SETTINGS_WHY_BYTES]);
@@ -172,7 +175,7 @@ PARLEY_CHECK int settings_finish(struct settings *settings, char why[SETTINGS_WH
 const char *settings_origin_text(const struct settings *settings, enum option_id id,
                                  char out[SETTINGS_WHY_BYTES]);
 
-/* The arguments ("--lr=0.1") of all that was given, not defaulted, and that `child` takes too;
+/* The arguments ("--lr=0.1") of all that was given, not defaulted, and that both verbs take;
  * settings of the process itself (listen, advertise, name, json, out, config, progress and nodes)
  * are left to the caller. *arguments: NULL-terminated, in one block that free() releases.
  * PARLEY_ENOMEM. */

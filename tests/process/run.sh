@@ -33,6 +33,17 @@ check 3 --epochs 50 --target-accuracy 0.5
 tail -n 1 3.json | grep '"time_to_target_s":[0-9]' > /dev/null
 grep '"phase":"stop"' 3.json | grep '"cause":"target"' > /dev/null
 
+# What only a node takes changes none of them; what run takes too, does.
+printf 'join-timeout: 1ms\n' > node.yaml
+PARLEY_SHARD=0/3 PARLEY_JOIN_TIMEOUT=1ms PARLEY_LISTEN=foo PARLEY_NAME=x PARLEY_CONFIG=node.yaml PARLEY_LR=0.03 \
+    "$parley" run -n 2 --epochs 2 --model softmax --json env.json > /dev/null
+tail -n 1 env.json | python3 -c '
+import json, sys
+assert json.loads(sys.stdin.readline())["coverage"][0] > 0.4'
+status=0
+PARLEY_LR=800 "$parley" run -n 2 --steps 200 --model mlp:8 > diverged 2>&1 || status=$?
+[ $status -eq 8 ]
+
 # JSON on stdout is all that is there, a line an object.
 "$parley" run -n 2 --steps 10 --model softmax --json - > lines
 if grep -v '^{"event":.*}$' lines; then exit 1; fi

@@ -425,6 +425,19 @@ Test(settings, what_was_given_is_forwarded_to_a_child_and_loads_the_same)
     settings_close(&settings);
 }
 
+Test(settings, what_run_does_not_take_reaches_no_child)
+{
+    /* A file may be a node's as well: what only that takes is left out. */
+    char **arguments;
+    size_t count;
+    cr_assert_eq(load("run", NULL, "join-timeout: 1ms\nmin-peers: 1\n"), 0, "%s", why);
+    cr_assert_eq(settings_forward(&settings, VERB_NODE, &arguments, &count), 0);
+    cr_assert_eq(count, 1);
+    cr_assert_str_eq(arguments[0], "--min-peers=1");
+    free(arguments);
+    settings_close(&settings);
+}
+
 Test(settings, check_lists_each_setting_with_its_origin)
 {
     /* A line a setting: name, value, origin. */
