@@ -32,9 +32,9 @@ void say_talk(const struct settings *settings, const char *format, ...)
 void say_standing(const char *line);
 void say_clear(void);
 
-/* say.c: that the file, by this name, lacks some of what was written to it, if it does. A pipe
- * whose reader has gone is no failure. */
-void say_unwritten(FILE *file, const char *name);
+/* say.c: whether the file lacks some of what was written to it; then it is said, by this name,
+ * behind the flag that gave it ("--json: ") or "". A pipe whose reader has gone is no failure. */
+bool say_unwritten(FILE *file, const char *flag, const char *name);
 
 /* say.c: the exit status of `error`, whose line (or else its text) is said. */
 int say_failure(int error, const char *why);

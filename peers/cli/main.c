@@ -2,8 +2,8 @@
  *
  *   flags, environment and file become settings; the verb takes them; its exit status is ours
  *
- * A bad setting ends with status 2 and one line that names it. Nothing is read for help, version
- * and completion.
+ * A bad setting ends with status 2 and one line that names it, results that can't be written with 1
+ * if all else went well. Nothing is read for help, version and completion.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -133,8 +133,8 @@ int main(int argc, char **argv)
     if (!error) error = check_out(&settings, why);
     if (!error && settings.note[0]) say_talk(&settings, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
-    say_unwritten(stdout, "stdout");
+    bool lost = say_unwritten(stdout, "", "stdout");
     settings_close(&settings);
     free(bytes);
-    return status;
+    return status == 0 && lost ? 1 : status;
 }

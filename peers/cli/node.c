@@ -406,7 +406,8 @@ int node_command(const struct settings *settings)
         if (error) node_report_error(node, error, why);
         parley_close(node->p);
         node_checkpoint_close(node); /* who writes one may have something to say */
-        node_report_close(node);
+        int closed = node_report_close(node);
+        if (!error) error = closed;
     }
     if (node->coverage.words)
         munmap((void *)node->coverage.words, coverage_bytes(node->coverage.samples));

@@ -88,7 +88,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
 void node_report_error(struct node *node, int error, const char *message);
 /* After which the node goes on. Any thread. */
 void node_report_trouble(struct node *node, int error, const char *message);
-void node_report_close(struct node *node);
+int node_report_close(struct node *node); /* PARLEY_EFAIL if lines are lost, which is said */
 void node_on_update(void *context, struct parley *p, const struct parley_update *update);
 void node_on_timer(void *context, struct parley *p);
 

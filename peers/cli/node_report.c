@@ -64,12 +64,13 @@ int node_report_init(struct node *node)
     return PARLEY_EUSAGE;
 }
 
-void node_report_close(struct node *node)
+int node_report_close(struct node *node)
 {
     uv_mutex_destroy(&node->error_lock);
-    if (!node->json || node->json == stdout) return;
-    say_unwritten(node->json, node->settings->json);
+    if (!node->json || node->json == stdout) return 0;
+    bool lost = say_unwritten(node->json, "--json: ", node->settings->json);
     fclose(node->json);
+    return lost ? PARLEY_EFAIL : 0;
 }
 
 /* ---- The start ------------------------------------------------------------------------------- */

@@ -261,7 +261,8 @@ int run_command(const struct settings *settings)
     }
     run_faults_close(run);
     if (run->json && run->json != stdout) {
-        say_unwritten(run->json, settings->json);
+        bool lost = say_unwritten(run->json, "--json: ", settings->json);
+        if (lost && !error) error = PARLEY_EFAIL;
         fclose(run->json);
     }
     if (run->coverage) fclose(run->coverage);

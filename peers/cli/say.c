@@ -71,11 +71,13 @@ void say_talk(const struct settings *settings, const char *format, ...)
     va_end(arguments);
 }
 
-void say_unwritten(FILE *file, const char *name)
+bool say_unwritten(FILE *file, const char *flag, const char *name)
 {
     struct stat stat;
     bool pipe = !fstat(fileno(file), &stat) && (S_ISFIFO(stat.st_mode) || S_ISSOCK(stat.st_mode));
-    if (ferror(file) && !pipe) say_error("%s: not all of it could be written", name);
+    if (!ferror(file) || pipe) return false;
+    say_error("%s%s: not all of it could be written", flag, name);
+    return true;
 }
 
 int say_failure(int error, const char *why)

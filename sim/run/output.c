@@ -26,12 +26,20 @@ static bool is_pipe(FILE *file)
     return fstat(fileno(file), &stat) == 0 && (S_ISFIFO(stat.st_mode) || S_ISSOCK(stat.st_mode));
 }
 
+static bool is_empty(FILE *file)
+{
+    struct stat stat;
+    return fstat(fileno(file), &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size == 0;
+}
+
 int sim_output_close(FILE *file, const char *option, const char *path)
 {
     if (!file || file == stdout) return 0;
     bool excused = is_pipe(file), failed = fflush(file) == EOF || ferror(file);
+    bool empty = is_empty(file);
     failed = fclose(file) == EOF || failed;
     if (!failed || excused) return 0;
+    if (empty) unlink(path);
     fprintf(stderr, "parley: --%s: %s: not all of it could be written\n", option, path);
     return PARLEY_EFAIL;
 }

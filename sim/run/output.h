@@ -11,7 +11,8 @@
 int sim_output_open(FILE **file, const char *option, const char *path);
 
 /* Closes it but for stdout and NULL. PARLEY_EFAIL with a line if not all could be written to it, as
- * on a full disk; that nobody reads a pipe any more is no failure. */
+ * on a full disk, and no file is left if nothing could; that nobody reads a pipe any more is no
+ * failure. */
 int sim_output_close(FILE *file, const char *option, const char *path);
 
 struct sim_piece {

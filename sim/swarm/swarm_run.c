@@ -168,8 +168,7 @@ int swarm_command(const struct settings *settings)
         tell_end(&crowd);
     }
     int closed = sim_output_close(crowd.json, "json", settings->json);
-    error = crowd.error ? crowd.error : closed;
-    if (!error && crowd.tally.failed_count > 0) error = PARLEY_EINVARIANT;
+    error = crowd.tally.failed_count > 0 ? PARLEY_EINVARIANT : crowd.error ? crowd.error : closed;
     swarm_tally_close(&crowd.tally);
     return error;
 }

@@ -85,7 +85,11 @@ int swarm_tally_add(struct swarm_tally *tally, const struct swarm_result *result
                 result->exchanges);
     else
         fprintf(tally->file, "FAILED %" PRIu64 ": %s\n", result->seed, result->why);
-    return fflush(tally->file) == 0 ? 0 : blame(tally);
+    if (fflush(tally->file) == 0) return 0;
+    blame(tally);
+    fclose(tally->file); /* other threads have a line each, too: it is said */
+    tally->file = NULL;
+    return PARLEY_EFAIL;
 }
 
 void swarm_tally_close(struct swarm_tally *tally)

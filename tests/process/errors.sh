@@ -142,21 +142,30 @@ expect 2 '--seed asks for several' sim --steps 3 --seed 1..2 --out model
 expect 2 '--swarm asks for several' sim --swarm --seeds 1..2 --out model
 expect 2 '"quadratic:8" (--model) is none' sim --model quadratic:8 --out model
 for how in node run sim; do expect 2 '--json: nodir/x: No such file' $how --steps 3 --model softmax --json nodir/x; done
-expect 0 '/dev/full: not all of it could be written' node --steps 3 --model softmax --json /dev/full
-expect 0 '/dev/full: not all of it could be written' run --steps 3 --model softmax --json /dev/full
-# Of a simulation the file is all there is.
+# Who can't write what was asked for says so once, and ends with 1 if the run itself went well.
 lost=': /dev/full: not all of it could be written'
+expect 1 "--json$lost" node --steps 3 --model softmax --json /dev/full
+expect 1 "--json$lost" run --steps 3 --model softmax --json /dev/full
+expect 4 "--json$lost" node --join 127.0.0.1:1 --join-timeout 1ms --json /dev/full
 expect 1 "--json$lost" sim --nodes 2 --steps 3 --model softmax --json /dev/full
 expect 1 "--json$lost" sim --nodes 2,3 --steps 3 --model softmax --json /dev/full
 expect 1 "--csv$lost" sim --nodes 2,3 --steps 3 --model softmax --csv /dev/full
 expect 1 "--json$lost" sim --swarm --seeds 1..3 --json /dev/full
-"$parley" run --steps 3 --model softmax > /dev/full 2> out
-grep -q 'stdout: not all of it' out || { cat out; failures=$((failures + 1)); }
-for what in check --version 'help run' 'topology ring'; do # all they have to say is lost
+# full ARGUMENT...: where no file can grow.
+full() {
+    (trap '' XFSZ && ulimit -f 0 && exec "$parley" sim "$@") 2>&1 | cat > out
+    [ "${PIPESTATUS[0]}" -eq 1 ]
+}
+full --swarm --seeds 1..9 --threads 2 --tally seeds && [ "$(grep -c '^parley: --tally: "seeds": File too' out)" -eq 1 ] ||
+    { echo 'a tally that has no room:'; cat out; failures=$((failures + 1)); }
+full -q --nodes 2,3 --steps 3 --model softmax --csv table && grep -q -- '--csv: table: not all of it' out && [ ! -e table ] ||
+    { echo 'a table that has no room:'; ls table; cat out; failures=$((failures + 1)); }
+for what in check --version 'help run' 'topology ring' 'run -q --steps 3' 'run -q --steps 3 --json -' \
+    'node -q --steps 3' 'sim -q --steps 3' 'sim -q --steps 3 --nodes 2,3' 'sim --swarm --seeds 1..2'; do
     # shellcheck disable=SC2086
     "$parley" $what > /dev/full 2> out
     status=$?
-    [ $status -eq 1 ] && grep -q '^parley: stdout: ' out ||
+    [ $status -eq 1 ] && grep -q '^parley: stdout: ' out && [ "$(wc -l < out)" -eq 1 ] ||
         { echo "$what to /dev/full: $status"; cat out; failures=$((failures + 1)); }
 done
 # A reader that has gone is no failure to speak of, and a closed standard file none at all.
