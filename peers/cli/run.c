@@ -19,7 +19,7 @@
 
 #include "cli.h"
 #include "control.h"
-#include "job/graph.h"
+#include "job/job.h"
 #include "read_file.h"
 #include "shared_data.h"
 
@@ -180,15 +180,22 @@ static int check_graph(const struct settings *settings)
     return error;
 }
 
-/* Once for all nodes. What is wrong with them, a node finds and says. */
-static void load_data(struct run *run)
+/* Once for all nodes. What is wrong with them, a node finds and says, but that they are too few. */
+static int load_data(struct run *run)
 {
     char why[512];
     struct source source;
     const struct settings *settings = run->settings;
-    if (!source_load(&source, &file_reader, settings->data, settings->test, why, sizeof why))
-        run->data = shared_data_make(&source);
+    int error = 0;
+    if (!source_load(&source, &file_reader, settings->data, settings->test, why, sizeof why)) {
+        error = job_fits(settings, &source.train, why, sizeof why);
+        if (error)
+            say_error("%s", why);
+        else
+            run->data = shared_data_make(&source);
+    }
     source_close(&source);
+    return error;
 }
 
 static int prepare(struct run *run)
@@ -206,7 +213,7 @@ static int prepare(struct run *run)
                     (run->forward_count-- - i) * sizeof *run->forward);
     run->coverage = tmpfile();
     if (!error) error = check_graph(run->settings);
-    if (!error) load_data(run);
+    if (!error) error = load_data(run);
     if (!error) error = run_faults_init(run);
     return error ? error : open_json(run);
 }

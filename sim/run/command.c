@@ -100,9 +100,10 @@ static int prepare_job(struct run *run, const struct source *data,
     int error = job_init_on(&run->job, &run->data, data, reader, why, sizeof why);
     if (!error)
         error = graph_covers(&run->job.graph, run->data.topology, run->nodes, why, sizeof why);
-    if (!error && quadratic)
-        error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
-    else if (!error)
+    if (!error && quadratic) error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
+    if (!error && !quadratic)
+        error = job_fits(run->settings, &run->job.data.train, why, sizeof why);
+    if (!error && !quadratic)
         error = sim_training_init(&run->training, &run->task, &run->job, run->nodes, run->threads);
     if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
     return error;

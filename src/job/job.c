@@ -227,6 +227,22 @@ int job_init_on(struct job *job, const struct settings *settings, const struct s
     return error ? error : finish(job, why, why_size);
 }
 
+int job_fits(const struct settings *settings, const struct dataset *train, char *why,
+             size_t why_size)
+{
+    struct partition_spec spec;
+    int error = partition_parse(&spec, settings->partition, why, why_size);
+    if (error || spec.kind == PARTITION_ALL) return error;
+    uint32_t most = train->count / (spec.kind == PARTITION_SHARDS ? 2 : 1); /* two shards a node */
+    if (settings->nodes <= most) return 0;
+    snprintf(why, why_size,
+             "--nodes: \"%" PRIu64 "\" are too many for %" PRIu32
+             " samples to train on (--partition %.64s); take %" PRIu32
+             " at most, or --partition all, or more --data",
+             settings->nodes, train->count, settings->partition, most);
+    return PARLEY_EUSAGE;
+}
+
 void job_close(struct job *job)
 {
     trainer_free(job->trainer);

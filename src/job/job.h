@@ -44,6 +44,11 @@ void job_close(struct job *job);
 PARLEY_CHECK int job_trainer(const struct job *job, struct trainer **trainer, char *why,
                              size_t why_size);
 
+/* Whether each of so many nodes can have a share of the training data. PARLEY_EUSAGE with a line in
+ * why. */
+PARLEY_CHECK int job_fits(const struct settings *settings, const struct dataset *train, char *why,
+                          size_t why_size);
+
 /* Overwrites in *config what settings, data and model say of a node; who and where it is, is left
  * to the driver. It borrows from the job. */
 void job_config(const struct job *job, struct parley_config *config);

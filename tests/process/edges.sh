@@ -34,7 +34,14 @@ expect 3 'no agreement' -n 2 --quorum majority --fault kill:n1@30%
 expect 3 'no node is left' -n 3 --fault kill:100%@30%
 expect 2 'out of range' -n 0
 
-expect 2 'too few samples: 2 samples, 3 members' -n 3 --data idx:few
+many='"3" are too many for 2 samples to train on (--partition iid); take 2 at most'
+expect 2 "$many" -n 3 --data idx:few
+if grep -Eq '^(agreed|speed)' out; then echo 'results of a run that was refused:'; cat out; failures=$((failures + 1)); fi
+expect 2 '"2" are too many for 2 samples to train on (--partition shards); take 1 at most' -n 2 --partition shards --data idx:few
+expect 0 'agreed    3 of 3 nodes' -n 3 --partition all --data idx:few
+"$parley" run -n 3 --steps 3 --data idx:few > out 2>&1
+[ $? -eq 2 ] && [ "$(wc -l < out)" -eq 1 ] && grep -qF -- "$many" out ||
+    { echo 'run with fewer samples than nodes:'; cat out; failures=$((failures + 1)); }
 
 # Faults on nobody, and for nobody.
 expect 2 '"n9" is not a node (n0 to n3)' -n 4 --fault kill:n9@1s
