@@ -180,17 +180,33 @@ static int check_graph(const struct settings *settings)
     return error;
 }
 
+/* What a node says of its own share, `run` says of all. */
+static int say_cycled(struct run *run, const struct dataset *train, char *why, size_t why_size)
+{
+    const struct settings *settings = run->settings;
+    uint32_t least;
+    if (strcmp(settings->optimizer, "gd") == 0) return 0; /* a step takes a share as it is */
+    int error = job_smallest_share(settings, train, &least, why, why_size);
+    if (!error && least < settings->batch)
+        run_say(run,
+                "the smallest share has %" PRIu32
+                " samples, fewer than a batch: such shares are cycled",
+                least);
+    return error;
+}
+
 /* Once for all nodes. What is wrong with them, a node finds and says, but that they are too few. */
 static int load_data(struct run *run)
 {
-    char why[512];
+    char why[512] = "";
     struct source source;
     const struct settings *settings = run->settings;
     int error = 0;
     if (!source_load(&source, &file_reader, settings->data, settings->test, why, sizeof why)) {
         error = job_fits(settings, &source.train, why, sizeof why);
+        if (!error) error = say_cycled(run, &source.train, why, sizeof why);
         if (error)
-            say_error("%s", why);
+            say_error("%s", why[0] ? why : parley_error_text(error));
         else
             run->data = shared_data_make(&source);
     }

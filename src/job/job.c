@@ -305,19 +305,55 @@ void job_config(const struct job *job, struct parley_config *config)
     config->nodes = majority ? (uint32_t)s->nodes : 0;
 }
 
+static struct partition_task task_on(struct partition_spec spec, const struct dataset *train,
+                                     uint64_t seed, const char *const *names, uint32_t members)
+{
+    return (struct partition_task){
+        .spec = spec,
+        .labels = train->labels,
+        .count = train->count,
+        .classes = train->classes,
+        .names = names,
+        .members = members,
+        .seed = seed,
+    };
+}
+
 static struct partition_task partition_task(const struct job *job, const char *const *names,
                                             uint32_t members)
 {
-    const struct dataset *set = &job->data.train;
-    return (struct partition_task){
-        .spec = job->partition,
-        .labels = set->labels,
-        .count = set->count,
-        .classes = set->classes,
-        .names = names,
-        .members = members,
-        .seed = job->settings->seed,
-    };
+    return task_on(job->partition, &job->data.train, job->settings->seed, names, members);
+}
+
+int job_smallest_share(const struct settings *settings, const struct dataset *train,
+                       uint32_t *samples, char *why, size_t why_size)
+{
+    struct partition_spec spec;
+    uint32_t nodes = (uint32_t)settings->nodes;
+    int error = partition_parse(&spec, settings->partition, why, why_size);
+    *samples = train->count;
+    if (error || spec.kind == PARTITION_ALL) return error;
+    char(*texts)[PARLEY_NAME_SIZE] = malloc(nodes * sizeof *texts);
+    const char **names = malloc(nodes * sizeof *names);
+    uint32_t *owner = malloc(train->count * sizeof *owner), *has = calloc(nodes, sizeof *has);
+    error = texts && names && owner && has ? 0 : PARLEY_ENOMEM;
+    for (uint32_t i = 0; !error && i < nodes; i++) {
+        snprintf(texts[i], sizeof texts[i], "n%" PRIu32, i);
+        names[i] = texts[i];
+    }
+    if (!error) {
+        struct partition_task task = task_on(spec, train, settings->seed, names, nodes);
+        error = partition_owners(&task, owner, why, why_size);
+    }
+    for (uint32_t i = 0; !error && i < train->count; i++)
+        has[owner[i]]++;
+    for (uint32_t i = 0; !error && i < nodes; i++)
+        if (has[i] < *samples) *samples = has[i];
+    free(texts);
+    free(names);
+    free(owner);
+    free(has);
+    return error;
 }
 
 uint64_t job_sampler_seed(const struct job *job, const char *self)

@@ -49,6 +49,11 @@ PARLEY_CHECK int job_trainer(const struct job *job, struct trainer **trainer, ch
 PARLEY_CHECK int job_fits(const struct settings *settings, const struct dataset *train, char *why,
                           size_t why_size);
 
+/* The samples of the smallest share, of nodes called n0, n1, ... that job_fits(). PARLEY_EUSAGE
+ * with a line in why, PARLEY_ENOMEM. */
+PARLEY_CHECK int job_smallest_share(const struct settings *settings, const struct dataset *train,
+                                    uint32_t *samples, char *why, size_t why_size);
+
 /* Overwrites in *config what settings, data and model say of a node; who and where it is, is left
  * to the driver. It borrows from the job. */
 void job_config(const struct job *job, struct parley_config *config);

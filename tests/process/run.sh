@@ -44,6 +44,15 @@ status=0
 PARLEY_LR=800 "$parley" run -n 2 --steps 200 --model mlp:8 > diverged 2>&1 || status=$?
 [ $status -eq 8 ]
 
+# A share smaller than a batch is cycled, and said once; gd takes shares as they are.
+"$parley" run -n 2 --steps 2 --model softmax --batch 20000 > /dev/null 2> said
+[ "$(grep -Ec 'smallest share has [0-9]{4} samples, fewer than a batch: .* cycled' said)" -eq 1 ]
+for how in '--batch 32' '--batch 20000 --optimizer gd'; do
+    # shellcheck disable=SC2086
+    "$parley" run -n 2 --steps 2 --model softmax $how > /dev/null 2> said
+    if grep cycled said; then exit 1; fi
+done
+
 # JSON on stdout is all that is there, a line an object.
 "$parley" run -n 2 --steps 10 --model softmax --json - > lines
 if grep -v '^{"event":.*}$' lines; then exit 1; fi
