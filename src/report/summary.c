@@ -113,7 +113,9 @@ char *summary_text(const struct summary *summary)
     if (summary->path) {
         text_add(&fact, "%s", summary->path);
         add_fact(&text, "model", &fact);
-        text_add(&text, "check it: parley model verify %s\n", summary->path);
+        text_add(&text, "check it: parley model verify ");
+        text_word(&text, summary->path[0] == '-' ? "./" : "", summary->path);
+        text_add(&text, "\n");
     }
     text_close(&fact);
     return text_take(&text);

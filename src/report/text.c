@@ -87,6 +87,20 @@ void text_column(struct text *text, const char *value, int columns)
     if (columns > 0) text_add(text, "%*s", gap, "");
 }
 
+void text_word(struct text *text, const char *before, const char *value)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "._-+,:/@%=";
+    if (strspn(value, safe) == strlen(value)) {
+        text_add(text, "%s%s", before, value);
+        return;
+    }
+    text_add(text, "'%s", before);
+    for (; *value; value++)
+        text_add(text, *value == '\'' ? "'\\''" : "%c", *value);
+    text_add(text, "'");
+}
+
 char *text_take(struct text *text)
 {
     if (!text->failed && !text->bytes) text_add(text, "%s", "");

@@ -24,6 +24,9 @@ __attribute__((format(printf, 2, 3))) void text_add(struct text *text, const cha
  * negative. One code point is one column. Control bytes are shown as '?'. */
 void text_column(struct text *text, const char *value, int columns);
 
+/* Adds `before`, which needs no quotes, and `value` as one word of a shell's line. */
+void text_word(struct text *text, const char *before, const char *value);
+
 /* The string, to be freed by the caller; NULL if an add failed. The text is closed. */
 char *text_take(struct text *text);
 

@@ -425,7 +425,7 @@ static const char *without_dot(const char *path)
 }
 
 /* Each would overwrite what the other has written; a device keeps nothing, and "-" is stdout for
- * --json and --csv, a file's name for --out. */
+ * --json and --csv, which --out never writes to. */
 static int judge_outputs(const struct settings *settings, char *why)
 {
     const struct {
@@ -436,10 +436,15 @@ static int judge_outputs(const struct settings *settings, char *why)
                    {OPTION_ID_CSV, settings->csv},
                    {OPTION_ID_REPORT, settings->report},
                    {OPTION_ID_TALLY, settings->tally}};
+    if (settings->out && strcmp(settings->out, "-") == 0) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--out: \"-\": a model is not written to stdout; name a file (./- is one)");
+        return PARLEY_EUSAGE;
+    }
     for (size_t b = 1; b < sizeof outputs / sizeof *outputs; b++)
         for (size_t a = 0; a < b; a++) {
             const char *one = outputs[a].path, *other = outputs[b].path;
-            bool apart = outputs[a].id == OPTION_ID_OUT && one && strcmp(one, "-") == 0;
+            bool apart = outputs[a].id == OPTION_ID_OUT && other && strcmp(other, "-") == 0;
             if (!one || !other || apart || strncmp(one, "/dev/", strlen("/dev/")) == 0 ||
                 strcmp(without_dot(one), without_dot(other)) != 0)
                 continue;

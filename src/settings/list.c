@@ -1,6 +1,7 @@
 /* list.c: see list.h. */
 #include "settings/list.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Three columns in the order of the table. */
@@ -25,20 +26,14 @@ char *settings_list_text(const struct settings *settings)
 
 void settings_add_argument(struct text *text, const struct settings *settings, enum option_id id)
 {
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "._-+,:/@%=";
     const char *name = option_info(id)->name, *value = settings->values[id].text;
     if (settings->values[id].origin <= ORIGIN_DEFAULT) return;
     if (!option_info(id)->metavar) {
         if (strcmp(value, "true") == 0) text_add(text, " --%s", name);
         return;
     }
-    if (strspn(value, safe) == strlen(value)) {
-        text_add(text, " --%s=%s", name, value);
-        return;
-    }
-    text_add(text, " '--%s=", name);
-    for (; *value; value++)
-        text_add(text, *value == '\'' ? "'\\''" : "%c", *value);
-    text_add(text, "'");
+    char flag[64];
+    snprintf(flag, sizeof flag, "--%s=", name);
+    text_add(text, " ");
+    text_word(text, flag, value);
 }

@@ -133,6 +133,8 @@ expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model so
 expect 2 'no file can be made in nodir/: No such file' run --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model softmax --out nodir/model
 for how in node run sim; do expect 2 '--out and --json: both write to "./x"' $how --steps 3 --out x --json ./x; done
+for how in node run sim check; do expect 2 '--out: "-": a model is not written to stdout' $how --steps 3 --out -; done
+expect 0 '"summary"' sim --steps 3 --model softmax --json - --out ./-
 expect 2 '--out and --json: both write' run --steps 3 --json parley-model.safetensors
 expect 2 '--json and --csv: both write to "-"' sim --steps 3 --nodes 2,3 --json - --csv -
 expect 2 '--csv and --report: both write' sim --steps 3 --csv x.html --report x.html

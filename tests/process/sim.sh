@@ -85,6 +85,13 @@ grep -q '^model  .*model verify model$' said && "$parley" model verify model > v
     grep -qF "$(sed -nE 's/.*digest (sha256:[0-9a-f]+).*/\1/p' said)" verified &&
     "$parley" model eval model | grep -qF "accuracy  $accuracy on" ||
     { echo "a model: not what agreed"; cat said verified; failures=$((failures + 1)); }
+# The line to check it by is one for a shell, whatever the name.
+for name in "it's sp ace" -- 'a$b'; do
+    line=$("$parley" sim --nodes 2 --model softmax --steps 3 "--out=$name" --progress never 2>&1 |
+        sed -n 's/.*check it: parley //p')
+    (eval "\"\$parley\" $line") > verified 2>&1 ||
+        { echo "a line for a shell: $line"; cat verified; failures=$((failures + 1)); }
+done
 # What is damaged is not told as if it were right.
 printf '\1' | dd of=model bs=1 seek=$(($(stat -c %s model) - 9000)) conv=notrunc status=none
 if "$parley" model verify model > verified 2>&1; then damaged=0; else damaged=$?; fi
