@@ -52,7 +52,9 @@ static int gather(struct settings *settings, int argc, char *const *argv, uint8_
     if (error || needs_nothing(settings->verb)) return error;
     error = settings_environment(settings, environ, why);
     if (!error && settings->config) {
-        error = read_file(settings->config, 1 << 20, bytes, &size, why, SETTINGS_WHY_BYTES);
+        char cause[SETTINGS_WHY_BYTES - 16];
+        error = read_file(settings->config, 1 << 20, bytes, &size, cause, sizeof cause);
+        if (error) snprintf(why, SETTINGS_WHY_BYTES, "--config: %s", cause);
         if (error == PARLEY_EDATA) error = PARLEY_EUSAGE;
         if (!error) error = settings_file(settings, settings->config, *bytes, size, why);
     }

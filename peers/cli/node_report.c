@@ -387,8 +387,6 @@ static const char *hint_of(int error, const char *message)
         return "check the addresses of --join, or leave --join-timeout out to wait for ever";
     case PARLEY_EMISMATCH:
         return "start all nodes with the same settings; `parley check` prints them";
-    case PARLEY_EDIVERGED:
-        return "try a smaller --lr";
     case PARLEY_ENOT_WRITTEN:
         return "make room, or choose another --out";
     case PARLEY_ENO_AGREEMENT:

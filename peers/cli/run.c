@@ -195,7 +195,8 @@ static int say_cycled(struct run *run, const struct dataset *train, char *why, s
     return error;
 }
 
-/* Once for all nodes. What is wrong with them, a node finds and says, but that they are too few. */
+/* Once for all nodes. A file that can't be read, a node finds and says; what does not go with the
+ * data is said once, before there are any. */
 static int load_data(struct run *run)
 {
     char why[512] = "";
@@ -203,7 +204,10 @@ static int load_data(struct run *run)
     const struct settings *settings = run->settings;
     int error = 0;
     if (!source_load(&source, &file_reader, settings->data, settings->test, why, sizeof why)) {
-        error = job_fits(settings, &source.train, why, sizeof why);
+        struct job job;
+        error = job_init_on(&job, settings, &source, &file_reader, why, sizeof why);
+        job_close(&job);
+        if (!error) error = job_fits(settings, &source.train, why, sizeof why);
         if (!error) error = say_cycled(run, &source.train, why, sizeof why);
         if (error)
             say_error("%s", why[0] ? why : parley_error_text(error));

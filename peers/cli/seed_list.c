@@ -75,6 +75,11 @@ int seed_list_make(struct seed_list *list, const struct settings *settings, char
     list->asks_dns = false;
     for (size_t i = 0; !error && i < settings->join.count; i++)
         error = add_seed(list, &settings->join.items[i], why, why_size);
+    if (error) {
+        char cause[512];
+        snprintf(cause, sizeof cause, "%s", why);
+        snprintf(why, why_size, "--join: %s", cause);
+    }
     if (error || !settings->peers_file) return error;
     error = add_file(list, settings->peers_file, why, why_size);
     size_t said = strlen(why);

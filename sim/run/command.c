@@ -116,7 +116,9 @@ static int prepare_trace(struct run *run, const struct source_reader *reader)
     size_t size;
     char why[512] = "";
     if (compute->kind != UNITS_DIST_TRACE) return 0;
-    int error = reader->read(compute->path, TRACE_BYTES_MAX, &bytes, &size, why, sizeof why);
+    int said = snprintf(why, sizeof why, "--compute: ");
+    int error = reader->read(compute->path, TRACE_BYTES_MAX, &bytes, &size, why + said,
+                             sizeof why - (size_t)said);
     if (!error) {
         int length = snprintf(why, sizeof why, "--compute: %.200s: ", compute->path);
         error = sim_trace_init(&run->trace, run->nodes, (const char *)bytes, size, why + length,

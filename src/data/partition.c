@@ -27,15 +27,17 @@ int partition_parse(struct partition_spec *spec, const char *text, char *why, si
         return 0;
     }
     if (strncmp(text, dirichlet, sizeof dirichlet - 1) != 0) {
-        snprintf(why, why_size, "no partition \"%s\": iid, shards, dirichlet:ALPHA, all", text);
+        snprintf(why, why_size, "--partition: \"%s\" is none of iid, shards, dirichlet:ALPHA, all",
+                 text);
         return PARLEY_EUSAGE;
     }
     const char *number = text + sizeof dirichlet - 1;
     char *end;
     double alpha = strtod(number, &end);
     if (end == number || *end != '\0' || !(alpha > 0 && alpha <= PARTITION_ALPHA_MAX)) {
-        snprintf(why, why_size, "partition \"%s\": ALPHA is a number above 0, at most %.0f", text,
-                 PARTITION_ALPHA_MAX);
+        snprintf(why, why_size,
+                 "--partition: \"%s\" has no number above 0 and at most %.0f, like dirichlet:0.1",
+                 text, PARTITION_ALPHA_MAX);
         return PARLEY_EUSAGE;
     }
     *spec = (struct partition_spec){.kind = PARTITION_DIRICHLET, .alpha = alpha};

@@ -48,6 +48,7 @@ struct loading {
     uint32_t classes; /* of numbers: those allowed, 0: any */
     char *why;
     size_t why_size;
+    const char *flag; /* that named the file, for a message: "--data: ", or "" */
 };
 
 /* ---- Specs ----------------------------------------------------------------------------------- */
@@ -157,8 +158,16 @@ static int read_bytes(const struct loading *l, const char *path, bool expand, ui
                       struct bytes *file)
 {
     *file = (struct bytes){.name = path};
-    int error = l->reader->read(path, ROWS_BYTES_MAX, owned, &file->size, l->why, l->why_size);
+    size_t said = (size_t)snprintf(l->why, l->why_size, "%s", l->flag);
+    if (said >= l->why_size) said = 0;
+    int error = l->reader->read(path, ROWS_BYTES_MAX, owned, &file->size, l->why + said,
+                                l->why_size - said);
+    if (error && l->why_size > 0 && !l->reader->exists(path)) {
+        said = strlen(l->why);
+        snprintf(l->why + said, l->why_size - said, ", nor with .gz");
+    }
     if (error) return error;
+    if (l->why_size > 0) l->why[0] = 0;
     file->data = *owned;
     if (!expand || !gzip_is(*file)) return 0;
     uint8_t *packed = *owned;
@@ -319,7 +328,7 @@ int source_load(struct source *source, const struct source_reader *reader, const
                 const char *test_spec, char *why, size_t why_size)
 {
     struct spec data, test;
-    struct loading l = {reader, &source->shape, 0, why, why_size};
+    struct loading l = {reader, &source->shape, 0, why, why_size, "--data: "};
     memset(source, 0, sizeof *source);
     if (why_size > 0) why[0] = 0;
     int error = parse_spec(&data, data_spec, &l);
@@ -329,6 +338,7 @@ int source_load(struct source *source, const struct source_reader *reader, const
     if (!error) error = load(&l, &source->train, &data, false);
     if (error) return error;
     l.classes = data.numbers ? NPY_NUMBERS : source->train.classes;
+    if (test_spec) l.flag = "--test: ";
     if (test_spec || has_own_test(&l, &data))
         error = load(&l, &source->test, &test, true);
     else
@@ -388,7 +398,7 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
 {
     struct spec data, spec;
     struct rows_shape shape = {.features = features};
-    struct loading l = {reader, &shape, classes, why, why_size};
+    struct loading l = {reader, &shape, classes, why, why_size, ""};
     memset(test, 0, sizeof *test);
     if (why_size > 0) why[0] = 0;
     int error = parse_spec(&data, data_spec, &l);

@@ -54,6 +54,16 @@ expect 2 'quadratic:D or quadratic:D,common' sim --model quadratic:8x
 expect 2 '"quadratic:8" has no accuracy' sim --model quadratic:8 --target-accuracy 0.9
 expect 2 '--threads: "0"' sim --threads 0
 expect 2 'did you mean "adam"' check --optimizer adamm
+for how in run sim node; do
+    expect 2 "model 'mlp:0' has a missing or bad number" $how --model mlp:0
+    expect 2 '--partition: "dirichlet:0" has no number above 0' $how --partition dirichlet:0
+    expect 7 '--data: nodir/train-images-idx3-ubyte: No such file or directory, nor with .gz' $how --data idx:nodir
+done
+expect 2 "parley: model 'lenet' takes images of" run --model lenet
+expect 2 'parley: --partition: "dirichlet:0"' run --partition dirichlet:0
+expect 2 '--config: nofile: No such file' run -c nofile
+expect 2 '--join: nofile: No such file' node --join @nofile
+expect 7 '--compute: nofile: No such file' sim --compute trace:nofile
 expect 2 'gd takes its whole share' run --optimizer gd --lr-scale cluster
 expect 2 '"topk:0.01" sends differences' sim --codec topk:0.01
 expect 2 'subset:0.01' run --strategy gossip --codec topk:0.01
@@ -99,6 +109,7 @@ expect 7 'no column "kid" for the label; there are 3' check --data csv:t.csv,lab
 expect 7 'bad.csv:2: column 2 ("b"): found "oops"' run -n 2 --data csv:t.csv --test csv:bad.csv
 expect 7 'x.npy: No such file' node --data npy:full
 expect 7 't.csv:1:1: found "a,b,kind", expected a number as label' node --data libsvm:t.csv
+expect 7 '--test: nofile: No such file' check --data csv:t.csv --test csv:nofile
 expect 2 'a test set of another kind' node --data csv:t.csv --test digits
 expect 2 'takes tables and images, not text' node --data text:t.csv,window=3
 expect 2 'images of 28 x 28 or 32 x 32 values' node --model lenet
@@ -189,6 +200,7 @@ done
 long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
 expect 9 'File name too long' node --steps 3 --model softmax --out "$long"
 expect 8 'smaller --lr' node --lr 1000 --steps 300 --model mlp:64 --out m
+[ "$(grep -c 'smaller --lr' out)" -eq 1 ] || { cat out; failures=$((failures + 1)); }
 expect 0 'all of it would be accepted' check
 expect 0 'spectral gap' topology ring -n 8
 expect 2 'is not a topology' topology stir

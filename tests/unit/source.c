@@ -240,8 +240,8 @@ Test(source, specs_that_can_not_be_are_refused_by_name)
          "data \"text:a,window=x\": a window is a number of characters from 1 to 65536"},
         {"tsv:a", NULL, PARLEY_EUSAGE,
          "data \"tsv:a\": not one of digits, idx:, csv:, libsvm:, npy:, text:"},
-        {"npy:d", NULL, PARLEY_EDATA, "d/x.npy: not there"},
-        {"text:t", NULL, PARLEY_EDATA, "t: not there"},
+        {"npy:d", NULL, PARLEY_EDATA, "--data: d/x.npy: not there, nor with .gz"},
+        {"text:t", NULL, PARLEY_EDATA, "--data: t: not there, nor with .gz"},
         {"csv:one", NULL, PARLEY_EDATA, "csv:one: too few samples to hold a tenth out"},
     };
     put("one", "1,a\n", 4);
