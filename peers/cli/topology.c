@@ -54,6 +54,8 @@ static int plot_init(struct plot *plot, const struct settings *settings, char *w
     uint32_t degree, n = (uint32_t)settings->nodes;
     int error = topology_parse(spec, &kind, &degree, why, size);
     if (!error) error = graph_load(&plot->file, spec, &file_reader, why, size);
+    if (!error && settings->values[OPTION_ID_NODES].origin > ORIGIN_DEFAULT)
+        error = graph_covers(&plot->file, spec, settings->nodes, why, size);
     if (error) return error;
     bool read = plot->file.text;
     if (read) n = plot->file.graph.nodes;

@@ -235,7 +235,11 @@ int settings_flags(struct settings *settings, int argc, char *const *argv,
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         settings->verb = VERB_VERSION;
-        return 0;
+        if (argc == 2) return 0;
+        char quoted[TEXT_QUOTED_BYTES];
+        snprintf(why, SETTINGS_WHY_BYTES, "%s: --version takes nothing behind it",
+                 text_quote(quoted, argv[2]));
+        return PARLEY_EUSAGE;
     }
     int error = find_verb(settings, argv[1], why);
     if (error) return error;

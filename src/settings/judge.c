@@ -456,6 +456,15 @@ static int judge_outputs(const struct settings *settings, char *why)
     return 0;
 }
 
+static int judge_bench(const struct settings *settings, char *why)
+{
+    const char *what = settings->operands[0];
+    if (settings->floats == 0 || strcmp(what, "wire") == 0) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES, "--floats is of bench wire; bench %s has its own sizes",
+             what);
+    return PARLEY_EUSAGE;
+}
+
 int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     int error = 0;
@@ -497,6 +506,8 @@ int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]
         for (size_t i = 0; !error && i < settings->faults.count; i++)
             error = judge_fault(settings, &settings->faults.items[i], why);
         return error;
+    case VERB_BENCH:
+        return judge_bench(settings, why);
     case VERB_TOPOLOGY:
         return settings->operands[0] ? judge_topology(settings, "", settings->operands[0], why) : 0;
     default:

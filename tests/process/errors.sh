@@ -208,6 +208,12 @@ expect 0 'degree        4 at every node' topology regular:4 -n 9
 expect 2 'take 6 or 8 nodes' topology torus -n 7
 expect 2 'take 6 or 8 nodes' sim --topology torus -n 7
 expect 7 'no-such-graph' topology file:no-such-graph
+printf 'n0 n1\nn1 n2\n' > graph
+expect 0 'of 3 nodes' topology file:graph
+expect 7 'has no link of "n3"; the nodes are n0 to n4' topology file:graph -n 5
+expect 7 'has no link of "n3"; the nodes are n0 to n4' run --topology file:graph -n 5
+expect 2 '--floats is of bench wire' bench step --floats 10
+expect 2 '"extra": --version takes nothing behind it' --version extra
 expect 7 'no-such-graph' run --topology file:no-such-graph
 expect 2 '"nodir/tally": No such file' sim --swarm --seeds 1..2 --tally nodir/tally
 expect 0 '2 of 2 seeds well' sim --swarm --seeds 1..2 --tally tally
