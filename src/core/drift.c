@@ -294,12 +294,17 @@ static bool one_is_far(const struct parley_node *node)
     return counts[ROSTER_WAITED] > SKETCHES_MAX && counts[ROSTER_FAR] > 0;
 }
 
+/* In which what was asked of another is likely to be here: on long lines, as an exchange takes. */
+static uint64_t interval_us(const struct parley_node *node)
+{
+    uint64_t longest_us = node->exchange.pairing.longest_us;
+    return longest_us > ASK_INTERVAL_US ? longest_us : ASK_INTERVAL_US;
+}
+
 /* That it is so may be under way. */
 static void wait_for_words(struct parley_node *node)
 {
-    uint64_t longest_us = node->exchange.pairing.longest_us;
-    uint64_t until_us =
-        node->now_us + WORDS * (longest_us > ASK_INTERVAL_US ? longest_us : ASK_INTERVAL_US);
+    uint64_t until_us = node->now_us + WORDS * interval_us(node);
     if (until_us < node->drift.hold_us) node->drift.hold_us = until_us;
 }
 
@@ -603,7 +608,6 @@ void drift_pump(struct parley_node *node)
             drift->due = true;
     }
     if (!asks) return;
-    uint64_t longest_us = node->exchange.pairing.longest_us;
     drift->ask_turn++;
-    drift->ask_us = node->now_us + (longest_us > ASK_INTERVAL_US ? longest_us : ASK_INTERVAL_US);
+    drift->ask_us = node->now_us + interval_us(node);
 }
