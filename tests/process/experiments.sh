@@ -1,7 +1,8 @@
 #!/bin/bash
 # experiments.sh PARLEY: the examples of the simulator, made small: each ends well and says what its
 # comments say it does.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 export PARLEY=$1
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 folder=$(mktemp -d)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # kin.sh PARLEY: what is kin to gossip, at processes: one of four is killed half way, the others
 # agree on one model that has learned. And what does not go together is refused.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,6 +1,7 @@
 #!/bin/bash
 # node.sh PARLEY: single nodes: joining, status, nonsense on the port, refusals, leaving by signal.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 folder=$(mktemp -d)
 pids=()

@@ -1,7 +1,8 @@
 #!/bin/bash
 # servers.sh PARLEY: real nodes train by a parameter server, one of them is killed half way, and the
 # others end with one model; the server itself, too.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,6 +1,7 @@
 #!/bin/bash
 # stop.sh PARLEY: a signal to `parley run` ends with an agreement; its nodes end when it is killed.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,7 +1,8 @@
 #!/bin/bash
 # strategies.sh PARLEY: each strategy on real nodes, of which one is killed in the middle: the others
 # end with one model, which the file holds, and none of them hangs.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

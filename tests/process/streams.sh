@@ -1,7 +1,8 @@
 #!/bin/bash
 # streams.sh PARLEY: floats of a link over several TCP connections: the nodes agree on one model, also
 # where one is killed, streams are cut, or there are few descriptors.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 soak=$(dirname "$(realpath "$0")")/../soak.sh
 folder=$(mktemp -d)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # text.sh PARLEY: a language model from training on two nodes to the text that it writes.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
