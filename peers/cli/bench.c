@@ -26,18 +26,14 @@ double bench_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* What was said of a round. */
-static void wipe(void)
-{
-    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
-}
-
 void bench_round(const char *what, size_t round, size_t rounds)
 {
     if (!isatty(STDERR_FILENO)) return;
-    wipe();
-    fprintf(stderr, "measuring %s", what);
-    if (rounds > 1) fprintf(stderr, ", round %zu of %zu", round + 1, rounds);
+    char line[128];
+    int at = snprintf(line, sizeof line, "measuring %.80s", what);
+    if (rounds > 1)
+        snprintf(line + at, sizeof line - (size_t)at, ", round %zu of %zu", round + 1, rounds);
+    say_standing(line);
 }
 
 static void print(struct bench *bench, char *text)
@@ -55,7 +51,7 @@ void bench_row(struct bench *bench, const char *name, const char *unit, enum fig
     struct figure figure;
     bool first = bench->count++ == 0;
     figure_of(&figure, name, unit, sense, values, limits, repeats);
-    wipe();
+    say_clear();
     print(bench, bench->json ? figure_json(&figure, first) : figure_text(&figure, first));
 }
 
@@ -140,11 +136,11 @@ int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, c
 /* The array is closed also behind the rows of a benchmark that failed later on. */
 static int end(struct bench *bench, int error)
 {
-    wipe();
+    say_clear();
     bench_folder_end(bench);
     if (bench->json && bench->count > 0) print(bench, strdup(FIGURES_JSON_END));
     if (error) return say_failure(error, bench->why);
-    if (bench->unwritten) say_error("stdout: %s", strerror(bench->unwritten));
+    if (bench->unwritten) say(LEVEL_ERROR, "stdout: %s", strerror(bench->unwritten));
     return bench->unwritten ? 1 : 0;
 }
 

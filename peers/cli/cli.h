@@ -21,11 +21,17 @@ int model_command(const struct settings *settings);
 int check_command(const struct settings *settings);
 int topology_command(const struct settings *settings);
 
-/* say.c: "parley: ..." and a newline on stderr, from any thread. say_talk is silent under --quiet.
- */
-void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void say_talk(const struct settings *settings, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* say.c: as --log-level and --log-format of these settings want it; before, errors alone, as text.
+ * Call before threads start. */
+void say_open(const struct settings *settings);
+
+/* say.c: "parley: ..." and a newline on stderr, from any thread, if lines of that level are wanted;
+ * errors always are. */
+void say(enum settings_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* say.c: the line, which has no newline, as it is, whatever is wanted; "parley: " goes before a
+ * warning or an error. */
+void say_line(enum settings_level level, const char *line);
 
 /* say.c: a line that stands on the terminal, as far as it fits, until the next one takes its place.
  * What is said goes above it; who writes to stdout clears it first. */
@@ -39,8 +45,7 @@ bool say_unwritten(FILE *file, const char *flag, const char *name);
 /* say.c: the exit status of `error`, whose line (or else its text) is said. */
 int say_failure(int error, const char *why);
 
-/* say.c: whether --progress wants something that moves, and where it may be drawn in place. */
-bool say_progress(const struct settings *settings);
+/* say.c: whether --progress wants something that moves, and it may be drawn in place. */
 bool say_in_place(const struct settings *settings);
 unsigned say_columns(void);
 unsigned say_rows(void);

@@ -65,7 +65,7 @@ static int print(char *text)
 {
     bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
     free(text);
-    if (failed && errno != EPIPE) say_error("stdout: %s", strerror(errno));
+    if (failed && errno != EPIPE) say(LEVEL_ERROR, "stdout: %s", strerror(errno));
     clearerr(stdout); /* it is said */
     return failed ? 1 : 0;
 }
@@ -96,7 +96,7 @@ static int dispatch(const struct settings *settings)
     case VERB_NODE:
         return node_command(settings);
     case VERB_SIM:
-        return parley_error_status(sim_command(settings, &file_reader));
+        return parley_error_status(sim_command(settings, &file_reader, say_line));
     case VERB_STATUS:
         return status_command(settings);
     case VERB_BENCH:
@@ -132,8 +132,9 @@ int main(int argc, char **argv)
         settings_init(&settings);
     }
     int error = gather(&settings, argc, argv, &bytes, why);
+    say_open(&settings);
     if (!error) error = check_out(&settings, why);
-    if (!error && settings.note[0]) say_talk(&settings, "%s", settings.note);
+    if (!error && settings.note[0]) say(LEVEL_INFO, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
     bool lost = say_unwritten(stdout, "", "stdout");
     settings_close(&settings);

@@ -221,11 +221,10 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
     free(places);
     free(gone);
     if (!error && !node->controlled)
-        say_talk(node->settings, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s%s",
-                 samples, node->job.data.train.count, first ? "" : " now",
-                 samples < trainer_samples(node->job.trainer)
-                     ? ", fewer than a batch: they are cycled"
-                     : "");
+        say(LEVEL_INFO, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s%s", samples,
+            node->job.data.train.count, first ? "" : " now",
+            samples < trainer_samples(node->job.trainer) ? ", fewer than a batch: they are cycled"
+                                                         : "");
     free(list);
     free(names);
     return error;

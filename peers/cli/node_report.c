@@ -59,7 +59,7 @@ int node_report_init(struct node *node)
     if (!path) return 0;
     node->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (node->json) return 0;
-    say_error("--json: %s: %s", path, strerror(errno));
+    say(LEVEL_ERROR, "--json: %s: %s", path, strerror(errno));
     uv_mutex_destroy(&node->error_lock);
     return PARLEY_EUSAGE;
 }
@@ -104,7 +104,7 @@ static void say_join_line(struct node *node)
         if (goes_along(node->settings, (enum option_id)i))
             settings_add_argument(&text, node->settings, (enum option_id)i);
     char *line = text_take(&text);
-    if (line) say_talk(node->settings, "the next node: %s", line);
+    if (line) say(LEVEL_INFO, "the next node: %s", line);
     free(line);
 }
 
@@ -127,16 +127,15 @@ void node_report_started(struct node *node)
     };
     tell(node, &line, name_of(node));
     if (node->controlled) return;
-    say_talk(node->settings, "%s (pid %ld) listens on %s", name_of(node), (long)getpid(),
-             parley_listens(node->p));
+    say(LEVEL_INFO, "%s (pid %ld) listens on %s", name_of(node), (long)getpid(),
+        parley_listens(node->p));
     say_join_line(node);
-    say_talk(node->settings, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s",
-             job->data.name, job->data.train.count, model_spec(job->model),
-             trainer_parameters(job->trainer), environment_blas());
+    say(LEVEL_INFO, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s", job->data.name,
+        job->data.train.count, model_spec(job->model), trainer_parameters(job->trainer),
+        environment_blas());
     if (node->settings->min_peers > 0)
-        say_talk(node->settings, "training starts when %" PRIu64 " other %s here",
-                 node->settings->min_peers,
-                 node->settings->min_peers == 1 ? "node is" : "nodes are");
+        say(LEVEL_INFO, "training starts when %" PRIu64 " other %s here", node->settings->min_peers,
+            node->settings->min_peers == 1 ? "node is" : "nodes are");
 }
 
 void node_report_takeover(struct node *node)
@@ -184,7 +183,7 @@ static void say_where(struct node *node, const struct parley_view *view)
     bool in_place = say_in_place(node->settings);
     uint64_t now_us = say_now_us();
     uint64_t wait_us = now_us < node->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
-    if (node->controlled || !say_progress(node->settings)) return;
+    if (node->controlled || !settings_wants_progress(node->settings)) return;
     if (!in_place && now_us < node->spoken_us + wait_us) return;
     node->spoken_us = now_us;
     struct table_plain plain = {
@@ -198,11 +197,11 @@ static void say_where(struct node *node, const struct parley_view *view)
         .progress = view->progress,
     };
     char *text = table_plain_text(&plain);
-    if (text && in_place) {
-        text[strcspn(text, "\n")] = 0;
+    if (text) text[strcspn(text, "\n")] = 0;
+    if (text && in_place)
         say_standing(text);
-    } else if (text)
-        fputs(text, stderr);
+    else if (text)
+        say_line(LEVEL_INFO, text);
     free(text);
 }
 
@@ -289,9 +288,9 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
     tell(node, &line, parley_config_of(p)->name);
     bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
     if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;
-    say_talk(node->settings, "%s %s %s%s%s", line.as.member.peer,
-             update->member.state == PARLEY_MEMBER_LEFT ? "has" : "is", line.as.member.state,
-             line.as.member.reason[0] ? ": " : "", line.as.member.reason);
+    say(LEVEL_INFO, "%s %s %s%s%s", line.as.member.peer,
+        update->member.state == PARLEY_MEMBER_LEFT ? "has" : "is", line.as.member.state,
+        line.as.member.reason[0] ? ": " : "", line.as.member.reason);
 }
 
 static void on_log(struct node *node, enum parley_log level, const char *text)
@@ -303,8 +302,7 @@ static void on_log(struct node *node, enum parley_log level, const char *text)
         uv_mutex_unlock(&node->error_lock);
     }
     /* What went wrong is said once, at the end. */
-    if ((int)level > node->settings->level || level == PARLEY_LOG_ERROR) return;
-    say_error("%s", text);
+    if (level != PARLEY_LOG_ERROR) say((enum settings_level)level, "%s", text);
 }
 
 void node_on_update(void *context, struct parley *p, const struct parley_update *update)
@@ -352,7 +350,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
     say_clear();
     if (!result->agreed) {
         if (node->own_path[0])
-            say_talk(node->settings, "left; this node's own model is in %s", node->own_path);
+            say(LEVEL_INFO, "left; this node's own model is in %s", node->own_path);
         return;
     }
     char digest[DIGEST_TEXT_BYTES];
@@ -413,8 +411,8 @@ void node_report_error(struct node *node, int error, const char *message)
     };
     tell(node, &line, name_of(node));
     if (!node->controlled || !node->json) {
-        say_error("%s", message);
-        if (line.as.error.hint) say_error("hint: %s", line.as.error.hint);
+        say(LEVEL_ERROR, "%s", message);
+        if (line.as.error.hint) say(LEVEL_ERROR, "hint: %s", line.as.error.hint);
     }
     uv_mutex_unlock(&node->error_lock);
 }
@@ -427,5 +425,5 @@ void node_report_trouble(struct node *node, int error, const char *message)
         .as.error = {.code = parley_error_name(error), .message = message},
     };
     tell(node, &line, node->options.config.name); /* parley may be closed */
-    say_error("%s", message);
+    say(LEVEL_ERROR, "%s", message);
 }

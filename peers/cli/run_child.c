@@ -421,7 +421,7 @@ out:
     free(arguments);
     free(environment);
     if (!code) return 0;
-    say_error("%s could not be started: %s", child->name, uv_strerror(code));
+    say(LEVEL_ERROR, "%s could not be started: %s", child->name, uv_strerror(code));
     return PARLEY_EFAIL;
 }
 

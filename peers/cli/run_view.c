@@ -66,11 +66,12 @@ void run_say(struct run *run, const char *format, ...)
     char text[1024];
     va_list arguments;
     if (run->settings->level < LEVEL_INFO) return;
+    int at = snprintf(text, sizeof text, "%7.2f s  ", run_seconds(run));
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text + at, sizeof text - (size_t)at, format, arguments);
     va_end(arguments);
     run_view_clear(run);
-    fprintf(stderr, "%7.2f s  %s\n", run_seconds(run), text);
+    say_line(LEVEL_INFO, text);
 }
 
 /* ---- The table ------------------------------------------------------------------------------- */
@@ -186,7 +187,7 @@ void run_view_draw(struct run *run)
     bool in_place = say_in_place(run->settings);
     uint64_t wait_us = now_us < run->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
     if (in_place) wait_us = DRAW_US;
-    if (!say_progress(run->settings)) return;
+    if (!settings_wants_progress(run->settings)) return;
     if (now_us < (run->spoken_us ? run->spoken_us : run->start_us) + wait_us) return;
     run->spoken_us = now_us;
     char *table = in_place ? table_of(run) : NULL, *plain = plain_of(run);
@@ -194,7 +195,7 @@ void run_view_draw(struct run *run)
     if (in_place)
         draw(run, table, plain);
     else if (plain)
-        fprintf(stderr, "%s\n", plain);
+        say_line(LEVEL_INFO, plain);
     free(table);
     free(plain);
 }
@@ -255,8 +256,8 @@ static int first_error(const struct run *run)
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
         if (child->killed || child->term_signal || child->status == 0) continue;
-        if (child->has_error) say_error("%s: %s", child->name, child->message);
-        if (child->hint[0]) say_error("hint: %s", child->hint);
+        if (child->has_error) say(LEVEL_ERROR, "%s: %s", child->name, child->message);
+        if (child->hint[0]) say(LEVEL_ERROR, "hint: %s", child->hint);
 #define X(name, status_, text)                                                                     \
     if (strcmp(child->code, "PARLEY_E" #name) == 0) return PARLEY_E##name;
         PARLEY_ERRORS(X)
@@ -273,7 +274,7 @@ static void say_troubles(const struct run *run)
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
         if (child->has_error && (child->killed || child->term_signal || child->status == 0))
-            say_error("%s: %s", child->name, child->message);
+            say(LEVEL_ERROR, "%s: %s", child->name, child->message);
     }
 }
 
@@ -360,6 +361,6 @@ int run_view_end(struct run *run)
     if (run->json != stdout && !run->failed) print_summary(run, sum);
     if (!run->failed) say_troubles(run);
     if (error == PARLEY_ENO_AGREEMENT)
-        say_error("%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed, sum->live);
+        say(LEVEL_ERROR, "%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed, sum->live);
     return error;
 }

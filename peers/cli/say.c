@@ -6,14 +6,24 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "report/lines.h"
 
+static enum settings_level wanted;
+static enum settings_format written_as;
 static bool stands; /* a line without its end */
+
+void say_open(const struct settings *settings)
+{
+    wanted = (enum settings_level)settings->level;
+    written_as = (enum settings_format)settings->log_format;
+}
 
 static void clear(void)
 {
@@ -21,19 +31,49 @@ static void clear(void)
     stands = false;
 }
 
-static void say(const char *format, va_list arguments)
+static char *as_json(enum settings_level level, const char *text)
 {
+    static const char *const levels[] = {"error", "warning", "info", "debug"};
+    char stamp[40];
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    size_t at = strftime(stamp, sizeof stamp, "%FT%T", gmtime_r(&now.tv_sec, &utc));
+    snprintf(stamp + at, sizeof stamp - at, ".%03ldZ", now.tv_nsec / 1000000);
+    return report_talk_text(stamp, levels[level], text + strspn(text, " "));
+}
+
+static void put(enum settings_level level, const char *before, const char *text)
+{
+    char *json = written_as == FORMAT_JSON ? as_json(level, text) : NULL;
+    flockfile(stderr);
+    clear();
+    if (json)
+        fputs(json, stderr);
+    else
+        fprintf(stderr, "%s%s\n", before, text);
+    funlockfile(stderr);
+    free(json);
+}
+
+void say_line(enum settings_level level, const char *line)
+{
+    put(level, level <= LEVEL_WARNING ? "parley: " : "", line);
+}
+
+void say(enum settings_level level, const char *format, ...)
+{
+    if (level > wanted) return;
     char line[2048], *longer = NULL;
-    va_list again;
+    va_list arguments, again;
+    va_start(arguments, format);
     va_copy(again, arguments);
     int size = vsnprintf(line, sizeof line, format, arguments) + 1;
     if (size > (int)sizeof line && (longer = malloc((size_t)size)))
         vsnprintf(longer, (size_t)size, format, again);
     va_end(again);
-    flockfile(stderr);
-    clear();
-    fprintf(stderr, "parley: %s\n", longer ? longer : line);
-    funlockfile(stderr);
+    va_end(arguments);
+    put(level, "parley: ", longer ? longer : line);
     free(longer);
 }
 
@@ -54,47 +94,24 @@ void say_clear(void)
     funlockfile(stderr);
 }
 
-void say_error(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    say(format, arguments);
-    va_end(arguments);
-}
-
-void say_talk(const struct settings *settings, const char *format, ...)
-{
-    if (settings->level < LEVEL_INFO) return;
-    va_list arguments;
-    va_start(arguments, format);
-    say(format, arguments);
-    va_end(arguments);
-}
-
 bool say_unwritten(FILE *file, const char *flag, const char *name)
 {
     struct stat stat;
     bool pipe = !fstat(fileno(file), &stat) && (S_ISFIFO(stat.st_mode) || S_ISSOCK(stat.st_mode));
     if (!ferror(file) || pipe) return false;
-    say_error("%s%s: not all of it could be written", flag, name);
+    say(LEVEL_ERROR, "%s%s: not all of it could be written", flag, name);
     return true;
 }
 
 int say_failure(int error, const char *why)
 {
-    say_error("%s", why && why[0] ? why : parley_error_text(error));
+    say(LEVEL_ERROR, "%s", why && why[0] ? why : parley_error_text(error));
     return parley_error_status(error);
-}
-
-bool say_progress(const struct settings *settings)
-{
-    if (settings->progress == WHEN_AUTO) return settings->level >= LEVEL_INFO;
-    return settings->progress == WHEN_ALWAYS;
 }
 
 bool say_in_place(const struct settings *settings)
 {
-    return say_progress(settings) && isatty(STDERR_FILENO);
+    return settings_wants_progress(settings) && written_as == FORMAT_TEXT && isatty(STDERR_FILENO);
 }
 
 unsigned say_columns(void)

@@ -15,6 +15,7 @@
 #include "experiment/tally.h"
 #include "run/output.h"
 #include "run/run.h"
+#include "run/talk.h"
 #include "world/pages.h"
 
 struct data_set {
@@ -70,10 +71,7 @@ static int load_data(struct experiment *e, const struct source_reader *reader)
         fresh->data = s->data;
         fresh->test = s->test;
         int error = source_load(&fresh->source, reader, s->data, s->test, why, sizeof why);
-        if (error) {
-            fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
-            return error;
-        }
+        if (error) return sim_blame(error, why);
         lay_out(&fresh->source.train);
     }
     return 0;
@@ -114,8 +112,7 @@ static int prepare(struct experiment *e, const struct source_reader *reader)
 {
     char why[SETTINGS_WHY_BYTES] = "";
     int error = plan_init(&e->plan, e->settings, why);
-    if (why[0]) fprintf(stderr, "parley: %s\n", why);
-    if (error) return error;
+    if (error) return sim_blame(error, why);
     error = make_room(e);
     if (!error) error = open_files(e);
     if (!error) error = load_data(e, reader);
@@ -146,18 +143,17 @@ static int say_summary(const struct experiment *e, uint32_t i)
 
 static void say_people(const struct experiment *e, uint32_t i)
 {
-    const struct settings *s = e->settings;
     const struct sim_outcome *outcome = &e->outcomes[i];
     char *label = plan_label(&e->plan, e->plan.runs[i], true);
     if (outcome->error) {
         char *line = repeat_line(&e->plan.runs[i]->settings);
-        fprintf(stderr, "parley: sim: %s: %s; to repeat it: %s\n", label ? label : "?",
+        sim_say(LEVEL_ERROR, "sim: %s: %s; to repeat it: %s", label ? label : "?",
                 parley_error_text(outcome->error), line ? line : "?");
         free(line);
-    } else if (!s->quiet && s->progress != WHEN_NEVER) {
-        fprintf(stderr, "%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: accuracy %.4f\n",
-                sim_report_wall() - e->start_s, i + 1, e->plan.count, label ? label : "?",
-                outcome->summary.test_accuracy);
+    } else {
+        sim_show("%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: accuracy %.4f",
+                 sim_report_wall() - e->start_s, i + 1, e->plan.count, label ? label : "?",
+                 outcome->summary.test_accuracy);
     }
     free(label);
 }
@@ -200,10 +196,9 @@ static int run_all(struct experiment *e)
     uint32_t threads = given > 0 ? (uint32_t)given : processes_default();
     for (uint32_t i = 0; e->plan.count > 1 && i < e->plan.count; i++)
         e->plan.runs[i]->settings.threads = threads > e->plan.count ? threads / e->plan.count : 1;
-    if (e->plan.count > 1 && !e->settings->quiet && e->settings->progress != WHEN_NEVER)
-        fprintf(stderr, "%8.1f s  %" PRIu32 " runs, %" PRIu32 " at a time\n",
-                sim_report_wall() - e->start_s, e->plan.count,
-                threads < e->plan.count ? threads : e->plan.count);
+    if (e->plan.count > 1)
+        sim_show("%8.1f s  %" PRIu32 " runs, %" PRIu32 " at a time", sim_report_wall() - e->start_s,
+                 e->plan.count, threads < e->plan.count ? threads : e->plan.count);
     int error = processes_run(&job, e->plan.count, threads);
     return error ? error : e->error;
 }

@@ -11,6 +11,7 @@
 #include "experiment/repeat.h"
 #include "experiment/tally.h"
 #include "run/output.h"
+#include "run/talk.h"
 
 enum { PAGE_BYTES_MAX = 1 << 28, COMMAND_COLUMNS = 136 };
 
@@ -25,7 +26,7 @@ static bool ends_in(const char *path, const char *ending)
 int page_check(const char *path)
 {
     if (ends_in(path, ".svg") || ends_in(path, ".html")) return sim_output_try("report", path);
-    fprintf(stderr, "parley: --report: \"%s\" ends neither in .html nor in .svg\n", path);
+    sim_say(LEVEL_ERROR, "--report: \"%s\" ends neither in .html nor in .svg", path);
     return PARLEY_EUSAGE;
 }
 

@@ -10,6 +10,7 @@
 
 #include "experiment/experiment.h"
 #include "run/schedule.h"
+#include "run/talk.h"
 #include "run/training.h"
 #include "settings/simulate.h"
 #include "swarm/swarm.h"
@@ -78,7 +79,7 @@ static uint32_t threads_of(const struct settings *settings)
 {
     uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : sim_workers_cores();
     if (threads == 1 || sim_blas_is_safe()) return threads;
-    fprintf(stderr, "parley: sim: this OpenBLAS computes in one thread only; --threads is 1\n");
+    sim_say(LEVEL_WARNING, "sim: this OpenBLAS computes in one thread only; --threads is 1");
     return 1;
 }
 
@@ -105,8 +106,7 @@ static int prepare_job(struct run *run, const struct source *data,
         error = job_fits(run->settings, &run->job.data.train, why, sizeof why);
     if (!error && !quadratic)
         error = sim_training_init(&run->training, &run->task, &run->job, run->nodes, run->threads);
-    if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
-    return error;
+    return sim_blame(error, why);
 }
 
 static int prepare_trace(struct run *run, const struct source_reader *reader)
@@ -126,8 +126,7 @@ static int prepare_trace(struct run *run, const struct source_reader *reader)
         if (error == PARLEY_ENOMEM) why[0] = '\0';
     }
     free(bytes);
-    if (error) fprintf(stderr, "parley: %s\n", why[0] ? why : parley_error_text(error));
-    return error;
+    return sim_blame(error, why);
 }
 
 static int prepare_links(struct run *run)
@@ -185,8 +184,7 @@ static int prepare_sim(struct run *run)
     if (!error) error = prepare_links(run);
     if (!error)
         error = sim_schedule_init(&run->schedule, run->sim, &s->faults, s->seed, why, sizeof why);
-    if (why[0]) fprintf(stderr, "parley: %s\n", why);
-    if (error) return error;
+    if (error) return sim_blame(error, why);
     run->report = (struct sim_report){
         .settings = s,
         .sim = run->sim,
@@ -311,9 +309,9 @@ static void tell_oddities(const struct run *run)
     size_t left = sim_schedule_left(&run->schedule);
     for (uint32_t i = 0; i < run->nodes; i++)
         ended += run->sim->hosts[i].state != SIM_HOST_OFF;
-    if (ended == 0) fprintf(stderr, "parley: sim: no node is left: all of them were killed\n");
+    if (ended == 0) sim_say(LEVEL_ERROR, "sim: no node is left: all of them were killed");
     if (left > 0)
-        fprintf(stderr, "parley: sim: %zu of %zu faults did not strike: the run was over before\n",
+        sim_say(LEVEL_WARNING, "sim: %zu of %zu faults did not strike: the run was over before",
                 left, run->schedule.count);
 }
 
@@ -348,7 +346,7 @@ int sim_run(const struct settings *settings, const struct source *data,
     };
     int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data, reader) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
-        fprintf(stderr, "parley: sim: at most %d nodes\n", PARLEY_MEMBERS_MAX);
+        sim_say(LEVEL_ERROR, "sim: at most %d nodes", PARLEY_MEMBERS_MAX);
     if (!error) error = prepare_trace(&run, reader);
     if (!error) error = prepare_sim(&run);
     if (!error) {
@@ -372,7 +370,9 @@ int sim_run(const struct settings *settings, const struct source *data,
     return error;
 }
 
-int sim_command(const struct settings *settings, const struct source_reader *reader)
+int sim_command(const struct settings *settings, const struct source_reader *reader,
+                sim_talker *talker)
 {
+    sim_talk_open(settings, talker);
     return settings->swarm ? swarm_command(settings) : sim_experiment(settings, reader);
 }

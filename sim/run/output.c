@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 #include "parley/error.h"
+#include "run/talk.h"
 
 int sim_output_open(FILE **file, const char *option, const char *path)
 {
     if (!path) return 0;
     *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (*file) return 0;
-    fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
+    sim_say(LEVEL_ERROR, "--%s: %s: %s", option, path, strerror(errno));
     return PARLEY_EUSAGE;
 }
 
@@ -40,7 +41,7 @@ int sim_output_close(FILE *file, const char *option, const char *path)
     failed = fclose(file) == EOF || failed;
     if (!failed || excused) return 0;
     if (empty) unlink(path);
-    fprintf(stderr, "parley: --%s: %s: not all of it could be written\n", option, path);
+    sim_say(LEVEL_ERROR, "--%s: %s: not all of it could be written", option, path);
     return PARLEY_EFAIL;
 }
 
@@ -68,7 +69,7 @@ int sim_output_try(const char *option, const char *path)
     char *partial = partial_of(path);
     if (!partial) return PARLEY_ENOMEM;
     bool done = write_all(partial, NULL, 0);
-    if (!done) fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
+    if (!done) sim_say(LEVEL_ERROR, "--%s: %s: %s", option, path, strerror(errno));
     unlink(partial);
     free(partial);
     return done ? 0 : PARLEY_EUSAGE;
@@ -81,7 +82,7 @@ int sim_output_replace(const char *option, const char *path, const struct sim_pi
     if (!partial) return PARLEY_ENOMEM;
     bool done = write_all(partial, pieces, count) && rename(partial, path) == 0;
     if (!done) {
-        fprintf(stderr, "parley: --%s: %s: %s\n", option, path, strerror(errno));
+        sim_say(LEVEL_ERROR, "--%s: %s: %s", option, path, strerror(errno));
         unlink(partial);
     }
     free(partial);

@@ -14,6 +14,7 @@
 #include "report/summary.h"
 #include "run/output.h"
 #include "run/save.h"
+#include "run/talk.h"
 
 enum { QUICK_S = 1, SLOW_S = 5, QUICK_UNTIL_S = 3 };
 
@@ -54,6 +55,12 @@ static void say(struct sim_report *report, struct report_line *line)
     if (text) fputs(text, report->json);
     fflush(report->json);
     free(text);
+}
+
+/* Of what nodes say of themselves only warnings are for everybody. */
+static enum settings_level level_of(enum parley_log level)
+{
+    return level <= PARLEY_LOG_WARN ? (enum settings_level)level : LEVEL_DEBUG;
 }
 
 void sim_report_stepped(struct sim_report *report)
@@ -119,10 +126,9 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
         say(report, &line);
         break;
     case PARLEY_UPDATE_LOG:
-        if (!report->silent && (int)update->log.level <= report->settings->level &&
-            (update->log.level <= PARLEY_LOG_WARN || report->settings->verbose))
-            fprintf(stderr, "%.3f s  %s: %s\n", virtual_s(report), sim->names[node],
-                    update->log.text);
+        if (!report->silent)
+            sim_say(level_of(update->log.level), "%.3f s  %s: %s", virtual_s(report),
+                    sim->names[node], update->log.text);
         break;
     default:
         break;
@@ -134,8 +140,8 @@ void sim_report_fault(const char *kind, const char *target, void *arg)
     struct sim_report *report = arg;
     struct report_line line = {.event = REPORT_FAULT, .as.fault = {.kind = kind, .target = target}};
     say(report, &line);
-    if (!report->settings->quiet && !report->silent)
-        fprintf(stderr, "%.3f s  fault: %s %s\n", virtual_s(report), kind, target);
+    if (!report->silent)
+        sim_say(LEVEL_INFO, "%.3f s  fault: %s %s", virtual_s(report), kind, target);
 }
 
 static double epochs(const struct sim_report *report)
@@ -192,11 +198,10 @@ void sim_report_progress(struct sim_report *report)
 void sim_report_speak(struct sim_report *report, double progress)
 {
     struct parley_sim *sim = report->sim;
-    const struct settings *settings = report->settings;
     double wall = sim_report_wall(), loss = 0;
     bool quick = wall < report->wall_start_s + QUICK_UNTIL_S;
     uint32_t stepped = 0;
-    if (settings->quiet || settings->progress == WHEN_NEVER || report->silent ||
+    if (!sim_shows_progress() || report->silent ||
         wall < report->spoken_s + (quick ? QUICK_S : SLOW_S))
         return;
     report->spoken_s = wall;
@@ -208,12 +213,11 @@ void sim_report_speak(struct sim_report *report, double progress)
     char t[HUMAN_BYTES], virtual[HUMAN_BYTES], losses[HUMAN_BYTES], drift[HUMAN_BYTES],
         part[8] = "";
     if (progress >= 0) snprintf(part, sizeof part, "%d%%  ", (int)(100 * fmin(progress, 1)));
-    fprintf(stderr,
-            "%s  %s virtual  %" PRIu32 " of %" PRIu32 " alive  epoch %.2f  %sloss %s  drift %s\n",
-            human_seconds(t, wall - report->wall_start_s),
-            human_seconds(virtual, virtual_s(report)), parley_sim_live_count(sim), sim->nodes,
-            epochs(report), part, human_loss(losses, stepped ? loss / stepped : NAN),
-            human_drift(drift, parley_sim_drift(sim)));
+    sim_show("%s  %s virtual  %" PRIu32 " of %" PRIu32 " alive  epoch %.2f  %sloss %s  drift %s",
+             human_seconds(t, wall - report->wall_start_s),
+             human_seconds(virtual, virtual_s(report)), parley_sim_live_count(sim), sim->nodes,
+             epochs(report), part, human_loss(losses, stepped ? loss / stepped : NAN),
+             human_drift(drift, parley_sim_drift(sim)));
 }
 
 int sim_report_init(struct sim_report *report)
@@ -445,7 +449,7 @@ int sim_report_end(struct sim_report *report)
     const char *why;
     sim_check(sim);
     int error = parley_sim_error(sim, &why);
-    if (error) fprintf(stderr, "parley: sim: %s: %s\n", parley_error_text(error), why);
+    if (error) sim_say(LEVEL_ERROR, "sim: %s: %s", parley_error_text(error), why);
     judge(report, &v);
     if (!error) error = v.error;
     if (!error && (v.agreed < v.live || v.agreed == 0 || !v.one_digest))

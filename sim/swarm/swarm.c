@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "run/talk.h"
 #include "swarm/swarm_state.h"
 
 /* Where a seed is away or a link is cut while somebody joins, two clusters may form, and end before
@@ -49,7 +50,7 @@ static void on_line(const char *line, void *arg)
     double at;
     unsigned node;
     char phase[16];
-    if (s->trace) fprintf(s->trace, "%s\n", line);
+    sim_say(LEVEL_DEBUG, "%s", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
     if (is_lost_in_a_cut(s, line)) swarm_excludes(s);
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
@@ -83,7 +84,7 @@ static void tell(const struct swarm *s, struct swarm_result *result)
     }
 }
 
-void swarm_live(uint64_t seed, int strategy, FILE *trace, struct swarm_result *result)
+void swarm_live(uint64_t seed, int strategy, struct swarm_result *result)
 {
     struct swarm s;
     *result = (struct swarm_result){.seed = seed};
@@ -91,8 +92,8 @@ void swarm_live(uint64_t seed, int strategy, FILE *trace, struct swarm_result *r
     if (error) {
         snprintf(result->why, sizeof result->why, "%s", parley_error_text(error));
     } else {
-        s.trace = trace;
-        parley_sim_on_line(s.sim, trace ? PARLEY_LOG_INFO : PARLEY_LOG_ERROR, on_line, &s);
+        enum parley_log level = sim_talks(LEVEL_DEBUG) ? PARLEY_LOG_INFO : PARLEY_LOG_ERROR;
+        parley_sim_on_line(s.sim, level, on_line, &s);
         swarm_fire(&s);
         if (!parley_sim_error(s.sim, NULL)) swarm_calm(&s);
         if (!parley_sim_error(s.sim, NULL)) swarm_stop(&s);

@@ -14,7 +14,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "parley/config.h"
 #include "settings/settings.h"
@@ -29,9 +28,10 @@ struct swarm_result {
 
 enum { SWARM_DRAWN = -1 };
 
-/* Lives one life; with a trace, what happens goes there as it happens. strategy: that of all nodes
- * (enum parley_strategy), or SWARM_DRAWN. A seed's cluster and faults are the same by each. */
-void swarm_live(uint64_t seed, int strategy, FILE *trace, struct swarm_result *result);
+/* Lives one life, and says what happens where LEVEL_DEBUG is wanted (run/talk.h). strategy: that of
+ * all nodes (enum parley_strategy), or SWARM_DRAWN. A seed's cluster and faults are the same by
+ * each. */
+void swarm_live(uint64_t seed, int strategy, struct swarm_result *result);
 
 /* `parley sim --swarm`. 0, PARLEY_EINVARIANT if a seed failed, or why it could not run; it has been
  * said by then. */

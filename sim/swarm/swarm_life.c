@@ -1,6 +1,8 @@
 /* swarm_life.c: what befalls a cluster, until it has ended. */
+#include <inttypes.h>
 #include <string.h>
 
+#include "run/talk.h"
 #include "swarm/swarm_state.h"
 
 /* A message that was lost comes again after at most so long (sim_latency_us()). */
@@ -151,13 +153,17 @@ static void clog_node(struct swarm *s, uint32_t node)
     parley_sim_partition(s->sim, group);
 }
 
+static void say_act(const struct swarm *s, uint32_t node, const char *fault)
+{
+    double now_s = (double)parley_sim_now(s->sim) / 1e6;
+    sim_say(LEVEL_DEBUG, "%.3fs n%" PRIu32 " fault %s", now_s, node, fault);
+}
+
 static void act_on_links(struct swarm *s)
 {
     static const char *const names[] = {"cut", "duplicate", "clog"};
     uint32_t kind = rng_below(&s->links, 3), node = rng_below(&s->links, s->nodes);
-    if (s->trace)
-        fprintf(s->trace, "%.3fs n%u fault %s\n", (double)parley_sim_now(s->sim) / 1e6, node,
-                names[kind]);
+    say_act(s, node, names[kind]);
     if (kind == 0) parley_sim_cut(s->sim, node, 0.02 * rng_unit(&s->links));
     if (kind == 1) parley_sim_duplicate(s->sim, node, rng_unit(&s->links));
     if (kind == 2) clog_node(s, node);
@@ -226,9 +232,7 @@ static void act(struct swarm *s)
     bool ends = kind <= SWARM_PAUSE || kind == SWARM_LEAVE;
     if (ends && s->spares && a < s->seeds) return;
     if (!(s->kinds & 1u << kind)) return;
-    if (s->trace)
-        fprintf(s->trace, "%.3fs n%u fault %s\n", (double)parley_sim_now(s->sim) / 1e6, a,
-                names[kind]);
+    say_act(s, a, names[kind]);
     act_on(s, (enum swarm_act)kind, a, b);
 }
 
@@ -256,7 +260,7 @@ void swarm_calm(struct swarm *s)
 {
     uint64_t after_us = s->kinds & 1u << SWARM_LOSS ? LOST_US : s->links_fail ? TWICE_US : SECOND;
     sim_watch_calm(s->watch, parley_sim_now(s->sim) + after_us);
-    if (s->trace) fprintf(s->trace, "%.3fs calm\n", (double)parley_sim_now(s->sim) / 1e6);
+    sim_say(LEVEL_DEBUG, "%.3fs calm", (double)parley_sim_now(s->sim) / 1e6);
     recover(s, true);
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_latency(s->sim, i, 0);

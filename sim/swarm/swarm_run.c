@@ -11,6 +11,7 @@
 #include "report/lines.h"
 #include "run/output.h"
 #include "run/report.h"
+#include "run/talk.h"
 #include "swarm/swarm.h"
 #include "swarm/swarm_tally.h"
 
@@ -18,7 +19,7 @@ enum { THREADS_MAX = 256, PROGRESS_S = 10 };
 
 struct crowd {
     const struct settings *settings;
-    FILE *json, *trace;
+    FILE *json;
     double start_s, told_s;
     pthread_mutex_t mutex; /* of all below */
     uint64_t next;
@@ -38,7 +39,8 @@ static void tell_failure(struct crowd *crowd, const struct swarm_result *result)
              given ? crowd->settings->values[OPTION_ID_STRATEGY].text : "", result->seed,
              result->seed);
     snprintf(message, sizeof message, "seed %" PRIu64 " failed at %s", result->seed, result->why);
-    fprintf(stderr, "parley: sim: %s\n    repeat it: %s\n", message, hint);
+    sim_say(LEVEL_ERROR, "sim: %s", message);
+    sim_say(LEVEL_ERROR, "sim: repeat it: %s", hint);
     if (!crowd->json) return;
     struct report_line line = {
         .event = REPORT_ERROR,
@@ -55,16 +57,14 @@ static void tell_progress(struct crowd *crowd)
 {
     const struct swarm_tally *tally = &crowd->tally;
     double now_s = sim_report_wall();
-    bool wanted = crowd->settings->progress != WHEN_NEVER && !crowd->settings->quiet;
-    if (!wanted || now_s < crowd->told_s + PROGRESS_S) return;
+    if (now_s < crowd->told_s + PROGRESS_S) return;
     crowd->told_s = now_s;
-    fprintf(stderr,
-            "swarm: %" PRIu64 " of %" PRIu64 " seeds well, %" PRIu64
-            " failed, %.1f h simulated, %.0f seeds/s\n",
-            tally->well_count, tally->last - tally->first + 1, tally->failed_count,
-            (double)tally->virtual_us / 3.6e9,
-            (double)(tally->well_count - tally->earlier + tally->failed_count) /
-                (now_s - crowd->start_s));
+    sim_show("swarm: %" PRIu64 " of %" PRIu64 " seeds well, %" PRIu64
+             " failed, %.1f h simulated, %.0f seeds/s",
+             tally->well_count, tally->last - tally->first + 1, tally->failed_count,
+             (double)tally->virtual_us / 3.6e9,
+             (double)(tally->well_count - tally->earlier + tally->failed_count) /
+                 (now_s - crowd->start_s));
 }
 
 static void tell_end(struct crowd *crowd)
@@ -117,7 +117,7 @@ static void *worker(void *arg)
     while (take(crowd, &seed)) {
         struct swarm_result result;
         pthread_mutex_unlock(&crowd->mutex);
-        swarm_live(seed, given ? settings->strategy : SWARM_DRAWN, crowd->trace, &result);
+        swarm_live(seed, given ? settings->strategy : SWARM_DRAWN, &result);
         pthread_mutex_lock(&crowd->mutex);
         int error = swarm_tally_add(&crowd->tally, &result);
         if (error) crowd->error = error;
@@ -134,7 +134,7 @@ static uint64_t threads_of(const struct crowd *crowd)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = crowd->settings->threads, seeds = tally->last - tally->first + 1;
     if (threads == 0) threads = cores > 0 ? (uint64_t)cores : 1;
-    if (crowd->trace) threads = 1; /* so that its lines can be read */
+    if (sim_talks(LEVEL_DEBUG)) threads = 1; /* so that the lines can be read */
     return threads < seeds ? threads : seeds;
 }
 
@@ -153,7 +153,6 @@ int swarm_command(const struct settings *settings)
 {
     struct crowd crowd = {
         .settings = settings,
-        .trace = settings->verbose ? stderr : NULL,
         .start_s = sim_report_wall(),
         .mutex = PTHREAD_MUTEX_INITIALIZER,
         .next = settings->seeds.first,

@@ -63,7 +63,6 @@ struct swarm {
     struct swarm_agreed agreed[SWARM_AGREED_MAX];
     uint32_t agreed_count;
     uint32_t just_done; /* set of nodes whose end is yet to be looked at */
-    FILE *trace;        /* or NULL */
 };
 
 enum swarm_act {

@@ -1,5 +1,6 @@
 /* swarm_tally.c: see swarm_tally.h. */
 #include "swarm/swarm_tally.h"
+#include "run/talk.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +35,7 @@ static bool read_line(const char *line, struct swarm_result *result)
 
 static int blame(const struct swarm_tally *tally)
 {
-    fprintf(stderr, "parley: --tally: \"%s\": %s\n", tally->path, strerror(errno));
+    sim_say(LEVEL_ERROR, "--tally: \"%s\": %s", tally->path, strerror(errno));
     return PARLEY_EUSAGE;
 }
 
@@ -49,7 +50,7 @@ static int read_all(struct swarm_tally *tally)
             if (result.seed >= tally->first && result.seed <= tally->last) count(tally, &result);
         } else if (strchr(line, '\n') && strncmp(line, "FAILED ", 7) != 0 &&
                    strncmp(line, "well ", 5) != 0) {
-            fprintf(stderr, "parley: --tally: \"%s\" is not a tally of seeds; name a new file\n",
+            sim_say(LEVEL_ERROR, "--tally: \"%s\" is not a tally of seeds; name a new file",
                     tally->path);
             return PARLEY_EUSAGE;
         }

@@ -12,6 +12,7 @@
  *   - no connection, message or operation is left over.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/state.h"

@@ -212,6 +212,16 @@ char *report_line_text(const struct report_line *line)
     return text_take(&text);
 }
 
+char *report_talk_text(const char *time, const char *level, const char *text)
+{
+    struct text line;
+    text_init(&line, REPORT_LINE_BYTES_MAX);
+    text_add(&line, "{\"time\":\"%s\",\"level\":\"%s\",\"text\":", time, level);
+    add_string(&line, text);
+    text_add(&line, "}\n");
+    return text_take(&line);
+}
+
 /* One field's value, absent or null included; false if it is of another type. */
 static bool read_field(const struct field *field, const json_t *value, char *at)
 {

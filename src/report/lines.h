@@ -154,4 +154,7 @@ PARLEY_CHECK int report_line_parse(struct report_line *line, const char *bytes, 
 
 void report_line_close(struct report_line *line);
 
+/* A line of --log-format json, for stderr, to be freed by the caller; NULL when out of memory. */
+char *report_talk_text(const char *time, const char *level, const char *text);
+
 #endif

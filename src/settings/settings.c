@@ -249,6 +249,12 @@ static void settle_level(struct settings *settings)
     if (settings->verbose) settings->level = LEVEL_DEBUG;
 }
 
+bool settings_wants_progress(const struct settings *settings)
+{
+    if (settings->progress == WHEN_AUTO) return settings->level >= LEVEL_INFO;
+    return settings->progress == WHEN_ALWAYS;
+}
+
 /* What a strategy's name says after its colon. */
 static int put_staleness(struct settings *settings, char *why)
 {
@@ -325,6 +331,7 @@ static bool is_own(enum option_id id)
     case OPTION_ID_OUT:
     case OPTION_ID_JSON:
     case OPTION_ID_PROGRESS:
+    case OPTION_ID_LOG_FORMAT:
     case OPTION_ID_COLOR:
         return true;
     default:

@@ -45,6 +45,7 @@ enum settings_quorum { QUORUM_LIVE, QUORUM_MAJORITY };
 enum settings_membership { MEMBERSHIP_FULL, MEMBERSHIP_STATIC };
 enum settings_when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
 enum settings_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBUG };
+enum settings_format { FORMAT_TEXT, FORMAT_JSON };
 
 struct settings_shard {
     uint32_t index, count; /* count 0: not given; else index < count */
@@ -137,6 +138,7 @@ struct settings {
     bool watch, dot;          /* of status; of topology */
     int progress, color;      /* enum settings_when; NO_COLOR is heeded */
     int level;                /* enum settings_level, -q and -v heeded */
+    int log_format;           /* enum settings_format */
     bool quiet, verbose;
 
     const char *config; /* the file to be read, or NULL */
@@ -176,9 +178,9 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
                                  char out[SETTINGS_WHY_BYTES]);
 
 /* The arguments ("--lr=0.1") of all that was given, not defaulted, and that both verbs take;
- * settings of the process itself (listen, advertise, name, json, out, config, progress and nodes)
- * are left to the caller. *arguments: NULL-terminated, in one block that free() releases.
- * PARLEY_ENOMEM. */
+ * settings of the process itself (listen, advertise, name, json, out, config, progress,
+ * log-format and nodes) are left to the caller. *arguments: NULL-terminated, in one block that
+ * free() releases. PARLEY_ENOMEM. */
 PARLEY_CHECK int settings_forward(const struct settings *settings, enum verb child,
                                   char ***arguments, size_t *count);
 
@@ -188,6 +190,9 @@ PARLEY_CHECK int settings_forward(const struct settings *settings, enum verb chi
 PARLEY_CHECK int settings_copy(struct settings *copy, const struct settings *base,
                                const char *const texts[OPTION_ID_COUNT],
                                char why[SETTINGS_WHY_BYTES]);
+
+/* Whether --progress wants lines, or a table, that show it. */
+bool settings_wants_progress(const struct settings *settings);
 
 /* Whether the option changes what the strategy (enum parley_strategy) does. */
 bool settings_heeds(int strategy, enum option_id id);

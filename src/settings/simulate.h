@@ -6,8 +6,12 @@
 #include "data/source.h"
 #include "settings/settings.h"
 
-/* Results go to stdout, talk to stderr, JSON lines where the settings say. Returns 0 or the error
- * that the exit status is made from; it has been said by then. */
-int sim_command(const struct settings *settings, const struct source_reader *reader);
+/* Takes a line for people, without its newline. */
+typedef void sim_talker(enum settings_level level, const char *line);
+
+/* Results go to stdout, talk to the talker, JSON lines where the settings say. Returns 0 or the
+ * error that the exit status is made from; it has been said by then. */
+int sim_command(const struct settings *settings, const struct source_reader *reader,
+                sim_talker *talker);
 
 #endif

@@ -140,7 +140,7 @@ void node_report_trouble(struct node *node, int error, const char *message)
     snprintf(said, sizeof said, "%s", message);
 }
 
-void say_talk(const struct settings *settings, const char *format, ...)
+void say(enum settings_level level, const char *format, ...)
 {
 }
 

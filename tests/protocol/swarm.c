@@ -12,7 +12,7 @@
 static bool goes_well_by(int strategy, uint64_t seed)
 {
     struct swarm_result result;
-    swarm_live(seed, strategy, NULL, &result);
+    swarm_live(seed, strategy, &result);
     if (!result.well)
         fprintf(stderr, "FAILED strategy %d seed %llu at %s\n", strategy, (unsigned long long)seed,
                 result.why);
@@ -47,8 +47,8 @@ Test(swarm, one_seed_is_one_life)
 {
     /* Twice the same seed: the same events in the same virtual time. */
     struct swarm_result first, second;
-    swarm_live(3, PARLEY_STRATEGY_GOSSIP, NULL, &first);
-    swarm_live(3, PARLEY_STRATEGY_GOSSIP, NULL, &second);
+    swarm_live(3, PARLEY_STRATEGY_GOSSIP, &first);
+    swarm_live(3, PARLEY_STRATEGY_GOSSIP, &second);
     cr_assert_eq(first.events, second.events);
     cr_assert_eq(first.virtual_us, second.virtual_us);
     cr_assert_eq(first.exchanges, second.exchanges);

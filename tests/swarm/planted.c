@@ -39,7 +39,7 @@ static void live(int out, unsigned long long seeds)
     for (struct finding finding = {.seed = 1}; finding.seed <= seeds; finding.seed++) {
         struct swarm_result result;
         if (write(out, &finding, sizeof finding) != sizeof finding) _exit(2);
-        swarm_live(finding.seed, PARLEY_STRATEGY_GOSSIP, NULL, &result);
+        swarm_live(finding.seed, PARLEY_STRATEGY_GOSSIP, &result);
         if (result.well) continue;
         memcpy(finding.why, result.why, sizeof finding.why);
         if (write(out, &finding, sizeof finding) != sizeof finding) _exit(2);

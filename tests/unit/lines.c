@@ -163,6 +163,14 @@ Test(lines, what_is_no_line_of_ours_is_refused)
     report_line_close(&line);
 }
 
+Test(lines, what_is_said_on_stderr_is_one_object)
+{
+    char *text = report_talk_text("2026-11-24T12:00:00.000Z", "error", "a \"b\"\n\\ \xff");
+    cr_assert_str_eq(text, "{\"time\":\"2026-11-24T12:00:00.000Z\",\"level\":\"error\","
+                           "\"text\":\"a \\\"b\\\"\\u000a\\\\ \xef\xbf\xbd\"}\n");
+    free(text);
+}
+
 Test(lines, no_cut_or_flipped_byte_breaks_the_parser)
 {
     /* A child may die in the middle of a line. */

@@ -1,0 +1,49 @@
+#!/bin/bash
+# talk.sh PARLEY: with --log-format json all that is said on stderr is one JSON object a line, and
+# the same is said as without.
+set -uo pipefail
+parley=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+
+fail() {
+    echo "$1:"
+    cat err
+    failures=$((failures + 1))
+}
+
+# said STATUS LEVEL TEXT ARGUMENT...: a line of that level that has the text, and no line of another
+# kind; without the option the text is there, too, in no JSON.
+said() {
+    local status=$1 level=$2 text=$3 got
+    shift 3
+    timeout 60 "$parley" "$1" --log-format json "${@:2}" > out 2> err
+    got=$?
+    [ $got -eq "$status" ] || fail "$*: status $got, not $status"
+    python3 - "$level" "$text" < err << 'END' || fail "$*: no $level \"$text\", or lines of another kind"
+import json, re, sys
+level, text = sys.argv[1:]
+found = False
+for line in open("err"):
+    said = json.loads(line)
+    assert list(said) == ["time", "level", "text"], line
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", said["time"]), line
+    found |= said["level"] == level and text in said["text"]
+sys.exit(not found)
+END
+    PARLEY_LOG_FORMAT=text timeout 60 "$parley" "$@" > out 2> err
+    grep -qF -- "$text" err && ! grep -q '^{' err || fail "$*: not so as text"
+}
+
+said 0 info 'fault: kill n1' run --nodes 3 --model softmax --epochs 2 --fault kill:n1@50% --out model
+said 0 info 'fault: kill n1' sim --nodes 3 --model softmax --epochs 2 --fault kill:n1@50% --out model
+said 0 info 'run 2 of 2' sim --nodes 2 --model softmax --steps 20 --mix-every 1,2 --quiet --progress always
+said 0 warning '1 of 1 faults did not strike' sim --nodes 2 --model softmax --steps 20 --fault kill:n1@1h
+said 0 debug 'phase' sim --swarm --seeds 1..1 --verbose
+said 0 info 'listens on' node --min-peers 0 --model softmax --epochs 1 --out model
+said 2 error 'did you mean "adam"' node --optimizer adamm
+said 7 error 'no\file' node --data 'csv:"no\file"'
+said 2 error 'ends neither in .html nor in .svg' sim --report page.txt --nodes 2
+exit $((failures > 0))
