@@ -9,6 +9,7 @@
 #include "address.h"
 #include "core/rng.h"
 #include "loop.h"
+#include "report/text.h"
 
 static int complete_address(struct complete *complete, const struct loop *loop, char *why,
                             size_t size)
@@ -54,8 +55,11 @@ int complete_check_seeds(const char *const *seeds, uint32_t count, char *why, si
     }
     for (uint32_t i = 0; i < count; i++) {
         const char *seed = seeds[i] ? seeds[i] : "";
-        if (!address_split(&split, seed) && atoi(split.port) > 0) continue;
-        snprintf(why, size, "seeds: \"%s\" is no HOST:PORT that can be dialled", seed);
+        bool fits = strlen(seed) < PARLEY_ADDRESS_SIZE && text_clean(seed);
+        if (fits && !address_split(&split, seed) && atoi(split.port) > 0) continue;
+        char quoted[TEXT_QUOTED_BYTES];
+        snprintf(why, size, "seeds: %s is no HOST:PORT that can be dialled",
+                 text_quote(quoted, seed));
         return PARLEY_EUSAGE;
     }
     return PARLEY_OK;
@@ -72,6 +76,28 @@ static int too_long(const char *what, const char *value, char *why, size_t size)
     return PARLEY_EUSAGE;
 }
 
+static uint64_t add_word(uint64_t digest, const char *word)
+{
+    for (const char *c = word ? word : ""; *c; c++)
+        digest = rng_mix(digest ^ (uint8_t)*c);
+    return rng_mix(digest);
+}
+
+/* Those who lay the vector out in other tensors would write other files. */
+static uint64_t shape_digest(const struct parley_options *options)
+{
+    const struct parley_tensor whole = {"vector", 1, {(uint32_t)options->config.parameters}};
+    const struct parley_tensor *tensors = options->tensors ? options->tensors : &whole;
+    uint32_t count = options->tensors ? options->tensors_count : 1;
+    uint64_t digest = rng_mix(options->config.parameters);
+    for (uint32_t i = 0; i < count; i++) {
+        digest = add_word(digest, tensors[i].name);
+        for (uint32_t r = 0; r < tensors[i].rank && r < 4; r++)
+            digest = rng_mix(digest ^ tensors[i].shape[r]);
+    }
+    return digest;
+}
+
 int complete_config(struct complete *complete, const struct parley_options *options,
                     const struct loop *loop, char *why, size_t size)
 {
@@ -85,7 +111,7 @@ int complete_config(struct complete *complete, const struct parley_options *opti
     }
     if (!config->boot) config->boot = drawn[0] ? drawn[0] : 1;
     if (!config->seed) config->seed = drawn[1];
-    if (!config->model_digest) config->model_digest = rng_mix(config->parameters);
+    if (!config->model_digest) config->model_digest = shape_digest(options);
     if (!config->name || !config->name[0])
         snprintf(complete->name, sizeof complete->name, "node-%016" PRIx64, config->boot);
     else if (keep(complete->name, config->name))

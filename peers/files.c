@@ -105,6 +105,16 @@ int files_check_place(const char *path, char *why, size_t size)
         return PARLEY_EUSAGE;
     }
     if (!folder_of(path, folder)) return PARLEY_OK; /* it will be said when it is written */
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    if (!*base) {
+        snprintf(why, size, "\"%.800s\" names no file", path);
+        return PARLEY_EUSAGE;
+    }
+    if (strlen(base) + NAME_BYTES > NAME_MAX) {
+        snprintf(why, size, "the file's name is longer than %d bytes: %.800s",
+                 NAME_MAX - NAME_BYTES, path);
+        return PARLEY_EUSAGE;
+    }
     if (!access(*folder ? folder : ".", W_OK | X_OK)) return PARLEY_OK;
     snprintf(why, size, "no file can be made in %.800s: %s", *folder ? folder : "this folder",
              strerror(errno));

@@ -158,7 +158,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
     handoff->credit -= more < handoff->credit ? more : handoff->credit;
     handoff->vectors->follow = step->follow; /* the boundary is still held */
-    atomic_store(&handoff->train_us, now_us - handoff->first_us);
+    atomic_store(&handoff->train_us, handoff->started ? now_us - handoff->first_us : 0);
     atomic_store(&handoff->loss, step->loss);
     if (handoff->measures) atomic_store(&handoff->moved_sq, moved_by(handoff, step));
     atomic_fetch_add(&handoff->samples, step->samples);

@@ -72,7 +72,7 @@ uint32_t live_copy(struct loop *loop, char (*names)[PARLEY_NAME_SIZE], uint32_t 
 {
     uv_mutex_lock(&loop->live_lock);
     uint32_t count = loop->live_count;
-    memcpy(names, loop->live, (count < max ? count : max) * sizeof *names);
+    if (max > 0) memcpy(names, loop->live, (count < max ? count : max) * sizeof *names);
     uv_mutex_unlock(&loop->live_lock);
     return count;
 }
@@ -81,7 +81,7 @@ uint32_t live_gone(struct loop *loop, struct parley_gone *gone, uint32_t max)
 {
     uv_mutex_lock(&loop->live_lock);
     uint32_t count = loop->gone_count;
-    memcpy(gone, loop->gone, (count < max ? count : max) * sizeof *gone);
+    if (max > 0) memcpy(gone, loop->gone, (count < max ? count : max) * sizeof *gone);
     uv_mutex_unlock(&loop->live_lock);
     return count;
 }

@@ -78,16 +78,21 @@ static float *map_file(int file, size_t bytes)
     return NULL;
 }
 
-/* Where no such file can be had, plain memory will do. */
+/* Where no such file can be had, plain memory will do. Of a file nobody says that it is larger than
+ * all memory, before it is filled: so plain memory is asked first. */
 static void make_block(struct vectors *vectors, size_t bytes, bool shared)
 {
+    vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
+    if (!vectors->block) return;
     int file = shared ? memfd_create("parley", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     vectors->block_bytes = bytes;
-    vectors->block = file >= 0 ? map_file(file, bytes) : NULL;
-    vectors->file = vectors->block ? file : -1;
-    if (vectors->block) return;
-    if (file >= 0) close(file);
-    vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
+    float *mapped = file >= 0 ? map_file(file, bytes) : NULL;
+    if (mapped) {
+        free(vectors->block);
+        vectors->block = mapped;
+        vectors->file = file;
+    } else if (file >= 0)
+        close(file);
 }
 
 int vectors_init(struct vectors *vectors, const struct parley_options *options,

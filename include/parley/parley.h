@@ -114,10 +114,11 @@ struct parley_step {
 
 /* What is to be done before the next boundary. */
 enum parley_work {
-    PARLEY_WORK_STEP,     /* a local step on the vectors */
-    PARLEY_WORK_GRADIENT, /* gradient[] = that of the next batch's mean loss at at[]; is a step, too
-                           */
-    PARLEY_WORK_APPLY     /* the optimizer's step with factor * gradient[]; reports none */
+    PARLEY_WORK_STEP, /* a local step on the vectors */
+    /* gradient[] = that of the next batch's mean loss at at[]; is a step, too. It comes again until
+     * a step is reported, after parley_stop(), too: others wait for it. */
+    PARLEY_WORK_GRADIENT,
+    PARLEY_WORK_APPLY /* the optimizer's step with factor * gradient[]; reports none */
 };
 
 struct parley_turn {
@@ -157,7 +158,7 @@ void parley_leave(struct parley *p);
 PARLEY_CHECK int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count);
 
 /* Names of the members that live (this node included), sorted, as of now: at most max of them go to
- * names[max]. Returns how many there are. */
+ * names[max], which may be NULL for 0. Returns how many there are. */
 uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t max);
 
 /* A member that no longer lives, and the newest parley_step.place that was heard of it. */
@@ -167,7 +168,7 @@ struct parley_gone {
 };
 
 /* Those of whom a place was heard, as of the newest change among the live: at most max of them go
- * to gone[max]. Returns how many there are. */
+ * to gone[max], which may be NULL for 0. Returns how many there are. */
 uint32_t parley_gone(struct parley *p, struct parley_gone *gone, uint32_t max);
 
 struct parley_stats {

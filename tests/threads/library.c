@@ -241,6 +241,33 @@ static void refuse_seeds_later(struct parley *p)
     const char *bad[] = {"127.0.0.1:7400", "127.0.0.1:0"};
     check(parley_seeds(p, bad, 1) == PARLEY_OK, "a seed that can be dialled");
     check(parley_seeds(p, bad, 2) == PARLEY_EUSAGE, "one that can't");
+    bad[1] = "a-host-name-of-sixty-eight-bytes-which-leaves-no-room-for-a-port.org:12345";
+    check(parley_seeds(p, bad, 2) == PARLEY_EUSAGE, "one that is too long");
+    bad[1] = "a\nb:1";
+    check(parley_seeds(p, bad, 2) == PARLEY_EUSAGE, "one with a line's end in it");
+}
+
+/* They would write files that differ. */
+static void refuse_other_tensors(void)
+{
+    static const struct parley_tensor halves[] = {{"a", 1, {FLOATS / 2}}, {"b", 1, {FLOATS / 2}}};
+    char address[PARLEY_ADDRESS_SIZE];
+    const char *seed = address;
+    struct parley_turn turn;
+    struct node *whole = prepare(0, 0, NULL, 0);
+    if (!start(whole)) {
+        check(false, "a lone node");
+        return;
+    }
+    snprintf(address, sizeof address, "%s", parley_listens(whole->p));
+    struct node *other = prepare(1, 1, &seed, 1);
+    other->options.tensors = halves;
+    other->options.tensors_count = 2;
+    if (start(other)) {
+        check(parley_boundary(other->p, NULL, &turn) == PARLEY_EMISMATCH, "other tensors");
+        parley_close(other->p);
+    }
+    parley_close(whole->p);
 }
 
 /* Else it would be said after the training. */
@@ -251,6 +278,13 @@ static void refuse_where_no_file_can_be(void)
     expect_usage(&options, "out: no file can be made in /no/such/folder/");
     options.out = "/dev/null";
     expect_usage(&options, "out: /dev/null is no regular file");
+    char longest[240];
+    memset(longest, 'm', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    options.out = longest;
+    expect_usage(&options, "file's name is longer than");
+    options.out = "";
+    expect_usage(&options, "out: \"\" names no file");
 }
 
 /* What no model file could hold is said before the training, and by its name. */
@@ -343,6 +377,7 @@ int main(void)
     refuse_what_no_peer_can_dial();
     refuse_what_no_file_holds();
     refuse_control_characters();
+    refuse_other_tensors();
     refuse_where_no_file_can_be();
     refuse_without_standard_files();
     uv_mutex_destroy(&lock);
