@@ -57,12 +57,13 @@ struct parley_sim_options {
     uint32_t fragment_bytes;  /* received in pieces of at most so many bytes (default as sent) */
     uint32_t threads; /* that compute, this one included; no result depends on it (default 1) */
     bool unchecked;   /* leaves out parley_node_check() after every event */
-    /* Changes a node's configuration before each of its starts. */
+    /* Changes a node's configuration before each of its starts; not its parameters, vectors and
+     * averaged. A bad one ends the simulation: parley_sim_error() says PARLEY_EUSAGE. */
     void (*configure)(struct parley_config *config, uint32_t node, void *arg);
     void *arg; /* for configure */
 };
 
-/* PARLEY_EUSAGE (an option out of range, or configure made a bad one), PARLEY_ENOMEM. */
+/* PARLEY_EUSAGE (an option out of range), PARLEY_ENOMEM. */
 PARLEY_CHECK int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *options);
 void parley_sim_free(struct parley_sim *sim);
 

@@ -56,7 +56,9 @@ static int core_new(struct sim_host *host)
     if (options->configure) options->configure(&config, host->index, options->arg);
     int error = sim->options.shares_roster ? roster_for(sim, &config) : 0;
     config.roster = sim->roster;
-    if (config.averaged * sim->parameters != sim->floats) error = PARLEY_EUSAGE;
+    if (config.parameters != sim->parameters || config.vectors != sim->task->vectors ||
+        config.averaged * sim->parameters != sim->floats)
+        error = PARLEY_EUSAGE;
     if (!error) error = parley_node_new(&host->node, &config);
     host->boot = config.boot;
     host->measures = config.mix_steered;
