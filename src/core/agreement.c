@@ -28,6 +28,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/connection.h"
@@ -101,6 +102,7 @@ static bool may_stop(struct parley_node *node)
 void agreement_stop(struct parley_node *node, enum parley_stop cause)
 {
     struct training *t = &node->training;
+    if (cause > PARLEY_STOP_OPERATOR) cause = PARLEY_STOP_OPERATOR; /* peers take no other */
     if (phase_of(node) > PARLEY_PHASE_JOINING && may_stop(node)) {
         stop(node, cause, live_of(node));
     } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
@@ -176,6 +178,17 @@ static bool met_latecomers_alone(const struct parley_node *node)
     return node->roster->count > 1;
 }
 
+static void say_unsettled(struct parley_node *node)
+{
+    char drift[32] = "not known";
+    if (node->drift.value >= 0) snprintf(drift, sizeof drift, "%.2e", node->drift.value);
+    out_log(node, PARLEY_LOG_WARN,
+            "drift is %s after %.0f s, and this model %.2e from the mean: not within the "
+            "tolerance of %.2e; agreeing all the same",
+            drift, (double)(node->now_us - node->agreement.since_us) / 1e6, drift_own(node),
+            node->config.tolerance);
+}
+
 static void settle(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -189,12 +202,7 @@ static void settle(struct parley_node *node)
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
     if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
-    if (!drift_settled(node) && !locked)
-        out_log(node, PARLEY_LOG_WARN,
-                "drift is %.2e after %.0f s, and this model %.2e from the mean: not within the "
-                "tolerance of %.2e; agreeing all the same",
-                node->drift.value, (double)(node->now_us - a->since_us) / 1e6, drift_own(node),
-                node->config.tolerance);
+    if (!drift_settled(node) && !locked) say_unsettled(node);
     reserve(node);
     /* Who has not measured itself against others does not win against those who have. */
     a->score = self_of(node)->measured ? sqrt(self_of(node)->distance_sq) : DBL_MAX;
@@ -362,7 +370,11 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
 static void give_up(struct parley_node *node)
 {
     uint32_t live = live_of(node), known = roster_known(node->roster);
-    if (live < known)
+    if (!quorum_is_here(node))
+        out_log(node, PARLEY_LOG_ERROR,
+                "no agreement: only %u of %u nodes are here, and %u must be (--quorum majority)",
+                quorum_here(node), node->config.nodes, node->config.nodes / 2 + 1);
+    else if (live < known)
         out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", live, known);
     else
         out_log(node, PARLEY_LOG_ERROR,

@@ -16,7 +16,7 @@
 
 enum { VERIFY_US = 30000000 };
 
-static uint32_t who_decide(const struct parley_node *node)
+uint32_t quorum_here(const struct parley_node *node)
 {
     return node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
 }
@@ -24,7 +24,7 @@ static uint32_t who_decide(const struct parley_node *node)
 bool quorum_is_here(const struct parley_node *node)
 {
     return node->config.quorum != PARLEY_QUORUM_MAJORITY ||
-           2 * who_decide(node) > node->config.nodes;
+           2 * quorum_here(node) > node->config.nodes;
 }
 
 /* Who is gone may come back, until time is up. */
@@ -37,7 +37,7 @@ static bool has_majority(struct parley_node *node)
         out_log(node, PARLEY_LOG_WARN,
                 "only %u of %u nodes are here, and %u must be (--quorum majority): waiting for "
                 "others, %.0f s at most",
-                who_decide(node), node->config.nodes, node->config.nodes / 2 + 1,
+                quorum_here(node), node->config.nodes, node->config.nodes / 2 + 1,
                 (double)(agreement_end_us(node) - node->now_us) / 1e6);
     }
     return false;
@@ -46,7 +46,7 @@ static bool has_majority(struct parley_node *node)
 bool quorum_may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    uint32_t here = who_decide(node);
+    uint32_t here = quorum_here(node);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
     if (2 * here > node->roster->count || 2 * here > roster_known(node->roster)) return true;
     if (a->verify_since_us == 0) {
