@@ -18,6 +18,7 @@
 #include "core/out.h"
 #include "core/seeds.h"
 #include "core/state.h"
+#include "core/strategy/strategy.h"
 
 enum { NAME_CHECK_US = 2000000, NAME_CHECK_INTERVAL_US = 20000 };
 
@@ -43,6 +44,7 @@ void hello_send(struct parley_node *node, struct conn *conn, bool answer)
                                   .codec_part = part_of(c),
                                   .more = c->averaged - 1,
                                   .robust = c->robust,
+                                  .strategy = c->strategy,
                                   .answer = answer,
                                   .streams = c->streams > 1 ? c->streams : 0,
                                   .token = answer ? conn->token : 0,
@@ -100,6 +102,11 @@ static bool differs(const struct parley_node *node, const struct message_hello *
     if (hello->robust != c->robust) {
         snprintf(why, size, "--robust is given at %s and not at %s", c->robust ? here : hello->name,
                  c->robust ? hello->name : here);
+        return true;
+    }
+    if (hello->strategy != c->strategy) {
+        snprintf(why, size, "strategy is %s at %s and %s at %s", strategy_name(c->strategy), here,
+                 strategy_name(hello->strategy), hello->name);
         return true;
     }
     if (hello->codec != c->codec || hello->codec_part != part_of(c)) {

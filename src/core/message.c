@@ -52,6 +52,7 @@ static const struct field hello_fields[] = {
     F(struct message_hello, codec_part, "part", F64),
     F(struct message_hello, more, "more", U32),
     F(struct message_hello, robust, "robust", U32),
+    F(struct message_hello, strategy, "strategy", U32),
     F(struct message_hello, answer, "answer", U32),
     F(struct message_hello, streams, "streams", U32),
     F(struct message_hello, token, "token", U64),

@@ -43,6 +43,7 @@ struct message_hello {
     double codec_part; /* of a subset; else 0 */
     uint32_t more;     /* vectors that are averaged beside x */
     uint32_t robust;   /* 1: differences are clipped */
+    uint32_t strategy; /* enum parley_strategy */
     uint32_t answer;   /* 1: sent in answer to the other's HELLO */
     uint32_t streams;  /* config.streams, above 1 */
     uint64_t token;    /* of who answers: for the streams of this link */

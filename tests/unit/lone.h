@@ -351,7 +351,8 @@ static inline struct message_hello lone_hello(const struct lone *lone, const cha
                                   .boot = boot,
                                   .model = lone->config.model_digest,
                                   .parameters = lone->config.parameters,
-                                  .vectors = lone->config.vectors};
+                                  .vectors = lone->config.vectors,
+                                  .strategy = lone->config.strategy};
     snprintf(hello.name, sizeof hello.name, "%s", name);
     snprintf(hello.address, sizeof hello.address, "127.0.0.1:%u", 7000 + (unsigned)boot % 1000);
     return hello;

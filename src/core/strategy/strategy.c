@@ -31,19 +31,30 @@ const struct strategy *strategy_of(enum parley_strategy strategy)
     return strategies[strategy];
 }
 
+static bool is_known(enum parley_strategy strategy)
+{
+    return (unsigned)strategy < PARLEY_STRATEGIES;
+}
+
+const char *strategy_name(uint32_t strategy)
+{
+    return is_known((enum parley_strategy)strategy) ? strategies[strategy]->name : "an unknown one";
+}
+
 bool parley_strategy_splits(enum parley_strategy strategy)
 {
-    return strategies[strategy]->splits;
+    return is_known(strategy) && strategies[strategy]->splits;
 }
 
 bool parley_strategy_sums_batches(enum parley_strategy strategy)
 {
-    return strategies[strategy]->sums_batches;
+    return is_known(strategy) && strategies[strategy]->sums_batches;
 }
 
 uint32_t parley_strategy_mix_every(enum parley_strategy strategy)
 {
-    return strategies[strategy]->mix_every > 0 ? strategies[strategy]->mix_every : 1;
+    uint32_t every = is_known(strategy) ? strategies[strategy]->mix_every : 0;
+    return every > 0 ? every : 1;
 }
 
 /* From TRAIN to SETTLE: who has ended serves those who have not. */

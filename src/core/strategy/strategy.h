@@ -105,6 +105,8 @@ struct strategy {
 enum { STRATEGY_KEPT_MAX = 2 };
 
 const struct strategy *strategy_of(enum parley_strategy strategy);
+/* As --strategy has it; of any number. */
+const char *strategy_name(uint32_t strategy);
 
 uint32_t strategy_buffer(const struct parley_node *node, uint32_t index);
 
