@@ -293,7 +293,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     uint32_t count = state_buffers(node, slot, buffers);
     struct message_fetch *message = &node->fetch.serve_answer;
     message->version = event->done.version + node->training.inherited;
-    message->trained_us = node->now_us - node->training.start_us;
+    message->trained_us = training_spent_us(node);
     connection_send(node, conn, WIRE_FETCHED, message);
     flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, buffers, count, NONE);
 }

@@ -57,8 +57,11 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
             if (size - at < WIRE_HEADER_BYTES) break;
             error = wire_header_read(bytes + at, &header);
             if (!error && conn->state != CONN_LIVE && header.type != WIRE_HELLO &&
-                header.type != WIRE_REJECT && header.type != WIRE_STATUS && header.type != WIRE_BYE)
-                error = PARLEY_EMALFORMED; /* nothing else before HELLO */
+                header.type != WIRE_REJECT && header.type != WIRE_STATUS &&
+                header.type != WIRE_BYE) {
+                if (hello_is_checked(node, conn)) break; /* it may turn out to be another's name */
+                error = PARLEY_EMALFORMED;               /* nothing else before HELLO */
+            }
             if (error == PARLEY_EMISMATCH && conn->state == CONN_PENDING) {
                 hello_foreign(node, conn, bytes[at + 2]);
                 return size;
@@ -340,6 +343,7 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
         uint64_t awake_us = node->deadline_us > DRAIN_US ? node->deadline_us - DRAIN_US : 0;
         if (awake_us < node->now_us) awake_us = node->now_us;
         node->skew_us += now_us - awake_us;
+        node->training.before_us += now_us - awake_us; /* the others trained on */
         now_us = awake_us;
     }
     if (now_us > node->now_us) node->now_us = now_us;

@@ -92,6 +92,12 @@ static double part(double made, double budget)
     return budget > 0 ? made / budget : 0;
 }
 
+uint64_t training_spent_us(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    return t->before_us + node->now_us - t->start_us;
+}
+
 double training_progress(const struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
@@ -99,8 +105,7 @@ double training_progress(const struct parley_node *node)
     if (!t->started) return 0;
     double progress = part((double)training_reckoned(node), (double)c->samples_budget);
     progress = fmax(progress, part((double)self_of(node)->version, (double)c->steps_budget));
-    progress =
-        fmax(progress, part((double)(node->now_us - t->start_us), (double)c->time_budget_us));
+    progress = fmax(progress, part((double)training_spent_us(node), (double)c->time_budget_us));
     return progress < 1 ? progress : 1;
 }
 
@@ -157,13 +162,6 @@ static void resume(struct parley_node *node)
             (unsigned long long)t->before.steps);
 }
 
-/* A budget of time is the cluster's: of that the peer which let this node in has spent so much. */
-static void start_with(struct parley_node *node, uint64_t trained_us)
-{
-    uint64_t most_us = node->now_us < trained_us ? node->now_us : trained_us;
-    node->training.start_us = node->now_us - most_us;
-}
-
 static void begin(struct parley_node *node)
 {
     struct training *t = &node->training;
@@ -171,7 +169,9 @@ static void begin(struct parley_node *node)
     t->started = true;
     t->alike = (double)node->roster->samples;
     t->start_us = t->stepped_us = node->now_us;
-    if (node->ledger.joins > 0) start_with(node, node->fetch.answer.trained_us);
+    /* A budget of time is the cluster's: the peer which let this node in has spent so much. */
+    uint64_t theirs_us = node->ledger.joins > 0 ? node->fetch.answer.trained_us : 0;
+    t->before_us = theirs_us < UINT64_MAX / 2 ? theirs_us : UINT64_MAX / 2;
     period_start(node);
     node->exchange.next_version = t->version + period_steps(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
@@ -271,12 +271,17 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
 }
 
+static bool time_is_spent(const struct parley_node *node)
+{
+    uint64_t budget_us = node->config.time_budget_us;
+    return budget_us && training_spent_us(node) >= budget_us;
+}
+
 static bool budget_is_spent(const struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
-    const struct training *t = &node->training;
     if (c->samples_budget && training_samples(node) >= c->samples_budget) return true;
-    if (c->time_budget_us && node->now_us >= t->start_us + c->time_budget_us) return true;
+    if (time_is_spent(node)) return true;
     /* Who is about to train counts, too: else a start-up race would make it late. */
     return c->steps_budget && node->roster->counts[ROSTER_UNMADE] == 0;
 }
@@ -411,11 +416,7 @@ void training_advance(struct parley_node *node)
         if (node->training.stop != PARLEY_STOP_NONE)
             agreement_stop(node, node->training.stop);
         else if (budget_is_spent(node))
-            agreement_stop(node, node->config.time_budget_us &&
-                                         node->now_us >=
-                                             node->training.start_us + node->config.time_budget_us
-                                     ? PARLEY_STOP_DEADLINE
-                                     : PARLEY_STOP_BUDGET);
+            agreement_stop(node, time_is_spent(node) ? PARLEY_STOP_DEADLINE : PARLEY_STOP_BUDGET);
         else
             grant(node);
     } else if ((phase == PARLEY_PHASE_STOP || phase == PARLEY_PHASE_SETTLE) &&
@@ -444,6 +445,8 @@ uint64_t training_deadline(const struct parley_node *node)
         return t->stop_us + MEET_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&
         t->stop == PARLEY_STOP_NONE)
-        at = t->start_us + node->config.time_budget_us;
+        at = time_is_spent(node)
+                 ? node->now_us
+                 : node->now_us + node->config.time_budget_us - training_spent_us(node);
     return at;
 }

@@ -21,6 +21,7 @@ struct training {
     double alike; /* samples of the cluster, if all made as many as this node while they trained */
     uint64_t granted; /* steps asked of the driver, all told */
     uint64_t start_us;
+    uint64_t before_us; /* of the budget of time, what was spent before, or while this node slept */
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
     double moved_sq;     /* by a step, smoothed; 0: not known */
@@ -35,6 +36,8 @@ struct training {
 
 void training_advance(struct parley_node *node); /* joining, start, budget, steps to make */
 void training_stepped(struct parley_node *node, const struct parley_event *event);
+/* How much of the cluster's time is spent, since it began to train. */
+uint64_t training_spent_us(const struct parley_node *node);
 /* Whether the budget leaves room for one more step of this node. */
 bool training_wants(const struct parley_node *node);
 /* What strategy->steps() says has changed. */

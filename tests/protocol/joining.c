@@ -387,11 +387,61 @@ Test(joining, a_budget_of_time_is_the_clusters)
     parley_sim_free(sim);
 }
 
+Test(joining, so_is_what_a_node_has_slept_through)
+{
+    /* Proves that a node which is woken goes by the time of those who trained on. */
+    struct parley_view first, woken;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 6, .rate = 0.01, .latency_us = 200, .configure = wait_for_time});
+    scene_run(sim, 3 * SECOND);
+    parley_sim_pause(sim, 1);
+    scene_run(sim, 11 * SECOND);
+    parley_sim_resume(sim, 1);
+    scene_run(sim, 2 * SECOND);
+    parley_sim_view(sim, 0, &first);
+    parley_sim_view(sim, 1, &woken);
+    cr_expect_gt(first.progress, 0.7);
+    cr_expect_lt(fabs(woken.progress - first.progress), 0.02, "%g", woken.progress);
+    scene_until(sim, 3, parley_sim_agreed, NULL, 5);
+    scene_same(sim, 3);
+    parley_sim_free(sim);
+}
+
+static void second_differs(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    if (node == 1) config->strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
+}
+
+static void find_strategies(const char *line, void *found)
+{
+    if (strstr(line, "strategy is gossip at n0 and gossip-sync at n1")) *(bool *)found = true;
+}
+
+Test(joining, another_strategy_is_refused_by_name)
+{
+    bool found = false;
+    int error = 0;
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 2, .configure = second_differs});
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, find_strategies, &found);
+    scene_run(sim, 2 * SECOND);
+    cr_assert(parley_sim_finished(sim, 1, &error));
+    cr_assert_eq(error, PARLEY_EMISMATCH);
+    cr_assert(found);
+    parley_sim_free(sim);
+}
+
 /* The third is started under the name of the second. */
 static void second_twice(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)arg;
     if (node == 2) config->name = "n1";
+}
+
+static void count_broken(const char *line, void *count)
+{
+    *(int *)count += strstr(line, "closed a connection") != NULL;
 }
 
 Test(joining, who_slept_until_another_had_its_name_ends)
@@ -401,6 +451,8 @@ Test(joining, who_slept_until_another_had_its_name_ends)
     const uint64_t start_us[] = {0, 0, PARLEY_SIM_NEVER};
     struct parley_sim *sim = scene(&(struct parley_sim_options){
         .nodes = 3, .seed = 5, .latency_us = 200, .start_us = start_us, .configure = second_twice});
+    int broken = 0;
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, count_broken, &broken);
     scene_run(sim, 2 * SECOND);
     parley_sim_pause(sim, 1);
     scene_run(sim, 10 * SECOND);
@@ -414,6 +466,7 @@ Test(joining, who_slept_until_another_had_its_name_ends)
     int error;
     cr_assert(parley_sim_finished(sim, 1, &error));
     cr_assert_eq(error, PARLEY_ENAME_TAKEN, "%s", parley_error_name(error));
+    cr_assert_eq(broken, 0, "what it says while its name is asked for breaks no format");
     parley_sim_view(sim, 0, &view);
     cr_assert_eq(view.live, 2);
     parley_sim_free(sim);
