@@ -237,7 +237,7 @@ void offer_taken(struct parley_node *node, struct slot *slot)
     if (conn && fits(node, slot->peer) && exchange_is_due(node, &node->exchange.slots[RESPONDER]))
         offer(node, slot, conn);
     else
-        slot_abort(node, slot, EXCHANGE_LOST, false);
+        slot_abort(node, slot, EXCHANGE_PASSED, false);
 }
 
 /* It was busy: somebody else may have this snapshot, if it is still what a new one would be. */

@@ -28,6 +28,7 @@ static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_ASKED] = "the responder asked before the decision",
     [EXCHANGE_CROSSED] = "both have asked each other",
     [EXCHANGE_STATES_DIFFER] = "the other side knows of no such exchange",
+    [EXCHANGE_PASSED] = "the peer can't take it any more",
 };
 
 static const char *slot_state_name(enum slot_state state)

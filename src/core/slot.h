@@ -41,6 +41,7 @@ enum exchange_reason {
     EXCHANGE_ASKED,
     EXCHANGE_CROSSED,
     EXCHANGE_STATES_DIFFER,
+    EXCHANGE_PASSED, /* never offered, so never said */
     EXCHANGE_REASONS
 };
 
