@@ -17,7 +17,7 @@ void sim_talk_open(const struct settings *settings, sim_talker *talker)
 
 static void pass(enum settings_level level, const char *format, va_list arguments)
 {
-    char line[2048];
+    char line[8192];
     vsnprintf(line, sizeof line, format, arguments);
     to(level, line);
 }

@@ -269,6 +269,14 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
         connection_close(node, conn);
         return;
     }
+    char text[MESSAGE_TEXT_SIZE];
+    if (hello->boot == self->boot && strcmp(hello->name, self->name) != 0) {
+        snprintf(text, sizeof text, "%s and %s have one boot id, %016" PRIx64 ": it is to be drawn",
+                 self->name, hello->name, self->boot);
+        refuse(node, conn, PARLEY_EMISMATCH, text);
+        refused(node, conn, PARLEY_EMISMATCH, text);
+        return;
+    }
     if (hello->boot == self->boot) { /* a seed that is this node itself */
         if (conn->outgoing && conn->seed != NONE) node->seeds[conn->seed].self = true;
         if (conn->outgoing)
@@ -277,7 +285,6 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
             hello_send(node, conn, true);
         return;
     }
-    char text[MESSAGE_TEXT_SIZE];
     if (differs(node, hello, text, sizeof text)) {
         refuse(node, conn, PARLEY_EMISMATCH, text);
         refused(node, conn, PARLEY_EMISMATCH, text);

@@ -432,6 +432,32 @@ Test(joining, another_strategy_is_refused_by_name)
     parley_sim_free(sim);
 }
 
+static void boot_alike(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->boot = 7;
+}
+
+static void find_boot(const char *line, void *found)
+{
+    if (strstr(line, "n0 and n1 have one boot id")) *(bool *)found = true;
+}
+
+Test(joining, a_boot_id_that_two_share_is_refused)
+{
+    bool found = false;
+    int error = 0;
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 2, .configure = boot_alike});
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, find_boot, &found);
+    scene_run(sim, 2 * SECOND);
+    cr_assert(parley_sim_finished(sim, 1, &error));
+    cr_assert_eq(error, PARLEY_EMISMATCH);
+    cr_assert(found);
+    parley_sim_free(sim);
+}
+
 /* The third is started under the name of the second. */
 static void second_twice(struct parley_config *config, uint32_t node, void *arg)
 {
