@@ -1,9 +1,9 @@
 /* retransmit.c: see retransmit.h. */
-#define _DEFAULT_SOURCE /* struct tcp_info */
 #include "retransmit.h"
 
+#include <linux/tcp.h> /* libc's struct tcp_info is short of what was sent */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* these two are younger than many a libc */
@@ -18,7 +18,9 @@ enum {
     MOST_MS = 1000,         /* ... and no less */
     SYN_PAUSE_US = 1000000, /* the kernel's, before it sends a SYN again */
     WINDOW_BYTES = 10 * 1448,
-    FEW_PACKETS = 3 /* the kernel's bound for even pauses */
+    FEW_PACKETS = 3,   /* the kernel's bound for even pauses */
+    LOOK_PACKETS = 32, /* so many are judged together, ... */
+    LOST_PART = 16     /* ... and a line loses that loses more than this part of them */
 };
 
 static void set(int fd, int option, int value)
@@ -60,16 +62,29 @@ static void bound_pauses(int fd, int rtt_us, struct retransmit *now)
     now->most_ms = most_ms;
 }
 
+/* Most lines lose nothing at all: one packet tells at first. But where the way has grown longer,
+ * packets that are only late are sent again, until that is known. */
+static void look_for_loss(const struct tcp_info *info, struct retransmit *now)
+{
+    uint32_t sent = info->tcpi_data_segs_out - now->sent;
+    uint32_t again = info->tcpi_total_retrans - now->again;
+    if (again > 0) now->loses = true;
+    if (sent < LOOK_PACKETS) return;
+    now->loses = again * LOST_PART > sent;
+    now->sent += sent;
+    now->again += again;
+}
+
 void retransmit_adapt(int fd, size_t model_bytes, struct retransmit *now)
 {
-    struct tcp_info info;
+    struct tcp_info info = {0};
     socklen_t size = sizeof info;
     bool opens = now->most_ms == 0;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size)) return;
-    if (!now->loses && info.tcpi_total_retrans > 0) {
-        now->loses = true;
-        now->thin = model_bytes <= WINDOW_BYTES;
-        if (now->thin) control_nothing(fd);
+    look_for_loss(&info, now);
+    if (now->loses && !now->thin && model_bytes <= WINDOW_BYTES) {
+        now->thin = true;
+        control_nothing(fd);
     }
     /* A handshake that lost something makes the way seem longer than it is. */
     bound_pauses(fd, opens && now->loses ? 0 : (int)info.tcpi_rtt, now);
@@ -77,10 +92,11 @@ void retransmit_adapt(int fd, size_t model_bytes, struct retransmit *now)
 
 void retransmit_sends(int fd, struct retransmit *now)
 {
-    struct tcp_info info;
+    struct tcp_info info = {0};
     socklen_t size = sizeof info;
     if (!now->thin || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size)) return;
-    bool waits = info.tcpi_unacked >= FEW_PACKETS;
+    look_for_loss(&info, now);
+    bool waits = now->loses && info.tcpi_unacked >= FEW_PACKETS;
     if (waits != now->waits) set(fd, TCP_NODELAY, !waits);
     now->waits = waits;
 }

@@ -8,8 +8,8 @@
  *     last one twice that way, or a second (Linux 6.15, which also delays acknowledgements by less
  *     than the first pause then);
  *   - what there are less than four packets of is sent again at even pauses, six times (2.6.34);
- *   - where the line has lost something, what was read is acknowledged at once: who waits for that
- *     takes it for the length of the way; and if a model fits the first window of a connection, so
+ *   - where the line loses packets, what was read is acknowledged at once: who waits for that takes
+ *     it for the length of the way; and if a model fits the first window of a connection, so
  *     that there is no congestion to control, it goes by Reno: for BBR nothing counts as few
  *     packets; and where three packets are under way, frames wait for them, to go in one (Nagle);
  *   - a dial whose handshake lost its answer is made anew, twice at most: what came a second late
@@ -23,12 +23,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What a connection has shown and its socket was told; all 0 at first. */
 struct retransmit {
-    bool loses; /* it has sent something again, ... */
-    bool thin;  /* ... and its models fit the first window */
-    bool waits; /* frames wait for what is under way */
+    bool loses;           /* it has to send again what it sent, ... */
+    bool thin;            /* ... or had, and its models fit the first window */
+    bool waits;           /* frames wait for what is under way */
+    uint32_t sent, again; /* packets, up to the last look */
     int least_us, most_ms;
 };
 

@@ -86,6 +86,23 @@ Test(retransmit, a_line_that_loses_nothing_keeps_its_congestion_control)
     close_all(fds);
 }
 
+Test(retransmit, a_line_that_lost_something_once_is_not_held_back_for_ever)
+{
+    /* Proves that packets sent again for a way that has grown longer are forgotten: frames would go
+     * on waiting for each other, a way there and back each time. */
+    int fds[SOCKETS];
+    struct retransmit now = {.loses = true, .thin = true, .waits = true};
+    connect_pair(fds);
+    for (int i = 0, one = 1; i < 100; i++) {
+        cr_assert_eq(setsockopt(fds[DIALS], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
+        cr_assert_eq(write(fds[DIALS], "x", 1), 1);
+    }
+    retransmit_sends(fds[DIALS], &now);
+    cr_assert(now.thin && !now.loses && !now.waits);
+    cr_assert_neq(option_of(fds[DIALS], TCP_NODELAY), 0);
+    close_all(fds);
+}
+
 Test(retransmit, what_is_no_connection_is_left_alone)
 {
     /* Proves that nothing fails where the system won't. */
