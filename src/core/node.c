@@ -343,7 +343,7 @@ void parley_node_step(struct parley_node *node, const struct parley_event *event
         uint64_t awake_us = node->deadline_us > DRAIN_US ? node->deadline_us - DRAIN_US : 0;
         if (awake_us < node->now_us) awake_us = node->now_us;
         node->skew_us += now_us - awake_us;
-        node->training.before_us += now_us - awake_us; /* the others trained on */
+        node->training.start_us -= now_us - awake_us; /* the others trained on */
         now_us = awake_us;
     }
     if (now_us > node->now_us) node->now_us = now_us;

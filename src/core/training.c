@@ -94,8 +94,7 @@ static double part(double made, double budget)
 
 uint64_t training_spent_us(const struct parley_node *node)
 {
-    const struct training *t = &node->training;
-    return t->before_us + node->now_us - t->start_us;
+    return node->now_us - node->training.start_us;
 }
 
 double training_progress(const struct parley_node *node)
@@ -170,8 +169,7 @@ static void begin(struct parley_node *node)
     t->alike = (double)node->roster->samples;
     t->start_us = t->stepped_us = node->now_us;
     /* A budget of time is the cluster's: the peer which let this node in has spent so much. */
-    uint64_t theirs_us = node->ledger.joins > 0 ? node->fetch.answer.trained_us : 0;
-    t->before_us = theirs_us < UINT64_MAX / 2 ? theirs_us : UINT64_MAX / 2;
+    if (node->ledger.joins > 0) t->start_us -= node->fetch.answer.trained_us;
     period_start(node);
     node->exchange.next_version = t->version + period_steps(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
@@ -271,10 +269,15 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
 }
 
+static uint64_t time_left_us(const struct parley_node *node)
+{
+    uint64_t budget_us = node->config.time_budget_us, spent_us = training_spent_us(node);
+    return spent_us < budget_us ? budget_us - spent_us : 0;
+}
+
 static bool time_is_spent(const struct parley_node *node)
 {
-    uint64_t budget_us = node->config.time_budget_us;
-    return budget_us && training_spent_us(node) >= budget_us;
+    return node->config.time_budget_us && time_left_us(node) == 0;
 }
 
 static bool budget_is_spent(const struct parley_node *node)
@@ -445,8 +448,6 @@ uint64_t training_deadline(const struct parley_node *node)
         return t->stop_us + MEET_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&
         t->stop == PARLEY_STOP_NONE)
-        at = time_is_spent(node)
-                 ? node->now_us
-                 : node->now_us + node->config.time_budget_us - training_spent_us(node);
+        at = node->now_us + time_left_us(node);
     return at;
 }

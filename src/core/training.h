@@ -19,9 +19,8 @@ struct training {
     double behind;  /* how far below it peers were lately */
     uint32_t among; /* members that trained when it was last averaged */
     double alike; /* samples of the cluster, if all made as many as this node while they trained */
-    uint64_t granted; /* steps asked of the driver, all told */
-    uint64_t start_us;
-    uint64_t before_us; /* of the budget of time, what was spent before, or while this node slept */
+    uint64_t granted;    /* steps asked of the driver, all told */
+    uint64_t start_us;   /* the cluster trains since then, modulo 2^64: perhaps before time 0 */
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
     double moved_sq;     /* by a step, smoothed; 0: not known */
