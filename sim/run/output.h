@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* A new file, or stdout for "-"; a path that is NULL: none. PARLEY_EUSAGE which is said. */
+/* A new file, or stdout for "-"; a path that is NULL: none. PARLEY_EUSAGE, which is said. */
 int sim_output_open(FILE **file, const char *option, const char *path);
 
 /* Closes it but for stdout and NULL. PARLEY_EFAIL with a line if not all could be written to it, as

@@ -413,25 +413,6 @@ static void second_differs(struct parley_config *config, uint32_t node, void *ar
     if (node == 1) config->strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
 }
 
-static void find_strategies(const char *line, void *found)
-{
-    if (strstr(line, "strategy is gossip at n0 and gossip-sync at n1")) *(bool *)found = true;
-}
-
-Test(joining, another_strategy_is_refused_by_name)
-{
-    bool found = false;
-    int error = 0;
-    struct parley_sim *sim =
-        scene(&(struct parley_sim_options){.nodes = 2, .configure = second_differs});
-    parley_sim_on_line(sim, PARLEY_LOG_ERROR, find_strategies, &found);
-    scene_run(sim, 2 * SECOND);
-    cr_assert(parley_sim_finished(sim, 1, &error));
-    cr_assert_eq(error, PARLEY_EMISMATCH);
-    cr_assert(found);
-    parley_sim_free(sim);
-}
-
 static void boot_alike(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;
@@ -439,23 +420,40 @@ static void boot_alike(struct parley_config *config, uint32_t node, void *arg)
     config->boot = 7;
 }
 
-static void find_boot(const char *line, void *found)
+struct words {
+    const char *wanted;
+    bool found;
+};
+
+static void find(const char *line, void *arg)
 {
-    if (strstr(line, "n0 and n1 have one boot id")) *(bool *)found = true;
+    struct words *words = arg;
+    words->found |= strstr(line, words->wanted) != NULL;
+}
+
+static void second_is_refused(void (*configure)(struct parley_config *, uint32_t, void *),
+                              const char *wanted)
+{
+    struct words words = {.wanted = wanted};
+    int error = 0;
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 2, .configure = configure});
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, find, &words);
+    scene_run(sim, 2 * SECOND);
+    cr_assert(parley_sim_finished(sim, 1, &error));
+    cr_assert_eq(error, PARLEY_EMISMATCH);
+    cr_assert(words.found, "%s", wanted);
+    parley_sim_free(sim);
+}
+
+Test(joining, another_strategy_is_refused_by_name)
+{
+    second_is_refused(second_differs, "strategy is gossip at n0 and gossip-sync at n1");
 }
 
 Test(joining, a_boot_id_that_two_share_is_refused)
 {
-    bool found = false;
-    int error = 0;
-    struct parley_sim *sim =
-        scene(&(struct parley_sim_options){.nodes = 2, .configure = boot_alike});
-    parley_sim_on_line(sim, PARLEY_LOG_ERROR, find_boot, &found);
-    scene_run(sim, 2 * SECOND);
-    cr_assert(parley_sim_finished(sim, 1, &error));
-    cr_assert_eq(error, PARLEY_EMISMATCH);
-    cr_assert(found);
-    parley_sim_free(sim);
+    second_is_refused(boot_alike, "n0 and n1 have one boot id");
 }
 
 /* The third is started under the name of the second. */
