@@ -67,12 +67,12 @@ static void add(struct sim_done *done, uint32_t thread)
             mix_add_gap(x + at, from + at, m ? m + at : NULL, gap->theirs->x + at,
                         gap->ours->x + at, factor, factor * follow, size);
         } else {
-            if (x != from) memcpy(x + at, from + at, size * sizeof *x);
             if (m) mix_add(m + at, done->from[0]->x + at, factor * follow, size);
+            if (done->to[0] && x != from) memcpy(x + at, from + at, size * sizeof *x);
             if (done->to[0])
                 mix_add_rest(x + at, done->to[0]->x + at, size);
             else
-                mix_add(x + at, done->from[0]->x + at, factor, size);
+                mix_add_to(x + at, from + at, done->from[0]->x + at, factor, size);
         }
         if (sampled) sim_truth_moved(host->sim, thread, at, before, x + at, size);
     }

@@ -102,13 +102,15 @@ KERNEL_BODY void gap(const float *theirs, const float *ours, size_t n, uint64_t 
     out->mass = fold(sums.mass);
 }
 
-KERNEL_BODY void add(float *restrict x, const float *restrict d, float c, size_t n)
+/* No element of x depends on another, so x may be `from`. */
+KERNEL_BODY void add(float *x, const float *from, const float *restrict d, float c, size_t n)
 {
+    KERNEL_EACH_ALONE
     for (size_t j = 0; j < n; j++)
-        x[j] += c * d[j];
+        x[j] = from[j] + c * d[j];
 }
 
-/* No element of x depends on another, so x may be `from`. */
+/* Likewise. */
 KERNEL_BODY void add_gap(float *x, const float *from, float *restrict m,
                          const float *restrict theirs, const float *restrict ours, float c,
                          float cm, size_t n)
@@ -164,9 +166,10 @@ KERNEL_BODY bool finite(const float *x, size_t n)
     {                                                                                              \
         gap(theirs, ours, n, sign_seed, out);                                                      \
     }                                                                                              \
-    target static void add_##suffix(float *restrict x, const float *restrict d, float c, size_t n) \
+    target static void add_##suffix(float *x, const float *from, const float *restrict d, float c, \
+                                    size_t n)                                                      \
     {                                                                                              \
-        add(x, d, c, n);                                                                           \
+        add(x, from, d, c, n);                                                                     \
     }                                                                                              \
     target static void add_gap_##suffix(float *x, const float *from, float *restrict m,            \
                                         const float *restrict theirs, const float *restrict ours,  \
@@ -242,7 +245,12 @@ void mix_subtract(float *restrict d, const float *theirs, const float *ours, siz
 
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n)
 {
-    mix_kernels[kernel_path_best()].add(x, d, c, n);
+    mix_kernels[kernel_path_best()].add(x, x, d, c, n);
+}
+
+void mix_add_to(float *x, const float *from, const float *restrict d, float c, size_t n)
+{
+    mix_kernels[kernel_path_best()].add(x, from, d, c, n);
 }
 
 void mix_add_gap(float *x, const float *from, float *restrict m, const float *theirs,

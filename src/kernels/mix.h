@@ -4,7 +4,7 @@
  *   mix_diff_part, mix_diff_rest   the same as theirs come in, while they are in the cache
  *   mix_gap, mix_subtract   the same in two: what the protocol wants to know; the difference
  *   mix_add_gap   adding a difference that stands nowhere
- *   mix_add    x <- x + c d
+ *   mix_add    x <- x + c d;  mix_add_to the same of what stands elsewhere
  *   mix_combine   y <- keep y + c x, for sums over a ring and for outer optimizers
  *
  * fp32 subtraction and multiplication are antisymmetric, so the two ends' deltas c d cancel to the
@@ -62,6 +62,10 @@ void mix_subtract(float *restrict d, const float *theirs, const float *ours, siz
 /* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
 
+/* x <- from + c d, what a copy and mix_add() do, to the bit. [n]; x is `from` or overlaps nothing,
+ * d overlaps neither. */
+void mix_add_to(float *x, const float *from, const float *restrict d, float c, size_t n);
+
 /* x <- from + c (theirs - ours) and, unless m is NULL, m <- m + cm (theirs - ours), in one pass:
  * what a copy, mix_subtract() and mix_add() do, to the bit. [n]; x is `from` or overlaps nothing, m
  * overlaps nothing. */
@@ -88,7 +92,7 @@ struct mix_kernels {
                  size_t blocks, uint64_t sign_seed);
     void (*gap)(const float *theirs, const float *ours, size_t n, uint64_t sign_seed,
                 struct mix_gap *out);
-    void (*add)(float *restrict x, const float *restrict d, float c, size_t n);
+    void (*add)(float *x, const float *from, const float *restrict d, float c, size_t n);
     void (*add_gap)(float *x, const float *from, float *restrict m, const float *restrict theirs,
                     const float *restrict ours, float c, float cm, size_t n);
     double (*norm_sq)(const float *x, size_t n);

@@ -17,7 +17,7 @@
 #define RANGE_FLOATS OPTIMIZER_RANGE
 
 /* Where the gradient is added up if nothing else is wanted of it. */
-enum target { TO_GRADIENT, TO_X, TO_STATE };
+enum target { TO_GRADIENT, TO_X, TO_MOMENTUM };
 
 typedef void rule_loop(const struct optimizer_factors *f, float *restrict x, float *restrict g,
                        float *restrict a, float *restrict b, size_t count);
@@ -27,12 +27,11 @@ struct optimizer_rule {
     uint32_t vectors;
     enum target target;
     bool full_batch;
-    bool momentum;         /* state[0] is one, in units of the gradient */
-    bool decays_apart;     /* weight decay goes past the gradient */
-    bool corrects;         /* both means for their start at 0 */
-    double beta2, decay;   /* where not given */
-    rule_loop *loop;       /* g: the gradient; a, b: the state or NULL */
-    rule_loop *after_sink; /* of TO_STATE: a holds beta a + g already */
+    bool momentum;       /* state[0] is one, in units of the gradient */
+    bool decays_apart;   /* weight decay goes past the gradient */
+    bool corrects;       /* both means for their start at 0 */
+    double beta2, decay; /* where not given */
+    rule_loop *loop;     /* g: the gradient; a, b: the state or NULL */
 };
 
 /* ---- The rules ------------------------------------------------------------------------------- */
@@ -53,12 +52,6 @@ static void loop_momentum(const struct optimizer_factors *f, float *restrict x, 
         m[i] = beta * m[i] + g[i];
         x[i] -= rate * m[i];
     }
-}
-
-static void after_momentum(const struct optimizer_factors *f, float *restrict x, float *restrict g,
-                           float *restrict m, float *restrict b, size_t count)
-{
-    mix_add(x, m, -f->rate, count);
 }
 
 static void loop_nesterov(const struct optimizer_factors *f, float *restrict x, float *restrict g,
@@ -112,9 +105,8 @@ static const struct optimizer_rule rules[] = {
     {.name = "momentum",
      .vectors = 1,
      .momentum = true,
-     .target = TO_STATE,
-     .loop = loop_momentum,
-     .after_sink = after_momentum},
+     .target = TO_MOMENTUM,
+     .loop = loop_momentum},
     {.name = "nesterov", .vectors = 1, .momentum = true, .loop = loop_nesterov},
     {.name = "adagrad", .vectors = 1, .loop = loop_adagrad},
     {.name = "rmsprop", .vectors = 1, .beta2 = 0.99, .loop = loop_rmsprop},
@@ -295,15 +287,15 @@ static void pass(void *context, size_t offset, size_t count)
     move(step, g, offset, count);
 }
 
-/* One range whose gradient stands in the state. */
-static void pass_state(void *context, size_t offset, size_t count)
+/* One range of a momentum to which the gradient has been added. */
+static void pass_momentum(void *context, size_t offset, size_t count)
 {
     const struct optimizer_step *step = context;
     const struct optimizer_factors *f = &step->factors;
-    float *x = step->x + offset, *state = step->state[0] + offset;
-    bring(step, offset, count);
-    if (f->decay > 0) add(state, x, f->decay, count);
-    step->optimizer->rule->after_sink(f, x, NULL, state, NULL, count);
+    const float *from = step->from + offset;
+    float *m = step->state[0] + offset;
+    if (f->decay > 0) add(m, from, f->decay, count);
+    mix_add_to(step->x + offset, from, m, -f->rate, count);
 }
 
 struct gradient_sink optimizer_sink(struct optimizer_step *step)
@@ -322,7 +314,7 @@ struct gradient_sink optimizer_sink(struct optimizer_step *step)
         return (struct gradient_sink){.into = step->state[0],
                                       .scale = factor,
                                       .keep = f->beta,
-                                      .finish = pass_state,
+                                      .finish = pass_momentum,
                                       .context = step,
                                       .statistics = step->x};
     return (struct gradient_sink){.into = step->gradient,

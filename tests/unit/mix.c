@@ -278,7 +278,7 @@ Test(mix, every_path_gives_the_same_bits)
             mix_kernels[path].add_gap(y, y, e, d, x, 0.5f, 1.0f / 7, sizes[s]);
             mix_kernels[path].diff(&got, d, x, sizes[s] / MIX_BLOCK, 5);
             double norm = mix_kernels[path].norm_sq(d, sizes[s]);
-            mix_kernels[path].add(x, d, 1.0f / 3, sizes[s]);
+            mix_kernels[path].add(x, x, d, 1.0f / 3, sizes[s]);
             if (path == KERNEL_PATH_BASE) {
                 want = got;
                 want_gap = gap;
