@@ -326,12 +326,20 @@ void connection_close(struct parley_node *node, struct conn *conn)
     conn_down(node, conn);
 }
 
+/* Both ends go on without this link. Who has said so much on it lives. */
+static void part(struct parley_node *node, struct conn *conn)
+{
+    struct member *m = conn->state == CONN_LIVE ? member_of(node, conn->member) : NULL;
+    if (m) m->alive_us = conn->heard_us;
+    conn->goodbye = true;
+    connection_close(node, conn);
+}
+
 void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason)
 {
     struct message_bye_frame bye = {reason};
     connection_send(node, conn, WIRE_BYE, &bye);
-    conn->goodbye = true;
-    connection_close(node, conn);
+    part(node, conn);
 }
 
 void connection_bye(struct parley_node *node, struct conn *conn, struct message_bye_frame *bye)
@@ -343,8 +351,7 @@ void connection_bye(struct parley_node *node, struct conn *conn, struct message_
         put_off(node, conn->member, node->config.redial_min_us);
     else if (conn->outgoing && conn->state == CONN_LIVE && no_room)
         put_off(node, conn->member, NO_ROOM_WAIT_US);
-    conn->goodbye = true;
-    connection_close(node, conn);
+    part(node, conn);
 }
 
 void connection_stalled(struct parley_node *node, uint32_t id)

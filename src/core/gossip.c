@@ -1,6 +1,6 @@
 /* gossip.c: which member records go out on which links, and when.
  *
- *   - own record: news at once on all links
+ *   - own record: news at once on all links, but for a new one whose other end has heard
  *   - news of others (state, phase): now and then, on the links that asked for it
  *   - a link that asks is sent the whole table first, page by page: that is anti-entropy and join
  *   - progress: as much as PROGRESS_BYTES a second allow on all links together, so that it costs as
@@ -203,6 +203,12 @@ void gossip_pump(struct parley_node *node)
         gossip->spurt_us = node->now_us + SPURT_INTERVAL_US;
     }
     schedule(node, news);
+}
+
+void gossip_heard(struct parley_node *node, struct conn *conn, uint64_t clock)
+{
+    if (clock >= node->gossip.own_news)
+        conn->own_sent = node->roster->places[node->self].change[ROSTER_NEWS];
 }
 
 void gossip_flush(struct parley_node *node, struct conn *conn)

@@ -20,12 +20,15 @@ struct gossip {
     uint64_t want_us;   /* another link is dialled then */
     uint64_t next_us;   /* the first of those that matters */
     uint64_t news_sent; /* the roster's news that have gone to all */
+    uint64_t own_news;  /* the own record's clock at its newest news */
     uint64_t told;      /* own samples that all have been told of */
     uint64_t turn;      /* counts turns of links: whose it is to be told of progress */
 };
 
 /* Sends what is due on all links. */
 void gossip_pump(struct parley_node *node);
+/* The other end has the own record as it was at this clock. */
+void gossip_heard(struct parley_node *node, struct conn *conn, uint64_t clock);
 /* Sends all that this one lacks, as far as there is room. */
 void gossip_flush(struct parley_node *node, struct conn *conn);
 

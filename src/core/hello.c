@@ -14,6 +14,7 @@
 
 #include "core/codec.h"
 #include "core/connection.h"
+#include "core/gossip.h"
 #include "core/membership.h"
 #include "core/out.h"
 #include "core/seeds.h"
@@ -27,6 +28,16 @@ enum { NAME_CHECK_US = 2000000, NAME_CHECK_INTERVAL_US = 20000 };
 static double part_of(const struct parley_config *c)
 {
     return codec_has_part(c->codec) ? c->codec_part : 0;
+}
+
+/* So that it need not say what is known here already. */
+static void say_heard(const struct parley_node *node, int member, struct message_hello *hello)
+{
+    if (member == NONE) return;
+    const struct record *r = record_of(node, (uint32_t)member);
+    if (r->state != PARLEY_MEMBER_ALIVE) return;
+    hello->to = r->boot;
+    hello->heard = r->clock;
 }
 
 void hello_send(struct parley_node *node, struct conn *conn, bool answer)
@@ -53,6 +64,7 @@ void hello_send(struct parley_node *node, struct conn *conn, bool answer)
     memcpy(hello.name, self->name, sizeof hello.name);
     memcpy(hello.address, self->address, sizeof hello.address);
     memcpy(hello.settings, node->settings, sizeof hello.settings);
+    say_heard(node, conn->member, &hello);
     connection_send(node, conn, WIRE_HELLO, &hello);
 }
 
@@ -181,8 +193,9 @@ static void admit(struct parley_node *node, struct conn *conn, const struct mess
                node->roster->shared ? "it is not on the list" : "the table of members is full");
         return;
     }
-    if (!conn->outgoing) hello_send(node, conn, true);
     conn->member = member;
+    if (!conn->outgoing) hello_send(node, conn, true);
+    if (hello->to == self_of(node)->boot) gossip_heard(node, conn, hello->heard);
     if (conn->seed != NONE) seeds_answered(node, conn->seed, hello->boot);
     agree_on_streams(node, conn, hello);
     connection_live(node, conn);

@@ -171,12 +171,14 @@ void membership_changed(struct parley_node *node, bool urgent)
 {
     self_of(node)->clock++;
     roster_changed(node->roster, node->self, urgent);
-    node->gossip.due = node->gossip.due || urgent;
+    if (!urgent) return;
+    node->gossip.due = true;
+    node->gossip.own_news = self_of(node)->clock;
 }
 
 void membership_leave(struct parley_node *node)
 {
-    self_of(node)->clock++;
+    node->gossip.own_news = ++self_of(node)->clock;
     member_state(node, node->self, PARLEY_MEMBER_LEFT, "it is done");
 }
 
@@ -306,6 +308,25 @@ void membership_members(struct parley_node *node, struct conn *conn,
 
 /* ---- Evidence from links --------------------------------------------------------------------- */
 
+/* The target has answered: so hears who asked. */
+static void favour_done(struct parley_node *node, struct favour *favour)
+{
+    int asker = roster_find(node->roster, favour->asker);
+    struct conn *back = asker > 0 ? connection_of(node, asker) : NULL;
+    struct message_probe ack = {favour->asker_sequence, favour->target};
+    if (back) connection_send(node, back, WIRE_ACK, &ack);
+    favour->until_us = 0;
+}
+
+/* Who asked for a probe of this member, to which there was no link. */
+static void answer_favours(struct parley_node *node, struct conn *conn)
+{
+    uint64_t boot = record_of(node, (uint32_t)conn->member)->boot;
+    for (int i = 0; i < FAVOURS_MAX; i++)
+        if (node->favours[i].target == boot && node->favours[i].until_us >= node->now_us)
+            favour_done(node, &node->favours[i]);
+}
+
 void membership_forgive(struct parley_node *node, int member)
 {
     struct member *m = member_of(node, member);
@@ -318,6 +339,7 @@ void membership_contact(struct parley_node *node, struct conn *conn)
 {
     membership_forgive(node, conn->member);
     node->gossip.due = node->drift.due = true;
+    answer_favours(node, conn);
     uint32_t state = record_of(node, conn->member)->state;
     if (state == PARLEY_MEMBER_SUSPECT || state == PARLEY_MEMBER_DEAD) warn(node, conn->member);
     if (state != PARLEY_MEMBER_DEAD) return;
@@ -359,10 +381,12 @@ void membership_replaced(struct parley_node *node, int member)
 
 /* ---- Probing --------------------------------------------------------------------------------- */
 
+/* Also over a link that has ended: who has no room for one says so, and that is an answer, too. */
 static bool heard_since(struct parley_node *node, int member, uint64_t since_us)
 {
-    struct conn *conn = connection_of(node, member);
-    return conn && conn->heard_us >= since_us;
+    const struct conn *conn = connection_of(node, member);
+    const struct member *m = member_of(node, member);
+    return (conn && conn->heard_us >= since_us) || (m && m->alive_us > since_us);
 }
 
 static void ping(struct parley_node *node, int member, uint32_t sequence)
@@ -432,7 +456,7 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
         int target = roster_find(node->roster, message->boot);
         if (target <= 0) return;
         struct favour *favour = &node->favours[0];
-        for (int i = 1; i < 8; i++) /* the oldest gives way */
+        for (int i = 1; i < FAVOURS_MAX; i++) /* the oldest gives way */
             if (node->favours[i].until_us < favour->until_us) favour = &node->favours[i];
         *favour = (struct favour){++node->probe_sequence, message->sequence,
                                   record_of(node, conn->member)->boot, message->boot,
@@ -446,16 +470,11 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
         probe_success(node);
         return;
     }
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < FAVOURS_MAX; i++) {
         struct favour *favour = &node->favours[i];
-        if (favour->until_us < node->now_us || favour->sequence != message->sequence ||
-            favour->target != message->boot)
-            continue;
-        int asker = roster_find(node->roster, favour->asker);
-        struct conn *back = asker > 0 ? connection_of(node, asker) : NULL;
-        struct message_probe ack = {favour->asker_sequence, message->boot};
-        if (back) connection_send(node, back, WIRE_ACK, &ack);
-        favour->until_us = 0;
+        if (favour->until_us >= node->now_us && favour->sequence == message->sequence &&
+            favour->target == message->boot)
+            favour_done(node, favour);
     }
 }
 

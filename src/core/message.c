@@ -56,6 +56,8 @@ static const struct field hello_fields[] = {
     F(struct message_hello, answer, "answer", U32),
     F(struct message_hello, streams, "streams", U32),
     F(struct message_hello, token, "token", U64),
+    F(struct message_hello, to, "to", U64),
+    F(struct message_hello, heard, "heard", U64),
     L(struct message_hello, settings, "settings", settings_count, setting_fields),
     END};
 

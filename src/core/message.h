@@ -47,6 +47,8 @@ struct message_hello {
     uint32_t answer;   /* 1: sent in answer to the other's HELLO */
     uint32_t streams;  /* config.streams, above 1 */
     uint64_t token;    /* of who answers: for the streams of this link */
+    uint64_t to;       /* boot of whom the sender takes the other for, if it is alive there; 0 */
+    uint64_t heard;    /* the clock of that one's record at the sender */
     struct message_setting settings[PARLEY_SETTINGS_MAX];
     uint32_t settings_count;
 };

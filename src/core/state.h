@@ -75,7 +75,7 @@ struct parley_node {
     struct probe probe;
     uint64_t next_probe_us, next_suspicion_us, next_redial_us;
     uint32_t probe_sequence, health;
-    struct favour favours[8];
+    struct favour favours[FAVOURS_MAX];
 
     struct op *ops; /* [ops_count] */
     uint32_t ops_count, next_op;

@@ -153,6 +153,32 @@ Test(node_frames, a_link_may_have_as_many_streams_as_the_lesser_of_both_ends_wan
     cr_assert_eq(streams_with(1, 8), 0);
 }
 
+/* Whether the node tells its own record over a link whose other end says in HELLO that it has that
+ * of `to` as of the clock that the node's own had `ago`. */
+static bool tells_own(uint64_t to, uint64_t ago)
+{
+    struct lone *lone = plain_node();
+    struct message_members told = {.count = 0};
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:50000");
+    struct message_hello hello = lone_hello(lone, "b", 2000);
+    hello.to = to;
+    hello.heard = record_of(lone->node, 0)->clock - ago;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    bool told_any = lone_heard(lone, WIRE_MEMBERS, &told) && told.count > 0;
+    lone_free(lone);
+    return told_any;
+}
+
+Test(node_frames, a_link_is_not_told_of_this_node_what_its_other_end_has_heard)
+{
+    /* The newest news of a lone node in training is that it trains: its clock is of then. */
+    cr_assert(!tells_own(1000, 0));
+    cr_assert(tells_own(1000, 1), "it lacks the newest");
+    cr_assert(tells_own(999, 0), "what it has is of another boot");
+    cr_assert(tells_own(0, 0), "it knows of none");
+}
+
 Test(node_frames, nothing_but_hello_is_heard_before_hello)
 {
     /* Proves that each other type, but what a stranger may say, ends a connection before HELLO. */
@@ -946,5 +972,57 @@ Test(node_frames, who_wakes_late_reads_before_it_judges)
     lone_say(lone, lone->next_incoming - 2, WIRE_MEMBERS, &members);
     lone_run(lone, 500000);
     cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+}
+
+/* b, of whom the node was told by a, and which says HELLO over the link that the node dials. */
+static uint32_t dialled(struct lone *lone)
+{
+    uint32_t conn = 1;
+    while (lone->conns[conn] != LONE_DIALED && conn <= lone->highest)
+        conn += 2;
+    if (lone->conns[conn] != LONE_DIALED) return 0;
+    struct message_hello hello = lone_hello(lone, "b", 2000);
+    lone_connected(lone, conn);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    return conn;
+}
+
+Test(node_frames, who_asks_for_a_probe_hears_of_one_that_had_to_be_dialled)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    struct message_members members = {.count = 1};
+    members.records[0] =
+        (struct record){.boot = 2000, .name = "b", .address = "x:1", .incarnation = 1, .clock = 1};
+    lone_say(lone, a, WIRE_MEMBERS, &members);
+    struct message_probe probe = {.sequence = 77, .boot = 2000}, ack = {0};
+    lone_listen(lone, a);
+    lone_say(lone, a, WIRE_PING_FOR, &probe);
+    cr_assert(!lone_heard(lone, WIRE_ACK, NULL));
+    cr_assert_neq(dialled(lone), 0);
+    cr_assert(lone_heard(lone, WIRE_ACK, &ack));
+    cr_assert_eq(ack.sequence, 77);
+    cr_assert_eq(ack.boot, 2000);
+    lone_free(lone);
+}
+
+Test(node_frames, who_has_no_room_for_a_link_to_be_probed_in_is_not_suspected)
+{
+    /* b answers each dial by HELLO and, as it has links enough, BYE. */
+    const struct message_bye_frame bye = {MESSAGE_BYE_IDLE};
+    struct lone *lone = plain_node();
+    lone_say(lone, lone_peer(lone, "b", 2000), WIRE_BYE, &bye);
+    uint32_t answers = 0;
+    for (int i = 0; i < 2000; i++) {
+        lone_run(lone, 10000);
+        uint32_t conn = dialled(lone);
+        if (conn == 0) continue;
+        lone_say(lone, conn, WIRE_BYE, &bye);
+        lone_closed(lone, conn, PARLEY_CLOSED_LOCAL);
+        cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_ALIVE);
+        answers++;
+    }
+    cr_assert_gt(answers, 5);
     lone_free(lone);
 }
