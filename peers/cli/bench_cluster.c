@@ -30,6 +30,10 @@ static void on_progress(struct cluster *cluster, struct cluster_node *node, doub
         node->from = *progress;
     }
     node->told = true;
+    if (t <= node->from_s + CLUSTER_NEWS_S) {
+        node->calm_s = t;
+        node->calm = *progress;
+    }
     node->to_s = t;
     node->to = *progress;
     double rss = rss_of(node->pid);
@@ -119,9 +123,15 @@ double cluster_steps(const struct cluster_node *node)
     return (double)(node->to.step - node->from.step) / seconds(node);
 }
 
+double cluster_start(const struct cluster_node *node)
+{
+    return (double)node->calm.bytes_membership;
+}
+
 double cluster_membership(const struct cluster_node *node)
 {
-    return (double)(node->to.bytes_membership - node->from.bytes_membership) / seconds(node);
+    double bytes = (double)(node->to.bytes_membership - node->calm.bytes_membership);
+    return bytes / (node->to_s - node->calm_s);
 }
 
 double cluster_sketches(const struct cluster_node *node)

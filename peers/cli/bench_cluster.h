@@ -2,7 +2,7 @@
  * bench_run.c).
  *
  * Figures of a node are of the time in which all nodes train: from its first progress line in it to
- * its last.
+ * its last. It is calm after CLUSTER_NEWS_S of that: then what the start had to tell is told.
  * Failures: PARLEY_EFAIL with a line in bench->why: the run failed, or was too short to tell.
  */
 #ifndef PARLEY_CLI_BENCH_CLUSTER_H
@@ -11,14 +11,14 @@
 #include "bench.h"
 #include "report/lines.h"
 
-enum { CLUSTER_NODES_MAX = 64, CLUSTER_OPTIONS_MAX = 8 };
+enum { CLUSTER_NODES_MAX = 64, CLUSTER_OPTIONS_MAX = 8, CLUSTER_NEWS_S = 3 };
 
 struct cluster_node {
     uint64_t pid;
     bool trains, told;
-    double from_s, to_s, end_s;
-    struct report_progress from, to, end; /* numbers only; end: after the agreement */
-    double rss_bytes;                     /* at most, at its lines while all train */
+    double from_s, calm_s, to_s, end_s;
+    struct report_progress from, calm, to, end; /* numbers only; end: after the agreement */
+    double rss_bytes;                           /* at most, at its lines while all train */
 };
 
 struct cluster {
@@ -40,7 +40,8 @@ int cluster_told(struct bench *bench, const struct cluster *cluster);
 
 /* Of its own window. */
 double cluster_steps(const struct cluster_node *node);      /* a second */
-double cluster_membership(const struct cluster_node *node); /* bytes a second */
-double cluster_sketches(const struct cluster_node *node);   /* the same, to its end */
+double cluster_start(const struct cluster_node *node);      /* bytes of membership until calm */
+double cluster_membership(const struct cluster_node *node); /* bytes a second since then */
+double cluster_sketches(const struct cluster_node *node);   /* bytes a second, to its end */
 
 #endif

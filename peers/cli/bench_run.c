@@ -13,9 +13,11 @@
  *                           model takes more than a small one; limit: a node alone
  *   run/memory              what the small one's process has in memory, data and all
  *   run/64                  from the first exec until the last of 64 nodes trains
+ *     .../start             bytes of the node that sends most: of probes and news of members, until
+ *                           CLUSTER_NEWS_S after that; limit of these three: the same of 8 nodes
  *     .../members, sketches bytes a second of the node that sends most: of probes and news of
- *                           members while training, and of sketches until all have agreed; limit:
- *                           the same of 8 nodes
+ *                           members while training from then on, and of sketches until all have
+ *                           agreed
  *
  * The model is the 784-256-128-10 network, the batch 32. What is measured lasts seconds a time, the
  * whole some minutes.
@@ -252,7 +254,7 @@ static int bench_memory(struct run *run)
 /* ---- Many nodes ------------------------------------------------------------------------------ */
 
 struct traffic {
-    double members, sketches; /* bytes a second of the node that sent most */
+    double start, members, sketches; /* of the node that sent most: bytes, and bytes a second */
 };
 
 static int many(struct run *run, uint32_t nodes, const char *seconds, struct traffic *traffic)
@@ -262,40 +264,53 @@ static int many(struct run *run, uint32_t nodes, const char *seconds, struct tra
     *traffic = (struct traffic){0};
     for (uint32_t i = 0; !error && i < nodes; i++) {
         const struct cluster_node *node = &run->cluster.nodes[i];
-        double members = cluster_membership(node), sketches = cluster_sketches(node);
-        if (members > traffic->members) traffic->members = members;
-        if (sketches > traffic->sketches) traffic->sketches = sketches;
+        traffic->start = fmax(traffic->start, cluster_start(node));
+        traffic->members = fmax(traffic->members, cluster_membership(node));
+        traffic->sketches = fmax(traffic->sketches, cluster_sketches(node));
     }
     return error;
 }
 
+/* What the nodes send: as many of them, and few. */
+struct sent {
+    double start[ROUNDS_LONG], members[ROUNDS_LONG], sketches[ROUNDS_LONG];
+};
+
+static int measure_sent(struct run *run, uint32_t nodes, struct sent *sent, size_t round)
+{
+    struct traffic traffic;
+    int error = many(run, nodes, run->bench->quick ? "--time=5s" : "--time=10s", &traffic);
+    sent->start[round] = traffic.start / 1e3;
+    sent->members[round] = traffic.members / 1e3;
+    sent->sketches[round] = traffic.sketches / 1e3;
+    return error;
+}
+
+static void row_of_many(struct run *run, uint32_t nodes, const char *what, const char *unit,
+                        const double *values, const double *limits)
+{
+    char name[32];
+    snprintf(name, sizeof name, "run/%" PRIu32 "%s", nodes, what);
+    bench_row(run->bench, name, unit, FIGURE_LESS_IS_BETTER, values, limits, run->rounds);
+}
+
 static int bench_many(struct run *run)
 {
-    double joined[ROUNDS_LONG], members[ROUNDS_LONG], sketches[ROUNDS_LONG];
-    double few_members[ROUNDS_LONG], few_sketches[ROUNDS_LONG];
+    double joined[ROUNDS_LONG];
+    struct sent all, few;
     size_t rounds = rounds_of(run, ROUNDS_LONG);
-    uint32_t nodes = run->bench->quick ? 8 : CLUSTER_NODES_MAX, few = run->bench->quick ? 4 : 8;
+    uint32_t nodes = run->bench->quick ? 8 : CLUSTER_NODES_MAX;
     for (size_t r = 0; r < rounds; r++) {
         run->round = r;
-        struct traffic traffic;
-        const char *seconds = run->bench->quick ? "--time=2s" : "--time=10s";
-        int error = many(run, few, seconds, &traffic);
-        if (error) return error;
-        few_members[r] = traffic.members / 1e3;
-        few_sketches[r] = traffic.sketches / 1e3;
-        error = many(run, nodes, seconds, &traffic);
+        int error = measure_sent(run, run->bench->quick ? 4 : 8, &few, r);
+        if (!error) error = measure_sent(run, nodes, &all, r);
         if (error) return error;
         joined[r] = run->cluster.train_s;
-        members[r] = traffic.members / 1e3;
-        sketches[r] = traffic.sketches / 1e3;
     }
-    char name[32];
-    snprintf(name, sizeof name, "run/%" PRIu32, nodes);
-    bench_row(run->bench, name, "s", FIGURE_LESS_IS_BETTER, joined, NULL, rounds);
-    snprintf(name, sizeof name, "run/%" PRIu32 "/members", nodes);
-    bench_row(run->bench, name, "kB/s", FIGURE_LESS_IS_BETTER, members, few_members, rounds);
-    snprintf(name, sizeof name, "run/%" PRIu32 "/sketches", nodes);
-    bench_row(run->bench, name, "kB/s", FIGURE_LESS_IS_BETTER, sketches, few_sketches, rounds);
+    row_of_many(run, nodes, "", "s", joined, NULL);
+    row_of_many(run, nodes, "/start", "kB", all.start, few.start);
+    row_of_many(run, nodes, "/members", "kB/s", all.members, few.members);
+    row_of_many(run, nodes, "/sketches", "kB/s", all.sketches, few.sketches);
     return 0;
 }
 
