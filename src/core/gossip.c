@@ -10,7 +10,10 @@
  *     are many beside what is left. So what nobody has heard of yet stays a part of what is left.
  *
  * A node asks RELAYS of its links, so it hears of each change that often and no more, however many
- * nodes there are. Each record goes out once a change and link; the roster's numbers order them.
+ * nodes there are. The first are who it joined by, like all others; so it chooses again as it has
+ * more links, and in an order of its own: else a few would tell everybody everything, and what is
+ * told to others would go no further. Each record goes out once a change and link; the roster's
+ * numbers order them.
  */
 #include "core/gossip.h"
 
@@ -23,6 +26,7 @@
 enum {
     RELAYS = 4,
     LINKS_LEAST = 3,
+    CHOICES_APART = 3, /* times as many links as before */
     WANT_INTERVAL_US = 100000,
     NEWS_INTERVAL_US = 5000,    /* news of others; times 1 + n / 8, up to 64 nodes */
     PROGRESS_BYTES = 1200,      /* a second */
@@ -86,7 +90,9 @@ static void pump(struct parley_node *node, struct conn *conn, struct due due)
     struct message_members message;
     message.count = message.complete = message.ask = 0;
     add_own(node, conn, due.own, &message);
-    if (conn->wanted && !conn->asked) conn->asked = (message.ask = 1);
+    if (conn->wanted != conn->asked)
+        message.ask = conn->wanted ? MESSAGE_ASKS : MESSAGE_ASKS_NO_MORE;
+    conn->asked = conn->wanted;
     bool all = true;
     if (conn->asks && (!conn->synced || due.any)) {
         all = add_others(node, conn, ROSTER_ANY, &conn->any_sent, &message);
@@ -109,21 +115,44 @@ static bool is_stranger(struct parley_node *node, int member)
     return !connection_of(node, member);
 }
 
+/* The link that is to be asked next: each node has another order of the others. */
+static struct conn *next_relay(struct parley_node *node)
+{
+    struct conn *least = NULL;
+    uint64_t least_rank = 0;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
+        if (node->open[i].member == NONE || conn->wanted) continue;
+        uint64_t boot = record_of(node, (uint32_t)conn->member)->boot;
+        uint64_t rank = rng_mix(self_of(node)->boot ^ rng_mix(boot));
+        if (least && rank >= least_rank) continue;
+        least = conn;
+        least_rank = rank;
+    }
+    return least;
+}
+
+/* Whom this node asks is open again. */
+static void choose_anew(struct parley_node *node, uint32_t links)
+{
+    node->gossip.choose_at = CHOICES_APART * links;
+    for (uint32_t i = 0; i < node->open_count; i++)
+        if (connection_at(node, i)->asked) connection_at(node, i)->wanted = false;
+}
+
 /* Asks further links for news, as long as they are too few, and dials somebody where there are
  * hardly any: averaging makes links too, but not for who joins, or has few neighbours. */
 static void want(struct parley_node *node)
 {
     uint32_t most = node->config.connections_max / 4, wanted = 0, links = 0;
     if (most > RELAYS) most = RELAYS;
-    for (uint32_t i = 0; i < node->open_count; i++) {
+    for (uint32_t i = 0; i < node->open_count; i++)
         links += node->open[i].member != NONE;
+    if (links >= 2 * RELAYS && links >= node->gossip.choose_at) choose_anew(node, links);
+    for (uint32_t i = 0; i < node->open_count; i++)
         wanted += node->open[i].member != NONE && connection_at(node, i)->wanted;
-    }
-    for (uint32_t i = 0; i < node->open_count && wanted < most; i++) {
-        if (node->open[i].member == NONE || connection_at(node, i)->wanted) continue;
-        connection_at(node, i)->wanted = true;
-        wanted++;
-    }
+    for (struct conn *conn; wanted < most && (conn = next_relay(node)); wanted++)
+        conn->wanted = true;
     if (links >= LINKS_LEAST || links + 1 >= live_of(node) || node->leaving ||
         node->now_us < node->gossip.want_us)
         return;

@@ -20,6 +20,7 @@ struct gossip {
     uint64_t want_us;   /* another link is dialled then */
     uint64_t next_us;   /* the first of those that matters */
     uint64_t news_sent; /* the roster's news that have gone to all */
+    uint32_t choose_at; /* of so many links relays are chosen anew */
     uint64_t own_news;  /* the own record's clock at its newest news */
     uint64_t told;      /* own samples that all have been told of */
     uint64_t turn;      /* counts turns of links: whose it is to be told of progress */

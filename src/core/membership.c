@@ -300,10 +300,12 @@ void membership_members(struct parley_node *node, struct conn *conn,
     for (uint32_t i = 0; i < message->count; i++)
         membership_merge(node, &message->records[i], conn->member);
     if (message->complete) node->met_all = true;
-    if (message->ask && !conn->asks) {
-        conn->asks = true;
-        node->gossip.due = true;
+    if (message->ask == MESSAGE_ASKS && !conn->asks) {
+        conn->asks = node->gossip.due = true;
+        conn->synced = false;
+        conn->any_sent = 0;
     }
+    if (message->ask == MESSAGE_ASKS_NO_MORE) conn->asks = false;
 }
 
 /* ---- Evidence from links --------------------------------------------------------------------- */

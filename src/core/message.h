@@ -102,11 +102,14 @@ struct record {
     uint64_t holds;   /* gradients in its model */
 };
 
+/* Whether the sender wants to hear over this link of all that happens. */
+enum message_asks { MESSAGE_ASKS_NOTHING, MESSAGE_ASKS, MESSAGE_ASKS_NO_MORE };
+
 struct message_members {
     struct record records[MESSAGE_RECORDS_MAX];
     uint32_t count;
     uint32_t complete; /* 1: the receiver now has all that the sender knows */
-    uint32_t ask;      /* 1: the sender wants to hear over this link of all that happens */
+    uint32_t ask;      /* enum message_asks; ASKS_NOTHING: as before */
 };
 
 struct message_sketch {

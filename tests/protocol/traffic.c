@@ -186,6 +186,25 @@ Test(traffic, settling_in_vain_costs_16_kilobytes_a_second_each)
     parley_sim_free(sim);
 }
 
+Test(traffic, an_agreement_of_64_nodes_loads_no_node_much_more_than_the_others)
+{
+    /* Proves that what is told of the agreement does not go through those by whom all have joined:
+     * the seed told twelve times what a node tells on average. */
+    static struct told told;
+    struct cast cast = {.nodes = 64};
+    struct parley_sim *sim = training(&cast, &told);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 64, parley_sim_agreed, NULL, 90);
+    uint64_t most = 0, all = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        all += told.membership[i];
+        if (told.membership[i] > most) most = told.membership[i];
+    }
+    cr_assert_leq(most, 4 * all / 64, "%llu of %llu", (unsigned long long)most,
+                  (unsigned long long)all);
+    parley_sim_free(sim);
+}
+
 /* ---- Where there is no room for links to all --------------------------------------------------
  */
 
