@@ -215,8 +215,8 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse_number(why, size, "nodes", c->nodes, "at least 1 for a majority");
     if (c->members_max < 2 || c->members_max > PARLEY_MEMBERS_MAX)
         return refuse_number(why, size, "members_max", c->members_max, "2 to 16384");
-    if (c->connections_max < 2 || c->connections_max > PARLEY_CONNECTIONS_MAX)
-        return refuse_number(why, size, "connections_max", c->connections_max, "2 to 1024");
+    if (c->connections_max < PARLEY_CONNECTIONS_MIN || c->connections_max > PARLEY_CONNECTIONS_MAX)
+        return refuse_number(why, size, "connections_max", c->connections_max, "4 to 1024");
     if (c->streams == 0 || c->streams > PARLEY_STREAMS_MAX)
         return refuse_number(why, size, "streams", c->streams, "1 to 64");
     if (c->pending_max == 0 || c->pending_max > PARLEY_CONNECTIONS_MAX)

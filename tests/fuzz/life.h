@@ -425,7 +425,7 @@ static bool any_config(struct parley_config *config, uint64_t seed)
     config->vectors = 1 + life_below(3);
     config->averaged = one_in(3) ? 1 + life_below(config->vectors) : 1;
     config->members_max = one_in(3) ? 4 : 64;
-    config->connections_max = 2 + life_below(8);
+    config->connections_max = PARLEY_CONNECTIONS_MIN + life_below(8);
     config->pending_max = 1 + life_below(8);
     config->min_peers = life_below(2);
     config->steps_budget = one_in(2) ? 50 : 0;

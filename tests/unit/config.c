@@ -71,7 +71,7 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(tolerance, INFINITY);
     REFUSED(members_max, 1);
     REFUSED(members_max, PARLEY_MEMBERS_MAX + 1);
-    REFUSED(connections_max, 1);
+    REFUSED(connections_max, PARLEY_CONNECTIONS_MIN - 1);
     REFUSED(connections_max, PARLEY_CONNECTIONS_MAX + 1);
     REFUSED(streams, 0);
     REFUSED(streams, PARLEY_STREAMS_MAX + 1);
@@ -146,7 +146,7 @@ Test(config, a_line_has_the_value_that_is_refused)
     /* Proves what the header says: setting, value and range; of a number, a real one, a text. */
     struct parley_config bad = good();
     bad.connections_max = 5000;
-    says(&bad, "connections_max: 5000 is out of range (2 to 1024)");
+    says(&bad, "connections_max: 5000 is out of range (4 to 1024)");
     bad = good();
     bad.tolerance = -0.5;
     says(&bad, "-0.5");
