@@ -31,6 +31,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->steps_budget = s->steps;
     config->samples_budget = s->samples;
     config->time_budget_us = s->time_us;
+    if (s->room > 0) config->connections_max = s->room;
 }
 
 static void draw_starts(struct swarm *s)
@@ -62,9 +63,14 @@ static void draw_settings(struct swarm *s)
 }
 
 /* Drawn from streams of their own: a seed that lives by gossip on plain links lives as it did
- * before there were others. Of the streams for links and sizes one was taken by which that goes for
- * the seeds that tests name. */
-enum { STREAM_STRATEGY = 0x5379, STREAM_LINKS = 0x538c, STREAM_SIZE = 0x5400 };
+ * before there were others. Of the streams for links, sizes and room one was taken by which that
+ * goes for the seeds that tests name. */
+enum {
+    STREAM_STRATEGY = 0x5379,
+    STREAM_LINKS = 0x538c,
+    STREAM_SIZE = 0x5400,
+    STREAM_ROOM = 0x55dd
+};
 
 /* Most are few, where little hides; some are more than a node keeps sketches of. */
 static uint32_t draw_nodes(struct rng *rng, uint64_t seed)
@@ -73,6 +79,16 @@ static uint32_t draw_nodes(struct rng *rng, uint64_t seed)
     uint32_t few = 1 + rng_below(rng, FEW);
     struct rng size = rng_init(seed, STREAM_SIZE);
     return swarm_chance(&size, 40) ? MANY + rng_below(&size, SWARM_NODES_MAX + 1 - MANY) : few;
+}
+
+/* Of links: fewer than to all. A server has to have one to each worker. */
+static uint32_t draw_room(const struct swarm *s, uint64_t seed)
+{
+    struct rng rng = rng_init(seed, STREAM_ROOM);
+    const uint32_t least = PARLEY_CONNECTIONS_MIN;
+    bool gossips = s->strategy <= PARLEY_STRATEGY_NONE;
+    if (!gossips || s->nodes <= least || !swarm_chance(&rng, 8)) return 0;
+    return least + rng_below(&rng, s->nodes - least);
 }
 
 /* Those that came first, and those that came later. */
@@ -102,6 +118,7 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     s->nodes = draw_nodes(rng, seed);
     draw_settings(s);
     draw_strategy(s, seed, strategy);
+    s->room = draw_room(s, seed);
     s->links_fail = swarm_chance(&s->links, 4);
     bool codes = swarm_chance(&s->asides, 2);
     if (codes) s->codec = (enum parley_codec)rng_below(&s->asides, 5);
