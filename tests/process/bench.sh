@@ -36,7 +36,7 @@ expect mix mix/1e7 mix/1e7/diff mix/1e7/add
 expect wire wire/tcp/1e5 wire/lane/1e5
 expect "wire --floats 12345" wire/tcp/12345 wire/lane/12345
 expect start start/8
-expect run run/lane/2 run/lane/2/mix run/tcp/2 run/tcp/2/mix run/target/2 run/target/2/epochs run/sleeper/4 run/memory/1e6 run/memory run/8 run/8/members run/8/sketches
+expect run run/lane/2 run/lane/2/mix run/tcp/2 run/tcp/2/mix run/target/2 run/target/2/epochs run/sleeper/4 run/memory/1e6 run/memory run/8 run/8/start run/8/members run/8/sketches
 expect sim sim/10 sim/4/mlp
 
 # What is measured is told on a terminal, and is gone when it is known. Both are on stderr: rows are
