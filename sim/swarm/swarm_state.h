@@ -35,7 +35,7 @@ struct swarm {
     struct rng rng, asides, links; /* asides, links: what was added since leaves older draws as they
                                       were */
     uint32_t nodes, seeds, min_peers, mix_every;
-    uint32_t room; /* for links; 0: as is the default */
+    uint32_t room;                      /* for links; 0: as is the default */
     uint32_t staleness, backup_workers; /* of strategies that have them */
     enum parley_codec codec;
     enum parley_topology topology;
