@@ -28,15 +28,15 @@ enum {
     PARLEY_CONTROL_BYTES_MAX = 64 * 1024, /* payload of a control frame */
     PARLEY_CHUNK_BYTES_MAX = 256 * 1024,  /* floats of one tensor frame, in bytes */
     PARLEY_MEMBERS_MAX = 16384,           /* upper bound of members_max */
-    PARLEY_CONNECTIONS_MIN = 4, /* of connections_max: three that a node keeps, one for who joins */
-    PARLEY_CONNECTIONS_MAX = 1024,    /* upper bound of connections_max */
-    PARLEY_STREAMS_MAX = 64,          /* upper bound of streams */
-    PARLEY_DEGREE_MAX = 64,           /* neighbours of a random regular graph */
-    PARLEY_NEIGHBOURS_MAX = 64,       /* of a node, in gossip-sync; else a sample of them */
-    PARLEY_CHOCO_NEIGHBOURS_MAX = 16, /* likewise, in choco */
-    PARLEY_SERVED_MAX = 64,           /* nodes, where one of them is a parameter server */
-    PARLEY_SKETCH_BUCKETS = 256,      /* doubles in one sketch */
-    PARLEY_DIGEST_BYTES = 32          /* SHA-256 */
+    PARLEY_CONNECTIONS_MIN = 4,           /* lower bound of connections_max: a joiner needs one */
+    PARLEY_CONNECTIONS_MAX = 1024,        /* upper bound of connections_max */
+    PARLEY_STREAMS_MAX = 64,              /* upper bound of streams */
+    PARLEY_DEGREE_MAX = 64,               /* neighbours of a random regular graph */
+    PARLEY_NEIGHBOURS_MAX = 64,           /* of a node, in gossip-sync; else a sample of them */
+    PARLEY_CHOCO_NEIGHBOURS_MAX = 16,     /* likewise, in choco */
+    PARLEY_SERVED_MAX = 64,               /* nodes, where one of them is a parameter server */
+    PARLEY_SKETCH_BUCKETS = 256,          /* doubles in one sketch */
+    PARLEY_DIGEST_BYTES = 32              /* SHA-256 */
 };
 
 enum parley_topology {
