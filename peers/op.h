@@ -5,7 +5,8 @@
  * its result in `done`. Only who has it in hand may touch it; mailboxes pass it on.
  *
  * The table keeps the core's order: an op starts when no earlier unfinished one names any of its
- * buffers, and never before an earlier one of the same thread.
+ * buffers, and never before an earlier one of the same thread. Those of the trainer may name what
+ * earlier ones of its own do, as it carries them out in their order.
  */
 #ifndef PARLEY_PEERS_OP_H
 #define PARLEY_PEERS_OP_H

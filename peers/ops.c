@@ -63,19 +63,20 @@ struct op *ops_add(struct ops *ops, const struct parley_update *update)
 
 struct op *ops_next(struct ops *ops)
 {
-    uint64_t busy = 0;
+    uint64_t trainers = 0, others = 0; /* buffers that earlier ones name */
     bool trainer_waits = false, worker_waits = false;
     for (uint32_t i = 0; i < ops->count; i++) {
         struct op *op = ops->order[i];
-        bool *waits = op_is_trainers(op) ? &trainer_waits : &worker_waits;
+        bool trains = op_is_trainers(op), *waits = trains ? &trainer_waits : &worker_waits;
         if (op->state == OP_WAITING) {
+            uint64_t busy = trains ? others : others | trainers;
             if (!(op->buffers & busy) && !*waits) {
                 op->state = OP_STARTED;
                 return op;
             }
             *waits = true;
         }
-        busy |= op->buffers;
+        *(trains ? &trainers : &others) |= op->buffers;
     }
     return NULL;
 }

@@ -209,6 +209,13 @@ float slot_factor(double weight, double share, double clip)
     return (float)(clip < 1 ? share * clip : share);
 }
 
+static void trade_buffers(struct slot *slot)
+{
+    uint32_t own = slot->own;
+    slot->own = slot->theirs;
+    slot->theirs = own;
+}
+
 void slot_add(struct parley_node *node, struct slot *slot)
 {
     node->exchange.decided++;
@@ -229,7 +236,10 @@ void slot_add(struct parley_node *node, struct slot *slot)
     update->vector.factor = factor;
     update->vector.wide = slot_wide(node, slot);
     if (!slot->quick || !slot->sent) return;
-    /* At the same boundary the snapshot of the next exchange, which need not wait for one then. */
+    /* At the same boundary the snapshot of the next exchange, which need not wait for one then;
+     * over d, which is in the cache as it is added. A mix() may still be reading the one before:
+     * then over that, in its turn, as else what comes in next would not wait for it. */
+    if (!node->strategy->mix) trade_buffers(slot);
     slot->pending++;
     take(node, slot);
 }

@@ -136,6 +136,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "one waited in training for the steps of one that had stopped before it had made them"},
         {SWARM_DRAWN, 1451804,
          "one was stopped as it met a latecomer alone, and agreed before that had met the others"},
+        {SWARM_DRAWN, 3570701,
+         "a snapshot was taken elsewhere, and what came in went where noloco still read"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(found[i].strategy, found[i].seed), "%s", found[i].what);
