@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,8 +121,9 @@ int vectors_init(struct vectors *vectors, const struct parley_options *options,
     vectors->parts = calloc(vectors->buffers, sizeof *vectors->parts);
     vectors->chunks = (vectors->count + CHUNK - 1) / CHUNK;
     vectors->sums = calloc(vectors->chunks * vectors->buffers, sizeof *vectors->sums);
-    vectors->summed = calloc(vectors->buffers, sizeof *vectors->summed);
-    if (!vectors->sums || !vectors->summed) return PARLEY_ENOMEM;
+    vectors->norms_sq = calloc(vectors->buffers, sizeof *vectors->norms_sq);
+    vectors->known = calloc(vectors->buffers, sizeof *vectors->known);
+    if (!vectors->sums || !vectors->norms_sq || !vectors->known) return PARLEY_ENOMEM;
     return vectors->block && vectors->parts ? PARLEY_OK : PARLEY_ENOMEM;
 }
 
@@ -135,7 +137,8 @@ void vectors_close(struct vectors *vectors)
     }
     free(vectors->parts);
     free(vectors->sums);
-    free(vectors->summed);
+    free(vectors->norms_sq);
+    free(vectors->known);
     free(vectors->tensors);
 }
 
@@ -145,31 +148,54 @@ float *vectors_buffer(const struct vectors *vectors, uint32_t buffer)
     return vectors->block + vectors->stride * buffer;
 }
 
+/* The difference goes on from what has just come to `at`, in whole blocks: nothing waits before it.
+ * Returns up to where. */
+static size_t diff_from(struct vectors *vectors, const struct parley_update *update, size_t at)
+{
+    struct mix_part *part = &vectors->parts[update->store.buffer];
+    const float *theirs = (const float *)(const void *)update->store.bytes;
+    mix_diff_next(part, vectors_buffer(vectors, update->store.buffer) + at, theirs,
+                  vectors_buffer(vectors, update->store.other) + at,
+                  update->store.size / sizeof(float) / MIX_BLOCK, vectors->run);
+    return part->done;
+}
+
+/* It goes on with what stands in its place, up to `ready` floats. Where it began late, as the
+ * snapshot was not there, it catches up bit by bit: a turn is short. */
+static void diff_on(struct vectors *vectors, const struct parley_update *update, size_t ready)
+{
+    struct mix_part *part = &vectors->parts[update->store.buffer];
+    size_t at = part->done, soon = at + 2 * MIX_BLOCK + update->store.size / 2;
+    float *theirs = vectors_buffer(vectors, update->store.buffer) + at;
+    if (ready > soon) ready = soon;
+    mix_diff_next(part, theirs, theirs, vectors_buffer(vectors, update->store.other) + at,
+                  ready > at ? (ready - at) / MIX_BLOCK : 0, vectors->run);
+}
+
 void vectors_store(struct vectors *vectors, const struct parley_update *update)
 {
     size_t whole = vectors->count * vectors->averaged * sizeof(float);
-    size_t size = update->store.size, offset = update->store.offset;
+    size_t size = update->store.size, offset = update->store.offset, made = offset;
     assert(offset <= whole && size <= whole - offset);
-    float *buffer = vectors_buffer(vectors, update->store.buffer);
-    uint8_t *to = (uint8_t *)buffer + offset;
-    if (to != update->store.bytes)
-        memcpy(to, update->store.bytes, size); /* else it was read from the socket to its place */
+    uint8_t *buffer = (uint8_t *)vectors_buffer(vectors, update->store.buffer);
+    const uint8_t *bytes = update->store.bytes;
+    struct mix_part *part = &vectors->parts[update->store.buffer];
 
     vectors_forget(vectors, update->store.buffer);
-    struct mix_part *part = &vectors->parts[update->store.buffer];
     if (offset == 0) memset(part, 0, sizeof *part);
-    if (!update->store.diffs) return;
-    /* What came before the snapshot was there is caught up with bit by bit: a turn is short. */
-    size_t ready = (offset + size) / sizeof(float), soon = part->done + 2 * MIX_BLOCK + size / 2;
-    mix_diff_part(part, buffer, vectors_buffer(vectors, update->store.other),
-                  ready < soon ? ready : soon, vectors->run);
+    bool elsewhere = bytes != buffer + offset; /* else it was read from the socket to its place */
+    if (elsewhere && update->store.diffs && part->done * sizeof(float) == offset &&
+        (uintptr_t)bytes % sizeof(float) == 0)
+        made = diff_from(vectors, update, part->done) * sizeof(float);
+    if (elsewhere) memcpy(buffer + made, bytes + (made - offset), offset + size - made);
+    if (update->store.diffs) diff_on(vectors, update, (offset + size) / sizeof(float));
 }
 
 /* ---- Snapshots ------------------------------------------------------------------------------- */
 
 void vectors_forget(struct vectors *vectors, uint32_t buffer)
 {
-    vectors->summed[buffer] = false;
+    vectors->known[buffer] = false;
 }
 
 void vectors_seal(const struct vectors *vectors, const struct parley_update *update)
@@ -177,7 +203,7 @@ void vectors_seal(const struct vectors *vectors, const struct parley_update *upd
     size_t from = update->chunk.offset / sizeof(float), chunk = from / CHUNK;
     size_t size = update->chunk.size / sizeof(float), left = vectors->count - chunk * CHUNK;
     uint32_t buffer = update->chunk.buffer;
-    if (vectors->summed[buffer] && from % CHUNK == 0 && size == (left < CHUNK ? left : CHUNK))
+    if (vectors->known[buffer] && from % CHUNK == 0 && size == (left < CHUNK ? left : CHUNK))
         wire_chunk_seal_as(update->chunk.head, vectors->sums[vectors->chunks * buffer + chunk]);
     else
         wire_chunk_seal(update->chunk.head, vectors_buffer(vectors, buffer) + from,
@@ -185,18 +211,25 @@ void vectors_seal(const struct vectors *vectors, const struct parley_update *upd
 }
 
 /* The block of a snapshot that begins at `at`. All that there is to know of it is seen while it is
- * in the cache, so that memory is passed over once: whether it is finite, and the sum of a chunk
- * that ends with it. */
-static bool take_block(struct vectors *vectors, uint32_t buffer, const float *from, size_t at,
-                       size_t size)
+ * in the cache, so that memory is passed over once: its squares, and the sum of a chunk that ends
+ * with it. */
+static void take_block(struct vectors *vectors, uint32_t buffer, const float *from, size_t at,
+                       size_t size, struct mix_squares *squares)
 {
     float *to = vectors_buffer(vectors, buffer);
     size_t end = at + size, start = at / CHUNK * CHUNK;
-    memcpy(to + at, from + at, size * sizeof *to);
+    mix_take(squares, to + at, from + at, size);
     if (end % CHUNK == 0 || end == vectors->count)
         vectors->sums[vectors->chunks * buffer + start / CHUNK] =
             wire_chunk_sum(to + start, (end - start) * sizeof *to);
-    return mix_finite(from + at, size); /* what was just written may not be there yet */
+}
+
+/* All of it was taken. Returns whether it is finite. */
+static bool end_take(struct vectors *vectors, uint32_t buffer, const struct mix_squares *squares)
+{
+    vectors->norms_sq[buffer] = mix_squares_sum(squares);
+    vectors->known[buffer] = true;
+    return isfinite(vectors->norms_sq[buffer]);
 }
 
 static size_t block_size(const struct vectors *vectors, size_t at)
@@ -206,11 +239,10 @@ static size_t block_size(const struct vectors *vectors, size_t at)
 
 static bool take_vector(struct vectors *vectors, uint32_t buffer, const float *from)
 {
-    bool finite = true;
+    struct mix_squares squares = {{0}};
     for (size_t at = 0; at < vectors->count; at += BLOCK)
-        finite = take_block(vectors, buffer, from, at, block_size(vectors, at)) && finite;
-    vectors->summed[buffer] = true;
-    return finite;
+        take_block(vectors, buffer, from, at, block_size(vectors, at), &squares);
+    return end_take(vectors, buffer, &squares);
 }
 
 /* Several vectors, one behind the other. */
@@ -271,17 +303,16 @@ bool vectors_add_take(struct vectors *vectors, struct op *add, struct op *take)
     if (add->update.type != PARLEY_UPDATE_ADD || to->type != PARLEY_UPDATE_TAKE) return false;
     if (add->update.vector.wide > 1 || to->vector.wide > 1 || to->vector.vectors > 1) return false;
     uint32_t buffer = to->vector.buffers[0];
-    bool finite = true;
+    struct mix_squares squares = {{0}};
     vectors_forget(vectors, add->update.vector.buffer);
     for (size_t at = 0; at < vectors->count; at += BLOCK) {
         size_t size = block_size(vectors, at);
         add_block(vectors, add, at, size);
-        finite = take_block(vectors, buffer, vectors->trained[0], at, size) && finite;
+        take_block(vectors, buffer, vectors->trained[0], at, size, &squares);
     }
     vectors->added++;
-    vectors->summed[buffer] = true;
     add->done.done.ok = take->done.done.ok = true;
-    take->done.done.finite = finite;
+    take->done.done.finite = end_take(vectors, buffer, &squares);
     return true;
 }
 
@@ -303,22 +334,35 @@ static void encode(struct vectors *vectors, struct op *op)
 
 static void diff(struct vectors *vectors, struct op *op)
 {
+    const struct parley_update *update = &op->update;
+    struct mix_part *part = &vectors->parts[update->vector.buffer];
+    float *theirs = vectors_buffer(vectors, update->vector.buffer);
+    const float *ours = vectors_buffer(vectors, update->vector.other);
     struct mix_diff_result result;
-    struct codec codec = codec_of(vectors, op);
-    if (!op->update.vector.coded) codec.kind = PARLEY_CODEC_FP32;
-    float *theirs = vectors_buffer(vectors, op->update.vector.buffer);
-    const float *ours = vectors_buffer(vectors, op->update.vector.other);
-    struct mix_part *part = &vectors->parts[op->update.vector.buffer];
-    if (codec.kind == PARLEY_CODEC_FP32 && op->update.vector.wide == 1)
-        mix_diff_rest(part, theirs, ours, vectors->count, vectors->run, &result);
-    else
-        codec_diff(&codec, theirs, ours, vectors->count, op->update.vector.wide, vectors->run,
-                   &result);
+    mix_diff_rest(part, theirs, ours, vectors->count, vectors->run, &result);
     memset(part, 0, sizeof *part);
     op->done.done.finite = result.finite;
     op->done.done.norm_sq = result.norm_sq;
-    op->done.done.own_norm_sq = result.ours_norm_sq;
     op->done.done.mass = result.mass;
+    op->done.done.own_norm_sq = vectors->known[update->vector.other]
+                                    ? vectors->norms_sq[update->vector.other]
+                                    : mix_norm_sq(ours, vectors->count);
+}
+
+static void coded_diff(struct vectors *vectors, struct op *op)
+{
+    const struct parley_update *update = &op->update;
+    struct codec codec = codec_of(vectors, op);
+    struct codec_result result;
+    if (!update->vector.coded) codec.kind = PARLEY_CODEC_FP32;
+    codec_diff(&codec, vectors_buffer(vectors, update->vector.buffer),
+               vectors_buffer(vectors, update->vector.other), vectors->count, update->vector.wide,
+               vectors->run, &result);
+    memset(&vectors->parts[update->vector.buffer], 0, sizeof *vectors->parts);
+    op->done.done.finite = result.finite;
+    op->done.done.norm_sq = result.norm_sq;
+    op->done.done.mass = result.mass;
+    op->done.done.own_norm_sq = result.ours_norm_sq;
 }
 
 static void combine(struct vectors *vectors, struct op *op)
@@ -371,7 +415,11 @@ void vectors_carry(struct vectors *vectors, struct op *op)
                     op->update.vector.keep, op->update.vector.factor, vectors->count);
         break;
     case PARLEY_UPDATE_DIFF:
-        diff(vectors, op);
+        if ((op->update.vector.coded && vectors->codec.kind != PARLEY_CODEC_FP32) ||
+            op->update.vector.wide > 1)
+            coded_diff(vectors, op);
+        else
+            diff(vectors, op);
         break;
     case PARLEY_UPDATE_COMBINE:
         combine(vectors, op);

@@ -28,7 +28,8 @@ struct vectors {
     struct mix_part *parts; /* [buffers] of differences, while they come in */
     uint64_t *sums;         /* [buffers][chunks] of the largest chunks of snapshots, ... */
     size_t chunks;
-    bool *summed;           /* [buffers]: ... while they are as TAKE left them */
+    double *norms_sq;       /* [buffers]: ... and ||snapshot||^2, ... */
+    bool *known;            /* [buffers]: ... while they are as TAKE left them */
     float follow;           /* ADD adds so much of what x gets to trained[1], too; 0: nothing */
     uint64_t added;         /* ADDs so far */
     uint64_t run;           /* seeds sketches and masses */

@@ -99,7 +99,7 @@ static void coded_diff(struct sim_done *done)
 {
     const struct parley_sim *sim = done->host->sim;
     struct codec codec = codec_of(done);
-    struct mix_diff_result result;
+    struct codec_result result;
     codec_diff(&codec, done->to[0]->x, done->from[1]->x, sim->parameters, done->update.vector.wide,
                sim->run, &result);
     done->event.done.finite = result.finite;

@@ -213,18 +213,18 @@ static void encode_dense(enum parley_codec kind, uint8_t *to, const float *from,
 
 /* A sum of sums: signs and order are of this block's place, at both ends. */
 static void diff_block(float *restrict theirs, const float *restrict ours, size_t n, uint64_t seed,
-                       struct mix_diff_result *sum)
+                       struct codec_result *sum)
 {
     struct mix_diff_result block;
+    sum->ours_norm_sq += mix_norm_sq(ours, n);
     mix_diff(theirs, ours, n, seed, &block);
     sum->finite = sum->finite && block.finite;
     sum->norm_sq += block.norm_sq;
-    sum->ours_norm_sq += block.ours_norm_sq;
     sum->mass += block.mass;
 }
 
 static void diff_dense(enum parley_codec kind, float *restrict theirs, const uint8_t *restrict ours,
-                       size_t n, uint64_t sign_seed, struct mix_diff_result *out)
+                       size_t n, uint64_t sign_seed, struct codec_result *out)
 {
     const struct codec_kernels *kernels = &codec_kernels[kernel_path_best()];
     size_t whole = block_bytes(kind, CODEC_BLOCK), rest = n % CODEC_BLOCK;
@@ -263,12 +263,12 @@ static void spread(const struct codec_subset *s, float *d, size_t n)
 
 static void diff_subset(const struct codec *codec, float *restrict theirs,
                         const float *restrict ours, size_t n, uint64_t sign_seed,
-                        struct mix_diff_result *out)
+                        struct codec_result *out)
 {
     struct codec_subset s = codec_draw(codec->part, n, codec->draw);
     size_t count = s.runs * s.length;
     double all = (double)n / (double)count;
-    mix_diff(theirs, ours, count, sign_seed, out);
+    diff_block(theirs, ours, count, sign_seed, out);
     out->norm_sq *= all;
     out->ours_norm_sq *= all;
     spread(&s, theirs, n);
@@ -293,15 +293,15 @@ static void encode_vector(const struct codec *codec, void *to, const float *from
 
 static void diff_vector(const struct codec *codec, float *restrict theirs,
                         const void *restrict ours, size_t n, uint64_t sign_seed,
-                        struct mix_diff_result *out)
+                        struct codec_result *out)
 {
     enum parley_codec kind = codec_for(codec->kind, n);
-    *out = (struct mix_diff_result){.finite = true};
+    *out = (struct codec_result){.finite = true};
     assert(kind != PARLEY_CODEC_TOPK); /* of differences, not of models */
     if (kind == PARLEY_CODEC_SUBSET)
         diff_subset(codec, theirs, ours, n, sign_seed, out);
     else if (kind == PARLEY_CODEC_FP32)
-        mix_diff(theirs, ours, n, sign_seed, out);
+        diff_block(theirs, ours, n, sign_seed, out);
     else
         diff_dense(kind, theirs, ours, n, sign_seed, out);
 }
@@ -315,7 +315,7 @@ void codec_encode(const struct codec *codec, void *to, const float *from, size_t
 
 /* The last first: each vector's bytes move to where its floats will stand. */
 void codec_diff(const struct codec *codec, float *restrict theirs, const void *restrict ours,
-                size_t n, uint32_t wide, uint64_t sign_seed, struct mix_diff_result *out)
+                size_t n, uint32_t wide, uint64_t sign_seed, struct codec_result *out)
 {
     size_t bytes = codec_bytes(codec->kind, codec->part, n);
     bool finite = true;

@@ -28,6 +28,13 @@ struct codec {
     uint64_t draw; /* of a subset: the same at both ends, another in each exchange */
 };
 
+struct codec_result {
+    bool finite;         /* theirs, ours and d are */
+    double norm_sq;      /* ||d||^2 */
+    double ours_norm_sq; /* ||ours||^2 */
+    double mass;         /* <r, d>: mix.h */
+};
+
 /* `wide` vectors of n floats stand one behind the other; their bytes do, too.
  *
  * from: [wide n], wide and n at least 1. to: wide times codec_bytes() bytes; from's own memory (not
@@ -38,7 +45,7 @@ void codec_encode(const struct codec *codec, void *to, const float *from, size_t
  * nothing. ours: our bytes, not overlapping. Of a subset the norms are estimates for all n, from
  * the floats it has. Measures the first vector, but for `finite`, which is of all. */
 void codec_diff(const struct codec *codec, float *restrict theirs, const void *restrict ours,
-                size_t n, uint32_t wide, uint64_t sign_seed, struct mix_diff_result *out);
+                size_t n, uint32_t wide, uint64_t sign_seed, struct codec_result *out);
 
 /* y: [n]; y += what `from` decodes to: codec_bytes() bytes, not overlapping. False if y is then not
  * all finite, or `from` can't be what was encoded. */

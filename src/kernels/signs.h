@@ -9,7 +9,6 @@
 #define PARLEY_KERNELS_SIGNS_H
 
 #include <stdint.h>
-#include <string.h>
 
 #include "core/rng.h"
 
@@ -32,26 +31,6 @@ static inline void signs_block(struct rng rng, uint64_t block, uint32_t *words)
 static inline double signs_of(uint32_t word, int step)
 {
     return 1 - 2 * (int32_t)(word >> step & 1);
-}
-
-/* x or -x, likewise. */
-static inline float signs_given(uint32_t word, int step, float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits ^= word >> step << 31;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* The same of what is a double already; the word may stand in one as wide, which loops like. */
-static inline double signs_given_wide(uint64_t word, int step, double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits ^= word >> step << 63;
-    memcpy(&x, &bits, sizeof x);
-    return x;
 }
 
 #endif

@@ -24,7 +24,8 @@ enum { AWAITED = 20000 };
 static float x[FLOATS], m[FLOATS], block[BUFFERS * STRIDE];
 static struct mix_part parts[BUFFERS];
 static uint64_t sums[BUFFERS * CHUNKS];
-static bool summed[BUFFERS];
+static double norms_sq[BUFFERS];
+static bool known[BUFFERS];
 static struct vectors vectors = {.count = FLOATS,
                                  .trained = {x, m},
                                  .block = block,
@@ -34,7 +35,8 @@ static struct vectors vectors = {.count = FLOATS,
                                  .parts = parts,
                                  .sums = sums,
                                  .chunks = CHUNKS,
-                                 .summed = summed};
+                                 .norms_sq = norms_sq,
+                                 .known = known};
 static struct handoff handoff;
 static struct mailbox answers;
 static int failures, end_code;
@@ -150,22 +152,23 @@ static void start_values(void)
 }
 
 /* The sum in the head of a chunk is that of its floats as they stand in the buffer. */
-static bool seals(size_t from, size_t size)
+static bool seals(uint32_t buffer, size_t from, size_t size)
 {
     uint8_t head[WIRE_CHUNK_HEAD_BYTES] = {0}, wanted[WIRE_CHUNK_HEAD_BYTES] = {0};
-    struct parley_update update = {.chunk = {.head = head, .buffer = 2}};
+    struct parley_update update = {.chunk = {.head = head, .buffer = buffer}};
     update.chunk.offset = from * sizeof(float);
     update.chunk.size = size * sizeof(float);
     vectors_seal(&vectors, &update);
-    wire_chunk_seal(wanted, block + 2 * STRIDE + from, size * sizeof(float));
+    wire_chunk_seal(wanted, block + buffer * STRIDE + from, size * sizeof(float));
     return memcmp(head, wanted, sizeof head) == 0;
 }
 
-static bool seals_all(void)
+static bool seals_all(uint32_t buffer)
 {
     enum { CHUNK = PARLEY_CHUNK_BYTES_MAX / sizeof(float) };
-    return seals(0, CHUNK) && seals(CHUNK, FLOATS - CHUNK) && seals(0, 100) && seals(64, 1000) &&
-           seals(64, CHUNK) && seals(CHUNK, 4);
+    return seals(buffer, 0, CHUNK) && seals(buffer, CHUNK, FLOATS - CHUNK) &&
+           seals(buffer, 0, 100) && seals(buffer, 64, 1000) && seals(buffer, 64, CHUNK) &&
+           seals(buffer, CHUNK, 4);
 }
 
 /* Sums that are known from the TAKE are used while its floats stand, and no longer. */
@@ -179,41 +182,100 @@ static void check_seals(void)
         fill(&op, PARLEY_UPDATE_TAKE, 2);
         start_values();
         vectors_carry(&vectors, &op);
-        check(summed[2] && seals_all(), "a snapshot's chunks are sealed");
+        check(known[2] && seals_all(2), "a snapshot's chunks are sealed");
         fill(&op, writes[i], 2);
         op.update.vector.rest = true;
         op.update.vector.other = 1;
         op.update.vector.size = FLOATS * sizeof(float);
         vectors_carry(&vectors, &op);
-        check(seals_all(), "so is what was made of it");
+        check(seals_all(2), "so is what was made of it");
     }
     fill(&op, PARLEY_UPDATE_TAKE, 2);
     vectors_carry(&vectors, &op);
     struct parley_update store = {.store = {.buffer = 2, .bytes = (uint8_t *)&given, .size = 4}};
     vectors_store(&vectors, &store);
-    check(seals_all(), "so is what came in");
+    check(seals_all(2), "so is what came in");
 }
 
-/* Nobody else has the vectors. */
-static void check_one_pass(void)
+/* Wherever a chunk's parts are when they come, and however they are cut: to the bit. */
+static void check_store(void)
+{
+    static float theirs[FLOATS + 1], d[FLOATS];
+    struct mix_diff_result wanted;
+    struct rng rng = rng_init(1, 2);
+    for (int i = 0; i < FLOATS; i++) {
+        d[i] = 1 / (float)(i + 5);
+        block[i] = 1 / (float)(i + 3);
+    }
+    mix_diff(d, block, FLOATS, vectors.run, &wanted);
+    for (int round = 0; round < 100; round++) {
+        /* In its place, elsewhere, or elsewhere and not on a float's edge. */
+        uint8_t *from[] = {(uint8_t *)(block + STRIDE), (uint8_t *)theirs, (uint8_t *)theirs + 1};
+        size_t most = round % 3 == 0 ? 1000 : 70000, begins = rng_below(&rng, 2) * FLOATS / 2;
+        struct op op;
+        for (size_t part, at = 0; at < FLOATS * sizeof(float); at += part) {
+            uint8_t *bytes = from[rng_below(&rng, 3)] + at;
+            part = rng_below(&rng, 3) ? 4 * MIX_BLOCK : 1 + rng_below(&rng, (uint32_t)most);
+            if (part > FLOATS * sizeof(float) - at) part = FLOATS * sizeof(float) - at;
+            for (size_t i = at; i < at + part; i++) {
+                float whole = 1 / (float)(i / sizeof(float) + 5);
+                bytes[i - at] = ((const uint8_t *)&whole)[i % sizeof(float)];
+            }
+            struct parley_update store = {
+                .store = {.buffer = 1, .offset = at, .bytes = bytes, .size = part}};
+            store.store.diffs = at >= begins; /* its own snapshot may come late */
+            vectors_store(&vectors, &store);
+        }
+        fill(&op, PARLEY_UPDATE_DIFF, 1);
+        vectors_carry(&vectors, &op);
+        check(!memcmp(block + STRIDE, d, sizeof d), "a difference of parts is that of the whole");
+        check(op.done.done.mass == wanted.mass && op.done.done.norm_sq == wanted.norm_sq &&
+                  op.done.done.own_norm_sq == mix_norm_sq(block, FLOATS),
+              "so are its figures");
+    }
+}
+
+/* Those of the trainer may name what earlier ones of its own do; all others wait. */
+static void check_order(void)
+{
+    static struct ops table;
+    struct parley_update add = {.type = PARLEY_UPDATE_ADD, .vector = {.buffer = 1}},
+                         diff = {.type = PARLEY_UPDATE_DIFF, .vector = {.buffer = 2, .other = 1}},
+                         take = {.type = PARLEY_UPDATE_TAKE, .vector = {.vectors = 1}};
+    take.vector.buffers[0] = 1;
+    ops_init(&table);
+    struct op *first = ops_add(&table, &add), *second = ops_add(&table, &take);
+    struct op *third = ops_add(&table, &diff), *last = ops_add(&table, &take);
+    check(ops_next(&table) == first && ops_next(&table) == second && !ops_next(&table),
+          "a TAKE follows an ADD of its buffer, a DIFF waits for both");
+    ops_remove(&table, first);
+    check(!ops_next(&table), "and for the second, too");
+    ops_remove(&table, second);
+    check(ops_next(&table) == third && !ops_next(&table), "a TAKE waits for a DIFF of its buffer");
+    ops_remove(&table, third);
+    check(ops_next(&table) == last, "and is the last");
+}
+
+/* Nobody else has the vectors. `to`: a snapshot beside the difference, or over it. */
+static void check_one_pass(uint32_t to)
 {
     static float taken[FLOATS], followed[FLOATS];
     struct op ops[2];
     vectors.follow = 0.3f;
     for (int rest = 0; rest < 2; rest++) {
         fill(&ops[0], PARLEY_UPDATE_ADD, 1);
-        fill(&ops[1], PARLEY_UPDATE_TAKE, 2);
+        fill(&ops[1], PARLEY_UPDATE_TAKE, to);
         ops[0].update.vector.rest = rest;
         start_values();
         vectors_carry(&vectors, &ops[0]);
         vectors_carry(&vectors, &ops[1]);
-        memcpy(taken, block + 2 * STRIDE, sizeof taken);
+        memcpy(taken, block + to * STRIDE, sizeof taken);
         memcpy(followed, m, sizeof followed);
         start_values();
         check(vectors_add_take(&vectors, &ops[0], &ops[1]), "an ADD and a TAKE are one pass");
         check(ops[0].done.done.ok && ops[1].done.done.ok && ops[1].done.done.finite, "both ended");
-        check(!memcmp(taken, block + 2 * STRIDE, sizeof taken), "a snapshot has the same bits");
-        check(seals_all(), "its chunks are sealed");
+        check(!memcmp(taken, block + to * STRIDE, sizeof taken), "a snapshot has the same bits");
+        check(seals_all(to), "its chunks are sealed");
         check(!memcmp(taken, x, sizeof x) && !memcmp(followed, m, sizeof m), "so have the vectors");
     }
     block[STRIDE + FLOATS - 1] = INFINITY;
@@ -323,7 +385,10 @@ int main(void)
     handoff_end(&handoff, PARLEY_ENO_AGREEMENT);
     uv_thread_join(&thread);
     check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
-    check_one_pass();
+    check_one_pass(2);
+    check_one_pass(1);
+    check_store();
+    check_order();
     check_seals();
     handoff_close(&handoff);
     mailbox_close(&answers);

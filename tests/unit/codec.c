@@ -26,10 +26,9 @@ static void fill(float *to, size_t n, uint64_t seed, uint64_t stream)
 }
 
 /* What x decodes to at both ends: the difference to nothing. A subset's other floats are 0. */
-static struct mix_diff_result decoded(const struct codec *codec, const float *x, float *out,
-                                      size_t n)
+static struct codec_result decoded(const struct codec *codec, const float *x, float *out, size_t n)
 {
-    struct mix_diff_result result;
+    struct codec_result result;
     float *nothing = calloc(n, sizeof *nothing);
     codec_encode(codec, out, x, n, 1);
     codec_encode(codec, nothing, nothing, n, 1);
@@ -55,7 +54,7 @@ Test(codec, both_ends_get_opposite_differences_to_the_bit_at_every_length)
             memcpy(kept, here, sizeof kept);
             codec_encode(&codecs[c], x, x, n, 1);
             cr_assert_eq(memcmp(x, there, bytes), 0);
-            struct mix_diff_result one, other;
+            struct codec_result one, other;
             codec_diff(&codecs[c], here, x, n, 1, 9, &one);
             codec_diff(&codecs[c], there, kept, n, 1, 9, &other);
             for (size_t i = 0; i < n; i++)
@@ -75,7 +74,7 @@ Test(codec, vectors_one_behind_the_other_are_as_each_alone)
     static float x[3 * MAX], y[3 * MAX], one[MAX], ours[MAX];
     for (size_t c = 0; c < CODECS; c++) {
         for (size_t n = 1; n <= MAX; n += 37) {
-            struct mix_diff_result all, first;
+            struct codec_result all, first;
             fill(x, 3 * n, n, 5);
             fill(y, 3 * n, n, 6);
             static float theirs[3 * MAX], own[3 * MAX];
@@ -123,7 +122,7 @@ static float once(enum parley_codec kind, float x)
 {
     float in[2] = {x, 0}, out[2];
     struct codec codec = {.kind = kind, .part = 1};
-    struct mix_diff_result result = decoded(&codec, in, out, 2);
+    struct codec_result result = decoded(&codec, in, out, 2);
     cr_assert_eq(result.finite, isfinite(x), "%g", (double)x);
     cr_assert(!isfinite(x) || out[1] == 0);
     return out[0];
@@ -182,7 +181,7 @@ Test(codec, any_bytes_decode_and_what_is_not_finite_is_seen)
         for (size_t c = 0; c < CODECS; c++) {
             size_t n = 1 + rng_below(&rng, LONG);
             bool finite = true;
-            struct mix_diff_result result;
+            struct codec_result result;
             for (size_t i = 0; i < n; i++) {
                 uint32_t bits = (uint32_t)rng_next(&rng);
                 memcpy(&x[i], &bits, sizeof bits);

@@ -6,7 +6,6 @@
 
 #include "core/rng.h"
 #include "kernels/mix.h"
-#include "kernels/signs.h"
 
 static const size_t sizes[] = {0, 1, 63, 64, 65, 2047, 2048, 2049, 10007};
 #define SIZES (sizeof sizes / sizeof *sizes)
@@ -47,7 +46,8 @@ Test(mix, difference_is_antisymmetric_to_the_bit)
 
 Test(mix, a_difference_in_parts_is_the_one_in_one_piece)
 {
-    /* Floats come in at any pace; not one bit of d or of the figures may depend on it. */
+    /* Floats come in at any pace, to their place or beside it; not one bit of d or of the figures
+     * may depend on it. */
     for (size_t s = 0; s < SIZES; s++) {
         struct mix_diff_result whole, last;
         struct mix_part part = {0};
@@ -55,17 +55,38 @@ Test(mix, a_difference_in_parts_is_the_one_in_one_piece)
         fill(x, s, 0);
         fill(d, s, 1);
         memcpy(e, d, sizeof e);
+        memcpy(y, d, sizeof y);
         mix_diff(d, x, sizes[s], 7, &whole);
-        for (size_t ready = 0; ready < sizes[s]; ready += 1 + rng_below(&rng, 5000)) {
-            mix_diff_part(&part, e, x, ready, 7);
-            cr_assert(part.done <= ready && part.done + MIX_BLOCK > ready);
+        for (size_t at; (at = part.done) + MIX_BLOCK <= sizes[s];) {
+            size_t blocks = rng_below(&rng, 3);
+            if (blocks > (sizes[s] - at) / MIX_BLOCK) continue;
+            const float *from = rng_below(&rng, 2) ? e + at : y + at;
+            mix_diff_next(&part, e + at, from, x + at, blocks, 7);
+            cr_assert_eq(part.done, at + blocks * MIX_BLOCK);
         }
         mix_diff_rest(&part, e, x, sizes[s], 7, &last);
         cr_assert_arr_eq(d, e, sizeof d);
         cr_assert_eq(last.norm_sq, whole.norm_sq);
-        cr_assert_eq(last.ours_norm_sq, whole.ours_norm_sq);
         cr_assert_eq(last.mass, whole.mass);
         cr_assert(last.finite);
+    }
+}
+
+Test(mix, a_snapshot_in_parts_is_a_copy_and_has_the_norm_of_the_whole)
+{
+    /* To the bit, however it is cut; nothing behind the end. */
+    for (size_t s = 0; s < SIZES; s++) {
+        struct mix_squares squares = {{0}};
+        fill(x, s, 0);
+        fill(d, s, 1);
+        memcpy(e, d, sizeof e);
+        for (size_t at = 0, size; at < sizes[s]; at += size) {
+            size = sizes[s] - at < 3 * MIX_LANES ? sizes[s] - at : 3 * MIX_LANES;
+            mix_take(&squares, d + at, x + at, size);
+        }
+        cr_assert_eq(mix_squares_sum(&squares), mix_norm_sq(x, sizes[s]));
+        cr_assert_arr_eq(d, x, sizes[s] * sizeof *d);
+        cr_assert_arr_eq(d + sizes[s], e + sizes[s], (MAX - sizes[s]) * sizeof *d);
     }
 }
 
@@ -183,25 +204,20 @@ Test(mix, results_agree_with_plain_sums)
     memcpy(d, y, sizeof d);
     mix_diff(d, x, MAX, 42, &result);
     double norm = 0, own = 0, mass = 0, scale = 0;
-    uint32_t words[SIGNS_LANES];
-    int positive = 0;
+    struct rng rng = rng_init(42, UINT64_C(0x6d617373));
+    uint64_t bits = 0;
     for (size_t i = 0; i < MAX; i++) {
-        if (i % SIGNS_BLOCK == 0)
-            signs_block(rng_init(42, UINT64_C(0x6d617373)), i / SIGNS_BLOCK, words);
-        double r = signs_of(words[i % SIGNS_LANES], (int)(i % SIGNS_BLOCK / SIGNS_LANES));
+        if (i % MIX_BLOCK == 0) bits = rng_next(&rng);
+        double r = bits >> i % MIX_LANES & 1 ? -1 : 1;
         double delta = y[i] - x[i];
-        positive += r > 0;
         norm += delta * delta;
         own += (double)x[i] * x[i];
         mass += r * delta;
         scale += fabs(delta);
     }
     cr_assert_float_eq(result.norm_sq, norm, 1e-12 * norm);
-    cr_assert_float_eq(result.ours_norm_sq, own, 1e-12 * own);
     cr_assert_float_eq(result.mass, mass, 1e-12 * scale);
     cr_assert_float_eq(mix_norm_sq(x, MAX), own, 1e-12 * own);
-    /* Five standard deviations of a fair coin. */
-    cr_assert_lt(abs(2 * positive - MAX), 5 * 101);
 }
 
 Test(mix, mass_sees_a_side_that_was_not_applied)
@@ -264,25 +280,29 @@ Test(mix, every_path_gives_the_same_bits)
     /* SSE2, AVX2 and AVX-512 agree, so unlike machines may share a cluster. */
     static float want_d[MAX], want_x[MAX], want_y[MAX], want_e[MAX];
     for (size_t s = 0; s < SIZES; s++) {
-        struct mix_part want, got;
-        struct mix_gap want_gap, gap;
-        double want_norm = 0;
+        struct mix_part want, got, want_gap, gap;
+        double want_lane[MIX_LANES], lane[MIX_LANES], copied[MIX_LANES];
+        size_t blocks = sizes[s] / MIX_BLOCK;
         for (enum kernel_path path = KERNEL_PATH_BASE; path < KERNEL_PATHS; path++) {
             if (!kernel_path_supported(path)) continue;
             fill(x, s, 0);
             fill(d, s, 1);
             memset(&got, 0, sizeof got);
-            mix_kernels[path].gap(d, x, sizes[s], 5, &gap);
+            memset(&gap, 0, sizeof gap);
+            memset(lane, 0, sizeof lane);
+            memset(copied, 0, sizeof copied);
+            mix_kernels[path].gap(&gap, d, x, blocks, rng_init(5, 0));
             fill(y, s, 2);
             memcpy(e, y, sizeof e);
             mix_kernels[path].add_gap(y, y, e, d, x, 0.5f, 1.0f / 7, sizes[s]);
-            mix_kernels[path].diff(&got, d, x, sizes[s] / MIX_BLOCK, 5);
-            double norm = mix_kernels[path].norm_sq(d, sizes[s]);
+            mix_kernels[path].diff(&got, d, d, x, blocks, rng_init(5, 0));
+            mix_kernels[path].norm_sq(lane, d, sizes[s]);
             mix_kernels[path].add(x, x, d, 1.0f / 3, sizes[s]);
+            mix_kernels[path].take(copied, e, x, sizes[s] / 2);
             if (path == KERNEL_PATH_BASE) {
                 want = got;
                 want_gap = gap;
-                want_norm = norm;
+                memcpy(want_lane, lane, sizeof lane);
                 memcpy(want_d, d, sizeof d);
                 memcpy(want_x, x, sizeof x);
                 memcpy(want_y, y, sizeof y);
@@ -292,10 +312,13 @@ Test(mix, every_path_gives_the_same_bits)
             cr_assert_arr_eq(x, want_x, sizeof x);
             cr_assert_arr_eq(y, want_y, sizeof y);
             cr_assert_arr_eq(e, want_e, sizeof e);
-            cr_assert_eq(gap.norm_sq, want_gap.norm_sq);
-            cr_assert_eq(gap.mass, want_gap.mass);
-            cr_assert_eq(norm, want_norm);
+            cr_assert_arr_eq(lane, want_lane, sizeof lane);
+            cr_assert_arr_eq(&gap, &want_gap, sizeof gap);
             cr_assert_arr_eq(&got, &want, sizeof got);
+            cr_assert_arr_eq(&gap, &got, sizeof gap);
+            memset(lane, 0, sizeof lane);
+            mix_kernels[path].norm_sq(lane, x, sizes[s] / 2);
+            cr_assert_arr_eq(copied, lane, sizeof lane);
         }
     }
 }
@@ -310,10 +333,10 @@ Test(mix, sums_have_the_same_bits_under_every_compiler)
         d[i] = (float)(rng_next(&rng) >> 40) * 0x1p-20f - 5;
     }
     mix_diff(d, x, MAX, 3, &result);
-    cr_assert_eq(result.norm_sq, 0x1.28d03c1039b51p+18, "%a", result.norm_sq);
-    cr_assert_eq(result.mass, 0x1.24875a47p+9, "%a", result.mass);
+    cr_assert_eq(result.norm_sq, 0x1.28d03c1039b4cp+18, "%a", result.norm_sq);
+    cr_assert_eq(result.mass, 0x1.749c63874p+11, "%a", result.mass);
     mix_add(x, d, 1.0f / 3, MAX);
-    cr_assert_eq(mix_norm_sq(x, MAX), 0x1.0a334dab86002p+15, "%a", mix_norm_sq(x, MAX));
+    cr_assert_eq(mix_norm_sq(x, MAX), 0x1.0a334dab85ffcp+15, "%a", mix_norm_sq(x, MAX));
 }
 
 Test(mix, combining_is_copying_scaling_and_adding_to_the_bit)
