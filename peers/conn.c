@@ -148,25 +148,19 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init((char *)conn->direct, (unsigned)left);
 }
 
-/* Some of the floats of a chunk that stand at this place of the other end's memory. Those that
- * nobody waits for are not read: the core only counts them. */
-static void offer_part(struct conn *conn, uint64_t place, size_t size)
+/* Floats of a chunk where they stand in the other end's memory. Of those that nobody waits for the
+ * core reads none. */
+static void offer_floats(struct conn *conn, const uint8_t *floats, size_t size)
 {
     struct loop *loop = conn->loop;
-    uint8_t *to = conn->input;
-    uint32_t vector;
-    uint64_t offset;
-    if (parley_node_awaits(loop->node, conn->id, &vector, &offset) > 0) {
-        to = (uint8_t *)vectors_buffer(loop->vectors, vector) + offset;
-        if (!lane_read(conn, place, to, size)) {
-            conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
-            return;
-        }
+    for (size_t part, at = 0; at < size && conn->state == CONN_OPEN; at += part) {
+        part = size - at < CONN_ASIDE_BYTES ? size - at : CONN_ASIDE_BYTES;
+        struct parley_event event = {.type = PARLEY_EVENT_RECEIVED,
+                                     .received = {conn->id, floats + at, part}};
+        size_t consumed = loop_tell(loop, &event);
+        assert(consumed == part || conn->state != CONN_OPEN || loop->finished);
+        (void)consumed;
     }
-    struct parley_event event = {.type = PARLEY_EVENT_RECEIVED, .received = {conn->id, to, size}};
-    size_t consumed = loop_tell(loop, &event);
-    assert(consumed == size || conn->state != CONN_OPEN || loop->finished);
-    (void)consumed;
 }
 
 /* A chunk whose floats come aside: their place came in their stead. */
@@ -177,16 +171,14 @@ static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
         if (!streams_read(conn, place)) conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
         return;
     }
-    if (!lane_reads(conn)) {
+    const uint8_t *floats = lane_reads(conn) ? lane_floats(conn, place, size) : NULL;
+    if (!floats) {
         conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
         return;
     }
-    for (size_t part, at = 0; at < size && conn->state == CONN_OPEN; at += part) {
-        part = size - at < CONN_ASIDE_BYTES ? size - at : CONN_ASIDE_BYTES;
-        offer_part(conn, place + at, part);
-    }
+    offer_floats(conn, floats, size);
     atomic_fetch_add_explicit(&conn->loop->bytes_received, size, memory_order_relaxed);
-    if (conn->state == CONN_OPEN) lane_taken(conn);
+    if (conn->state == CONN_OPEN) lane_taken(conn, place, size);
 }
 
 /* Offers bytes until the core takes no more. Returns how many it took. */

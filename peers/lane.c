@@ -7,14 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "address.h"
 #include "conn.h"
 
-enum { NOTES_MAX = 64 };
+/* Files of some small models stay mapped: making it anew takes longer than reading what is there.
+ */
+enum { NOTES_MAX = 64, MAPPED_BYTES_MAX = 16 * 1024 * 1024 };
 
 enum note_type { NOTE_ASK = 0x7061726c, NOTE_MEMORY, NOTE_OPENED, NOTE_TAKEN };
 
@@ -107,7 +111,7 @@ static bool wants_credentials(int fd)
 static void on_closed(uv_handle_t *handle)
 {
     struct lane *lane = handle->data;
-    if (lane->theirs >= 0) close(lane->theirs);
+    if (lane->theirs) munmap(lane->theirs, lane->theirs_size);
     close(lane->fd);
     free(lane);
 }
@@ -121,13 +125,18 @@ static void broken(struct lane *lane)
         conn_end(lane->conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }
 
-/* A file of another kind could make who reads it wait. */
-static bool take_file(struct lane *lane, int file)
+/* Who reads from a file of another kind could be made to wait; what is cut off one, a signal. */
+static bool map_file(struct lane *lane, int file)
 {
+    struct stat status;
     int seals = fcntl(file, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK)) return false;
-    lane->theirs = fcntl(file, F_DUPFD_CLOEXEC, 0);
-    return lane->theirs >= 0;
+    if (fstat(file, &status) || status.st_size <= 0) return false;
+    void *at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) return false;
+    lane->theirs = at;
+    lane->theirs_size = (size_t)status.st_size;
+    return true;
 }
 
 static bool give(struct lane *lane)
@@ -145,7 +154,7 @@ static bool on_note(struct lane *lane, const struct note *note, int file, bool o
     const struct note opened = {.type = NOTE_OPENED};
     switch (note->type) {
     case NOTE_MEMORY:
-        if (!own || file < 0 || lane->theirs >= 0 || !take_file(lane, file)) return false;
+        if (!own || file < 0 || lane->theirs || !map_file(lane, file)) return false;
         return say(lane->fd, NULL, 0, &opened, -1) && (lane->gave || give(lane));
     case NOTE_OPENED:
         lane->sends = own && lane->gave;
@@ -193,7 +202,6 @@ static struct lane *lane_new(struct conn *conn, int fd)
     }
     lane->poll.data = lane;
     lane->fd = fd;
-    lane->theirs = -1;
     lane->conn = conn;
     conn->lane = lane;
     uv_poll_start(&lane->poll, UV_READABLE, on_poll);
@@ -335,18 +343,29 @@ void lane_sent(struct conn *conn, uint32_t op)
 
 bool lane_reads(const struct conn *conn)
 {
-    return conn->lane && conn->lane->theirs >= 0;
+    return conn->lane && conn->lane->theirs;
 }
 
-bool lane_read(struct conn *conn, uint64_t place, void *to, size_t size)
+const uint8_t *lane_floats(const struct conn *conn, uint64_t place, size_t size)
 {
-    if (place > INT64_MAX || place % sizeof(float)) return false;
-    return pread(conn->lane->theirs, to, size, (off_t)place) == (ssize_t)size;
+    const struct lane *lane = conn->lane;
+    if (place % sizeof(float) || place > lane->theirs_size || size > lane->theirs_size - place)
+        return NULL;
+    return lane->theirs + place;
 }
 
-void lane_taken(struct conn *conn)
+/* The pages up to the end of these floats: those that follow are read next. */
+static void unmap(const struct lane *lane, uint64_t place, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t from = (size_t)place / page * page, end = ((size_t)place + size) / page * page;
+    if (end > from) (void)madvise(lane->theirs + from, end - from, MADV_DONTNEED);
+}
+
+void lane_taken(struct conn *conn, uint64_t place, size_t size)
 {
     const struct note taken = {.type = NOTE_TAKEN};
+    if (conn->lane->theirs_size > MAPPED_BYTES_MAX) unmap(conn->lane, place, size);
     if (!say(conn->lane->fd, NULL, 0, &taken, -1))
         conn_end(conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }

@@ -1,10 +1,10 @@
 /* lane.h: floats between nodes of one machine and one user go through shared memory.
  *
- * The buffers of a node lie in a memory file. Peers on the same machine hand theirs to each other
- * for reading, which who receives does right to where the floats belong: a chunk's head then goes
- * over TCP as ever, in its place among the frames, and says where in the sender's buffers the
- * floats stand (eight bytes in place of the floats). Offers, checksums, finite checks, decisions
- * are the same; what is left out is the kernel's two copies.
+ * The buffers of a node lie in a memory file. Peers on the same machine hand theirs to each other,
+ * and map them for reading: a chunk's head goes over TCP as ever, in its place among the frames,
+ * and says where in the sender's buffers the floats stand (eight bytes in place of the floats).
+ * Offers, checksums, finite checks, decisions are the same; what is left out is every copy: the
+ * difference is made from the sender's memory.
  *
  * The happy path of a connection, after the first bytes of the other end have come over TCP:
  *
@@ -15,12 +15,15 @@
  *                                                <-  MEMORY, with the file
  *     OPENED, MEMORY                             ->
  *                                                <-  OPENED
- *     then, for each chunk:  head over TCP       ->  reads the floats from the file
+ *     then, for each chunk:  head over TCP       ->  reads the floats where they are
  *                                                <-  TAKEN: the sender may change them again
  *
  * Who has heard OPENED sends that way. Whatever is refused or fails before leaves the connection as
  * it is, without a word: it goes on by TCP. Nothing is left behind by a process that is killed:
  * the files and the local sockets have no name in any file system.
+ *
+ * Memory: what was read of a large file is unmapped page by page, so that nobody counts the models
+ * of its neighbours as its own.
  *
  * Security: the kernel tells the user of whoever sends on a local socket; nothing but MEMORY and
  * OPENED of the own effective user is heeded, and no file is sent to another one. A file is sealed
@@ -48,7 +51,8 @@ struct lane {
     uv_poll_t poll; /* its data is the lane */
     int fd;
     struct conn *conn;
-    int theirs;                    /* the other end's file; -1: not yet */
+    uint8_t *theirs; /* the other end's buffers; NULL: not yet */
+    size_t theirs_size;
     bool gave;                     /* MEMORY was sent */
     bool sends;                    /* the other end has ours */
     uint32_t ops[LANE_FLIGHT_MAX]; /* chunks not yet TAKEN: [count] from `first`, in a circle */
@@ -75,10 +79,10 @@ void lane_sent(struct conn *conn, uint32_t op);
 
 /* Whether heads from the other end may be about floats in its memory. */
 bool lane_reads(const struct conn *conn);
-/* Those floats. False: there are none such. */
-bool lane_read(struct conn *conn, uint64_t place, void *to, size_t size);
-/* The head's floats were read: the sender may change them again. */
-void lane_taken(struct conn *conn);
+/* Those floats, [size] bytes, until they are TAKEN. NULL: there are none such. */
+const uint8_t *lane_floats(const struct conn *conn, uint64_t place, size_t size);
+/* They were read: the sender may change them again. */
+void lane_taken(struct conn *conn, uint64_t place, size_t size);
 
 /* The connection is gone: what was under way has failed. */
 void lane_end(struct conn *conn);
