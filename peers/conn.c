@@ -21,6 +21,8 @@ struct write {
     uv_write_t request;
     enum write_kind kind;
     uint32_t op;
+    bool ok;            /* of a chunk that has gone out, or could not */
+    struct write *next; /* likewise, among those that the core hears of in the next turn */
     size_t size;
     uint8_t bytes[];
 };
@@ -88,6 +90,7 @@ static void forget(struct conn *conn)
         at = &(*at)->next;
     *at = conn->next;
     atomic_fetch_sub(&loop->connections, 1);
+    conn_tell_sent(loop);
     lane_end(conn);
     streams_end(conn);
     struct parley_event event = {
@@ -297,17 +300,34 @@ static void on_written(uv_write_t *request, int status)
     if (status == 0 && write->kind == WRITE_LANE)
         atomic_fetch_add_explicit(&loop->bytes_lane, write->size, memory_order_relaxed);
     if (status < 0 && status != UV_ECANCELED) conn_end(conn, PARLEY_CLOSED_RESET, status);
-    struct parley_event event;
-    bool tell = write->kind == WRITE_CHUNK;
     if (write->kind == WRITE_CHUNK) {
-        event = (struct parley_event){.type = PARLEY_EVENT_DONE,
-                                      .done = {.op = write->op, .ok = status == 0}};
-    } else if (write->kind == WRITE_CONTROL && status == 0 && conn->state == CONN_OPEN) {
-        event = (struct parley_event){.type = PARLEY_EVENT_SENT, .sent = {conn->id, write->size}};
-        tell = true;
+        write->ok = status == 0;
+        write->next = NULL;
+        *loop->last_sent = write;
+        loop->last_sent = &write->next;
+        return;
     }
+    struct parley_event event = {.type = PARLEY_EVENT_SENT, .sent = {conn->id, write->size}};
+    bool tell = write->kind == WRITE_CONTROL && status == 0 && conn->state == CONN_OPEN;
     free(write);
     if (tell) loop_tell(loop, &event);
+}
+
+/* Telling at once would send chunk upon chunk before anything is read: libuv's turn has room for
+ * eight, and a model would lie in the kernel's memory, both ways, instead of in the cache. */
+void conn_tell_sent(struct loop *loop)
+{
+    struct write *write = loop->sent;
+    loop->sent = NULL;
+    loop->last_sent = &loop->sent;
+    while (write) {
+        struct write *next = write->next;
+        struct parley_event event = {.type = PARLEY_EVENT_DONE,
+                                     .done = {.op = write->op, .ok = write->ok}};
+        free(write);
+        loop_tell(loop, &event);
+        write = next;
+    }
 }
 
 void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size)

@@ -87,6 +87,8 @@ void conn_resume(struct conn *conn); /* it waits no more: reads on */
 int conn_listen(struct loop *loop);
 /* A turn begins: the connection that waits is taken, if its time has come. */
 void conn_turn(struct loop *loop);
+/* A turn begins: the core hears of the chunks that went out in the last one. */
+void conn_tell_sent(struct loop *loop);
 
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
 /* dial.c: nobody wants to know the addresses any more. */

@@ -224,6 +224,7 @@ static void on_prepare(uv_prepare_t *prepare)
     loop->idle_us = uv_metrics_idle_time(&loop->uv) / 1000;
     loop->turn_read_bytes = 0;
     conn_turn(loop);
+    conn_tell_sent(loop);
     look_at_news(loop);
     now_us = loop_now_us();
 
@@ -351,6 +352,7 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
     loop->parley = parley;
     loop->door.fd = -1;
     ops_init(&loop->ops);
+    loop->last_sent = &loop->sent;
     int code = uv_loop_init(&loop->uv);
     if (!code && (code = wake_init(&loop->wake, &loop->uv))) uv_loop_close(&loop->uv);
     if (code) {

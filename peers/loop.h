@@ -67,9 +67,10 @@ struct loop {
     uint32_t later_count;
 
     struct conn *conns[LOOP_BUCKETS];
-    uint32_t conns_shut;   /* those that are being flushed */
-    uint32_t conn_next;    /* number of the next incoming one, even */
-    uint32_t streams_most; /* of a link: config.streams */
+    uint32_t conns_shut;             /* those that are being flushed */
+    uint32_t conn_next;              /* number of the next incoming one, even */
+    uint32_t streams_most;           /* of a link: config.streams */
+    struct write *sent, **last_sent; /* chunks that have gone out in this turn */
 
     struct mailbox answers; /* ops from trainer and worker */
     struct commands commands;
