@@ -206,10 +206,14 @@ Test(mix, results_agree_with_plain_sums)
     double norm = 0, own = 0, mass = 0, scale = 0;
     struct rng rng = rng_init(42, UINT64_C(0x6d617373));
     uint64_t bits = 0;
+    int signs = 0, positive = 0;
     for (size_t i = 0; i < MAX; i++) {
         if (i % MIX_BLOCK == 0) bits = rng_next(&rng);
         double r = bits >> i % MIX_LANES & 1 ? -1 : 1;
         double delta = y[i] - x[i];
+        bool first = i % MIX_BLOCK < MIX_LANES; /* of those that share a sign */
+        signs += first;
+        positive += first && r > 0;
         norm += delta * delta;
         own += (double)x[i] * x[i];
         mass += r * delta;
@@ -218,6 +222,9 @@ Test(mix, results_agree_with_plain_sums)
     cr_assert_float_eq(result.norm_sq, norm, 1e-12 * norm);
     cr_assert_float_eq(result.mass, mass, 1e-12 * scale);
     cr_assert_float_eq(mix_norm_sq(x, MAX), own, 1e-12 * own);
+    /* Five standard deviations of a fair coin. */
+    cr_assert_eq(signs, 80);
+    cr_assert_lt(abs(2 * positive - signs), 5 * 9);
 }
 
 Test(mix, mass_sees_a_side_that_was_not_applied)
