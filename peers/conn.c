@@ -174,7 +174,7 @@ static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
         if (!streams_read(conn, place)) conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
         return;
     }
-    const uint8_t *floats = lane_reads(conn) ? lane_floats(conn, place, size) : NULL;
+    const uint8_t *floats = lane_floats(conn, place, size);
     if (!floats) {
         conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
         return;

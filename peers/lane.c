@@ -16,8 +16,7 @@
 #include "address.h"
 #include "conn.h"
 
-/* Files of some small models stay mapped: making it anew takes longer than reading what is there.
- */
+/* Smaller files stay mapped: mapping their pages anew takes longer than reading them. */
 enum { NOTES_MAX = 64, MAPPED_BYTES_MAX = 16 * 1024 * 1024 };
 
 enum note_type { NOTE_ASK = 0x7061726c, NOTE_MEMORY, NOTE_OPENED, NOTE_TAKEN };
@@ -341,14 +340,10 @@ void lane_sent(struct conn *conn, uint32_t op)
     lane->ops[(lane->first + lane->count++) % LANE_FLIGHT_MAX] = op;
 }
 
-bool lane_reads(const struct conn *conn)
-{
-    return conn->lane && conn->lane->theirs;
-}
-
 const uint8_t *lane_floats(const struct conn *conn, uint64_t place, size_t size)
 {
     const struct lane *lane = conn->lane;
+    if (!lane || !lane->theirs) return NULL;
     if (place % sizeof(float) || place > lane->theirs_size || size > lane->theirs_size - place)
         return NULL;
     return lane->theirs + place;

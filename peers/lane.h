@@ -77,9 +77,8 @@ bool lane_sends(const struct conn *conn);
 /* Its head is on its way: DONE of this op follows its TAKEN. */
 void lane_sent(struct conn *conn, uint32_t op);
 
-/* Whether heads from the other end may be about floats in its memory. */
-bool lane_reads(const struct conn *conn);
-/* Those floats, [size] bytes, until they are TAKEN. NULL: there are none such. */
+/* The floats, [size] bytes, that a head says are in the other end's memory, until they are TAKEN.
+ * NULL: there are none such. */
 const uint8_t *lane_floats(const struct conn *conn, uint64_t place, size_t size);
 /* They were read: the sender may change them again. */
 void lane_taken(struct conn *conn, uint64_t place, size_t size);
