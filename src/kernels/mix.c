@@ -128,18 +128,24 @@ void mix_diff_next(struct mix_part *part, float *d, const float *theirs, const f
     best()->diff(part, d, theirs, ours, blocks, signs_from(part, sign_seed));
 }
 
+/* The last, short block; d: NULL for nowhere. */
+static void diff_short(struct mix_part *part, float *d, const float *theirs, const float *ours,
+                       size_t n, uint64_t sign_seed)
+{
+    float last_theirs[MIX_BLOCK] = {0}, last_ours[MIX_BLOCK] = {0};
+    memcpy(last_theirs, theirs, n * sizeof(float));
+    memcpy(last_ours, ours, n * sizeof(float));
+    mix_diff_next(part, last_theirs, last_theirs, last_ours, 1, sign_seed);
+    if (d) memcpy(d, last_theirs, n * sizeof(float));
+}
+
 void mix_diff_rest(struct mix_part *part, float *restrict theirs, const float *restrict ours,
                    size_t n, uint64_t sign_seed, struct mix_diff_result *out)
 {
-    size_t at = part->done, rest = (n - at) % MIX_BLOCK;
-    mix_diff_next(part, theirs + at, theirs + at, ours + at, (n - at) / MIX_BLOCK, sign_seed);
-    if (rest > 0) {
-        float last_theirs[MIX_BLOCK] = {0}, last_ours[MIX_BLOCK] = {0};
-        memcpy(last_theirs, theirs + n - rest, rest * sizeof(float));
-        memcpy(last_ours, ours + n - rest, rest * sizeof(float));
-        mix_diff_next(part, last_theirs, last_theirs, last_ours, 1, sign_seed);
-        memcpy(theirs + n - rest, last_theirs, rest * sizeof(float));
-    }
+    size_t done = part->done, rest = (n - done) % MIX_BLOCK, at = n - rest;
+    mix_diff_next(part, theirs + done, theirs + done, ours + done, (n - done) / MIX_BLOCK,
+                  sign_seed);
+    if (rest > 0) diff_short(part, theirs + at, theirs + at, ours + at, rest, sign_seed);
     out->norm_sq = fold(part->delta);
     out->mass = fold(part->mass);
     out->finite = isfinite(out->norm_sq);
@@ -158,12 +164,7 @@ void mix_gap(const float *theirs, const float *ours, size_t n, uint64_t sign_see
     struct mix_part part = {0};
     size_t rest = n % MIX_BLOCK, at = n - rest;
     best()->gap(&part, theirs, ours, n / MIX_BLOCK, signs_from(&part, sign_seed));
-    if (rest > 0) {
-        float last_theirs[MIX_BLOCK] = {0}, last_ours[MIX_BLOCK] = {0};
-        memcpy(last_theirs, theirs + at, rest * sizeof(float));
-        memcpy(last_ours, ours + at, rest * sizeof(float));
-        best()->gap(&part, last_theirs, last_ours, 1, signs_from(&part, sign_seed));
-    }
+    if (rest > 0) diff_short(&part, NULL, theirs + at, ours + at, rest, sign_seed);
     out->norm_sq = fold(part.delta);
     out->mass = fold(part.mass);
 }
