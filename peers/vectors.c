@@ -148,28 +148,26 @@ float *vectors_buffer(const struct vectors *vectors, uint32_t buffer)
     return vectors->block + vectors->stride * buffer;
 }
 
-/* The difference goes on from what has just come to `at`, in whole blocks: nothing waits before it.
- * Returns up to where. */
-static size_t diff_from(struct vectors *vectors, const struct parley_update *update, size_t at)
+/* The difference goes on by whole blocks of these floats of theirs: those that follow. */
+static void diff_on(struct vectors *vectors, const struct parley_update *update,
+                    const float *theirs, size_t floats)
 {
     struct mix_part *part = &vectors->parts[update->store.buffer];
-    const float *theirs = (const float *)(const void *)update->store.bytes;
-    mix_diff_next(part, vectors_buffer(vectors, update->store.buffer) + at, theirs,
-                  vectors_buffer(vectors, update->store.other) + at,
-                  update->store.size / sizeof(float) / MIX_BLOCK, vectors->run);
-    return part->done;
+    mix_diff_next(part, vectors_buffer(vectors, update->store.buffer) + part->done, theirs,
+                  vectors_buffer(vectors, update->store.other) + part->done, floats / MIX_BLOCK,
+                  vectors->run);
 }
 
-/* It goes on with what stands in its place, up to `ready` floats. Where it began late, as the
- * snapshot was not there, it catches up bit by bit: a turn is short. */
-static void diff_on(struct vectors *vectors, const struct parley_update *update, size_t ready)
+/* The same of theirs that stand in their place, up to `ready`. Where it began late, as the snapshot
+ * was not there, it catches up bit by bit: a turn is short. */
+static void diff_in_place(struct vectors *vectors, const struct parley_update *update, size_t ready)
 {
-    struct mix_part *part = &vectors->parts[update->store.buffer];
-    size_t at = part->done, soon = at + 2 * MIX_BLOCK + update->store.size / 2;
-    float *theirs = vectors_buffer(vectors, update->store.buffer) + at;
+    size_t done = vectors->parts[update->store.buffer].done;
+    size_t soon = done + 2 * MIX_BLOCK + update->store.size / 2;
     if (ready > soon) ready = soon;
-    mix_diff_next(part, theirs, theirs, vectors_buffer(vectors, update->store.other) + at,
-                  ready > at ? (ready - at) / MIX_BLOCK : 0, vectors->run);
+    if (ready > done)
+        diff_on(vectors, update, vectors_buffer(vectors, update->store.buffer) + done,
+                ready - done);
 }
 
 void vectors_store(struct vectors *vectors, const struct parley_update *update)
@@ -185,10 +183,12 @@ void vectors_store(struct vectors *vectors, const struct parley_update *update)
     if (offset == 0) memset(part, 0, sizeof *part);
     bool elsewhere = bytes != buffer + offset; /* else it was read from the socket to its place */
     if (elsewhere && update->store.diffs && part->done * sizeof(float) == offset &&
-        (uintptr_t)bytes % sizeof(float) == 0)
-        made = diff_from(vectors, update, part->done) * sizeof(float);
+        (uintptr_t)bytes % sizeof(float) == 0) {
+        diff_on(vectors, update, (const float *)(const void *)bytes, size / sizeof(float));
+        made = part->done * sizeof(float);
+    }
     if (elsewhere) memcpy(buffer + made, bytes + (made - offset), offset + size - made);
-    if (update->store.diffs) diff_on(vectors, update, (offset + size) / sizeof(float));
+    if (update->store.diffs) diff_in_place(vectors, update, (offset + size) / sizeof(float));
 }
 
 /* ---- Snapshots ------------------------------------------------------------------------------- */
@@ -332,33 +332,35 @@ static void encode(struct vectors *vectors, struct op *op)
                  vectors_buffer(vectors, from), vectors->count, update->vector.wide);
 }
 
-static void diff(struct vectors *vectors, struct op *op)
+static void plain_diff(struct vectors *vectors, const struct parley_update *update,
+                       struct codec_result *out)
 {
-    const struct parley_update *update = &op->update;
-    struct mix_part *part = &vectors->parts[update->vector.buffer];
-    float *theirs = vectors_buffer(vectors, update->vector.buffer);
     const float *ours = vectors_buffer(vectors, update->vector.other);
     struct mix_diff_result result;
-    mix_diff_rest(part, theirs, ours, vectors->count, vectors->run, &result);
-    memset(part, 0, sizeof *part);
-    op->done.done.finite = result.finite;
-    op->done.done.norm_sq = result.norm_sq;
-    op->done.done.mass = result.mass;
-    op->done.done.own_norm_sq = vectors->known[update->vector.other]
-                                    ? vectors->norms_sq[update->vector.other]
-                                    : mix_norm_sq(ours, vectors->count);
+    mix_diff_rest(&vectors->parts[update->vector.buffer],
+                  vectors_buffer(vectors, update->vector.buffer), ours, vectors->count,
+                  vectors->run, &result);
+    *out = (struct codec_result){.finite = result.finite,
+                                 .norm_sq = result.norm_sq,
+                                 .ours_norm_sq = vectors->known[update->vector.other]
+                                                     ? vectors->norms_sq[update->vector.other]
+                                                     : mix_norm_sq(ours, vectors->count),
+                                 .mass = result.mass};
 }
 
-static void coded_diff(struct vectors *vectors, struct op *op)
+static void diff(struct vectors *vectors, struct op *op)
 {
     const struct parley_update *update = &op->update;
     struct codec codec = codec_of(vectors, op);
     struct codec_result result;
     if (!update->vector.coded) codec.kind = PARLEY_CODEC_FP32;
-    codec_diff(&codec, vectors_buffer(vectors, update->vector.buffer),
-               vectors_buffer(vectors, update->vector.other), vectors->count, update->vector.wide,
-               vectors->run, &result);
-    memset(&vectors->parts[update->vector.buffer], 0, sizeof *vectors->parts);
+    if (codec.kind == PARLEY_CODEC_FP32 && update->vector.wide <= 1)
+        plain_diff(vectors, update, &result);
+    else
+        codec_diff(&codec, vectors_buffer(vectors, update->vector.buffer),
+                   vectors_buffer(vectors, update->vector.other), vectors->count,
+                   update->vector.wide, vectors->run, &result);
+    vectors->parts[update->vector.buffer] = (struct mix_part){0};
     op->done.done.finite = result.finite;
     op->done.done.norm_sq = result.norm_sq;
     op->done.done.mass = result.mass;
@@ -415,11 +417,7 @@ void vectors_carry(struct vectors *vectors, struct op *op)
                     op->update.vector.keep, op->update.vector.factor, vectors->count);
         break;
     case PARLEY_UPDATE_DIFF:
-        if ((op->update.vector.coded && vectors->codec.kind != PARLEY_CODEC_FP32) ||
-            op->update.vector.wide > 1)
-            coded_diff(vectors, op);
-        else
-            diff(vectors, op);
+        diff(vectors, op);
         break;
     case PARLEY_UPDATE_COMBINE:
         combine(vectors, op);
