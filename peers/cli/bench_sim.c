@@ -205,10 +205,10 @@ static int measure(struct bench *bench, const struct row *row)
 static int measure_all(struct bench *bench, const char *images)
 {
     static const char each[] = "--mix-every=1", mlp[] = "mlp:256,128", softmax[] = "softmax";
-    /* So many steps that joining, which they overlap, counts for little. */
     static const char wide[] = "--topology=exponential", list[] = "--membership=static";
     const struct row quick[] = {{"sim/10", softmax, "digits", {each}, 10, 20, 400},
                                 {"sim/4/mlp", mlp, images, {each}, 4, 10, 40}};
+    /* So many steps that joining, which they overlap, counts for little. */
     const struct row rows[] = {
         {"sim/100", softmax, "digits", {each, wide, list}, 100, 1000, 4000},
         {"sim/64/mlp/none", mlp, images, {"--strategy=none"}, 64, 300, 1000},
