@@ -128,6 +128,15 @@ void conn_end(struct conn *conn, enum parley_closed reason, int code)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+/* After some time; and as soon as as much has come in as has gone out: else of two models that
+ * cross each would go by itself, while the other end waits for its turn. */
+static bool has_read_enough(struct loop *loop)
+{
+    if (loop->turn_read_bytes == 0) return false;
+    if (loop->turn_sent_bytes > 0 && loop->turn_read_bytes >= loop->turn_sent_bytes) return true;
+    return loop_turn_us(loop) > LOOP_READ_BUDGET_US;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     struct conn *conn = handle->data;
@@ -135,7 +144,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init(NULL, 0); /* libuv then reports ENOBUFS and asks again in the next turn */
     if (!conn->input) conn->input = malloc(CONN_INPUT_BYTES);
     if (!conn->input) return; /* on_read() ends it: here nothing may be closed */
-    if (loop->turn_read_bytes > 0 && loop_turn_us(loop) > LOOP_READ_BUDGET_US) return;
+    if (has_read_enough(loop)) return;
     buffer->base = (char *)conn->input + conn->used;
     /* Little before a chunk's floats: those that come along have to be copied. */
     buffer->len = conn->filled ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
@@ -387,6 +396,7 @@ static int send_whole(struct conn *conn, const struct parley_update *update, str
         retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
         retransmit_sends(fd, &conn->retransmit);
     }
+    conn->loop->turn_sent_bytes += update->chunk.size;
     uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
                            uv_buf_init((char *)(uintptr_t)floats, (unsigned)update->chunk.size)};
     return uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);

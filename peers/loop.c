@@ -222,7 +222,7 @@ static void on_prepare(uv_prepare_t *prepare)
         atomic_store(&loop->turn_max_us, turn_us);
     loop->turn_us = now_us;
     loop->idle_us = uv_metrics_idle_time(&loop->uv) / 1000;
-    loop->turn_read_bytes = 0;
+    loop->turn_read_bytes = loop->turn_sent_bytes = 0;
     conn_turn(loop);
     conn_tell_sent(loop);
     look_at_news(loop);

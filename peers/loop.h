@@ -91,7 +91,8 @@ struct loop {
 
     uint64_t turn_us, idle_us; /* when the turn began; time spent waiting, at that point */
     size_t turn_read_bytes;
-    uint32_t accepts; /* connections of this time, which lasts until then: */
+    size_t turn_sent_bytes; /* of chunks */
+    uint32_t accepts;       /* connections of this time, which lasts until then: */
     uint64_t accepts_until_us;
     bool accept_waits;       /* the next one waits for that */
     uint64_t drain_since_us; /* a late TICK waits for reading since then; 0: none does */
