@@ -39,6 +39,17 @@ struct parley_sim;
 
 #define PARLEY_SIM_NEVER UINT64_MAX
 
+/* How TCP sends again what was lost. The defaults are what Linux 6.18 was measured to do with what
+ * nodes ask of it: 5 ms (peers/retransmit.h), which comes to 14 to 20 in its ticks. Before 6.15
+ * least_us is 200,000. Where a line loses a fifth and more, real TCP is far slower than this with
+ * messages of more than three packets. Zero means the default of each field. */
+struct parley_sim_again {
+    uint64_t least_us; /* the shortest pause (default 16,000), ... */
+    uint32_t ways;     /* ... or so often as long as the way, where that is more (default 3) */
+    uint32_t even;     /* pauses before each is twice the last, up to 256 times (default 6) */
+    uint32_t most;     /* lost so often in a row, it ends its connection (default 15) */
+};
+
 /* Zero means the default of each field. */
 struct parley_sim_options {
     uint32_t nodes;      /* at least 1 (default 1), at most PARLEY_MEMBERS_MAX */
@@ -53,8 +64,9 @@ struct parley_sim_options {
     uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 20) */
     uint64_t latency_us;      /* one way (default 0) */
     uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
-    double loss;              /* of each message, in [0, 1): see parley_sim_loss() (default 0) */
-    uint32_t fragment_bytes;  /* received in pieces of at most so many bytes (default as sent) */
+    double loss;              /* of each packet, in [0, 1): see parley_sim_loss() (default 0) */
+    struct parley_sim_again again;
+    uint32_t fragment_bytes; /* received in pieces of at most so many bytes (default as sent) */
     uint32_t threads; /* that compute, this one included; no result depends on it (default 1) */
     bool unchecked;   /* leaves out parley_node_check() after every event */
     /* Changes a node's configuration before each of its starts; not its parameters, vectors and
@@ -108,9 +120,9 @@ void parley_sim_unblock(struct parley_sim *sim, uint32_t from, uint32_t to);
 void parley_sim_partition(struct parley_sim *sim, const uint32_t *group);
 void parley_sim_heal(struct parley_sim *sim); /* removes all blocks */
 void parley_sim_latency(struct parley_sim *sim, uint32_t node, uint64_t extra_us);
-/* Each message from or to the node is lost with this probability and sent again, as TCP would:
- * after 200 ms, then twice that, and so on; the fifth time in a row its connection is given up: the
- * sender sees it reset, the receiver not before it sends something itself. */
+/* Each packet from or to the node is lost with this probability and sent again (options.again; of a
+ * handshake after 200 ms, then 400, and so on). Where that ends a connection the sender sees it
+ * reset, the receiver not before it sends something itself. */
 void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability);
 /* Each message from or to the node cuts its connection, for both ends, with this probability. */
 void parley_sim_cut(struct parley_sim *sim, uint32_t node, double probability);

@@ -169,6 +169,7 @@ static int prepare_sim(struct run *run)
                  .start_us = run->starts,
                  .bandwidth_bytes = s->bandwidth_bytes,
                  .loss = s->loss,
+                 .again = {.least_us = s->retransmit_us},
                  .threads = run->threads,
                  .operation_us = SIM_OPERATION_US + run->task.parameters / 1000, /* 1 ns each */
                  .configure = configure,

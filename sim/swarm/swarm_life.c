@@ -5,7 +5,7 @@
 #include "run/talk.h"
 #include "swarm/swarm_state.h"
 
-/* A message that was lost comes again after at most so long (sim_latency_us()). */
+/* A message that was lost comes again after at most so long (sim_again_us()). */
 #define LOST_US (52 * SECOND)
 
 /* A dial that came twice has come and gone after so long. */

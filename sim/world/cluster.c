@@ -175,11 +175,20 @@ out:
     return error;
 }
 
+static void again_init(struct parley_sim_again *again)
+{
+    if (again->least_us == 0) again->least_us = 16000;
+    if (again->ways == 0) again->ways = 3;
+    if (again->even == 0) again->even = 6;
+    if (again->most == 0) again->most = 15;
+}
+
 int sim_new(struct parley_sim **result, const struct sim_options *options)
 {
     struct parley_sim *sim = calloc(1, sizeof *sim);
     if (!sim) return PARLEY_ENOMEM;
     sim->options = *options;
+    again_init(&sim->options.base.again);
     sim->task = options->task;
     sim->nodes = options->base.nodes;
     sim->parameters = options->task->parameters;

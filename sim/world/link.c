@@ -195,13 +195,17 @@ static bool sim_end_cut(struct sim_link *link, int side)
     return true;
 }
 
-/* Nothing more comes through from this end, and in a while it gives up. */
+/* Nothing more comes through from this end, and after all its tries it gives up. */
 static void sim_end_break(struct sim_link *link, int side)
 {
     struct sim_end *end = &link->end[side];
+    const struct parley_sim *sim = end->host->sim;
+    uint64_t time_us = sim->queue.now_us;
     if (end->broken) return;
     end->broken = true;
-    sim_link_put(link, side, SIM_BREAK, end->host->sim->queue.now_us + SIM_LOST_US, 0);
+    for (uint32_t losses = 0; losses < sim->options.base.again.most; losses++)
+        time_us += sim_again_us(&sim->options.base.again, 0, losses);
+    sim_link_put(link, side, SIM_BREAK, time_us, 0);
 }
 
 /* Its core wants to know only lest too much waits: it hears of many messages at once. */
@@ -246,7 +250,7 @@ void sim_message_left(struct sim_message *message)
     const struct sim_host *to = link->end[!message->side].host;
     bool lost = false;
     uint64_t arrival = sim_site_line_us(sim, end->host, to, message->size, &message->span_us) +
-                       sim_latency_us(sim, end->host, to, &lost);
+                       sim_message_us(sim, end->host, to, message->size, &lost);
     if (end->broken || lost || sim_end_cut(link, message->side)) {
         if (lost) sim_end_break(link, message->side);
         sim_message_free(sim, message);
@@ -307,7 +311,7 @@ void sim_end_reset(struct sim_link *link, int side)
     if (!message) return;
     message->what = SIM_MESSAGE_RESET;
     uint64_t arrival =
-        end->host->sim->queue.now_us + sim_latency_us(end->host->sim, end->host, other->host, NULL);
+        end->host->sim->queue.now_us + sim_handshake_us(end->host->sim, end->host, other->host);
     if (arrival < end->arrival_us) arrival = end->arrival_us;
     end->arrival_us = arrival;
     sim_message_put(message, SIM_ARRIVED, arrival);

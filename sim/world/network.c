@@ -43,7 +43,7 @@ void sim_dial(struct sim_host *host, uint32_t conn, const char *address)
             sim_end_closing(link, 0, PARLEY_CLOSED_UNREACHED, now);
         } else {
             link->end[1].host = target;
-            sim_link_put(link, 0, SIM_SYN, now + sim_latency_us(sim, host, target, NULL), 0);
+            sim_link_put(link, 0, SIM_SYN, now + sim_handshake_us(sim, host, target), 0);
             duplicate_syn(host, target);
         }
     }
@@ -218,7 +218,7 @@ static void syn(struct parley_sim *sim, struct sim_link *link, uint64_t before)
         syn_again(sim, link, before);
         return;
     }
-    uint64_t back = sim->queue.now_us + sim_latency_us(sim, to, from, NULL);
+    uint64_t back = sim->queue.now_us + sim_handshake_us(sim, to, from);
     if (!up) {
         sim_end_closing(link, 0, PARLEY_CLOSED_REFUSED, back);
         return;
@@ -293,11 +293,9 @@ void sim_network_item(struct parley_sim *sim, struct sim_item *item)
 /* When it is sent again, the first time from now on. */
 static uint64_t again_us(const struct sim_end *end, uint64_t now_us)
 {
-    uint64_t at_us = end->held_us, wait_us = SIM_LOST_AGAIN_US;
-    while (at_us < now_us) {
-        at_us += wait_us;
-        if (wait_us < SIM_AGAIN_MAX_US) wait_us *= 2;
-    }
+    uint64_t at_us = end->held_us;
+    for (uint32_t losses = 0; at_us < now_us; losses++)
+        at_us += sim_again_us(&end->host->sim->options.base.again, 0, losses);
     return at_us;
 }
 

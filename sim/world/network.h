@@ -18,12 +18,11 @@
 #include "world/cluster.h"
 
 enum {
-    SIM_WINDOW_BYTES = 1 << 20,   /* in flight a direction, about what two sockets hold */
-    SIM_SENT_BYTES = 16 * 1024,   /* less is not told: far below what a core lets wait */
-    SIM_SYN_AGAIN_US = 1000000,   /* the second; the next after 2, 4, ... s */
-    SIM_SYNS_AGAIN = 7,           /* the last is not sent: 127 s have passed (Linux) */
-    SIM_AGAIN_MAX_US = 120000000, /* between two tries (Linux) */
-    SIM_DUPLICATE_US = 2000000    /* the second of two SYNs comes within this */
+    SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction, about what two sockets hold */
+    SIM_SENT_BYTES = 16 * 1024, /* less is not told: far below what a core lets wait */
+    SIM_SYN_AGAIN_US = 1000000, /* the second; the next after 2, 4, ... s */
+    SIM_SYNS_AGAIN = 7,         /* the last is not sent: 127 s have passed (Linux) */
+    SIM_DUPLICATE_US = 2000000  /* the second of two SYNs comes within this */
 };
 
 struct sim_message {

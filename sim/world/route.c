@@ -1,8 +1,11 @@
 /* route.c: see route.h. */
 #include "world/route.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { DOUBLINGS_MAX = 8, HANDSHAKE_AGAIN_US = 200000, HANDSHAKES = 5 };
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
@@ -42,21 +45,62 @@ uint64_t sim_site_line_us(struct parley_sim *sim, const struct sim_host *from,
 
 /* ---- Latency and loss ------------------------------------------------------------------------ */
 
-uint64_t sim_latency_us(struct parley_sim *sim, const struct sim_host *from,
-                        const struct sim_host *to, bool *broken)
+static uint64_t way_us(struct parley_sim *sim, const struct sim_host *from,
+                       const struct sim_host *to)
 {
-    if (from == to) return 0;
     const struct sim_site_link *link = site_link(sim, from, to);
     uint64_t us = link && link->has_latency ? link->latency_us
                                             : sim_draw_us(&sim->draws, &sim->options.latency);
     us += from->extra_us + to->extra_us;
     uint64_t reorder_us = from->reorder_us + to->reorder_us;
     if (reorder_us > 0) us += (uint64_t)(rng_unit(&sim->draws) * (double)reorder_us);
-    double arrives = (1 - from->loss_rate) * (1 - to->loss_rate) * (1 - sim->options.base.loss);
+    return us;
+}
+
+uint64_t sim_again_us(const struct parley_sim_again *again, uint64_t way_us, uint32_t losses)
+{
+    uint64_t us = again->ways * way_us;
+    if (us < again->least_us) us = again->least_us;
+    uint32_t doublings = losses < again->even ? 0 : losses - again->even + 1;
+    return us << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
+}
+
+/* That a packet does. */
+static double arrives(const struct parley_sim *sim, const struct sim_host *from,
+                      const struct sim_host *to)
+{
+    return (1 - from->loss_rate) * (1 - to->loss_rate) * (1 - sim->options.base.loss);
+}
+
+/* Of what goes again a part is lost again, as if that were always the mean. */
+uint64_t sim_message_us(struct parley_sim *sim, const struct sim_host *from,
+                        const struct sim_host *to, size_t size, bool *broken)
+{
+    const struct parley_sim_again *again = &sim->options.base.again;
+    *broken = false;
+    if (from == to) return 0;
+    double packets = ceil((double)size / SIM_PACKET_BYTES), each = arrives(sim, from, to);
+    uint64_t way = way_us(sim, from, to), us = way;
     uint32_t losses = 0;
-    while (arrives < 1 && losses < SIM_LOSSES_MAX && rng_unit(&sim->draws) >= arrives)
-        us += (uint64_t)SIM_LOST_AGAIN_US << losses++;
-    if (broken) *broken = losses == SIM_LOSSES_MAX;
+    while (each < 1 && losses < again->most &&
+           rng_unit(&sim->draws) >= pow(each, fmax(1, packets))) {
+        us += sim_again_us(again, way, losses++);
+        packets *= 1 - each;
+    }
+    *broken = losses == again->most;
+    return us;
+}
+
+/* How long the way is, nobody knows yet. */
+uint64_t sim_handshake_us(struct parley_sim *sim, const struct sim_host *from,
+                          const struct sim_host *to)
+{
+    if (from == to) return 0;
+    double each = arrives(sim, from, to);
+    uint64_t us = way_us(sim, from, to);
+    uint32_t losses = 0;
+    while (each < 1 && losses < HANDSHAKES && rng_unit(&sim->draws) >= each)
+        us += (uint64_t)HANDSHAKE_AGAIN_US << losses++;
     return us;
 }
 

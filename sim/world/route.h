@@ -12,11 +12,7 @@
 
 #include "world/cluster.h"
 
-enum {
-    SIM_LOST_AGAIN_US = 200000, /* what was lost is sent again: after this, then twice that, ... */
-    SIM_LOSSES_MAX = 5,         /* lost so often in a row: the connection is given up */
-    SIM_LOST_US = SIM_LOST_AGAIN_US * ((1 << SIM_LOSSES_MAX) - 1)
-};
+enum { SIM_PACKET_BYTES = 1448 }; /* what a packet on Ethernet holds */
 
 /* A link between groups of nodes (sites). */
 struct sim_site_link {
@@ -35,10 +31,18 @@ uint64_t sim_line_us(struct sim_line *line, uint64_t now_us, size_t size, uint64
 uint64_t sim_site_line_us(struct parley_sim *sim, const struct sim_host *from,
                           const struct sim_host *to, size_t size, uint64_t *span_us);
 
-/* One message's time on its way, the resending of what is lost included. *broken, unless NULL: it
- * was lost so often that its connection is given up. */
-uint64_t sim_latency_us(struct parley_sim *sim, const struct sim_host *from,
-                        const struct sim_host *to, bool *broken);
+/* A message's time on its way, the resending of what is lost of its `size` bytes included. *broken:
+ * the same was lost so often that its connection is given up. */
+uint64_t sim_message_us(struct parley_sim *sim, const struct sim_host *from,
+                        const struct sim_host *to, size_t size, bool *broken);
+
+/* The same of a part of a handshake, or of a reset. */
+uint64_t sim_handshake_us(struct parley_sim *sim, const struct sim_host *from,
+                          const struct sim_host *to);
+
+/* From one sending of the same to the next, after `losses` that went before, over a line that takes
+ * way_us there. */
+uint64_t sim_again_us(const struct parley_sim_again *again, uint64_t way_us, uint32_t losses);
 
 void sim_site_links_free(struct parley_sim *sim);
 

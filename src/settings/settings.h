@@ -113,7 +113,8 @@ struct settings {
     uint64_t threads; /* of sim; 0: one a core */
     struct units_dist compute, latency;
     uint64_t bandwidth_bytes; /* a second; 0: without limit */
-    double loss;              /* of a message, in [0, 1) */
+    double loss;              /* of a packet, in [0, 1) */
+    uint64_t retransmit_us;
     struct links links;
     bool swarm;
     struct settings_range seeds;

@@ -7,12 +7,15 @@ enum { NODES = 6 };
 static struct parley_sim *waiting(uint64_t seed, uint64_t parameters, uint64_t step_us)
 {
     static const uint32_t peers = NODES - 1;
+    const struct parley_sim_again gives_up_soon = {
+        .least_us = 200000, .ways = 1, .even = 1, .most = 5};
     return scene(&(struct parley_sim_options){.nodes = NODES,
                                               .seed = seed,
                                               .parameters = parameters,
                                               .seeds = 2,
                                               .step_us = step_us,
                                               .latency_us = 500,
+                                              .again = gives_up_soon,
                                               .configure = scene_wait_for,
                                               .arg = (void *)&peers});
 }

@@ -1,0 +1,92 @@
+/* route.c: what the simulator makes of lines that lose packets. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "world/route.h"
+
+enum { MESSAGES = 20000 };
+
+static struct parley_sim *two_nodes(struct parley_sim_again again, double loss)
+{
+    struct parley_sim_options options = {.nodes = 2, .seed = 5, .loss = loss, .again = again};
+    struct parley_sim *sim;
+    cr_assert_eq(parley_sim_new(&sim, &options), 0);
+    return sim;
+}
+
+/* The mean of many messages between the two, and how many of them ended their connection. */
+static double mean_us(struct parley_sim *sim, size_t size, uint32_t *broken)
+{
+    double sum = 0;
+    *broken = 0;
+    for (int i = 0; i < MESSAGES; i++) {
+        bool ends;
+        sum += (double)sim_message_us(sim, &sim->hosts[0], &sim->hosts[1], size, &ends);
+        *broken += ends;
+    }
+    return sum / MESSAGES;
+}
+
+Test(route, pauses_are_even_then_double_and_end_at_256_times_the_first)
+{
+    const struct parley_sim_again again = {.least_us = 10, .even = 3, .most = 15};
+    cr_assert_eq(sim_again_us(&again, 0, 0), 10);
+    cr_assert_eq(sim_again_us(&again, 0, 2), 10);
+    cr_assert_eq(sim_again_us(&again, 0, 3), 20);
+    cr_assert_eq(sim_again_us(&again, 0, 10), 2560);
+    cr_assert_eq(sim_again_us(&again, 0, 11), 2560);
+    cr_assert_eq(sim_again_us(&again, 0, 60), 2560);
+}
+
+Test(route, over_a_long_way_a_pause_is_several_ways_long)
+{
+    const struct parley_sim_again again = {.least_us = 16000, .ways = 3, .even = 6, .most = 15};
+    cr_assert_eq(sim_again_us(&again, 5000, 0), 16000);
+    cr_assert_eq(sim_again_us(&again, 100000, 0), 300000);
+}
+
+Test(route, a_packet_waits_a_pause_for_each_time_that_it_is_lost)
+{
+    /* Of a tenth lost, a packet is sent 1 / 0.9 times on average: 0.111 pauses. */
+    struct parley_sim_again even = {.least_us = 16000, .even = 15, .most = 15};
+    struct parley_sim *sim = two_nodes(even, 0.1);
+    uint32_t broken;
+    double one = mean_us(sim, 100, &broken);
+    cr_assert_float_eq(one, 16000 * 0.1 / 0.9, 100, "%g us", one);
+    cr_assert_eq(broken, 0);
+    parley_sim_free(sim);
+}
+
+Test(route, of_many_packets_one_is_lost_almost_always_and_few_a_second_time)
+{
+    /* 22 packets, a tenth lost: all arrive at once in 0.9^22 = 10 % of cases; of 2.2 that go again
+     * both arrive in 79 %. A message that is twice as long waits only a little longer. */
+    struct parley_sim *sim = two_nodes((struct parley_sim_again){0}, 0.1);
+    uint32_t broken;
+    double mean = mean_us(sim, 22 * SIM_PACKET_BYTES, &broken);
+    double wanted = 16000 * (1 - pow(0.9, 22)) * (1 + (1 - pow(0.9, 2.2)) / 0.9);
+    cr_assert_float_eq(mean, wanted, 0.03 * wanted, "%g us for %g", mean, wanted);
+    cr_assert_lt(mean_us(sim, 44 * SIM_PACKET_BYTES, &broken), 1.4 * mean);
+    parley_sim_free(sim);
+}
+
+Test(route, what_is_lost_too_often_in_a_row_ends_its_connection)
+{
+    /* Half lost, three times at most: an eighth of all messages. */
+    struct parley_sim *sim = two_nodes((struct parley_sim_again){.most = 3}, 0.5);
+    uint32_t broken;
+    mean_us(sim, 100, &broken);
+    cr_assert_float_eq((double)broken / MESSAGES, 0.125, 0.01);
+    parley_sim_free(sim);
+}
+
+Test(route, nothing_is_lost_on_the_way_to_oneself)
+{
+    struct parley_sim *sim = two_nodes((struct parley_sim_again){0}, 0.9);
+    bool ends;
+    for (int i = 0; i < 100; i++) {
+        cr_assert_eq(sim_message_us(sim, &sim->hosts[0], &sim->hosts[0], 100, &ends), 0);
+        cr_assert(!ends);
+    }
+    parley_sim_free(sim);
+}
