@@ -100,16 +100,28 @@ int cluster_run(struct bench *bench, struct cluster *cluster, uint32_t count,
     return PARLEY_EFAIL;
 }
 
+static int too_short(struct bench *bench, const struct cluster *cluster, uint32_t node)
+{
+    snprintf(bench->why, BENCH_WHY_BYTES,
+             "parley run: node %" PRIu32 " of %" PRIu32 " trained too shortly to be measured", node,
+             cluster->count);
+    return PARLEY_EFAIL;
+}
+
 int cluster_told(struct bench *bench, const struct cluster *cluster)
 {
     for (uint32_t i = 0; i < cluster->count; i++) {
         const struct cluster_node *node = &cluster->nodes[i];
-        if (node->to_s > node->from_s && node->to.step > node->from.step) continue;
-        snprintf(bench->why, BENCH_WHY_BYTES,
-                 "parley run: node %" PRIu32 " of %" PRIu32 " trained too shortly to be measured",
-                 i, cluster->count);
-        return PARLEY_EFAIL;
+        if (node->to_s <= node->from_s || node->to.step <= node->from.step)
+            return too_short(bench, cluster, i);
     }
+    return 0;
+}
+
+int cluster_calmed(struct bench *bench, const struct cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->count; i++)
+        if (cluster->nodes[i].to_s <= cluster->nodes[i].calm_s) return too_short(bench, cluster, i);
     return 0;
 }
 

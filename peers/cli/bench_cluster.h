@@ -37,6 +37,8 @@ int cluster_run(struct bench *bench, struct cluster *cluster, uint32_t count,
 
 /* PARLEY_EFAIL: some node told too little for the figures below. */
 int cluster_told(struct bench *bench, const struct cluster *cluster);
+/* The same of cluster_membership(), which leaves out what the start costs. */
+int cluster_calmed(struct bench *bench, const struct cluster *cluster);
 
 /* Of its own window. */
 double cluster_steps(const struct cluster_node *node);      /* a second */

@@ -261,6 +261,7 @@ static int many(struct run *run, uint32_t nodes, const char *seconds, struct tra
 {
     const char *const options[] = {"--model=softmax", seconds, EACH_STEP, NULL};
     int error = make_told(run, nodes, options);
+    if (!error) error = cluster_calmed(run->bench, &run->cluster);
     *traffic = (struct traffic){0};
     for (uint32_t i = 0; !error && i < nodes; i++) {
         const struct cluster_node *node = &run->cluster.nodes[i];
