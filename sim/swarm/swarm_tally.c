@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LINE_BYTES = 512 };
 
@@ -68,7 +69,12 @@ int swarm_tally_open(struct swarm_tally *tally, uint64_t first, uint64_t last, c
     if (!tally->well) return PARLEY_ENOMEM;
     if (!path) return 0;
     tally->file = fopen(path, "a+");
-    return tally->file ? read_all(tally) : blame(tally);
+    if (!tally->file) return blame(tally);
+    struct stat status; /* a device may have no end */
+    if (fstat(fileno(tally->file), &status) == 0 && S_ISREG(status.st_mode)) return read_all(tally);
+    sim_say(LEVEL_ERROR, "--tally: \"%s\" is no file that can be read again; name a new file",
+            path);
+    return PARLEY_EUSAGE;
 }
 
 int swarm_tally_add(struct swarm_tally *tally, const struct swarm_result *result)

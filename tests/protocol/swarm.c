@@ -182,4 +182,6 @@ Test(swarm, a_tally_adds_up_over_its_parts)
     cr_assert_eq(swarm_tally_open(&tally, 5, 10, path), PARLEY_EUSAGE);
     swarm_tally_close(&tally);
     unlink(path);
+    cr_assert_eq(swarm_tally_open(&tally, 5, 10, "/dev/zero"), PARLEY_EUSAGE);
+    swarm_tally_close(&tally);
 }
