@@ -45,8 +45,8 @@ uint64_t sim_site_line_us(struct parley_sim *sim, const struct sim_host *from,
 
 /* ---- Latency and loss ------------------------------------------------------------------------ */
 
-static uint64_t way_us(struct parley_sim *sim, const struct sim_host *from,
-                       const struct sim_host *to)
+static uint64_t draw_way_us(struct parley_sim *sim, const struct sim_host *from,
+                            const struct sim_host *to)
 {
     const struct sim_site_link *link = site_link(sim, from, to);
     uint64_t us = link && link->has_latency ? link->latency_us
@@ -80,11 +80,11 @@ uint64_t sim_message_us(struct parley_sim *sim, const struct sim_host *from,
     *broken = false;
     if (from == to) return 0;
     double packets = ceil((double)size / SIM_PACKET_BYTES), each = arrives(sim, from, to);
-    uint64_t way = way_us(sim, from, to), us = way;
+    uint64_t way_us = draw_way_us(sim, from, to), us = way_us;
     uint32_t losses = 0;
     while (each < 1 && losses < again->most &&
            rng_unit(&sim->draws) >= pow(each, fmax(1, packets))) {
-        us += sim_again_us(again, way, losses++);
+        us += sim_again_us(again, way_us, losses++);
         packets *= 1 - each;
     }
     *broken = losses == again->most;
@@ -97,7 +97,7 @@ uint64_t sim_handshake_us(struct parley_sim *sim, const struct sim_host *from,
 {
     if (from == to) return 0;
     double each = arrives(sim, from, to);
-    uint64_t us = way_us(sim, from, to);
+    uint64_t us = draw_way_us(sim, from, to);
     uint32_t losses = 0;
     while (each < 1 && losses < HANDSHAKES && rng_unit(&sim->draws) >= each)
         us += (uint64_t)HANDSHAKE_AGAIN_US << losses++;

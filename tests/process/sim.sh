@@ -50,6 +50,16 @@ for strategy in gossip-sync choco push-sum noloco local-sgd diloco allreduce ps-
     alike $strategy --nodes 4 --steps 60 --model mlp:64 --strategy $strategy --fault kill:1@50%
 done
 
+# What a line loses goes again after a pause, which costs time, and an older kernel's costs more.
+last=0
+for loss in 0 0.1 "0.1 --retransmit 200ms"; do
+    lines lossy --nodes 8 --steps 50 --model quadratic:500 --loss $loss
+    time=$(sed -n 's/.*"virtual_s": *\([0-9.]*\).*/\1/p' lossy)
+    awk "BEGIN { exit !($time > $last) }" ||
+        { echo "--loss $loss: $time s, and $last s before"; failures=$((failures + 1)); }
+    last=$time
+done
+
 # Half of them come back at once, through each other: for a moment a table has the dead and the new.
 for seed in 8 9; do
     "$parley" sim --nodes 8 --model softmax --compute 20ms --time 6s --mix-every 8 --seed $seed \
