@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "swarm/swarm_state.h"
+#include "world/route.h"
 
 uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high)
 {
@@ -145,7 +146,7 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     options.latency_us =
         swarm_chance(rng, 4) ? swarm_between(rng, 5000, 100000) : swarm_between(rng, 1, 2000);
     /* Losses as of an older Linux, and connections that give up soon: harder than what is usual. */
-    options.again = (struct parley_sim_again){.least_us = 200000, .ways = 1, .even = 1, .most = 5};
+    options.again = sim_again_hard;
     options.bandwidth_bytes = swarm_chance(rng, 3) ? swarm_between(rng, 1000000, 20000000) : 0;
     int error = parley_sim_new(&s->sim, &options);
     return error ? error : sim_watch_new(&s->watch, s->sim);

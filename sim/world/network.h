@@ -7,10 +7,10 @@
  *
  * What goes wrong: nobody listens (REFUSED), a silent or blocked target (UNREACHED in the end), a
  * process that ends (RESET to the other end, after what had left before), a cut (RESET at both). A
- * block holds back what arrives until it is healed and the sender tries again, which it does after
- * 0.2 s and then after twice as long each time, as TCP would. What is lost is sent again; lost too
- * often, its end is RESET and the other, half open, learns it when it next sends. A SYN that
- * comes late or twice makes a connection at the target that is RESET a moment later.
+ * block holds back what arrives until it is healed and the sender tries again, by the same pauses
+ * as for what is lost (route.h). What is lost too often has its end RESET, and the other, half
+ * open, learns it when it next sends. A SYN that comes late or twice makes a connection at the
+ * target that is RESET a moment later.
  */
 #ifndef PARLEY_SIM_NETWORK_H
 #define PARLEY_SIM_NETWORK_H

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DOUBLINGS_MAX = 8, HANDSHAKE_AGAIN_US = 200000, HANDSHAKES = 5 };
+enum { DOUBLINGS_MAX = 8 };
+
+const struct parley_sim_again sim_again_hard = {
+    .least_us = 200000, .ways = 1, .even = 1, .most = 5};
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
@@ -65,43 +68,42 @@ uint64_t sim_again_us(const struct parley_sim_again *again, uint64_t way_us, uin
     return us << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
 }
 
-/* That a packet does. */
-static double arrives(const struct parley_sim *sim, const struct sim_host *from,
-                      const struct sim_host *to)
+/* How much later so many packets arrive for what is lost of them. Of what goes again a part is lost
+ * again, as if that were always the mean. */
+static uint64_t resent_us(struct parley_sim *sim, const struct sim_host *from,
+                          const struct sim_host *to, const struct parley_sim_again *again,
+                          uint64_t way_us, double packets, bool *broken)
 {
-    return (1 - from->loss_rate) * (1 - to->loss_rate) * (1 - sim->options.base.loss);
-}
-
-/* Of what goes again a part is lost again, as if that were always the mean. */
-uint64_t sim_message_us(struct parley_sim *sim, const struct sim_host *from,
-                        const struct sim_host *to, size_t size, bool *broken)
-{
-    const struct parley_sim_again *again = &sim->options.base.again;
-    *broken = false;
-    if (from == to) return 0;
-    double packets = ceil((double)size / SIM_PACKET_BYTES), each = arrives(sim, from, to);
-    uint64_t way_us = draw_way_us(sim, from, to), us = way_us;
+    double arrives = (1 - from->loss_rate) * (1 - to->loss_rate) * (1 - sim->options.base.loss);
+    uint64_t us = 0;
     uint32_t losses = 0;
-    while (each < 1 && losses < again->most &&
-           rng_unit(&sim->draws) >= pow(each, fmax(1, packets))) {
+    while (arrives < 1 && losses < again->most &&
+           rng_unit(&sim->draws) >= pow(arrives, fmax(1, packets))) {
         us += sim_again_us(again, way_us, losses++);
-        packets *= 1 - each;
+        packets *= 1 - arrives;
     }
     *broken = losses == again->most;
     return us;
+}
+
+uint64_t sim_message_us(struct parley_sim *sim, const struct sim_host *from,
+                        const struct sim_host *to, size_t size, bool *broken)
+{
+    *broken = false;
+    if (from == to) return 0;
+    double packets = ceil((double)size / SIM_PACKET_BYTES);
+    uint64_t way_us = draw_way_us(sim, from, to);
+    return way_us + resent_us(sim, from, to, &sim->options.base.again, way_us, packets, broken);
 }
 
 /* How long the way is, nobody knows yet. */
 uint64_t sim_handshake_us(struct parley_sim *sim, const struct sim_host *from,
                           const struct sim_host *to)
 {
+    bool broken;
     if (from == to) return 0;
-    double each = arrives(sim, from, to);
-    uint64_t us = draw_way_us(sim, from, to);
-    uint32_t losses = 0;
-    while (each < 1 && losses < HANDSHAKES && rng_unit(&sim->draws) >= each)
-        us += (uint64_t)HANDSHAKE_AGAIN_US << losses++;
-    return us;
+    uint64_t way_us = draw_way_us(sim, from, to);
+    return way_us + resent_us(sim, from, to, &sim_again_hard, 0, 1, &broken);
 }
 
 /* ---- Sites ----------------------------------------------------------------------------------- */

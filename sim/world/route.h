@@ -31,6 +31,10 @@ uint64_t sim_line_us(struct sim_line *line, uint64_t now_us, size_t size, uint64
 uint64_t sim_site_line_us(struct parley_sim *sim, const struct sim_host *from,
                           const struct sim_host *to, size_t size, uint64_t *span_us);
 
+/* An older kernel's pauses, each twice the last, and who gives up soon: of all handshakes, and of
+ * whoever is to have a hard life. */
+extern const struct parley_sim_again sim_again_hard;
+
 /* A message's time on its way, the resending of what is lost of its `size` bytes included. *broken:
  * the same was lost so often that its connection is given up. */
 uint64_t sim_message_us(struct parley_sim *sim, const struct sim_host *from,

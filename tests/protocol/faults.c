@@ -1,21 +1,19 @@
 /* faults.c: what may happen to connections, lines, disks and honesty, and what it may not do. */
 #include "scene.h"
-#include "world/cluster.h"
+#include "world/route.h"
 
 enum { NODES = 6 };
 
 static struct parley_sim *waiting(uint64_t seed, uint64_t parameters, uint64_t step_us)
 {
     static const uint32_t peers = NODES - 1;
-    const struct parley_sim_again gives_up_soon = {
-        .least_us = 200000, .ways = 1, .even = 1, .most = 5};
     return scene(&(struct parley_sim_options){.nodes = NODES,
                                               .seed = seed,
                                               .parameters = parameters,
                                               .seeds = 2,
                                               .step_us = step_us,
                                               .latency_us = 500,
-                                              .again = gives_up_soon,
+                                              .again = sim_again_hard,
                                               .configure = scene_wait_for,
                                               .arg = (void *)&peers});
 }
