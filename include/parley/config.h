@@ -1,7 +1,8 @@
 /* parley/config.h: what a node is told before it starts, and every limit in one table.
  *
  * Fill with parley_config_defaults(), change what you need, check with parley_config_check().
- * All strings and arrays are copied by parley_node_new(); durations are microseconds.
+ * All strings and arrays are copied by parley_node_new() unless said otherwise; durations are
+ * microseconds, at most 2^48 (nine years).
  * Thread rule: plain data.
  */
 #ifndef PARLEY_CONFIG_H
@@ -38,6 +39,7 @@ enum {
     PARLEY_SKETCH_BUCKETS = 256,          /* doubles in one sketch */
     PARLEY_DIGEST_BYTES = 32              /* SHA-256 */
 };
+#define PARLEY_PARAMETERS_MAX (UINT64_C(1) << 40)
 
 enum parley_topology {
     PARLEY_TOPOLOGY_COMPLETE,
@@ -50,7 +52,7 @@ enum parley_topology {
     PARLEY_TOPOLOGY_GRAPH    /* of `graph` */
 };
 
-/* What is done between local steps; src/core/strategy/ has a file for each. */
+/* What is done between local steps. */
 enum parley_strategy {
     PARLEY_STRATEGY_GOSSIP,    /* asynchronous pairwise averaging */
     PARLEY_STRATEGY_NONE,      /* no averaging while training; the end still agrees on one model */
@@ -67,8 +69,7 @@ enum parley_strategy {
     PARLEY_STRATEGIES
 };
 
-/* What models look like on the network while they are averaged (src/core/codec.h); the end is
- * always fp32. */
+/* What models look like on the network while they are averaged; the end is always fp32. */
 enum parley_codec {
     PARLEY_CODEC_FP32,
     PARLEY_CODEC_BF16,
@@ -131,7 +132,7 @@ struct parley_config {
     struct parley_roster *roster;
 
     /* What is averaged. */
-    uint64_t parameters; /* floats in the parameter vector, at least 1 */
+    uint64_t parameters; /* floats in the parameter vector, 1 to 2^40 */
     uint32_t vectors;    /* 1 + optimizer vectors that a joiner takes along, 1 to 3 [1] */
     /* Of those, the first so many are averaged while training: 1, just x, to `vectors` [1]. */
     uint32_t averaged;
@@ -144,7 +145,7 @@ struct parley_config {
     struct parley_resumed resumed;
 
     /* Training budget: the first that is reached raises STOP; 0 is none. */
-    uint32_t batch;          /* samples a local step [1] */
+    uint32_t batch;          /* samples a local step, at least 1 [1] */
     uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
     uint64_t steps_budget;   /* of each node: STOP when all live nodes have made theirs */
     uint64_t time_budget_us; /* from the start of training */
@@ -160,47 +161,50 @@ struct parley_config {
     enum parley_codec codec;
     double codec_part;  /* of PARLEY_CODEC_SUBSET, in (0, 1]; of TOPK, to 0.5 [1] */
     uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 [1] */
-    struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* [mix_later_count], rising */
-    uint32_t mix_later_count;
-    bool mix_steered; /* mix_every is where it begins: then by drift (src/core/period.c) */
-    /* The difference of two models is clipped before it is added (src/core/robust.c), and an agreed
+    struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* rising in `from` */
+    uint32_t mix_later_count;                           /* of mix_later; 0 where mix_steered */
+    bool mix_steered; /* mix_every is where it begins: then by drift */
+    /* The difference of two models is clipped before it is added, and an agreed
      * one is checked against the own; for GOSSIP, with averaged = 1 and fp32. */
     bool robust;
     uint32_t
         behind_steps_max; /* who joins a cluster that is further takes a peer's model first [64] */
 
     /* The end. */
-    double tolerance;           /* relative drift at which nodes propose [1e-4] */
+    double tolerance;           /* relative drift at which nodes propose, above 0 [1e-4] */
     uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so; counted from when
                                    the last one came to settle, five times that at most [60 s] */
     enum parley_quorum quorum;
-    uint32_t nodes; /* fixed size, for majority only */
+    uint32_t nodes; /* fixed size, at least 1; for majority only */
 
     /* Membership (SWIM, Das, Gupta, Motivala 2002; Lifeguard, Dadgar, Phillips, Currey 2018). */
-    uint64_t probe_interval_us; /* one member is probed each; scaled by local health [1 s] */
-    uint64_t probe_timeout_us;  /* then indirect probes go out [500 ms] */
+    uint64_t probe_interval_us; /* one member is probed each, 1 and up; by local health [1 s] */
+    uint64_t probe_timeout_us;  /* then indirect probes go out; at most the interval [500 ms] */
     uint32_t indirect_probes;   /* peers asked to probe for us [3] */
     double suspicion_factor;    /* suspicion lasts factor * max(1, log10(n)) * probe_interval; as
-                                   others suspect too, down to half of it, at least interval [4] */
+                                   others suspect too, down to half of it, at least interval; 1 to 1000
+                                   [4] */
     /* The same once the connection broke and a new dial is refused [500 ms]. */
     uint64_t broken_suspicion_us;
     uint64_t join_timeout_us;              /* UINT64_MAX is for ever [that] */
     uint64_t leave_timeout_us;             /* [10 s] */
-    uint64_t redial_min_us, redial_max_us; /* back-off of seeds [500 ms, 30 s] */
+    uint64_t redial_min_us, redial_max_us; /* back-off of seeds, 1 and up [500 ms, 30 s] */
 
     /* Timers of an exchange. */
-    uint64_t progress_timeout_us; /* no byte and no keep-alive for this long aborts [10 s] */
-    uint64_t keepalive_us;        /* [2 s] */
+    uint64_t progress_timeout_us; /* without byte or keep-alive it aborts; 1 and up [10 s] */
+    uint64_t keepalive_us;        /* 1 and up [2 s] */
 
     /* Limits. */
-    uint32_t members_max;     /* boots ever seen, each restart another one [1024] */
-    uint32_t connections_max; /* the pool; beyond it the least recently used gets BYE [64] */
+    uint32_t members_max;     /* boots ever seen, each restart another one; 2 and up [1024] */
+    uint32_t connections_max; /* the pool; beyond it the least recently used gets BYE;
+                                 PARLEY_CONNECTIONS_MIN to PARLEY_CONNECTIONS_MAX [64] */
     /* TCP connections that carry the floats of one link: 1, the link's own, to PARLEY_STREAMS_MAX,
      * which then are opened beside it. Two nodes use as many as the lesser of both says. [1] */
     uint32_t streams;
-    uint32_t pending_max;      /* connections before HELLO [64] */
-    uint64_t hello_timeout_us; /* [5 s] */
-    uint32_t queue_bytes_max;  /* unsent control bytes of one connection [1 MiB] */
+    uint32_t pending_max;      /* connections before HELLO, 1 to PARLEY_CONNECTIONS_MAX [64] */
+    uint64_t hello_timeout_us; /* 1 and up [5 s] */
+    uint32_t queue_bytes_max;  /* unsent control bytes of one connection, at least two frames of
+                                  PARLEY_CONTROL_BYTES_MAX [1 MiB] */
     /* Whether the floats of chunks carry a checksum. False, on all nodes, spares both ends a pass
      * over them where no bit can flip on the way: in a simulation. [true] */
     bool chunk_sums;
@@ -214,8 +218,7 @@ void parley_config_defaults(struct parley_config *config);
 PARLEY_CHECK int parley_config_check(const struct parley_config *config, char *why, size_t size);
 
 /* How many buffers of `averaged` times `parameters` floats the driver must provide: for gossip and
- * none 6, with 3 vectors 8, one more where robust; what each other strategy needs beside those
- * stands in its file. */
+ * none 6, with 3 vectors 8, one more where robust; other strategies need some on top. */
 uint32_t parley_config_buffers(const struct parley_config *config);
 
 /* Whether steps come in two halves, GRADIENT and APPLY (node.h), in place of TRAIN. */

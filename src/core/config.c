@@ -70,6 +70,22 @@ static int refuse_number(char *why, size_t size, const char *name, uint64_t valu
     return refuse(why, size, "%s: %" PRIu64 " is out of range (%s)", name, value, range);
 }
 
+struct range {
+    const char *name;
+    uint64_t value, least, most; /* UINT64_MAX: no bound */
+};
+
+static int check_range(const struct range *r, char *why, size_t size)
+{
+    char range[64];
+    if (r->value >= r->least && r->value <= r->most) return 0;
+    if (r->most == UINT64_MAX)
+        snprintf(range, sizeof range, "at least %" PRIu64, r->least);
+    else
+        snprintf(range, sizeof range, "%" PRIu64 " to %" PRIu64, r->least, r->most);
+    return refuse_number(why, size, r->name, r->value, range);
+}
+
 static int refuse_real(char *why, size_t size, const char *name, double value, const char *range)
 {
     return refuse(why, size, "%s: %g is out of range (%s)", name, value, range);
@@ -97,9 +113,9 @@ static int refuse_text(char *why, size_t size, const char *name, const char *val
 /* Peers compare them as text: what HELLO has no room for would be cut off, and alike. */
 static int check_settings(const struct parley_config *c, char *why, size_t size)
 {
-    if (c->settings_count > PARLEY_SETTINGS_MAX)
-        return refuse_number(why, size, "settings_count", c->settings_count, "0 to 32");
-    for (uint32_t i = 0; i < c->settings_count; i++) {
+    int code = check_range(
+        &(struct range){"settings_count", c->settings_count, 0, PARLEY_SETTINGS_MAX}, why, size);
+    for (uint32_t i = 0; !code && i < c->settings_count; i++) {
         const struct parley_setting *s = &c->settings[i];
         if (!fits(s->name, PARLEY_NAME_SIZE))
             return refuse_text(why, size, "settings: the name", s->name, PARLEY_NAME_SIZE - 1);
@@ -111,35 +127,72 @@ static int check_settings(const struct parley_config *c, char *why, size_t size)
             return refuse(why, size, "settings: \"%s\" has a value with control characters",
                           s->name);
     }
-    return 0;
+    return code;
 }
 
 /* All are added to the time, and what is waited for again and again must not be 0. */
-static const char *bad_duration(const struct parley_config *c, uint64_t *value_us)
+static int check_durations(const struct parley_config *c, char *why, size_t size)
 {
-    const struct {
-        const char *name;
-        uint64_t us, least_us;
-    } durations[] = {
-        {"time_budget_us", c->time_budget_us, 0},
-        {"settle_timeout_us", c->settle_timeout_us, 0},
-        {"probe_interval_us", c->probe_interval_us, 1},
-        {"probe_timeout_us", c->probe_timeout_us, 0},
-        {"broken_suspicion_us", c->broken_suspicion_us, 0},
-        {"join_timeout_us", c->join_timeout_us == UINT64_MAX ? 0 : c->join_timeout_us, 0},
-        {"leave_timeout_us", c->leave_timeout_us, 0},
-        {"redial_min_us", c->redial_min_us, 1},
-        {"redial_max_us", c->redial_max_us, 1},
-        {"progress_timeout_us", c->progress_timeout_us, 1},
-        {"keepalive_us", c->keepalive_us, 1},
-        {"hello_timeout_us", c->hello_timeout_us, 1},
+    const struct range durations[] = {
+        {"time_budget_us", c->time_budget_us, 0, DURATION_MAX_US},
+        {"settle_timeout_us", c->settle_timeout_us, 0, DURATION_MAX_US},
+        {"probe_interval_us", c->probe_interval_us, 1, DURATION_MAX_US},
+        {"probe_timeout_us", c->probe_timeout_us, 0, c->probe_interval_us},
+        {"broken_suspicion_us", c->broken_suspicion_us, 0, DURATION_MAX_US},
+        {"join_timeout_us", c->join_timeout_us == UINT64_MAX ? 0 : c->join_timeout_us, 0,
+         DURATION_MAX_US},
+        {"leave_timeout_us", c->leave_timeout_us, 0, DURATION_MAX_US},
+        {"redial_max_us", c->redial_max_us, 1, DURATION_MAX_US},
+        {"redial_min_us", c->redial_min_us, 1, c->redial_max_us},
+        {"progress_timeout_us", c->progress_timeout_us, 1, DURATION_MAX_US},
+        {"keepalive_us", c->keepalive_us, 1, DURATION_MAX_US},
+        {"hello_timeout_us", c->hello_timeout_us, 1, DURATION_MAX_US},
     };
-    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++)
-        if (durations[i].us < durations[i].least_us || durations[i].us > DURATION_MAX_US) {
-            *value_us = durations[i].us;
-            return durations[i].name;
-        }
-    return NULL;
+    int code = 0;
+    for (size_t i = 0; !code && i < sizeof durations / sizeof *durations; i++)
+        code = check_range(&durations[i], why, size);
+    return code;
+}
+
+static int check_counts(const struct parley_config *c, char *why, size_t size)
+{
+    const struct range counts[] = {
+        {"boot", c->boot, 1, UINT64_MAX},
+        {"parameters", c->parameters, 1, PARLEY_PARAMETERS_MAX},
+        {"vectors", c->vectors, 1, PARLEY_VECTORS_MAX},
+        {"averaged", c->averaged, 1, c->vectors},
+        {"batch", c->batch, 1, UINT64_MAX},
+        {"mix_every", c->mix_every, 1, UINT64_MAX},
+        {"members_max", c->members_max, 2, PARLEY_MEMBERS_MAX},
+        {"connections_max", c->connections_max, PARLEY_CONNECTIONS_MIN, PARLEY_CONNECTIONS_MAX},
+        {"streams", c->streams, 1, PARLEY_STREAMS_MAX},
+        {"pending_max", c->pending_max, 1, PARLEY_CONNECTIONS_MAX},
+        {"queue_bytes_max", c->queue_bytes_max, 2 * PARLEY_CONTROL_BYTES_MAX, UINT64_MAX},
+    };
+    int code = 0;
+    for (size_t i = 0; !code && i < sizeof counts / sizeof *counts; i++)
+        code = check_range(&counts[i], why, size);
+    return code;
+}
+
+static int check_periods(const struct parley_config *c, char *why, size_t size)
+{
+    double before = 0;
+    if (c->mix_later_count > 0 && c->mix_steered)
+        return refuse_number(why, size, "mix_later_count", c->mix_later_count,
+                             "0 beside mix_steered");
+    int code = check_range(
+        &(struct range){"mix_later_count", c->mix_later_count, 0, PARLEY_PERIODS_MAX}, why, size);
+    for (uint32_t i = 0; !code && i < c->mix_later_count; i++) {
+        const struct parley_period *p = &c->mix_later[i];
+        if (p->steps == 0 || !(p->from > before) || p->from >= 1)
+            return refuse(why, size,
+                          "mix_later: %" PRIu32 " steps from %g on: steps must be at least 1, and "
+                          "shares rise between 0 and 1",
+                          p->steps, p->from);
+        before = p->from;
+    }
+    return code;
 }
 
 static int check_codec(const struct parley_config *c, char *why, size_t size)
@@ -159,19 +212,20 @@ static int check_codec(const struct parley_config *c, char *why, size_t size)
 
 static int check_topology(const struct parley_config *c, char *why, size_t size)
 {
+    bool regular = c->topology == PARLEY_TOPOLOGY_REGULAR;
     if ((unsigned)c->topology > PARLEY_TOPOLOGY_GRAPH)
         return refuse_number(why, size, "topology", c->topology, "one of enum parley_topology");
-    uint32_t least_degree = c->topology == PARLEY_TOPOLOGY_REGULAR ? 3 : 1;
-    if ((c->topology == PARLEY_TOPOLOGY_REGULAR || c->topology == PARLEY_TOPOLOGY_BASE) &&
-        (c->topology_degree < least_degree || c->topology_degree > PARLEY_DEGREE_MAX))
-        return refuse_number(why, size, "topology_degree", c->topology_degree,
-                             least_degree == 3 ? "3 to 64" : "1 to 64");
+    if (regular || c->topology == PARLEY_TOPOLOGY_BASE)
+        return check_range(&(struct range){"topology_degree", c->topology_degree, regular ? 3 : 1,
+                                           PARLEY_DEGREE_MAX},
+                           why, size);
     if (c->topology == PARLEY_TOPOLOGY_GRAPH && (!c->graph || c->graph->nodes > PARLEY_MEMBERS_MAX))
-        return refuse(why, size, "topology: it needs a graph, of at most 16384 nodes");
+        return refuse(why, size, "topology: it needs a graph, of at most %d nodes",
+                      PARLEY_MEMBERS_MAX);
     return 0;
 }
 
-int parley_config_check(const struct parley_config *c, char *why, size_t size)
+static int check_texts(const struct parley_config *c, char *why, size_t size)
 {
     if (!fits(c->cluster, PARLEY_NAME_SIZE))
         return refuse_text(why, size, "cluster", c->cluster, PARLEY_NAME_SIZE - 1);
@@ -181,68 +235,40 @@ int parley_config_check(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "name: \"%.80s\" must have no blanks, and ASCII alone", c->name);
     if (!fits(c->address, PARLEY_ADDRESS_SIZE))
         return refuse_text(why, size, "address", c->address, PARLEY_ADDRESS_SIZE - 1);
-    if (c->boot == 0) return refuse_number(why, size, "boot", c->boot, "at least 1");
-    if (c->seeds_count > PARLEY_SEEDS_MAX)
-        return refuse_number(why, size, "seeds_count", c->seeds_count, "0 to 256");
-    for (uint32_t i = 0; i < c->seeds_count; i++)
+    int code =
+        check_range(&(struct range){"seeds_count", c->seeds_count, 0, PARLEY_SEEDS_MAX}, why, size);
+    for (uint32_t i = 0; !code && i < c->seeds_count; i++)
         if (!fits(c->seeds[i], PARLEY_ADDRESS_SIZE))
             return refuse_text(why, size, "seeds", c->seeds[i], PARLEY_ADDRESS_SIZE - 1);
-    if (c->parameters == 0 || c->parameters > UINT64_C(1) << 40)
-        return refuse_number(why, size, "parameters", c->parameters, "1 to 2^40");
-    if (c->vectors == 0 || c->vectors > PARLEY_VECTORS_MAX)
-        return refuse_number(why, size, "vectors", c->vectors, "1 to 3");
-    if (c->averaged == 0 || c->averaged > c->vectors)
-        return refuse_number(why, size, "averaged", c->averaged, "1 to vectors");
-    int code = check_settings(c, why, size);
-    if (code) return code;
-    if (c->batch == 0) return refuse_number(why, size, "batch", c->batch, "at least 1");
-    if (c->mix_every == 0) return refuse_number(why, size, "mix_every", c->mix_every, "at least 1");
-    for (uint32_t i = 0; i < c->mix_later_count && i < PARLEY_PERIODS_MAX; i++) {
-        double before = i > 0 ? c->mix_later[i - 1].from : 0;
-        if (c->mix_later[i].steps == 0 || !(c->mix_later[i].from > before) ||
-            c->mix_later[i].from >= 1)
-            return refuse(why, size,
-                          "mix_later: %" PRIu32 " steps from %g on: steps must be at least 1, and "
-                          "shares rise between 0 and 1",
-                          c->mix_later[i].steps, c->mix_later[i].from);
-    }
-    if (c->mix_later_count > PARLEY_PERIODS_MAX || (c->mix_later_count > 0 && c->mix_steered))
-        return refuse_number(why, size, "mix_later_count", c->mix_later_count,
-                             c->mix_steered ? "0 beside mix_steered" : "0 to 8");
+    return code;
+}
+
+static int check_rest(const struct parley_config *c, char *why, size_t size)
+{
     if (!(c->tolerance > 0) || !isfinite(c->tolerance))
         return refuse_real(why, size, "tolerance", c->tolerance, "above 0, and finite");
-    if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0)
-        return refuse_number(why, size, "nodes", c->nodes, "at least 1 for a majority");
-    if (c->members_max < 2 || c->members_max > PARLEY_MEMBERS_MAX)
-        return refuse_number(why, size, "members_max", c->members_max, "2 to 16384");
-    if (c->connections_max < PARLEY_CONNECTIONS_MIN || c->connections_max > PARLEY_CONNECTIONS_MAX)
-        return refuse_number(why, size, "connections_max", c->connections_max, "4 to 1024");
-    if (c->streams == 0 || c->streams > PARLEY_STREAMS_MAX)
-        return refuse_number(why, size, "streams", c->streams, "1 to 64");
-    if (c->pending_max == 0 || c->pending_max > PARLEY_CONNECTIONS_MAX)
-        return refuse_number(why, size, "pending_max", c->pending_max, "1 to 1024");
-    uint64_t duration_us = 0;
-    const char *duration = bad_duration(c, &duration_us);
-    if (duration) return refuse_number(why, size, duration, duration_us, "1 us to nine years");
     if (!(c->suspicion_factor >= 1) || c->suspicion_factor > 1000)
         return refuse_real(why, size, "suspicion_factor", c->suspicion_factor, "1 to 1000");
-    if (c->queue_bytes_max < 2 * PARLEY_CONTROL_BYTES_MAX)
-        return refuse_number(why, size, "queue_bytes_max", c->queue_bytes_max, "at least 128 KiB");
-    code = check_codec(c, why, size);
-    if (code) return code;
-    if (c->robust &&
-        (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
-        return refuse(why, size, "robust: it needs gossip of one vector in fp32");
-    code = check_topology(c, why, size);
-    if (code) return code;
     if ((unsigned)c->strategy >= PARLEY_STRATEGIES)
         return refuse_number(why, size, "strategy", c->strategy, "one of enum parley_strategy");
     if ((unsigned)c->quorum > PARLEY_QUORUM_MAJORITY)
         return refuse_number(why, size, "quorum", c->quorum, "one of enum parley_quorum");
-    if (c->probe_timeout_us > c->probe_interval_us)
-        return refuse_number(why, size, "probe_timeout_us", c->probe_timeout_us,
-                             "at most probe_interval_us");
-    if (c->redial_min_us > c->redial_max_us)
-        return refuse_number(why, size, "redial_min_us", c->redial_min_us, "1 to redial_max_us");
+    if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0)
+        return refuse_number(why, size, "nodes", c->nodes, "at least 1 for a majority");
+    if (c->robust &&
+        (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
+        return refuse(why, size, "robust: it needs gossip of one vector in fp32");
     return 0;
+}
+
+int parley_config_check(const struct parley_config *c, char *why, size_t size)
+{
+    int (*const checks[])(const struct parley_config *c, char *why, size_t size) = {
+        check_texts,     check_counts, check_settings, check_periods,
+        check_durations, check_codec,  check_topology, check_rest,
+    };
+    int code = 0;
+    for (size_t i = 0; !code && i < sizeof checks / sizeof *checks; i++)
+        code = checks[i](c, why, size);
+    return code;
 }
