@@ -26,7 +26,6 @@ extern "C" {
     X(NETWORK, 4, "network set-up failed")                                                         \
     X(NAME_TAKEN, 4, "the node's name is taken by a live node")                                    \
     X(NO_SEED, 4, "no seed was reached in time")                                                   \
-    X(KEY, 5, "key or certificate refused")                                                        \
     X(MISMATCH, 6, "settings, shape or protocol unlike the cluster's")                             \
     X(DATA, 7, "data or model unreadable")                                                         \
     X(DIVERGED, 8, "the model is no longer finite")                                                \
@@ -39,6 +38,7 @@ enum parley_error_index {
 #define X(name, status, text) PARLEY_ERROR_INDEX_##name,
     PARLEY_ERRORS(X)
 #undef X
+        PARLEY_ERRORS_COUNT
 };
 
 enum parley_error {

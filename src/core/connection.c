@@ -312,8 +312,8 @@ static void conn_down(struct parley_node *node, struct conn *conn)
     if (member == NONE) return;
     open_of(node, conn)->member = NONE;
     flow_closed(node, conn->id);
-    exchange_closed(node, conn->id, member);
-    fetch_closed(node, conn->id, member);
+    exchange_closed(node, conn->id);
+    fetch_closed(node, conn->id);
     if (node->strategy->closed) node->strategy->closed(node, conn->id, member);
     node->gossip.due = true;
     if (!conn->goodbye && !connection_of(node, member)) membership_lost(node, member);

@@ -179,7 +179,7 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
     }
 }
 
-void doubt_done(struct parley_node *node, int index, bool ok)
+void doubt_done(struct parley_node *node, int index)
 {
     struct doubt *doubt = &node->exchange.doubts[index];
     struct message_exchange message = {.sequence = doubt->sequence};

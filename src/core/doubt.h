@@ -37,7 +37,7 @@ void doubt_finish(struct parley_node *node); /* the node ends: what it said READ
 void doubt_ask(struct parley_node *node, struct conn *conn,
                const struct message_outcome_frame *ask);
 void doubt_outcome(struct parley_node *node, const struct message_outcome_frame *outcome);
-void doubt_done(struct parley_node *node, int doubt, bool ok);
+void doubt_done(struct parley_node *node, int doubt);
 void doubt_live(struct parley_node *node, struct conn *conn);
 void doubt_restarted(struct parley_node *node, uint64_t boot);
 void doubt_timers(struct parley_node *node);

@@ -423,7 +423,7 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
 
 /* ---- Broken links and timers ----------------------------------------------------------------- */
 
-void exchange_closed(struct parley_node *node, uint32_t conn, int member)
+void exchange_closed(struct parley_node *node, uint32_t conn)
 {
     for (int role = 0; role < ROLES; role++) {
         struct slot *slot = &node->exchange.slots[role];

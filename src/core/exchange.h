@@ -73,7 +73,7 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
                     const struct message_exchange *message);
 void exchange_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void exchange_live(struct parley_node *node, struct conn *conn); /* a connection became LIVE */
-void exchange_closed(struct parley_node *node, uint32_t conn, int member);
+void exchange_closed(struct parley_node *node, uint32_t conn);
 void exchange_timers(struct parley_node *node);
 uint64_t exchange_deadline(const struct parley_node *node);
 

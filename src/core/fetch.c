@@ -113,7 +113,6 @@ void fetch_answered(struct parley_node *node, struct conn *conn,
         failed(node);
         return;
     }
-    fetch->version = message->version;
     fetch->answer = *message;
     fetch->state = FETCH_STREAMING;
     fetch->progress_us = node->now_us;
@@ -140,12 +139,11 @@ void fetch_received(struct parley_node *node)
     update->vector.buffers[2] = slot->spare[2];
 }
 
-void fetch_closed(struct parley_node *node, uint32_t conn, int member)
+void fetch_closed(struct parley_node *node, uint32_t conn)
 {
     struct fetch *fetch = &node->fetch;
     if ((fetch->state == FETCH_ASKED || fetch->state == FETCH_STREAMING) && fetch->conn == conn)
         failed(node);
-    (void)member;
 }
 
 static uint64_t asking_deadline(const struct parley_node *node)
@@ -279,7 +277,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     struct slot *slot = &node->exchange.slots[RESPONDER];
     if (op->kind == OP_ADOPT) {
         node->fetch.state = FETCH_IDLE;
-        training_adopted(node, node->fetch.version, event->done.version);
+        training_adopted(node, node->fetch.answer.version, event->done.version);
         return;
     }
     struct conn *conn = connection_find(node, node->fetch.serve_conn);

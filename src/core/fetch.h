@@ -23,7 +23,6 @@ struct fetch {
     int member;
     uint32_t conn, sequence;
     uint8_t digest[PARLEY_DIGEST_BYTES];
-    uint64_t version;
     struct message_fetch answer; /* that brought it */
     uint64_t progress_us, retry_us;
     struct inflow in;
@@ -44,7 +43,7 @@ void fetch_progress(struct parley_node *node);
 void fetch_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void fetch_served(struct parley_node *node, bool was_state);
 void fetch_live(struct parley_node *node, struct conn *conn);
-void fetch_closed(struct parley_node *node, uint32_t conn, int member);
+void fetch_closed(struct parley_node *node, uint32_t conn);
 void fetch_timers(struct parley_node *node);
 uint64_t fetch_deadline(const struct parley_node *node);
 

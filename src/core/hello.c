@@ -44,19 +44,16 @@ void hello_send(struct parley_node *node, struct conn *conn, bool answer)
 {
     const struct parley_config *c = &node->config;
     const struct record *self = self_of(node);
-    struct message_hello hello = {.protocol_min = WIRE_VERSION,
-                                  .protocol_max = WIRE_VERSION,
-                                  .run = c->run,
+    struct message_hello hello = {.run = c->run,
                                   .boot = self->boot,
                                   .model = c->model_digest,
                                   .parameters = c->parameters,
                                   .vectors = c->vectors,
                                   .codec = c->codec,
                                   .codec_part = part_of(c),
-                                  .more = c->averaged - 1,
+                                  .averaged = c->averaged,
                                   .robust = c->robust,
                                   .strategy = c->strategy,
-                                  .answer = answer,
                                   .streams = c->streams > 1 ? c->streams : 0,
                                   .token = answer ? conn->token : 0,
                                   .settings_count = c->settings_count};
@@ -106,9 +103,9 @@ static bool differs(const struct parley_node *node, const struct message_hello *
                  c->parameters, c->vectors, here, hello->parameters, hello->vectors, hello->name);
         return true;
     }
-    if (hello->more != c->averaged - 1) {
+    if (hello->averaged != c->averaged) {
         snprintf(why, size, "vectors averaged are %u at %s and %u at %s", c->averaged, here,
-                 hello->more + 1, hello->name);
+                 hello->averaged, hello->name);
         return true;
     }
     if (hello->robust != c->robust) {
@@ -324,7 +321,8 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
 void hello_rejected(struct parley_node *node, struct conn *conn,
                     const struct message_reject *reject)
 {
-    int error = reject->code >= 1 && reject->code <= 15 ? -(int)reject->code : PARLEY_EFAIL;
+    int error = reject->code >= 1 && reject->code <= PARLEY_ERRORS_COUNT ? -(int)reject->code
+                                                                         : PARLEY_EFAIL;
     conn->goodbye = true;
     connection_close(node, conn);
     refused(node, conn, error, reject->text);

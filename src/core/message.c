@@ -38,8 +38,6 @@ static const struct field setting_fields[] = {F(struct message_setting, name, "n
                                               F(struct message_setting, value, "v", TEXT), END};
 
 static const struct field hello_fields[] = {
-    F(struct message_hello, protocol_min, "min", U32),
-    F(struct message_hello, protocol_max, "max", U32),
     F(struct message_hello, cluster, "cluster", TEXT),
     F(struct message_hello, name, "name", NAME),
     F(struct message_hello, address, "addr", TEXT),
@@ -50,10 +48,9 @@ static const struct field hello_fields[] = {
     F(struct message_hello, vectors, "vectors", U32),
     F(struct message_hello, codec, "codec", U32),
     F(struct message_hello, codec_part, "part", F64),
-    F(struct message_hello, more, "more", U32),
+    F(struct message_hello, averaged, "averaged", U32),
     F(struct message_hello, robust, "robust", U32),
     F(struct message_hello, strategy, "strategy", U32),
-    F(struct message_hello, answer, "answer", U32),
     F(struct message_hello, streams, "streams", U32),
     F(struct message_hello, token, "token", U64),
     F(struct message_hello, to, "to", U64),

@@ -35,16 +35,14 @@ struct message_setting {
 };
 
 struct message_hello {
-    uint32_t protocol_min, protocol_max;
     char cluster[PARLEY_NAME_SIZE], name[PARLEY_NAME_SIZE], address[PARLEY_ADDRESS_SIZE];
     uint64_t run, boot, model, parameters;
     uint32_t vectors;
     uint32_t codec;    /* enum parley_codec */
     double codec_part; /* of a subset; else 0 */
-    uint32_t more;     /* vectors that are averaged beside x */
+    uint32_t averaged; /* vectors: x and what goes with it */
     uint32_t robust;   /* 1: differences are clipped */
     uint32_t strategy; /* enum parley_strategy */
-    uint32_t answer;   /* 1: sent in answer to the other's HELLO */
     uint32_t streams;  /* config.streams, above 1 */
     uint64_t token;    /* of who answers: for the streams of this link */
     uint64_t to;       /* boot of whom the sender takes the other for, if it is alive there; 0 */

@@ -197,7 +197,7 @@ static void node_done(struct parley_node *node, const struct parley_event *event
         flow_chunk_done(node, op.owner, event->done.ok);
         break;
     case OP_DOUBT_ADD:
-        doubt_done(node, op.owner, event->done.ok);
+        doubt_done(node, op.owner);
         break;
     case OP_STRATEGY:
         node->strategy->done(node, op.owner, event);

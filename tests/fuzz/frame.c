@@ -65,9 +65,7 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
         memset(&m, 0, sizeof m);
         switch (type) {
         case WIRE_HELLO:
-            m.hello = (struct message_hello){.protocol_min = 1,
-                                             .protocol_max = 1,
-                                             .cluster = "parley",
+            m.hello = (struct message_hello){.cluster = "parley",
                                              .name = "n0",
                                              .address = "n0:1",
                                              .run = 1,
@@ -77,8 +75,7 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
                                              .vectors = 1,
                                              .codec = 4,
                                              .codec_part = 0.5,
-                                             .more = 1,
-                                             .answer = 1,
+                                             .averaged = 2,
                                              .settings = {{"model", "mlp:3"}},
                                              .settings_count = 1};
             break;

@@ -148,13 +148,12 @@ static int dial(const struct node *node)
 static size_t tell_of_floats_aside(uint8_t *bytes, size_t size)
 {
     const struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 12345};
-    struct message_hello hello = {.protocol_min = 1,
-                                  .protocol_max = 1,
-                                  .run = 1,
+    struct message_hello hello = {.run = 1,
                                   .boot = 99,
                                   .model = rng_mix(FLOATS),
                                   .parameters = FLOATS,
                                   .vectors = 1,
+                                  .averaged = 1,
                                   .cluster = "parley",
                                   .name = "c",
                                   .address = "127.0.0.1:1"};

@@ -344,14 +344,13 @@ static inline void lone_done_all(struct lone *lone)
 static inline struct message_hello lone_hello(const struct lone *lone, const char *name,
                                               uint64_t boot)
 {
-    struct message_hello hello = {.protocol_min = WIRE_VERSION,
-                                  .protocol_max = WIRE_VERSION,
-                                  .cluster = "parley",
+    struct message_hello hello = {.cluster = "parley",
                                   .run = lone->config.run,
                                   .boot = boot,
                                   .model = lone->config.model_digest,
                                   .parameters = lone->config.parameters,
                                   .vectors = lone->config.vectors,
+                                  .averaged = lone->config.averaged,
                                   .strategy = lone->config.strategy};
     snprintf(hello.name, sizeof hello.name, "%s", name);
     snprintf(hello.address, sizeof hello.address, "127.0.0.1:%u", 7000 + (unsigned)boot % 1000);

@@ -23,9 +23,7 @@ static void apply(struct parley_node *node, uint32_t buffer, uint32_t gradients,
 
 void merge_drop(struct parley_node *node, struct server_worker *w)
 {
-    struct server *s = server_of(node);
-    s->late++;
-    if (w) w->wants = s->version;
+    if (w) w->wants = server_of(node)->version;
 }
 
 static void add_to_sum(struct parley_node *node, int index, struct server_worker *w)

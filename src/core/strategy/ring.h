@@ -50,8 +50,7 @@ enum ring_stage {
     RING_MAKING,
     RING_PULLING, /* the sum from the left */
     RING_USING,
-    RING_FOLLOWING, /* the state from the left */
-    RING_STAGES
+    RING_FOLLOWING /* the state from the left */
 };
 
 /* The newest that a member has said of where it is. */

@@ -153,7 +153,6 @@ struct server {
     uint64_t rounds;  /* updates that x has been through, whoever made them */
     uint64_t merged;  /* updates that the optimizer's vectors have been through */
     uint64_t queue;   /* places given to those who wait for SEND */
-    uint64_t late;    /* gradients dropped */
     uint64_t seen;    /* the roster's news when `workers` was made */
     uint32_t pending; /* operations under way */
     uint32_t sum;     /* buffer; */
