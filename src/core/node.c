@@ -59,8 +59,11 @@ static size_t node_received(struct parley_node *node, uint32_t id, const uint8_t
             if (!error && conn->state != CONN_LIVE && header.type != WIRE_HELLO &&
                 header.type != WIRE_REJECT && header.type != WIRE_STATUS &&
                 header.type != WIRE_BYE) {
-                if (hello_is_checked(node, conn)) break; /* it may turn out to be another's name */
-                error = PARLEY_EMALFORMED;               /* nothing else before HELLO */
+                /* It may turn out to be another's name. Who dialled says no more till it is heard,
+                 * who answered may; but no more than the driver has room for (node.h). */
+                bool checked = hello_is_checked(node, conn);
+                if (checked && size - at <= WIRE_HEADER_BYTES + PARLEY_CONTROL_BYTES_MAX) break;
+                error = checked ? PARLEY_ELIMIT : PARLEY_EMALFORMED; /* nothing before HELLO */
             }
             if (error == PARLEY_EMISMATCH && conn->state == CONN_PENDING) {
                 hello_foreign(node, conn, bytes[at + 2]);

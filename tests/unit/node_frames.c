@@ -276,6 +276,33 @@ Test(node_frames, a_name_check_that_outlives_the_time_for_hello_does_not_spin)
     lone_free(lone);
 }
 
+Test(node_frames, while_a_name_is_checked_a_peer_may_say_a_little_more_and_not_without_end)
+{
+    /* Proves that what follows a HELLO whose name is being checked is kept, and heard if the name
+     * is free; and that nobody can leave more with the driver than node.h says. */
+    static uint8_t frames[256 * 1024];
+    struct lone *lone = plain_node();
+    lone_peer(lone, "a", 1);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    struct message_hello hello = lone_hello(lone, "a", 2);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    struct message_probe ping = {1, lone->config.boot};
+    size_t one = message_encode(WIRE_PING, &ping, frames, sizeof frames), size = one;
+    for (; size + one <= sizeof frames; size += one)
+        memcpy(frames + size, frames, one);
+    cr_assert_eq(lone_receive(lone, conn, frames, one), one, "it waits");
+    lone_run(lone, 2500000);
+    cr_assert_eq(lone_receive(lone, conn, frames, one), 0, "the name was free");
+
+    conn = lone_incoming(lone, "127.0.0.1:1");
+    hello = lone_hello(lone, "a", 3);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    cr_assert(lone->node->name_check.active);
+    lone_receive(lone, conn, frames, size);
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_free(lone);
+}
+
 /* ---- Too many, too much ------------------------------------------------------------------------
  */
 
