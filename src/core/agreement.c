@@ -391,7 +391,12 @@ static void watch_progress(struct parley_node *node, bool verifying)
         a->fingerprint = now;
         a->progress_us = node->now_us;
     }
-    if (node->now_us >= agreement_end_us(node)) {
+    if (node->roster->fetched != a->fetched) {
+        a->fetched = node->roster->fetched;
+        a->fetched_us = node->now_us;
+    }
+    /* Over a slow line a model may take longer than all else together. */
+    if (node->now_us >= agreement_end_us(node) && node->now_us >= a->fetched_us + PATIENCE_US) {
         give_up(node);
         return;
     }

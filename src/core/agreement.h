@@ -41,7 +41,8 @@ struct agreement {
     uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
     uint64_t mixes_us;    /* ... and when they last became more */
     uint64_t fingerprint; /* of all members' phases, to see whether anything moved */
-    uint64_t alone_news;  /* of the roster's, by which nobody was back whom the proposal lacks */
+    uint64_t fetched, fetched_us; /* by all, and when it last changed */
+    uint64_t alone_news; /* of the roster's, by which nobody was back whom the proposal lacks */
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
     double drift_before;
     uint32_t held, known;
@@ -58,7 +59,8 @@ void agreement_late(struct parley_node *node);
 void agreement_done(struct parley_node *node, const struct op *op,
                     const struct parley_event *event);
 uint64_t agreement_deadline(const struct parley_node *node);
-uint64_t agreement_end_us(const struct parley_node *node); /* it is given up then */
+uint64_t agreement_end_us(const struct parley_node *node); /* it is given up then, unless a model
+                                                              still comes in somewhere */
 /* Says goodbye to everybody and ends. */
 void agreement_finish(struct parley_node *node, int error);
 

@@ -15,12 +15,13 @@
 #include "core/exchange.h"
 #include "core/flow.h"
 #include "core/holding.h"
+#include "core/membership.h"
 #include "core/out.h"
 #include "core/slot.h"
 #include "core/state.h"
 #include "core/training.h"
 
-enum { CONNECT_US = 2000000, RETRY_US = 20000 };
+enum { CONNECT_US = 2000000, RETRY_US = 20000, TELL_US = 2000000 };
 
 static void failed(struct parley_node *node)
 {
@@ -64,7 +65,7 @@ static void ask(struct parley_node *node, struct conn *conn)
     fetch->state = FETCH_ASKED;
     fetch->conn = conn->id;
     fetch->sequence++;
-    fetch->progress_us = conn->used_us = node->now_us;
+    fetch->progress_us = fetch->told_us = conn->used_us = node->now_us;
     flow_expect(node, &fetch->in, conn->id, WIRE_STREAM_FETCH, fetch->sequence, buffers,
                 vectors_wanted(node));
     struct message_fetch message = {.sequence = fetch->sequence, .by_digest = fetch->by_digest};
@@ -118,9 +119,15 @@ void fetch_answered(struct parley_node *node, struct conn *conn,
     fetch->progress_us = node->now_us;
 }
 
+/* Who holds the picked model already is to know that it comes in elsewhere, slow as it may be. */
 void fetch_progress(struct parley_node *node)
 {
-    node->fetch.progress_us = node->now_us;
+    struct fetch *fetch = &node->fetch;
+    fetch->progress_us = node->now_us;
+    if (!fetch->by_digest || node->now_us < fetch->told_us + TELL_US) return;
+    fetch->told_us = node->now_us;
+    self_of(node)->fetched = fetch->in.offset;
+    membership_changed(node, true);
 }
 
 void fetch_received(struct parley_node *node)
@@ -256,8 +263,18 @@ static void serve_state(struct parley_node *node, struct conn *conn,
     update->vector.buffers[2] = slot->spare[2];
 }
 
+/* Who asks anew has given up what it asked for before. */
+static void end_earlier(struct parley_node *node, const struct conn *conn)
+{
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
+        const struct outflow *out = &node->outflows[i];
+        if (out->active && out->conn == conn->id && out->slot == NONE) flow_abort(node, (int)i);
+    }
+}
+
 void fetch_asked(struct parley_node *node, struct conn *conn, const struct message_fetch *message)
 {
+    end_earlier(node, conn);
     if (message->by_digest)
         serve_model(node, conn, message);
     else

@@ -24,7 +24,7 @@ struct fetch {
     uint32_t conn, sequence;
     uint8_t digest[PARLEY_DIGEST_BYTES];
     struct message_fetch answer; /* that brought it */
-    uint64_t progress_us, retry_us;
+    uint64_t progress_us, retry_us, told_us;
     struct inflow in;
     /* Serving a joiner: the responder's slot is reserved until its state has been streamed. */
     bool serving;

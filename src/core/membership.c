@@ -245,8 +245,8 @@ static bool is_news(const struct parley_node *node, const struct record *old,
     bool made = old->version < budget && new->version >= budget;
     return made || old->phase != new->phase || old->stop != new->stop ||
            old->follows != new->follows || old->generation != new->generation ||
-           old->measured != new->measured || old->near != new->near ||
-           memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
+           old->fetched != new->fetched || old->measured != new->measured ||
+           old->near != new->near || memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
            memcmp(old->distrusts, new->distrusts, sizeof old->distrusts) != 0 ||
            old->lock_generation != new->lock_generation;
 }

@@ -93,6 +93,7 @@ struct record {
     uint8_t digest[PARLEY_DIGEST_BYTES]; /* proposed, held, locked or agreed, by phase */
     uint32_t lock_voters, lock_generation;
     uint8_t lock_digest[PARLEY_DIGEST_BYTES];
+    uint64_t fetched;                          /* bytes of the picked model, said now and then */
     uint32_t voters;                           /* DONE: how many agreed */
     uint64_t distrusts[MESSAGE_DISTRUSTS_MAX]; /* boots, the newest last; 0: nobody */
     /* strategy/server.h */

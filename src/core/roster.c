@@ -283,6 +283,8 @@ static void count(struct parley_roster *roster, int member)
     if (classes >> ROSTER_HELD & 1u) memcpy(&digest, r->digest, sizeof digest);
     roster->holds += changed >> ROSTER_HELD & 1u || digest != place->digest;
     count_samples(roster, place, classes, r->samples);
+    roster->fetched += r->fetched - place->fetched;
+    place->fetched = r->fetched;
     place->classes = classes;
     place->digest = digest;
 }

@@ -61,8 +61,8 @@ enum roster_list {
 struct roster_place {
     uint64_t change[ROSTER_LISTS]; /* numbers of its newest changes */
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
-    uint64_t samples, digest; /* as counted; of what is held, the first bytes */
-    uint32_t classes;         /* bits, likewise */
+    uint64_t samples, fetched, digest; /* as counted; of what is held, the first bytes */
+    uint32_t classes;                  /* bits, likewise */
     uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
     uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
 };
@@ -112,6 +112,7 @@ struct parley_roster {
     uint64_t sketched; /* counts changes of them */
     uint32_t counts[ROSTER_CLASSES];
     uint64_t samples, samples_gone; /* of all members ever seen; of those no longer live */
+    uint64_t fetched;               /* bytes of picked models, of all */
 };
 
 /* PARLEY_ENOMEM. `max` is at least 1. */

@@ -229,3 +229,39 @@ Test(patience, a_link_that_lets_nothing_through_one_way_does_not_keep_a_node_fro
     scene_agree(sim, NODES, 0);
     parley_sim_free(sim);
 }
+
+static uint32_t held,
+    begun_anew; /* somebody holds the picked model; then how often that was in vain */
+
+static void watch_holders(const char *line, void *arg)
+{
+    (void)arg;
+    if (strstr(line, "phase settle")) held = 0;
+    if (strstr(line, "phase held")) held++;
+    if (held && strstr(line, "nothing moved")) begun_anew++;
+}
+
+Test(patience, a_model_that_takes_minutes_to_fetch_is_waited_for)
+{
+    /* Proves that who holds the picked model hears how it comes in elsewhere: its fetch is not
+     * begun anew, and nobody gives up while it moves, be it beyond five times the time to settle.
+     */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
+                                                                .parameters = 500000,
+                                                                .seed = 1,
+                                                                .latency_us = 500,
+                                                                .step_us = 500000,
+                                                                .rate = 0.01});
+    scene_train(sim, 2);
+    scene_run(sim, 30 * SECOND);
+    for (uint32_t i = 0; i < 2; i++)
+        parley_sim_bandwidth(sim, i, 10000);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_holders, NULL);
+    uint64_t since_us = parley_sim_now(sim);
+    scene_until(sim, 2, parley_sim_agreed, NULL, 2000);
+    cr_assert_eq(begun_anew, 0);
+    cr_assert_gt(parley_sim_now(sim), since_us + 300 * SECOND);
+    cr_assert_eq(parley_sim_live_count(sim), 2, "somebody gave up");
+    parley_sim_free(sim);
+}
