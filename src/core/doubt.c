@@ -5,8 +5,11 @@
  *   ABORTED               forgotten on both sides
  *   UNKNOWN, RESTARTED    given up and counted: that mass went with the initiator
  *
- * Never given up because the other is suspected or dead, it may only be paused; but a node that
- * proposes gives up what is left, and so does one that ends.
+ * Not given up because the other is suspected or dead, it may only be paused; but for a new one
+ * that needs the place, or a node would average with nobody any more once two have died on it: then
+ * one whose initiator's address refuses (nobody listens, so no process is paused there), or that
+ * has been asked for for long. A node that proposes gives up what is left, and so does one that
+ * ends.
  */
 #include "core/doubt.h"
 
@@ -24,7 +27,7 @@
 #include "core/state.h"
 #include "core/training.h"
 
-enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000 };
+enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000, FORGET_US = 600000000 };
 
 static uint32_t doubts_open(const struct parley_node *node)
 {
@@ -32,11 +35,6 @@ static uint32_t doubts_open(const struct parley_node *node)
     for (int i = 0; i < DOUBTS_MAX; i++)
         count += node->exchange.doubts[i].active;
     return count;
-}
-
-bool doubt_room(const struct parley_node *node)
-{
-    return doubts_open(node) < DOUBTS_MAX;
 }
 
 static void ask(struct parley_node *node, struct doubt *doubt)
@@ -85,6 +83,15 @@ void doubt_open(struct parley_node *node, struct slot *slot)
     assert(!"an offer is accepted only while a doubt has room");
 }
 
+/* A killed process refuses dials and will never answer; a silent one is waited for a while. */
+static bool is_gone(const struct parley_node *node, const struct doubt *doubt, uint64_t silent_us)
+{
+    const struct record *r = record_of(node, (uint32_t)doubt->member);
+    const struct member *m = member_of(node, doubt->member);
+    return r->state >= PARLEY_MEMBER_DEAD &&
+           (!m || m->refused || node->now_us >= doubt->since_us + silent_us);
+}
+
 static void count_dropped(struct parley_node *node, double mass, float factor)
 {
     node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
@@ -94,7 +101,21 @@ static void count_dropped(struct parley_node *node, double mass, float factor)
 static void drop(struct parley_node *node, struct doubt *doubt)
 {
     doubt->active = false;
+    out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is given up", doubt->sequence,
+            record_of(node, doubt->member)->name);
     count_dropped(node, doubt->mass, slot_factor(0, doubt->share, doubt->clip));
+}
+
+bool doubt_make_room(struct parley_node *node)
+{
+    if (doubts_open(node) < DOUBTS_MAX) return true;
+    for (int i = 0; i < DOUBTS_MAX; i++) {
+        struct doubt *doubt = &node->exchange.doubts[i];
+        if (doubt->adding || !is_gone(node, doubt, FORGET_US)) continue;
+        drop(node, doubt);
+        return true;
+    }
+    return false;
 }
 
 void doubt_drop_all(struct parley_node *node)
@@ -208,17 +229,11 @@ void doubt_restarted(struct parley_node *node, uint64_t boot)
     }
 }
 
-/* A killed process refuses dials and will never answer; a silent one is waited for a while. */
 bool doubt_blocks(const struct parley_node *node)
 {
     for (int i = 0; i < DOUBTS_MAX; i++) {
         const struct doubt *doubt = &node->exchange.doubts[i];
-        if (!doubt->active) continue;
-        const struct record *r = record_of(node, (uint32_t)doubt->member);
-        const struct member *m = member_of(node, doubt->member);
-        bool gone = r->state >= PARLEY_MEMBER_DEAD &&
-                    (!m || m->refused || node->now_us >= doubt->since_us + SILENT_US);
-        if (doubt->adding || !gone) return true;
+        if (doubt->active && (doubt->adding || !is_gone(node, doubt, SILENT_US))) return true;
     }
     return false;
 }

@@ -29,7 +29,8 @@ struct doubt {
     uint64_t since_us, ask_us, backoff_us;
 };
 
-bool doubt_room(const struct parley_node *node);
+/* Whether one more has a place; one whose initiator is gone for good may give up its own. */
+bool doubt_make_room(struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);
 bool doubt_blocks(const struct parley_node *node);
 void doubt_drop_all(struct parley_node *node);

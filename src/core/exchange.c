@@ -68,7 +68,7 @@ bool exchange_is_due(const struct parley_node *node, const struct slot *other)
 
 /* ---- The responder --------------------------------------------------------------------------- */
 
-static enum exchange_reason refusal(const struct parley_node *node, int member, bool pushes)
+static enum exchange_reason refusal(struct parley_node *node, int member, bool pushes)
 {
     enum parley_phase phase = phase_of(node);
     if (pushes && (phase != PARLEY_PHASE_TRAIN || !node->strategy->pushes))
@@ -78,7 +78,7 @@ static enum exchange_reason refusal(const struct parley_node *node, int member, 
     if (phase == PARLEY_PHASE_TRAIN && !node->strategy->answers) return EXCHANGE_NOT_TRAINING;
     const struct member *m = member_of(node, member);
     if (node->training.diverged || (m && m->spoilt_us > node->now_us)) return EXCHANGE_NON_FINITE;
-    return doubt_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;
+    return doubt_make_room(node) ? EXCHANGE_REASON_NONE : EXCHANGE_DOUBTS;
 }
 
 /* This node has asked the one that asks it. If the two offers have crossed, the higher id is the
