@@ -137,9 +137,15 @@ static bool differs(const struct parley_node *node, const struct message_hello *
 
 /* ---- Refusing -------------------------------------------------------------------------------- */
 
+static bool is_alone(const struct parley_node *node)
+{
+    return phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
+}
+
 static void refuse(struct parley_node *node, struct conn *conn, int error, const char *text)
 {
-    struct message_reject reject = {.code = (uint32_t)-error};
+    struct message_reject reject = {.code = (uint32_t)-error,
+                                    .alone = is_alone(node) && !seeds_only_self(node)};
     snprintf(reject.text, sizeof reject.text, "%s", text);
     connection_send(node, conn, WIRE_REJECT, &reject);
     conn->goodbye = true;
@@ -156,16 +162,32 @@ static void refuse_name(struct parley_node *node, struct conn *conn, const struc
 }
 
 /* A node that dials to join and meets nobody of its kind ends; one that is in goes on, and so does
- * one that a stranger dials. But who slept until its name was given to another, and is alone now,
- * would end with a model of its own beside that of the cluster. */
-static void refused(struct parley_node *node, struct conn *conn, int error, const char *text)
+ * one that a stranger dials. Of two that have met nobody yet neither is the stranger: who is
+ * refused by such a one goes on as long as there is another seed. But who slept until its name was
+ * given to another, and is alone now, would end with a model of its own beside that of the cluster.
+ */
+static void refused(struct parley_node *node, struct conn *conn,
+                    const struct message_reject *reject)
 {
-    enum parley_phase phase = phase_of(node);
-    bool replaced = error == PARLEY_ENAME_TAKEN && phase != PARLEY_PHASE_DONE;
-    bool ends = conn->outgoing && live_of(node) == 1 && (phase == PARLEY_PHASE_JOINING || replaced);
-    out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
+    int error = reject->code >= 1 && reject->code <= PARLEY_ERRORS_COUNT ? -(int)reject->code
+                                                                         : PARLEY_EFAIL;
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
-    if (ends && lasts) out_finish(node, error);
+    if (lasts && conn->seed != NONE) node->seeds[conn->seed].refused = true;
+    bool joins = is_alone(node) && (!reject->alone || seeds_refuse(node));
+    bool replaced = error == PARLEY_ENAME_TAKEN && live_of(node) == 1 &&
+                    phase_of(node) != PARLEY_PHASE_JOINING && phase_of(node) != PARLEY_PHASE_DONE;
+    bool ends = conn->outgoing && lasts && (joins || replaced);
+    out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, reject->text);
+    if (ends) out_finish(node, error);
+}
+
+/* Each keeps away from the other. */
+static void part(struct parley_node *node, struct conn *conn, const char *text)
+{
+    struct message_reject reject = {.code = (uint32_t)-PARLEY_EMISMATCH};
+    snprintf(reject.text, sizeof reject.text, "%s", text);
+    refuse(node, conn, PARLEY_EMISMATCH, text);
+    refused(node, conn, &reject);
 }
 
 /* ---- Letting in ------------------------------------------------------------------------------ */
@@ -272,6 +294,26 @@ uint64_t hello_deadline(const struct parley_node *node)
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
+/* We dialled one boot, and this is another. Of the same name, or where the first lives no more, it
+ * is gone, as if none had answered; else it gives an address that is not its own. */
+static void another_answers(struct parley_node *node, struct conn *conn,
+                            const struct message_hello *hello)
+{
+    const struct record *r = record_of(node, conn->member);
+    struct member *m = member_of(node, conn->member);
+    membership_refused(node, conn->member);
+    if (strcmp(r->name, hello->name) == 0 || !record_is_live(r)) {
+        membership_replaced(node, conn->member);
+    } else {
+        out_log(node, PARLEY_LOG_WARN,
+                "%s says that it is at %s, where %s answers: which address "
+                "do others reach it at?",
+                r->name, r->address, hello->name);
+        if (m) m->redial_us = node->now_us + node->config.redial_max_us;
+    }
+    conn->member = NONE;
+}
+
 void hello_received(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
 {
     const struct record *self = self_of(node);
@@ -283,8 +325,7 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
     if (hello->boot == self->boot && strcmp(hello->name, self->name) != 0) {
         snprintf(text, sizeof text, "%s and %s have one boot id, %016" PRIx64 ": it is to be drawn",
                  self->name, hello->name, self->boot);
-        refuse(node, conn, PARLEY_EMISMATCH, text);
-        refused(node, conn, PARLEY_EMISMATCH, text);
+        part(node, conn, text);
         return;
     }
     if (hello->boot == self->boot) { /* a seed that is this node itself */
@@ -296,17 +337,12 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
         return;
     }
     if (differs(node, hello, text, sizeof text)) {
-        refuse(node, conn, PARLEY_EMISMATCH, text);
-        refused(node, conn, PARLEY_EMISMATCH, text);
+        part(node, conn, text);
         return;
     }
     if (conn->outgoing && conn->member != NONE &&
-        record_of(node, conn->member)->boot != hello->boot) {
-        /* We dialled one boot and another answers: the first is gone, as if none had. */
-        membership_refused(node, conn->member);
-        membership_replaced(node, conn->member);
-        conn->member = NONE;
-    }
+        record_of(node, conn->member)->boot != hello->boot)
+        another_answers(node, conn, hello);
     if (strcmp(hello->name, self->name) == 0) {
         refuse_name(node, conn, self);
         return;
@@ -321,11 +357,9 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
 void hello_rejected(struct parley_node *node, struct conn *conn,
                     const struct message_reject *reject)
 {
-    int error = reject->code >= 1 && reject->code <= PARLEY_ERRORS_COUNT ? -(int)reject->code
-                                                                         : PARLEY_EFAIL;
     conn->goodbye = true;
     connection_close(node, conn);
-    refused(node, conn, error, reject->text);
+    refused(node, conn, reject);
 }
 
 void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version)
@@ -333,7 +367,5 @@ void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version)
     char text[MESSAGE_TEXT_SIZE];
     snprintf(text, sizeof text, "the protocol has version %u there and %u at %s", version,
              WIRE_VERSION, self_of(node)->name);
-    refused(node, conn, PARLEY_EMISMATCH, text);
-    /* It can't read a reason, but any frame tells it of our version. */
-    refuse(node, conn, PARLEY_EMISMATCH, text);
+    part(node, conn, text); /* it can't read a reason, but any frame tells it of our version */
 }

@@ -59,6 +59,7 @@ static const struct field hello_fields[] = {
     END};
 
 static const struct field reject_fields[] = {F(struct message_reject, code, "code", U32),
+                                             F(struct message_reject, alone, "alone", U32),
                                              F(struct message_reject, text, "text", TEXT), END};
 static const struct field bye_fields[] = {F(struct message_bye_frame, reason, "why", U32), END};
 static const struct field probe_fields[] = {F(struct message_probe, sequence, "s", U32),

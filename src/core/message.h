@@ -52,7 +52,8 @@ struct message_hello {
 };
 
 struct message_reject {
-    uint32_t code; /* minus a PARLEY_E... */
+    uint32_t code;  /* minus a PARLEY_E... */
+    uint32_t alone; /* 1: the sender has met nobody yet itself */
     char text[MESSAGE_TEXT_SIZE];
 };
 

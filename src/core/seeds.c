@@ -87,6 +87,15 @@ bool seeds_met(const struct parley_node *node)
     return true;
 }
 
+bool seeds_refuse(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->seeds_count; i++) {
+        const struct seed_dial *seed = &node->seeds[i];
+        if (!seed->self && !seed->off && !seed->refused) return false;
+    }
+    return true;
+}
+
 int seeds_member(const struct parley_node *node, int index)
 {
     uint64_t boot = node->seeds[index].boot;
@@ -99,6 +108,7 @@ void seeds_answered(struct parley_node *node, int index, uint64_t boot)
 {
     struct seed_dial *seed = &node->seeds[index];
     seed->boot = boot;
+    seed->refused = false;
     seed->said_us = 0;
     seed->backoff_us = node->config.redial_min_us;
     seed->next_us = node->now_us + node->config.redial_min_us;

@@ -17,6 +17,7 @@ struct seed_dial {
     uint64_t boot;    /* who answered there last; 0: nobody yet */
     bool self;
     bool tried;   /* a dial has failed */
+    bool refused; /* who is there wants nothing of this node, and that will not change */
     bool dialing; /* or connected by it */
     bool off;     /* no longer listed: not dialled again */
 };
@@ -29,6 +30,7 @@ void seeds_set(struct parley_node *node, const char *const *seeds, uint32_t coun
 void seeds_hurry(struct parley_node *node);
 bool seeds_only_self(const struct parley_node *node); /* each is this node, or there is none */
 bool seeds_met(const struct parley_node *node);       /* each, or tried in vain */
+bool seeds_refuse(const struct parley_node *node);    /* each but this node itself */
 /* Who answered there last; NONE: nobody yet. */
 int seeds_member(const struct parley_node *node, int seed);
 

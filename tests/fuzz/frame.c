@@ -80,7 +80,7 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
                                              .settings_count = 1};
             break;
         case WIRE_REJECT:
-            m.reject = (struct message_reject){3, "the name is taken"};
+            m.reject = (struct message_reject){3, 1, "the name is taken"};
             break;
         case WIRE_MEMBERS:
             m.members = (struct message_members){{any_record(), any_record()}, 2, 1, 1};

@@ -495,3 +495,73 @@ Test(joining, who_slept_until_another_had_its_name_ends)
     cr_assert_eq(view.live, 2);
     parley_sim_free(sim);
 }
+
+static void another_rate_at_2(struct parley_config *config, uint32_t node, void *arg)
+{
+    static const struct parley_setting settings[] = {{"lr", "0.05"}, {"lr", "0.1"}};
+    (void)arg;
+    config->min_peers = 1;
+    config->settings = &settings[node == 2];
+    config->settings_count = 1;
+}
+
+Test(joining, one_with_another_setting_ends_and_not_those_it_met_first)
+{
+    /* Proves that who is refused by a node that has met nobody yet itself goes on to its other
+     * seeds, in whichever order they start; and that the one that all refuse ends. */
+    for (uint64_t seed = 0; seed < 6; seed++) { /* each order once */
+        uint64_t starts[3];
+        for (uint32_t i = 0; i < 3; i++)
+            starts[i] = (seed / 2 + (seed % 2 ? i : 3 - i)) % 3 * SECOND;
+        struct parley_sim *sim =
+            scene(&(struct parley_sim_options){.nodes = 3,
+                                               .seed = seed,
+                                               .seeds = 3,
+                                               .latency_us = 200,
+                                               .start_us = starts,
+                                               .configure = another_rate_at_2});
+        scene_run(sim, 30 * SECOND);
+        for (uint32_t i = 0; i < 3; i++) {
+            int error = 0;
+            bool ended = parley_sim_finished(sim, i, &error);
+            cr_assert_eq(ended, i == 2, "seed %d: n%u ended with %s", (int)seed, i,
+                         parley_error_name(error));
+            cr_assert_eq(error, ended ? PARLEY_EMISMATCH : 0);
+        }
+        scene_train(sim, 2);
+        parley_sim_free(sim);
+    }
+}
+
+struct misplaced {
+    uint32_t dead, told;
+};
+
+static void on_misplaced(const char *line, void *arg)
+{
+    struct misplaced *m = arg;
+    m->dead += strstr(line, " dead: ") != NULL;
+    m->told += strstr(line, "n2 says that it is at n0:7000, where n0 answers") != NULL;
+}
+
+Test(joining, who_gives_anothers_address_as_its_own_is_told_of_and_stays)
+{
+    /* Proves that a node that cannot be reached where it says it is (a wrong --advertise) is not
+     * taken for dead as often as its address is dialled: it lives, and its own links carry it. */
+    struct misplaced m = {0};
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 3, .seed = 1, .seeds = 2, .latency_us = 200});
+    parley_sim_kill(sim, 2, false);
+    snprintf(sim->addresses[2], sizeof sim->addresses[2], "n0:7000");
+    scene_run(sim, SECOND);
+    parley_sim_start(sim, 2);
+    scene_run(sim, SECOND);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, on_misplaced, &m);
+    for (int i = 0; i < 10; i++) { /* what was linked by its own dials is dialled from elsewhere */
+        parley_sim_disconnect(sim, 1, 2);
+        scene_run(sim, 40 * SECOND);
+    }
+    cr_assert_gt(m.told, 0);
+    cr_assert_eq(m.dead, 0, "%u deaths", m.dead);
+    parley_sim_free(sim);
+}
