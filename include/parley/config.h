@@ -145,7 +145,11 @@ struct parley_config {
     struct parley_resumed resumed;
 
     /* Training budget: the first that is reached raises STOP; 0 is none. */
-    uint32_t batch;          /* samples a local step, at least 1 [1] */
+    uint32_t batch; /* samples a local step, at least 1 [1] */
+    /* ALLREDUCE: a step is this node's share of `batch` samples and counts by it, so that the mean
+     * is one over all of them. False: each step counts as one, however many samples it took. Equal
+     * on all nodes. */
+    bool batch_is_shared;
     uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
     uint64_t steps_budget;   /* of each node: STOP when all live nodes have made theirs */
     uint64_t time_budget_us; /* from the start of training */

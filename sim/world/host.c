@@ -51,6 +51,7 @@ static int core_new(struct sim_host *host)
     config.vectors = sim->task->vectors;
     config.averaged = (uint32_t)(sim->floats / sim->parameters);
     config.batch = sim->task->batch;
+    config.batch_is_shared = sim->task->batch_is_shared;
     config.model_digest = sim->task->model_digest;
     config.chunk_sums = false;
     if (options->configure) options->configure(&config, host->index, options->arg);

@@ -18,7 +18,8 @@ struct sim_task {
     uint64_t parameters;
     uint32_t vectors;
     uint32_t batch;
-    bool alike; /* all nodes start with the same model */
+    bool batch_is_shared; /* as in parley_config */
+    bool alike;           /* all nodes start with the same model */
     uint64_t model_digest;
     const struct tensor *tensors; /* [tensors_count] or NULL, for the digest */
     uint32_t tensors_count;

@@ -282,6 +282,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->settings = job->shared;
     config->settings_count = job->shared_count;
     config->batch = trainer_samples(job->trainer);
+    config->batch_is_shared = trainer_is_full_batch(job->trainer);
     config->samples_budget = s->epochs > 0 ? (uint64_t)ceil(s->epochs * job->data.train.count) : 0;
     config->steps_budget = s->steps;
     config->time_budget_us = s->time_us;

@@ -205,9 +205,14 @@ uint32_t trainer_samples(const struct trainer *trainer)
     return trainer_samples_of(trainer, &trainer->node);
 }
 
+bool trainer_is_full_batch(const struct trainer *trainer)
+{
+    return optimizer_is_full_batch(&trainer->optimizer);
+}
+
 uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node)
 {
-    if (!optimizer_is_full_batch(&trainer->optimizer)) return trainer->batch;
+    if (!trainer_is_full_batch(trainer)) return trainer->batch;
     return node->sampler.order != NULL ? node->sampler.count : trainer->set->count;
 }
 

@@ -116,6 +116,8 @@ uint64_t trainer_taken(const struct trainer *trainer);
 
 /* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
 uint32_t trainer_samples(const struct trainer *trainer);
+/* A step takes all samples of the share. */
+bool trainer_is_full_batch(const struct trainer *trainer);
 
 /* One local step on the next batch; needs a share. Returns the batch's mean loss (before the step;
  * of text over all places).

@@ -102,9 +102,9 @@ static struct parley_sim *begin_task(struct ring_scene *scene)
     return sim;
 }
 
-static struct parley_sim *begin(struct ring_scene *scene)
+static struct sim_task task_of(struct ring_scene *scene)
 {
-    scene->task = (struct sim_task){
+    return (struct sim_task){
         .self = &scene->vectors,
         .parameters = scene->vectors.parameters,
         .vectors = 1,
@@ -116,6 +116,11 @@ static struct parley_sim *begin(struct ring_scene *scene)
         .gradient = vectors_gradient,
         .apply = vectors_apply,
     };
+}
+
+static struct parley_sim *begin(struct ring_scene *scene)
+{
+    scene->task = task_of(scene);
     return begin_task(scene);
 }
 
@@ -311,6 +316,47 @@ Test(allreduce, four_nodes_equal_one_with_a_batch_four_times_as_large)
         cr_assert_lt(sqrt(gap / norm), 1e-5, "%s: %g", optimizers[o % 3], sqrt(gap / norm));
         cr_assert(gap > 0, "two runs of one kind were compared");
     }
+}
+
+/* By how much each node moved its first parameter in each round. */
+static float moves[4][64];
+static uint32_t moves_count[4], steps_told;
+
+static void noted_apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
+                        const float *from, float factor, const struct trainer_turn *turn)
+{
+    if (moves_count[node] < 64) moves[node][moves_count[node]++] = factor * from[0];
+    vectors_apply(pointer, node, thread, vectors, from, factor, turn);
+}
+
+static uint32_t short_now_and_then(void *pointer, uint32_t node)
+{
+    (void)pointer;
+    return node == 1 && ++steps_told % 5 == 0 ? 16 : 32;
+}
+
+Test(allreduce, a_short_batch_at_one_node_moves_all_alike)
+{
+    /* Proves that what the sum is divided by does not hang on the samples of one node's step: the
+     * last batch of a pass may be a short one. */
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = 4,
+                               .seed = 1,
+                               .latency_us = 100,
+                               .vectors = {.parameters = 64}};
+    scene.task = task_of(&scene);
+    scene.task.batch = 32;
+    scene.task.samples = short_now_and_then;
+    scene.task.apply = noted_apply;
+    struct parley_sim *sim = begin_task(&scene);
+    scene_train(sim, 4);
+    scene_run(sim, SECOND);
+    cr_assert_gt(steps_told, 10);
+    for (uint32_t k = 5; k < 30; k++) /* from when all were there */
+        for (uint32_t i = 1; i < 4; i++)
+            cr_assert_eq(memcmp(&moves[i][k], &moves[0][k], sizeof(float)), 0,
+                         "round %u: n%u moves by %g, n0 by %g", k, i, moves[i][k], moves[0][k]);
+    end(sim, &scene);
 }
 
 /* ---- What goes wrong --------------------------------------------------------------------------

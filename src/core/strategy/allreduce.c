@@ -23,13 +23,14 @@ static void make(struct parley_node *node, uint32_t buffer)
     strategy_op(node, PARLEY_UPDATE_GRADIENT, buffer, GRADIENT_MADE);
 }
 
-/* A gradient is a mean over the samples it took, most often a batch. That of a node's share (gd)
- * counts by its part of the whole set: their sum is the mean over all that are held. */
+/* A gradient is a mean over the samples it took, and counts as one. That of a node's share (gd)
+ * counts by its part of the whole set: their sum is the mean over all that are held. Which of the
+ * two is not for one step to say: all divide by the same. */
 static void made(struct parley_node *node)
 {
     const struct allreduce *self = node->strategy_state;
     uint64_t samples = node->training.samples - self->samples;
-    if (samples == node->config.batch) {
+    if (!node->config.batch_is_shared) {
         ring_made(node, 0);
         return;
     }
