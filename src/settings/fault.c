@@ -56,11 +56,9 @@ static int parse_kind(const char *text, struct fault_spec *fault, units_why why)
         }
         nearest_try(&nearest, kinds[kind].text);
     }
-    char quoted[TEXT_QUOTED_BYTES];
-    const char *near = nearest_take(&nearest);
-    int length = snprintf(why, UNITS_WHY_BYTES, "has the unknown kind %.*s%s%s%s (valid:", 60,
-                          text_quote(quoted, text), near ? "; did you mean \"" : "",
-                          near ? near : "", near ? "\"?" : "");
+    char quoted[TEXT_QUOTED_BYTES], clause[NEAREST_CLAUSE_BYTES];
+    int length = snprintf(why, UNITS_WHY_BYTES, "has the unknown kind %.*s%s (valid:", 60,
+                          text_quote(quoted, text), nearest_clause(clause, nearest_take(&nearest)));
     for (int kind = 0; kind < FAULT_KIND_COUNT && length < UNITS_WHY_BYTES; kind++)
         length += snprintf(why + length, (size_t)(UNITS_WHY_BYTES - length), " %s%s",
                            kinds[kind].text, kind + 1 < FAULT_KIND_COUNT ? "," : ")");

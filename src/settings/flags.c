@@ -24,15 +24,13 @@ static int find_verb(struct settings *settings, const char *word, char *why)
         }
         nearest_try(&nearest, verb_info(verb)->name);
     }
-    char quoted[TEXT_QUOTED_BYTES];
-    const char *near = nearest_take(&nearest);
+    char quoted[TEXT_QUOTED_BYTES], clause[NEAREST_CLAUSE_BYTES];
     if (word[0] == '-')
         snprintf(why, SETTINGS_WHY_BYTES, "%s: write the verb first, as in parley run %s",
                  text_quote(quoted, word), "--epochs 2");
     else
-        snprintf(why, SETTINGS_WHY_BYTES, "%s is not a verb%s%s%s (parley help lists them)",
-                 text_quote(quoted, word), near ? "; did you mean \"" : "", near ? near : "",
-                 near ? "\"?" : "");
+        snprintf(why, SETTINGS_WHY_BYTES, "%s is not a verb%s (parley help lists them)",
+                 text_quote(quoted, word), nearest_clause(clause, nearest_take(&nearest)));
     return PARLEY_EUSAGE;
 }
 
@@ -58,7 +56,7 @@ static void make_table(enum verb verb, struct option longs[OPTION_ID_COUNT + 1],
 
 static int unknown_flag(enum verb verb, const char *token, char *why)
 {
-    char quoted[TEXT_QUOTED_BYTES];
+    char quoted[TEXT_QUOTED_BYTES], clause[NEAREST_CLAUSE_BYTES] = "";
     char name[66];
     const char *start = token + strspn(token, "-");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(start, "="), start);
@@ -73,9 +71,10 @@ static int unknown_flag(enum verb verb, const char *token, char *why)
         if (strncmp(info->name, name, strlen(name)) == 0 && info->verbs & VERB_BIT(verb))
             near = info->name;
     }
-    snprintf(why, SETTINGS_WHY_BYTES, "%s is not an option of %s%s%s%s (parley help %s lists them)",
-             text_quote(quoted, token), verb_info(verb)->name, near ? "; did you mean --" : "",
-             near ? near : "", near ? "?" : "", verb_info(verb)->name);
+    /* Not nearest_clause(): a flag stands without quotes, as it is typed. */
+    if (near) snprintf(clause, sizeof clause, "; did you mean --%s?", near);
+    snprintf(why, SETTINGS_WHY_BYTES, "%s is not an option of %s%s (parley help %s lists them)",
+             text_quote(quoted, token), verb_info(verb)->name, clause, verb_info(verb)->name);
     return PARLEY_EUSAGE;
 }
 
@@ -119,7 +118,7 @@ static int take_flag(struct settings *settings, enum option_id id, const char *v
 static int take_operand(struct settings *settings, int *count, const char *word, char *why)
 {
     const struct verb_info *info = verb_info(settings->verb);
-    char quoted[TEXT_QUOTED_BYTES];
+    char quoted[TEXT_QUOTED_BYTES], clause[NEAREST_CLAUSE_BYTES];
     text_quote(quoted, word);
     if (*count == info->operands_max) {
         snprintf(why, SETTINGS_WHY_BYTES, "%s: parley %s takes %s%s", quoted, info->name,
@@ -133,10 +132,9 @@ static int take_operand(struct settings *settings, int *count, const char *word,
         if (value_word_fits(word, info->first[i])) return 0;
         nearest_try(&nearest, info->first[i]);
     }
-    const char *near = nearest_take(&nearest);
-    size_t length =
-        (size_t)snprintf(why, SETTINGS_WHY_BYTES, "%s %s%s%s%s (valid: ", quoted, info->first_is,
-                         near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    nearest_clause(clause, nearest_take(&nearest));
+    size_t length = (size_t)snprintf(why, SETTINGS_WHY_BYTES, "%s %s%s (valid: ", quoted,
+                                     info->first_is, clause);
     for (int i = 0; info->first[i] && length < SETTINGS_WHY_BYTES; i++)
         length += (size_t)snprintf(why + length, SETTINGS_WHY_BYTES - length, "%s%s",
                                    info->first[i], info->first[i + 1] ? ", " : ")");

@@ -2,6 +2,7 @@
 #include "settings/nearest.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { WORD_BYTES_MAX = 64 };
@@ -50,4 +51,11 @@ const char *nearest_take(const struct nearest *nearest)
     size_t distance_max = letters < 3 ? 1 : letters / 3 + (letters % 3 != 0);
     if (nearest->distance > distance_max || nearest->distance >= letters) return NULL;
     return nearest->word;
+}
+
+const char *nearest_clause(char clause[NEAREST_CLAUSE_BYTES], const char *word)
+{
+    clause[0] = '\0';
+    if (word) snprintf(clause, NEAREST_CLAUSE_BYTES, "; did you mean \"%s\"?", word);
+    return clause;
 }

@@ -23,4 +23,9 @@ void nearest_try(struct nearest *nearest, const char *word);
 /* NULL if nothing is near: more than a third of the letters differ. */
 const char *nearest_take(const struct nearest *nearest);
 
+enum { NEAREST_CLAUSE_BYTES = 96 };
+
+/* `; did you mean "WORD"?`, to be added to a message, or "" if word is NULL. Returns clause. */
+const char *nearest_clause(char clause[NEAREST_CLAUSE_BYTES], const char *word);
+
 #endif

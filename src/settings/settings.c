@@ -185,15 +185,13 @@ struct file_walk {
 
 static int unknown_key(struct file_walk *walk, const char *key, unsigned line)
 {
-    char quoted[TEXT_QUOTED_BYTES];
+    char quoted[TEXT_QUOTED_BYTES], clause[NEAREST_CLAUSE_BYTES];
     struct nearest nearest = nearest_start(key);
     for (int id = 0; id < OPTION_ID_COUNT; id++)
         if (option_is_setting((enum option_id)id))
             nearest_try(&nearest, option_info((enum option_id)id)->name);
-    const char *near = nearest_take(&nearest);
-    snprintf(walk->why, SETTINGS_WHY_BYTES, "%.300s:%u: %s is not a setting%s%s%s", walk->name,
-             line, text_quote(quoted, key), near ? "; did you mean \"" : "", near ? near : "",
-             near ? "\"?" : "");
+    snprintf(walk->why, SETTINGS_WHY_BYTES, "%.300s:%u: %s is not a setting%s", walk->name, line,
+             text_quote(quoted, key), nearest_clause(clause, nearest_take(&nearest)));
     return PARLEY_EUSAGE;
 }
 

@@ -259,7 +259,7 @@ int sweep_parse(struct sweep *sweep, enum option_id id, const char *text,
 static int unknown_strategy(const char *word, char *clause)
 {
     const char *const *valid = option_info(OPTION_ID_STRATEGY)->valid;
-    char quoted[TEXT_QUOTED_BYTES], list[400] = "";
+    char quoted[TEXT_QUOTED_BYTES], hint[NEAREST_CLAUSE_BYTES], list[400] = "";
     struct nearest nearest = nearest_start(word);
     nearest_try(&nearest, "single");
     nearest_try(&nearest, "all");
@@ -268,10 +268,8 @@ static int unknown_strategy(const char *word, char *clause)
         nearest_try(&nearest, valid[i]);
         snprintf(list + length, sizeof list - length, "%s, ", valid[i]);
     }
-    const char *near = nearest_take(&nearest);
-    return refuse(clause, "has %s, which is not a strategy%s%s%s (valid: %ssingle, all)",
-                  text_quote(quoted, word), near ? "; did you mean \"" : "", near ? near : "",
-                  near ? "\"?" : "", list);
+    return refuse(clause, "has %s, which is not a strategy%s (valid: %ssingle, all)",
+                  text_quote(quoted, word), nearest_clause(hint, nearest_take(&nearest)), list);
 }
 
 /* All: each with some argument where it needs one. */

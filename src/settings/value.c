@@ -67,7 +67,7 @@ bool value_word_fits(const char *word, const char *valid)
 /* The place of `word` among the valid ones, or a clause that lists them. */
 static int parse_word(const struct option_info *option, const char *word, int *place, char *clause)
 {
-    char head[64];
+    char head[64], hint[NEAREST_CLAUSE_BYTES];
     snprintf(head, sizeof head, "%.*s", (int)strcspn(word, ":"), word);
     struct nearest nearest = nearest_start(head);
     for (int i = 0; option->valid[i]; i++) {
@@ -97,7 +97,7 @@ static int parse_word(const struct option_info *option, const char *word, int *p
                  near);
     else
         text_add(&text, "is not %s %s", strchr("aeiou", what[0]) ? "an" : "a", what);
-    if (near && nearest.distance > 0) text_add(&text, "; did you mean \"%s\"?", near);
+    if (nearest.distance > 0) text_add(&text, "%s", nearest_clause(hint, near));
     text_add(&text, " (valid: ");
     for (int i = 0; option->valid[i]; i++)
         text_add(&text, "%s%s%s", i ? ", " : "", option->valid[i],
