@@ -18,7 +18,4 @@ struct put_place {
 PARLEY_CHECK int put_value(struct settings *settings, enum option_id id, const char *text,
                            const struct put_place *place, char why[SETTINGS_WHY_BYTES]);
 
-/* Judges the settings together: why names the flags that do not go together. PARLEY_EUSAGE. */
-PARLEY_CHECK int judge_together(const struct settings *settings, char why[SETTINGS_WHY_BYTES]);
-
 #endif

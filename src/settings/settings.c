@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/text.h"
+#include "settings/judge.h"
 #include "settings/nearest.h"
 #include "settings/put.h"
 #include "settings/value.h"

@@ -1,0 +1,22 @@
+/* judge.h: settings that are each right and do not go together (inside of settings).
+ *
+ * Each judge writes one line into why[SETTINGS_WHY_BYTES], which names the flags, and gives
+ * PARLEY_EUSAGE; 0 if it has nothing against the settings. judge_together() asks all of them.
+ */
+#ifndef PARLEY_SETTINGS_JUDGE_H
+#define PARLEY_SETTINGS_JUDGE_H
+
+#include "settings/settings.h"
+
+PARLEY_CHECK int judge_together(const struct settings *settings, char *why);
+
+/* judge_strategy.c */
+PARLEY_CHECK int judge_strategy(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_servers(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_robust(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_topology(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_rounds(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_training(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_codec(const struct settings *settings, char *why);
+
+#endif
