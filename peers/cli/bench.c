@@ -140,7 +140,7 @@ static int end(struct bench *bench, int error)
     bench_folder_end(bench);
     if (bench->json && bench->count > 0) print(bench, strdup(FIGURES_JSON_END));
     if (error) return say_failure(error, bench->why);
-    if (bench->unwritten) say(LEVEL_ERROR, "stdout: %s", strerror(bench->unwritten));
+    if (bench->unwritten) say(PARLEY_LOG_ERROR, "stdout: %s", strerror(bench->unwritten));
     return bench->unwritten ? 1 : 0;
 }
 

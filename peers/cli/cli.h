@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "parley/node.h"
 #include "settings/settings.h"
 
 int run_command(const struct settings *settings);
@@ -27,11 +28,11 @@ void say_open(const struct settings *settings);
 
 /* say.c: "parley: ..." and a newline on stderr, from any thread, if lines of that level are wanted;
  * errors always are. */
-void say(enum settings_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void say(enum parley_log level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* say.c: the line, which has no newline, as it is, whatever is wanted; "parley: " goes before a
  * warning or an error. */
-void say_line(enum settings_level level, const char *line);
+void say_line(enum parley_log level, const char *line);
 
 /* say.c: a line that stands on the terminal, as far as it fits, until the next one takes its place.
  * What is said goes above it; who writes to stdout clears it first. */

@@ -65,7 +65,7 @@ static int print(char *text)
 {
     bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
     free(text);
-    if (failed && errno != EPIPE) say(LEVEL_ERROR, "stdout: %s", strerror(errno));
+    if (failed && errno != EPIPE) say(PARLEY_LOG_ERROR, "stdout: %s", strerror(errno));
     clearerr(stdout); /* it is said */
     return failed ? 1 : 0;
 }
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     int error = gather(&settings, argc, argv, &bytes, why);
     say_open(&settings);
     if (!error) error = check_out(&settings, why);
-    if (!error && settings.note[0]) say(LEVEL_INFO, "%s", settings.note);
+    if (!error && settings.note[0]) say(PARLEY_LOG_INFO, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
     bool lost = say_unwritten(stdout, "", "stdout");
     settings_close(&settings);

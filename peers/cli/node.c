@@ -221,8 +221,8 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
     free(places);
     free(gone);
     if (!error && !node->controlled)
-        say(LEVEL_INFO, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s%s", samples,
-            node->job.data.train.count, first ? "" : " now",
+        say(PARLEY_LOG_INFO, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s%s",
+            samples, node->job.data.train.count, first ? "" : " now",
             samples < trainer_samples(node->job.trainer) ? ", fewer than a batch: they are cycled"
                                                          : "");
     free(list);

@@ -162,7 +162,7 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
                  directory(node), node->options.config.name);
         return PARLEY_EDATA;
     }
-    say(LEVEL_INFO, "no checkpoint of %s in %s: starts with the first model",
+    say(PARLEY_LOG_INFO, "no checkpoint of %s in %s: starts with the first model",
         node->options.config.name, directory(node));
     return 0;
 }

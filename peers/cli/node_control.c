@@ -24,10 +24,10 @@ static void read_seeds(struct node *node, bool asked)
         if (!error) node->seeds.count = list->count;
     }
     if (error)
-        say(LEVEL_ERROR, "the peer list stays as it was: %s",
+        say(PARLEY_LOG_ERROR, "the peer list stays as it was: %s",
             why[0] ? why : parley_error_text(error));
     else if (asked)
-        say(LEVEL_INFO, "read the peer list again: %u addresses", node->seeds.count);
+        say(PARLEY_LOG_INFO, "read the peer list again: %u addresses", node->seeds.count);
     free(list);
 }
 
@@ -38,10 +38,10 @@ static void on_signal(uv_signal_t *handle, int number)
         read_seeds(node, true);
     } else if (number == SIGUSR1) {
         if (!node->settings->checkpoint)
-            say(LEVEL_ERROR, "SIGUSR1: --checkpoint says where to; not given");
+            say(PARLEY_LOG_ERROR, "SIGUSR1: --checkpoint says where to; not given");
         atomic_store(&node->checkpoint.asked, true);
     } else if (node->control.asked++ == 0) {
-        say(LEVEL_INFO, "leaving; the same signal again ends it at once");
+        say(PARLEY_LOG_INFO, "leaving; the same signal again ends it at once");
         parley_leave(node->p);
     } else
         _exit(STATUS_SIGNAL + number);
@@ -68,7 +68,8 @@ static void obey(struct node *node, char *line)
              at && count < PARLEY_SEEDS_MAX; at = strtok_r(NULL, " ", &rest))
             seeds[count++] = at;
         int error = parley_seeds(node->p, seeds, count);
-        if (error) say(LEVEL_ERROR, "the peer list stays as it was: %s", parley_error_text(error));
+        if (error)
+            say(PARLEY_LOG_ERROR, "the peer list stays as it was: %s", parley_error_text(error));
     }
 }
 

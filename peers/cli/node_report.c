@@ -59,7 +59,7 @@ int node_report_init(struct node *node)
     if (!path) return 0;
     node->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (node->json) return 0;
-    say(LEVEL_ERROR, "--json: %s: %s", path, strerror(errno));
+    say(PARLEY_LOG_ERROR, "--json: %s: %s", path, strerror(errno));
     uv_mutex_destroy(&node->error_lock);
     return PARLEY_EUSAGE;
 }
@@ -81,7 +81,7 @@ static bool goes_along(const struct settings *settings, enum option_id id)
     enum option_group group = option_info(id)->group;
     switch (id) {
     case OPTION_ID_NODES:
-        return settings->quorum == QUORUM_MAJORITY;
+        return settings->quorum == PARLEY_QUORUM_MAJORITY;
     case OPTION_ID_LISTEN:
     case OPTION_ID_ADVERTISE:
     case OPTION_ID_NAME:
@@ -104,7 +104,7 @@ static void say_join_line(struct node *node)
         if (goes_along(node->settings, (enum option_id)i))
             settings_add_argument(&text, node->settings, (enum option_id)i);
     char *line = text_take(&text);
-    if (line) say(LEVEL_INFO, "the next node: %s", line);
+    if (line) say(PARLEY_LOG_INFO, "the next node: %s", line);
     free(line);
 }
 
@@ -127,15 +127,15 @@ void node_report_started(struct node *node)
     };
     tell(node, &line, name_of(node));
     if (node->controlled) return;
-    say(LEVEL_INFO, "%s (pid %ld) listens on %s", name_of(node), (long)getpid(),
+    say(PARLEY_LOG_INFO, "%s (pid %ld) listens on %s", name_of(node), (long)getpid(),
         parley_listens(node->p));
     say_join_line(node);
-    say(LEVEL_INFO, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s", job->data.name,
-        job->data.train.count, model_spec(job->model), trainer_parameters(job->trainer),
-        environment_blas());
+    say(PARLEY_LOG_INFO, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s",
+        job->data.name, job->data.train.count, model_spec(job->model),
+        trainer_parameters(job->trainer), environment_blas());
     if (node->settings->min_peers > 0)
-        say(LEVEL_INFO, "training starts when %" PRIu64 " other %s here", node->settings->min_peers,
-            node->settings->min_peers == 1 ? "node is" : "nodes are");
+        say(PARLEY_LOG_INFO, "training starts when %" PRIu64 " other %s here",
+            node->settings->min_peers, node->settings->min_peers == 1 ? "node is" : "nodes are");
 }
 
 void node_report_takeover(struct node *node)
@@ -201,7 +201,7 @@ static void say_where(struct node *node, const struct parley_view *view)
     if (text && in_place)
         say_standing(text);
     else if (text)
-        say_line(LEVEL_INFO, text);
+        say_line(PARLEY_LOG_INFO, text);
     free(text);
 }
 
@@ -288,7 +288,7 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
     tell(node, &line, parley_config_of(p)->name);
     bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
     if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;
-    say(LEVEL_INFO, "%s %s %s%s%s", line.as.member.peer,
+    say(PARLEY_LOG_INFO, "%s %s %s%s%s", line.as.member.peer,
         update->member.state == PARLEY_MEMBER_LEFT ? "has" : "is", line.as.member.state,
         line.as.member.reason[0] ? ": " : "", line.as.member.reason);
 }
@@ -302,7 +302,7 @@ static void on_log(struct node *node, enum parley_log level, const char *text)
         uv_mutex_unlock(&node->error_lock);
     }
     /* What went wrong is said once, at the end. */
-    if (level != PARLEY_LOG_ERROR) say((enum settings_level)level, "%s", text);
+    if (level != PARLEY_LOG_ERROR) say(level, "%s", text);
 }
 
 void node_on_update(void *context, struct parley *p, const struct parley_update *update)
@@ -350,7 +350,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
     say_clear();
     if (!result->agreed) {
         if (node->own_path[0])
-            say(LEVEL_INFO, "left; this node's own model is in %s", node->own_path);
+            say(PARLEY_LOG_INFO, "left; this node's own model is in %s", node->own_path);
         return;
     }
     char digest[DIGEST_TEXT_BYTES];
@@ -411,8 +411,8 @@ void node_report_error(struct node *node, int error, const char *message)
     };
     tell(node, &line, name_of(node));
     if (!node->controlled || !node->json) {
-        say(LEVEL_ERROR, "%s", message);
-        if (line.as.error.hint) say(LEVEL_ERROR, "hint: %s", line.as.error.hint);
+        say(PARLEY_LOG_ERROR, "%s", message);
+        if (line.as.error.hint) say(PARLEY_LOG_ERROR, "hint: %s", line.as.error.hint);
     }
     uv_mutex_unlock(&node->error_lock);
 }
@@ -425,5 +425,5 @@ void node_report_trouble(struct node *node, int error, const char *message)
         .as.error = {.code = parley_error_name(error), .message = message},
     };
     tell(node, &line, node->options.config.name); /* parley may be closed */
-    say(LEVEL_ERROR, "%s", message);
+    say(PARLEY_LOG_ERROR, "%s", message);
 }

@@ -57,13 +57,13 @@ static void failed_start(struct child *child)
     run->failed = child->status || child->term_signal ? error_of(child) : PARLEY_EFAIL;
     run_view_clear(run);
     if (child->has_error) {
-        say(LEVEL_ERROR, "%s: %s", child->name, child->message);
-        if (child->hint[0]) say(LEVEL_ERROR, "hint: %s", child->hint);
+        say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);
+        if (child->hint[0]) say(PARLEY_LOG_ERROR, "hint: %s", child->hint);
     } else if (child->term_signal)
-        say(LEVEL_ERROR, "%s was killed by signal %d before training began", child->name,
+        say(PARLEY_LOG_ERROR, "%s was killed by signal %d before training began", child->name,
             child->term_signal);
     else
-        say(LEVEL_ERROR, "%s ended with status %d before training began", child->name,
+        say(PARLEY_LOG_ERROR, "%s ended with status %d before training began", child->name,
             child->status);
     kill_all(run);
 }
@@ -136,7 +136,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct run *run = handle->data;
     run_view_clear(run);
     if (run->asked++ == 0 && has_trained(run)) {
-        say(LEVEL_INFO, "stopping: the nodes settle and agree; again: end at once");
+        say(PARLEY_LOG_INFO, "stopping: the nodes settle and agree; again: end at once");
         for (uint32_t i = 0; i < run->nodes; i++)
             child_say(&run->children[i], CONTROL_STOP);
         return;
@@ -165,7 +165,7 @@ static int open_json(struct run *run)
     if (!path) return 0;
     run->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (run->json) return 0;
-    say(LEVEL_ERROR, "--json: %s: %s", path, strerror(errno));
+    say(PARLEY_LOG_ERROR, "--json: %s: %s", path, strerror(errno));
     return PARLEY_EUSAGE;
 }
 
@@ -177,7 +177,7 @@ static int check_graph(const struct settings *settings)
     int error = graph_load(&graph, settings->topology, &file_reader, why, sizeof why);
     if (!error) error = graph_covers(&graph, settings->topology, settings->nodes, why, sizeof why);
     graph_close(&graph);
-    if (why[0]) say(LEVEL_ERROR, "--topology: %s", why);
+    if (why[0]) say(PARLEY_LOG_ERROR, "--topology: %s", why);
     return error;
 }
 
@@ -211,7 +211,7 @@ static int load_data(struct run *run)
         if (!error) error = job_fits(settings, &source.train, why, sizeof why);
         if (!error) error = say_cycled(run, &source.train, why, sizeof why);
         if (error)
-            say(LEVEL_ERROR, "%s", why[0] ? why : parley_error_text(error));
+            say(PARLEY_LOG_ERROR, "%s", why[0] ? why : parley_error_text(error));
         else
             run->data = shared_data_make(&source);
     }

@@ -331,7 +331,7 @@ static char **make_arguments(struct child *child, bool again, char own[5][ARGUME
         snprintf(own[1], ARGUMENT_BYTES, "--min-peers=%" PRIu32, run->nodes - 1);
         list[n++] = own[1];
     }
-    if (run->settings->quorum == QUORUM_MAJORITY) {
+    if (run->settings->quorum == PARLEY_QUORUM_MAJORITY) {
         snprintf(own[2], ARGUMENT_BYTES, "--nodes=%" PRIu32, run->nodes);
         list[n++] = own[2];
     }
@@ -421,7 +421,7 @@ out:
     free(arguments);
     free(environment);
     if (!code) return 0;
-    say(LEVEL_ERROR, "%s could not be started: %s", child->name, uv_strerror(code));
+    say(PARLEY_LOG_ERROR, "%s could not be started: %s", child->name, uv_strerror(code));
     return PARLEY_EFAIL;
 }
 

@@ -65,13 +65,13 @@ void run_say(struct run *run, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
-    if (run->settings->level < LEVEL_INFO) return;
+    if (run->settings->level < PARLEY_LOG_INFO) return;
     int at = snprintf(text, sizeof text, "%7.2f s  ", run_seconds(run));
     va_start(arguments, format);
     vsnprintf(text + at, sizeof text - (size_t)at, format, arguments);
     va_end(arguments);
     run_view_clear(run);
-    say_line(LEVEL_INFO, text);
+    say_line(PARLEY_LOG_INFO, text);
 }
 
 /* ---- The table ------------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ void run_view_draw(struct run *run)
     if (in_place)
         draw(run, table, plain);
     else if (plain)
-        say_line(LEVEL_INFO, plain);
+        say_line(PARLEY_LOG_INFO, plain);
     free(table);
     free(plain);
 }
@@ -256,8 +256,8 @@ static int first_error(const struct run *run)
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
         if (child->killed || child->term_signal || child->status == 0) continue;
-        if (child->has_error) say(LEVEL_ERROR, "%s: %s", child->name, child->message);
-        if (child->hint[0]) say(LEVEL_ERROR, "hint: %s", child->hint);
+        if (child->has_error) say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);
+        if (child->hint[0]) say(PARLEY_LOG_ERROR, "hint: %s", child->hint);
 #define X(name, status_, text)                                                                     \
     if (strcmp(child->code, "PARLEY_E" #name) == 0) return PARLEY_E##name;
         PARLEY_ERRORS(X)
@@ -270,11 +270,11 @@ static int first_error(const struct run *run)
 /* What went wrong at nodes that went on. Without -q it was said when it happened. */
 static void say_troubles(const struct run *run)
 {
-    if (run->settings->level >= LEVEL_INFO) return;
+    if (run->settings->level >= PARLEY_LOG_INFO) return;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
         if (child->has_error && (child->killed || child->term_signal || child->status == 0))
-            say(LEVEL_ERROR, "%s: %s", child->name, child->message);
+            say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);
     }
 }
 
@@ -361,6 +361,7 @@ int run_view_end(struct run *run)
     if (run->json != stdout && !run->failed) print_summary(run, sum);
     if (!run->failed) say_troubles(run);
     if (error == PARLEY_ENO_AGREEMENT)
-        say(LEVEL_ERROR, "%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed, sum->live);
+        say(PARLEY_LOG_ERROR, "%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed,
+            sum->live);
     return error;
 }

@@ -15,13 +15,13 @@
 #include "cli.h"
 #include "report/lines.h"
 
-static enum settings_level wanted;
+static enum parley_log wanted;
 static enum settings_format written_as;
 static bool stands; /* a line without its end */
 
 void say_open(const struct settings *settings)
 {
-    wanted = (enum settings_level)settings->level;
+    wanted = (enum parley_log)settings->level;
     written_as = (enum settings_format)settings->log_format;
 }
 
@@ -31,7 +31,7 @@ static void clear(void)
     stands = false;
 }
 
-static char *as_json(enum settings_level level, const char *text)
+static char *as_json(enum parley_log level, const char *text)
 {
     static const char *const levels[] = {"error", "warning", "info", "debug"};
     char stamp[40];
@@ -43,7 +43,7 @@ static char *as_json(enum settings_level level, const char *text)
     return report_talk_text(stamp, levels[level], text + strspn(text, " "));
 }
 
-static void put(enum settings_level level, const char *before, const char *text)
+static void put(enum parley_log level, const char *before, const char *text)
 {
     char *json = written_as == FORMAT_JSON ? as_json(level, text) : NULL;
     flockfile(stderr);
@@ -56,12 +56,12 @@ static void put(enum settings_level level, const char *before, const char *text)
     free(json);
 }
 
-void say_line(enum settings_level level, const char *line)
+void say_line(enum parley_log level, const char *line)
 {
-    put(level, level <= LEVEL_WARNING ? "parley: " : "", line);
+    put(level, level <= PARLEY_LOG_WARN ? "parley: " : "", line);
 }
 
-void say(enum settings_level level, const char *format, ...)
+void say(enum parley_log level, const char *format, ...)
 {
     if (level > wanted) return;
     char line[2048], *longer = NULL;
@@ -99,13 +99,13 @@ bool say_unwritten(FILE *file, const char *flag, const char *name)
     struct stat stat;
     bool pipe = !fstat(fileno(file), &stat) && (S_ISFIFO(stat.st_mode) || S_ISSOCK(stat.st_mode));
     if (!ferror(file) || pipe) return false;
-    say(LEVEL_ERROR, "%s%s: not all of it could be written", flag, name);
+    say(PARLEY_LOG_ERROR, "%s%s: not all of it could be written", flag, name);
     return true;
 }
 
 int say_failure(int error, const char *why)
 {
-    say(LEVEL_ERROR, "%s", why && why[0] ? why : parley_error_text(error));
+    say(PARLEY_LOG_ERROR, "%s", why && why[0] ? why : parley_error_text(error));
     return parley_error_status(error);
 }
 

@@ -243,7 +243,7 @@ int status_command(const struct settings *settings)
         if (!error) error = show(settings, &cluster, redraw, why, sizeof why);
         free(cluster.records);
         if (error && shown && error == PARLEY_ENETWORK) {
-            say(LEVEL_ERROR, "%s: it is gone", peer);
+            say(PARLEY_LOG_ERROR, "%s: it is gone", peer);
             return 0;
         }
         if (error) return say_failure(error, why);

@@ -147,7 +147,7 @@ static void say_people(const struct experiment *e, uint32_t i)
     char *label = plan_label(&e->plan, e->plan.runs[i], true);
     if (outcome->error) {
         char *line = repeat_line(&e->plan.runs[i]->settings);
-        sim_say(LEVEL_ERROR, "sim: %s: %s; to repeat it: %s", label ? label : "?",
+        sim_say(PARLEY_LOG_ERROR, "sim: %s: %s; to repeat it: %s", label ? label : "?",
                 parley_error_text(outcome->error), line ? line : "?");
         free(line);
     } else {

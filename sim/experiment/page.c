@@ -26,7 +26,7 @@ static bool ends_in(const char *path, const char *ending)
 int page_check(const char *path)
 {
     if (ends_in(path, ".svg") || ends_in(path, ".html")) return sim_output_try("report", path);
-    sim_say(LEVEL_ERROR, "--report: \"%s\" ends neither in .html nor in .svg", path);
+    sim_say(PARLEY_LOG_ERROR, "--report: \"%s\" ends neither in .html nor in .svg", path);
     return PARLEY_EUSAGE;
 }
 

@@ -58,7 +58,7 @@ static struct sim_time time_of(const struct units_dist *dist)
 /* A quadratic has no momentum. */
 static uint32_t averaged_of(const struct run *run)
 {
-    bool momentum = run->settings->momentum_mode == MOMENTUM_AVERAGED;
+    bool momentum = run->settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED;
     return momentum && run->task.vectors > 1 ? 2 : 1;
 }
 
@@ -79,7 +79,7 @@ static uint32_t threads_of(const struct settings *settings)
 {
     uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : sim_workers_cores();
     if (threads == 1 || sim_blas_is_safe()) return threads;
-    sim_say(LEVEL_WARNING, "sim: this OpenBLAS computes in one thread only; --threads is 1");
+    sim_say(PARLEY_LOG_WARN, "sim: this OpenBLAS computes in one thread only; --threads is 1");
     return 1;
 }
 
@@ -310,9 +310,9 @@ static void tell_oddities(const struct run *run)
     size_t left = sim_schedule_left(&run->schedule);
     for (uint32_t i = 0; i < run->nodes; i++)
         ended += run->sim->hosts[i].state != SIM_HOST_OFF;
-    if (ended == 0) sim_say(LEVEL_ERROR, "sim: no node is left: all of them were killed");
+    if (ended == 0) sim_say(PARLEY_LOG_ERROR, "sim: no node is left: all of them were killed");
     if (left > 0)
-        sim_say(LEVEL_WARNING, "sim: %zu of %zu faults did not strike: the run was over before",
+        sim_say(PARLEY_LOG_WARN, "sim: %zu of %zu faults did not strike: the run was over before",
                 left, run->schedule.count);
 }
 
@@ -347,7 +347,7 @@ int sim_run(const struct settings *settings, const struct source *data,
     };
     int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data, reader) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
-        sim_say(LEVEL_ERROR, "sim: at most %d nodes", PARLEY_MEMBERS_MAX);
+        sim_say(PARLEY_LOG_ERROR, "sim: at most %d nodes", PARLEY_MEMBERS_MAX);
     if (!error) error = prepare_trace(&run, reader);
     if (!error) error = prepare_sim(&run);
     if (!error) {

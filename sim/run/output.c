@@ -17,7 +17,7 @@ int sim_output_open(FILE **file, const char *option, const char *path)
     if (!path) return 0;
     *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (*file) return 0;
-    sim_say(LEVEL_ERROR, "--%s: %s: %s", option, path, strerror(errno));
+    sim_say(PARLEY_LOG_ERROR, "--%s: %s: %s", option, path, strerror(errno));
     return PARLEY_EUSAGE;
 }
 
@@ -41,7 +41,7 @@ int sim_output_close(FILE *file, const char *option, const char *path)
     failed = fclose(file) == EOF || failed;
     if (!failed || excused) return 0;
     if (empty) unlink(path);
-    sim_say(LEVEL_ERROR, "--%s: %s: not all of it could be written", option, path);
+    sim_say(PARLEY_LOG_ERROR, "--%s: %s: not all of it could be written", option, path);
     return PARLEY_EFAIL;
 }
 
@@ -69,7 +69,7 @@ int sim_output_try(const char *option, const char *path)
     char *partial = partial_of(path);
     if (!partial) return PARLEY_ENOMEM;
     bool done = write_all(partial, NULL, 0);
-    if (!done) sim_say(LEVEL_ERROR, "--%s: %s: %s", option, path, strerror(errno));
+    if (!done) sim_say(PARLEY_LOG_ERROR, "--%s: %s: %s", option, path, strerror(errno));
     unlink(partial);
     free(partial);
     return done ? 0 : PARLEY_EUSAGE;
@@ -82,7 +82,7 @@ int sim_output_replace(const char *option, const char *path, const struct sim_pi
     if (!partial) return PARLEY_ENOMEM;
     bool done = write_all(partial, pieces, count) && rename(partial, path) == 0;
     if (!done) {
-        sim_say(LEVEL_ERROR, "--%s: %s: %s", option, path, strerror(errno));
+        sim_say(PARLEY_LOG_ERROR, "--%s: %s: %s", option, path, strerror(errno));
         unlink(partial);
     }
     free(partial);

@@ -58,9 +58,9 @@ static void say(struct sim_report *report, struct report_line *line)
 }
 
 /* Of what nodes say of themselves only warnings are for everybody. */
-static enum settings_level level_of(enum parley_log level)
+static enum parley_log level_of(enum parley_log level)
 {
-    return level <= PARLEY_LOG_WARN ? (enum settings_level)level : LEVEL_DEBUG;
+    return level <= PARLEY_LOG_WARN ? level : PARLEY_LOG_DEBUG;
 }
 
 void sim_report_stepped(struct sim_report *report)
@@ -141,7 +141,7 @@ void sim_report_fault(const char *kind, const char *target, void *arg)
     struct report_line line = {.event = REPORT_FAULT, .as.fault = {.kind = kind, .target = target}};
     say(report, &line);
     if (!report->silent)
-        sim_say(LEVEL_INFO, "%.3f s  fault: %s %s", virtual_s(report), kind, target);
+        sim_say(PARLEY_LOG_INFO, "%.3f s  fault: %s %s", virtual_s(report), kind, target);
 }
 
 static double epochs(const struct sim_report *report)
@@ -449,7 +449,7 @@ int sim_report_end(struct sim_report *report)
     const char *why;
     sim_check(sim);
     int error = parley_sim_error(sim, &why);
-    if (error) sim_say(LEVEL_ERROR, "sim: %s: %s", parley_error_text(error), why);
+    if (error) sim_say(PARLEY_LOG_ERROR, "sim: %s: %s", parley_error_text(error), why);
     judge(report, &v);
     if (!error) error = v.error;
     if (!error && (v.agreed < v.live || v.agreed == 0 || !v.one_digest))

@@ -15,19 +15,19 @@ void sim_talk_open(const struct settings *settings, sim_talker *talker)
     progress = settings_wants_progress(settings);
 }
 
-static void pass(enum settings_level level, const char *format, va_list arguments)
+static void pass(enum parley_log level, const char *format, va_list arguments)
 {
     char line[8192];
     vsnprintf(line, sizeof line, format, arguments);
     to(level, line);
 }
 
-bool sim_talks(enum settings_level level)
+bool sim_talks(enum parley_log level)
 {
     return to && (int)level <= wanted;
 }
 
-void sim_say(enum settings_level level, const char *format, ...)
+void sim_say(enum parley_log level, const char *format, ...)
 {
     if (!sim_talks(level)) return;
     va_list arguments;
@@ -38,7 +38,7 @@ void sim_say(enum settings_level level, const char *format, ...)
 
 int sim_blame(int error, const char *why)
 {
-    if (error) sim_say(LEVEL_ERROR, "%s", why[0] ? why : parley_error_text(error));
+    if (error) sim_say(PARLEY_LOG_ERROR, "%s", why[0] ? why : parley_error_text(error));
     return error;
 }
 
@@ -52,6 +52,6 @@ void sim_show(const char *format, ...)
     if (!sim_shows_progress()) return;
     va_list arguments;
     va_start(arguments, format);
-    pass(LEVEL_INFO, format, arguments);
+    pass(PARLEY_LOG_INFO, format, arguments);
     va_end(arguments);
 }

@@ -12,11 +12,10 @@
 void sim_talk_open(const struct settings *settings, sim_talker *talker);
 
 /* Whether the settings want lines of that level. */
-bool sim_talks(enum settings_level level);
+bool sim_talks(enum parley_log level);
 
 /* One, if so. */
-void sim_say(enum settings_level level, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void sim_say(enum parley_log level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* `why`, or if it is empty what the error is; nothing for 0. Returns the error. */
 int sim_blame(int error, const char *why);

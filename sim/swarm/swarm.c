@@ -50,7 +50,7 @@ static void on_line(const char *line, void *arg)
     double at;
     unsigned node;
     char phase[16];
-    sim_say(LEVEL_DEBUG, "%s", line);
+    sim_say(PARLEY_LOG_DEBUG, "%s", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
     if (is_lost_in_a_cut(s, line)) swarm_excludes(s);
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
@@ -92,7 +92,7 @@ void swarm_live(uint64_t seed, int strategy, struct swarm_result *result)
     if (error) {
         snprintf(result->why, sizeof result->why, "%s", parley_error_text(error));
     } else {
-        enum parley_log level = sim_talks(LEVEL_DEBUG) ? PARLEY_LOG_INFO : PARLEY_LOG_ERROR;
+        enum parley_log level = sim_talks(PARLEY_LOG_DEBUG) ? PARLEY_LOG_INFO : PARLEY_LOG_ERROR;
         parley_sim_on_line(s.sim, level, on_line, &s);
         swarm_fire(&s);
         if (!parley_sim_error(s.sim, NULL)) swarm_calm(&s);

@@ -28,9 +28,9 @@ struct swarm_result {
 
 enum { SWARM_DRAWN = -1 };
 
-/* Lives one life, and says what happens where LEVEL_DEBUG is wanted (run/talk.h). strategy: that of
- * all nodes (enum parley_strategy), or SWARM_DRAWN. A seed's cluster and faults are the same by
- * each. */
+/* Lives one life, and says what happens where PARLEY_LOG_DEBUG is wanted (run/talk.h). strategy:
+ * that of all nodes (enum parley_strategy), or SWARM_DRAWN. A seed's cluster and faults are the
+ * same by each. */
 void swarm_live(uint64_t seed, int strategy, struct swarm_result *result);
 
 /* `parley sim --swarm`. 0, PARLEY_EINVARIANT if a seed failed, or why it could not run; it has been

@@ -156,7 +156,7 @@ static void clog_node(struct swarm *s, uint32_t node)
 static void say_act(const struct swarm *s, uint32_t node, const char *fault)
 {
     double now_s = (double)parley_sim_now(s->sim) / 1e6;
-    sim_say(LEVEL_DEBUG, "%.3fs n%" PRIu32 " fault %s", now_s, node, fault);
+    sim_say(PARLEY_LOG_DEBUG, "%.3fs n%" PRIu32 " fault %s", now_s, node, fault);
 }
 
 static void act_on_links(struct swarm *s)
@@ -260,7 +260,7 @@ void swarm_calm(struct swarm *s)
 {
     uint64_t after_us = s->kinds & 1u << SWARM_LOSS ? LOST_US : s->links_fail ? TWICE_US : SECOND;
     sim_watch_calm(s->watch, parley_sim_now(s->sim) + after_us);
-    sim_say(LEVEL_DEBUG, "%.3fs calm", (double)parley_sim_now(s->sim) / 1e6);
+    sim_say(PARLEY_LOG_DEBUG, "%.3fs calm", (double)parley_sim_now(s->sim) / 1e6);
     recover(s, true);
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_latency(s->sim, i, 0);

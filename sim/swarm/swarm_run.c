@@ -39,8 +39,8 @@ static void tell_failure(struct crowd *crowd, const struct swarm_result *result)
              given ? crowd->settings->values[OPTION_ID_STRATEGY].text : "", result->seed,
              result->seed);
     snprintf(message, sizeof message, "seed %" PRIu64 " failed at %s", result->seed, result->why);
-    sim_say(LEVEL_ERROR, "sim: %s", message);
-    sim_say(LEVEL_ERROR, "sim: repeat it: %s", hint);
+    sim_say(PARLEY_LOG_ERROR, "sim: %s", message);
+    sim_say(PARLEY_LOG_ERROR, "sim: repeat it: %s", hint);
     if (!crowd->json) return;
     struct report_line line = {
         .event = REPORT_ERROR,
@@ -134,7 +134,7 @@ static uint64_t threads_of(const struct crowd *crowd)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = crowd->settings->threads, seeds = tally->last - tally->first + 1;
     if (threads == 0) threads = cores > 0 ? (uint64_t)cores : 1;
-    if (sim_talks(LEVEL_DEBUG)) threads = 1; /* so that the lines can be read */
+    if (sim_talks(PARLEY_LOG_DEBUG)) threads = 1; /* so that the lines can be read */
     return threads < seeds ? threads : seeds;
 }
 

@@ -36,7 +36,7 @@ static bool read_line(const char *line, struct swarm_result *result)
 
 static int blame(const struct swarm_tally *tally)
 {
-    sim_say(LEVEL_ERROR, "--tally: \"%s\": %s", tally->path, strerror(errno));
+    sim_say(PARLEY_LOG_ERROR, "--tally: \"%s\": %s", tally->path, strerror(errno));
     return PARLEY_EUSAGE;
 }
 
@@ -51,7 +51,7 @@ static int read_all(struct swarm_tally *tally)
             if (result.seed >= tally->first && result.seed <= tally->last) count(tally, &result);
         } else if (strchr(line, '\n') && strncmp(line, "FAILED ", 7) != 0 &&
                    strncmp(line, "well ", 5) != 0) {
-            sim_say(LEVEL_ERROR, "--tally: \"%s\" is not a tally of seeds; name a new file",
+            sim_say(PARLEY_LOG_ERROR, "--tally: \"%s\" is not a tally of seeds; name a new file",
                     tally->path);
             return PARLEY_EUSAGE;
         }
@@ -72,7 +72,7 @@ int swarm_tally_open(struct swarm_tally *tally, uint64_t first, uint64_t last, c
     if (!tally->file) return blame(tally);
     struct stat status; /* a device may have no end */
     if (fstat(fileno(tally->file), &status) == 0 && S_ISREG(status.st_mode)) return read_all(tally);
-    sim_say(LEVEL_ERROR, "--tally: \"%s\" is no file that can be read again; name a new file",
+    sim_say(PARLEY_LOG_ERROR, "--tally: \"%s\" is no file that can be read again; name a new file",
             path);
     return PARLEY_EUSAGE;
 }

@@ -143,7 +143,7 @@ static void share_settings(struct job *job)
     else
         share(job, "mix-every", "%" PRIu32, mix_every_of(s));
     share(job, "tolerance", "%s", number(a, s->tolerance));
-    if (s->quorum == QUORUM_MAJORITY)
+    if (s->quorum == PARLEY_QUORUM_MAJORITY)
         share(job, "quorum", "majority of %" PRIu64, s->nodes);
     else
         share(job, "quorum", "live");
@@ -273,11 +273,10 @@ void job_meta(const struct job *job, struct model_meta *meta)
 void job_config(const struct job *job, struct parley_config *config)
 {
     const struct settings *s = job->settings;
-    bool majority = s->quorum == QUORUM_MAJORITY;
     config->parameters = trainer_parameters(job->trainer);
     config->vectors = 1 + trainer_state_vectors(job->trainer);
     /* Only a momentum: a mean of squares would be negative after a rounded difference. */
-    config->averaged = s->momentum_mode == MOMENTUM_AVERAGED ? 2 : 1;
+    config->averaged = s->momentum_mode == TRAINER_MOMENTUM_AVERAGED ? 2 : 1;
     config->model_digest = model_digest(job->model);
     config->settings = job->shared;
     config->settings_count = job->shared_count;
@@ -302,8 +301,8 @@ void job_config(const struct job *job, struct parley_config *config)
     config->robust = s->robust;
     config->tolerance = s->tolerance;
     config->settle_timeout_us = s->settle_timeout_us;
-    config->quorum = majority ? PARLEY_QUORUM_MAJORITY : PARLEY_QUORUM_LIVE;
-    config->nodes = majority ? (uint32_t)s->nodes : 0;
+    config->quorum = (enum parley_quorum)s->quorum;
+    config->nodes = s->quorum == PARLEY_QUORUM_MAJORITY ? (uint32_t)s->nodes : 0;
 }
 
 static struct partition_task task_on(struct partition_spec spec, const struct dataset *train,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parley/config.h"
 static int judge_network(const struct settings *settings, char *why)
 {
     if (!settings->insecure && !units_address_is_loopback(&settings->listen)) {
@@ -38,7 +39,7 @@ static int judge_network(const struct settings *settings, char *why)
 
 static int judge_size(const struct settings *settings, char *why)
 {
-    if (settings->quorum == QUORUM_MAJORITY && settings->nodes == 0) {
+    if (settings->quorum == PARLEY_QUORUM_MAJORITY && settings->nodes == 0) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--quorum: \"majority\" needs --nodes N, the number that it is a majority of");
         return PARLEY_EUSAGE;

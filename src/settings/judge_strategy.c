@@ -6,6 +6,7 @@
 #include "core/topology.h"
 #include "parley/config.h"
 #include "settings/judge.h"
+#include "train/trainer.h"
 
 static bool is_served(int strategy)
 {
@@ -52,7 +53,8 @@ int judge_strategy(const struct settings *settings, char *why)
                  strategy);
         return PARLEY_EUSAGE;
     }
-    if (settings->strategy > PARLEY_STRATEGY_NONE && settings->momentum_mode == MOMENTUM_AVERAGED) {
+    if (settings->strategy > PARLEY_STRATEGY_NONE &&
+        settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED) {
         snprintf(
             why, SETTINGS_WHY_BYTES,
             "--momentum-mode: \"averaged\" is for --strategy gossip, whose exchanges carry it; "
@@ -109,7 +111,7 @@ int judge_robust(const struct settings *settings, char *why)
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--robust: compares whole models; --codec \"%s\" sends less (use fp32)",
                  settings->codec);
-    else if (settings->momentum_mode == MOMENTUM_AVERAGED)
+    else if (settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED)
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--robust: looks at models, and --momentum-mode averaged adds momenta unseen; use "
                  "quasi-global");
@@ -177,7 +179,8 @@ int judge_training(const struct settings *settings, char *why)
     const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];
     bool momentum = strcmp(settings->optimizer, "momentum") == 0 ||
                     strcmp(settings->optimizer, "nesterov") == 0;
-    if (settings->momentum_mode != MOMENTUM_LOCAL && !momentum && mode->origin != ORIGIN_DEFAULT) {
+    if (settings->momentum_mode != TRAINER_MOMENTUM_LOCAL && !momentum &&
+        mode->origin != ORIGIN_DEFAULT) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
                  "has local",
@@ -186,7 +189,7 @@ int judge_training(const struct settings *settings, char *why)
     }
     bool follows = settings->strategy != PARLEY_STRATEGY_NOLOCO &&
                    settings->strategy != PARLEY_STRATEGY_PUSH_SUM;
-    if (settings->momentum_mode == MOMENTUM_QUASI_GLOBAL && !follows &&
+    if (settings->momentum_mode == TRAINER_MOMENTUM_QUASI_GLOBAL && !follows &&
         mode->origin != ORIGIN_DEFAULT) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--momentum-mode: \"%s\" follows averaging, and --strategy %s does more than "
@@ -194,7 +197,8 @@ int judge_training(const struct settings *settings, char *why)
                  mode->text, settings->values[OPTION_ID_STRATEGY].text);
         return PARLEY_EUSAGE;
     }
-    if (strcmp(settings->optimizer, "gd") != 0 || settings->lr_scale == LR_SCALE_NONE) return 0;
+    if (strcmp(settings->optimizer, "gd") != 0 || settings->lr_scale == TRAINER_SCALE_NONE)
+        return 0;
     snprintf(why, SETTINGS_WHY_BYTES,
              "--lr-scale: \"%s\" counts samples of a batch, and gd takes its whole share; use "
              "--lr-scale none, or another --optimizer",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parley/node.h"
 #include "report/text.h"
 #include "settings/judge.h"
 #include "settings/nearest.h"
@@ -244,13 +245,13 @@ static int put_default(struct settings *settings, enum option_id id, const char 
 static void settle_level(struct settings *settings)
 {
     if (settings->values[OPTION_ID_LOG_LEVEL].origin > ORIGIN_DEFAULT) return;
-    if (settings->quiet) settings->level = LEVEL_ERROR;
-    if (settings->verbose) settings->level = LEVEL_DEBUG;
+    if (settings->quiet) settings->level = PARLEY_LOG_ERROR;
+    if (settings->verbose) settings->level = PARLEY_LOG_DEBUG;
 }
 
 bool settings_wants_progress(const struct settings *settings)
 {
-    if (settings->progress == WHEN_AUTO) return settings->level >= LEVEL_INFO;
+    if (settings->progress == WHEN_AUTO) return settings->level >= PARLEY_LOG_INFO;
     return settings->progress == WHEN_ALWAYS;
 }
 

@@ -33,18 +33,9 @@ enum { SETTINGS_WHY_BYTES = 1024, SETTINGS_VALUE_BYTES_MAX = 4096, SETTINGS_OPER
 
 enum settings_origin { ORIGIN_UNSET, ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
 
-/* In the order of the table's valid words. */
-enum settings_lr_scale { LR_SCALE_NONE, LR_SCALE_BATCH, LR_SCALE_CLUSTER };
-enum settings_momentum_mode {
-    MOMENTUM_LOCAL,
-    MOMENTUM_QUASI_GLOBAL,
-    MOMENTUM_AVERAGED,
-    MOMENTUM_RESET
-};
-enum settings_quorum { QUORUM_LIVE, QUORUM_MAJORITY };
+/* In the order of the table's valid words, as are all enums that are named below. */
 enum settings_membership { MEMBERSHIP_FULL, MEMBERSHIP_STATIC };
 enum settings_when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
-enum settings_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBUG };
 enum settings_format { FORMAT_TEXT, FORMAT_JSON };
 
 struct settings_shard {
@@ -89,8 +80,8 @@ struct settings {
     double beta2, epsilon, weight_decay; /* unset: the optimizer's own */
     double clip_norm, clip_value;        /* 0: none */
     double warmup;                       /* part of the budget */
-    int lr_scale;                        /* enum settings_lr_scale */
-    int momentum_mode;                   /* enum settings_momentum_mode */
+    int lr_scale;                        /* enum trainer_scale (train/trainer.h) */
+    int momentum_mode;                   /* enum trainer_momentum (train/trainer.h) */
     uint64_t batch, seed;
 
     double epochs;         /* of the cluster; 0: no such budget */
@@ -105,7 +96,7 @@ struct settings {
     struct settings_period mix_every;
     const char *codec, *topology;
     double tolerance;
-    int quorum;     /* enum settings_quorum */
+    int quorum;     /* enum parley_quorum */
     int membership; /* enum settings_membership */
     uint64_t settle_timeout_us;
     bool robust;
@@ -138,7 +129,7 @@ struct settings {
     bool json_stdout;         /* of status, bench and model */
     bool watch, dot;          /* of status; of topology */
     int progress, color;      /* enum settings_when; NO_COLOR is heeded */
-    int level;                /* enum settings_level, -q and -v heeded */
+    int level;                /* enum parley_log, -q and -v heeded */
     int log_format;           /* enum settings_format */
     bool quiet, verbose;
 

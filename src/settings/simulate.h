@@ -4,10 +4,11 @@
 #define PARLEY_SETTINGS_SIMULATE_H
 
 #include "data/source.h"
+#include "parley/node.h"
 #include "settings/settings.h"
 
 /* Takes a line for people, without its newline. */
-typedef void sim_talker(enum settings_level level, const char *line);
+typedef void sim_talker(enum parley_log level, const char *line);
 
 /* Results go to stdout, talk to the talker, JSON lines where the settings say. Returns 0 or the
  * error that the exit status is made from; it has been said by then. */

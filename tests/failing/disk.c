@@ -140,7 +140,7 @@ void node_report_trouble(struct node *node, int error, const char *message)
     snprintf(said, sizeof said, "%s", message);
 }
 
-void say(enum settings_level level, const char *format, ...)
+void say(enum parley_log level, const char *format, ...)
 {
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "parley/config.h"
+#include "parley/node.h"
 #include "settings/list.h"
 #include "settings/nearest.h"
 #include "settings/settings.h"
@@ -57,8 +58,8 @@ Test(settings, run_without_arguments_has_the_defaults_of_the_contract)
               settings.eval_samples == 6400);
     cr_assert(settings.tolerance == 1e-4 && settings.settle_timeout_us == 60000000);
     cr_assert(settings.leave_timeout_us == 10000000 && settings.steps == 0);
-    cr_assert(settings.strategy == PARLEY_STRATEGY_GOSSIP && settings.quorum == QUORUM_LIVE);
-    cr_assert(settings.level == LEVEL_INFO && settings.progress == WHEN_AUTO);
+    cr_assert(settings.strategy == PARLEY_STRATEGY_GOSSIP && settings.quorum == PARLEY_QUORUM_LIVE);
+    cr_assert(settings.level == PARLEY_LOG_INFO && settings.progress == WHEN_AUTO);
     cr_assert_str_eq(settings.out, "parley-model.safetensors");
     settings_close(&settings);
     cr_assert_eq(load("sim", NULL, NULL), 0);
@@ -168,7 +169,7 @@ Test(settings, abbreviated_flags_are_refused_in_every_form)
     cr_assert_str_eq(why, "--lr: \"--batch\" is not a number");
     cr_assert_eq(load("run --mix-every=3 -n 8 -qo m.st", NULL, NULL), 0, "%s", why);
     cr_assert(settings.mix_every.steps == 3 && settings.nodes == 8 && settings.quiet);
-    cr_assert_eq(settings.level, LEVEL_ERROR);
+    cr_assert_eq(settings.level, PARLEY_LOG_ERROR);
     cr_assert_str_eq(settings.out, "m.st");
     settings_close(&settings);
 }
