@@ -9,6 +9,7 @@
 
 #include "core/codec.h"
 #include "core/message.h"
+#include "core/plain.h"
 #include "parley/node.h"
 
 #define MS UINT64_C(1000)
@@ -92,16 +93,9 @@ static int refuse_real(char *why, size_t size, const char *name, double value, c
 }
 
 /* Peers would take a message with control characters for malformed (message.c). */
-static bool is_plain(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) return false;
-    return true;
-}
-
 static bool fits(const char *text, size_t size)
 {
-    return text && *text && strlen(text) < size && is_plain(text);
+    return text && *text && strlen(text) < size && plain_text(text, strlen(text));
 }
 
 static int refuse_text(char *why, size_t size, const char *name, const char *value, int most)
@@ -123,7 +117,7 @@ static int check_settings(const struct parley_config *c, char *why, size_t size)
             return refuse(why, size,
                           "settings: \"%s\" has the value \"%.80s\", of more than %d bytes",
                           s->name, s->value ? s->value : "(NULL)", MESSAGE_VALUE_SIZE - 1);
-        if (!is_plain(s->value))
+        if (!plain_text(s->value, strlen(s->value)))
             return refuse(why, size, "settings: \"%s\" has a value with control characters",
                           s->name);
     }
@@ -231,7 +225,7 @@ static int check_texts(const struct parley_config *c, char *why, size_t size)
         return refuse_text(why, size, "cluster", c->cluster, PARLEY_NAME_SIZE - 1);
     if (!fits(c->name, PARLEY_NAME_SIZE))
         return refuse_text(why, size, "name", c->name, PARLEY_NAME_SIZE - 1);
-    if (!message_is_name(c->name, strlen(c->name)))
+    if (!plain_name(c->name, strlen(c->name)))
         return refuse(why, size, "name: \"%.80s\" must have no blanks, and ASCII alone", c->name);
     if (!fits(c->address, PARLEY_ADDRESS_SIZE))
         return refuse_text(why, size, "address", c->address, PARLEY_ADDRESS_SIZE - 1);

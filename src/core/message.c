@@ -5,6 +5,7 @@
 #include <msgpack.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "parley/error.h"
 
 enum kind { U32, U64, F64, TEXT, NAME, BYTES, VIEW, LIST };
@@ -282,21 +283,6 @@ size_t message_encode(enum wire_type type, const void *message, uint8_t *bytes, 
 
 /* ---- Unpacking ------------------------------------------------------------------------------- */
 
-/* Text from outside is shown to people: no control characters, no zero byte inside. */
-static bool is_text(const char *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7f) return false;
-    return true;
-}
-
-bool message_is_name(const char *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (bytes[i] <= ' ' || bytes[i] > '~') return false;
-    return true;
-}
-
 static int unpack_map(const msgpack_object *object, const struct field *fields, uint8_t *to);
 
 static int unpack_value(const msgpack_object *object, const struct field *field, uint8_t *to)
@@ -320,8 +306,8 @@ static int unpack_value(const msgpack_object *object, const struct field *field,
     case TEXT:
     case NAME:
         if (object->type != MSGPACK_OBJECT_STR || object->via.str.size >= field->size ||
-            !is_text(object->via.str.ptr, object->via.str.size) ||
-            (field->kind == NAME && !message_is_name(object->via.str.ptr, object->via.str.size)))
+            !plain_text(object->via.str.ptr, object->via.str.size) ||
+            (field->kind == NAME && !plain_name(object->via.str.ptr, object->via.str.size)))
             return PARLEY_EMALFORMED;
         memcpy(at, object->via.str.ptr, object->via.str.size);
         at[object->via.str.size] = 0;

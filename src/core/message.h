@@ -208,9 +208,6 @@ size_t message_encode(enum wire_type type, const void *message, uint8_t *bytes, 
 int message_decode(enum wire_type type, const uint8_t *bytes, size_t size, void *message,
                    void *scratch);
 
-/* Whether a node may be called so: printable ASCII without blanks, as files and lines want it. */
-bool message_is_name(const char *bytes, size_t size);
-
 void *message_scratch_new(void);
 void message_scratch_free(void *scratch);
 

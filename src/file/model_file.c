@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "file/why.h"
 
 #define FORMAT "1"
@@ -24,10 +25,8 @@
 
 static bool text_is_good(const char *text)
 {
-    if (strnlen(text, MODEL_FILE_TEXT_BYTES) == MODEL_FILE_TEXT_BYTES) return false;
-    for (const char *c = text; *c != 0; c++)
-        if (*c < ' ' || *c > '~') return false;
-    return true;
+    size_t length = strnlen(text, MODEL_FILE_TEXT_BYTES);
+    return length < MODEL_FILE_TEXT_BYTES && plain_ascii(text, length);
 }
 
 /* A character of UTF-8 for each class. That it is UTF-8 is JSON's to see. */

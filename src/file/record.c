@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "file/why.h"
 
 #define FORMAT 1
@@ -24,10 +25,7 @@
 static bool name_is_good(const char *name)
 {
     size_t length = strnlen(name, RECORD_NAME_BYTES);
-    if (length == 0 || length == RECORD_NAME_BYTES) return false;
-    for (const char *c = name; *c != 0; c++)
-        if (*c <= ' ' || *c > '~') return false;
-    return true;
+    return length > 0 && length < RECORD_NAME_BYTES && plain_name(name, length);
 }
 
 static int by_name(const void *a, const void *b)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "file/why.h"
 
 #define LENGTH_BYTES 8
@@ -107,10 +108,7 @@ out:
 static bool name_is_good(const char *name)
 {
     size_t length = strlen(name);
-    if (length == 0 || length >= sizeof((struct tensor *)0)->name) return false;
-    for (const char *c = name; *c != 0; c++)
-        if (*c <= ' ' || *c > '~') return false;
-    return true;
+    return length > 0 && length < sizeof((struct tensor *)0)->name && plain_name(name, length);
 }
 
 /* Reads one entry; data_floats bounds every product. */

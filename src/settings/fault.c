@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parley/config.h"
 #include "report/text.h"
 #include "settings/nearest.h"
 
@@ -114,7 +115,7 @@ static bool name_is_sane(const char *name, size_t length)
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    if (length == 0 || length > 63) return false;
+    if (length == 0 || length >= PARLEY_NAME_SIZE) return false;
     for (size_t i = 0; i < length; i++)
         if (!strchr(letters, name[i])) return false;
     return true;

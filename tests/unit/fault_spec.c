@@ -69,6 +69,7 @@ Test(fault_spec, what_is_no_fault_is_refused_with_the_part_that_is_wrong)
                {"kill:0@5s", "target"},
                {"kill:0%@5s", "target"},
                {"kill:n 3@5s", "target"},
+               {"join:a-name-of-one-character-too-many@5s", "target"},
                {"kill:n3@", "moment"},
                {"kill:n3@5", "moment"},
                {"kill:n3@150%", "moment"},
