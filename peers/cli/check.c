@@ -74,7 +74,7 @@ int check_command(const struct settings *settings)
     int error = print_settings(settings);
     if (error) return say_failure(error, NULL);
     printf("\n");
-    error = job_init(&job, settings, &file_reader, why, sizeof why);
+    error = job_init(&job, settings, NULL, &file_reader, why, sizeof why);
     if (job.data.name[0]) print_data(&job.data); /* even if the model can't take them */
     if (!error) {
         print_job(&job);

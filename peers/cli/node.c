@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "cli.h"
 #include "control.h"
 #include "core/rng.h"
@@ -60,9 +61,11 @@ static int fill_options(struct node *node)
 {
     const struct settings *s = node->settings;
     const struct dataset *set = &node->job.data.train;
+    struct model_meta *meta = &node->meta;
     struct parley_options *options = &node->options;
     struct parley_config *config = &options->config;
     parley_options_defaults(options);
+    job_meta(&node->job, meta);
     job_config(&node->job, config);
     config->cluster = s->cluster;
     config->name = s->name;
@@ -76,35 +79,32 @@ static int fill_options(struct node *node)
     options->out = s->out;
     options->splits = true;
     options->about = (struct parley_about){
-        .model = model_spec(node->job.model),
-        .data = node->job.data.name,
-        .features = set->features,
-        .classes = set->classes,
-        .channels = set->channels,
-        .height = set->height,
-        .width = set->width,
-        .scaling = set->bytes ? 1 : set->features,
+        .model = meta->model,
+        .data = meta->data,
+        .features = meta->features,
+        .classes = meta->classes,
+        .channels = meta->channels,
+        .height = meta->height,
+        .width = meta->width,
+        .scaling = meta->scaling,
         .shift = set->shift,
         .scale = set->scale,
-        .vocabulary = node->vocabulary,
+        .vocabulary = meta->vocabulary,
     };
-    if (set->vocabulary) chars_write_vocabulary(&node->job.data.shape.classes, node->vocabulary);
     return fill_tensors(node);
-}
-
-static void address_text(char text[UNITS_HOST_BYTES + 16], const struct units_address *address)
-{
-    snprintf(text, UNITS_HOST_BYTES + 16, address->v6 ? "[%s]:%u" : "%s:%u", address->host,
-             address->port);
 }
 
 static int open_node(struct node *node, char *why, size_t why_size)
 {
     const struct settings *s = node->settings;
-    char listen[UNITS_HOST_BYTES + 16], advertise[UNITS_HOST_BYTES + 16];
+    char listen[PARLEY_ADDRESS_SIZE], advertise[PARLEY_ADDRESS_SIZE];
     struct parley_options *options = &node->options;
-    address_text(listen, &s->listen);
-    address_text(advertise, &s->advertise);
+    if (address_join(listen, s->listen.host, s->listen.port) ||
+        address_join(advertise, s->advertise.host, s->advertise.port)) {
+        snprintf(why, why_size, "--listen and --advertise: at most %d bytes",
+                 PARLEY_ADDRESS_SIZE - 1);
+        return PARLEY_EUSAGE;
+    }
     options->listen = listen;
     options->no_lane = s->no_lane;
     if (s->advertise.host[0]) options->config.address = advertise;
@@ -142,9 +142,9 @@ static void map_coverage(struct node *node)
 static int make_job(struct node *node, char *why, size_t why_size)
 {
     struct source source;
-    if (node->controlled && shared_data_map(CONTROL_DATA, &source))
-        return job_init_on(&node->job, node->settings, &source, &file_reader, why, why_size);
-    return job_init(&node->job, node->settings, &file_reader, why, why_size);
+    bool mapped = node->controlled && shared_data_map(CONTROL_DATA, &source);
+    return job_init(&node->job, node->settings, mapped ? &source : NULL, &file_reader, why,
+                    why_size);
 }
 
 static int prepare(struct node *node, char *why, size_t why_size)
@@ -346,18 +346,17 @@ static int train(struct node *node, char *why, size_t why_size)
 static int save_own(struct node *node, char *why, size_t why_size)
 {
     const struct dataset *set = &node->job.data.train;
-    struct model_meta meta;
+    struct model_meta *meta = &node->meta;
     uint32_t count;
     const struct tensor *tensors = model_tensors(node->job.model, &count);
     size_t n = trainer_parameters(node->job.trainer);
-    job_meta(&node->job, &meta);
-    size_t scaling = meta.scaling * sizeof(float);
+    size_t scaling = meta->scaling * sizeof(float);
     struct piece pieces[4] = {
         {NULL, 0}, {node->x, n * sizeof(float)}, {set->shift, scaling}, {set->scale, scaling}};
     uint8_t *header = NULL;
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
-    int error = digest_model(node->x, n, tensors, count, node->job.run, meta.digest);
-    if (!error) error = model_file_header(&meta, n, tensors, count, &header, &pieces[0].size);
+    int error = digest_model(node->x, n, tensors, count, node->job.run, meta->digest);
+    if (!error) error = model_file_header(meta, n, tensors, count, &header, &pieces[0].size);
     pieces[0].bytes = header;
     if (!error) error = durable_replace(node->own_path, pieces, 4, why, why_size);
     free(header);

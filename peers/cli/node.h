@@ -11,7 +11,6 @@
 
 #include <uv.h>
 
-#include "data/chars.h"
 #include "file/checkpoint.h"
 #include "job/job.h"
 #include "parley/parley.h"
@@ -57,10 +56,10 @@ struct node {
     uint64_t steps;           /* made since this process started; the trainer's */
     struct coverage coverage; /* under `parley run`: mapped, the samples of all its nodes */
     struct node_control control;
-    uint64_t start_us;                       /* `t` counts from here */
-    bool controlled;                         /* `parley run` started it */
-    char own_path[4096];                     /* where a node that leaves saves its own model */
-    char vocabulary[CHARS_VOCABULARY_BYTES]; /* of text, for the model file; or "" */
+    uint64_t start_us;      /* `t` counts from here */
+    bool controlled;        /* `parley run` started it */
+    char own_path[4096];    /* where a node that leaves saves its own model */
+    struct model_meta meta; /* of the files of the model; but for the digest */
 
     /* Written by one thread, read by another. */
     _Atomic double loss;              /* smoothed over the newest steps; NAN: no step yet */

@@ -206,7 +206,7 @@ static int load_data(struct run *run)
     int error = 0;
     if (!source_load(&source, &file_reader, settings->data, settings->test, why, sizeof why)) {
         struct job job;
-        error = job_init_on(&job, settings, &source, &file_reader, why, sizeof why);
+        error = job_init(&job, settings, &source, &file_reader, why, sizeof why);
         job_close(&job);
         if (!error) error = job_fits(settings, &source.train, why, sizeof why);
         if (!error) error = say_cycled(run, &source.train, why, sizeof why);

@@ -98,7 +98,7 @@ static int prepare_job(struct run *run, const struct source *data,
     bool quadratic = sim_quadratic_is(run->settings->model);
     run->data = *run->settings;
     if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
-    int error = job_init_on(&run->job, &run->data, data, reader, why, sizeof why);
+    int error = job_init(&run->job, &run->data, data, reader, why, sizeof why);
     if (!error)
         error = graph_covers(&run->job.graph, run->data.topology, run->nodes, why, sizeof why);
     if (!error && quadratic) error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);

@@ -203,27 +203,17 @@ static int finish(struct job *job, char *why, size_t why_size)
     return 0;
 }
 
-int job_init(struct job *job, const struct settings *settings, const struct source_reader *reader,
-             char *why, size_t why_size)
+int job_init(struct job *job, const struct settings *settings, const struct source *data,
+             const struct source_reader *reader, char *why, size_t why_size)
 {
     memset(job, 0, sizeof *job);
     job->settings = settings;
+    job->shares_data = data != NULL;
+    if (data) job->data = *data;
     int error = partition_parse(&job->partition, settings->partition, why, why_size);
     if (!error) error = graph_load(&job->graph, settings->topology, reader, why, why_size);
-    if (!error)
+    if (!error && !data)
         error = source_load(&job->data, reader, settings->data, settings->test, why, why_size);
-    return error ? error : finish(job, why, why_size);
-}
-
-int job_init_on(struct job *job, const struct settings *settings, const struct source *data,
-                const struct source_reader *reader, char *why, size_t why_size)
-{
-    memset(job, 0, sizeof *job);
-    job->settings = settings;
-    job->data = *data;
-    job->shares_data = true;
-    int error = partition_parse(&job->partition, settings->partition, why, why_size);
-    if (!error) error = graph_load(&job->graph, settings->topology, reader, why, why_size);
     return error ? error : finish(job, why, why_size);
 }
 

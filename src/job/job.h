@@ -30,13 +30,11 @@ struct job {
     uint64_t run; /* equal on all nodes with equal settings */
 };
 
-/* To be closed after any outcome. PARLEY_EUSAGE, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */
+/* data: loaded already, and borrowed; NULL: those of the settings are loaded. To be closed after
+ * any outcome. PARLEY_EUSAGE, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */
 PARLEY_CHECK int job_init(struct job *job, const struct settings *settings,
-                          const struct source_reader *reader, char *why, size_t why_size);
-/* The same on data that is loaded already; borrowed. */
-PARLEY_CHECK int job_init_on(struct job *job, const struct settings *settings,
-                             const struct source *data, const struct source_reader *reader,
-                             char *why, size_t why_size);
+                          const struct source *data, const struct source_reader *reader, char *why,
+                          size_t why_size);
 void job_close(struct job *job);
 
 /* One more trainer like the job's own, for another thread: trainer_free() it before the job is

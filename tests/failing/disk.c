@@ -293,7 +293,7 @@ static void open_node(struct node *node)
     node->settings = &settings;
     node->options.config.name = "n0";
     node->options.config.vectors = 2;
-    if (job_init(&node->job, &settings, &reader, why, sizeof why)) exit(1);
+    if (job_init(&node->job, &settings, NULL, &reader, why, sizeof why)) exit(1);
     node->x = trainer_vectors(node->job.trainer, node->state);
     if (!node->x) exit(1);
     node->options.vectors[0] = node->x;

@@ -286,7 +286,7 @@ static int train_a_job(void)
     struct job job;
     if (!error) {
         uint32_t samples;
-        error = job_init(&job, &settings, &reader, why, sizeof why);
+        error = job_init(&job, &settings, NULL, &reader, why, sizeof why);
         struct partition_gone gone = {"n3", 7};
         struct job_members members = {names, 3, &gone, 1};
         for (int times = 0; times < 2 && !error; times++)

@@ -90,6 +90,7 @@ expect 2 '"digits:3" is more than "digits"' run --data digits:3
 expect 2 '"gpt:" lacks what stands behind "gpt:"' run --model gpt:
 expect 2 '--time: "0s" is out of range' run --time 0s
 expect 4 'address of this machine' node --listen 192.0.2.1:0 --insecure
+expect 2 'at most 71 bytes' node --insecure --listen "$(printf '%070d' 0):7000"
 expect 7 'nodir/train-images-idx3-ubyte: No such file' node --data idx:nodir
 expect 7 short/$images node --data idx:short
 expect 7 t10k-labels-idx1-ubyte node --data idx:full

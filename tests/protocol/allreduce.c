@@ -282,7 +282,7 @@ static void train_in_order(enum parley_strategy strategy, uint32_t nodes, const 
     settings_init(&settings);
     cr_assert_eq(settings_flags(&settings, 20, argv, why), 0, "%s", why);
     cr_assert_eq(settings_finish(&settings, why), 0, "%s", why);
-    cr_assert_eq(job_init(&job, &settings, NULL, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(job_init(&job, &settings, NULL, NULL, why, sizeof why), 0, "%s", why);
     struct ordered ordered = {.nodes = nodes};
     struct ring_scene scene = {.strategy = strategy, .nodes = nodes, .seed = 1, .steps = STEPS};
     cr_assert_eq(sim_training_init(&ordered.training, &scene.task, &job, nodes, 1), 0);
