@@ -14,16 +14,21 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 
 double bench_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)uv_hrtime() / 1e9;
+}
+
+float *bench_vector(size_t count)
+{
+    float *made = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
+    for (size_t i = 0; made && i < count; i++)
+        made[i] = (float)(i % 7) / 8;
+    return made;
 }
 
 void bench_round(const char *what, size_t round, size_t rounds)

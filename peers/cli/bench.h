@@ -71,4 +71,7 @@ void bench_folder_end(struct bench *bench);
 
 double bench_now(void); /* seconds, monotonic */
 
+/* Some floats, aligned for every kernel, which the caller frees; NULL: no memory. */
+float *bench_vector(size_t count);
+
 #endif

@@ -50,14 +50,6 @@ static void copy_twice(void *context)
     copy(context);
 }
 
-static float *make_vector(size_t count)
-{
-    float *made = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
-    for (size_t i = 0; made && i < count; i++)
-        made[i] = (float)(i % 7) / 8;
-    return made;
-}
-
 static void measure(struct bench *bench, struct mix *mix)
 {
     double gigabytes = (double)mix->count * 3 * sizeof(float) / 1e9;
@@ -73,9 +65,9 @@ static void measure(struct bench *bench, struct mix *mix)
 int bench_mix(struct bench *bench)
 {
     struct mix mix = {.count = 10000000};
-    mix.x = make_vector(mix.count);
-    mix.theirs = make_vector(mix.count);
-    mix.ours = make_vector(mix.count);
+    mix.x = bench_vector(mix.count);
+    mix.theirs = bench_vector(mix.count);
+    mix.ours = bench_vector(mix.count);
     int error = mix.x && mix.theirs && mix.ours ? 0 : PARLEY_ENOMEM;
     if (!error) measure(bench, &mix);
     free(mix.x);

@@ -55,14 +55,6 @@ static int make_images(struct dataset *set, uint32_t count)
     return dataset_measure(set);
 }
 
-static float *make_vector(size_t count)
-{
-    float *made = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
-    for (size_t i = 0; made && i < count; i++)
-        made[i] = (float)(i % 7) / 8;
-    return made;
-}
-
 static void close_step(struct step *step)
 {
     trainer_free(step->trainer);
@@ -89,10 +81,10 @@ static int make_step(struct step *step, const struct trainer_options *options, u
     if (error) return error;
     size_t parameters = trainer_parameters(step->trainer), wide = ROWS * SIDE * SIDE;
     step->x = trainer_vectors(step->trainer, step->state);
-    step->parameters = make_vector(parameters);
-    step->gradient = make_vector(parameters);
-    step->activations = make_vector(wide);
-    step->deltas = make_vector(wide);
+    step->parameters = bench_vector(parameters);
+    step->gradient = bench_vector(parameters);
+    step->activations = bench_vector(wide);
+    step->deltas = bench_vector(wide);
     if (!step->x || !step->parameters || !step->gradient || !step->activations || !step->deltas)
         return PARLEY_ENOMEM;
     return 0;

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <uv.h>
+
 #include "parley/node.h"
 #include "settings/settings.h"
 
@@ -54,7 +56,11 @@ unsigned say_rows(void);
 /* say.c: whether colours are wanted on that file descriptor. */
 bool say_color(const struct settings *settings, int fd);
 
-uint64_t say_now_us(void); /* monotonic; the same clock in all processes of the machine */
+/* Monotonic; the same clock in all processes of the machine. */
+static inline uint64_t cli_now_us(void)
+{
+    return uv_hrtime() / 1000;
+}
 
 /* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
  * anew once, or what it will start. Returns if there is nothing to be done. */

@@ -317,7 +317,7 @@ static int train(struct node *node, char *why, size_t why_size)
         turnover = turn.turnover;
         look_at_target(node, &looked);
         node_checkpoint_step(node, &turn);
-        uint64_t before_us = say_now_us();
+        uint64_t before_us = cli_now_us();
         uint32_t samples = trainer_samples(node->job.trainer);
         double loss = work(node, &turn);
         step = (struct parley_step){0};
@@ -325,7 +325,7 @@ static int train(struct node *node, char *why, size_t why_size)
         double smooth = atomic_load_explicit(&node->loss, memory_order_relaxed);
         smooth = isfinite(smooth) ? 0.95 * smooth + 0.05 * loss : loss;
         atomic_store_explicit(&node->loss, smooth, memory_order_relaxed);
-        be_slow(node, say_now_us() - before_us);
+        be_slow(node, cli_now_us() - before_us);
         step = (struct parley_step){.steps = 1,
                                     .samples = samples,
                                     .loss = loss,

@@ -147,7 +147,7 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     uint64_t steps = UINT64_MAX;
     bool damaged = false;
     if (!directory(node)) return 0;
-    node->checkpoint.taken_us = say_now_us();
+    node->checkpoint.taken_us = cli_now_us();
     int error = open_directory(node, why, why_size);
     if (error || !node->settings->resume) return error;
     while (find_newest(node, steps, &steps)) {
@@ -240,7 +240,7 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
 void node_checkpoint_step(struct node *node, const struct parley_turn *turn)
 {
     struct node_checkpoint *c = &node->checkpoint;
-    uint64_t now_us = directory(node) ? say_now_us() : 0;
+    uint64_t now_us = directory(node) ? cli_now_us() : 0;
     bool asked = atomic_load_explicit(&c->asked, memory_order_relaxed);
     if (!directory(node) || node->steps == 0 || atomic_load(&c->busy)) return;
     if (!asked && now_us < c->taken_us + node->settings->checkpoint_every_us) return;

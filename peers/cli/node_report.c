@@ -29,7 +29,7 @@ static const char *name_of(const struct node *node)
 
 static double seconds(const struct node *node)
 {
-    return (double)(say_now_us() - node->start_us) / 1e6;
+    return (double)(cli_now_us() - node->start_us) / 1e6;
 }
 
 static void tell(struct node *node, struct report_line *line, const char *name)
@@ -47,7 +47,7 @@ static void tell(struct node *node, struct report_line *line, const char *name)
 int node_report_init(struct node *node)
 {
     const char *path = node->settings->json, *control = getenv(CONTROL_VARIABLE);
-    node->start_us = control ? strtoull(control, NULL, 10) : say_now_us();
+    node->start_us = control ? strtoull(control, NULL, 10) : cli_now_us();
     node->controlled = control != NULL;
     /* A process group of its own: a terminal's Ctrl-C is for `run` only. No session of its own, as
      * Linux then gives each node a share of the processor apart, and trainers that take turns by
@@ -149,7 +149,7 @@ void node_report_takeover(struct node *node)
 static void tell_progress(struct node *node, struct parley *p, const struct parley_view *view)
 {
     struct parley_stats stats;
-    uint64_t now_us = say_now_us(), samples = atomic_load(&node->samples);
+    uint64_t now_us = cli_now_us(), samples = atomic_load(&node->samples);
     parley_stats(p, &stats);
     if (now_us > node->told_us + 1000)
         node->rate =
@@ -181,7 +181,7 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
 static void say_where(struct node *node, const struct parley_view *view)
 {
     bool in_place = say_in_place(node->settings);
-    uint64_t now_us = say_now_us();
+    uint64_t now_us = cli_now_us();
     uint64_t wait_us = now_us < node->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
     if (node->controlled || !settings_wants_progress(node->settings)) return;
     if (!in_place && now_us < node->spoken_us + wait_us) return;
@@ -211,7 +211,7 @@ void node_on_timer(void *context, struct parley *p)
     struct parley_view view;
     parley_node_view(parley_node_of(p), &view);
     atomic_store(&node->samples_cluster, view.samples_cluster);
-    if (say_now_us() < node->told_us + 240000) return;
+    if (cli_now_us() < node->told_us + 240000) return;
     tell_progress(node, p, &view);
     say_where(node, &view);
 }

@@ -272,7 +272,7 @@ int run_command(const struct settings *settings)
         return say_failure(PARLEY_EFAIL, "no event loop");
     }
     run->data = -1;
-    run->start_us = say_now_us();
+    run->start_us = cli_now_us();
     int error = prepare(run);
     if (!error) {
         error = start_all(run);

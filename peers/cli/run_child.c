@@ -62,10 +62,10 @@ static void on_phase(struct child *child, const struct report_phase *phase)
     copy(child->phase, sizeof child->phase, phase->phase);
     if (strcmp(child->phase, "train") == 0) {
         child->trained = true;
-        if (!run->train_us) run->train_us = say_now_us();
+        if (!run->train_us) run->train_us = cli_now_us();
     }
     if (phase->cause && strcmp(phase->cause, "target") == 0 && !run->target_us)
-        run->target_us = say_now_us();
+        run->target_us = cli_now_us();
     if (strcmp(child->phase, "left") == 0 && !child->agreed)
         run_say(run, "%s has left", child->name);
 }

@@ -153,7 +153,7 @@ static bool is_due(const struct fault_moment *moment, uint64_t passed_us, double
 void run_faults_advance(struct run *run)
 {
     double progress = run_progress(run);
-    uint64_t now_us = say_now_us();
+    uint64_t now_us = cli_now_us();
     for (size_t i = 0; i < run->settings->faults.count; i++) {
         struct plan *plan = &run->plans[i];
         if (!plan->struck && is_due(&plan->spec->when, now_us - run->start_us, progress)) {

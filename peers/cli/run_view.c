@@ -34,7 +34,7 @@ enum {
 
 static double run_seconds(const struct run *run)
 {
-    return (double)(say_now_us() - run->start_us) / 1e6;
+    return (double)(cli_now_us() - run->start_us) / 1e6;
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ double run_progress(const struct run *run)
     }
     if (count > 0) progress = fmax(progress, steps / count / (double)s->steps);
     if (s->time_us > 0 && run->train_us > 0)
-        progress = fmax(progress, (double)(say_now_us() - run->train_us) / (double)s->time_us);
+        progress = fmax(progress, (double)(cli_now_us() - run->train_us) / (double)s->time_us);
     return fmin(progress, 1);
 }
 
@@ -183,7 +183,7 @@ static void draw(struct run *run, const char *table, const char *plain)
 
 void run_view_draw(struct run *run)
 {
-    uint64_t now_us = say_now_us();
+    uint64_t now_us = cli_now_us();
     bool in_place = say_in_place(run->settings);
     uint64_t wait_us = now_us < run->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
     if (in_place) wait_us = DRAW_US;

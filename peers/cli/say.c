@@ -133,10 +133,3 @@ bool say_color(const struct settings *settings, int fd)
     if (settings->color == WHEN_AUTO) return !settings->no_color && isatty(fd);
     return settings->color == WHEN_ALWAYS;
 }
-
-uint64_t say_now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
