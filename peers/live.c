@@ -41,7 +41,7 @@ static uint64_t digest(const struct loop *loop)
     return digest;
 }
 
-static struct parley_gone gone_of(const struct parley_member *member)
+static struct parley_gone as_gone(const struct parley_member *member)
 {
     struct parley_gone gone = {.place = member->place};
     snprintf(gone.name, sizeof gone.name, "%s", member->name);
@@ -62,7 +62,7 @@ void live_refresh(struct loop *loop)
         struct parley_member member;
         parley_node_member(loop->node, i, &member);
         bool lives = member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT;
-        if (!lives && member.place > 0) loop->gone[loop->gone_count++] = gone_of(&member);
+        if (!lives && member.place > 0) loop->gone[loop->gone_count++] = as_gone(&member);
     }
     if (digest(loop) != before) atomic_fetch_add(&loop->live_turnover, 1);
     uv_mutex_unlock(&loop->live_lock);

@@ -232,7 +232,7 @@ static const char *lasting(const struct parley_sim *sim, const char *name)
     return sim->names[strtoul(name + 1, NULL, 10)];
 }
 
-static uint32_t gone_of(struct sim_host *host, struct partition_gone *gone)
+static uint32_t gone_members(struct sim_host *host, struct partition_gone *gone)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < parley_node_members(host->node); i++) {
@@ -258,7 +258,7 @@ void sim_share(struct sim_host *host, bool first)
     struct job_members members = {.names = names, .gone = gone};
     if (names && gone) {
         members.count = parley_node_live(host->node, names);
-        members.gone_count = gone_of(host, gone);
+        members.gone_count = gone_members(host, gone);
     }
     for (uint32_t i = 0; i < members.count; i++)
         names[i] = lasting(host->sim, names[i]);
