@@ -59,7 +59,7 @@ static void carry(struct loop *loop, const struct parley_update *update)
         conn_send_chunk(loop, update);
         break;
     case PARLEY_UPDATE_TRAIN:
-        live_refresh(loop); /* who trains learns first whose the data is */
+        live_refresh(loop);
         handoff_grant(loop->handoff, update);
         break;
     case PARLEY_UPDATE_HALT:

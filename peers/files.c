@@ -234,9 +234,8 @@ out:
 }
 
 /* The record stands before the model does: nobody finds a model without one. Where this node's view
- * changed while it decided, its record would contradict itself: then there is none, and a warning.
- */
-/* Without one, that of an earlier model goes: it would stand beside this one. */
+ * changed while it decided, its record would contradict itself: then there is none, and a warning;
+ * that of an earlier model goes, which would stand beside this one. */
 static int publish_record(struct files *files, struct op *op)
 {
     char reason[160] = "", *text = NULL;

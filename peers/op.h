@@ -1,8 +1,11 @@
 /* op.h: an operation on vectors, from the core's update to its DONE event.
  *
  * An op is one piece of memory that travels: the loop fills it from an update, hands it to the
- * trainer (TAKE, SET, ADD, GRADIENT, APPLY) or to the worker (the others), and gets it back with
- * its result in `done`. Only who has it in hand may touch it; mailboxes pass it on.
+ * trainer (op_is_trainers()) or to the worker, or carries it out itself (carry.c), and has its
+ * result in `done`. Only who has it in hand may touch it; mailboxes pass it on.
+ *
+ * Thread rule of what is done to the vectors: the trainer's ops by whoever holds the boundary,
+ * which is the trainer or, while it lends it (handoff.h), the loop; the others on any thread.
  *
  * The table keeps the core's order: an op starts when no earlier unfinished one names any of its
  * buffers, and never before an earlier one of the same thread. Those of the trainer may name what
@@ -52,8 +55,8 @@ struct op *ops_next(struct ops *ops);
 /* The op has ended and its event was told: its memory is used again. */
 void ops_remove(struct ops *ops, struct op *op);
 
-/* True for those that the trainer carries out at a boundary; of those, for what the program itself
- * does between two boundaries (GRADIENT, APPLY). */
+/* True for those that are carried out at a boundary (TAKE, SET, ADD, MIX, GRADIENT, APPLY); of
+ * those, for what the program itself does between two boundaries (GRADIENT, APPLY). */
 bool op_is_trainers(const struct op *op);
 bool op_is_work(const struct op *op);
 

@@ -321,7 +321,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         stream->stripe->dry = false;
         code = stripes_look(&streams->stripes, stream->stripe);
     }
-    if (!code && (events & UV_WRITABLE)) code = stripes_flush(&streams->stripes, stream->stripe);
+    if (!code && (events & UV_WRITABLE)) code = stripes_flush(stream->stripe);
     if (code && !stream->stripe->open) { /* nothing was sent on it, and nothing will be */
         *place_of(stream) = NULL;
         drop(stream);

@@ -70,9 +70,8 @@ static ssize_t put(const struct stripe *stripe, const uint8_t *head, size_t head
     return sent;
 }
 
-int stripes_flush(struct stripes *stripes, struct stripe *stripe)
+int stripes_flush(struct stripe *stripe)
 {
-    (void)stripes;
     stripe->full = false;
     if (stripe->tail_at == stripe->tail_size) return 0;
     ssize_t sent =

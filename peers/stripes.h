@@ -64,7 +64,7 @@ struct stripe *stripes_add(struct stripes *stripes, int fd, const void *first, s
 ssize_t stripes_send(struct stripes *stripes, const void *bytes, size_t size);
 
 /* The socket takes more: 0, or what is wrong. */
-int stripes_flush(struct stripes *stripes, struct stripe *stripe);
+int stripes_flush(struct stripe *stripe);
 
 /* Whether anything is to be done once it has room; `sends`: there are bytes for some socket. */
 bool stripes_wants_room(const struct stripe *stripe, bool sends);

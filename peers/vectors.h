@@ -1,8 +1,8 @@
 /* vectors.h: the floats: the vectors being trained, the pool of buffers, and what is done to them.
  *
  * The happy path: vectors_init, vectors_carry for each op, vectors_close.
- * Thread rule: TAKE, SET and ADD on the trainer; the rest on any thread. The ops table (op.h) sees
- * to it that no two ops touch one buffer at a time; chunks are stored by the loop.
+ * Thread rule: that of op.h, whose table sees to it that no two ops touch one buffer at a time;
+ * chunks are stored by the loop.
  */
 #ifndef PARLEY_PEERS_VECTORS_H
 #define PARLEY_PEERS_VECTORS_H
@@ -56,7 +56,7 @@ void vectors_seal(const struct vectors *vectors, const struct parley_update *upd
 /* The program is about to write to this buffer. */
 void vectors_forget(struct vectors *vectors, uint32_t buffer);
 
-/* TAKE, SET, ADD, ENCODE, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
+/* TAKE, SET, ADD, MIX, ENCODE, DIFF, COMBINE, SKETCH or HASH; the result goes to op->done. */
 void vectors_carry(struct vectors *vectors, struct op *op);
 
 /* An ADD, and a TAKE right behind it, in one pass over memory. False: they don't go together, and

@@ -52,7 +52,7 @@ static void set_up(struct scene *scene, uint32_t count, uint64_t seed)
         pair(&far, &scene->wires[i][1]);
         cr_assert(stripes_add(&scene->near, near, token, sizeof token));
         uint8_t shown[sizeof token];
-        cr_assert_eq(stripes_flush(&scene->near, &scene->near.all[i]), 0);
+        cr_assert_eq(stripes_flush(&scene->near.all[i]), 0);
         cr_assert_eq(recv(scene->wires[i][0], shown, sizeof shown, 0), (ssize_t)sizeof shown);
         cr_assert_arr_eq(shown, token, sizeof token);
         cr_assert(stripes_add(&scene->far, far, NULL, 0));
@@ -79,7 +79,7 @@ static int turn(struct stripes *stripes)
     int code = 0;
     for (uint32_t i = 0; !code && i < stripes->count; i++) {
         stripes->all[i].dry = false;
-        code = stripes_flush(stripes, &stripes->all[i]);
+        code = stripes_flush(&stripes->all[i]);
         if (!code) code = stripes_look(stripes, &stripes->all[i]);
     }
     return code;
