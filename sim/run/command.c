@@ -191,7 +191,6 @@ static int prepare_sim(struct run *run)
         .sim = run->sim,
         .job = &run->job,
         .coverage = sim_quadratic_is(s->model) ? NULL : &run->training.coverage,
-        .nodes = (uint32_t)s->nodes,
         .outcome = run->outcome,
         .silent = run->silent,
     };

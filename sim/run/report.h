@@ -30,7 +30,6 @@ struct sim_report {
     struct sim_outcome *outcome;       /* borrowed; zeroed */
     bool silent;                       /* one of many runs: it says only what broke it */
     FILE *json;                        /* NULL: none */
-    uint32_t nodes;                    /* to be started at the beginning */
     uint64_t seen_us;                  /* virtual time of the progress line before */
     uint64_t *seen_samples;            /* [sim->nodes] at that time; owned */
     double wall_start_s, wall_train_s; /* of the run; of the first local step's beginning */
@@ -45,7 +44,8 @@ struct sim_report {
 
 double sim_report_wall(void); /* seconds, from an arbitrary start */
 
-/* Hooks itself into the simulation. PARLEY_EFAIL when the JSON file can't be opened (said). */
+/* Hooks itself into the simulation. PARLEY_EUSAGE when the JSON file can't be opened (said),
+ * PARLEY_ENOMEM. */
 PARLEY_CHECK int sim_report_init(struct sim_report *report);
 void sim_report_fault(const char *kind, const char *target, void *report);
 void sim_report_stepped(struct sim_report *report); /* a local step has ended */

@@ -49,11 +49,6 @@ struct sim_place {
     uint8_t side;
 };
 
-/* A vector operation that waits for the trainer's boundary or for an earlier one on its buffers. */
-struct sim_operation {
-    struct parley_update update;
-};
-
 enum { SIM_TRUTH_BLOCK = 1024 };
 
 enum { SIM_LINE = 64 }; /* bytes of a cache line: no two threads write to one */
@@ -119,7 +114,7 @@ struct sim_host {
     uint32_t links_count, links_places;
     uint32_t conn_next; /* of the next incoming connection */
     struct sim_line out, in;
-    double loss_rate;      /* of messages from and to it */
+    double loss_rate;      /* of packets from and to it */
     double cut_rate;       /* of messages from and to it that end their connection */
     double duplicate_rate; /* of dials from and to it */
     uint64_t extra_us;     /* added to the latency of all it sends and receives */
@@ -131,10 +126,12 @@ struct sim_host {
     float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters], in those; [0]: the jobs' */
     struct sim_buffer *buffers;         /* [buffers_count] */
     uint32_t buffers_count;
-    struct codec codec;               /* but for its draw */
-    bool measures;                    /* how far steps move x */
-    double moved_sq;                  /* of the step that `loss` is of */
-    struct sim_operation *operations; /* [operations_count], in the order given */
+    struct codec codec; /* but for its draw */
+    bool measures;      /* how far steps move x */
+    double moved_sq;    /* of the step that `loss` is of */
+    /* [operations_count], in the order given: those on vectors that wait for the trainer's boundary
+     * or for an earlier one on their buffers. */
+    struct parley_update *operations;
     uint32_t operations_count, operations_capacity;
     uint64_t computed_us;  /* when its operations so far are through */
     struct sim_lane lane;  /* its jobs: steps and operations */

@@ -292,7 +292,7 @@ void sim_operations_run(struct sim_host *host)
     bool wait = host->stepping;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < host->operations_count; i++) {
-        const struct parley_update *update = &host->operations[i].update;
+        const struct parley_update *update = &host->operations[i];
         bool boundary = at_boundary(update->type);
         if ((buffers_of(update) & busy) || (boundary && wait)) {
             busy |= buffers_of(update);
@@ -312,6 +312,6 @@ void sim_operation(struct sim_host *host, const struct parley_update *update)
     if (!sim_grow(host->sim, &host->operations, host->operations_count, &host->operations_capacity,
                   sizeof *host->operations))
         return;
-    host->operations[host->operations_count++].update = *update;
+    host->operations[host->operations_count++] = *update;
     sim_operations_run(host);
 }
