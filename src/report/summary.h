@@ -1,4 +1,4 @@
-/* summary.h: what a run says at its end, four lines for people. Thread rule: pure. */
+/* summary.h: what a run says at its end, at most five lines for people. Thread rule: pure. */
 #ifndef PARLEY_REPORT_SUMMARY_H
 #define PARLEY_REPORT_SUMMARY_H
 

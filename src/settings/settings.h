@@ -170,9 +170,8 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
                                  char out[SETTINGS_WHY_BYTES]);
 
 /* The arguments ("--lr=0.1") of all that was given, not defaulted, and that both verbs take;
- * settings of the process itself (listen, advertise, name, json, out, config, progress,
- * log-format and nodes) are left to the caller. *arguments: NULL-terminated, in one block that
- * free() releases. PARLEY_ENOMEM. */
+ * settings of the process itself (is_own() in settings.c) are left to the caller. *arguments:
+ * NULL-terminated, in one block that free() releases. PARLEY_ENOMEM. */
 PARLEY_CHECK int settings_forward(const struct settings *settings, enum verb child,
                                   char ***arguments, size_t *count);
 
