@@ -83,14 +83,27 @@ static uint64_t add_word(uint64_t digest, const char *word)
     return rng_mix(digest);
 }
 
+static int complete_tensors(struct complete *complete, struct parley_options *options, char *why,
+                            size_t size)
+{
+    uint64_t floats = options->config.parameters;
+    if (options->tensors) return PARLEY_OK;
+    if (floats > UINT32_MAX) {
+        snprintf(why, size, "parameters: %" PRIu64 " floats need a table of tensors", floats);
+        return PARLEY_EUSAGE;
+    }
+    complete->whole = (struct parley_tensor){"vector", 1, {(uint32_t)floats}};
+    options->tensors = &complete->whole;
+    options->tensors_count = 1;
+    return PARLEY_OK;
+}
+
 /* Those who lay the vector out in other tensors would write other files. */
 static uint64_t shape_digest(const struct parley_options *options)
 {
-    const struct parley_tensor whole = {"vector", 1, {(uint32_t)options->config.parameters}};
-    const struct parley_tensor *tensors = options->tensors ? options->tensors : &whole;
-    uint32_t count = options->tensors ? options->tensors_count : 1;
+    const struct parley_tensor *tensors = options->tensors;
     uint64_t digest = rng_mix(options->config.parameters);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < options->tensors_count; i++) {
         digest = add_word(digest, tensors[i].name);
         for (uint32_t r = 0; r < tensors[i].rank && r < 4; r++)
             digest = rng_mix(digest ^ tensors[i].shape[r]);
@@ -98,13 +111,15 @@ static uint64_t shape_digest(const struct parley_options *options)
     return digest;
 }
 
-int complete_config(struct complete *complete, const struct parley_options *options,
-                    const struct loop *loop, char *why, size_t size)
+int complete_options(struct complete *complete, struct parley_options *options,
+                     const struct loop *loop, char *why, size_t size)
 {
     uint64_t drawn[2] = {0, 0};
     complete->config = options->config;
     struct parley_config *config = &complete->config;
-    int code = uv_random(NULL, NULL, drawn, sizeof drawn, 0, NULL);
+    int code = complete_tensors(complete, options, why, size);
+    if (code) return code;
+    code = uv_random(NULL, NULL, drawn, sizeof drawn, 0, NULL);
     if (code) {
         snprintf(why, size, "can't draw random bytes: %s", uv_strerror(code));
         return PARLEY_EFAIL;

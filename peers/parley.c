@@ -123,7 +123,7 @@ int parley_open(struct parley **out, const struct parley_options *options, char 
     p->options = *options;
     code = loop_init(&p->loop, p, options->listen, why, size);
     if (code) goto out;
-    code = complete_config(&p->complete, options, &p->loop, why, size);
+    code = complete_options(&p->complete, &p->options, &p->loop, why, size);
     if (!code) code = make(p, why, size);
     if (code) goto out_loop;
     code = start(p);

@@ -44,18 +44,12 @@ static int add_tensor(struct vectors *vectors, const struct parley_tensor *from,
 static int add_tensors(struct vectors *vectors, const struct parley_options *options, char *why,
                        size_t size)
 {
-    uint32_t count = options->tensors ? options->tensors_count : 1;
+    uint32_t count = options->tensors_count;
     vectors->tensors = calloc(count ? count : 1, sizeof *vectors->tensors);
     if (!vectors->tensors) return PARLEY_ENOMEM;
-    if (!options->tensors && vectors->count > UINT32_MAX) {
-        snprintf(why, size, "parameters: %zu floats need a table of tensors", vectors->count);
-        return PARLEY_EUSAGE;
-    }
-    struct parley_tensor whole = {"vector", 1, {(uint32_t)vectors->count, 0, 0, 0}};
     size_t offset = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!add_tensor(vectors, options->tensors ? &options->tensors[i] : &whole, &offset))
-            continue;
+        if (!add_tensor(vectors, &options->tensors[i], &offset)) continue;
         snprintf(why, size, "tensors: number %u has a bad name or shape", i);
         return PARLEY_EUSAGE;
     }
