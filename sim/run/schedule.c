@@ -83,10 +83,9 @@ static void separate(struct parley_sim *sim, const struct fault_spec *spec, bool
 }
 
 static const enum parley_sim_lie lies[FAULT_LIE_COUNT] = {
-    [FAULT_LIE_SIGN] = PARLEY_SIM_SIGN,     [FAULT_LIE_SCALE] = PARLEY_SIM_SCALE,
-    [FAULT_LIE_RANDOM] = PARLEY_SIM_RANDOM, [FAULT_LIE_NAN] = PARLEY_SIM_NAN,
-    [FAULT_LIE_ALIE] = PARLEY_SIM_ALIE,     [FAULT_LIE_IPM] = PARLEY_SIM_IPM,
-    [FAULT_LIE_LABELS] = PARLEY_SIM_LABELS,
+#define X(name, text) [FAULT_LIE_##name] = PARLEY_SIM_##name,
+    FAULT_LIES(X)
+#undef X
 };
 
 static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, uint32_t node,
