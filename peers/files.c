@@ -233,34 +233,41 @@ out:
                  parley_error_text(code));
 }
 
-/* The record stands before the model does: nobody finds a model without one. Where this node's view
- * changed while it decided, its record would contradict itself: then there is none, and a warning;
- * that of an earlier model goes, which would stand beside this one. */
+static int write_record(struct files *files, struct record *record, const char *part,
+                        const char *path, char *why, size_t size)
+{
+    char *text = NULL;
+    int code = record_check(record, why, size);
+    memcpy(record->file, files->hash, sizeof record->file);
+    if (!code) code = record_encode(record, &text);
+    struct piece piece = {text, text ? strlen(text) : 0};
+    if (!code) code = durable_write(part, &piece, 1, why, size);
+    if (!code && (code = durable_rename(part, path, why, size))) unlink(part);
+    free(text);
+    return code;
+}
+
+/* The record stands before the model does: nobody finds a model without one. Where it can't be
+ * written, or would contradict itself, as this node's view changed while it decided, there is none,
+ * and a warning: the model itself is worth more. That of an earlier model goes, which would stand
+ * beside this one. */
 static int publish_record(struct files *files, struct op *op)
 {
-    char reason[160] = "", *text = NULL;
+    char reason[160] = "";
     size_t size = strlen(files->out) + NAME_BYTES;
     char *path = malloc(2 * size), *part = path + size;
     if (!path) return PARLEY_ENOMEM;
     snprintf(path, size, "%s.agreement.json", files->out);
     snprintf(part, size, "%s.agreement.%016" PRIx64 ".part", files->out, files->boot);
-    if (!op->record || record_check(op->record, reason, sizeof reason)) {
-        if (op->record) snprintf(op->why, sizeof op->why, "no record of the agreement: %s", reason);
+    if (!op->record) {
         unlink(path);
-        free(path);
-        return PARLEY_OK;
+    } else if (write_record(files, op->record, part, path, reason, sizeof reason)) {
+        snprintf(op->why, sizeof op->why, "no record of the agreement: %s",
+                 *reason ? reason : "out of memory");
+        unlink(path);
     }
-    memcpy(op->record->file, files->hash, sizeof op->record->file);
-    int code = record_encode(op->record, &text);
-    struct piece piece = {text, text ? strlen(text) : 0};
-    if (!code) code = durable_write(part, &piece, 1, op->why, sizeof op->why);
-    if (!code) {
-        code = durable_rename(part, path, op->why, sizeof op->why);
-        if (code) unlink(part);
-    }
-    free(text);
     free(path);
-    return code;
+    return PARLEY_OK;
 }
 
 void files_publish(struct files *files, struct op *op)
