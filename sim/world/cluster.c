@@ -342,19 +342,31 @@ bool parley_sim_step(struct parley_sim *sim)
     return !sim->error;
 }
 
+uint64_t sim_later_us(const struct parley_sim *sim, uint64_t us)
+{
+    uint64_t last_us = PARLEY_SIM_NEVER - 1;
+    return us < last_us - sim->queue.now_us ? sim->queue.now_us + us : last_us;
+}
+
+/* Who waits for ever has waited until nothing was left to happen. */
+static void wait_until(struct parley_sim *sim, uint64_t end_us)
+{
+    if (end_us < PARLEY_SIM_NEVER - 1 && sim->queue.now_us < end_us) sim->queue.now_us = end_us;
+}
+
 int parley_sim_run_for(struct parley_sim *sim, uint64_t us)
 {
-    uint64_t end = sim->queue.now_us + us;
+    uint64_t end = sim_later_us(sim, us);
     while (!sim->error && sim_queue_next_us(&sim->queue) <= end)
         parley_sim_step(sim);
-    if (!sim->error && sim->queue.now_us < end) sim->queue.now_us = end;
+    if (!sim->error) wait_until(sim, end);
     return sim->error;
 }
 
 int parley_sim_step_until(struct parley_sim *sim, bool (*predicate)(struct parley_sim *, void *),
                           void *arg, uint64_t limit_us)
 {
-    uint64_t end = sim->queue.now_us + limit_us, seen = UINT64_MAX;
+    uint64_t end = sim_later_us(sim, limit_us), seen = UINT64_MAX;
     for (;;) {
         if (sim->error) return sim->error;
         if (sim->events != seen && predicate(sim, arg)) return 0;
@@ -362,7 +374,7 @@ int parley_sim_step_until(struct parley_sim *sim, bool (*predicate)(struct parle
         if (sim_queue_next_us(&sim->queue) > end) break;
         parley_sim_step(sim);
     }
-    if (sim->queue.now_us < end) sim->queue.now_us = end;
+    wait_until(sim, end);
     return predicate(sim, arg) ? 0 : PARLEY_ENO_AGREEMENT;
 }
 

@@ -247,6 +247,8 @@ PARLEY_CHECK int sim_call_at(struct parley_sim *sim, uint64_t time_us,
 bool sim_grow(struct parley_sim *sim, void *array, uint32_t count, uint32_t *capacity, size_t size);
 
 /* host.c */
+/* `us` from now on: where that is for ever, before PARLEY_SIM_NEVER all the same. */
+uint64_t sim_later_us(const struct parley_sim *sim, uint64_t us);
 void sim_host_event(struct sim_host *host, struct parley_event *event); /* stepping loop only */
 void sim_host_item(struct sim_host *host, struct sim_item *item);
 void sim_host_stop(struct sim_host *host); /* killed: forgets all but `last` */

@@ -68,7 +68,7 @@ int parley_sim_expect(struct parley_sim *sim, const char *kinds, const char *tra
 {
     struct transcript t = {kinds,        to_text(transcript), why, why_size, false,
                            sim->on_line, sim->on_line_arg};
-    uint64_t end_us = sim->queue.now_us + limit_us;
+    uint64_t end_us = sim_later_us(sim, limit_us);
     sim->on_line = on_line;
     sim->on_line_arg = &t;
     if (why_size > 0) why[0] = '\0';

@@ -265,3 +265,16 @@ Test(patience, a_model_that_takes_minutes_to_fetch_is_waited_for)
     cr_assert_eq(parley_sim_live_count(sim), 2, "somebody gave up");
     parley_sim_free(sim);
 }
+
+Test(patience, a_wait_for_ever_ends_when_what_it_waits_for_has_come)
+{
+    /* Proves that PARLEY_SIM_NEVER is a limit like any other, and not one that is over already. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3, .seed = 1});
+    scene_train(sim, 3);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    cr_assert_eq(parley_sim_step_until(sim, parley_sim_agreed, NULL, PARLEY_SIM_NEVER), 0);
+    uint64_t now_us = parley_sim_now(sim);
+    cr_assert_eq(parley_sim_run_for(sim, PARLEY_SIM_NEVER), 0);
+    cr_assert_lt(parley_sim_now(sim), now_us + 60 * SECOND, "nothing was left to happen");
+    parley_sim_free(sim);
+}
