@@ -31,7 +31,10 @@ bool quorum_is_here(const struct parley_node *node)
 static bool has_majority(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    if (quorum_is_here(node)) return true;
+    if (quorum_is_here(node)) {
+        a->verify_since_us = 0;
+        return true;
+    }
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         out_log(node, PARLEY_LOG_WARN,
@@ -48,7 +51,10 @@ bool quorum_may_decide(struct parley_node *node)
     struct agreement *a = &node->agreement;
     uint32_t here = quorum_here(node);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
-    if (2 * here > node->roster->count || 2 * here > roster_known(node->roster)) return true;
+    if (2 * here > node->roster->count || 2 * here > roster_known(node->roster)) {
+        a->verify_since_us = 0; /* who is alone again later dials again */
+        return true;
+    }
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         for (uint32_t i = 0; i < node->roster->count; i++)

@@ -56,7 +56,7 @@ static void hear(const char *line, void *arg)
 {
     struct said *said = arg;
     said->taking += strstr(line, "n2 log the model is no longer finite: taking a live") != NULL;
-    said->gone += strstr(line, "n2 log the loss is no longer finite after ") != NULL;
+    said->gone += strstr(line, "n2 log the loss or the model is no longer finite after ") != NULL;
 }
 
 Test(poison, a_node_whose_model_is_not_finite_takes_a_live_peers)
