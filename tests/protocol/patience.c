@@ -271,6 +271,7 @@ Test(patience, a_wait_for_ever_ends_when_what_it_waits_for_has_come)
     /* Proves that PARLEY_SIM_NEVER is a limit like any other, and not one that is over already. */
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3, .seed = 1});
     scene_train(sim, 3);
+    scene_run(sim, SECOND);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     cr_assert_eq(parley_sim_step_until(sim, parley_sim_agreed, NULL, PARLEY_SIM_NEVER), 0);
     uint64_t now_us = parley_sim_now(sim);
