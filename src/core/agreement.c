@@ -317,9 +317,7 @@ void agreement_finish(struct parley_node *node, int error)
 static void linger(struct parley_node *node)
 {
     const struct agreement *a = &node->agreement;
-    bool all_done = said_all_done(node), served = true;
-    for (uint32_t i = 0; i < node->outflows_count; i++)
-        served = served && !node->outflows[i].active;
+    bool all_done = said_all_done(node), served = node->outflows_active == 0;
     uint64_t last_us = a->done_us > node->fetch.served_us ? a->done_us : node->fetch.served_us;
     if ((all_done && served) || node->now_us >= last_us + LINGER_US)
         agreement_finish(node, a->failed_write ? PARLEY_ENOT_WRITTEN : PARLEY_OK);

@@ -24,11 +24,6 @@ enum {
     CHUNK_SLOW_US = 100000
 };
 
-static uint64_t vector_bytes(const struct parley_node *node)
-{
-    return node->config.parameters * sizeof(float);
-}
-
 /* ---- Out ------------------------------------------------------------------------------------- */
 
 static int free_place(const struct parley_node *node)

@@ -111,7 +111,7 @@ static void compare(struct parley_node *node)
         out_vector(node, PARLEY_UPDATE_COMBINE, OP_FETCHED_COPY, NONE, copy);
     update->vector.other = a->other;
     update->vector.factor = 1;
-    update->vector.size = node->config.parameters * sizeof(float);
+    update->vector.size = vector_bytes(node);
     out_vector(node, PARLEY_UPDATE_DIFF, OP_FETCHED_DIFF, NONE, copy)->vector.other = a->buffer;
 }
 

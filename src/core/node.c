@@ -203,7 +203,7 @@ static void node_done(struct parley_node *node, const struct parley_event *event
         doubt_done(node, op.owner);
         break;
     case OP_STRATEGY:
-        node->strategy->done(node, op.owner, event);
+        if (node->strategy->done) node->strategy->done(node, op.owner, event);
         break;
     case OP_SKETCH_TAKE:
     case OP_SKETCH:

@@ -167,8 +167,7 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     slot->share = pairing_share(node, slot->peer, &message);
     /* What goes in one chunk goes along, and saves the way there and back; while training most
      * offers find a busy node. */
-    slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE &&
-                  node->config.parameters * sizeof(float) <= conn->chunk_bytes;
+    slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE && vector_bytes(node) <= conn->chunk_bytes;
     if (!slot->eager) return;
     slot_code(node, slot, false);
     slot_stream(node, slot);

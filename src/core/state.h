@@ -119,6 +119,12 @@ static inline struct conn *connection_at(const struct parley_node *node, uint32_
     return &node->conns[node->open[i].place];
 }
 
+/* Of a vector's floats. */
+static inline uint64_t vector_bytes(const struct parley_node *node)
+{
+    return node->config.parameters * sizeof(float);
+}
+
 /* Alive or suspect, this node included. */
 static inline uint32_t live_of(const struct parley_node *node)
 {

@@ -31,7 +31,6 @@ enum {
     GRANT_MIN = 2,
     GRANT_MAX = 64,
     DIVERGED_MAX = 3,
-    IDLE_MIX_US = 1000,
     LOOK_US = 10000,
     HEARD_MAX = 12,
     MEET_US = 10000000,
@@ -395,24 +394,35 @@ static bool recovers(struct parley_node *node)
     return true;
 }
 
+/* Nothing of this node is under way, and what it has learnt is with a few others. */
+static bool has_parted(struct parley_node *node)
+{
+    const struct exchange *e = &node->exchange;
+    const struct strategy *s = node->strategy;
+    uint32_t others = live_of(node) - 1;
+    uint32_t wanted = !s->answers ? 0 : others < LEAVE_EXCHANGES ? others : LEAVE_EXCHANGES;
+    if (e->slots[INITIATOR].state != SLOT_IDLE || e->slots[RESPONDER].state != SLOT_IDLE)
+        return false;
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && s->stop && !s->stop(node)) return false;
+    return e->left_count >= wanted;
+}
+
+static void leave(struct parley_node *node)
+{
+    enum parley_phase phase = phase_of(node);
+    bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
+    bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
+    if (!has_parted(node) && mixes && !late) return;
+    if (phase != PARLEY_PHASE_DONE && phase != PARLEY_PHASE_LEFT)
+        node_phase(node, PARLEY_PHASE_LEFT);
+    agreement_finish(node, PARLEY_OK);
+}
+
 void training_advance(struct parley_node *node)
 {
     enum parley_phase phase = phase_of(node);
     if (node->leaving) {
-        struct exchange *e = &node->exchange;
-        const struct strategy *s = node->strategy;
-        uint32_t wanted = live_of(node) - 1 < 3 ? live_of(node) - 1 : 3;
-        if (!s->answers) wanted = 0;
-        bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
-        bool idle =
-            e->slots[INITIATOR].state == SLOT_IDLE && e->slots[RESPONDER].state == SLOT_IDLE;
-        if (idle && phase == PARLEY_PHASE_TRAIN && s->stop) idle = s->stop(node);
-        bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
-        if (late || !mixes || (idle && e->left_count >= wanted)) {
-            if (phase != PARLEY_PHASE_DONE && phase != PARLEY_PHASE_LEFT)
-                node_phase(node, PARLEY_PHASE_LEFT);
-            agreement_finish(node, PARLEY_OK);
-        }
+        leave(node);
     } else if (phase == PARLEY_PHASE_JOINING) {
         join(node);
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
@@ -440,7 +450,7 @@ uint64_t training_deadline(const struct parley_node *node)
 {
     const struct training *t = &node->training;
     uint64_t at = NEVER;
-    if (node->leaving) return node->now_us + IDLE_MIX_US * 10;
+    if (node->leaving) return node->now_us + LOOK_US;
     if (phase_of(node) == PARLEY_PHASE_JOINING && node->roster->shared)
         return node->now_us + LOOK_US; /* nobody tells it that the others are there */
     if (t->helpless_us > node->now_us) return t->helpless_us;

@@ -34,10 +34,9 @@ static void made(struct parley_node *node)
         ring_made(node, 0);
         return;
     }
-    uint32_t own = ring_buffer(node, RING_OWN);
-    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, own, SCALED);
-    update->vector.other = ring_buffer(node, RING_PARTIAL); /* times 0 */
-    update->vector.keep = (float)((double)samples / node->config.batch);
+    uint32_t any = ring_buffer(node, RING_PARTIAL); /* times 0 */
+    strategy_combine(node, ring_buffer(node, RING_OWN),
+                     (float)((double)samples / node->config.batch), any, 0, SCALED);
 }
 
 static void use(struct parley_node *node, uint32_t buffer, const struct ring_sum *sum)

@@ -100,15 +100,6 @@ static bool fits(const struct parley_node *node, const struct neighbour *n)
 
 /* ---- What is told ---------------------------------------------------------------------------- */
 
-static void combine(struct parley_node *node, uint32_t buffer, float keep, uint32_t other,
-                    float factor, int number)
-{
-    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, number);
-    update->vector.keep = keep;
-    update->vector.other = other;
-    update->vector.factor = factor;
-}
-
 static void decode(struct parley_node *node, uint32_t buffer, uint32_t other, int number)
 {
     struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, number);
@@ -125,12 +116,12 @@ static void make(struct parley_node *node)
     assign(node);
     s->finite = true;
     if (s->told == 0) {
-        combine(node, strategy_buffer(node, REST), 0, z, 0, OP_APART);
+        strategy_combine(node, strategy_buffer(node, REST), 0, z, 0, OP_APART);
         strategy_op(node, PARLEY_UPDATE_TAKE, z, OP_TOLD);
         return;
     }
     strategy_op(node, PARLEY_UPDATE_TAKE, apart, OP_TAKEN);
-    combine(node, apart, 1, z, -1, OP_APART);
+    strategy_combine(node, apart, 1, z, -1, OP_APART);
     struct parley_update *update = strategy_op(node, PARLEY_UPDATE_ENCODE, q, OP_APART);
     update->vector.at_other = true;
     update->vector.other = apart;
@@ -154,7 +145,7 @@ static void read(struct parley_node *node, const struct neighbour *n, bool is_sh
     uint32_t z = strategy_buffer(node, COPIES + (uint32_t)(copy - choco_of(node)->copies));
     copy->boot = boot_of(node, n); /* it may have another than when the round began */
     if (is_short) decode(node, z, buffer, number);
-    combine(node, is_short ? buffer : z, 0, is_short ? z : buffer, 1, number);
+    strategy_combine(node, is_short ? buffer : z, 0, is_short ? z : buffer, 1, number);
 }
 
 static void mixed(struct parley_node *node, const struct neighbour *n, bool ok)
@@ -167,7 +158,7 @@ static void mixed(struct parley_node *node, const struct neighbour *n, bool ok)
 static void add(struct parley_node *node, uint32_t buffer, float factor, int number)
 {
     uint32_t rest = strategy_buffer(node, REST);
-    combine(node, rest, 1, buffer, factor, OP_APART);
+    strategy_combine(node, rest, 1, buffer, factor, OP_APART);
     struct parley_update *update = strategy_op(node, PARLEY_UPDATE_ADD, rest, number);
     update->vector.rest = true;
     update->vector.factor = 1;

@@ -78,23 +78,20 @@ static void use(struct parley_node *node, uint32_t buffer, const struct ring_sum
     self->buffer = buffer;
 }
 
-static void move(struct parley_node *node, uint32_t buffer, uint32_t other, float keep,
+static void move(struct parley_node *node, uint32_t buffer, float keep, uint32_t other,
                  float factor)
 {
-    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, MOVED);
     local_of(node)->moving++;
-    update->vector.other = other;
-    update->vector.keep = keep;
-    update->vector.factor = factor;
+    strategy_combine(node, buffer, keep, other, factor, MOVED);
 }
 
 static void move_slow(struct parley_node *node, uint32_t mean)
 {
     uint32_t slow = strategy_buffer(node, SLOW), velocity = strategy_buffer(node, VELOCITY);
-    move(node, mean, slow, -1, 1); /* from here on d */
-    move(node, velocity, mean, OUTER_MOMENTUM, 1);
-    move(node, mean, velocity, 1, OUTER_MOMENTUM);
-    move(node, slow, mean, 1, -OUTER_RATE);
+    move(node, mean, -1, slow, 1); /* from here on d */
+    move(node, velocity, OUTER_MOMENTUM, mean, 1);
+    move(node, mean, 1, velocity, OUTER_MOMENTUM);
+    move(node, slow, 1, mean, -OUTER_RATE);
 }
 
 /* As soon as nobody is being sent what is about to change. */
@@ -106,7 +103,7 @@ static void put_to_use(struct parley_node *node)
     for (uint32_t i = 0; i < node->strategy->kept; i++)
         busy = busy || strategy_is_sent(node, strategy_buffer(node, i));
     if (self->sum.count == 0 || busy) return;
-    move(node, own, self->buffer, 0, (float)(1 / self->sum.divisor));
+    move(node, own, 0, self->buffer, (float)(1 / self->sum.divisor));
     self->sum.count = 0;
     if (has_slow(node)) move_slow(node, own);
     strategy_op(node, PARLEY_UPDATE_SET, has_slow(node) ? strategy_buffer(node, SLOW) : own, MOVED);

@@ -43,10 +43,7 @@ static void add_to_sum(struct parley_node *node, int index, struct server_worker
         return;
     }
     a->state = ARRIVAL_MERGING;
-    struct parley_update *update =
-        strategy_op(node, PARLEY_UPDATE_COMBINE, s->sum, server_task(TASK_SUM, index));
-    update->vector.other = a->buffer;
-    update->vector.keep = update->vector.factor = 1;
+    strategy_combine(node, s->sum, 1, a->buffer, 1, server_task(TASK_SUM, index));
     s->summing++;
     s->pending++;
 }

@@ -32,30 +32,21 @@ struct noloco {
     bool has; /* slow weights */
 };
 
-static void combine(struct parley_node *node, uint32_t buffer, float keep, uint32_t other,
-                    float factor)
-{
-    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, 0);
-    update->vector.keep = keep;
-    update->vector.other = other;
-    update->vector.factor = factor;
-}
-
 static float mix(struct parley_node *node, int own, uint32_t theirs, float factor)
 {
     uint32_t phi = strategy_buffer(node, SLOW), m = strategy_buffer(node, MOMENTUM);
     if (own == NONE) {
-        combine(node, m, 1, theirs, BETA * factor);
-        combine(node, phi, 1, theirs, BETA * factor);
+        strategy_combine(node, m, 1, theirs, BETA * factor, 0);
+        strategy_combine(node, phi, 1, theirs, BETA * factor, 0);
         return BETA * factor;
     }
     node->exchange.next_version = node->training.version + node->config.mix_every;
-    combine(node, m, ALPHA, (uint32_t)own, BETA);
-    combine(node, m, 1, theirs, BETA * factor);
-    combine(node, m, 1, phi, -BETA);
-    combine(node, phi, 1, m, 1);
-    combine(node, theirs, 0, phi, 1);
-    combine(node, theirs, 1, (uint32_t)own, -1);
+    strategy_combine(node, m, ALPHA, (uint32_t)own, BETA, 0);
+    strategy_combine(node, m, 1, theirs, BETA * factor, 0);
+    strategy_combine(node, m, 1, phi, -BETA, 0);
+    strategy_combine(node, phi, 1, m, 1, 0);
+    strategy_combine(node, theirs, 0, phi, 1, 0);
+    strategy_combine(node, theirs, 1, (uint32_t)own, -1, 0);
     return 1;
 }
 
@@ -71,7 +62,8 @@ static void begin(struct parley_node *node)
     if (noloco->has) return;
     noloco->has = true;
     strategy_op(node, PARLEY_UPDATE_TAKE, strategy_buffer(node, SLOW), 0);
-    combine(node, strategy_buffer(node, MOMENTUM), 0, strategy_buffer(node, MOMENTUM), 0);
+    strategy_combine(node, strategy_buffer(node, MOMENTUM), 0, strategy_buffer(node, MOMENTUM), 0,
+                     0);
 }
 
 static void adopted(struct parley_node *node, const struct message_fetch *answer)
@@ -79,13 +71,6 @@ static void adopted(struct parley_node *node, const struct message_fetch *answer
     struct noloco *noloco = node->strategy_state;
     (void)answer;
     noloco->has = true;
-}
-
-static void done(struct parley_node *node, int number, const struct parley_event *event)
-{
-    (void)node;
-    (void)number;
-    (void)event;
 }
 
 const struct strategy strategy_noloco = {.name = "noloco",
@@ -98,5 +83,4 @@ const struct strategy strategy_noloco = {.name = "noloco",
                                          .begin = begin,
                                          .due = due,
                                          .mix = mix,
-                                         .done = done,
                                          .adopted = adopted};

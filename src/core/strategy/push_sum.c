@@ -46,7 +46,7 @@ void push_sum_check(struct parley_node *node, int role, uint32_t buffer)
 {
     struct parley_update *update = out_vector(node, PARLEY_UPDATE_COMBINE, OP_DIFF, role, buffer);
     update->vector.other = buffer;
-    update->vector.size = node->config.parameters * sizeof(float);
+    update->vector.size = vector_bytes(node);
     update->vector.keep = 1;
 }
 

@@ -148,11 +148,10 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
     ring->progress_us = node->now_us;
     ring->stage = RING_PULLING;
     struct message_strategy ask = {.what = RING_PULL, .round = ring->round, .tag = ++ring->tickets};
-    strategy_expect(node, RING_WHOLE, conn->id,
-                    &(struct strategy_part){.tag = ask.tag,
-                                            .part = RING_WHOLE_PART,
-                                            .buffer = buffer,
-                                            .size = node->config.parameters * sizeof(float)});
+    strategy_expect(
+        node, RING_WHOLE, conn->id,
+        &(struct strategy_part){
+            .tag = ask.tag, .part = RING_WHOLE_PART, .buffer = buffer, .size = vector_bytes(node)});
     connection_send(node, conn, WIRE_STRATEGY, &ask);
 }
 
@@ -212,7 +211,7 @@ static void hand(struct parley_node *node, const struct conn *conn,
                   &(struct strategy_part){.tag = ask->tag,
                                           .part = RING_WHOLE_PART,
                                           .buffer = ring_buffer(node, RING_RESULT + ring->result),
-                                          .size = node->config.parameters * sizeof(float)},
+                                          .size = vector_bytes(node)},
                   RING_HANDED);
 }
 

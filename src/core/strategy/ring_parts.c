@@ -41,17 +41,15 @@ static uint32_t result_buffer(const struct parley_node *node)
     return ring_buffer(node, RING_RESULT + (over ? ring->result : !ring->result));
 }
 
-static struct parley_update *combine(struct parley_node *node, uint32_t buffer, uint32_t other,
-                                     uint32_t segment, int number)
+/* Of that segment alone. */
+static void combine(struct parley_node *node, uint32_t buffer, float keep, uint32_t other,
+                    uint32_t segment, int number)
 {
     struct strategy_part span = span_of(node, segment);
-    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, number);
-    update->vector.other = other;
+    struct parley_update *update = strategy_combine(node, buffer, keep, other, 1, number);
     update->vector.offset = span.offset;
     update->vector.size = span.size;
-    update->vector.factor = 1;
     ring_of(node)->pending++;
-    return update;
 }
 
 /* ---- A new try ------------------------------------------------------------------------------- */
@@ -77,7 +75,7 @@ static void begin(struct parley_node *node)
         .out_number = ring->now.out_number,
     };
     ring->progress_us = node->now_us;
-    if (ring->members == 1) combine(node, next, ring_buffer(node, RING_OWN), 0, RING_COPIED);
+    if (ring->members == 1) combine(node, next, 0, ring_buffer(node, RING_OWN), 0, RING_COPIED);
 }
 
 static void expect(struct parley_node *node, uint32_t conn)
@@ -131,9 +129,8 @@ static void add_next(struct parley_node *node)
     uint32_t sums = now->count - 1, here = now->got < sums ? now->got : sums;
     if (now->adds || now->added == here) return;
     now->adds = true;
-    combine(node, ring_buffer(node, RING_PARTIAL), ring_buffer(node, RING_OWN),
-            segment_of(now, now->added, false), RING_ADDED)
-        ->vector.keep = 1;
+    combine(node, ring_buffer(node, RING_PARTIAL), 1, ring_buffer(node, RING_OWN),
+            segment_of(now, now->added, false), RING_ADDED);
 }
 
 static void part_is_here(struct parley_node *node)
@@ -179,7 +176,7 @@ void ring_done(struct parley_node *node, int number, const struct parley_event *
     now->added++;
     add_next(node);
     if (now->added == now->count - 1) {
-        combine(node, result_buffer(node), ring_buffer(node, RING_PARTIAL),
+        combine(node, result_buffer(node), 0, ring_buffer(node, RING_PARTIAL),
                 segment_of(now, now->count - 1, true), RING_COPIED);
     }
 }

@@ -13,11 +13,6 @@
 
 #include "core/strategy/server.h"
 
-static uint64_t bytes_of(const struct parley_node *node)
-{
-    return node->config.parameters * sizeof(float);
-}
-
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 static bool is_turn(struct parley_node *node, const struct server_worker *w)
@@ -122,7 +117,7 @@ static void give(struct parley_node *node, struct server_worker *w, struct conn 
     connection_send(node, conn, WIRE_STRATEGY, &answer);
     if (model == NONE) return;
     struct strategy_part part = {
-        .tag = w->sequence, .buffer = s->models[model].buffer, .size = bytes_of(node)};
+        .tag = w->sequence, .buffer = s->models[model].buffer, .size = vector_bytes(node)};
     s->models[model].users++;
     bool sent = strategy_send(node, conn->id, &part, 1 + model);
     assert(sent); /* fewer than SERVER_STREAMS were under way */
@@ -163,7 +158,8 @@ static void receive(struct parley_node *node, int index, struct server_worker *w
     a->boot = w->boot;
     a->conn = w->conn;
     a->version = w->holds;
-    struct strategy_part part = {.tag = w->sequence, .buffer = a->buffer, .size = bytes_of(node)};
+    struct strategy_part part = {
+        .tag = w->sequence, .buffer = a->buffer, .size = vector_bytes(node)};
     strategy_expect(node, index, w->conn, &part);
 }
 

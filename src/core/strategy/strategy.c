@@ -95,10 +95,20 @@ struct parley_update *strategy_op(struct parley_node *node, enum parley_update_t
                                   uint32_t buffer, int number)
 {
     struct parley_update *update = out_vector(node, type, OP_STRATEGY, number, buffer);
-    update->vector.size = node->config.parameters * sizeof(float);
+    update->vector.size = vector_bytes(node);
     update->vector.progress = training_progress(node);
     update->vector.live = live_of(node);
     update->vector.steps = node->training.version + node->training.inherited;
+    return update;
+}
+
+struct parley_update *strategy_combine(struct parley_node *node, uint32_t buffer, float keep,
+                                       uint32_t other, float factor, int number)
+{
+    struct parley_update *update = strategy_op(node, PARLEY_UPDATE_COMBINE, buffer, number);
+    update->vector.keep = keep;
+    update->vector.other = other;
+    update->vector.factor = factor;
     return update;
 }
 

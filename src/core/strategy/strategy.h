@@ -30,8 +30,9 @@
  *                  exchanges until all agree. So a strategy whose models are not those to average
  *                  (push-sum: x / w) puts them into x before it says so.
  *
- * All calls may be NULL where there is nothing to do. None is made before begin() but live(),
- * closed() and frame(), none after the node has left; frames may come at any time and say anything.
+ * All calls may be NULL where there is nothing to do, or nothing that would call them back. None is
+ * made before begin() but live(), closed() and frame(), none after the node has left; frames may
+ * come at any time and say anything.
  *
  * A new one: its file; a line in strategy.c's table, in enum parley_strategy (config.h) and in
  * options.def; judge.c refuses what does not go with it.
@@ -114,6 +115,10 @@ uint32_t strategy_buffer(const struct parley_node *node, uint32_t index);
  * gets the whole vector as its part. APPLY and GRADIENT get this node's view of progress. */
 struct parley_update *strategy_op(struct parley_node *node, enum parley_update_type type,
                                   uint32_t buffer, int number);
+
+/* buffer = keep * buffer + factor * other. */
+struct parley_update *strategy_combine(struct parley_node *node, uint32_t buffer, float keep,
+                                       uint32_t other, float factor, int number);
 
 /* A part of a buffer, in bytes, multiples of 4, size above 0. */
 struct strategy_part {

@@ -89,9 +89,8 @@ static void compute(struct parley_node *node)
 static void send_gradient(struct parley_node *node, struct conn *conn)
 {
     struct server *s = server_of(node);
-    struct strategy_part part = {.tag = s->sequence,
-                                 .buffer = s->arrivals[SERVER_OWN].buffer,
-                                 .size = node->config.parameters * sizeof(float)};
+    struct strategy_part part = {
+        .tag = s->sequence, .buffer = s->arrivals[SERVER_OWN].buffer, .size = vector_bytes(node)};
     s->unsent = false;
     s->sending = strategy_send(node, conn->id, &part, 0);
     assert(s->sending); /* one place is kept for it */
@@ -154,7 +153,7 @@ void worker_answered(struct parley_node *node, struct conn *conn, const struct m
     }
     s->state = WORKER_RECEIVING;
     struct strategy_part part = {
-        .tag = s->sequence, .buffer = s->incoming, .size = node->config.parameters * sizeof(float)};
+        .tag = s->sequence, .buffer = s->incoming, .size = vector_bytes(node)};
     strategy_expect(node, SERVER_INFLOW, conn->id, &part);
 }
 
