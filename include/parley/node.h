@@ -105,7 +105,8 @@ struct parley_event {
         } stepped;
         struct {
             uint32_t op;
-            bool ok;          /* false: it could not be carried out (connection gone, disk full) */
+            bool ok; /* false: it could not be carried out; only SEND_CHUNK (the connection is
+                        gone), HASH (no memory), WRITE and PUBLISH (the disk) may fail */
             uint64_t version; /* TAKE, ADD, SET, GRADIENT, APPLY: the trainer's at that boundary */
             bool finite; /* TAKE, DIFF, COMBINE, HASH: every float involved is finite; GRADIENT: the
                             loss */
@@ -323,6 +324,11 @@ void parley_roster_dead(struct parley_roster *roster, uint64_t boot);
  * that is full, PARLEY_ENOMEM. */
 PARLEY_CHECK int parley_node_new(struct parley_node **node, const struct parley_config *config);
 
+/* Takes one event. updates->list[0 .. count) is then to be carried out, in that order, before the
+ * next step that these updates are given to: what they point to is valid until then, what the event
+ * points to is borrowed for the call (but see RECEIVED). START comes first, now_us never goes back.
+ * It can't fail: what goes wrong comes as LOG and FINISHED. After FINISHED events change nothing
+ * and bring no updates. */
 void parley_node_step(struct parley_node *node, const struct parley_event *event,
                       struct parley_updates *updates);
 
@@ -350,6 +356,7 @@ size_t parley_node_awaits_aside(struct parley_node *node, uint32_t conn);
  * The core knows nothing else of them. */
 uint32_t parley_node_streams(struct parley_node *node, uint32_t conn, uint64_t *token);
 
+/* At any time; NULL is none. Connections and buffers are the driver's to close and free. */
 void parley_node_free(struct parley_node *node);
 
 /* ---- Looking at it --------------------------------------------------------------------------- */
@@ -376,9 +383,9 @@ struct parley_ledger {
 struct parley_view {
     enum parley_phase phase;
     enum parley_stop stop;    /* why training ended */
-    uint32_t live;            /* alive or suspect members, this node included */
+    uint32_t live;            /* alive or suspect members, this node included until it has LEFT */
     uint32_t known;           /* names ever seen alive that have not left of their own will */
-    uint64_t version;         /* local steps of this node */
+    uint64_t version;         /* local steps that this process has made */
     uint64_t samples_cluster; /* samples of all nodes ever seen */
     double weight;            /* of x in push-sum, else 1; of all, and of what is on its way, n */
     double progress;          /* of the budget, in [0, 1] */
@@ -394,6 +401,7 @@ struct parley_view {
     bool in_memory_only; /* the model file could not be written */
 };
 
+/* Also after FINISHED. */
 void parley_node_view(const struct parley_node *node, struct parley_view *view);
 
 /* Counts comings and goings of live members. */
@@ -405,8 +413,10 @@ struct parley_member {
     uint64_t boot;
     enum parley_member_state state;
     enum parley_phase phase;
-    uint64_t version, samples, place; /* as last heard */
-    double distance;                  /* own distance to the sampled mean; negative: not known */
+    uint64_t version, samples; /* local steps and what they used, as last heard: those that it
+                                  resumed included */
+    uint64_t place;            /* likewise: see STEPPED */
+    double distance;           /* own distance to the sampled mean; negative: not known */
     /* This node's ledger with that member: what was applied of exchanges with it. */
     uint64_t applied;
     double mass, mass_abs;

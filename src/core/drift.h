@@ -34,7 +34,7 @@ struct drift {
     double mean_sq;             /* ... and the squared norm of its mean */
     uint64_t measured_us;
     uint64_t mixes_us;      /* agreement.h's, as it was last seen */
-    double pair_sq, own_sq; /* moving means over exchanges while training */
+    double pair_sq, own_sq; /* moving means over exchanges */
     uint64_t pairs;
     uint64_t next_us;  /* no sketch, and no exchange that one is due before, until then */
     uint64_t hold_us;  /* no exchange until then, as the table may be whole before it */
@@ -43,7 +43,7 @@ struct drift {
     uint32_t ask_turn; /* ... the next link */
 };
 
-/* An exchange while training has measured ||x_i - x_j||^2, and ||x_i||^2. */
+/* An exchange has measured ||x_i - x_j||^2, and ||x_i||^2. */
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void drift_sketches(struct parley_node *node, struct conn *conn,

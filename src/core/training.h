@@ -57,7 +57,7 @@ void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version
 /* A peer's part was more by `gap`, and came in by this factor. */
 void training_averaged(struct parley_node *node, double gap, double factor);
 /* What a peer says its part is, can be one. It may be below 0: exchanges that overlap, each a half
- * or a third, take together more than was there. */
+ * or a quarter, take together more than was there. */
 static inline bool part_is_sane(double part)
 {
     return part > -1e18 && part < 1e18;

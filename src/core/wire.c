@@ -131,8 +131,7 @@ void wire_chunk_aside(uint8_t *head)
     head[WIRE_HEADER_BYTES + 1] |= ASIDE >> 8;
 }
 
-/* What a msgpack head byte announces: bytes that follow it, of which the last `counted` bytes are a
- * big-endian length, how many bytes each unit of that length takes, and how many objects. */
+/* What a msgpack head byte announces of what follows it. */
 struct head {
     uint8_t length_bytes; /* size of the big-endian length field */
     uint8_t fixed_bytes;  /* further bytes, whatever the length */

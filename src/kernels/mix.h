@@ -9,10 +9,10 @@
  *   mix_combine   y <- keep y + c x, for sums over a ring and for outer optimizers
  *
  * fp32 subtraction and multiplication are antisymmetric, so the two ends' deltas c d cancel to the
- * bit, and so do their masses; only adding rounds, by half an ulp at most. (PROTOCOL.md,
- * section 1.) Sums are fp64 in a fixed order that depends on n alone, on every instruction set.
- * The mass is <r, d> with r_j = +-1 drawn by (sign_seed, j / MIX_BLOCK, j % MIX_LANES).
- * Thread rule: pure; call from any thread, on vectors that nobody else writes.
+ * bit, and so do their masses; only adding rounds, by half an ulp at most. Sums are fp64 in a fixed
+ * order that depends on n alone, on every instruction set. The mass is <r, d> with r_j = +-1 drawn
+ * by (sign_seed, j / MIX_BLOCK, j % MIX_LANES). Thread rule: pure; call from any thread, on vectors
+ * that nobody else writes.
  */
 #ifndef PARLEY_KERNELS_MIX_H
 #define PARLEY_KERNELS_MIX_H
