@@ -25,6 +25,7 @@
 #include "core/connection.h"
 #include "core/doubt.h"
 #include "core/exchange.h"
+#include "core/fetch.h"
 #include "core/hello.h"
 #include "core/out.h"
 #include "core/plant.h"
@@ -41,16 +42,64 @@ enum {
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-static int member_add(struct parley_node *node, const struct record *record)
-{
-    int member = roster_add(node->roster, record);
-    if (member != NONE) node->members[member] = (struct member){0};
-    return member;
-}
-
 bool membership_is_live(const struct parley_node *node, int member)
 {
     return record_is_live(record_of(node, (uint32_t)member));
+}
+
+/* What a process had decided goes with it. */
+static void gone_for_good(struct parley_node *node, uint64_t boot)
+{
+    doubt_restarted(node, boot);
+    exchange_forget(node, boot);
+}
+
+/* Something goes on with it still. */
+static bool is_in_use(struct parley_node *node, int member)
+{
+    for (uint32_t i = 0; i < node->open_count; i++)
+        if (connection_at(node, i)->member == member || node->open[i].member == member) return true;
+    for (int role = 0; role < ROLES; role++) {
+        const struct slot *slot = &node->exchange.slots[role];
+        if (slot->state != SLOT_IDLE && slot->state != SLOT_RESERVED && slot->peer == member)
+            return true;
+    }
+    for (int i = 0; i < DOUBTS_MAX; i++)
+        if (node->exchange.doubts[i].adding && node->exchange.doubts[i].member == member)
+            return true;
+    return node->probe.member == member ||
+           (node->name_check.active && node->name_check.member == member) ||
+           (node->fetch.state != FETCH_IDLE && node->fetch.member == member);
+}
+
+/* The place of whom is not live any more, of those whose name another record has too, or is to
+ * have: so no name is forgotten, and a node that is started anew again and again does not fill the
+ * table.
+ */
+static int spare_place(struct parley_node *node, const char *name)
+{
+    int spare = NONE;
+    for (uint32_t i = 1; i < node->roster->count; i++) {
+        const struct member *m = &node->members[i];
+        bool named =
+            roster_is_twice(node->roster, i) || strcmp(record_of(node, i)->name, name) == 0;
+        if (membership_is_live(node, (int)i) || !named || is_in_use(node, (int)i)) continue;
+        if (spare == NONE || m->dead_since_us < node->members[spare].dead_since_us) spare = (int)i;
+    }
+    return spare;
+}
+
+static int member_add(struct parley_node *node, const struct record *record)
+{
+    int member = roster_add(node->roster, record);
+    if (member == NONE && record_is_live(record)) {
+        member = spare_place(node, record->name);
+        if (member == NONE) return NONE;
+        gone_for_good(node, record_of(node, (uint32_t)member)->boot);
+        roster_replace(node->roster, member, record);
+    }
+    if (member != NONE) node->members[member] = (struct member){0};
+    return member;
 }
 
 static bool is_peer(struct parley_node *node, uint32_t i, bool (*fits)(struct parley_node *, int))
@@ -114,13 +163,6 @@ static void warn(struct parley_node *node, int member)
     message.complete = message.ask = 0;
     message.records[0] = *record_of(node, (uint32_t)member);
     connection_send(node, conn, WIRE_MEMBERS, &message);
-}
-
-/* What a process had decided goes with it. */
-static void gone_for_good(struct parley_node *node, uint64_t boot)
-{
-    doubt_restarted(node, boot);
-    exchange_forget(node, boot);
 }
 
 /* Those that had the name of a live process before it. */

@@ -151,6 +151,13 @@ int roster_namesake(const struct parley_roster *roster, const char *name, uint64
     return NONE;
 }
 
+bool roster_is_twice(const struct parley_roster *roster, uint32_t member)
+{
+    const char *name = roster->records[member].name;
+    uint32_t at = place_in_line(roster, roster->count, name);
+    return at + 1 < roster->count && strcmp(roster->records[roster->line[at + 1]].name, name) == 0;
+}
+
 static bool is_known(const struct record *r)
 {
     return r->state != PARLEY_MEMBER_LEFT || r->phase == PARLEY_PHASE_DONE;
@@ -199,31 +206,67 @@ static void move_forward(struct parley_roster *roster, int member, enum roster_l
     link_newest(roster, member, list);
 }
 
-static void line_up(struct parley_roster *roster, uint32_t member)
+/* Where `lined` others stand. */
+static void line_up(struct parley_roster *roster, uint32_t member, uint32_t lined)
 {
-    uint32_t from = place_in_line(roster, member, roster->records[member].name);
-    memmove(roster->line + from + 1, roster->line + from, (member - from) * sizeof *roster->line);
+    uint32_t from = place_in_line(roster, lined, roster->records[member].name);
+    memmove(roster->line + from + 1, roster->line + from, (lined - from) * sizeof *roster->line);
     roster->line[from] = member;
+}
+
+static void leave_line(struct parley_roster *roster, uint32_t member)
+{
+    uint32_t at = 0;
+    while (roster->line[at] != member)
+        at++;
+    memmove(roster->line + at, roster->line + at + 1,
+            (roster->count - at - 1) * sizeof *roster->line);
+}
+
+static void add_to_index(struct parley_roster *roster, int member)
+{
+    uint32_t at = (uint32_t)rng_mix(roster->records[member].boot);
+    while (roster->index[at & roster->index_mask] != NONE)
+        at++;
+    roster->index[at & roster->index_mask] = member;
+}
+
+static void take_place(struct parley_roster *roster, int member, const struct record *record)
+{
+    struct record *r = &roster->records[member];
+    *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
+    memcpy(r->name, record->name, sizeof r->name);
+    memcpy(r->address, record->address, sizeof r->address);
+    roster->places[member] = (struct roster_place){0};
+    roster->change++;
+    for (int list = 0; list < ROSTER_LISTS; list++)
+        link_newest(roster, member, (enum roster_list)list);
 }
 
 int roster_add(struct parley_roster *roster, const struct record *record)
 {
     if (roster->count == roster->max) return NONE;
     int member = (int)roster->count++;
-    struct record *r = &roster->records[member];
-    *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
-    memcpy(r->name, record->name, sizeof r->name);
-    memcpy(r->address, record->address, sizeof r->address);
-    roster->places[member] = (struct roster_place){0};
-    line_up(roster, (uint32_t)member);
-    uint32_t at = (uint32_t)rng_mix(record->boot);
-    while (roster->index[at & roster->index_mask] != NONE)
-        at++;
-    roster->index[at & roster->index_mask] = member;
-    roster->change++;
-    for (int list = 0; list < ROSTER_LISTS; list++)
-        link_newest(roster, member, (enum roster_list)list);
+    take_place(roster, member, record);
+    line_up(roster, (uint32_t)member, (uint32_t)member);
+    add_to_index(roster, member);
     return member;
+}
+
+void roster_replace(struct parley_roster *roster, int member, const struct record *record)
+{
+    roster->samples_forgotten += roster->places[member].samples;
+    roster->fetched -= roster->places[member].fetched;
+    for (int list = 0; list < ROSTER_LISTS; list++)
+        unlink_place(roster, member, (enum roster_list)list);
+    leave_line(roster, (uint32_t)member);
+    for (int i = 0; i < ROSTER_CLASSES; i++)
+        roster->counts[i] -= roster->places[member].classes >> i & 1u;
+    take_place(roster, member, record);
+    line_up(roster, (uint32_t)member, roster->count - 1);
+    memset(roster->index, 0xff, (roster->index_mask + 1) * sizeof *roster->index);
+    for (uint32_t i = 0; i < roster->count; i++)
+        add_to_index(roster, (int)i);
 }
 
 static uint32_t classes_of(const struct parley_roster *roster, const struct record *r)

@@ -111,7 +111,8 @@ struct parley_roster {
     struct sketch sketches[SKETCHES_MAX];
     uint64_t sketched; /* counts changes of them */
     uint32_t counts[ROSTER_CLASSES];
-    uint64_t samples, samples_gone; /* of all members ever seen; of those no longer live */
+    uint64_t samples, samples_gone; /* of all members ever seen; of those no longer live, ... */
+    uint64_t samples_forgotten;     /* ... and in both, of those whose places went to others */
     uint64_t fetched;               /* bytes of picked models, of all */
 };
 
@@ -129,8 +130,12 @@ const uint32_t *roster_waited(struct parley_roster *roster);
 int roster_find(const struct parley_roster *roster, uint64_t boot);
 /* Another live member of that name than `boot`; NONE if there is none. */
 int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot);
+/* Whether there is another record of that member's name. */
+bool roster_is_twice(const struct parley_roster *roster, uint32_t member);
 /* Adds boot, name and address, as DEAD until said otherwise. NONE: the table is full. */
 int roster_add(struct parley_roster *roster, const struct record *record);
+/* The same, at the place of one that is not live, and is forgotten but for its samples. */
+void roster_replace(struct parley_roster *roster, int member, const struct record *record);
 /* The record was changed; news is more than progress. */
 void roster_changed(struct parley_roster *roster, int member, bool news);
 /* Names ever seen that have not left of their own will; who left after it agreed still counts. */

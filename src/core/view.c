@@ -111,7 +111,8 @@ void parley_node_check(const struct parley_node *node)
         samples += m->samples;
         assert(roster_find(node->roster, m->boot) == (int)i);
     }
-    assert(live == live_of(node) && samples == node->roster->samples);
+    assert(live == live_of(node) &&
+           samples + node->roster->samples_forgotten == node->roster->samples);
     for (uint32_t i = 0; i < node->open_count; i++) {
         const struct conn *conn = connection_at(node, i);
         assert(conn->state != CONN_FREE && conn->id == node->open[i].id);

@@ -155,3 +155,46 @@ Test(churn, what_is_in_doubt_ends_where_its_process_is_started_anew_elsewhere)
     }
     parley_sim_free(sim);
 }
+
+static void few_members(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->members_max = 7;
+}
+
+Test(churn, a_node_that_crashes_again_and_again_shuts_the_door_on_nobody)
+{
+    /* Proves that earlier processes of a name give their places in the table of members to others,
+     * their samples still counted (the checkers add them up), and that no name is forgotten. */
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                    .seed = seed,
+                                                                    .seeds = 2,
+                                                                    .parameters = 64,
+                                                                    .latency_us = 500,
+                                                                    .step_us = 20000,
+                                                                    .rate = 0.01,
+                                                                    .configure = few_members});
+        scene_train(sim, 4);
+        for (int i = 0; i < 20; i++) {
+            parley_sim_kill(sim, 3, i % 2 == 0);
+            scene_run(sim, 3 * SECOND + 100000 * (uint64_t)i);
+            parley_sim_start(sim, 3);
+            scene_run(sim, 3 * SECOND);
+        }
+        parley_sim_kill(sim, 2, false);
+        scene_run(sim, 5 * SECOND);
+        parley_sim_start(sim, 2);
+        scene_run(sim, 20 * SECOND);
+        for (uint32_t i = 0; i < 4; i++) {
+            struct parley_view view;
+            cr_assert(parley_sim_live(sim, i), "seed %d: n%u was turned away", (int)seed, i);
+            parley_sim_view(sim, i, &view);
+            cr_assert(view.known == 4 && view.live == 4, "n%u knows %u, of which %u live", i,
+                      view.known, view.live);
+        }
+        scene_agree(sim, 4, 0);
+        parley_sim_free(sim);
+    }
+}
