@@ -482,7 +482,7 @@ Test(node_frames, absurd_numbers_in_records_change_nothing)
     struct lone *lone = plain_node();
     uint32_t conn = lone_peer(lone, "a", 1);
     const struct record good = {.boot = 5, .name = "e", .address = "x:1", .clock = 1};
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 11; i++) {
         struct message_members members = {.count = 1};
         struct record *r = &members.records[0];
         *r = good;
@@ -495,6 +495,8 @@ Test(node_frames, absurd_numbers_in_records_change_nothing)
         if (i == 6) r->name[0] = 0;
         if (i == 7) r->boot = 0;
         if (i == 8) r->incarnation = UINT32_MAX;
+        if (i == 9) r->generation = UINT32_MAX;
+        if (i == 10) r->lock_generation = UINT32_MAX;
         lone_say(lone, conn, WIRE_MEMBERS, &members);
         cr_assert_eq(parley_node_members(lone->node), 2, "case %d", i);
     }
