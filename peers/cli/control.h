@@ -2,6 +2,7 @@
  *
  *   seeds ADDRESS...   dial these from now on
  *   stop               the operator wants the end: settle and agree
+ *   checkpoint         the operator wants one now
  *   slow FACTOR        each step takes so many times longer (a planned fault)
  *   sleep US           each step sleeps so many microseconds (a planned fault)
  *
@@ -21,6 +22,7 @@
 
 #define CONTROL_SEEDS "seeds "
 #define CONTROL_STOP "stop"
+#define CONTROL_CHECKPOINT "checkpoint"
 #define CONTROL_SLOW "slow "
 #define CONTROL_SLEEP "sleep "
 

@@ -124,6 +124,7 @@ int main(int argc, char **argv)
     uint8_t *bytes = NULL;
     open_standard_files();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN); /* "checkpoint now": until there is a node, nothing is to be kept */
     settings_init(&settings);
     if (argc > 1) {
         int error = settings_flags(&settings, argc, argv, why);

@@ -56,6 +56,8 @@ static void obey(struct node *node, char *line)
 {
     if (strcmp(line, CONTROL_STOP) == 0) {
         parley_stop(node->p, PARLEY_STOP_OPERATOR);
+    } else if (strcmp(line, CONTROL_CHECKPOINT) == 0) {
+        atomic_store(&node->checkpoint.asked, true);
     } else if (strncmp(line, CONTROL_SLOW, strlen(CONTROL_SLOW)) == 0) {
         atomic_store(&node->slow, strtod(line + strlen(CONTROL_SLOW), NULL));
     } else if (strncmp(line, CONTROL_SLEEP, strlen(CONTROL_SLEEP)) == 0) {

@@ -5,8 +5,11 @@
  *
  * A node that dies while training is the cluster's to bear. One that ends before any has trained
  * ends the run: the others would wait for it for ever. One that somebody has stopped (SIGSTOP) is
- * killed when the others are through. The first signal asks the nodes to settle and agree, the
- * second kills them. Should this process be killed, the nodes see their pipes end.
+ * killed when the others are through. The first signal asks the nodes to settle and agree, SIGHUP
+ * as well as SIGINT and SIGTERM: there is no peer list to be read again here, and hours of work
+ * shall outlive a terminal. The second kills them. SIGUSR1 goes on to the nodes, by their pipes:
+ * one that does not listen to signals yet would die of it. Should this process be killed, the nodes
+ * see their pipes end.
  */
 #include "run.h"
 
@@ -71,8 +74,8 @@ static void failed_start(struct child *child)
 static void stop_watching(struct run *run)
 {
     uv_close((uv_handle_t *)&run->timer, NULL);
-    uv_close((uv_handle_t *)&run->interrupt, NULL);
-    uv_close((uv_handle_t *)&run->terminate, NULL);
+    for (size_t i = 0; i < sizeof run->signals / sizeof *run->signals; i++)
+        uv_close((uv_handle_t *)&run->signals[i], NULL);
 }
 
 /* Whether a node has come to its end by itself. */
@@ -131,10 +134,25 @@ void run_child_gone(struct child *child)
     end_if_over(run);
 }
 
+static void ask_for_checkpoints(struct run *run)
+{
+    if (!run->settings->checkpoint)
+        say(PARLEY_LOG_ERROR, "SIGUSR1: --checkpoint says where to; not given");
+    for (uint32_t i = 0; run->settings->checkpoint && i < run->nodes; i++)
+        child_say(&run->children[i], CONTROL_CHECKPOINT);
+}
+
+/* Who closes a terminal sends SIGHUP more than once: the kernel does, and the shell. So it never
+ * counts as the second signal. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
+    if (number == SIGHUP && run->asked > 0) return;
     run_view_clear(run);
+    if (number == SIGUSR1) {
+        ask_for_checkpoints(run);
+        return;
+    }
     if (run->asked++ == 0 && has_trained(run)) {
         say(PARLEY_LOG_INFO, "stopping: the nodes settle and agree; again: end at once");
         for (uint32_t i = 0; i < run->nodes; i++)
@@ -239,14 +257,31 @@ static int prepare(struct run *run)
     return error ? error : open_json(run);
 }
 
+/* Under nohup, SIGHUP is ignored, and stays so. */
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+static void watch_signals(struct run *run)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    _Static_assert(sizeof numbers / sizeof *numbers == sizeof run->signals / sizeof *run->signals,
+                   "a handle each");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uv_signal_init(&run->loop, &run->signals[i]);
+        run->signals[i].data = run;
+        if (numbers[i] == SIGHUP && is_ignored(SIGHUP)) continue;
+        uv_signal_start(&run->signals[i], on_signal, numbers[i]);
+    }
+}
+
 static int start_all(struct run *run)
 {
     uv_timer_init(&run->loop, &run->timer);
-    uv_signal_init(&run->loop, &run->interrupt);
-    uv_signal_init(&run->loop, &run->terminate);
-    run->timer.data = run->interrupt.data = run->terminate.data = run;
-    uv_signal_start(&run->interrupt, on_signal, SIGINT);
-    uv_signal_start(&run->terminate, on_signal, SIGTERM);
+    run->timer.data = run;
+    watch_signals(run);
     uv_timer_start(&run->timer, on_tick, TICK_MS, TICK_MS);
     for (uint32_t i = 0; i < run->nodes; i++) {
         run->children[i].run = run;

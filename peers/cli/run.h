@@ -73,7 +73,7 @@ struct run {
     const struct settings *settings;
     uv_loop_t loop;
     uv_timer_t timer;
-    uv_signal_t interrupt, terminate, resize;
+    uv_signal_t signals[4]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1 */
     struct child *children; /* [nodes]; owned */
     uint32_t nodes;
     char executable[4096];

@@ -81,6 +81,20 @@ grep -q "^parley: n0: no checkpoint at step [0-9]*: full/n0.checkpoint.part: can
     fail "-q hides that there is no checkpoint: $(cat err)"
 grep -q '"event":"error",.*"message":"no checkpoint at step' json || fail "no line of the checkpoint that was not made"
 
+# When it is asked for: `run` passes it on to each of its nodes.
+"$parley" run -q --json json -n 2 --model mlp:32 --time 600s --checkpoint asked > out 2> err &
+run=$!
+for node in n0 n1; do
+    grep -q -m 1 "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" < <(exec tail -n +1 -F --pid=$run json 2> /dev/null)
+done
+kill -USR1 $run
+while kill -0 $run 2> /dev/null; do
+    for node in n0 n1; do compgen -G "asked/$node-*.checkpoint" > /dev/null || continue 2; done
+    break
+done
+kill -INT $run || fail "SIGUSR1 at run ended it"
+wait $run || fail "SIGUSR1 at run: status $?"
+
 "$parley" run -n 1 --model mlp:32 --steps 3 --checkpoint new --resume > out 2> err
 grep -q '  no checkpoint in new: starts with the first model$' err || fail "run does not say that it starts anew"
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# stop.sh PARLEY: a signal to `parley run` ends with an agreement; its nodes end when it is killed.
+# stop.sh PARLEY: a signal to `parley run` ends with an agreement, a hang-up too; its nodes end when it is killed.
 set -eEuo pipefail
 trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
@@ -17,11 +17,39 @@ start() {
     done
 }
 
+agreed() {
+    tail -n 1 json | grep '"event":"summary"' | grep '"agreed":3' > /dev/null
+    grep '"phase":"stop"' json | grep '"cause":"operator"' > /dev/null
+}
+
 start
 kill -INT $run
 wait $run
-tail -n 1 json | grep '"event":"summary"' | grep '"agreed":3' > /dev/null
-grep '"phase":"stop"' json | grep '"cause":"operator"' > /dev/null
+agreed
+
+# A terminal that is closed hangs up, more than once, and what was trained is kept all the same; who
+# wants a checkpoint has no place for it here, which ends nothing.
+start
+rm -f parley-model.safetensors
+kill -USR1 $run
+grep -q -m 1 'SIGUSR1: --checkpoint says where to' < <(exec tail -n +1 -f --pid=$run err)
+kill -HUP $run
+grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
+kill -HUP $run
+wait $run
+agreed
+[ -s parley-model.safetensors ]
+
+# Under nohup nothing hangs up.
+trap '' HUP
+start
+trap - HUP
+kill -HUP $run
+kill -USR1 $run
+grep -q -m 1 'SIGUSR1: --checkpoint says where to' < <(exec tail -n +1 -f --pid=$run err)
+kill -INT $run
+wait $run
+agreed
 
 # A node that is told to leave is seen to.
 start
