@@ -91,6 +91,10 @@ int node_report_close(struct node *node); /* PARLEY_EFAIL if lines are lost, whi
 void node_on_update(void *context, struct parley *p, const struct parley_update *update);
 void node_on_timer(void *context, struct parley *p);
 
+/* node_join.c, once parley is open. */
+void node_join_say_next(struct node *node);
+void node_join_warn(struct node *node);
+
 /* node_checkpoint.c. Reads what --resume goes on from, if anything: PARLEY_EUSAGE,
  * PARLEY_EMISMATCH, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */
 int node_checkpoint_init(struct node *node, char *why, size_t why_size);

@@ -18,7 +18,6 @@
 #include "report/lines.h"
 #include "report/summary.h"
 #include "report/table.h"
-#include "settings/list.h"
 
 enum { QUICK_US = 1000000, SLOW_US = 5000000, QUICK_UNTIL_US = 3000000 };
 
@@ -75,39 +74,6 @@ int node_report_close(struct node *node)
 
 /* ---- The start ------------------------------------------------------------------------------- */
 
-/* Whether the next node is to be given it: not what is of this one, like names of files. */
-static bool goes_along(const struct settings *settings, enum option_id id)
-{
-    enum option_group group = option_info(id)->group;
-    switch (id) {
-    case OPTION_ID_NODES:
-        return settings->quorum == PARLEY_QUORUM_MAJORITY;
-    case OPTION_ID_LISTEN:
-    case OPTION_ID_ADVERTISE:
-    case OPTION_ID_NAME:
-    case OPTION_ID_JOIN:
-    case OPTION_ID_PEERS:
-    case OPTION_ID_SHARD:
-        return false;
-    default:
-        return option_is_setting(id) && group != GROUP_STATE && group != GROUP_WATCHING;
-    }
-}
-
-/* What to paste on the next machine: with the settings that must be equal there. */
-static void say_join_line(struct node *node)
-{
-    struct text text;
-    text_init(&text, 1 << 20);
-    text_add(&text, "parley node --join %s", parley_config_of(node->p)->address);
-    for (int i = 0; i < OPTION_ID_COUNT; i++)
-        if (goes_along(node->settings, (enum option_id)i))
-            settings_add_argument(&text, node->settings, (enum option_id)i);
-    char *line = text_take(&text);
-    if (line) say(PARLEY_LOG_INFO, "the next node: %s", line);
-    free(line);
-}
-
 void node_report_started(struct node *node)
 {
     const struct job *job = &node->job;
@@ -129,7 +95,8 @@ void node_report_started(struct node *node)
     if (node->controlled) return;
     say(PARLEY_LOG_INFO, "%s (pid %ld) listens on %s", name_of(node), (long)getpid(),
         parley_listens(node->p));
-    say_join_line(node);
+    node_join_say_next(node);
+    node_join_warn(node);
     say(PARLEY_LOG_INFO, "%s: %" PRIu32 " samples; %s: %zu parameters; BLAS kernels: %s",
         job->data.name, job->data.train.count, model_spec(job->model),
         trainer_parameters(job->trainer), environment_blas());

@@ -113,6 +113,18 @@ line=$(sed -n 's/^parley: the next node: parley node --join [0-9.:]* //p' j.err)
     exit 1
 }
 
+# From a node that other machines reach, the next one learns that it must be reached, too; and who
+# joins by such an address and tells others one of loopback is warned.
+"$parley" node --name l --listen 0.0.0.0:0 --advertise 127.0.0.1:1 --insecure --model mlp:8 --steps 1 --out l > l.out 2> l.err
+grep -q '^parley: the next node: parley node --join 127.0.0.1:1 --listen=ITS-ADDRESS:0 --insecure ' l.err
+status=0
+"$parley" node --name l --join 127.0.0.1:1,0.0.0.0:1 --join-timeout 1ms > l.out 2> l.err || status=$?
+[ $status -eq 4 ]
+grep -q '^parley: others .* at 127.0.0.1:[0-9]*, which .* the seed 0.0.0.0:1 .* --listen .* --advertise' l.err
+"$parley" node --name l --join 127.0.0.1:1 --join-timeout 1ms > l.out 2> l.err || status=$?
+[ $status -eq 4 ]
+if grep 'others are told' l.err; then exit 1; fi
+
 # On a terminal a line stands that is drawn again and again: what is said clears it first, whichever
 # thread says it.
 : > t.json
