@@ -96,7 +96,7 @@ static void unmake(struct parley *p)
     vectors_close(&p->vectors);
 }
 
-static int start(struct parley *p)
+static int start(struct parley *p, char *why, size_t size)
 {
     p->loop.vectors = &p->vectors;
     p->loop.handoff = &p->handoff;
@@ -104,12 +104,17 @@ static int start(struct parley *p)
     p->loop.streams_most = p->complete.config.streams;
     p->loop.live_stale = true;
     int code = worker_init(&p->worker, &p->vectors, &p->files, &p->loop.answers);
-    if (code) return code;
-    code = loop_start(&p->loop, p->options.on_timer ? p->options.timer_us : 0);
-    if (code) {
-        worker_end(&p->worker);
-        worker_close(&p->worker);
+    if (!code) {
+        code = loop_start(&p->loop, p->options.on_timer ? p->options.timer_us : 0);
+        if (code) {
+            worker_end(&p->worker);
+            worker_close(&p->worker);
+        }
     }
+    if (code)
+        snprintf(why, size,
+                 "can't start a thread: memory (ulimit -v) or threads (ulimit -u) are at "
+                 "their limit");
     return code;
 }
 
@@ -126,7 +131,7 @@ int parley_open(struct parley **out, const struct parley_options *options, char 
     code = complete_options(&p->complete, &p->options, &p->loop, why, size);
     if (!code) code = make(p, why, size);
     if (code) goto out_loop;
-    code = start(p);
+    code = start(p, why, size);
     if (!code) {
         *out = p;
         return PARLEY_OK;

@@ -65,6 +65,9 @@ static inline uint64_t cli_now_us(void)
 /* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
  * anew once, or what it will start. Returns if there is nothing to be done. */
 void environment_choose(enum verb verb, char *const *argv);
+/* Before the first product, on the thread that will make them: takes the memory that the BLAS works
+ * in. PARLEY_ENOMEM, with a line in why. */
+int environment_claim(char *why, size_t why_size);
 const char *environment_blas(void); /* the kernels that are used */
 
 #endif

@@ -1,18 +1,26 @@
-/* environment.c: what libraries read from the environment before main(), so that it must be there
- * before the program starts: it starts itself once more. What the user has set stays as it is.
+/* environment.c: what libraries want of the process. What they read from the environment must be
+ * there before main(): the program starts itself once more. What the user has set stays as it is.
  *
  *   OPENBLAS_*       OpenBLAS chooses its kernels in its constructor, and its releases do not know
  *                    later CPUs: they then fall back to kernels of a third of the speed.
  *   GLIBC_TUNABLES   malloc takes large pages: a simulation's nodes are read from all over.
  */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <cblas.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "kernels/path.h"
 
 #define GUARD "PARLEY_STARTED_ANEW"
+
+/* Of the buffer that OpenBLAS keeps, on the machines where it is largest, and how it aligns it. The
+ * product is one that it does not make without the buffer. */
+enum { BUFFER_MIB = 129, SIDE = 128 };
 
 static const char *best_core(void)
 {
@@ -43,6 +51,27 @@ void environment_choose(enum verb verb, char *const *argv)
         }
     }
     unsetenv(GUARD);
+}
+
+/* OpenBLAS takes its buffer with the first product, and where it can't have it asks again for ever:
+ * the trainer would hang in its first step. So the buffer is taken here, once it can be had. */
+int environment_claim(char *why, size_t why_size)
+{
+    size_t bytes = (size_t)BUFFER_MIB << 20;
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+        snprintf(why, why_size,
+                 "%d MiB of memory for OpenBLAS can't be had: %s; raise the limit (ulimit -v)",
+                 BUFFER_MIB, strerror(errno));
+        return PARLEY_ENOMEM;
+    }
+    munmap(room, bytes);
+    float *a = calloc((size_t)3 * SIDE * SIDE, sizeof *a);
+    if (!a) return PARLEY_ENOMEM;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, a, SIDE,
+                a + SIDE * SIDE, SIDE, 0, a + 2 * SIDE * SIDE, SIDE);
+    free(a);
+    return 0;
 }
 
 const char *environment_blas(void)

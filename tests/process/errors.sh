@@ -198,6 +198,16 @@ for most in 12 16; do # too few descriptors to listen, and to wait for signals
     grep -q 'too many open files' out && grep -q 'hint: raise the limit with ulimit -n' out ||
         { echo "with $most descriptors:"; cat out; failures=$((failures + 1)); }
 done
+# Too little memory for the BLAS, which would ask for it for ever. Sanitizers need more than that.
+if (ulimit -v 120000 && "$parley" --version) > /dev/null 2>&1; then
+    for what in 'node --steps 3' 'run -n 1 --steps 3'; do
+        # shellcheck disable=SC2086
+        (ulimit -v 120000 && exec timeout -s KILL 60 "$parley" $what) > out 2>&1
+        status=$?
+        [ $status -eq 1 ] && grep -q ' MiB of memory for OpenBLAS can.t be had: .*(ulimit -v)$' out ||
+            { echo "$what with little memory: $status"; cat out; failures=$((failures + 1)); }
+    done
+fi
 long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
 expect 2 's name is longer than' node --steps 3 --model softmax --out "$long"
 expect 8 'smaller --lr' node --lr 1000 --weight-decay 1 --steps 300 --model mlp:64 --out m
