@@ -2,15 +2,14 @@
 #include "loop.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "address.h"
 #include "conn.h"
+#include "descriptors.h"
 #include "prompt.h"
 #include "quiet.h"
 
@@ -299,7 +298,7 @@ static int bind_listener(struct loop *loop, const char *listen, char *why, size_
     if (!code) code = uv_tcp_getsockname(&loop->listener, (struct sockaddr *)&to, &length);
     if (code) {
         snprintf(why, size, "can't listen on %s: %s", listen, uv_strerror(code));
-        return PARLEY_ENETWORK;
+        return code == UV_EMFILE || code == UV_ENFILE ? PARLEY_EFAIL : PARLEY_ENETWORK;
     }
     loop->listens_any = address_is_any((struct sockaddr *)&to);
     address_print(loop->listens, (struct sockaddr *)&to);
@@ -331,24 +330,10 @@ static void close_uv(struct loop *loop)
     wake_free(&loop->wake);
 }
 
-/* Where one of them is closed the next socket gets its number: what the program prints would go to
- * a peer, and libuv aborts the process when it closes it. */
-static int check_standard_files(char *why, size_t size)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0) continue;
-        snprintf(why, size,
-                 "descriptor %d is closed, and a socket would take its place; open /dev/null there",
-                 fd);
-        return PARLEY_EFAIL;
-    }
-    return PARLEY_OK;
-}
-
 int loop_init(struct loop *loop, struct parley *parley, const char *listen, char *why, size_t size)
 {
     memset(loop, 0, sizeof *loop);
-    if (check_standard_files(why, size)) return PARLEY_EFAIL;
+    if (descriptors_check(why, size)) return PARLEY_EFAIL;
     loop->parley = parley;
     loop->door.fd = -1;
     ops_init(&loop->ops);

@@ -4,8 +4,7 @@
  *   - parley_stop() ends a run without a budget by agreement; parley_leave() ends one node alone
  *   - seeds given later are joined; who lives is known to the trainer at its first step
  *   - a node can be closed in the middle of its run, and the others finish without it
- *   - an address in use or a bad one is refused with a line that names it, as is what no peer could
- *     dial, what no model file could hold, and a closed standard file
+ *   - an address in use or a bad one is refused with a line that names it (refused.c has the rest)
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -192,50 +191,6 @@ static void close_midway(void)
     check(nodes[1].result.view.known == 3 && nodes[1].result.view.held == 2, "held 2 of 3 known");
 }
 
-static void expect_usage(struct parley_options *options, const char *words)
-{
-    struct parley *p;
-    char why[256];
-    int code = parley_open(&p, options, why, sizeof why);
-    check(code == PARLEY_EUSAGE && !p && strstr(why, words), words);
-    if (code) return;
-    parley_close(p);
-}
-
-static void refuse_what_no_peer_can_dial(void)
-{
-    const char *bad[] = {"nowhere", "127.0.0.1:99999", "127.0.0.1:0", "[::1", NULL};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct parley_options options = prepare(0, 0, &bad[i], 1)->options;
-        expect_usage(&options, bad[i] ? bad[i] : "seeds");
-    }
-    const char *addresses[] = {
-        "0.0.0.0:0", "[::]:7400",
-        "a-host-name-of-sixty-eight-bytes-which-leaves-no-room-for-a-port.org:0"};
-    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
-        struct parley_options options = prepare(0, 0, NULL, 0)->options;
-        options.listen = "127.0.0.1:0";
-        options.config.address = addresses[i];
-        expect_usage(&options, addresses[i]);
-    }
-}
-
-/* Peers would call all that it says malformed. */
-static void refuse_control_characters(void)
-{
-    const struct parley_setting setting = {.name = "lr", .value = "0.1\n"};
-    struct parley_options options = prepare(0, 0, NULL, 0)->options;
-    options.config.name = "a\tb";
-    expect_usage(&options, "name: \"a\tb\"");
-    options = prepare(0, 0, NULL, 0)->options;
-    options.config.cluster = "\033[2J";
-    expect_usage(&options, "cluster");
-    options = prepare(0, 0, NULL, 0)->options;
-    options.config.settings = &setting;
-    options.config.settings_count = 1;
-    expect_usage(&options, "settings: \"lr\"");
-}
-
 static void refuse_seeds_later(struct parley *p)
 {
     const char *bad[] = {"127.0.0.1:7400", "127.0.0.1:0"};
@@ -268,72 +223,6 @@ static void refuse_other_tensors(void)
         parley_close(other->p);
     }
     parley_close(whole->p);
-}
-
-/* Else it would be said after the training. */
-static void refuse_where_no_file_can_be(void)
-{
-    struct parley_options options = prepare(0, 0, NULL, 0)->options;
-    options.out = "/no/such/folder/model";
-    expect_usage(&options, "out: no file can be made in /no/such/folder/");
-    options.out = "/dev/null";
-    expect_usage(&options, "out: /dev/null is no regular file");
-    char longest[240];
-    memset(longest, 'm', sizeof longest - 1);
-    longest[sizeof longest - 1] = '\0';
-    options.out = longest;
-    expect_usage(&options, "file's name is longer than");
-    options.out = "";
-    expect_usage(&options, "out: \"\" names no file");
-}
-
-/* What no model file could hold is said before the training, and by its name. */
-static void refuse_what_no_file_holds(void)
-{
-    const struct parley_tensor twice[] = {{"w", 1, {FLOATS / 2}}, {"w", 1, {FLOATS / 2}}};
-    const struct parley_options plain = prepare(0, 0, NULL, 0)->options;
-    const float one[3] = {1, 1, 1};
-    char text[300];
-    memset(text, 'm', sizeof text);
-    text[sizeof text - 1] = 0;
-    struct parley_options options = plain;
-    options.out = "/tmp/parley-library-none";
-    options.tensors = twice;
-    options.tensors_count = 2;
-    expect_usage(&options, "tensors");
-    options.tensors = NULL;
-    options.about.model = text;
-    expect_usage(&options, "about.model");
-    options.about.model = "a line\n";
-    expect_usage(&options, "about.model");
-    options.about.model = NULL;
-    options.about.data = "\xff";
-    expect_usage(&options, "about.data");
-    options.about.data = NULL;
-    options.about.classes = 2;
-    options.about.vocabulary = "abc";
-    expect_usage(&options, "about.vocabulary");
-    options.about.vocabulary = NULL;
-    options.about.features = 3;
-    options.about.scaling = 2;
-    options.about.shift = options.about.scale = one;
-    expect_usage(&options, "about.scaling: 2");
-    options.about.scaling = 3;
-    options.about.scale = NULL;
-    expect_usage(&options, "about.scaling: 3");
-}
-
-/* Else a socket would be the program's stdin, and libuv abort when it is closed. */
-static void refuse_without_standard_files(void)
-{
-    struct parley *p;
-    char why[256];
-    struct parley_options options = prepare(0, 0, NULL, 0)->options;
-    int kept = dup(STDIN_FILENO);
-    close(STDIN_FILENO);
-    int code = parley_open(&p, &options, why, sizeof why);
-    check(code == PARLEY_EFAIL && strstr(why, "descriptor 0"), "a standard file that is closed");
-    check(dup2(kept, STDIN_FILENO) == STDIN_FILENO && close(kept) == 0, "and is open again");
 }
 
 static void refuse(void)
@@ -374,12 +263,7 @@ int main(void)
     stop_and_leave();
     close_midway();
     refuse();
-    refuse_what_no_peer_can_dial();
-    refuse_what_no_file_holds();
-    refuse_control_characters();
     refuse_other_tensors();
-    refuse_where_no_file_can_be();
-    refuse_without_standard_files();
     uv_mutex_destroy(&lock);
     return failures ? 1 : 0;
 }

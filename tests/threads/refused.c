@@ -1,0 +1,181 @@
+/* refused.c: what parley_open() does not take, and says so by its name, before anything is trained:
+ *
+ *   - seeds and addresses that no peer could dial, and texts that peers would call malformed
+ *   - tensors, texts and places that no model file could have
+ *   - a process with a closed standard file, or without the descriptors that a node starts with
+ *
+ * Plain main(), so that it runs under ThreadSanitizer.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "parley/parley.h"
+
+enum { FLOATS = 20000 };
+
+static int failures;
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "broken: %s\n", what);
+    failures++;
+}
+
+/* What would be taken. */
+static struct parley_options plain(void)
+{
+    static float x[FLOATS];
+    struct parley_options options;
+    parley_options_defaults(&options);
+    options.config.name = "n0";
+    options.config.parameters = FLOATS;
+    options.vectors[0] = x;
+    return options;
+}
+
+static void expect_usage(struct parley_options *options, const char *words)
+{
+    struct parley *p;
+    char why[256];
+    int code = parley_open(&p, options, why, sizeof why);
+    check(code == PARLEY_EUSAGE && !p && strstr(why, words), words);
+    if (code) return;
+    parley_close(p);
+}
+
+static void refuse_what_no_peer_can_dial(void)
+{
+    const char *bad[] = {"nowhere", "127.0.0.1:99999", "127.0.0.1:0", "[::1", NULL};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct parley_options options = plain();
+        options.config.seeds = &bad[i];
+        options.config.seeds_count = 1;
+        expect_usage(&options, bad[i] ? bad[i] : "seeds");
+    }
+    const char *addresses[] = {
+        "0.0.0.0:0", "[::]:7400",
+        "a-host-name-of-sixty-eight-bytes-which-leaves-no-room-for-a-port.org:0"};
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        struct parley_options options = plain();
+        options.listen = "127.0.0.1:0";
+        options.config.address = addresses[i];
+        expect_usage(&options, addresses[i]);
+    }
+}
+
+/* Peers would call all that it says malformed. */
+static void refuse_control_characters(void)
+{
+    const struct parley_setting setting = {.name = "lr", .value = "0.1\n"};
+    struct parley_options options = plain();
+    options.config.name = "a\tb";
+    expect_usage(&options, "name: \"a\tb\"");
+    options = plain();
+    options.config.cluster = "\033[2J";
+    expect_usage(&options, "cluster");
+    options = plain();
+    options.config.settings = &setting;
+    options.config.settings_count = 1;
+    expect_usage(&options, "settings: \"lr\"");
+}
+
+/* Else it would be said after the training. */
+static void refuse_where_no_file_can_be(void)
+{
+    struct parley_options options = plain();
+    options.out = "/no/such/folder/model";
+    expect_usage(&options, "out: no file can be made in /no/such/folder/");
+    options.out = "/dev/null";
+    expect_usage(&options, "out: /dev/null is no regular file");
+    char longest[240];
+    memset(longest, 'm', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    options.out = longest;
+    expect_usage(&options, "file's name is longer than");
+    options.out = "";
+    expect_usage(&options, "out: \"\" names no file");
+}
+
+/* What no model file could hold is said before the training, and by its name. */
+static void refuse_what_no_file_holds(void)
+{
+    const struct parley_tensor twice[] = {{"w", 1, {FLOATS / 2}}, {"w", 1, {FLOATS / 2}}};
+    const struct parley_options least = plain();
+    const float one[3] = {1, 1, 1};
+    char text[300];
+    memset(text, 'm', sizeof text);
+    text[sizeof text - 1] = 0;
+    struct parley_options options = least;
+    options.out = "/tmp/parley-refused-none";
+    options.tensors = twice;
+    options.tensors_count = 2;
+    expect_usage(&options, "tensors");
+    options.tensors = NULL;
+    options.about.model = text;
+    expect_usage(&options, "about.model");
+    options.about.model = "a line\n";
+    expect_usage(&options, "about.model");
+    options.about.model = NULL;
+    options.about.data = "\xff";
+    expect_usage(&options, "about.data");
+    options.about.data = NULL;
+    options.about.classes = 2;
+    options.about.vocabulary = "abc";
+    expect_usage(&options, "about.vocabulary");
+    options.about.vocabulary = NULL;
+    options.about.features = 3;
+    options.about.scaling = 2;
+    options.about.shift = options.about.scale = one;
+    expect_usage(&options, "about.scaling: 2");
+    options.about.scaling = 3;
+    options.about.scale = NULL;
+    expect_usage(&options, "about.scaling: 3");
+}
+
+/* Else a socket would be the program's stdin, and libuv abort when it is closed. */
+static void refuse_without_standard_files(void)
+{
+    struct parley *p;
+    char why[256];
+    struct parley_options options = plain();
+    int kept = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    int code = parley_open(&p, &options, why, sizeof why);
+    check(code == PARLEY_EFAIL && strstr(why, "descriptor 0"), "a standard file that is closed");
+    check(dup2(kept, STDIN_FILENO) == STDIN_FILENO && close(kept) == 0, "and is open again");
+}
+
+/* The first loop of a process: libuv aborts where it can't make its pipe. */
+static void refuse_without_descriptors(void)
+{
+    struct parley *p;
+    char why[256];
+    struct rlimit before, few;
+    struct parley_options options = plain();
+    int next = dup(STDIN_FILENO);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &before);
+    for (rlim_t spare = 0; spare < 10; spare++) {
+        few = (struct rlimit){(rlim_t)next + spare, before.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &few);
+        int code = parley_open(&p, &options, why, sizeof why);
+        setrlimit(RLIMIT_NOFILE, &before);
+        check(code == PARLEY_EFAIL && strstr(why, "too many open files"), why);
+    }
+    check(parley_open(&p, &options, why, sizeof why) == PARLEY_OK, "and with enough it starts");
+    parley_close(p);
+}
+
+int main(void)
+{
+    refuse_without_descriptors(); /* before there was a loop */
+    refuse_what_no_peer_can_dial();
+    refuse_what_no_file_holds();
+    refuse_control_characters();
+    refuse_where_no_file_can_be();
+    refuse_without_standard_files();
+    return failures ? 1 : 0;
+}
