@@ -74,7 +74,7 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     if (code && code != PARLEY_ENOMEM)
         snprintf(why, size,
                  "tensors: a model file can't hold them: too many, two with one name, or "
-                 "one that is not ASCII");
+                 "a name that is not 1 to 31 printable characters of ASCII without a space");
     if (!code)
         code = copy_text(files, "model", meta->model, sizeof meta->model, about->model, why, size);
     if (!code)

@@ -40,7 +40,9 @@ extern "C" {
 
 struct parley;
 
-/* A named part of the parameter vector; the parts follow one another without gaps. */
+/* A named part of the parameter vector; the parts follow one another without gaps. With `out`,
+ * their names are of 1 to 31 bytes from '!' to '~', and no two are alike: what a model file can
+ * hold. */
 struct parley_tensor {
     const char *name;  /* at most 31 bytes */
     uint32_t rank;     /* 1 to 4 */

@@ -50,6 +50,13 @@ static int set(json_t *object, const char *key, const char *text, json_t *value)
     return PARLEY_ENOMEM;
 }
 
+/* For the reader and the writer: what is written can be read again. */
+static bool name_is_good(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 0 && length < sizeof((struct tensor *)0)->name && plain_name(name, length);
+}
+
 /* The header as a JSON value in *root, which is released by the caller also after an error. */
 static int build(json_t *root, const struct tensor *tensors, uint32_t tensor_count,
                  const struct safetensors_pair *pairs, uint32_t pair_count)
@@ -65,6 +72,7 @@ static int build(json_t *root, const struct tensor *tensors, uint32_t tensor_cou
     for (uint32_t t = 0; t < tensor_count; t++) {
         const struct tensor *tensor = &tensors[t];
         if (tensor->offset != offset || tensor->rank < 1 || tensor->rank > 4) return PARLEY_EUSAGE;
+        if (!name_is_good(tensor->name)) return PARLEY_EUSAGE;
         if (json_object_get(root, tensor->name) != NULL) return PARLEY_EUSAGE;
         int error = set(root, tensor->name, "", entry_new(tensor));
         if (error != 0) return error;
@@ -103,12 +111,6 @@ int safetensors_header(const struct tensor *tensors, uint32_t tensor_count,
 out:
     json_decref(root);
     return error;
-}
-
-static bool name_is_good(const char *name)
-{
-    size_t length = strlen(name);
-    return length > 0 && length < sizeof((struct tensor *)0)->name && plain_name(name, length);
 }
 
 /* Reads one entry; data_floats bounds every product. */

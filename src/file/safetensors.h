@@ -25,8 +25,9 @@ struct safetensors_pair {
 };
 
 /* Makes the bytes that stand before the data, length field included; *header is to be freed.
- * tensors: their offsets follow one another from 0. Keys and names must differ; pairs must be
- * UTF-8. PARLEY_EUSAGE when these are broken, PARLEY_ELIMIT, PARLEY_ENOMEM. */
+ * tensors: their offsets follow one another from 0, their names are what the reader takes. Keys and
+ * names must differ; pairs must be UTF-8. PARLEY_EUSAGE when these are broken, PARLEY_ELIMIT,
+ * PARLEY_ENOMEM. */
 PARLEY_CHECK int safetensors_header(const struct tensor *tensors, uint32_t tensor_count,
                                     const struct safetensors_pair *pairs, uint32_t pair_count,
                                     uint8_t **header, size_t *header_size);

@@ -113,6 +113,13 @@ static void refuse_what_no_file_holds(void)
     options.tensors = twice;
     options.tensors_count = 2;
     expect_usage(&options, "tensors");
+    const char *names[] = {"", "a b", "a\nb", "\x7f", "\xc3\xa4", "__metadata__"};
+    options.tensors_count = 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct parley_tensor odd = {names[i], 1, {FLOATS}};
+        options.tensors = &odd;
+        expect_usage(&options, "tensors: a model file can't hold them");
+    }
     options.tensors = NULL;
     options.about.model = text;
     expect_usage(&options, "about.model");
