@@ -55,6 +55,12 @@ static int make(struct parley *p, char *why, size_t size)
     struct parley_config *config = &p->complete.config;
     int code = parley_config_check(config, why, size);
     if (code) return code;
+    if (config->roster) {
+        snprintf(why, size,
+                 "roster: it belongs to one thread, and each parley has its own; leave "
+                 "it NULL (parley/node.h)");
+        return PARLEY_EUSAGE;
+    }
     if (parley_strategy_splits(config->strategy) && !p->options.splits) {
         snprintf(why, size,
                  "strategy: it averages gradients, and this program makes whole steps "

@@ -64,7 +64,8 @@ struct parley_about {
 struct parley_options {
     /* Filled by parley_options_defaults(). Set at least `parameters`. Left 0, NULL or "", these are
      * chosen at the start: boot and seed (drawn), name ("node-" and the boot id), address (where it
-     * listens; needed when it listens on all addresses; a port 0 in it becomes the real one). */
+     * listens; needed when it listens on all addresses; a port 0 in it becomes the real one).
+     * `roster` stays NULL: it belongs to one thread, and each parley has one of its own. */
     struct parley_config config;
     bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/lane.h) */
     const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */

@@ -2,6 +2,7 @@
  *
  *   - seeds and addresses that no peer could dial, and texts that peers would call malformed
  *   - tensors, texts and places that no model file could have
+ *   - a table of members, which belongs to one thread
  *   - a process with a closed standard file, or without the descriptors that a node starts with
  *
  * Plain main(), so that it runs under ThreadSanitizer.
@@ -155,6 +156,15 @@ static void refuse_without_standard_files(void)
     check(dup2(kept, STDIN_FILENO) == STDIN_FILENO && close(kept) == 0, "and is open again");
 }
 
+/* Each parley would use it on a thread of its own. */
+static void refuse_a_roster(void)
+{
+    struct parley_options options = plain();
+    if (parley_roster_new(&options.config.roster, 4, 10)) return;
+    expect_usage(&options, "roster: it belongs to one thread");
+    parley_roster_free(options.config.roster);
+}
+
 /* The first loop of a process: libuv aborts where it can't make its pipe. */
 static void refuse_without_descriptors(void)
 {
@@ -183,6 +193,7 @@ int main(void)
     refuse_what_no_file_holds();
     refuse_control_characters();
     refuse_where_no_file_can_be();
+    refuse_a_roster();
     refuse_without_standard_files();
     return failures ? 1 : 0;
 }
