@@ -23,9 +23,17 @@
  * Pointers are never NULL, unless it says that they may be.
  *
  * Thread rule: parley_boundary() and parley_result() belong to the trainer; parley_close() comes
- * last. parley_stop(), _leave(), _seeds(), _live(), _gone() and _stats() may be called from any
- * thread until parley_close(), but not from a signal handler. Callbacks run on the loop's thread:
- * be quick there, a callback that blocks stops the node from answering its peers.
+ * last. parley_stop(), _leave(), _seeds(), _live(), _gone(), _stats(), _listens() and _config_of()
+ * may be called from any thread until parley_close(), but not from a signal handler. Callbacks run
+ * on the loop's thread: be quick there, a callback that blocks stops the node from answering its
+ * peers. parley_node_of() is for them alone.
+ *
+ * fork(): a child has none of the threads, and must not call the library. It keeps the sockets open
+ * until it executes another program (all descriptors are close-on-exec) or ends: peers may see only
+ * then that this process is gone.
+ *
+ * C++: parley_result, parley_stats and parley_gone are functions, too; write `struct` before the
+ * types of these names.
  */
 #ifndef PARLEY_PARLEY_H
 #define PARLEY_PARLEY_H
@@ -63,9 +71,10 @@ struct parley_about {
 
 struct parley_options {
     /* Filled by parley_options_defaults(). Set at least `parameters`. Left 0, NULL or "", these are
-     * chosen at the start: boot and seed (drawn), name ("node-" and the boot id), address (where it
-     * listens; needed when it listens on all addresses; a port 0 in it becomes the real one).
-     * `roster` stays NULL: it belongs to one thread, and each parley has one of its own. */
+     * chosen at the start: boot and seed (drawn; the default of seed is 1), name ("node-" and the
+     * boot id), address (where it listens; needed when it listens on all addresses; a port 0 in it
+     * becomes the real one). `roster` stays NULL: it belongs to one thread, and each parley has one
+     * of its own. */
     struct parley_config config;
     bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/lane.h) */
     const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */
@@ -87,7 +96,7 @@ struct parley_options {
      * points at is valid during the call. LOG may come from parley_open() itself as well. */
     void (*on_update)(void *context, struct parley *p, const struct parley_update *update);
     void (*on_timer)(void *context, struct parley *p); /* every timer_us, until FINISHED */
-    uint64_t timer_us;                                 /* 0: no timer; a whole number of ms */
+    uint64_t timer_us;                                 /* 0: no timer; rounded up to whole ms */
     void *context;
 };
 
@@ -105,7 +114,10 @@ PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *opt
 struct parley_step {
     uint64_t steps;   /* 1, or 0 if no step was made */
     uint64_t samples; /* that it used */
-    double loss;      /* their mean loss; may be non-finite */
+    /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says
+     * that the model is lost: the node takes a live peer's in its place or, where it is alone, its
+     * strategy averages gradients, or this has happened too often, ends with PARLEY_EDIVERGED. */
+    double loss;
     /* Until the next boundary that reports a step: where averaging adds d to vectors[0], it adds
      * follow * d to vectors[1], so that a momentum there can follow where averaging moves x.
      * 0, or no vectors[1]: nothing. */
@@ -191,8 +203,8 @@ void parley_stats(struct parley *p, struct parley_stats *stats);
 /* Where the node listens, with the real port. Valid until parley_close(). */
 const char *parley_listens(const struct parley *p);
 
-/* Its config as it stands, with what was chosen at the start, but for seeds and settings. Valid
- * until parley_close(). */
+/* Its config as it stands, with what was chosen at the start. seeds and settings are not kept:
+ * NULL, and their counts 0. Valid until parley_close(). */
 const struct parley_config *parley_config_of(const struct parley *p);
 
 /* The node itself, to look at (parley_node_view(), parley_node_member()): in callbacks only. */
@@ -201,7 +213,8 @@ const struct parley_node *parley_node_of(const struct parley *p);
 struct parley_result {
     int error;   /* as parley_boundary() returned it */
     bool agreed; /* vectors[0] holds the model whose digest is view.digest, as all live nodes do */
-    struct parley_view view; /* as the node ended */
+    struct parley_view view; /* as the node ended; view.live no longer counts who is DONE or LEFT,
+                                this node included: view.held says by how many the model is held */
     struct parley_stats stats;
 };
 
