@@ -338,31 +338,6 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
     if (node->json != stdout) print_summary(node, result, accuracy, loss, digest);
 }
 
-static const char *hint_of(int error, const char *message)
-{
-    if (strstr(message, "oo many open files")) return "raise the limit with ulimit -n";
-    switch (error) {
-    case PARLEY_ENETWORK:
-        return strstr(message, "in use")
-                   ? "take another port with --listen, or port 0 for any free one"
-                   : "--listen takes an address of this machine; 0.0.0.0 is all of them";
-    case PARLEY_ENAME_TAKEN:
-        return "give each node a --name of its own";
-    case PARLEY_ENO_SEED:
-        return "check the addresses of --join, or leave --join-timeout out to wait for ever";
-    case PARLEY_EMISMATCH:
-        return "start all nodes with the same settings; `parley check` prints them";
-    case PARLEY_ENOT_WRITTEN:
-        return "make room, or choose another --out";
-    case PARLEY_ENO_AGREEMENT:
-        return strstr(message, "in time")
-                   ? "give them longer with --settle-timeout"
-                   : "the nodes that are missing must be reachable for an agreement";
-    default:
-        return NULL;
-    }
-}
-
 void node_report_error(struct node *node, int error, const char *message)
 {
     uv_mutex_lock(&node->error_lock);
@@ -374,7 +349,7 @@ void node_report_error(struct node *node, int error, const char *message)
         .event = REPORT_ERROR,
         .as.error = {.code = parley_error_name(error),
                      .message = message,
-                     .hint = hint_of(error, message)},
+                     .hint = node_hint(error, message)},
     };
     tell(node, &line, name_of(node));
     if (!node->controlled || !node->json) {

@@ -198,6 +198,15 @@ for most in 12 16; do # too few descriptors to listen, and to wait for signals
     grep -q 'too many open files' out && grep -q 'hint: raise the limit with ulimit -n' out ||
         { echo "with $most descriptors:"; cat out; failures=$((failures + 1)); }
 done
+expect 4 'hint: --listen takes an address of this machine; 0.0.0.0 is' node --insecure --listen 192.0.2.1:0
+expect 4 'hint: --listen takes an address of this machine; [::] is' node --insecure --listen '[2001:db8::1]:0'
+# As root may take any port, root's rights are dropped; where even others may, there is no hint.
+plain=()
+[ "$(id -u)" -ne 0 ] || plain=(setpriv --bounding-set=-all)
+"${plain[@]}" "$parley" node --listen 127.0.0.1:1 --steps 3 --model softmax --out m > out 2>&1
+[ $? -eq 4 ] && grep -q 'permission denied' out && grep -q 'hint: ports below 1024 need root' out ||
+    [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -le 1 ] ||
+    { echo 'a port that only root may take:'; cat out; failures=$((failures + 1)); }
 # Too little memory for the BLAS, which would ask for it for ever. Sanitizers need more than that.
 if (ulimit -v 120000 && "$parley" --version) > /dev/null 2>&1; then
     for what in 'node --steps 3' 'run -n 1 --steps 3'; do
