@@ -5,8 +5,8 @@
  *   eval     accuracy on the test data of --test or --data
  *   export   model_export.c, sample: model_sample.c
  *
- * A file that is no model, is cut short or does not match its digest ends with status 7, eval of a
- * model that is not finite with status 8.
+ * A file that is no model, is cut short or (but for inspect) does not match its digest ends with
+ * status 7, eval of a model that is not finite with status 8.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -144,18 +144,22 @@ static void print_verified(const struct opened *opened, const struct record *rec
                record->members[i].locked ? ", locked it" : "");
 }
 
+/* Figures and text of a damaged model would look like those of the one that was agreed on. */
+static int check_digest(const struct opened *opened, char *why, size_t why_size)
+{
+    char reason[400] = "";
+    int error = model_file_verify(&opened->file, reason, sizeof reason);
+    if (error && reason[0]) snprintf(why, why_size, "%s: %s", opened->path, reason);
+    return error;
+}
+
 static int verify(const struct opened *opened, bool json, char *why, size_t why_size)
 {
     struct record record = {0};
     uint8_t whole[DIGEST_BYTES];
     char reason[400] = "";
     bool found = false;
-    int error = model_file_verify(&opened->file, reason, sizeof reason);
-    if (error) {
-        snprintf(why, why_size, "%s: %s", opened->path, reason);
-        return error;
-    }
-    error = load_record(opened->path, &record, &found, why, why_size);
+    int error = load_record(opened->path, &record, &found, why, why_size);
     if (error || !found) goto out;
     error = digest_bytes(opened->bytes, opened->size, whole);
     if (!error)
@@ -233,6 +237,7 @@ static int evaluate(const struct opened *opened, const struct settings *settings
         memcpy(x, file->x, file->n * sizeof *x);
         error = check_finite(opened, x, why, why_size);
     }
+    if (!error) error = check_digest(opened, why, why_size);
     if (!error) {
         double accuracy, loss;
         trainer_evaluate(trainer, x, &test, &accuracy, &loss);
@@ -257,23 +262,27 @@ static int evaluate(const struct opened *opened, const struct settings *settings
     return error;
 }
 
+static int act(const struct opened *opened, const struct settings *settings, char *why,
+               size_t why_size)
+{
+    const char *action = settings->operands[0];
+    if (strcmp(action, "inspect") == 0) return inspect(opened, settings->json_stdout);
+    if (strcmp(action, "eval") == 0) return evaluate(opened, settings, why, why_size);
+    int error = check_digest(opened, why, why_size);
+    if (error) return error;
+    if (strcmp(action, "verify") == 0) return verify(opened, settings->json_stdout, why, why_size);
+    if (strcmp(action, "eval") == 0) return evaluate(opened, settings, why, why_size);
+    if (strcmp(action, "export") == 0) return model_export(opened, settings, why, why_size);
+    return model_sample(opened, settings, why, why_size);
+}
+
 int model_command(const struct settings *settings)
 {
     struct opened opened;
     char why[512] = "";
-    const char *action = settings->operands[0];
     int error = open_model(&opened, settings->operands[1], why, sizeof why);
     if (error) return say_failure(error, why);
-    if (strcmp(action, "inspect") == 0)
-        error = inspect(&opened, settings->json_stdout);
-    else if (strcmp(action, "verify") == 0)
-        error = verify(&opened, settings->json_stdout, why, sizeof why);
-    else if (strcmp(action, "eval") == 0)
-        error = evaluate(&opened, settings, why, sizeof why);
-    else if (strcmp(action, "export") == 0)
-        error = model_export(&opened, settings, why, sizeof why);
-    else
-        error = model_sample(&opened, settings, why, sizeof why);
+    error = act(&opened, settings, why, sizeof why);
     close_model(&opened);
     if (fflush(stdout) == EOF && !error) {
         snprintf(why, sizeof why, "stdout: %s", strerror(errno));

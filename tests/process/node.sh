@@ -98,6 +98,19 @@ until_line a "$a" '"peer":"b","state":"left"'
 kill -INT "$a"
 wait "$a"
 "$parley" model eval a.safetensors.a > evaluated
+# Of one that is damaged there are no figures.
+cp a.safetensors.a damaged
+printf '\x11\x22\x33' | dd of=damaged bs=1 seek=$(($(stat -c %s damaged) / 2)) conv=notrunc status=none
+for action in eval verify 'export --out damaged.f32'; do
+    status=0
+    # shellcheck disable=SC2086
+    "$parley" model ${action%% *} damaged ${action#"${action%% *}"} > out 2> err || status=$?
+    [ $status -eq 7 ]
+    [ ! -s out ]
+    grep -q '^parley: damaged: the file states sha256:' err
+    [ ! -e damaged.f32 ]
+done
+"$parley" model inspect damaged > inspected
 ln before b.f32
 "$parley" model export b.safetensors.b --out b.f32 > exported
 [ "$(cat before)" = before ] && [ "$(stat -c %s b.f32)" -gt 1000 ]
