@@ -356,6 +356,7 @@ static int save_own(struct node *node, char *why, size_t why_size)
         {NULL, 0}, {node->x, n * sizeof(float)}, {set->shift, scaling}, {set->scale, scaling}};
     uint8_t *header = NULL;
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
+    atomic_store(&node->saves, true);
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta->digest);
     if (!error) error = model_file_header(meta, n, tensors, count, &header, &pieces[0].size);
     pieces[0].bytes = header;

@@ -59,6 +59,7 @@ struct node {
     uint64_t start_us;      /* `t` counts from here */
     bool controlled;        /* `parley run` started it */
     char own_path[4096];    /* where a node that leaves saves its own model */
+    _Atomic bool saves;     /* it is at that; own_path stays as it is */
     struct model_meta meta; /* of the files of the model; but for the digest */
 
     /* Written by one thread, read by another. */

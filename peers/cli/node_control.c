@@ -31,6 +31,15 @@ static void read_seeds(struct node *node, bool asked)
     free(list);
 }
 
+/* What durable_replace() has not given its name yet: the main thread may be in the middle of it. */
+static void remove_part(const struct node *node)
+{
+    char part[sizeof node->own_path + 8];
+    if (!atomic_load(&node->saves)) return;
+    snprintf(part, sizeof part, "%s.part", node->own_path);
+    unlink(part);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->loop->data;
@@ -43,8 +52,10 @@ static void on_signal(uv_signal_t *handle, int number)
     } else if (node->control.asked++ == 0) {
         say(PARLEY_LOG_INFO, "leaving; the same signal again ends it at once");
         parley_leave(node->p);
-    } else
+    } else {
+        remove_part(node);
         _exit(STATUS_SIGNAL + number);
+    }
 }
 
 static void on_dns(uv_timer_t *timer)
