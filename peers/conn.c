@@ -93,9 +93,10 @@ static void forget(struct conn *conn)
     conn_tell_sent(loop);
     lane_end(conn);
     streams_end(conn);
-    struct parley_event event = {
-        .type = PARLEY_EVENT_CLOSED,
-        .closed = {conn->id, conn->reason, conn->code ? uv_strerror(conn->code) : ""}};
+    char text[200];
+    conn_why_closed(conn, text, sizeof text);
+    struct parley_event event = {.type = PARLEY_EVENT_CLOSED,
+                                 .closed = {conn->id, conn->reason, text}};
     if (conn->tell_closed) loop_tell(loop, &event);
     if (conn->found) uv_freeaddrinfo(conn->found);
     free(conn->input);

@@ -93,6 +93,8 @@ void conn_tell_sent(struct loop *loop);
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
 /* dial.c: nobody wants to know the addresses any more. */
 void conn_give_lookup_up(struct conn *conn);
+/* dial.c: what closed.text is to be; "" for an end without an error. */
+void conn_why_closed(const struct conn *conn, char *text, size_t size);
 void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size);
 void conn_send_chunk(struct loop *loop, const struct parley_update *update);
 void conn_close(struct loop *loop, uint32_t id);

@@ -5,15 +5,16 @@
  * on: where one swallows packets the core gives up, and the next dial may begin with another.
  *
  * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
- * UNREACHED with the system's words. Nothing here waits longer than the kernel does; the core
- * closes what takes too long. A lookup that has begun can't be interrupted, so it has memory of its
- * own: the connection is gone before it, and only the loop's end waits for it. libuv runs few at a
- * time; those that have not begun are taken back.
+ * UNREACHED, with the system's words and a name's addresses. Nothing here waits longer than the
+ * kernel does; the core closes what takes too long. A lookup that has begun can't be interrupted,
+ * so it has memory of its own: the connection is gone before it, and only the loop's end waits for
+ * it. libuv runs few at a time; those that have not begun are taken back.
  */
 #define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
 #include "conn.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -151,6 +152,19 @@ void conn_give_lookup_up(struct conn *conn)
     conn->lookup->conn = NULL;
     (void)uv_cancel((uv_req_t *)&conn->lookup->request); /* fails if it has begun */
     conn->lookup = NULL;
+}
+
+/* Of a name, which addresses those were: the system's words alone don't tell. */
+void conn_why_closed(const struct conn *conn, char *text, size_t size)
+{
+    bool failed = conn->reason == PARLEY_CLOSED_REFUSED || conn->reason == PARLEY_CLOSED_UNREACHED;
+    size_t at = (size_t)snprintf(text, size, "%s", conn->code ? uv_strerror(conn->code) : "");
+    if (!failed || !conn->first) return;
+    for (const struct addrinfo *a = conn->found; a && at < size; a = a->ai_next) {
+        char address[PARLEY_ADDRESS_SIZE];
+        address_print(address, a->ai_addr);
+        at += (size_t)snprintf(text + at, size - at, a == conn->found ? " at %s" : ", %s", address);
+    }
 }
 
 void conn_dial(struct loop *loop, uint32_t id, const char *text)

@@ -82,7 +82,7 @@ struct parley_event {
         struct {
             uint32_t conn;
             enum parley_closed reason;
-            const char *text; /* the system's words, or ""; borrowed */
+            const char *text; /* the system's words, and a name's addresses; or ""; borrowed */
         } closed;
         struct {
             uint32_t conn;

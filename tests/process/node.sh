@@ -115,6 +115,11 @@ ln before b.f32
 "$parley" model export b.safetensors.b --out b.f32 > exported
 [ "$(cat before)" = before ] && [ "$(stat -c %s b.f32)" -gt 1000 ]
 
+# A seed that is named is told of with its address.
+start s --join localhost:1
+grep -qE -m 1 'seed localhost:1: connection refused at .*(127\.0\.0\.1|\[::1\]):1.*; next try in' < <(exec tail -n +1 -f --pid="$pid" s.err)
+kill -KILL "$pid"
+
 # A second signal ends one that is at saving its model, which is in nobody's way then: a pipe of
 # that name takes but the first bytes of it.
 mkfifo w.w.part
