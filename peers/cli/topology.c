@@ -16,6 +16,7 @@
 #include "core/topology.h"
 #include "job/graph.h"
 #include "read_file.h"
+#include "report/places.h"
 
 enum { NODES_MAX = 2048, LISTED_MAX = 16 };
 
@@ -26,6 +27,7 @@ void dsyev_(const char *job, const char *half, const int *n, double *a, const in
 struct plot {
     struct topology topology;
     struct graph file;
+    uint32_t *nodes;   /* [n] the number of the node at each place */
     uint32_t *degrees; /* [n] */
     double *matrix;    /* [n * n] */
     double *values;    /* [n] eigenvalues, rising */
@@ -34,7 +36,7 @@ struct plot {
 static const char *name_of(const struct plot *plot, uint32_t a, char name[16])
 {
     if (plot->topology.graph) return plot->topology.graph->names[a];
-    snprintf(name, 16, "n%" PRIu32, a);
+    snprintf(name, 16, "n%" PRIu32, plot->nodes[a]);
     return name;
 }
 
@@ -43,6 +45,7 @@ static void plot_close(struct plot *plot)
     free(plot->values);
     free(plot->matrix);
     free(plot->degrees);
+    free(plot->nodes);
     topology_close(&plot->topology);
     graph_close(&plot->file);
 }
@@ -65,10 +68,13 @@ static int plot_init(struct plot *plot, const struct settings *settings, char *w
         return PARLEY_EUSAGE;
     }
     error = topology_init(&plot->topology, kind, degree, n, read ? &plot->file.graph : NULL);
+    plot->nodes = malloc(n * sizeof *plot->nodes);
     plot->degrees = malloc(n * sizeof *plot->degrees);
     plot->matrix = malloc((size_t)n * n * sizeof *plot->matrix);
     plot->values = malloc(n * sizeof *plot->values);
-    if (error || !plot->degrees || !plot->matrix || !plot->values) return PARLEY_ENOMEM;
+    if (error || !plot->nodes || !plot->degrees || !plot->matrix || !plot->values)
+        return PARLEY_ENOMEM;
+    places_by_name(plot->nodes, n);
     topology_draw(&plot->topology, settings->seed);
     for (uint32_t a = 0; a < n; a++)
         plot->degrees[a] = topology_degree(&plot->topology, a);

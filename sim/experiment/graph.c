@@ -8,6 +8,7 @@
 
 #include "core/topology.h"
 #include "experiment/chart.h"
+#include "report/places.h"
 
 enum { RADIUS = 116, NAME_DISTANCE = 18, NAMES_MAX = 32, NODES_MAX = 1024 };
 
@@ -17,21 +18,15 @@ struct place {
     double x, y;
 };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct place *)a)->name, ((const struct place *)b)->name);
-}
-
-/* [n], in the order of the names, the first at the top. */
+/* [n], n <= NODES_MAX, in the order of the names, the first at the top. */
 static void lay_out(struct place *places, uint32_t n, double x, double y)
 {
     const double turn = 6.283185307179586;
+    uint32_t nodes[NODES_MAX];
+    places_by_name(nodes, n);
     for (uint32_t i = 0; i < n; i++) {
-        places[i].node = i;
-        snprintf(places[i].name, sizeof places[i].name, "n%" PRIu32, i);
-    }
-    qsort(places, n, sizeof *places, by_name);
-    for (uint32_t i = 0; i < n; i++) {
+        places[i].node = nodes[i];
+        snprintf(places[i].name, sizeof places[i].name, "n%" PRIu32, nodes[i]);
         places[i].x = x + RADIUS * sin(turn * i / n);
         places[i].y = y - RADIUS * cos(turn * i / n);
     }

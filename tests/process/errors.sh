@@ -223,6 +223,8 @@ expect 8 'smaller --lr' node --lr 1000 --weight-decay 1 --steps 300 --model mlp:
 [ "$(grep -c 'smaller --lr' out)" -eq 1 ] || { cat out; failures=$((failures + 1)); }
 expect 0 'all of it would be accepted' check
 expect 0 'spectral gap' topology ring -n 8
+expect 0 'n1            n0 n10' topology ring -n 12 # the line of nodes goes by their names
+expect 0 '"n10" -- "n11";' topology ring -n 12 --dot
 expect 2 'is not a topology' topology stir
 expect 0 'degree        4 at every node' topology regular:4 -n 9
 expect 2 'take 6 or 8 nodes' topology torus -n 7
