@@ -18,6 +18,16 @@ static bool given(const struct settings *settings, enum option_id id)
     return repeat_counts(id) && settings->values[id].origin > ORIGIN_DEFAULT;
 }
 
+/* The table's defaults are gossip's; some other strategies have their own, and a file that gave
+ * them gossip's would make another run. */
+static bool default_holds(const struct settings *settings, enum option_id id)
+{
+    bool gossip =
+        settings->values[OPTION_ID_STRATEGY].origin <= ORIGIN_DEFAULT && !settings->compare;
+    return gossip || (id != OPTION_ID_MIX_EVERY && id != OPTION_ID_CODEC &&
+                      id != OPTION_ID_LR_SCALE && id != OPTION_ID_WARMUP);
+}
+
 char *repeat_line(const struct settings *settings)
 {
     struct text text;
@@ -50,6 +60,7 @@ char *repeat_file(const struct settings *settings)
             enum option_id id = (enum option_id)i;
             const char *value = settings->values[i].text;
             if (!repeat_counts(id) || !value || given(settings, id) != given_now) continue;
+            if (!given_now && !default_holds(settings, id)) continue;
             text_add(&text, "%s%s: ", given_now ? "" : "# ", option_info(id)->name);
             add_for_yaml(&text, value);
         }

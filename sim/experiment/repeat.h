@@ -13,7 +13,8 @@ bool repeat_counts(enum option_id id);
  * caller; NULL: no memory. */
 char *repeat_line(const struct settings *settings);
 
-/* The same as YAML for -c, a line a setting, the defaults as comments. */
+/* The same as YAML for -c, a line a setting, the defaults as comments: all that hold whatever the
+ * strategy, so that the file makes the same run with them. */
 char *repeat_file(const struct settings *settings);
 
 #endif

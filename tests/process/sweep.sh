@@ -73,6 +73,15 @@ cmp one.csv again.csv || fail "the report's file makes another experiment"
 grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line"
 well_formed again.svg || fail "the SVG is not well-formed"
 
+# The comments are defaults of the strategy, too: with them the file makes the same run.
+for strategy in gossip allreduce diloco choco; do
+    "$parley" sim -q --nodes 2 --model softmax --steps 60 --strategy $strategy --csv own.csv --report own.html > /dev/null
+    python3 -c 'import html, re; print(html.unescape(re.findall(r"<pre>(.*?)</pre>", open("own.html").read(), re.S)[1]))' |
+        sed '1d; s/^# //' > whole.yaml
+    "$parley" sim -q -c whole.yaml --csv whole.csv > /dev/null && cmp own.csv whole.csv ||
+        fail "$strategy: the report's file with its comments makes another run"
+done
+
 # A single run speaks as it always did, and has a report, too.
 "$parley" sim --nodes 2 --model softmax --steps 10 --json - --report alone.svg > alone.json
 [ "$(tail -n 1 alone.json | grep -c '"event":"summary"')" -eq 1 ] || fail "a single run has no summary"
