@@ -1,10 +1,15 @@
 /* topology.c: `parley topology NAME -n N`: edges, degrees, spectral gaps, or the graph for
  * Graphviz.
  *
- * The gap of gossip is that of the expected round: everyone averages with one random neighbour,
- * E[W] = I - L/2 where L is the Laplacian with weights (1/d_a + 1/d_b)/2 (Boyd et al. 2006, section
- * II); on average the distance to the mean shrinks by 1 - gap a round. That of synchronous rounds
- * is of their weights. Eigenvalues are LAPACK's, of the dense matrix.
+ * The gap of gossip is that of the expected round: n / 2 exchanges, one a node on average, each of
+ * a random node with a random neighbour. E[W] = I - L/2, where L is the Laplacian with weights
+ * (1/d_a + 1/d_b)/2 (Boyd et al. 2006, section II). E[W] bounds two things after k exchanges from
+ * the worst start: the distance of the expected models to the mean is (1 - 2 gap/n)^k of what it
+ * was, which is the least that the rms distance can be; and the expected squared distance is that
+ * at most. So the rms distance is a thousandth after so many exchanges, or twice as many, or
+ * between: simulated, a ring of 16 takes 1.01 times as many, the complete graph twice as many. The
+ * gap of synchronous rounds is of their weights; the distance shrinks by 1 - gap a round, from the
+ * worst start. Eigenvalues are LAPACK's, of the dense matrix.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -126,13 +131,26 @@ static double spectral_gap(struct plot *plot,
     return gap < 1e-12 ? 0 : gap > 1 - 1e-12 ? 1 : gap;
 }
 
-static void print_gap(const char *label, double gap, const char *of)
+static void print_gossip(double gap, uint32_t n)
 {
-    printf("%-13s %.6g of %s", label, gap, of);
+    printf("spectral gap  %.6g of gossip, I - L/2", gap);
+    double least = log(1000) / -log1p(-2 * gap / n) * 2 / n; /* an exchange is of two nodes */
+    if (n == 2 && gap > 0)
+        printf("; exact after one exchange");
+    else if (n > 2 && gap > 0)
+        printf("; a thousandth of the distance after %.0f to %.0f exchanges a node", ceil(least),
+               ceil(2 * least));
+    printf("\n");
+}
+
+static void print_synchronous(double gap)
+{
+    printf("synchronous   %.6g of Metropolis weights", gap);
     if (gap == 1)
-        printf("; exact after one round");
+        printf("; exact after one round with all neighbours");
     else if (gap > 0)
-        printf("; about %.0f rounds for a thousandth", ceil(log(1000) / -log(1 - gap)));
+        printf("; a thousandth of the distance after %.0f rounds with all neighbours",
+               ceil(log(1000) / -log(1 - gap)));
     printf("\n");
 }
 
@@ -188,11 +206,11 @@ static void print_figures(struct plot *plot, const char *spec)
         printf(", %" PRIu32 " by %" PRIu32, t->n / topology_columns(t->n), topology_columns(t->n));
     printf("\n");
     print_degrees(plot);
-    print_gap("spectral gap", spectral_gap(plot, gossip_weight, false), "gossip, I - L/2");
+    print_gossip(spectral_gap(plot, gossip_weight, false), t->n);
     if (t->kind == PARLEY_TOPOLOGY_BASE)
         printf("synchronous   the exact mean after %" PRIu32 " rounds\n", topology_rounds(t));
     else
-        print_gap("synchronous", spectral_gap(plot, metropolis_weight, true), "Metropolis weights");
+        print_synchronous(spectral_gap(plot, metropolis_weight, true));
     print_links(plot);
 }
 

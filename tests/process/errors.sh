@@ -225,6 +225,9 @@ expect 0 'all of it would be accepted' check
 expect 0 'spectral gap' topology ring -n 8
 expect 0 'n1            n0 n10' topology ring -n 12 # the line of nodes goes by their names
 expect 0 '"n10" -- "n11";' topology ring -n 12 --dot
+# A simulation of the exchanges from the worst start takes 25.0 and 51 a node.
+expect 0 'after 13 to 26 exchanges a node' topology complete -n 16
+expect 0 'after 47 to 93 exchanges a node' topology ring -n 8
 expect 2 'is not a topology' topology stir
 expect 0 'degree        4 at every node' topology regular:4 -n 9
 expect 2 'take 6 or 8 nodes' topology torus -n 7
