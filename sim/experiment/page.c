@@ -190,8 +190,9 @@ static void add_table(struct text *page, const struct plan *plan,
     }
     text_add(page,
              "</table></div>\n<p class=\"note\">Drift: when training ended, before the final "
-             "averaging. Training: virtual time of the last local step.%s</p>\n",
-             plan->seeds ? " Mean over the seeds, ± standard deviation." : "");
+             "averaging. Training: virtual time of the last local step.%s%s</p>\n",
+             plan->seeds ? " Mean over the seeds, ± standard deviation." : "",
+             tally_failed(plan, outcomes) ? " !: " TALLY_FAILED "." : "");
 }
 
 static void add_hashes(struct text *page, const struct plan *plan,

@@ -79,6 +79,13 @@ static const char *agreed_cell(const struct plan *plan, const struct sim_outcome
     return out;
 }
 
+bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (outcomes[i].error) return true;
+    return false;
+}
+
 const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
                        enum tally_column column, char out[64])
 {
@@ -154,6 +161,7 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
     if (plan->seeds)
         text_add(&text, "mean over %zu seeds, ± standard deviation\n",
                  plan->base->sweeps[OPTION_ID_SEED].count);
+    if (tally_failed(plan, outcomes)) text_add(&text, "!  %s\n", TALLY_FAILED);
     return text_take(&text);
 }
 

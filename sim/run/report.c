@@ -15,6 +15,7 @@
 #include "run/output.h"
 #include "run/save.h"
 #include "run/talk.h"
+#include "run/verdict.h"
 
 enum { QUICK_S = 1, SLOW_S = 5, QUICK_UNTIL_S = 3 };
 
@@ -257,56 +258,6 @@ int sim_report_close(struct sim_report *report)
 
 /* ---- At the end ------------------------------------------------------------------------------ */
 
-struct verdict {
-    uint32_t live, agreed, known;
-    uint32_t first; /* who agreed first, by number */
-    bool one_digest;
-    double drift_before;
-    double accuracy, worst, loss;
-    uint64_t exchanges, dropped;
-    double mass_dropped;
-    int error; /* the first that a node ended with */
-};
-
-static void judge(struct sim_report *report, struct verdict *v)
-{
-    struct parley_sim *sim = report->sim;
-    struct parley_view view, first;
-    *v = (struct verdict){
-        .one_digest = true, .drift_before = NAN, .accuracy = NAN, .worst = NAN, .loss = NAN};
-    for (uint32_t i = 0; i < sim->nodes; i++) {
-        parley_sim_view(sim, i, &view);
-        v->exchanges += view.ledger.committed;
-        v->dropped += view.ledger.dropped;
-        v->mass_dropped += view.ledger.mass_dropped;
-        int error = 0;
-        if (parley_sim_finished(sim, i, &error) && error && !v->error) v->error = error;
-        if (!parley_sim_live(sim, i)) continue;
-        v->live++;
-        const float *x = parley_sim_agreed_vector(sim, i);
-        if (!x) continue;
-        if (v->agreed == 0) {
-            first = view;
-            v->first = i;
-        }
-        bool same = memcmp(first.digest, view.digest, sizeof view.digest) == 0;
-        v->one_digest = v->one_digest && same;
-        v->agreed++;
-        if (view.known > v->known) v->known = view.known;
-        if (view.drift_before >= 0) v->drift_before = fmax(v->drift_before, view.drift_before);
-        if (v->agreed > 1 && same) continue; /* the same model, measured already */
-        if (!sim->task->evaluate) continue;
-        double accuracy, loss;
-        sim->task->evaluate(sim->task->self, x, &accuracy, &loss);
-        if (v->agreed == 1) {
-            v->accuracy = v->worst = accuracy;
-            v->loss = loss;
-        }
-        v->worst = fmin(v->worst, accuracy);
-    }
-    v->one_digest = v->one_digest && v->agreed > 0;
-}
-
 /* Steps a second from the first that began to the end of training, with all that came between. */
 static double steps_per_s(const struct sim_report *report)
 {
@@ -349,7 +300,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .live = v->live,
         .agreed = v->agreed,
         .known = v->known,
-        .digest = v->one_digest ? outcome->digest : NULL,
+        .digest = v->agreed > 0 && v->agreed == v->holders ? outcome->digest : NULL,
         .strategy = report->settings->values[OPTION_ID_STRATEGY].text,
         .test_accuracy = v->accuracy,
         .worst_accuracy = v->worst,
@@ -450,10 +401,9 @@ int sim_report_end(struct sim_report *report)
     sim_check(sim);
     int error = parley_sim_error(sim, &why);
     if (error) sim_say(PARLEY_LOG_ERROR, "sim: %s: %s", parley_error_text(error), why);
-    judge(report, &v);
+    verdict_judge(&v, sim);
     if (!error) error = v.error;
-    if (!error && (v.agreed < v.live || v.agreed == 0 || !v.one_digest))
-        error = PARLEY_ENO_AGREEMENT;
+    if (!error && (v.agreed < v.live || v.agreed == 0)) error = PARLEY_ENO_AGREEMENT;
     if (!error) error = save(report, &v);
     outcome->error = error;
     conclude(report, &v);

@@ -82,6 +82,16 @@ for strategy in gossip allreduce diloco choco; do
         fail "$strategy: the report's file with its comments makes another run"
 done
 
+# Two halves that each agree have no common model: what is counted is the larger one.
+split='partition:n0-n4|n5-n7@30%'
+"$parley" sim -q --nodes 8 --model softmax --epochs 1 --fault "$split or none" --report split.html > split.txt 2> split.err
+[ $? -eq 3 ] || fail "a split run is well"
+grep -q '5 of 8 !$' split.txt && grep -q '8 of 8$' split.txt && grep -q '^!  a run failed' split.txt &&
+    grep -q '!: a run failed' split.html || fail "a split run: $(cat split.txt)"
+"$parley" sim -q --nodes 8 --model softmax --epochs 1 --fault "$split" > split.txt 2> split.err
+grep -q '5 of 8 nodes     no common digest' split.txt || fail "a split run alone: $(cat split.txt)"
+! grep -q 'a run failed' one.txt || fail "a failure is explained where there was none"
+
 # A single run speaks as it always did, and has a report, too.
 "$parley" sim --nodes 2 --model softmax --steps 10 --json - --report alone.svg > alone.json
 [ "$(tail -n 1 alone.json | grep -c '"event":"summary"')" -eq 1 ] || fail "a single run has no summary"
