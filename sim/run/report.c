@@ -368,7 +368,7 @@ static void print_summary(const struct sim_report *report)
         .coverage_count = s->coverage_count,
         .epochs_whole = s->epochs_whole,
         .steps = s->steps,
-        .wall_s = s->virtual_s,
+        .wall_s = s->trained_s,
         .exchanges = s->exchanges,
         .bytes_sent = s->bytes_sent,
         .path = report->outcome->error ? NULL : report->settings->out,

@@ -15,7 +15,7 @@ struct summary {
     uint32_t coverage_count;
     uint64_t epochs_whole; /* as in lines.h */
     uint64_t steps;
-    double wall_s;
+    double wall_s; /* of the run; simulated: virtual, until the last local step */
     uint64_t exchanges, bytes_sent;
     const char *path; /* the model's file; NULL: no line */
 };

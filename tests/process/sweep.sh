@@ -88,8 +88,12 @@ split='partition:n0-n4|n5-n7@30%'
 [ $? -eq 3 ] || fail "a split run is well"
 grep -q '5 of 8 !$' split.txt && grep -q '8 of 8$' split.txt && grep -q '^!  a run failed' split.txt &&
     grep -q '!: a run failed' split.html || fail "a split run: $(cat split.txt)"
+mv split.txt table.txt
 "$parley" sim -q --nodes 8 --model softmax --epochs 1 --fault "$split" > split.txt 2> split.err
 grep -q '5 of 8 nodes     no common digest' split.txt || fail "a split run alone: $(cat split.txt)"
+# Settling took a minute, training did not: "training" is the same alone and in the table.
+took=$(grep -o 'steps, [0-9.]* s ' split.txt | cut -d ' ' -f 2-3)
+grep -q "^gossip  *partition.* $took " table.txt || fail "training took $took alone, and in $(cat table.txt)"
 ! grep -q 'a run failed' one.txt || fail "a failure is explained where there was none"
 
 # A single run speaks as it always did, and has a report, too.
