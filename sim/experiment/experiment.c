@@ -161,7 +161,9 @@ static void say_people(const struct experiment *e, uint32_t i)
 static int say(const struct experiment *e, uint32_t i)
 {
     int error = say_summary(e, i);
-    if (e->plan.count > 1) say_people(e, i);
+    /* A run alone that was not judged has been refused, with a word. */
+    bool judged = e->outcomes[i].summary.strategy != NULL;
+    if (e->plan.count > 1 || (e->outcomes[i].error && judged)) say_people(e, i);
     if (error || !e->csv || !e->outcomes[i].summary.strategy) return error;
     char *row = tally_csv_row(&e->plan, e->plan.runs[i], &e->outcomes[i]);
     if (row) fputs(row, e->csv);

@@ -91,6 +91,12 @@ grep -q '5 of 8 !$' split.txt && grep -q '8 of 8$' split.txt && grep -q '^!  a r
 mv split.txt table.txt
 "$parley" sim -q --nodes 8 --model softmax --epochs 1 --fault "$split" > split.txt 2> split.err
 grep -q '5 of 8 nodes     no common digest' split.txt || fail "a split run alone: $(cat split.txt)"
+# The line that repeats it.
+grep -q "to repeat it: parley sim --nodes=8 --model=softmax --epochs=1 --strategy=gossip '--fault=$split'\$" split.err ||
+    fail "a split run alone is not told how to repeat it: $(cat split.err)"
+"$parley" sim -q --nodes 2 --model mlp:64 --lr 1000 --weight-decay 1 --steps 300 > /dev/null 2> split.err
+grep -q 'no longer finite; to repeat it: parley sim --nodes=2 --model=mlp:64 --lr=1000 ' split.err ||
+    fail "a diverged run is not told how to repeat it: $(cat split.err)"
 # Settling took a minute, training did not: "training" is the same alone and in the table.
 took=$(grep -o 'steps, [0-9.]* s ' split.txt | cut -d ' ' -f 2-3)
 grep -q "^gossip  *partition.* $took " table.txt || fail "training took $took alone, and in $(cat table.txt)"
