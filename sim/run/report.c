@@ -102,6 +102,20 @@ static void agreed_line(struct sim_report *report, uint32_t node)
     say(report, &line);
 }
 
+static void phase_line(struct sim_report *report, uint32_t node, enum parley_phase phase)
+{
+    struct parley_view view;
+    parley_sim_view(report->sim, node, &view);
+    bool stops = phase == PARLEY_PHASE_STOP;
+    struct report_line line = {
+        .event = REPORT_PHASE,
+        .node = report->sim->names[node],
+        .as.phase = {.phase = parley_phase_name(phase),
+                     .cause = stops ? parley_stop_name(view.stop) : NULL},
+    };
+    say(report, &line);
+}
+
 static void on_update(struct parley_sim *sim, uint32_t node, const struct parley_update *update,
                       void *arg)
 {
@@ -109,9 +123,7 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
     struct report_line line = {.node = sim->names[node]};
     switch (update->type) {
     case PARLEY_UPDATE_PHASE:
-        line.event = REPORT_PHASE;
-        line.as.phase.phase = parley_phase_name(update->phase.phase);
-        say(report, &line);
+        phase_line(report, node, update->phase.phase);
         if (update->phase.phase > PARLEY_PHASE_TRAIN) sim_report_trained(report);
         if (update->phase.phase != PARLEY_PHASE_DONE) break;
         report->agreed_us = parley_sim_now(sim);

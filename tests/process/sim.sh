@@ -174,4 +174,16 @@ for seed in 1 2 3 4 5 6; do
     echo "crowd, seed $seed: $(grep -E 'agreed|simulated' said)"
     failures=$((failures + 1))
 done
+# Why a node stopped is said as by real ones.
+stops() {
+    local cause=$1
+    shift
+    "$parley" sim -q --nodes 3 --model softmax --json - "$@" > said
+    [ "$(grep -c "\"phase\":\"stop\",\"cause\":\"$cause\"" said)" -eq 3 ] &&
+        [ "$(grep -c '"phase":"stop"' said)" -eq 3 ] && grep -q '"phase":"settle","cause":null' said && return
+    echo "stops, $cause: $(grep '"phase"' said | head -n 4)"
+    failures=$((failures + 1))
+}
+stops budget --steps 20
+stops target --epochs 50 --target-accuracy 0.3
 [ $failures -eq 0 ]
