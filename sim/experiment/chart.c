@@ -2,6 +2,7 @@
 #include "experiment/chart.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { COLORS = 8, DASHES = 4 };
 
@@ -24,28 +25,57 @@ void chart_text(struct text *svg, const char *value)
     }
 }
 
-const char *chart_style(void)
+/* ---- Style ----------------------------------------------------------------------------------- */
+
+static const struct paint {
+    const char *name, *light, *dark;
+} paints[] = {
+    {"back", "#fff", "#15171b"},    {"ink", "#1c1e21", "#e8eaed"}, {"dim", "#5d6470", "#9aa2ad"},
+    {"rule", "#dfe2e6", "#343941"}, {"c0", "#1f6fd6", "#6ba8ff"},  {"c1", "#c8650a", "#ffa14a"},
+    {"c2", "#16803f", "#5dcc87"},   {"c3", "#c62f48", "#ff7588"},  {"c4", "#7646c4", "#b89cff"},
+    {"c5", "#0b8088", "#4ccfd8"},   {"c6", "#85531f", "#d5a877"},  {"c7", "#b9378a", "#f189c7"}};
+enum { PAINTS = sizeof paints / sizeof *paints };
+
+/* Readers that know no var() (librsvg, say) drop what has it, and keep the light colour before. */
+static void add_paint(struct text *css, const char *selector, const char *property,
+                      const char *name)
 {
-    return ":root{color-scheme:light dark;--back:#fff;--ink:#1c1e21;--dim:#5d6470;--rule:#dfe2e6;"
-           "--c0:#1f6fd6;--c1:#c8650a;--c2:#16803f;--c3:#c62f48;--c4:#7646c4;--c5:#0b8088;"
-           "--c6:#85531f;--c7:#b9378a}\n"
-           "@media(prefers-color-scheme:dark){:root{--back:#15171b;--ink:#e8eaed;--dim:#9aa2ad;"
-           "--rule:#343941;--c0:#6ba8ff;--c1:#ffa14a;--c2:#5dcc87;--c3:#ff7588;--c4:#b89cff;"
-           "--c5:#4ccfd8;--c6:#d5a877;--c7:#f189c7}}\n"
-           "svg{font:12px system-ui,sans-serif;background:var(--back)}"
-           "text{fill:var(--ink)}.dim{fill:var(--dim)}.title{font-weight:600;font-size:13px}"
-           ".end{text-anchor:end}.middle{text-anchor:middle}.mono{font-family:ui-monospace,"
-           "monospace;"
-           "font-size:11px}"
-           ".rule{stroke:var(--rule);stroke-width:1;fill:none}"
-           ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
-           ".faint{stroke-width:1.1;opacity:.65}"
-           ".c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}"
-           ".c4{stroke:var(--c4)}.c5{stroke:var(--c5)}.c6{stroke:var(--c6)}.c7{stroke:var(--c7)}"
-           ".d1{stroke-dasharray:7 4}.d2{stroke-dasharray:1.5 4}.d3{stroke-dasharray:9 4 1.5 4}"
-           ".edge{stroke:var(--dim);stroke-width:.8;fill:none}"
-           ".node{fill:var(--c0);stroke:none}.dead{fill:var(--back);stroke:var(--c3);"
-           "stroke-width:1.6}.later{fill:var(--c1);stroke:none}\n";
+    uint32_t i = 0;
+    while (strcmp(paints[i].name, name) != 0)
+        i++;
+    text_add(css, "%s{%s:%s;%s:var(--%s)}", selector, property, paints[i].light, property, name);
+}
+
+void chart_style(struct text *css)
+{
+    static const char *const parts[][3] = {
+        {"svg", "background", "back"}, {".back", "fill", "back"},   {"text", "fill", "ink"},
+        {".dim", "fill", "dim"},       {".rule", "stroke", "rule"}, {".edge", "stroke", "dim"},
+        {".node", "fill", "c0"},       {".later", "fill", "c1"},    {".dead", "fill", "back"},
+        {".dead", "stroke", "c3"}};
+    text_add(css, ":root{color-scheme:light dark");
+    for (uint32_t i = 0; i < PAINTS; i++)
+        text_add(css, ";--%s:%s", paints[i].name, paints[i].light);
+    text_add(css, "}\n@media(prefers-color-scheme:dark){:root{");
+    for (uint32_t i = 0; i < PAINTS; i++)
+        text_add(css, "%s--%s:%s", i ? ";" : "", paints[i].name, paints[i].dark);
+    text_add(css, "}}\n");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        add_paint(css, parts[i][0], parts[i][1], parts[i][2]);
+    for (uint32_t c = 0; c < COLORS; c++) {
+        char line[] = ".c0", dot[] = ".f0";
+        line[2] = dot[2] = (char)('0' + c);
+        add_paint(css, line, "stroke", line + 1);
+        add_paint(css, dot, "fill", line + 1);
+    }
+    text_add(css, "svg{font:12px system-ui,sans-serif}.title{font-weight:600;font-size:13px}"
+                  ".end{text-anchor:end}.middle{text-anchor:middle}"
+                  ".mono{font-family:ui-monospace,monospace;font-size:11px}"
+                  ".rule{stroke-width:1;fill:none}.edge{stroke-width:.8;fill:none}"
+                  ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
+                  ".faint{stroke-width:1.1;opacity:.65}.dead{stroke-width:1.6}"
+                  ".d1{stroke-dasharray:7 4}.d2{stroke-dasharray:1.5 4}"
+                  ".d3{stroke-dasharray:9 4 1.5 4}\n");
 }
 
 /* "line c1 d1" for style 1; 32 styles differ. */
@@ -162,8 +192,8 @@ static void draw_line(struct text *svg, const struct frame *frame, const struct 
     }
     if (shown == 0) return;
     text_add(svg, "\"/>");
-    text_add(svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" style=\"fill:var(--c%u)\"/>\n", x, y,
-             line->style % COLORS);
+    text_add(svg, "<circle class=\"f%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n",
+             line->style % COLORS, x, y);
 }
 
 void chart_draw(struct text *svg, const struct chart *chart, double left, double top, double width,

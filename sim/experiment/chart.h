@@ -34,7 +34,7 @@ void chart_draw(struct text *svg, const struct chart *chart, double left, double
 void chart_sample(struct text *svg, uint32_t style, double x, double y);
 
 /* CSS for light and dark. */
-const char *chart_style(void);
+void chart_style(struct text *css);
 
 /* `value` with what is markup in HTML and SVG escaped. */
 void chart_text(struct text *svg, const char *value);

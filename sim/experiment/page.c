@@ -108,8 +108,10 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
     text_init(&svg, PAGE_BYTES_MAX);
     text_add(&svg, "<title>parley sim</title>\n");
     add_taken(&svg, "<metadata>", repeat_file(plan->base), "</metadata>\n");
-    text_add(&svg, "<style>%s</style>\n", chart_style());
-    text_add(&svg, "<rect width=\"100%%\" height=\"100%%\" style=\"fill:var(--back)\"/>\n"
+    text_add(&svg, "<style>");
+    chart_style(&svg);
+    text_add(&svg, "</style>\n");
+    text_add(&svg, "<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n"
                    "<g transform=\"translate(20 14)\">\n");
     double y = picture_legend(&svg, plan, 0);
     y += picture_curves(&svg, plan, outcomes, y);
@@ -144,8 +146,9 @@ static void add_head(struct text *page, const struct plan *plan)
 {
     text_add(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
-    text_add(page, "<title>parley sim</title>\n<style>\n%s%s</style>\n</head>\n<body><main>\n",
-             chart_style(), page_style);
+    text_add(page, "<title>parley sim</title>\n<style>\n");
+    chart_style(page);
+    text_add(page, "%s</style>\n</head>\n<body><main>\n", page_style);
     text_add(page, "<h1>parley sim</h1>\n<p class=\"note\">");
     add_version(page, plan);
     text_add(page, "</p>\n");

@@ -72,6 +72,12 @@ END
 cmp one.csv again.csv || fail "the report's file makes another experiment"
 grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line"
 well_formed again.svg || fail "the SVG is not well-formed"
+# Who knows no var() has a colour all the same: the same property, before it.
+python3 - <<'END' || fail "a colour of the SVG is a variable alone"
+import re
+for rule in re.findall(r"[{\"][^{}\"]*var\(--[^{}\"]*[}\"]", open("again.svg").read()):
+    assert re.fullmatch(r"[{\"](?:.*;)?([a-z]+):#[0-9a-f]+;\1:var\(--[a-z0-9]+\)[}\"]", rule), rule
+END
 
 # The comments are defaults of the strategy, too: with them the file makes the same run.
 for strategy in gossip allreduce diloco choco; do
