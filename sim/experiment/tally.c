@@ -12,8 +12,8 @@ enum { TABLE_BYTES_MAX = 1 << 24 };
 
 const char *tally_title(enum tally_column column)
 {
-    static const char *const titles[TALLY_COLUMNS] = {"accuracy",  "loss",  "drift", "training",
-                                                      "exchanges", "bytes", "agreed"};
+    static const char *const titles[TALLY_COLUMNS] = {"accuracy", "loss",      "drift", "epochs",
+                                                      "training", "exchanges", "bytes", "agreed"};
     return titles[column];
 }
 
@@ -33,6 +33,8 @@ static double value_of(const struct report_summary *s, enum tally_column column)
         return s->test_loss;
     case TALLY_DRIFT:
         return s->drift_trained;
+    case TALLY_EPOCHS:
+        return s->epochs;
     case TALLY_TRAINED:
         return s->trained_s;
     case TALLY_EXCHANGES:
@@ -102,6 +104,9 @@ const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcom
         break;
     case TALLY_DRIFT:
         snprintf(out, 64, "%s", human_drift(text, spread.mean));
+        break;
+    case TALLY_EPOCHS:
+        snprintf(out, 64, spread.count ? "%.2f" : "-", spread.mean);
         break;
     case TALLY_TRAINED:
         snprintf(out, 64, "%s", human_seconds(text, spread.mean));

@@ -11,6 +11,7 @@ enum tally_column {
     TALLY_ACCURACY,
     TALLY_LOSS,
     TALLY_DRIFT,
+    TALLY_EPOCHS,
     TALLY_TRAINED,
     TALLY_EXCHANGES,
     TALLY_BYTES,

@@ -108,6 +108,14 @@ took=$(grep -o 'steps, [0-9.]* s ' split.txt | cut -d ' ' -f 2-3)
 grep -q "^gossip  *partition.* $took " table.txt || fail "training took $took alone, and in $(cat table.txt)"
 ! grep -q 'a run failed' one.txt || fail "a failure is explained where there was none"
 
+# What each run has used stands in its row.
+"$parley" sim -q --nodes 8 --model softmax --epochs 1 --compare gossip --csv used.csv > used.txt
+paste <(awk 'NR > 1 { print $5 }' used.txt) <(python3 -c '
+import csv
+for row in csv.DictReader(open("used.csv")): print("%.2f" % float(row["epochs"]))') > used
+[ "$(awk '$1 == $2' used | wc -l)" -eq 2 ] && grep -q '^strategy .* drift  epochs  training' used.txt ||
+    fail "the epochs of the table: $(cat used.txt used)"
+
 # A single run speaks as it always did, and has a report, too.
 "$parley" sim --nodes 2 --model softmax --steps 10 --json - --report alone.svg > alone.json
 [ "$(tail -n 1 alone.json | grep -c '"event":"summary"')" -eq 1 ] || fail "a single run has no summary"
