@@ -198,6 +198,15 @@ static void add_table(struct text *page, const struct plan *plan,
              tally_failed(plan, outcomes) ? " !: " TALLY_FAILED "." : "");
 }
 
+static void add_unheeded(struct text *page, const struct plan *plan)
+{
+    char *unheeded = plan_unheeded(plan);
+    if (unheeded && !unheeded[0])
+        free(unheeded);
+    else
+        add_taken(page, "<p class=\"note\">", unheeded, "</p>\n");
+}
+
 static void add_hashes(struct text *page, const struct plan *plan,
                        const struct sim_outcome *outcomes)
 {
@@ -223,6 +232,7 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     add_svg(&page, &svg, y, false);
     add_notes(&page, plan);
     add_table(&page, plan, outcomes);
+    add_unheeded(&page, plan);
     text_init(&svg, PAGE_BYTES_MAX);
     y = picture_topologies(&svg, plan, outcomes, 0);
     text_add(&page, "<h2>Topology</h2>\n<p class=\"note\">As at the start; the living close the "

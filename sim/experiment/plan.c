@@ -90,22 +90,68 @@ static int number_of(const char *strategy)
     return number;
 }
 
+/* What differs from the run before in its seed alone is of the same group. */
+static uint32_t group_of(struct plan *plan, const struct plan_run *run, bool first)
+{
+    bool fresh = first;
+    const struct plan_run *before = first ? NULL : plan->runs[plan->count - 2];
+    for (uint32_t i = 0; !fresh && i < plan->axes_count - plan->seeds; i++)
+        fresh = before->values[i] != run->values[i];
+    return fresh ? plan->groups++ : plan->groups - 1;
+}
+
+/* What is for others of the strategies is left out; of the combinations that are then alike, the
+ * first is a run. False for the others. */
+static bool leave_unheeded(const struct plan *plan, struct plan_run *run, const char **texts)
+{
+    int number = number_of(run->strategy);
+    for (int id = 0; id < OPTION_ID_COUNT; id++)
+        if (!settings_heeds(number, (enum option_id)id)) texts[id] = "";
+    for (uint32_t i = 0; i < plan->axes_count; i++) {
+        if (settings_heeds(number, plan->axes[i])) continue;
+        if (run->values[i] != axis(plan, i)->values[0]) return false;
+        run->values[i] = NULL;
+    }
+    return true;
+}
+
 static int add_strategy(struct plan *plan, const char *strategy, char *why)
 {
+    uint32_t first = plan->count;
     for (uint64_t number = 0; number < combinations(plan); number++) {
         const char *texts[OPTION_ID_COUNT] = {NULL};
         struct plan_run *run = choose(plan, number, texts);
         if (!run) return PARLEY_ENOMEM;
-        uint64_t seeds = plan->seeds ? axis(plan, plan->axes_count - 1)->count : 1;
         texts[OPTION_ID_STRATEGY] = run->strategy = strategy;
-        for (int id = 0; id < OPTION_ID_COUNT; id++) /* what is for others of those compared */
-            if (!settings_heeds(number_of(strategy), (enum option_id)id)) texts[id] = "";
-        run->group = plan->groups + (uint32_t)(number / seeds);
+        if (!leave_unheeded(plan, run, texts)) {
+            free(run);
+            continue;
+        }
         int error = add_run(plan, texts, run, why);
         if (error) return error;
+        run->group = group_of(plan, run, plan->count - 1 == first);
     }
-    plan->groups = plan->runs[plan->count - 1]->group + 1;
     return 0;
+}
+
+char *plan_unheeded(const struct plan *plan)
+{
+    struct text text;
+    text_init(&text, 1 << 16);
+    for (int id = 0; id < OPTION_ID_COUNT; id++) {
+        bool given = plan->base->values[id].origin > ORIGIN_DEFAULT, named = false;
+        if (!given || plan->base->sweeps[id].count > 1) continue;
+        for (size_t i = 0; i < plan->strategies.count; i++) {
+            const char *strategy = plan->strategies.values[i];
+            if (settings_heeds(number_of(strategy), (enum option_id)id)) continue;
+            if (!named)
+                text_add(&text, "--%s changes nothing for ", option_info((enum option_id)id)->name);
+            text_add(&text, "%s%s", named ? ", " : "", strategy);
+            named = true;
+        }
+        if (named) text_add(&text, "\n");
+    }
+    return text_take(&text);
 }
 
 /* ---- The single node ------------------------------------------------------------------------- */
@@ -165,11 +211,7 @@ static int add_single(struct plan *plan, uint32_t first, uint64_t number, char *
         free(run);
         return 0;
     }
-    /* A group again is what differs in the seed alone. */
-    bool fresh = plan->count - 1 == first;
-    for (uint32_t i = 0; !fresh && i < plan->axes_count - plan->seeds; i++)
-        fresh = plan->runs[plan->count - 2]->values[i] != run->values[i];
-    run->group = fresh ? plan->groups++ : plan->groups - 1;
+    run->group = group_of(plan, run, plan->count - 1 == first);
     return 0;
 }
 

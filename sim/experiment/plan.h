@@ -3,6 +3,7 @@
  *
  * Strategies come first, then the settings in the order of the table, the seed last: runs that
  * differ in their seed alone stand together and are a group, of which tables show mean and spread.
+ * What a strategy does not heed is left out of its settings, and swept values of it are one run.
  * With --compare, runs of a single node come last, with the same budget of samples; what says
  * nothing to one node (the network, mixing, faults) is left out of their settings, and those that
  * are then alike are one run.
@@ -39,6 +40,10 @@ struct plan {
 PARLEY_CHECK int plan_init(struct plan *plan, const struct settings *base,
                            char why[SETTINGS_WHY_BYTES]);
 void plan_close(struct plan *plan);
+
+/* "--codec changes nothing for push-sum, noloco\n": a line for each option that was given, is not
+ * swept, and is for others of the strategies. Freed by the caller; NULL: no memory. */
+char *plan_unheeded(const struct plan *plan);
 
 /* "gossip, mix-every 4, seed 1". Freed by the caller; NULL: no memory. */
 char *plan_label(const struct plan *plan, const struct plan_run *run, bool with_seed);

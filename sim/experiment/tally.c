@@ -166,6 +166,10 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
     if (plan->seeds)
         text_add(&text, "mean over %zu seeds, ± standard deviation\n",
                  plan->base->sweeps[OPTION_ID_SEED].count);
+    char *unheeded = plan_unheeded(plan);
+    if (!unheeded) text.failed = true;
+    text_add(&text, "%s", unheeded ? unheeded : "");
+    free(unheeded);
     if (tally_failed(plan, outcomes)) text_add(&text, "!  %s\n", TALLY_FAILED);
     return text_take(&text);
 }

@@ -54,6 +54,23 @@ Test(plan, every_combination_is_a_run_and_seeds_stand_together)
     unload();
 }
 
+/* Proves that a swept setting which a strategy does not heed makes one run of it, a seed. */
+Test(plan, what_a_strategy_does_not_heed_is_not_swept_for_it)
+{
+    cr_assert_eq(load("strategy: [gossip, allreduce]\nmix-every: [1, 4]\nlr: [0.1, 0.2]\n"
+                      "seed: 1..2\ncodec: int8\n"),
+                 0, "%s", why);
+    cr_assert_eq(plan.count, 12);
+    cr_assert_eq(plan.groups, 6);
+    expect_run(7, "gossip, lr 0.2, mix-every 4, seed 2", 3);
+    expect_run(8, "allreduce, lr 0.1, seed 1", 4);
+    expect_run(11, "allreduce, lr 0.2, seed 2", 5);
+    char *unheeded = plan_unheeded(&plan);
+    cr_assert_str_eq(unheeded, "--codec changes nothing for allreduce\n");
+    free(unheeded);
+    unload();
+}
+
 Test(plan, one_setting_is_one_run)
 {
     cr_assert_eq(load("nodes: 3\n"), 0, "%s", why);
