@@ -11,6 +11,7 @@
 #include "report/places.h"
 
 enum { RADIUS = 116, NAME_DISTANCE = 18, NAMES_MAX = 32, NODES_MAX = 1024 };
+enum { LATE_RADIUS = 40, LATE_NAMES_MAX = 8, LABEL_MAX = 44 };
 
 struct place {
     char name[16];
@@ -72,6 +73,31 @@ static void draw_node(struct text *svg, const struct place *place, const char *c
     text_add(svg, "\n");
 }
 
+/* What doesn't fit is cut off; a longer list of faults stands in the table. */
+static void draw_label(struct text *svg, const char *label, double x, double y)
+{
+    char shown[LABEL_MAX + 1];
+    snprintf(shown, sizeof shown, "%s", label);
+    text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">", x, y);
+    chart_text(svg, shown);
+    text_add(svg, "%s</text>\n", strlen(label) > LABEL_MAX ? "…" : "");
+}
+
+/* Who joins takes a place in the order then; here it stands in the middle. */
+static void draw_late(struct text *svg, const struct sim_outcome *outcome, uint32_t first,
+                      uint32_t all, double radius, double x, double y)
+{
+    uint32_t count = all - first;
+    for (uint32_t i = first; i < all; i++) {
+        double turn = 6.283185307179586 * (i - first) / count, reach = count > 1 ? LATE_RADIUS : 0;
+        struct place late = {.x = x + reach * sin(turn), .y = y - reach * cos(turn)};
+        snprintf(late.name, sizeof late.name, "n%" PRIu32, i);
+        draw_node(svg, &late, outcome->fates[i] == SIM_FATE_LIVE ? "later" : "dead", radius, x, y,
+                  false);
+        if (count <= LATE_NAMES_MAX) draw_label(svg, late.name, late.x, late.y + radius + 12);
+    }
+}
+
 /* `links`: what to say of them. */
 static void draw_title(struct text *svg, const struct settings *settings,
                        const struct sim_outcome *outcome, const char *links, double x, double y)
@@ -109,9 +135,9 @@ static int draw_topology(struct text *svg, const struct settings *settings,
 }
 
 int graph_draw(struct text *svg, const struct settings *settings, const struct sim_outcome *outcome,
-               double left, double top)
+               const char *label, double left, double top)
 {
-    double x = left + GRAPH_WIDTH / 2.0, y = top + GRAPH_HEIGHT / 2.0 + 20;
+    double x = left + GRAPH_WIDTH / 2.0, y = top + GRAPH_HEIGHT / 2.0 + 28;
     uint32_t n = (uint32_t)settings->nodes, all = (uint32_t)outcome->summary.nodes;
     char links[64];
     if (n > NODES_MAX || !outcome->fates) {
@@ -126,19 +152,13 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
     lay_out(places, n, x, y);
     int error = draw_topology(svg, settings, places, n, links);
     if (!error) draw_title(svg, settings, outcome, links, x, top + 14);
+    if (label) draw_label(svg, label, x, top + 46);
     double radius = fmax(2, fmin(6, 260.0 / n));
     for (uint32_t i = 0; !error && i < n; i++)
         draw_node(svg, &places[i],
                   outcome->fates[places[i].node] == SIM_FATE_LIVE ? "node" : "dead", radius, x, y,
                   n <= NAMES_MAX);
-    /* Who joins takes a place in the order then; here it stands in the middle. */
-    for (uint32_t i = n; i < all; i++) {
-        double turn = 6.283185307179586 * (i - n) / (all - n), reach = all - n > 1 ? 24 : 0;
-        struct place late = {.x = x + reach * sin(turn), .y = y - reach * cos(turn)};
-        snprintf(late.name, sizeof late.name, "n%" PRIu32, i);
-        draw_node(svg, &late, outcome->fates[i] == SIM_FATE_LIVE ? "later" : "dead", radius, x, y,
-                  false);
-    }
+    if (!error) draw_late(svg, outcome, n, all, radius, x, y);
     free(places);
     return error;
 }

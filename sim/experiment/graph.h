@@ -7,11 +7,13 @@
 #include "report/text.h"
 #include "run/report.h"
 
-enum { GRAPH_WIDTH = 300, GRAPH_HEIGHT = 320, GRAPH_EDGES_MAX = 3000 };
+enum { GRAPH_WIDTH = 300, GRAPH_HEIGHT = 336, GRAPH_EDGES_MAX = 3000 };
 
 /* In a box of GRAPH_WIDTH by GRAPH_HEIGHT with its corner at (left, top). Links are those of the
- * nodes there at the start; who died is marked, who joined later too. PARLEY_ENOMEM. */
+ * nodes there at the start; who died is marked, who joined later too. `label`: what tells it from
+ * others beside topology and nodes, or NULL. PARLEY_ENOMEM. */
 PARLEY_CHECK int graph_draw(struct text *svg, const struct settings *settings,
-                            const struct sim_outcome *outcome, double left, double top);
+                            const struct sim_outcome *outcome, const char *label, double left,
+                            double top);
 
 #endif

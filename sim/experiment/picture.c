@@ -160,22 +160,50 @@ static bool same_graph(const struct settings *a, const struct settings *b)
            strcmp(one ? one : "", two ? two : "") == 0;
 }
 
-double picture_topologies(struct text *svg, const struct plan *plan,
-                          const struct sim_outcome *outcomes, double top)
+/* Titles tell nodes and topology; only the faults are left to tell two graphs apart. */
+static const char *label_of(const struct plan *plan, const struct settings *settings)
 {
-    uint32_t drawn[GRAPHS_MAX], count = 0;
-    for (uint32_t i = 0; i < plan->count && count < GRAPHS_MAX; i++) {
+    const char *faults = settings->values[OPTION_ID_FAULT].text;
+    if (plan->base->sweeps[OPTION_ID_FAULT].count < 2) return NULL;
+    return faults ? faults : "no faults";
+}
+
+/* The runs to be drawn, one a graph, and whether there are more than are drawn. */
+static uint32_t choose_graphs(const struct plan *plan, const struct sim_outcome *outcomes,
+                              uint32_t drawn[GRAPHS_MAX], bool *more)
+{
+    uint32_t count = 0;
+    *more = false;
+    for (uint32_t i = 0; i < plan->count && !*more; i++) {
         const struct settings *settings = &plan->runs[i]->settings;
         bool seen = settings->nodes < 2 || !outcomes[i].summary.strategy;
         for (uint32_t g = 0; g < count; g++)
             seen = seen || same_graph(settings, &plan->runs[drawn[g]]->settings);
-        if (!seen) drawn[count++] = i;
+        *more = !seen && count == GRAPHS_MAX;
+        if (!seen && !*more) drawn[count++] = i;
     }
+    return count;
+}
+
+double picture_topologies(struct text *svg, const struct plan *plan,
+                          const struct sim_outcome *outcomes, double top)
+{
+    uint32_t drawn[GRAPHS_MAX];
+    bool more, first = plan->strategies.count > 1 || plan->seeds;
+    uint32_t count = choose_graphs(plan, outcomes, drawn, &more);
     for (uint32_t g = 0; g < count; g++) {
+        const struct settings *settings = &plan->runs[drawn[g]]->settings;
         double left = g % GRAPHS_A_ROW * (PICTURE_WIDTH / (double)GRAPHS_A_ROW) + 10;
-        if (graph_draw(svg, &plan->runs[drawn[g]]->settings, &outcomes[drawn[g]], left,
+        if (graph_draw(svg, settings, &outcomes[drawn[g]], label_of(plan, settings), left,
                        top + g / GRAPHS_A_ROW * (GRAPH_HEIGHT + GAP)) != 0)
             svg->failed = true;
     }
-    return (count + GRAPHS_A_ROW - 1) / GRAPHS_A_ROW * (GRAPH_HEIGHT + GAP);
+    double height = (count + GRAPHS_A_ROW - 1) / GRAPHS_A_ROW * (GRAPH_HEIGHT + GAP);
+    if (count == 0 || (!first && !more)) return height;
+    text_add(svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">%s%s%s</text>\n", top + height,
+             first ? "Drawn is the first of the runs that have the topology, nodes and faults"
+                   : "Drawn are topologies",
+             plan->seeds ? ", with the first seed" : "",
+             more ? "; of more than 6 such topologies the first 6." : ".");
+    return height + LEGEND_ROW;
 }

@@ -21,6 +21,10 @@ cat churn.txt
 [ "$(grep -cE '^gossip +kill:60%@50% .* 2 of 4$' churn.txt)" -eq 1 ]
 [ "$(grep -c '^gossip' churn.txt)" -eq 6 ]
 grep -q '; 2 dead at the end' churn.html
+# The topologies are told apart, and who joined has a name.
+grep -q '<text class="dim middle"[^>]*>kill:60%@50%</text>' churn.html
+grep -q '<text class="dim middle"[^>]*>no faults</text>' churn.html
+grep -q '<text class="dim middle"[^>]*>n4</text>' churn.html
 
 "$examples/slow_network.sh" --nodes 3 --model softmax --epochs 0.2 > slow.txt
 cat slow.txt
