@@ -310,6 +310,9 @@ static void tell_oddities(const struct run *run)
     for (uint32_t i = 0; i < run->nodes; i++)
         ended += run->sim->hosts[i].state != SIM_HOST_OFF;
     if (ended == 0) sim_say(PARLEY_LOG_ERROR, "sim: no node is left: all of them were killed");
+    if (ended > 0 && run->nodes > 1 && !run->sim->begun)
+        sim_say(PARLEY_LOG_ERROR,
+                "sim: no node has met all others, which it waits for before it trains");
     if (left > 0)
         sim_say(PARLEY_LOG_WARN, "sim: %zu of %zu faults did not strike: the run was over before",
                 left, run->schedule.count);

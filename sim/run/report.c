@@ -345,13 +345,15 @@ static void conclude(struct sim_report *report, const struct verdict *v)
 
 static void print_cost(const struct sim_report *report)
 {
-    char peak[HUMAN_BYTES], node[HUMAN_BYTES];
+    char peak[HUMAN_BYTES], node[HUMAN_BYTES], speed[HUMAN_BYTES];
+    double steps = steps_per_s(report);
+    snprintf(speed, sizeof speed, "%.0f", steps);
     uint32_t threads = report->sim->options.base.threads;
     double most = resident_max(), beyond = (most - report->resident) / report->sim->nodes;
-    printf("speed     %.0f node-steps/s with %" PRIu32 " thread%s   memory %s at most, %s a node "
+    printf("speed     %s node-steps/s with %" PRIu32 " thread%s   memory %s at most, %s a node "
            "beyond data\n",
-           steps_per_s(report), threads, threads == 1 ? "" : "s", human_bytes(peak, (uint64_t)most),
-           human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
+           isfinite(steps) ? speed : "-", threads, threads == 1 ? "" : "s",
+           human_bytes(peak, (uint64_t)most), human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
     if (report->sim->roster)
         puts("members   one list for all nodes (--membership static): nobody probes or gossips");
 }
@@ -380,7 +382,7 @@ static void print_summary(const struct sim_report *report)
         .coverage_count = s->coverage_count,
         .epochs_whole = s->epochs_whole,
         .steps = s->steps,
-        .wall_s = s->trained_s,
+        .wall_s = s->steps > 0 ? s->trained_s : NAN,
         .exchanges = s->exchanges,
         .bytes_sent = s->bytes_sent,
         .path = report->outcome->error ? NULL : report->settings->out,

@@ -174,6 +174,10 @@ for seed in 1 2 3 4 5 6; do
     echo "crowd, seed $seed: $(grep -E 'agreed|simulated' said)"
     failures=$((failures + 1))
 done
+# Who never met has not trained, and that is said; there is no speed of nothing.
+"$parley" sim -q --nodes 4 --model softmax --epochs 1 --loss 0.99 > untrained 2>&1
+grep -q 'no node has met all others' untrained && grep -q '^speed     - node-steps' untrained &&
+    grep -q '^training .* 0 steps, - ' untrained || { echo 'never met:'; cat untrained; failures=$((failures + 1)); }
 # Why a node stopped is said as by real ones.
 stops() {
     local cause=$1
