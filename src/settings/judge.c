@@ -89,6 +89,11 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
                  runs ? "sim" : "run");
         return PARLEY_EUSAGE;
     }
+    if (fault->kind == FAULT_JOIN && fault->target != FAULT_NUMBER) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--fault: \"join\" takes the number of nodes that join, like join:2@20%%");
+        return PARLEY_EUSAGE;
+    }
     if (fault->target == FAULT_NUMBER && fault->kind != FAULT_JOIN &&
         fault->number > settings->nodes) {
         snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%s\" of %u nodes, but there are %llu", kind,
@@ -96,7 +101,7 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
         return PARLEY_EUSAGE;
     }
     if (fault->target == FAULT_GROUPS) return judge_groups(settings, "--fault", fault->name, why);
-    if (fault->kind == FAULT_JOIN || fault->target != FAULT_NAME) return 0;
+    if (fault->target != FAULT_NAME) return 0;
     if (is_node(fault->name, settings->nodes)) return 0;
     return no_such_node(settings, "--fault", fault->name, why);
 }

@@ -152,8 +152,8 @@ static bool split_pair(const char *pair, char left[32], const char **right)
 
 int units_dist(const char *text, struct units_dist *dist, units_why why)
 {
-    static const char clause[] =
-        "is not a time or distribution (like 5ms, lognormal:5ms,0.3, uniform:1ms,9ms, trace:FILE)";
+    static const char clause[] = "is not a time or distribution (like 5ms, lognormal:5ms,0.3, "
+                                 "uniform:1ms,9ms; --compute also trace:FILE)";
     char left[32];
     const char *right;
     *dist = (struct units_dist){.kind = UNITS_DIST_CONSTANT};

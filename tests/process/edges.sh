@@ -47,6 +47,9 @@ expect 0 'agreed    3 of 3 nodes' -n 3 --partition all --data idx:few
 expect 2 '"n9" is not a node (n0 to n3)' -n 4 --fault kill:n9@1s
 expect 2 '"n9" is not a node (n0 to n3)' -n 4 --fault 'partition:n0|n1-n9@1s'
 expect 2 '9 nodes, but there are 4' -n 4 --fault pause:9@1s
+expect 2 '"join" takes the number of nodes that join' -n 4 --fault join:n9@10%
+expect 2 '"join" takes the number of nodes that join' -n 4 --fault join:50%@10%
+expect 2 'uniform:1ms,9ms; --compute also trace:FILE)' -n 4 --latency 5
 expect 2 'not a set of groups' -n 4 --fault partition:@1s
 expect 2 'not a set of groups' -n 4 --fault 'partition:n0,n1|@1s'
 expect 2 'not a set of groups' -n 4 --fault 'partition:n0|n0@1s'
