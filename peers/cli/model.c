@@ -271,7 +271,6 @@ static int act(const struct opened *opened, const struct settings *settings, cha
     int error = check_digest(opened, why, why_size);
     if (error) return error;
     if (strcmp(action, "verify") == 0) return verify(opened, settings->json_stdout, why, why_size);
-    if (strcmp(action, "eval") == 0) return evaluate(opened, settings, why, why_size);
     if (strcmp(action, "export") == 0) return model_export(opened, settings, why, why_size);
     return model_sample(opened, settings, why, why_size);
 }
