@@ -166,28 +166,24 @@ static void refuse_name(struct parley_node *node, struct conn *conn, const struc
  * refused by such a one goes on as long as there is another seed. But who slept until its name was
  * given to another, and is alone now, would end with a model of its own beside that of the cluster.
  */
-static void refused(struct parley_node *node, struct conn *conn,
-                    const struct message_reject *reject)
+static void refused(struct parley_node *node, struct conn *conn, int error, bool by_loner,
+                    const char *text)
 {
-    int error = reject->code >= 1 && reject->code <= PARLEY_ERRORS_COUNT ? -(int)reject->code
-                                                                         : PARLEY_EFAIL;
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
     if (lasts && conn->seed != NONE) node->seeds[conn->seed].refused = true;
-    bool joins = is_alone(node) && (!reject->alone || seeds_refuse(node));
+    bool joins = is_alone(node) && (!by_loner || seeds_refuse(node));
     bool replaced = error == PARLEY_ENAME_TAKEN && live_of(node) == 1 &&
                     phase_of(node) != PARLEY_PHASE_JOINING && phase_of(node) != PARLEY_PHASE_DONE;
     bool ends = conn->outgoing && lasts && (joins || replaced);
-    out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, reject->text);
+    out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
     if (ends) out_finish(node, error);
 }
 
 /* Each keeps away from the other. */
 static void part(struct parley_node *node, struct conn *conn, const char *text)
 {
-    struct message_reject reject = {.code = (uint32_t)-PARLEY_EMISMATCH};
-    snprintf(reject.text, sizeof reject.text, "%s", text);
     refuse(node, conn, PARLEY_EMISMATCH, text);
-    refused(node, conn, &reject);
+    refused(node, conn, PARLEY_EMISMATCH, false, text);
 }
 
 /* ---- Letting in ------------------------------------------------------------------------------ */
@@ -357,9 +353,10 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
 void hello_rejected(struct parley_node *node, struct conn *conn,
                     const struct message_reject *reject)
 {
+    bool known = reject->code >= 1 && reject->code <= PARLEY_ERRORS_COUNT;
     conn->goodbye = true;
     connection_close(node, conn);
-    refused(node, conn, reject);
+    refused(node, conn, known ? -(int)reject->code : PARLEY_EFAIL, reject->alone, reject->text);
 }
 
 void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version)
