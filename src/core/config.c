@@ -104,6 +104,15 @@ static int refuse_text(char *why, size_t size, const char *name, const char *val
                   name, value ? value : "", most);
 }
 
+/* The first that is out of its own. */
+static int check_ranges(const struct range *ranges, size_t count, char *why, size_t size)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < count; i++)
+        code = check_range(&ranges[i], why, size);
+    return code;
+}
+
 /* Peers compare them as text: what HELLO has no room for would be cut off, and alike. */
 static int check_settings(const struct parley_config *c, char *why, size_t size)
 {
@@ -142,10 +151,7 @@ static int check_durations(const struct parley_config *c, char *why, size_t size
         {"keepalive_us", c->keepalive_us, 1, DURATION_MAX_US},
         {"hello_timeout_us", c->hello_timeout_us, 1, DURATION_MAX_US},
     };
-    int code = 0;
-    for (size_t i = 0; !code && i < sizeof durations / sizeof *durations; i++)
-        code = check_range(&durations[i], why, size);
-    return code;
+    return check_ranges(durations, sizeof durations / sizeof *durations, why, size);
 }
 
 static int check_counts(const struct parley_config *c, char *why, size_t size)
@@ -163,10 +169,7 @@ static int check_counts(const struct parley_config *c, char *why, size_t size)
         {"pending_max", c->pending_max, 1, PARLEY_CONNECTIONS_MAX},
         {"queue_bytes_max", c->queue_bytes_max, 2 * PARLEY_CONTROL_BYTES_MAX, UINT64_MAX},
     };
-    int code = 0;
-    for (size_t i = 0; !code && i < sizeof counts / sizeof *counts; i++)
-        code = check_range(&counts[i], why, size);
-    return code;
+    return check_ranges(counts, sizeof counts / sizeof *counts, why, size);
 }
 
 static int check_periods(const struct parley_config *c, char *why, size_t size)
