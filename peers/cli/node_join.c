@@ -13,19 +13,8 @@
 static bool goes_along(const struct settings *settings, enum option_id id)
 {
     enum option_group group = option_info(id)->group;
-    switch (id) {
-    case OPTION_ID_NODES:
-        return settings->quorum == PARLEY_QUORUM_MAJORITY;
-    case OPTION_ID_LISTEN:
-    case OPTION_ID_ADVERTISE:
-    case OPTION_ID_NAME:
-    case OPTION_ID_JOIN:
-    case OPTION_ID_PEERS:
-    case OPTION_ID_SHARD:
-        return false;
-    default:
-        return option_is_setting(id) && group != GROUP_STATE && group != GROUP_WATCHING;
-    }
+    if (id == OPTION_ID_NODES) return settings->quorum == PARLEY_QUORUM_MAJORITY;
+    return !settings_is_own(id) && group != GROUP_STATE && group != GROUP_WATCHING;
 }
 
 /* What to paste for the next node: with the settings that must be equal there. Where this one can

@@ -317,8 +317,7 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
     return out;
 }
 
-/* Settings of one process, which its parent decides for it. */
-static bool is_own(enum option_id id)
+bool settings_is_own(enum option_id id)
 {
     switch (id) {
     case OPTION_ID_NODES:
@@ -349,7 +348,7 @@ int settings_forward(const struct settings *settings, enum verb child, char ***a
         const struct settings_value *value = &settings->values[i];
         unsigned both = VERB_BIT(settings->verb) | VERB_BIT(child);
         passes[i] = value->origin > ORIGIN_DEFAULT && (info->verbs & both) == both &&
-                    !is_own((enum option_id)i) &&
+                    !settings_is_own((enum option_id)i) &&
                     (info->metavar || strcmp(value->text, "true") == 0);
         if (passes[i]) bytes += strlen(info->name) + strlen(value->text) + 4;
     }

@@ -169,9 +169,12 @@ PARLEY_CHECK int settings_finish(struct settings *settings, char why[SETTINGS_WH
 const char *settings_origin_text(const struct settings *settings, enum option_id id,
                                  char out[SETTINGS_WHY_BYTES]);
 
-/* The arguments ("--lr=0.1") of all that was given, not defaulted, and that both verbs take;
- * settings of the process itself (is_own() in settings.c) are left to the caller. *arguments:
- * NULL-terminated, in one block that free() releases. PARLEY_ENOMEM. */
+/* Of one process, and not for another that trains with it: names, addresses, files, its screen. */
+bool settings_is_own(enum option_id id);
+
+/* The arguments ("--lr=0.1") of all that was given, not defaulted, and that both verbs take; those
+ * of the process itself are left to the caller. *arguments: NULL-terminated, in one block that
+ * free() releases. PARLEY_ENOMEM. */
 PARLEY_CHECK int settings_forward(const struct settings *settings, enum verb child,
                                   char ***arguments, size_t *count);
 
