@@ -72,6 +72,14 @@ static bool is_in_use(struct parley_node *node, int member)
            (node->fetch.state != FETCH_IDLE && node->fetch.member == member);
 }
 
+/* Whether two records have that name. */
+static bool is_twice(const struct parley_node *node, const char *name)
+{
+    uint32_t at = 0;
+    return roster_named(node->roster, name, &at) != NONE &&
+           roster_named(node->roster, name, &at) != NONE;
+}
+
 /* The place of whom is not live any more, of those whose name another record has too, or is to
  * have: so no name is forgotten, and a node that is started anew again and again does not fill the
  * table.
@@ -81,9 +89,9 @@ static int spare_place(struct parley_node *node, const char *name)
     int spare = NONE;
     for (uint32_t i = 1; i < node->roster->count; i++) {
         const struct member *m = &node->members[i];
-        bool named =
-            roster_is_twice(node->roster, i) || strcmp(record_of(node, i)->name, name) == 0;
-        if (membership_is_live(node, (int)i) || !named || is_in_use(node, (int)i)) continue;
+        const char *own = record_of(node, i)->name;
+        if (membership_is_live(node, (int)i) || is_in_use(node, (int)i)) continue;
+        if (!is_twice(node, own) && strcmp(own, name) != 0) continue;
         if (spare == NONE || m->dead_since_us < node->members[spare].dead_since_us) spare = (int)i;
     }
     return spare;
@@ -169,10 +177,10 @@ static void warn(struct parley_node *node, int member)
 static void forget_earlier(struct parley_node *node, int member)
 {
     const struct record *r = record_of(node, (uint32_t)member);
-    for (uint32_t i = 1; i < node->roster->count; i++) {
-        const struct record *other = record_of(node, i);
-        if (other->state == PARLEY_MEMBER_DEAD && strcmp(other->name, r->name) == 0)
-            gone_for_good(node, other->boot);
+    int earlier;
+    for (uint32_t at = 0; (earlier = roster_named(node->roster, r->name, &at)) != NONE;) {
+        const struct record *other = record_of(node, (uint32_t)earlier);
+        if (other->state == PARLEY_MEMBER_DEAD) gone_for_good(node, other->boot);
     }
 }
 

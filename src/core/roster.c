@@ -140,22 +140,22 @@ static uint32_t place_in_line(const struct parley_roster *roster, uint32_t count
     return from;
 }
 
-int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot)
+int roster_named(const struct parley_roster *roster, const char *name, uint32_t *at)
 {
-    for (uint32_t at = place_in_line(roster, roster->count, name); at < roster->count; at++) {
-        uint32_t member = roster->line[at];
-        const struct record *r = &roster->records[member];
-        if (strcmp(r->name, name) != 0) break;
-        if (record_is_live(r) && r->boot != boot) return (int)member;
-    }
-    return NONE;
+    if (*at == 0) *at = place_in_line(roster, roster->count, name);
+    if (*at >= roster->count) return NONE;
+    uint32_t member = roster->line[(*at)++];
+    return strcmp(roster->records[member].name, name) == 0 ? (int)member : NONE;
 }
 
-bool roster_is_twice(const struct parley_roster *roster, uint32_t member)
+int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot)
 {
-    const char *name = roster->records[member].name;
-    uint32_t at = place_in_line(roster, roster->count, name);
-    return at + 1 < roster->count && strcmp(roster->records[roster->line[at + 1]].name, name) == 0;
+    int member;
+    for (uint32_t at = 0; (member = roster_named(roster, name, &at)) != NONE;) {
+        const struct record *r = &roster->records[member];
+        if (record_is_live(r) && r->boot != boot) return member;
+    }
+    return NONE;
 }
 
 static bool is_known(const struct record *r)

@@ -130,8 +130,9 @@ const uint32_t *roster_waited(struct parley_roster *roster);
 int roster_find(const struct parley_roster *roster, uint64_t boot);
 /* Another live member of that name than `boot`; NONE if there is none. */
 int roster_namesake(const struct parley_roster *roster, const char *name, uint64_t boot);
-/* Whether there is another record of that member's name. */
-bool roster_is_twice(const struct parley_roster *roster, uint32_t member);
+/* The members of that name, in any order, live or not: *at is 0 for the first. NONE: that was all.
+ */
+int roster_named(const struct parley_roster *roster, const char *name, uint32_t *at);
 /* Adds boot, name and address, as DEAD until said otherwise. NONE: the table is full. */
 int roster_add(struct parley_roster *roster, const struct record *record);
 /* The same, at the place of one that is not live, and is forgotten but for its samples. */
