@@ -216,6 +216,14 @@ void connection_renew(struct parley_node *node, int member)
     }
 }
 
+void connection_drop(struct parley_node *node, int member)
+{
+    struct conn *conn = connection_of(node, member);
+    if (!conn) return;
+    conn->goodbye = true;
+    connection_close(node, conn);
+}
+
 static uint32_t host_length(const char *address)
 {
     const char *colon = strrchr(address, ':');

@@ -29,12 +29,11 @@
 #include "core/hello.h"
 #include "core/out.h"
 #include "core/plant.h"
+#include "core/redial.h"
 #include "core/state.h"
 
 enum {
     HEALTH_MAX = 8,
-    REDIAL_DEAD_US = 2000000,
-    REDIALS_MAX = 4, /* of the dead, at a time */
     FAVOUR_US = 2000000,
     PICK_TRIES = 8,
     AHEAD_MAX = 1024 /* incarnations beyond those known that others may tell of */
@@ -454,8 +453,7 @@ void membership_replaced(struct parley_node *node, int member)
 
 /* ---- Probing --------------------------------------------------------------------------------- */
 
-/* Also over a link that has ended: who has no room for one says so, and that is an answer, too. */
-static bool heard_since(struct parley_node *node, int member, uint64_t since_us)
+bool membership_heard(struct parley_node *node, int member, uint64_t since_us)
 {
     const struct conn *conn = connection_of(node, member);
     const struct member *m = member_of(node, member);
@@ -555,7 +553,7 @@ static void probe_timers(struct parley_node *node)
 {
     struct probe *probe = &node->probe;
     uint64_t stretch = 1 + node->health;
-    if (probe->member != NONE && heard_since(node, probe->member, probe->sent_us))
+    if (probe->member != NONE && membership_heard(node, probe->member, probe->sent_us))
         probe_success(node);
     if (probe->member != NONE && !probe->indirect &&
         node->now_us >= probe->sent_us + node->config.probe_timeout_us * stretch) {
@@ -571,19 +569,10 @@ static void probe_timers(struct parley_node *node)
     int target = next_target(node);
     *probe = (struct probe){target, ++node->probe_sequence, node->now_us, false};
     if (target == NONE) return;
-    if (heard_since(node, target, node->now_us - node->config.probe_interval_us))
+    if (membership_heard(node, target, node->now_us - node->config.probe_interval_us))
         probe_success(node);
     else
         ping(node, target, probe->sequence);
-}
-
-/* To one that is judged already. */
-static void drop_link(struct parley_node *node, int member)
-{
-    struct conn *conn = connection_of(node, member);
-    if (!conn) return;
-    conn->goodbye = true;
-    connection_close(node, conn);
 }
 
 static void suspicion_timers(struct parley_node *node)
@@ -597,7 +586,8 @@ static void suspicion_timers(struct parley_node *node)
             node->next_suspicion_us = node->now_us;
             return;
         }
-        if (node->now_us >= m->suspect_until_us && heard_since(node, (int)i, m->suspect_since_us)) {
+        if (node->now_us >= m->suspect_until_us &&
+            membership_heard(node, (int)i, m->suspect_since_us)) {
             m->suspect_since_us = node->now_us;
             m->suspect_until_us = node->now_us + suspicion_us(node, m->confirmations);
             warn(node, (int)i);
@@ -606,92 +596,10 @@ static void suspicion_timers(struct parley_node *node)
             member_state(node, (int)i, PARLEY_MEMBER_DEAD,
                          m->refused ? "its connection broke and its address refuses"
                                     : "it stayed silent");
-            drop_link(node, (int)i);
+            connection_drop(node, (int)i);
         } else if (m->suspect_until_us < node->next_suspicion_us) {
             node->next_suspicion_us = m->suspect_until_us;
         }
-    }
-}
-
-/* Drawn, so that those who died at once are not all dialled at once and then for long none. */
-static uint64_t redial_wait_us(struct parley_node *node, const struct member *m)
-{
-    uint64_t wait_us = (node->now_us - m->dead_since_us) / 4;
-    if (wait_us < REDIAL_DEAD_US) wait_us = REDIAL_DEAD_US;
-    if (wait_us > node->config.redial_max_us) wait_us = node->config.redial_max_us;
-    return (uint64_t)((0.5 + rng_unit(&node->rng) / 2) * (double)wait_us);
-}
-
-/* A dead member's name or address is a live one's now, or a later one that died was there: a dial
- * would find that one, which would take it for its own link and end the one it has. */
-static bool is_succeeded(const struct parley_node *node, uint32_t member)
-{
-    const struct record *r = record_of(node, member);
-    if (roster_namesake(node->roster, r->name, r->boot) != NONE) return true;
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *other = record_of(node, i);
-        bool later = record_is_live(other) || (other->state == PARLEY_MEMBER_DEAD && i > member);
-        if (i != member && later && strcmp(other->address, r->address) == 0) return true;
-    }
-    return false;
-}
-
-static uint32_t redials_under_way(struct parley_node *node)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < node->open_count; i++) {
-        const struct conn *conn = connection_at(node, i);
-        count += conn->state == CONN_DIALING && conn->member != NONE &&
-                 record_of(node, (uint32_t)conn->member)->state == PARLEY_MEMBER_DEAD;
-    }
-    return count;
-}
-
-/* Who has waited longest comes first: there may be more of them than are dialled at a time. */
-static int next_redial(const struct parley_node *node)
-{
-    int next = NONE;
-    for (uint32_t i = 1; i < node->roster->count; i++)
-        if (record_of(node, i)->state == PARLEY_MEMBER_DEAD &&
-            (next == NONE || node->members[i].redial_us < node->members[next].redial_us))
-            next = (int)i;
-    return next;
-}
-
-/* The dead are dialled now and then: that is how a healed partition finds together. A link that has
- * been silent since the death is none: what it carries the kernel sends again ever less often, and
- * would go on waiting long after a partition has healed. Few at a time: those that are gone for
- * good may be many, and dials into the void take places that links need. */
-static uint64_t redial_dead(struct parley_node *node)
-{
-    int i;
-    uint32_t under_way = redials_under_way(node);
-    while ((i = next_redial(node)) != NONE) {
-        struct member *m = &node->members[i];
-        if (node->now_us < m->redial_us) return m->redial_us;
-        if (under_way >= REDIALS_MAX || !out_room(node))
-            return node->now_us + node->config.redial_min_us;
-        if (!heard_since(node, i, m->dead_since_us)) drop_link(node, i);
-        if (!node->leaving && !is_succeeded(node, (uint32_t)i)) {
-            connection_want(node, i);
-            under_way++;
-        }
-        m->redial_us = node->now_us + redial_wait_us(node, m);
-    }
-    return NEVER;
-}
-
-/* A suspect has little time left: it is dialled as soon as may be. */
-static void redial_timers(struct parley_node *node)
-{
-    if (node->now_us < node->next_redial_us) return;
-    node->next_redial_us = redial_dead(node);
-    for (uint32_t i = 1; i < node->roster->count; i++) {
-        if (record_of(node, i)->state != PARLEY_MEMBER_SUSPECT || connection_of(node, (int)i))
-            continue;
-        if (out_room(node)) connection_want(node, (int)i);
-        uint64_t at_us = node->now_us + node->config.redial_min_us;
-        if (at_us < node->next_redial_us) node->next_redial_us = at_us;
     }
 }
 

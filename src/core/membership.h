@@ -64,6 +64,9 @@ void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type
 /* What links tell of members: HELLO is done; it may be dialled again; its connection broke; its
  * address refused a dial; another boot has its place. */
 void membership_contact(struct parley_node *node, struct conn *conn);
+/* Whether anything came of it since then, also over a link that has ended: who has no room for one
+ * says so, and that is an answer, too. */
+bool membership_heard(struct parley_node *node, int member, uint64_t since_us);
 void membership_forgive(struct parley_node *node, int member);
 void membership_lost(struct parley_node *node, int member);
 void membership_refused(struct parley_node *node, int member);
