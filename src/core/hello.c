@@ -218,6 +218,20 @@ static void admit(struct parley_node *node, struct conn *conn, const struct mess
 
 /* ---- Whether a name is taken ----------------------------------------------------------------- */
 
+/* Others tell that it lives, so it has its name already. Where two have one name all the same (two
+ * clusters were joined, say), links between them refused would keep the cluster in pieces. */
+static bool is_in(const struct parley_node *node, uint64_t boot)
+{
+    int member = roster_find(node->roster, boot);
+    return member != NONE && membership_is_live(node, member);
+}
+
+static int owner_of(const struct parley_node *node, const struct message_hello *hello)
+{
+    if (strcmp(hello->name, self_of(node)->name) == 0) return node->self;
+    return node->members ? roster_namesake(node->roster, hello->name, hello->boot) : NONE;
+}
+
 /* The owner of a name is asked whether it lives before a newcomer may have the name. */
 static void check_name(struct parley_node *node, struct conn *conn, int member,
                        const struct message_hello *hello)
@@ -339,12 +353,10 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
     if (conn->outgoing && conn->member != NONE &&
         record_of(node, conn->member)->boot != hello->boot)
         another_answers(node, conn, hello);
-    if (strcmp(hello->name, self->name) == 0) {
+    int owner = is_in(node, hello->boot) ? NONE : owner_of(node, hello);
+    if (owner == node->self)
         refuse_name(node, conn, self);
-        return;
-    }
-    int owner = node->members ? roster_namesake(node->roster, hello->name, hello->boot) : NONE;
-    if (owner != NONE)
+    else if (owner != NONE)
         check_name(node, conn, owner, hello);
     else
         admit(node, conn, hello);

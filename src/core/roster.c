@@ -126,13 +126,21 @@ int roster_find(const struct parley_roster *roster, uint64_t boot)
     }
 }
 
-/* Of the first of that name or a later one, if so many stand in line. */
-static uint32_t place_in_line(const struct parley_roster *roster, uint32_t count, const char *name)
+/* All nodes have one order: of one name by boot. */
+static bool is_before(const struct record *r, const char *name, uint64_t boot)
+{
+    int order = strcmp(r->name, name);
+    return order < 0 || (order == 0 && r->boot < boot);
+}
+
+/* Of these or of what comes after them, if so many stand in line. */
+static uint32_t place_in_line(const struct parley_roster *roster, uint32_t count, const char *name,
+                              uint64_t boot)
 {
     uint32_t from = 0, to = count;
     while (from < to) {
         uint32_t middle = (from + to) / 2;
-        if (strcmp(roster->records[roster->line[middle]].name, name) < 0)
+        if (is_before(&roster->records[roster->line[middle]], name, boot))
             from = middle + 1;
         else
             to = middle;
@@ -142,7 +150,7 @@ static uint32_t place_in_line(const struct parley_roster *roster, uint32_t count
 
 int roster_named(const struct parley_roster *roster, const char *name, uint32_t *at)
 {
-    if (*at == 0) *at = place_in_line(roster, roster->count, name);
+    if (*at == 0) *at = place_in_line(roster, roster->count, name, 0);
     if (*at >= roster->count) return NONE;
     uint32_t member = roster->line[(*at)++];
     return strcmp(roster->records[member].name, name) == 0 ? (int)member : NONE;
@@ -163,16 +171,22 @@ static bool is_known(const struct record *r)
     return r->state != PARLEY_MEMBER_LEFT || r->phase == PARLEY_PHASE_DONE;
 }
 
-/* A restarted node is counted once: its boots stand in line side by side. */
+/* A restarted node is counted once: its boots stand in line side by side. Of those that live each
+ * counts. */
 uint32_t roster_known(const struct parley_roster *roster)
 {
-    const char *before = NULL;
-    uint32_t known = 0;
+    const char *name = NULL;
+    uint32_t known = 0, live = 0;
     for (uint32_t at = 0; at < roster->count; at++) {
         const struct record *r = &roster->records[roster->line[at]];
         if (!is_known(r)) continue;
-        known += !before || strcmp(before, r->name) != 0;
-        before = r->name;
+        if (!name || strcmp(name, r->name) != 0) {
+            known++;
+            live = 0;
+        }
+        live += record_is_live(r);
+        known += record_is_live(r) && live > 1;
+        name = r->name;
     }
     return known;
 }
@@ -209,7 +223,8 @@ static void move_forward(struct parley_roster *roster, int member, enum roster_l
 /* Where `lined` others stand. */
 static void line_up(struct parley_roster *roster, uint32_t member, uint32_t lined)
 {
-    uint32_t from = place_in_line(roster, lined, roster->records[member].name);
+    const struct record *r = &roster->records[member];
+    uint32_t from = place_in_line(roster, lined, r->name, r->boot);
     memmove(roster->line + from + 1, roster->line + from, (lined - from) * sizeof *roster->line);
     roster->line[from] = member;
 }

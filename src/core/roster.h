@@ -85,7 +85,7 @@ struct sketch {
 struct parley_roster {
     struct record *records;      /* [count of max] */
     struct roster_place *places; /* [count of max] */
-    uint32_t *line;              /* [count of max], members by name; of one name in any order */
+    uint32_t *line;              /* [count of max], members by name, of one name by boot */
     uint32_t *live;              /* [topology.n of max], the live ones of them, likewise */
     uint32_t *waited;            /* [counts[ROSTER_WAITED] of max], those waited for */
     uint32_t count, max;
@@ -139,7 +139,8 @@ int roster_add(struct parley_roster *roster, const struct record *record);
 void roster_replace(struct parley_roster *roster, int member, const struct record *record);
 /* The record was changed; news is more than progress. */
 void roster_changed(struct parley_roster *roster, int member, bool news);
-/* Names ever seen that have not left of their own will; who left after it agreed still counts. */
+/* Names ever seen that have not left of their own will; who left after it agreed still counts. A
+ * name counts as often as live members have it. */
 uint32_t roster_known(const struct parley_roster *roster);
 
 static inline bool record_is_live(const struct record *r)

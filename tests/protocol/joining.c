@@ -496,6 +496,50 @@ Test(joining, who_slept_until_another_had_its_name_ends)
     parley_sim_free(sim);
 }
 
+/* Two clusters of three, n0 to n2 and n3 to n5, of which two pairs have equal names, and a node
+ * with a seed in each. */
+static void two_clusters(struct parley_config *config, uint32_t node, void *arg)
+{
+    static const char *const seeds[] = {"n0:7000", "n3:7000"}, *const both[] = {"n2:7000",
+                                                                                "n5:7000"};
+    (void)arg;
+    config->seeds = node == 6 ? both : &seeds[node / 3];
+    config->seeds_count = node == 6 ? 2 : 1;
+    config->min_peers = node == 6 ? 1 : 2;
+    config->steps_budget = 60000;
+    if (node == 3) config->name = "n0";
+    if (node == 4) config->name = "n1";
+}
+
+static void count_comings(const char *line, void *count)
+{
+    *(int *)count += strstr(line, " member ") != NULL;
+}
+
+Test(joining, clusters_with_equal_names_that_one_node_joins_are_one_cluster)
+{
+    /* Proves that a name which two live nodes have, as no newcomer's was to be refused, neither
+     * keeps a node from joining nor makes anyone come and go. */
+    const uint64_t start_us[] = {0, 0, 0, 0, 0, 0, 3 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 7, .seed = 3, .latency_us = 200, .start_us = start_us, .configure = two_clusters});
+    int comings = 0;
+    struct parley_view view;
+    parley_sim_on_line(sim, PARLEY_LOG_INFO, count_comings, &comings);
+    scene_run(sim, 10 * SECOND);
+    comings = 0;
+    scene_run(sim, 20 * SECOND);
+    cr_assert_eq(comings, 0);
+    for (uint32_t i = 0; i < 7; i++) {
+        parley_sim_view(sim, i, &view);
+        cr_assert_eq(view.phase, PARLEY_PHASE_TRAIN, "n%u", i);
+        cr_assert_eq(view.live, 7);
+        cr_assert_eq(view.known, 7);
+    }
+    scene_agree(sim, 7, 0);
+    parley_sim_free(sim);
+}
+
 static void another_rate_at_2(struct parley_config *config, uint32_t node, void *arg)
 {
     static const struct parley_setting settings[] = {{"lr", "0.05"}, {"lr", "0.1"}};

@@ -214,6 +214,12 @@ Test(roster, a_restarted_name_is_known_once_and_its_live_owner_is_found)
     roster_changed(&roster, second, true);
     cr_assert_eq(roster_namesake(&roster, "a", 9), second);
     cr_assert_eq(roster_namesake(&roster, "a", 3), NONE, "a boot is not its own namesake");
+    roster.records[first].state = PARLEY_MEMBER_ALIVE;
+    roster_changed(&roster, first, true);
+    cr_assert_eq(roster_known(&roster), 3, "two live ones have one name");
+    roster.records[first].state = PARLEY_MEMBER_DEAD;
+    roster_changed(&roster, first, true);
+    cr_assert_eq(roster_known(&roster), 2);
     roster.records[other].state = PARLEY_MEMBER_LEFT;
     roster_changed(&roster, other, true);
     cr_assert_eq(roster_known(&roster), 1, "who left of its own will is not missing");
@@ -224,18 +230,20 @@ Test(roster, a_restarted_name_is_known_once_and_its_live_owner_is_found)
     roster_close(&roster);
 }
 
-Test(roster, the_line_is_by_name_whoever_came_first)
+Test(roster, the_line_is_by_name_and_boot_whoever_came_first)
 {
     struct parley_roster roster = roster_of(MEMBERS);
     struct rng rng = rng_init(9, 1);
     for (uint64_t i = 0; i < MEMBERS; i++) {
         char name[16];
-        snprintf(name, sizeof name, "%u", 100 + rng_below(&rng, 900));
-        add(&roster, 1000 + i, name);
+        snprintf(name, sizeof name, "%u", 100 + rng_below(&rng, 20));
+        add(&roster, rng_next(&rng), name);
     }
-    for (uint32_t i = 1; i < roster.count; i++)
-        cr_assert_leq(
-            strcmp(roster.records[roster.line[i - 1]].name, roster.records[roster.line[i]].name),
-            0);
+    for (uint32_t i = 1; i < roster.count; i++) {
+        const struct record *before = &roster.records[roster.line[i - 1]];
+        const struct record *after = &roster.records[roster.line[i]];
+        int order = strcmp(before->name, after->name);
+        cr_assert(order < 0 || (order == 0 && before->boot < after->boot));
+    }
     roster_close(&roster);
 }
