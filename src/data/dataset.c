@@ -202,6 +202,15 @@ static inline __attribute__((always_inline)) void prefetch(const uint8_t *from, 
         __builtin_prefetch(from + i);
 }
 
+/* The bytes of sample index[i]; those of later ones are on their way. */
+static const uint8_t *bytes_of(const struct dataset *set, const uint32_t *index, uint32_t i,
+                               uint32_t n)
+{
+    size_t features = set->features;
+    if (i + AHEAD < n) prefetch(set->bytes + index[i + AHEAD] * features, features);
+    return set->bytes + index[i] * features;
+}
+
 void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n, float *inputs,
                     uint16_t *labels)
 {
@@ -209,16 +218,25 @@ void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n
     size_t features = set->features;
     for (uint32_t i = 0; i < n; i++) {
         assert(index[i] < set->count);
-        size_t at = index[i] * features;
         float *to = inputs + i * features;
-        if (set->bytes) {
-            if (i + AHEAD < n) prefetch(set->bytes + index[i + AHEAD] * features, features);
-            scale_bytes(set->bytes + at, to, features, set->shift[0], set->scale[0]);
-        } else {
-            scale_floats(set->values + at, to, features, set->shift, set->scale);
-        }
+        if (set->bytes)
+            scale_bytes(bytes_of(set, index, i, n), to, features, set->shift[0], set->scale[0]);
+        else
+            scale_floats(set->values + index[i] * features, to, features, set->shift, set->scale);
         labels[i] = set->labels[index[i]];
     }
+}
+
+struct pixels dataset_gather_pixels(const struct dataset *set, const uint32_t *index, uint32_t n,
+                                    uint8_t *to, uint16_t *labels)
+{
+    assert(set->bytes && set->shift && set->scale);
+    for (uint32_t i = 0; i < n; i++) {
+        assert(index[i] < set->count);
+        memcpy(to + (size_t)i * set->features, bytes_of(set, index, i, n), set->features);
+        labels[i] = set->labels[index[i]];
+    }
+    return (struct pixels){to, set->shift[0], set->scale[0]};
 }
 
 void dataset_close(struct dataset *set)

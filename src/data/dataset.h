@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/scale.h"
 #include "parley/error.h"
 
 struct dataset {
@@ -48,6 +49,10 @@ PARLEY_CHECK int dataset_split(struct dataset *set, struct dataset *held, uint32
 /* inputs: [n][features], scaled; labels: [n]; index: [n], each below set->count. */
 void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n, float *inputs,
                     uint16_t *labels);
+
+/* The same unscaled, of a set of bytes: to: [n][features], which the pixels point to. */
+struct pixels dataset_gather_pixels(const struct dataset *set, const uint32_t *index, uint32_t n,
+                                    uint8_t *to, uint16_t *labels);
 
 /* Frees what the set owns and zeroes it; a zeroed set may be closed too. */
 void dataset_close(struct dataset *set);

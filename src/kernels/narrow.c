@@ -45,9 +45,41 @@ static inline size_t few_of(size_t rest)
     return (rest + times - 1) / times;
 }
 
-static inline const float *row_of(const struct narrow *n, size_t row)
+/* Where in the inputs a row begins. */
+static inline size_t row_at(const struct narrow *n, size_t row)
 {
-    return n->x + (n->at != NULL ? n->at[row] : row * n->in);
+    return n->at != NULL ? n->at[row] : row * n->in;
+}
+
+static inline float input_at(const struct narrow *n, size_t at)
+{
+    return n->pixels.bytes != NULL ? (float)n->pixels.bytes[at] : n->x[at];
+}
+
+static inline float scale_of(const struct narrow *n)
+{
+    return n->pixels.bytes != NULL ? n->pixels.scale : 1;
+}
+
+/* What the sums of each output begin with: they add products of pixels that are not shifted. */
+static inline void begin_sums(float *begin, const struct narrow *n, const float *delta)
+{
+    memset(begin, 0, n->out * sizeof *begin);
+    if (n->pixels.bytes == NULL) return;
+    for (size_t row = 0; row < n->rows; row++)
+        for (size_t j = 0; j < n->out; j++)
+            begin[j] += delta[row * n->out + j];
+    for (size_t j = 0; j < n->out; j++)
+        begin[j] *= -n->pixels.shift;
+}
+
+/* last: [rows][LANES_COUNT], what is behind the first `whole` of each row, and zeroes. */
+static inline void take_rest(float *last, const struct narrow *n, const size_t *at, int rows,
+                             size_t whole)
+{
+    for (int i = 0; i < rows; i++, last += LANES_COUNT)
+        for (size_t k = 0; k < LANES_COUNT; k++)
+            last[k] = whole + k < n->in ? input_at(n, at[i] + whole + k) : 0;
 }
 
 /* Of two vectors, each with one square of 4 x 4 or two side by side, what turning puts together. */

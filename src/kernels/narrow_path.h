@@ -1,6 +1,6 @@
 /* narrow_path.h: the loops of narrow.c for one path; included by kernels/paths.h.
  *
- * `few` is a constant to the compiler, so that sums are registers.
+ * `few` is a constant to the compiler, so that sums are registers; so is `pixels`.
  */
 #define INNER TARGET static inline __attribute__((always_inline))
 
@@ -10,6 +10,14 @@ typedef float NAME(lanes) __attribute__((vector_size((LANES)*4)));
 typedef float NAME(lanes_at) __attribute__((vector_size((LANES)*4), aligned(4), may_alias));
 #define lanes NAME(lanes)
 #define lanes_at NAME(lanes_at)
+
+/* ---- Inputs ---------------------------------------------------------------------------------- */
+
+INNER lanes NAME(inputs)(const struct narrow *n, size_t at, bool pixels)
+{
+    if (pixels) return BYTES(n->pixels.bytes + at);
+    return *(const lanes_at *)(n->x + at);
+}
 
 /* ---- Turning --------------------------------------------------------------------------------- */
 
@@ -64,9 +72,10 @@ INNER void NAME(put)(float *to, size_t step, const span s[QUAD])
 #endif
 }
 
-/* to: [out][in rounded up], with zeroes behind each row; the rows behind `out` hold anything. */
+/* to: [out][in rounded up], times `scale`, with zeroes behind each row; the rows behind `out` hold
+ * anything. */
 INNER void NAME(turn_weights)(float *restrict to, const float *restrict weight, size_t in,
-                              size_t out)
+                              size_t out, float scale)
 {
     size_t step = lanes_whole(in), wide = whole_quads(out), k = 0;
 
@@ -77,11 +86,11 @@ INNER void NAME(turn_weights)(float *restrict to, const float *restrict weight, 
             NAME(take)(s, weight + k * out + j, out);
             NAME(turn)(s);
             for (size_t i = 0; i < QUAD; i++)
-                *(span_at *)(to + (j + i) * step + k) = s[i];
+                *(span_at *)(to + (j + i) * step + k) = s[i] * scale;
         }
     for (; k < step; k++)
         for (size_t j = 0; j < out; j++)
-            to[j * step + k] = k < in ? weight[k * out + j] : 0;
+            to[j * step + k] = k < in ? weight[k * out + j] * scale : 0;
 }
 
 /* to: [count][out] and some scratch behind; from: [out in whole quads][STEP]. From right to left,
@@ -105,54 +114,61 @@ INNER void NAME(turn_back)(float *restrict to, const float *restrict from, size_
 /* Rows at a time: as many sums of products as there are registers for. */
 enum { NAME(ROWS) = LANES < LANES_COUNT ? 2 : ROWS_MAX };
 
-/* The terms of LANES of the 16 lanes, from lane `at` on. */
-INNER void NAME(add_terms)(lanes sums[ROWS_MAX][FEW], const float *const x[ROWS_MAX],
-                           const float *weight, size_t step, size_t at, size_t count, int few)
+/* The terms of LANES of the 16 lanes, from lane `lane` on; rows begin at[ROWS]. */
+INNER void NAME(add_terms)(lanes sums[ROWS_MAX][FEW], const struct narrow *n, const size_t *at,
+                           const float *weight, size_t step, size_t lane, size_t count, int few,
+                           bool pixels)
 {
-    for (size_t k = at; k < count; k += LANES_COUNT)
+    for (size_t k = lane; k < count; k += LANES_COUNT) {
+        lanes x[ROWS_MAX];
+
+        for (int i = 0; i < NAME(ROWS); i++)
+            x[i] = NAME(inputs)(n, at[i] + k, pixels);
         for (int j = 0; j < few; j++) {
             lanes w = *(const lanes_at *)(weight + (size_t)j * step + k);
 
+            KEPT(w);
             for (int i = 0; i < NAME(ROWS); i++)
-                sums[i][j] = PLUS(sums[i][j], *(const lanes_at *)(x[i] + k), w);
+                sums[i][j] = PLUS(sums[i][j], x[i], w);
         }
+    }
 }
 
 /* part[ROWS * few]: the dot products of some rows with `few` outputs, in lanes. */
-INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const float *const x[ROWS_MAX],
-                     const float *weight, size_t in, int few)
+INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const struct narrow *n, const size_t *at,
+                     const float *weight, int few, bool pixels)
 {
-    size_t step = lanes_whole(in), rest = in % LANES_COUNT, whole = in - rest;
-    float last[ROWS_MAX][LANES_COUNT] = {0};
-    const float *const behind[ROWS_MAX] = {last[0], last[1], last[2], last[3]};
+    size_t step = lanes_whole(n->in), rest = n->in % LANES_COUNT, whole = n->in - rest;
+    float last[ROWS_MAX * LANES_COUNT];
+    const struct narrow behind = {.x = last};
+    const size_t behind_at[ROWS_MAX] = {0, LANES_COUNT, 2 * LANES_COUNT, 3 * LANES_COUNT};
 
-    for (int i = 0; i < NAME(ROWS) && rest > 0; i++)
-        memcpy(last[i], x[i] + whole, rest * sizeof(float));
-    for (size_t at = 0; at < LANES_COUNT; at += LANES) {
+    if (rest > 0) take_rest(last, n, at, NAME(ROWS), whole);
+    for (size_t lane = 0; lane < LANES_COUNT; lane += LANES) {
         lanes sums[ROWS_MAX][FEW] = {0};
 
-        NAME(add_terms)(sums, x, weight, step, at, whole, few);
-        if (rest > 0) NAME(add_terms)(sums, behind, weight + whole, step, at, LANES_COUNT, few);
+        NAME(add_terms)(sums, n, at, weight, step, lane, whole, few, pixels);
+        if (rest > 0) NAME(add_terms)
+        (sums, &behind, behind_at, weight + whole, step, lane, LANES_COUNT, few, false);
         for (int i = 0; i < NAME(ROWS); i++)
             for (int j = 0; j < few; j++)
-                *(lanes_at *)(part[i * few + j] + at) = sums[i][j];
+                *(lanes_at *)(part[i * few + j] + lane) = sums[i][j];
     }
 }
 
 /* `few` outputs of all rows; weight (turned), bias, y: from the first of them on. Without bias they
  * are added to y. */
 INNER void NAME(outputs)(const struct narrow *n, const float *weight, const float *bias, float *y,
-                         bool relu, int few)
+                         bool relu, int few, bool pixels)
 {
     float part[SUMS][LANES_COUNT] = {0}, sums[SUMS];
 
     for (size_t row = 0; row < n->rows; row += NAME(ROWS)) {
-        const float *x[ROWS_MAX];
-        size_t last = n->rows - 1; /* which may be taken more than once */
+        size_t at[ROWS_MAX], last = n->rows - 1; /* which may be taken more than once */
 
         for (size_t i = 0; i < ROWS_MAX; i++)
-            x[i] = row_of(n, row + i < last ? row + i : last);
-        NAME(dot)(part, x, weight, n->in, few);
+            at[i] = row_at(n, row + i < last ? row + i : last);
+        NAME(dot)(part, n, at, weight, few, pixels);
         for (int i = 0; i < NAME(ROWS) * few; i++)
             sums[i] = fold(part[i]);
         for (size_t i = 0; i < NAME(ROWS) && row + i <= last; i++)
@@ -166,54 +182,72 @@ INNER void NAME(outputs)(const struct narrow *n, const float *weight, const floa
 }
 
 INNER void NAME(all_outputs)(const struct narrow *n, const float *weight, const float *bias,
-                             float *y, bool relu)
+                             float *y, bool relu, bool pixels)
 {
     for (size_t j = 0, few; j < n->out; j += few) {
         few = few_of(n->out - j);
         switch (few) {
         case 1:
-            NAME(outputs)(n, weight, bias, y + j, relu, 1);
+            NAME(outputs)(n, weight, bias, y + j, relu, 1, pixels);
             break;
         case 2:
-            NAME(outputs)(n, weight, bias, y + j, relu, 2);
+            NAME(outputs)(n, weight, bias, y + j, relu, 2, pixels);
             break;
         case 3:
-            NAME(outputs)(n, weight, bias, y + j, relu, 3);
+            NAME(outputs)(n, weight, bias, y + j, relu, 3, pixels);
             break;
         case 4:
-            NAME(outputs)(n, weight, bias, y + j, relu, 4);
+            NAME(outputs)(n, weight, bias, y + j, relu, 4, pixels);
             break;
         default:
-            NAME(outputs)(n, weight, bias, y + j, relu, FEW);
+            NAME(outputs)(n, weight, bias, y + j, relu, FEW, pixels);
         }
         weight += few * lanes_whole(n->in);
         if (bias != NULL) bias += few;
     }
 }
 
+/* own: [out], the bias without what pixels are shifted by. */
+INNER void NAME(bias_of_pixels)(float *own, const struct narrow *n, const float *turned,
+                                const float *bias)
+{
+    for (size_t j = 0; j < n->out; j++)
+        own[j] = bias[j] - n->pixels.shift * lanes_sum(turned + j * lanes_whole(n->in), n->in);
+}
+
 TARGET static void NAME(forward)(const struct narrow *n, const float *weight, const float *bias,
                                  float *turned, float *y, bool relu)
 {
-    NAME(turn_weights)(turned, weight, n->in, n->out);
-    NAME(all_outputs)(n, turned, bias, y, relu);
+    float own[NARROW_OUT_MAX];
+
+    NAME(turn_weights)(turned, weight, n->in, n->out, scale_of(n));
+    if (n->pixels.bytes == NULL) {
+        NAME(all_outputs)(n, turned, bias, y, relu, false);
+        return;
+    }
+    NAME(bias_of_pixels)(own, n, turned, bias);
+    NAME(all_outputs)(n, turned, own, y, relu, true);
 }
 
 TARGET static void NAME(add_dots)(const struct narrow *n, const float *turned, float *y)
 {
-    NAME(all_outputs)(n, turned, NULL, y, false);
+    NAME(all_outputs)(n, turned, NULL, y, false, false);
 }
 
 /* ---- The gradient of the weights ------------------------------------------------------------- */
 
-/* to[few][step]: of two vectors of weight rows, from row k on; delta: of a few outputs. */
+/* to[few][step]: of two vectors of weight rows, from row k on; delta, begin: of a few outputs. */
 INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k, const float *delta,
-                       int few)
+                       const float *begin, int few, bool pixels)
 {
-    lanes sums[PAIR][FEW] = {0};
+    lanes sums[PAIR][FEW];
+
+    for (int j = 0; j < few; j++)
+        sums[0][j] = sums[1][j] = begin[j] - (lanes){0};
 
     for (size_t row = 0; row < n->rows; row++, delta += n->out) {
-        const float *x = row_of(n, row) + k;
-        lanes a = *(const lanes_at *)x, b = *(const lanes_at *)(x + LANES);
+        size_t at = row_at(n, row) + k;
+        lanes a = NAME(inputs)(n, at, pixels), b = NAME(inputs)(n, at + LANES, pixels);
 
         for (int j = 0; j < few; j++) {
             lanes d = delta[j] - (lanes){0};
@@ -230,72 +264,82 @@ INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k,
 
 /* The same of all outputs. */
 INNER void NAME(strips)(float *to, size_t step, const struct narrow *n, size_t k,
-                        const float *delta)
+                        const float *delta, const float *begin, bool pixels)
 {
-    for (size_t j = 0, few; j < n->out; j += few, to += few * step, delta += few) {
+    for (size_t j = 0, few; j < n->out; j += few, to += few * step, delta += few, begin += few) {
         few = few_of(n->out - j);
         switch (few) {
         case 1:
-            NAME(strip)(to, step, n, k, delta, 1);
+            NAME(strip)(to, step, n, k, delta, begin, 1, pixels);
             break;
         case 2:
-            NAME(strip)(to, step, n, k, delta, 2);
+            NAME(strip)(to, step, n, k, delta, begin, 2, pixels);
             break;
         case 3:
-            NAME(strip)(to, step, n, k, delta, 3);
+            NAME(strip)(to, step, n, k, delta, begin, 3, pixels);
             break;
         case 4:
-            NAME(strip)(to, step, n, k, delta, 4);
+            NAME(strip)(to, step, n, k, delta, begin, 4, pixels);
             break;
         default:
-            NAME(strip)(to, step, n, k, delta, FEW);
+            NAME(strip)(to, step, n, k, delta, begin, FEW, pixels);
         }
     }
 }
 
 /* The same of all weight rows, where a vector would reach over their end. */
-INNER void NAME(short_rows)(float *to, size_t step, const struct narrow *n, const float *delta)
+INNER void NAME(short_rows)(float *to, size_t step, const struct narrow *n, const float *delta,
+                            const float *begin)
 {
     for (size_t j = 0; j < n->out; j++)
-        memset(to + j * step, 0, n->in * sizeof *to);
+        for (size_t k = 0; k < n->in; k++)
+            to[j * step + k] = begin[j];
     for (size_t row = 0; row < n->rows; row++)
         for (size_t j = 0; j < n->out; j++)
             for (size_t k = 0; k < n->in; k++)
-                to[j * step + k] =
-                    PLUS_ONE(to[j * step + k], row_of(n, row)[k], delta[row * n->out + j]);
+                to[j * step + k] = PLUS_ONE(to[j * step + k], input_at(n, row_at(n, row) + k),
+                                            delta[row * n->out + j]);
 }
 
 /* to[out][step]: of weight rows first .. first + count - 1, and of some around them. */
 INNER void NAME(block)(float *to, size_t step, const struct narrow *n, size_t first, size_t count,
-                       const float *delta)
+                       const float *delta, const float *begin)
 {
     const size_t wide = PAIR * LANES;
 
     if (n->in < wide) {
-        NAME(short_rows)(to - first, step, n, delta);
+        NAME(short_rows)(to - first, step, n, delta, begin);
         return;
     }
     for (size_t k = first; k < first + count; k += wide) {
         size_t from = k + wide <= n->in ? k : n->in - wide;
 
-        NAME(strips)(to + (ptrdiff_t)(from - first), step, n, from, delta);
+        if (n->pixels.bytes != NULL)
+            NAME(strips)(to + (ptrdiff_t)(from - first), step, n, from, delta, begin, true);
+        else
+            NAME(strips)(to + (ptrdiff_t)(from - first), step, n, from, delta, begin, false);
     }
 }
 
 TARGET static void NAME(across)(const struct narrow *n, const float *delta, float *to)
 {
-    NAME(block)(to, n->in, n, 0, n->in, delta);
+    float begin[NARROW_OUT_MAX];
+
+    begin_sums(begin, n, delta);
+    NAME(block)(to, n->in, n, 0, n->in, delta, begin);
 }
 
 TARGET static void NAME(weights)(const struct narrow *n, size_t first, size_t count,
                                  const float *delta, float scale, float keep, const float *from,
                                  float *into)
 {
-    float block[NARROW_OUT_MAX * STEP], gradient[BLOCK * NARROW_OUT_MAX];
+    float block[NARROW_OUT_MAX * STEP], gradient[BLOCK * NARROW_OUT_MAX], begin[NARROW_OUT_MAX];
 
+    begin_sums(begin, n, delta);
+    scale *= scale_of(n);
     for (size_t end = first + count, rows; first < end; first += rows) {
         rows = end - first < BLOCK ? end - first : BLOCK;
-        NAME(block)(block + AROUND, STEP, n, first, rows, delta);
+        NAME(block)(block + AROUND, STEP, n, first, rows, delta, begin);
         NAME(turn_back)(gradient, block + AROUND, rows, n->out);
         if (keep == 0) {
             for (size_t i = 0; i < rows * n->out; i++)

@@ -10,6 +10,12 @@
 
 #include "kernels/path.h"
 
+/* Inputs that stay bytes until they are used. */
+struct pixels {
+    const uint8_t *bytes; /* NULL: there are none */
+    float shift, scale;
+};
+
 /* from, to: [n], no alignment needed; one pair for all elements. */
 void scale_bytes(const uint8_t *restrict from, float *restrict to, size_t n, float shift,
                  float scale);

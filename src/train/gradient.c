@@ -108,12 +108,21 @@ static struct layer_pass pass_at(const struct workspace *w, const struct layer *
         .rows = rows,
         .training = training,
         .input = l > 0 ? w->layers[l - 1].output : w->inputs,
+        .pixels = l > 0 ? (struct pixels){0} : w->pixels,
         .skip = layer->skip != LAYER_NONE ? w->layers[layer->skip].output : NULL,
         .output = w->layers[l].output,
         .cache = w->layers[l].cache,
         .scratch = w->scratch,
         .skip_delta = w->layers[l].skip_delta,
     };
+}
+
+bool gradient_takes_pixels(const struct model *model)
+{
+    uint32_t count;
+    const struct layer *first = model_layers(model, &count);
+
+    return first->takes_pixels;
 }
 
 float *gradient_forward(const struct model *model, struct workspace *workspace, const float *x,

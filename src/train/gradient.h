@@ -13,7 +13,8 @@
 #include "train/model.h"
 
 struct workspace {
-    float *inputs; /* [rows_max][features]; the caller writes it */
+    float *inputs;        /* [rows_max][features]; the caller writes it */
+    struct pixels pixels; /* with bytes, where gradient_takes_pixels(): the inputs instead */
     /* Of each layer, [layers]: */
     struct workspace_layer {
         float *output;     /* [rows_max][out]; the last: the logits */
@@ -29,6 +30,9 @@ struct workspace {
 PARLEY_CHECK int workspace_init(struct workspace *workspace, const struct model *model,
                                 uint32_t rows_max);
 void workspace_close(struct workspace *workspace);
+
+/* Whether the model can do with bytes. */
+bool gradient_takes_pixels(const struct model *model);
 
 /* Runs `inputs` through the vector x; `training`: as gradient_backward needs it, with a batch's own
  * statistics where layers take some. Returns the logits, [rows][places][classes], which stand in

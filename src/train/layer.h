@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/scale.h"
 #include "parley/error.h"
 
 #define LAYER_TENSORS_MAX 6u
@@ -68,8 +69,9 @@ struct layer {
 
     /* What plan() sets: */
     struct shape out;
-    size_t cache;   /* floats a row that forward leaves for backward */
-    size_t scratch; /* floats of which nothing is kept from call to call, whatever the rows */
+    bool takes_pixels; /* as a model's first layer */
+    size_t cache;      /* floats a row that forward leaves for backward */
+    size_t scratch;    /* floats of which nothing is kept from call to call, whatever the rows */
     uint32_t tensor_count;
     struct tensor_plan tensors[LAYER_TENSORS_MAX];
 
@@ -102,15 +104,16 @@ void sink_add(const struct gradient_sink *sink, size_t offset, const float *grad
 struct layer_pass {
     const float *x; /* the whole vector */
     uint32_t rows;
-    bool training;      /* backward will follow; kinds with statistics take those of the batch */
-    const float *input; /* [rows][in] */
-    const float *skip;  /* [rows][skip_in], or NULL */
-    float *output;      /* [rows][out]: forward writes it, backward reads it */
-    float *cache;       /* [rows][layer->cache] */
-    float *scratch;     /* [layer->scratch], on a cache line */
-    float *delta;       /* backward: [rows][out], loss by the output; may be spoiled */
-    float *below;       /* backward writes loss by the input, [rows][in]; NULL: nobody wants it */
-    float *skip_delta;  /* backward writes loss by the skip, [rows][skip_in] */
+    bool training;        /* backward will follow; kinds with statistics take those of the batch */
+    const float *input;   /* [rows][in] */
+    struct pixels pixels; /* with bytes: the input, [rows][in], which stands nowhere as floats */
+    const float *skip;    /* [rows][skip_in], or NULL */
+    float *output;        /* [rows][out]: forward writes it, backward reads it */
+    float *cache;         /* [rows][layer->cache] */
+    float *scratch;       /* [layer->scratch], on a cache line */
+    float *delta;         /* backward: [rows][out], loss by the output; may be spoiled */
+    float *below;         /* backward writes loss by the input, [rows][in]; NULL: nobody wants it */
+    float *skip_delta;    /* backward writes loss by the skip, [rows][skip_in] */
 };
 
 struct layer_kind {

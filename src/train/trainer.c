@@ -243,12 +243,26 @@ static void spread_labels(struct trainer *trainer, uint32_t rows)
     }
 }
 
+/* `rows` samples of `set`, by trainer->index, into the workspace, and their labels. */
+static void gather(struct trainer *trainer, const struct dataset *set, uint32_t rows)
+{
+    struct workspace *workspace = &trainer->workspace;
+
+    if (set->bytes != NULL && gradient_takes_pixels(trainer->model)) {
+        workspace->pixels = dataset_gather_pixels(set, trainer->index, rows,
+                                                  (uint8_t *)workspace->inputs, trainer->labels);
+        return;
+    }
+    workspace->pixels = (struct pixels){0};
+    dataset_gather(set, trainer->index, rows, workspace->inputs, trainer->labels);
+}
+
 /* `rows` samples of `set`, by trainer->index, through the model. Returns the logits,
  * [rows * places][classes]; their labels are in place. */
 static float *run_forward(struct trainer *trainer, const struct dataset *set, const float *x,
                           uint32_t rows, bool training)
 {
-    dataset_gather(set, trainer->index, rows, trainer->workspace.inputs, trainer->labels);
+    gather(trainer, set, rows);
     spread_labels(trainer, rows);
     for (uint32_t i = 0; set->targets != NULL && i < rows; i++)
         trainer->targets[i] = set->targets[trainer->index[i]];

@@ -124,6 +124,25 @@ Test(dataset, gather_takes_the_rows_asked_for_in_their_order)
     dataset_close(&set);
 }
 
+Test(dataset, gathered_pixels_are_the_bytes_and_say_what_they_mean)
+{
+    struct dataset set = image_set(30, 3);
+    cr_assert_eq(dataset_measure(&set), 0);
+    const uint32_t index[] = {29, 0, 7, 7, 3, 12};
+    float x[6 * 9];
+    uint8_t bytes[6 * 9];
+    uint16_t labels[6];
+    dataset_gather(&set, index, 6, x, labels);
+    memset(labels, 0xff, sizeof labels);
+    struct pixels pixels = dataset_gather_pixels(&set, index, 6, bytes, labels);
+    cr_assert_eq(pixels.bytes, bytes);
+    for (uint32_t i = 0; i < 6; i++)
+        cr_assert_eq(labels[i], index[i]);
+    for (uint32_t i = 0; i < 6 * 9; i++)
+        cr_assert_eq(((float)bytes[i] - pixels.shift) * pixels.scale, x[i]);
+    dataset_close(&set);
+}
+
 Test(dataset, a_split_moves_a_tenth_and_loses_nothing)
 {
     /* Proves that both parts together are the set, in order, and that the held part is spread. */

@@ -17,6 +17,7 @@ struct layer {
     struct narrow n;
     float *x, *weight, *bias, *delta, *old; /* as long as they must be, for AddressSanitizer */
     float *turned, *y, *into;               /* these two with BEHIND canaries behind them */
+    uint8_t *bytes;
 };
 
 /* Shapes where vectors, pairs of rows and blocks come out even, and where each leaves a rest. */
@@ -39,6 +40,16 @@ static float *fill(size_t count, uint64_t stream, size_t canaries)
     return made;
 }
 
+static uint8_t *draw_bytes(size_t count)
+{
+    struct rng rng = rng_init(1, 9);
+    uint8_t *made = malloc(count);
+
+    for (size_t i = 0; i < count; i++)
+        made[i] = (uint8_t)rng_below(&rng, 256);
+    return made;
+}
+
 static struct layer make(const size_t shape[3])
 {
     size_t rows = shape[0], in = shape[1], out = shape[2];
@@ -49,10 +60,40 @@ static struct layer make(const size_t shape[3])
                       .old = fill(in * out, 5, 0),
                       .turned = fill(narrow_turned(in, out), 6, 0),
                       .y = fill(rows * out, 7, BEHIND),
-                      .into = fill(in * out, 8, BEHIND)};
+                      .into = fill(in * out, 8, BEHIND),
+                      .bytes = draw_bytes(rows * in)};
 
-    l.n = (struct narrow){rows, in, out, l.x, NULL};
+    l.n = (struct narrow){.rows = rows, .in = in, .out = out, .x = l.x};
     return l;
+}
+
+/* The same with pixels for x; whose places stay unread. */
+static struct layer make_pixels(const size_t shape[3])
+{
+    struct layer l = make(shape);
+
+    l.n.x = NULL;
+    l.n.pixels = (struct pixels){l.bytes, 33.25f, 0.0127f};
+    return l;
+}
+
+static struct layer make_either(const size_t shape[3], int pixels)
+{
+    return pixels ? make_pixels(shape) : make(shape);
+}
+
+/* What the inputs mean. */
+static double input(const struct narrow *n, size_t at)
+{
+    const struct pixels *p = &n->pixels;
+
+    return n->x != NULL ? (double)n->x[at] : (p->bytes[at] - (double)p->shift) * (double)p->scale;
+}
+
+/* What is multiplied. */
+static float factor(const struct narrow *n, size_t at)
+{
+    return n->x != NULL ? n->x[at] : (float)n->pixels.bytes[at];
 }
 
 static void drop(struct layer *l)
@@ -65,6 +106,7 @@ static void drop(struct layer *l)
     free(l->turned);
     free(l->y);
     free(l->into);
+    free(l->bytes);
 }
 
 static void expect_canaries(const float *behind)
@@ -82,7 +124,7 @@ static void expect_forward(const struct layer *l, bool relu)
             double sum = (double)l->bias[j];
 
             for (size_t k = 0; k < n->in; k++)
-                sum += (double)n->x[row * n->in + k] * (double)l->weight[k * n->out + j];
+                sum += input(n, row * n->in + k) * (double)l->weight[k * n->out + j];
             if (relu && sum < 0) sum = 0;
             cr_assert_float_eq((double)l->y[row * n->out + j], sum, 1e-6 * (double)(n->in + 1),
                                "%zu x %zu x %zu: row %zu, output %zu", n->rows, n->in, n->out, row,
@@ -100,7 +142,7 @@ static void expect_weights(const struct layer *l, double scale, double keep)
             double sum = 0, old = keep > 0 ? (double)l->old[k * n->out + j] : 0;
 
             for (size_t row = 0; row < n->rows; row++)
-                sum += (double)n->x[row * n->in + k] * (double)l->delta[row * n->out + j];
+                sum += input(n, row * n->in + k) * (double)l->delta[row * n->out + j];
             cr_assert_float_eq((double)l->into[k * n->out + j], keep * old + scale * sum,
                                1e-6 * (double)(n->rows + 1),
                                "%zu x %zu x %zu: weight row %zu, output %zu", n->rows, n->in,
@@ -137,8 +179,8 @@ Test(narrow_kernels, products_match_float64_whatever_the_shape_and_write_nothing
      * touched; what is read behind the inputs, AddressSanitizer sees. */
     for (int path = 0; path < KERNEL_PATHS; path++) {
         if (!kernel_path_supported((enum kernel_path)path)) continue;
-        for (size_t s = 0; s < SHAPES; s++) {
-            struct layer l = make(shapes[s]);
+        for (size_t s = 0; s < 2 * SHAPES; s++) {
+            struct layer l = make_either(shapes[s / 2], s % 2);
 
             for (int relu = 0; relu < 2; relu++) {
                 narrow_kernels[path].forward(&l.n, l.weight, l.bias, l.turned, l.y, relu);
@@ -165,12 +207,17 @@ static void expect_forward_bits(const struct layer *l, bool fuses)
 
     for (size_t row = 0; row < n->rows; row++)
         for (size_t j = 0; j < n->out; j++) {
-            float lane[LANES_COUNT] = {0};
+            float lane[LANES_COUNT] = {0}, weights[LANES_COUNT] = {0};
 
-            for (size_t k = 0; k < n->in; k++)
-                lane[k % LANES_COUNT] = plus(fuses, lane[k % LANES_COUNT], n->x[row * n->in + k],
-                                             l->weight[k * n->out + j]);
-            cr_assert_eq(l->y[row * n->out + j], lanes_fold(lane) + l->bias[j]);
+            for (size_t k = 0; k < n->in; k++) {
+                float weight = l->weight[k * n->out + j] * (n->x != NULL ? 1 : n->pixels.scale);
+
+                lane[k % LANES_COUNT] =
+                    plus(fuses, lane[k % LANES_COUNT], factor(n, row * n->in + k), weight);
+                weights[k % LANES_COUNT] += weight;
+            }
+            float shift = n->x != NULL ? 0 : n->pixels.shift * lanes_fold(weights);
+            cr_assert_eq(l->y[row * n->out + j], lanes_fold(lane) + (l->bias[j] - shift));
         }
 }
 
@@ -178,12 +225,17 @@ static void expect_weights_bits(const struct layer *l, float scale, float keep, 
 {
     const struct narrow *n = &l->n;
 
+    if (n->x == NULL) scale *= n->pixels.scale;
+
     for (size_t k = 0; k < n->in; k++)
         for (size_t j = 0; j < n->out; j++) {
             float sum = 0, old = l->old[k * n->out + j];
 
+            for (size_t row = 0; row < n->rows && n->x == NULL; row++)
+                sum += l->delta[row * n->out + j];
+            sum *= -n->pixels.shift;
             for (size_t row = 0; row < n->rows; row++)
-                sum = plus(fuses, sum, n->x[row * n->in + k], l->delta[row * n->out + j]);
+                sum = plus(fuses, sum, factor(n, row * n->in + k), l->delta[row * n->out + j]);
             cr_assert_eq(l->into[k * n->out + j],
                          keep > 0 ? keep * old + scale * sum : scale * sum);
         }
@@ -195,8 +247,8 @@ Test(narrow_kernels, every_path_sums_in_the_order_that_is_said_in_whatever_range
      * nobody's business. */
     static const size_t steps[] = {1, 7, 64, 204};
 
-    for (size_t s = 0; s < SHAPES; s++) {
-        struct layer l = make(shapes[s]);
+    for (size_t s = 0; s < 2 * SHAPES; s++) {
+        struct layer l = make_either(shapes[s / 2], s % 2);
 
         for (int path = 0; path < KERNEL_PATHS; path++) {
             const struct narrow_kernels *k = &narrow_kernels[path];

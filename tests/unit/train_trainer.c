@@ -220,6 +220,82 @@ static double distance_when_averaged(const char *optimizer, uint64_t seed)
     return distance;
 }
 
+/* Images of noise, with labels that tell their halves apart. */
+static struct dataset images(uint32_t count)
+{
+    enum { SIDE = 6, PIXELS = SIDE * SIDE };
+    struct dataset set = {.count = count,
+                          .features = PIXELS,
+                          .channels = 1,
+                          .height = SIDE,
+                          .width = SIDE,
+                          .classes = 2};
+    struct rng rng = rng_init(3, 6);
+
+    set.bytes = malloc((size_t)count * PIXELS);
+    set.labels = calloc(count, sizeof *set.labels);
+    for (uint32_t i = 0; i < count; i++) {
+        set.labels[i] = (uint16_t)rng_below(&rng, 2);
+        for (uint32_t p = 0; p < PIXELS; p++)
+            set.bytes[i * PIXELS + p] =
+                (uint8_t)rng_below(&rng, p / (PIXELS / 2) == set.labels[i] ? 256 : 128);
+    }
+    cr_assert_eq(dataset_measure(&set), 0);
+    return set;
+}
+
+/* The same as a table. */
+static struct dataset floats_of(const struct dataset *images)
+{
+    struct dataset set = *images;
+    size_t n = (size_t)set.count * set.features;
+
+    set.channels = set.height = set.width = 0;
+    set.bytes = NULL;
+    set.values = malloc(n * sizeof *set.values);
+    set.labels = malloc(set.count * sizeof *set.labels);
+    set.shift = set.scale = NULL;
+    memcpy(set.labels, images->labels, set.count * sizeof *set.labels);
+    for (size_t i = 0; i < n; i++)
+        set.values[i] = images->bytes[i];
+    set.shift = malloc(set.features * sizeof *set.shift);
+    set.scale = malloc(set.features * sizeof *set.scale);
+    for (uint32_t f = 0; f < set.features; f++) {
+        set.shift[f] = images->shift[0];
+        set.scale[f] = images->scale[0];
+    }
+    return set;
+}
+
+Test(train_trainer, pixels_train_as_the_floats_that_they_mean)
+{
+    /* Proves that a model whose first layer takes bytes, and one that does not, learn from images
+     * what they learn from the same numbers in a table. */
+    static const char *const models[] = {"softmax", "mlp:17"};
+    struct dataset set = images(150), table = floats_of(&set);
+
+    for (int m = 0; m < 2; m++) {
+        struct trainer_options options = defaults;
+        struct bench of_pixels, of_floats;
+        double accuracy[2], loss[2];
+
+        options.model = models[m];
+        bench_init(&of_pixels, &options, &set, 7);
+        bench_init(&of_floats, &options, &table, 7);
+        for (int s = 0; s < 60; s++)
+            cr_assert_float_eq(step(&of_pixels, s / 60.0), step(&of_floats, s / 60.0), 1e-4);
+        trainer_evaluate(of_pixels.trainer, of_pixels.x, &set, &accuracy[0], &loss[0]);
+        trainer_evaluate(of_floats.trainer, of_floats.x, &table, &accuracy[1], &loss[1]);
+        cr_assert_gt(accuracy[0], 0.9);
+        cr_assert_eq(accuracy[0], accuracy[1]);
+        cr_assert_float_eq(loss[0], loss[1], 1e-4);
+        bench_close(&of_pixels);
+        bench_close(&of_floats);
+    }
+    dataset_close(&set);
+    dataset_close(&table);
+}
+
 Test(train_trainer, a_momentum_that_follows_averaging_does_so_as_in_float64)
 {
     /* Half of a delta, over the rate, times the averagings a step lately. */

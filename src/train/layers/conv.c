@@ -169,8 +169,11 @@ static struct narrow columns_in_image(const struct layer *layer, const struct la
         for (uint32_t u = 0; u < kernel; u++)
             for (uint32_t v = 0; v < kernel; v++)
                 start[k++] = (c * padded.height + u) * padded.width + v;
-    return (struct narrow){patch_size(layer), (size_t)wide.height * wide.width, wide.channels,
-                           pass->scratch + room->columns, start};
+    return (struct narrow){.rows = patch_size(layer),
+                           .in = (size_t)wide.height * wide.width,
+                           .out = wide.channels,
+                           .x = pass->scratch + room->columns,
+                           .at = start};
 }
 
 static void take_image(const struct layer *layer, const struct layer_pass *pass, uint32_t row,

@@ -29,6 +29,7 @@ static const char *plan(struct layer *layer)
 
     layer->out = (struct shape){1, each ? layer->in.height : 1, out};
     layer->scratch = is_narrow(out) ? narrow_turned(in, out) : out;
+    layer->takes_pixels = is_narrow(out);
     layer->tensor_count = 2;
     layer->tensors[WEIGHT] = (struct tensor_plan){.name = "weight",
                                                   .rank = 2,
@@ -55,7 +56,11 @@ static struct narrow narrow_product(const struct layer *layer, const struct laye
 {
     struct product p = dense_product(layer);
 
-    return (struct narrow){vectors(layer, pass->rows), p.in, p.out, pass->input, NULL};
+    return (struct narrow){.rows = vectors(layer, pass->rows),
+                           .in = p.in,
+                           .out = p.out,
+                           .x = pass->input,
+                           .pixels = pass->pixels};
 }
 
 static void forward(const struct layer *layer, const struct layer_pass *pass)
