@@ -244,7 +244,7 @@ static void check_name(struct parley_node *node, struct conn *conn, int member,
     *check = (struct name_check){.conn = conn->id,
                                  .member = member,
                                  .until_us = node->now_us + NAME_CHECK_US,
-                                 .sequence = ++node->probe_sequence,
+                                 .sequence = ++node->probing.sequence,
                                  .active = true,
                                  .hello = *hello};
     membership_forgive(node, member);

@@ -1,9 +1,8 @@
 /* membership.c: who is there. SWIM (Das, Gupta, Motivala 2002) with the local health of Lifeguard
  * (Dadgar, Phillips, Currey 2018), over the links that averaging uses.
  *
- *   - each interval one member is probed, in a shuffled round; silence asks others to probe too,
- *     then makes it SUSPECT, then DEAD. Any byte heard in the interval counts as an answer. Of
- *     whom a node hears itself, it does not say that it stayed silent.
+ *   - each interval one member is probed (probe.c); silence makes it SUSPECT, then DEAD. Of whom a
+ *     node hears itself, it does not say that it stayed silent.
  *   - a link that breaks without BYE makes it SUSPECT at once; a refused dial shortens that.
  *   - a suspect that hears of it refutes by a higher incarnation; so does one that was paused and
  *     finds itself DEAD.
@@ -26,15 +25,13 @@
 #include "core/doubt.h"
 #include "core/exchange.h"
 #include "core/fetch.h"
-#include "core/hello.h"
 #include "core/out.h"
 #include "core/plant.h"
+#include "core/probe.h"
 #include "core/redial.h"
 #include "core/state.h"
 
 enum {
-    HEALTH_MAX = 8,
-    FAVOUR_US = 2000000,
     PICK_TRIES = 8,
     AHEAD_MAX = 1024 /* incarnations beyond those known that others may tell of */
 };
@@ -66,7 +63,7 @@ static bool is_in_use(struct parley_node *node, int member)
     for (int i = 0; i < DOUBTS_MAX; i++)
         if (node->exchange.doubts[i].adding && node->exchange.doubts[i].member == member)
             return true;
-    return node->probe.member == member ||
+    return node->probing.now.member == member ||
            (node->name_check.active && node->name_check.member == member) ||
            (node->fetch.state != FETCH_IDLE && node->fetch.member == member);
 }
@@ -218,7 +215,7 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
     tell(node, member, reason);
 }
 
-static void suspect(struct parley_node *node, int member, const char *reason)
+void membership_suspect(struct parley_node *node, int member, const char *reason)
 {
     if (record_of(node, member)->state == PARLEY_MEMBER_ALIVE)
         member_state(node, member, PARLEY_MEMBER_SUSPECT, reason);
@@ -258,10 +255,8 @@ void membership_start(struct parley_node *node)
     self_of(node)->phase = PARLEY_PHASE_JOINING;
     member_state(node, node->self, PARLEY_MEMBER_ALIVE, "this node");
     membership_changed(node, true);
-    node->probe.member = NONE;
     node->next_suspicion_us = node->next_redial_us = NEVER;
-    node->next_probe_us =
-        node->roster->shared ? NEVER : node->now_us + node->config.probe_interval_us;
+    probe_start(node);
 }
 
 /* ---- Merging --------------------------------------------------------------------------------- */
@@ -279,7 +274,7 @@ static void refute(struct parley_node *node, const struct record *record)
     if (!is_far_ahead(record->incarnation, self->incarnation))
         self->incarnation = record->incarnation + !PLANTED(REFUTE_IN_VAIN);
     membership_changed(node, true);
-    if (node->health < HEALTH_MAX) node->health++;
+    probe_unwell(node);
     if (record->state != PARLEY_MEMBER_DEAD) return;
     out_log(node, PARLEY_LOG_WARN, "the others took this node for dead; it is back");
     enum parley_phase phase = phase_of(node);
@@ -381,25 +376,6 @@ void membership_members(struct parley_node *node, struct conn *conn,
 
 /* ---- Evidence from links --------------------------------------------------------------------- */
 
-/* The target has answered: so hears who asked. */
-static void favour_done(struct parley_node *node, struct favour *favour)
-{
-    int asker = roster_find(node->roster, favour->asker);
-    struct conn *back = asker > 0 ? connection_of(node, asker) : NULL;
-    struct message_probe ack = {favour->asker_sequence, favour->target};
-    if (back) connection_send(node, back, WIRE_ACK, &ack);
-    favour->until_us = 0;
-}
-
-/* Who asked for a probe of this member, to which there was no link. */
-static void answer_favours(struct parley_node *node, struct conn *conn)
-{
-    uint64_t boot = record_of(node, (uint32_t)conn->member)->boot;
-    for (int i = 0; i < FAVOURS_MAX; i++)
-        if (node->favours[i].target == boot && node->favours[i].until_us >= node->now_us)
-            favour_done(node, &node->favours[i]);
-}
-
 void membership_forgive(struct parley_node *node, int member)
 {
     struct member *m = member_of(node, member);
@@ -412,7 +388,7 @@ void membership_contact(struct parley_node *node, struct conn *conn)
 {
     membership_forgive(node, conn->member);
     node->gossip.due = node->drift.due = true;
-    answer_favours(node, conn);
+    probe_contact(node, conn);
     uint32_t state = record_of(node, conn->member)->state;
     if (state == PARLEY_MEMBER_SUSPECT || state == PARLEY_MEMBER_DEAD) warn(node, conn->member);
     if (state != PARLEY_MEMBER_DEAD) return;
@@ -425,7 +401,7 @@ void membership_lost(struct parley_node *node, int member)
 {
     if (node->leaving || record_of(node, member)->state == PARLEY_MEMBER_LEFT) return;
     if (node->roster->shared) return; /* the driver tells who died */
-    suspect(node, member, "its connection broke");
+    membership_suspect(node, member, "its connection broke");
     connection_want(node, member);
 }
 
@@ -451,128 +427,13 @@ void membership_replaced(struct parley_node *node, int member)
     gone_for_good(node, boot);
 }
 
-/* ---- Probing --------------------------------------------------------------------------------- */
+/* ---- Timers ---------------------------------------------------------------------------------- */
 
 bool membership_heard(struct parley_node *node, int member, uint64_t since_us)
 {
     const struct conn *conn = connection_of(node, member);
     const struct member *m = member_of(node, member);
     return (conn && conn->heard_us >= since_us) || (m && m->alive_us > since_us);
-}
-
-static void ping(struct parley_node *node, int member, uint32_t sequence)
-{
-    struct conn *conn = connection_want(node, member);
-    struct message_probe probe = {sequence, record_of(node, member)->boot};
-    if (conn) connection_send(node, conn, WIRE_PING, &probe);
-}
-
-static bool is_linked(struct parley_node *node, int member)
-{
-    return member != node->probe.member && connection_of(node, member) != NULL;
-}
-
-static void ask_others(struct parley_node *node)
-{
-    struct message_probe probe = {node->probe.sequence, record_of(node, node->probe.member)->boot};
-    int asked[8];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < node->config.indirect_probes && count < 8; i++) {
-        int helper = membership_pick(node, is_linked);
-        if (helper == NONE) return;
-        bool again = false;
-        for (uint32_t j = 0; j < count; j++)
-            again = again || asked[j] == helper;
-        if (again) continue;
-        asked[count++] = helper;
-        connection_send(node, connection_of(node, helper), WIRE_PING_FOR, &probe);
-    }
-}
-
-/* The next in a shuffled round over all live members. */
-static int next_target(struct parley_node *node)
-{
-    for (uint32_t tries = 0; tries <= node->roster->count; tries++) {
-        if (node->probe_at >= node->probe_count) {
-            node->probe_at = 0;
-            node->probe_count = node->roster->count - 1;
-            for (uint32_t i = 0; i < node->probe_count; i++) {
-                uint32_t j = rng_below(&node->rng, i + 1);
-                node->probe_order[i] = node->probe_order[j];
-                node->probe_order[j] = i + 1;
-            }
-            if (node->probe_count == 0) return NONE;
-        }
-        int member = (int)node->probe_order[node->probe_at++];
-        if (membership_is_live(node, member)) return member;
-    }
-    return NONE;
-}
-
-static void probe_success(struct parley_node *node)
-{
-    if (node->health > 0) node->health--;
-    node->probe.member = NONE;
-}
-
-void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type type,
-                     struct message_probe *message)
-{
-    if (type == WIRE_PING) {
-        struct message_probe ack = {message->sequence, self_of(node)->boot};
-        if (message->boot == ack.boot) connection_send(node, conn, WIRE_ACK, &ack);
-        return;
-    }
-    if (type == WIRE_PING_FOR) {
-        int target = roster_find(node->roster, message->boot);
-        if (target <= 0) return;
-        struct favour *favour = &node->favours[0];
-        for (int i = 1; i < FAVOURS_MAX; i++) /* the oldest gives way */
-            if (node->favours[i].until_us < favour->until_us) favour = &node->favours[i];
-        *favour = (struct favour){++node->probe_sequence, message->sequence,
-                                  record_of(node, conn->member)->boot, message->boot,
-                                  node->now_us + FAVOUR_US};
-        ping(node, target, favour->sequence);
-        return;
-    }
-    hello_ack(node, message);
-    if (node->probe.member != NONE && message->sequence == node->probe.sequence &&
-        message->boot == record_of(node, node->probe.member)->boot) {
-        probe_success(node);
-        return;
-    }
-    for (int i = 0; i < FAVOURS_MAX; i++) {
-        struct favour *favour = &node->favours[i];
-        if (favour->until_us >= node->now_us && favour->sequence == message->sequence &&
-            favour->target == message->boot)
-            favour_done(node, favour);
-    }
-}
-
-static void probe_timers(struct parley_node *node)
-{
-    struct probe *probe = &node->probe;
-    uint64_t stretch = 1 + node->health;
-    if (probe->member != NONE && membership_heard(node, probe->member, probe->sent_us))
-        probe_success(node);
-    if (probe->member != NONE && !probe->indirect &&
-        node->now_us >= probe->sent_us + node->config.probe_timeout_us * stretch) {
-        probe->indirect = true;
-        ask_others(node);
-    }
-    if (node->now_us < node->next_probe_us) return;
-    if (probe->member != NONE) {
-        suspect(node, probe->member, "it did not answer probes");
-        if (node->health < HEALTH_MAX) node->health++;
-    }
-    node->next_probe_us = node->now_us + node->config.probe_interval_us * (1 + node->health);
-    int target = next_target(node);
-    *probe = (struct probe){target, ++node->probe_sequence, node->now_us, false};
-    if (target == NONE) return;
-    if (membership_heard(node, target, node->now_us - node->config.probe_interval_us))
-        probe_success(node);
-    else
-        ping(node, target, probe->sequence);
 }
 
 static void suspicion_timers(struct parley_node *node)
@@ -612,13 +473,9 @@ void membership_timers(struct parley_node *node)
 
 uint64_t membership_deadline(const struct parley_node *node)
 {
-    uint64_t at = node->next_probe_us;
+    uint64_t at = probe_deadline(node);
     if (node->next_suspicion_us < at) at = node->next_suspicion_us;
     if (node->next_redial_us < at) at = node->next_redial_us;
-    if (node->probe.member != NONE && !node->probe.indirect) {
-        uint64_t timeout_us = node->config.probe_timeout_us * (1 + node->health);
-        if (node->probe.sent_us + timeout_us < at) at = node->probe.sent_us + timeout_us;
-    }
     if (node->gossip.next_us < at) at = node->gossip.next_us;
     return at;
 }

@@ -30,22 +30,6 @@ struct member {
     uint64_t heard; /* own samples when its were heard of: training_reckoned() */
 };
 
-struct probe {
-    int member; /* NONE: nobody is being probed */
-    uint32_t sequence;
-    uint64_t sent_us;
-    bool indirect;
-};
-
-enum { FAVOURS_MAX = 8 };
-
-/* A probe made for another member. */
-struct favour {
-    uint32_t sequence, asker_sequence;
-    uint64_t asker, target;
-    uint64_t until_us;
-};
-
 bool membership_is_live(const struct parley_node *node, int member);
 /* A random live peer for which fits() holds; NONE if there is none. */
 int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int));
@@ -58,9 +42,9 @@ void membership_leave(struct parley_node *node);
 /* A record seen directly or heard of. `from` is the member that said it, NONE for HELLO. */
 int membership_merge(struct parley_node *node, const struct record *record, int from);
 void membership_members(struct parley_node *node, struct conn *conn, struct message_members *m);
-void membership_ping(struct parley_node *node, struct conn *conn, enum wire_type type,
-                     struct message_probe *probe);
 
+/* It seems silent or gone. */
+void membership_suspect(struct parley_node *node, int member, const char *reason);
 /* What links tell of members: HELLO is done; it may be dialled again; its connection broke; its
  * address refused a dial; another boot has its place. */
 void membership_contact(struct parley_node *node, struct conn *conn);

@@ -131,7 +131,7 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
     case WIRE_PING:
     case WIRE_ACK:
     case WIRE_PING_FOR:
-        membership_ping(node, conn, type, &m.probe);
+        probe_received(node, conn, type, &m.probe);
         break;
     case WIRE_MEMBERS:
         membership_members(node, conn, &m.members);
@@ -364,7 +364,8 @@ void node_warm(const struct parley_node *node)
 {
     warm(&node->rng, offsetof(struct parley_node, name_check) - offsetof(struct parley_node, rng));
     warm(&node->roster, sizeof node->roster);
-    warm(&node->self, offsetof(struct parley_node, favours) - offsetof(struct parley_node, self));
+    warm(&node->self,
+         offsetof(struct parley_node, probing.favours) - offsetof(struct parley_node, self));
     warm(&node->ops, offsetof(struct parley_node, exchange) - offsetof(struct parley_node, ops));
     warm(&node->exchange, offsetof(struct exchange, commits));
     warm(&node->exchange.aborted_next,
@@ -455,8 +456,8 @@ static bool allocate(struct parley_node *node)
     node->roster = c->roster ? c->roster : &node->own_roster;
     if (!c->roster) {
         node->members = calloc(c->members_max, sizeof *node->members);
-        node->probe_order = calloc(c->members_max, sizeof *node->probe_order);
-        if (!node->members || !node->probe_order ||
+        node->probing.order = calloc(c->members_max, sizeof *node->probing.order);
+        if (!node->members || !node->probing.order ||
             roster_init(node->roster, c->members_max, c->steps_budget) != 0)
             return false;
     }
@@ -520,7 +521,7 @@ void parley_node_free(struct parley_node *node)
     free(node->ops);
     free(node->outflows);
     roster_close(&node->own_roster);
-    free(node->probe_order);
+    free(node->probing.order);
     free(node->members);
     free(node->seeds);
     free(node->open);

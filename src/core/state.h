@@ -31,6 +31,7 @@
 #include "core/membership.h"
 #include "core/message.h"
 #include "core/out.h"
+#include "core/probe.h"
 #include "core/rng.h"
 #include "core/robust.h"
 #include "core/roster.h"
@@ -70,12 +71,8 @@ struct parley_node {
     int self;               /* this node's place in it; 0 in an own one */
     struct member *members; /* [roster->max]; NULL where the roster is shared */
     struct gossip gossip;
-    uint32_t *probe_order; /* [roster->max], likewise */
-    uint32_t probe_at, probe_count;
-    struct probe probe;
-    uint64_t next_probe_us, next_suspicion_us, next_redial_us;
-    uint32_t probe_sequence, health;
-    struct favour favours[FAVOURS_MAX];
+    uint64_t next_suspicion_us, next_redial_us;
+    struct probing probing;
 
     struct op *ops; /* [ops_count] */
     uint32_t ops_count, next_op;
