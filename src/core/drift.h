@@ -12,8 +12,6 @@
 #include "core/out.h"
 #include "parley/node.h"
 
-struct conn;
-
 struct drift {
     float own[MESSAGE_BUCKETS]; /* the newest own sketch: it may not be among the sample */
     uint64_t stale;             /* sketches up to this one of roster->sketched count no more, ... */
@@ -46,13 +44,10 @@ struct drift {
 /* An exchange has measured ||x_i - x_j||^2, and ||x_i||^2. */
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq);
 void drift_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
-void drift_sketches(struct parley_node *node, struct conn *conn,
-                    const struct message_sketches *message);
 double drift_own(const struct parley_node *node); /* of this model alone, as last measured */
 /* In SETTLE: takes a sketch if one is due. True if no exchange may start before it. */
 bool drift_advance(struct parley_node *node);
 bool drift_settled(struct parley_node *node); /* within tolerance in two fresh tables */
-void drift_pump(struct parley_node *node);
 uint64_t drift_deadline(const struct parley_node *node);
 
 #endif

@@ -20,6 +20,7 @@
 #include "core/membership.h"
 #include "core/out.h"
 #include "core/seeds.h"
+#include "core/sketches.h"
 #include "core/state.h"
 #include "core/training.h"
 #include "core/warm.h"
@@ -137,7 +138,7 @@ static void node_frame(struct parley_node *node, struct conn *conn, enum wire_ty
         membership_members(node, conn, &m.members);
         break;
     case WIRE_SKETCHES:
-        drift_sketches(node, conn, &m.sketches);
+        sketches_received(node, conn, &m.sketches);
         break;
     case WIRE_OFFER:
     case WIRE_ACCEPT:
@@ -301,7 +302,7 @@ static void node_advance(struct parley_node *node)
 static void node_pump(struct parley_node *node)
 {
     gossip_pump(node);
-    drift_pump(node);
+    sketches_pump(node);
     flow_pump(node);
 }
 
