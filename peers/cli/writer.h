@@ -1,0 +1,45 @@
+/* writer.h: text on its way to a file that perhaps nobody reads just now: a terminal that is held,
+ * a pipe that is full.
+ *
+ * Who puts text never waits. A thread of the writer's own writes, in the order of the puts, and
+ * waits for the reader as long as it takes. If WRITER_BYTES wait already, what comes is lost, until
+ * all those are written: then a line tells how many were lost, at the place where they would be.
+ */
+#ifndef PARLEY_CLI_WRITER_H
+#define PARLEY_CLI_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+    WRITER_BYTES = 1 << 20,
+    WRITER_BYTES_MUST = 1 << 16, /* beside them, for what must not be lost */
+    WRITER_BRIEFLY_US = 100000   /* enough where somebody reads */
+};
+
+/* The line that tells so, with its newline, to be freed; NULL when out of memory. Called by whoever
+ * puts or waits; must not call the writer. */
+typedef char *(*writer_lost)(void *context, uint64_t lines);
+
+struct writer;
+
+/* The file is borrowed, and the writer's alone until writer_free(); its ferror() tells then whether
+ * some could not be written. NULL: no memory, or no thread. */
+struct writer *writer_new(FILE *file, writer_lost lost, void *context);
+
+/* A line with its newline, or what is drawn on a terminal. must: one of the few that matter at an
+ * end, such as an error. False: it is lost. Any thread. */
+bool writer_put(struct writer *writer, const char *text, size_t size, bool must);
+
+/* Whether some of it is still to be written. */
+bool writer_is_behind(struct writer *writer);
+
+/* Waits until all is written, so long at most; UINT64_MAX: for as long as nobody reads. */
+void writer_wait(struct writer *writer, uint64_t most_us);
+
+/* Waits for that, then ends the thread. NULL is fine. Once nobody puts any more. */
+void writer_free(struct writer *writer);
+
+#endif
