@@ -55,6 +55,7 @@ static const struct field member[] = {F(member, STRING, peer), F(member, STRING,
 static const struct field fault[] = {F(fault, STRING, kind), F(fault, STRING, target), END};
 static const struct field phase[] = {F(phase, STRING, phase), F(phase, STRING, cause), END};
 static const struct field takeover[] = {F(takeover, COUNT, samples), END};
+static const struct field lost[] = {F(lost, COUNT, lines), END};
 static const struct field agreed[] = {
     F(agreed, STRING, digest),    F(agreed, COUNT, held),         F(agreed, COUNT, known),
     F(agreed, COUNT, generation), F(agreed, REAL, drift_before),  F(agreed, REAL, test_accuracy),
@@ -107,6 +108,7 @@ static const struct {
     [REPORT_PHASE] = {"phase", phase},        [REPORT_AGREED] = {"agreed", agreed},
     [REPORT_ERROR] = {"error", error_fields}, [REPORT_LEDGER] = {"ledger", ledger},
     [REPORT_SUMMARY] = {"summary", summary},  [REPORT_TAKEOVER] = {"takeover", takeover},
+    [REPORT_LOST] = {"lost", lost},
 };
 
 static void add_string(struct text *text, const char *value)

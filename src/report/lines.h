@@ -25,6 +25,7 @@ enum report_event {
     REPORT_AGREED,
     REPORT_ERROR,
     REPORT_LEDGER,
+    REPORT_LOST,
     REPORT_SUMMARY,
     REPORT_EVENT_COUNT
 };
@@ -67,6 +68,11 @@ struct report_fault {
 /* The node has trained on the first sample of those that it took over. */
 struct report_takeover {
     uint64_t samples; /* its share now */
+};
+
+/* Nobody read, and no more could wait: here lines are missing. */
+struct report_lost {
+    uint64_t lines;
 };
 
 struct report_phase {
@@ -132,6 +138,7 @@ struct report_line {
         struct report_progress progress;
         struct report_member member;
         struct report_fault fault;
+        struct report_lost lost;
         struct report_phase phase;
         struct report_takeover takeover;
         struct report_agreed agreed;

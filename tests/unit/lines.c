@@ -48,6 +48,9 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
     line = (struct report_line){.event = REPORT_TAKEOVER, .t = 1, .node = "n0"};
     line.as.takeover = (struct report_takeover){20};
     expect_line(&line, "{\"event\":\"takeover\",\"t\":1,\"node\":\"n0\",\"samples\":20}\n");
+    line = (struct report_line){.event = REPORT_LOST, .t = 1, .node = "n0"};
+    line.as.lost = (struct report_lost){7};
+    expect_line(&line, "{\"event\":\"lost\",\"t\":1,\"node\":\"n0\",\"lines\":7}\n");
     line = (struct report_line){.event = REPORT_FAULT, .t = 2};
     line.as.fault = (struct report_fault){"kill", "n2"};
     expect_line(&line, "{\"event\":\"fault\",\"t\":2,\"kind\":\"kill\",\"target\":\"n2\"}\n");
