@@ -28,6 +28,13 @@ int topology_command(const struct settings *settings);
  * Call before threads start. */
 void say_open(const struct settings *settings);
 
+/* say.c: from here to say_end(), no thread waits for who reads stderr: writer.h. Where nobody does
+ * for long, lines are lost but for errors, and a line tells so. PARLEY_ENOMEM. */
+int say_start(void);
+void say_end(void);          /* all is written then; once one thread is left */
+void say_wait(void);         /* until all that was said is written; before results go to stdout */
+void say_wait_briefly(void); /* before _exit() */
+
 /* say.c: "parley: ..." and a newline on stderr, from any thread, if lines of that level are wanted;
  * errors always are. */
 void say(enum parley_log level, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -37,9 +44,14 @@ void say(enum parley_log level, const char *format, ...) __attribute__((format(p
 void say_line(enum parley_log level, const char *line);
 
 /* say.c: a line that stands on the terminal, as far as it fits, until the next one takes its place.
- * What is said goes above it; who writes to stdout clears it first. */
+ * What is said goes above it; who writes to stdout clears it first. While stderr is behind, nothing
+ * new is drawn: the newest is drawn when somebody looks again. */
 void say_standing(const char *line);
 void say_clear(void);
+
+/* say.c: what is drawn on the terminal in other ways, as it is. */
+void say_drawn(const char *text);
+bool say_is_behind(void);
 
 /* say.c: whether the file lacks some of what was written to it; then it is said, by this name,
  * behind the flag that gave it ("--json: ") or "". A pipe whose reader has gone is no failure. */

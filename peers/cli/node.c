@@ -392,7 +392,10 @@ int node_command(const struct settings *settings)
 {
     char why[512] = "";
     struct node *node = calloc(1, sizeof *node);
-    if (!node) return say_failure(PARLEY_ENOMEM, NULL);
+    if (!node || say_start()) {
+        free(node);
+        return say_failure(PARLEY_ENOMEM, NULL);
+    }
     node->settings = settings;
     atomic_init(&node->loss, NAN);
     atomic_init(&node->slow, 1);
@@ -415,5 +418,6 @@ int node_command(const struct settings *settings)
     free(node->tensors);
     free(node->x);
     free(node);
+    say_end();
     return parley_error_status(error);
 }

@@ -1,7 +1,8 @@
 /* node.h: one running node of the command line (inside of peers/cli: node*.c).
  *
- * Three threads: the main thread trains; parley's loop calls node_report.c back; the control thread
- * (node_control.c) takes signals and, under `parley run`, the lines of its pipe.
+ * The main thread trains; parley's loop calls node_report.c back; the control thread
+ * (node_control.c) takes signals and, under `parley run`, the lines of its pipe. All of them talk,
+ * and none waits for who reads it: stderr and --json have a thread each that writes (writer.h).
  */
 #ifndef PARLEY_CLI_NODE_H
 #define PARLEY_CLI_NODE_H
@@ -15,6 +16,7 @@
 #include "job/job.h"
 #include "parley/parley.h"
 #include "seed_list.h"
+#include "writer.h"
 
 struct node_control {
     uv_loop_t loop;
@@ -48,7 +50,8 @@ struct node {
     struct parley_options options;
     struct parley_tensor *tensors; /* for the options; owned */
     float *x, *state[2];           /* trainer_vectors(): in one block; owned */
-    FILE *json;                    /* NULL: none */
+    FILE *json_file;               /* of --json; NULL: none */
+    struct writer *json;           /* to that file */
     char name[PARLEY_NAME_SIZE];   /* drawn, where none was given */
     struct seed_list seeds;
     struct checkpoint resumed; /* what it goes on from; zeroed: nothing */

@@ -54,6 +54,8 @@ static void on_signal(uv_signal_t *handle, int number)
         parley_leave(node->p);
     } else {
         remove_part(node);
+        say_wait_briefly();
+        if (node->json) writer_wait(node->json, WRITER_BRIEFLY_US);
         _exit(STATUS_SIGNAL + number);
     }
 }

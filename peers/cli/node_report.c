@@ -1,7 +1,7 @@
 /* node_report.c: what a node says: JSON lines, and lines for people on stderr.
  *
- * Callbacks of parley's loop and the main thread both write; a line is one call of stdio, which
- * locks. If nobody reads our stdout any more, lines are lost and the node goes on.
+ * Callbacks of parley's loop and the main thread both talk, and wait for no reader: writer.h. If
+ * nobody reads, lines are lost and the node goes on; only at its end it waits.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,10 +37,32 @@ static void tell(struct node *node, struct report_line *line, const char *name)
     line->t = seconds(node);
     line->node = name;
     char *text = report_line_text(line);
-    if (!text) return;
-    fputs(text, node->json);
-    fflush(node->json);
+    bool must = line->event == REPORT_AGREED || line->event == REPORT_ERROR;
+    if (text) writer_put(node->json, text, strlen(text), must);
     free(text);
+}
+
+static char *lost_line(void *context, uint64_t lines)
+{
+    const struct node *node = context;
+    struct report_line line = {.event = REPORT_LOST,
+                               .t = seconds(node),
+                               .node = node->options.config.name, /* parley may be closed */
+                               .as.lost = {.lines = lines}};
+    return report_line_text(&line);
+}
+
+static int open_json(struct node *node, const char *path)
+{
+    node->json_file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (!node->json_file) {
+        say(PARLEY_LOG_ERROR, "--json: %s: %s", path, strerror(errno));
+        return PARLEY_EUSAGE;
+    }
+    node->json = writer_new(node->json_file, lost_line, node);
+    if (node->json) return 0;
+    say(PARLEY_LOG_ERROR, "--json: %s", parley_error_text(PARLEY_ENOMEM));
+    return PARLEY_ENOMEM;
 }
 
 int node_report_init(struct node *node)
@@ -55,20 +77,18 @@ int node_report_init(struct node *node)
     unsetenv(CONTROL_VARIABLE);
     node->told_us = node->start_us;
     if (uv_mutex_init(&node->error_lock)) return PARLEY_EFAIL;
-    if (!path) return 0;
-    node->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (node->json) return 0;
-    say(PARLEY_LOG_ERROR, "--json: %s: %s", path, strerror(errno));
-    uv_mutex_destroy(&node->error_lock);
-    return PARLEY_EUSAGE;
+    int error = path ? open_json(node, path) : 0;
+    if (error) uv_mutex_destroy(&node->error_lock);
+    return error;
 }
 
 int node_report_close(struct node *node)
 {
     uv_mutex_destroy(&node->error_lock);
-    if (!node->json || node->json == stdout) return 0;
-    bool lost = say_unwritten(node->json, "--json: ", node->settings->json);
-    fclose(node->json);
+    writer_free(node->json);
+    if (!node->json_file || node->json_file == stdout) return 0;
+    bool lost = say_unwritten(node->json_file, "--json: ", node->settings->json);
+    fclose(node->json_file);
     return lost ? PARLEY_EFAIL : 0;
 }
 
@@ -306,6 +326,7 @@ static void print_summary(struct node *node, const struct parley_result *result,
         .path = view->in_memory_only ? NULL : node->settings->out,
     };
     char *text = summary_text(&summary);
+    say_wait();
     if (text) fputs(text, stdout);
     fflush(stdout);
     free(text);
@@ -335,7 +356,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
                       .test_samples = node->job.data.test.count},
     };
     tell(node, &line, name_of(node));
-    if (node->json != stdout) print_summary(node, result, accuracy, loss, digest);
+    if (node->json_file != stdout) print_summary(node, result, accuracy, loss, digest);
 }
 
 void node_report_error(struct node *node, int error, const char *message)

@@ -25,6 +25,7 @@
 #include "job/job.h"
 #include "read_file.h"
 #include "shared_data.h"
+#include "writer.h"
 
 enum { TICK_MS = 20, STATUS_SIGNAL = 128 };
 
@@ -161,6 +162,8 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     for (uint32_t i = 0; i < run->nodes; i++)
         child_signal(&run->children[i], SIGKILL);
+    say_wait_briefly();
+    if (run->json) writer_wait(run->json, WRITER_BRIEFLY_US);
     _exit(STATUS_SIGNAL + number);
 }
 
@@ -181,8 +184,11 @@ static int open_json(struct run *run)
 {
     const char *path = run->settings->json;
     if (!path) return 0;
-    run->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (run->json) return 0;
+    run->json_file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (run->json_file) {
+        run->json = writer_new(run->json_file, run_lost_line, run);
+        return run->json ? 0 : PARLEY_ENOMEM;
+    }
     say(PARLEY_LOG_ERROR, "--json: %s: %s", path, strerror(errno));
     return PARLEY_EUSAGE;
 }
@@ -300,11 +306,16 @@ static int start_all(struct run *run)
 int run_command(const struct settings *settings)
 {
     struct run *run = calloc(1, sizeof *run);
-    if (!run) return say_failure(PARLEY_ENOMEM, NULL);
+    if (!run || say_start()) {
+        free(run);
+        return say_failure(PARLEY_ENOMEM, NULL);
+    }
     run->settings = settings;
     if (uv_loop_init(&run->loop)) {
         free(run);
-        return say_failure(PARLEY_EFAIL, "no event loop");
+        int status = say_failure(PARLEY_EFAIL, "no event loop");
+        say_end();
+        return status;
     }
     run->data = -1;
     run->start_us = cli_now_us();
@@ -323,15 +334,17 @@ int run_command(const struct settings *settings)
         free(child->err.bytes);
     }
     run_faults_close(run);
-    if (run->json && run->json != stdout) {
-        bool lost = say_unwritten(run->json, "--json: ", settings->json);
+    writer_free(run->json);
+    if (run->json_file && run->json_file != stdout) {
+        bool lost = say_unwritten(run->json_file, "--json: ", settings->json);
         if (lost && !error) error = PARLEY_EFAIL;
-        fclose(run->json);
+        fclose(run->json_file);
     }
     if (run->coverage) fclose(run->coverage);
     if (run->data >= 0) close(run->data);
     free(run->children);
     free(run->forward);
     free(run);
+    say_end();
     return parley_error_status(error);
 }

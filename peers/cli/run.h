@@ -79,7 +79,8 @@ struct run {
     char executable[4096];
     char **forward; /* [forward_count]: arguments for every node; owned */
     size_t forward_count;
-    FILE *json;
+    FILE *json_file;
+    struct writer *json;            /* to that file; NULL: none */
     uint64_t start_us, train_us;    /* of the first process; when training began, 0: not yet */
     uint64_t target_us;             /* when the target was reached; 0: not */
     uint64_t samples, test_samples; /* of the training and test set */
@@ -115,7 +116,8 @@ void run_faults_close(struct run *run);
 double run_progress(const struct run *run);
 void run_say(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void run_tell(struct run *run, struct report_line *line);
-void run_relay(struct run *run, const char *line, size_t size);
+void run_relay(struct run *run, const char *line, size_t size); /* with its newline */
+char *run_lost_line(void *context, uint64_t lines);             /* for the writer of --json */
 void run_view_draw(struct run *run);
 void run_view_clear(struct run *run);
 int run_view_end(struct run *run); /* judges, says the summary; 0 or PARLEY_E... */

@@ -146,11 +146,13 @@ static bool on_line(struct child *child, struct report_line *line)
     return false;
 }
 
+/* With its newline. */
 static void out_line(struct child *child, const char *text, size_t size)
 {
     struct report_line line;
     if (report_line_parse(&line, text, size)) {
-        run_say(child->run, "%s: a line that is not understood: %.80s", child->name, text);
+        run_say(child->run, "%s: a line that is not understood: %.*s", child->name,
+                (int)(size < 80 ? size : 80) - 1, text);
         return;
     }
     run_relay(child->run, text, size);
@@ -205,9 +207,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     pipe->size += (size_t)got;
     char *start = pipe->bytes, *end;
     while ((end = memchr(start, '\n', pipe->size - (size_t)(start - pipe->bytes)))) {
-        *end = 0;
         if (pipe == &child->out)
-            out_line(child, start, (size_t)(end - start));
+            out_line(child, start, (size_t)(end - start) + 1);
         else
             err_line(child, start, (size_t)(end - start));
         start = end + 1;

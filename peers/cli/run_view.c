@@ -17,6 +17,7 @@
 #include "report/summary.h"
 #include "report/table.h"
 #include "run.h"
+#include "writer.h"
 
 enum {
     DRAW_US = 100000,
@@ -41,23 +42,30 @@ static double run_seconds(const struct run *run)
 
 void run_relay(struct run *run, const char *line, size_t size)
 {
-    if (!run->json) return;
-    fwrite(line, 1, size, run->json);
-    fputc('\n', run->json);
-    fflush(run->json);
+    if (run->json) writer_put(run->json, line, size, false);
+}
+
+char *run_lost_line(void *context, uint64_t lines)
+{
+    const struct run *run = context;
+    struct report_line line = {
+        .event = REPORT_LOST, .t = run_seconds(run), .as.lost = {.lines = lines}};
+    return report_line_text(&line);
 }
 
 void run_tell(struct run *run, struct report_line *line)
 {
     line->t = run_seconds(run);
     char *text = report_line_text(line);
-    if (text) run_relay(run, text, strcspn(text, "\n"));
+    if (text && run->json) writer_put(run->json, text, strlen(text), line->event == REPORT_SUMMARY);
     free(text);
 }
 
 void run_view_clear(struct run *run)
 {
-    if (run->drawn > 0) fprintf(stderr, "\r\033[%uA\033[J", run->drawn);
+    char text[32];
+    snprintf(text, sizeof text, "\r\033[%uA\033[J", run->drawn);
+    if (run->drawn > 0) say_drawn(text);
     run->drawn = 0;
 }
 
@@ -172,12 +180,17 @@ static char *plain_of(const struct run *run)
 static void draw(struct run *run, const char *table, const char *plain)
 {
     run_view_clear(run);
-    fprintf(stderr, CUT "%s" WRAP, table ? table : "");
+    say_drawn(CUT);
+    if (table) say_drawn(table);
+    say_drawn(WRAP);
     for (const char *c = table; c && *c; c++)
         run->drawn += *c == '\n';
     if (!plain) return;
+    char text[1024];
     unsigned columns = say_columns();
-    fprintf(stderr, "%.*s\n", (int)(columns > 1 ? columns - 1 : 1), plain);
+    snprintf(text, sizeof text, "%.*s", (int)(columns > 1 ? columns - 1 : 1), plain);
+    say_drawn(text);
+    say_drawn("\n");
     run->drawn++;
 }
 
@@ -189,6 +202,7 @@ void run_view_draw(struct run *run)
     if (in_place) wait_us = DRAW_US;
     if (!settings_wants_progress(run->settings)) return;
     if (now_us < (run->spoken_us ? run->spoken_us : run->start_us) + wait_us) return;
+    if (in_place && say_is_behind()) return; /* the newest, when somebody looks again */
     run->spoken_us = now_us;
     char *table = in_place ? table_of(run) : NULL, *plain = plain_of(run);
     if (plain) plain[strcspn(plain, "\n")] = 0;
@@ -299,6 +313,7 @@ static void print_summary(const struct run *run, const struct report_summary *su
         .path = sum->ok ? run->settings->out : NULL,
     };
     char *text = summary_text(&summary);
+    say_wait();
     if (text) fputs(text, stdout);
     fflush(stdout);
     free(text);
@@ -358,7 +373,7 @@ int run_view_end(struct run *run)
     sum->wall_s = run_seconds(run);
     sum->time_to_target_s = run->target_us ? (double)(run->target_us - run->start_us) / 1e6 : NAN;
     run_tell(run, &line);
-    if (run->json != stdout && !run->failed) print_summary(run, sum);
+    if (run->json_file != stdout && !run->failed) print_summary(run, sum);
     if (!run->failed) say_troubles(run);
     if (error == PARLEY_ENO_AGREEMENT)
         say(PARLEY_LOG_ERROR, "%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed,

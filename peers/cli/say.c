@@ -1,8 +1,11 @@
 /* say.c: talk on stderr.
  *
  * Several threads of a node talk. The line that stands on the terminal (say_standing) is theirs
- * all: stderr's own lock guards it.
+ * all. Between say_start() and say_end() a thread of its own writes, and none of them waits for who
+ * reads stderr.
  */
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +17,15 @@
 
 #include "cli.h"
 #include "report/lines.h"
+#include "writer.h"
+
+#define CLEAR "\r\033[K"
 
 static enum parley_log wanted;
 static enum settings_format written_as;
-static bool stands; /* a line without its end */
+static struct writer *writer; /* NULL: straight to stderr */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool stands; /* a line without its end; guarded by the lock */
 
 void say_open(const struct settings *settings)
 {
@@ -25,10 +33,12 @@ void say_open(const struct settings *settings)
     written_as = (enum settings_format)settings->log_format;
 }
 
-static void clear(void)
+static void emit(const char *text, size_t size, bool must)
 {
-    if (stands) fputs("\r\033[K", stderr);
-    stands = false;
+    if (writer)
+        writer_put(writer, text, size, must);
+    else
+        fwrite(text, 1, size, stderr);
 }
 
 static char *as_json(enum parley_log level, const char *text)
@@ -45,15 +55,59 @@ static char *as_json(enum parley_log level, const char *text)
 
 static void put(enum parley_log level, const char *before, const char *text)
 {
+    char line[2304], *longer = NULL;
     char *json = written_as == FORMAT_JSON ? as_json(level, text) : NULL;
-    flockfile(stderr);
-    clear();
-    if (json)
-        fputs(json, stderr);
-    else
-        fprintf(stderr, "%s%s\n", before, text);
-    funlockfile(stderr);
+    const char *end = json ? "" : "\n";
+    if (json) {
+        before = "";
+        text = json;
+    }
+    pthread_mutex_lock(&lock);
+    const char *clear = stands ? CLEAR : "";
+    size_t size = (size_t)snprintf(line, sizeof line, "%s%s%s%s", clear, before, text, end);
+    if (size >= sizeof line && (longer = malloc(size + 1)))
+        snprintf(longer, size + 1, "%s%s%s%s", clear, before, text, end);
+    else if (size >= sizeof line)
+        line[(size = sizeof line - 1) - 1] = '\n'; /* out of memory: what fits */
+    emit(longer ? longer : line, size, level == PARLEY_LOG_ERROR);
+    stands = false;
+    pthread_mutex_unlock(&lock);
+    free(longer);
     free(json);
+}
+
+static char *lost_text(void *unused, uint64_t lines)
+{
+    char text[128], *line = NULL;
+    (void)unused;
+    snprintf(text, sizeof text, "nobody read stderr for long: %" PRIu64 " %s lost here", lines,
+             lines == 1 ? "line is" : "lines are");
+    if (written_as == FORMAT_JSON) return as_json(PARLEY_LOG_WARN, text);
+    size_t size = strlen(text) + sizeof "parley: \n";
+    if ((line = malloc(size))) snprintf(line, size, "parley: %s\n", text);
+    return line;
+}
+
+int say_start(void)
+{
+    writer = writer_new(stderr, lost_text, NULL);
+    return writer ? 0 : PARLEY_ENOMEM;
+}
+
+void say_end(void)
+{
+    writer_free(writer);
+    writer = NULL;
+}
+
+void say_wait(void)
+{
+    if (writer) writer_wait(writer, UINT64_MAX);
+}
+
+void say_wait_briefly(void)
+{
+    if (writer) writer_wait(writer, WRITER_BRIEFLY_US);
 }
 
 void say_line(enum parley_log level, const char *line)
@@ -79,19 +133,36 @@ void say(enum parley_log level, const char *format, ...)
 
 void say_standing(const char *line)
 {
+    char text[1024];
     unsigned columns = say_columns();
-    flockfile(stderr);
+    if (say_is_behind()) return;
     /* Short of what a terminal shows of Ctrl-C behind it. */
-    fprintf(stderr, "\r\033[K%.*s", (int)(columns > 3 ? columns - 3 : 1), line);
+    int size =
+        snprintf(text, sizeof text, CLEAR "%.*s", (int)(columns > 3 ? columns - 3 : 1), line);
+    pthread_mutex_lock(&lock);
+    emit(text, size < (int)sizeof text ? (size_t)size : sizeof text - 1, false);
     stands = true;
-    funlockfile(stderr);
+    pthread_mutex_unlock(&lock);
 }
 
 void say_clear(void)
 {
-    flockfile(stderr);
-    clear();
-    funlockfile(stderr);
+    pthread_mutex_lock(&lock);
+    if (stands) emit(CLEAR, strlen(CLEAR), false);
+    stands = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void say_drawn(const char *text)
+{
+    pthread_mutex_lock(&lock);
+    emit(text, strlen(text), false);
+    pthread_mutex_unlock(&lock);
+}
+
+bool say_is_behind(void)
+{
+    return writer && writer_is_behind(writer);
 }
 
 bool say_unwritten(FILE *file, const char *flag, const char *name)

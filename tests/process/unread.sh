@@ -1,0 +1,125 @@
+#!/bin/bash
+# unread.sh PARLEY: nobody reads what two of three nodes say, nor what `parley run` relays: they train,
+# average and agree as if somebody did, and what is read in the end is whole and in order.
+set -eEuo pipefail
+trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
+parley=$1
+folder=$(mktemp -d)
+pids=()
+finish() {
+    for pid in "${pids[@]}"; do kill -KILL "$pid" 2> /dev/null || true; done
+    rm -rf "$folder"
+}
+trap finish EXIT
+cd "$folder"
+
+# start NAME ARGUMENT...: stdout goes to NAME.out, stderr to NAME.err; sets $pid.
+start() {
+    "$parley" node --name "$1" --model mlp:64 --epochs 100 --min-peers 2 --out "$1.model" "${@:2}" \
+        > "$1.out" 2> "$1.err" 7>&- 8>&- &
+    pid=$!
+    pids+=("$pid")
+}
+
+# until_line FILE PID TEXT: waits for a line that has it; fails if the process ends before.
+until_line() {
+    grep -q -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1") || {
+        echo "$1 ended without $3"
+        exit 1
+    }
+}
+
+# fill PIPE: until it takes no byte more; all its lines stay whole.
+fill() {
+    yes | dd of="$1" bs=4096 iflag=fullblock oflag=nonblock 2> /dev/null || true
+    yes | dd of="$1" bs=2 iflag=fullblock oflag=nonblock 2> /dev/null || true
+}
+
+# b tells each move of its exchanges on stderr, some megabytes of them, c its lines on stdout. Both
+# are pipes that are held open here and read by nobody.
+mkfifo b.err c.out
+exec 7<> b.err 8<> c.out
+: > a.json
+: > b.json
+start a --json a.json
+a=$pid
+until_line a.json "$a" '"event":"started"'
+address=$(grep -m 1 '"event":"started"' a.json | grep -o '"listen":"[^"]*"' | cut -d'"' -f4)
+start b --json b.json --join "$address" --log-level debug
+b=$pid
+start c --json - --join "$address"
+c=$pid
+until_line a.json "$a" '"phase":"train"'
+fill c.out
+
+# They come to their end before anybody reads, and nobody was taken for dead.
+until_line a.json "$a" '"event":"agreed"'
+if grep '"state":"dead"' a.json b.json; then exit 1; fi
+grep '"event":"agreed"' a.json | grep -q '"held":3,"known":3'
+until_line b.json "$b" '"event":"agreed"'
+
+exec 5< b.err 6< c.out 7>&- 8>&-
+cat <&5 > b.read &
+cat <&6 > c.read &
+wait "$a" "$b"
+wait "$c"
+wait
+python3 - << 'END'
+import json, re
+digest, = [json.loads(line)["digest"] for line in open("a.json") if '"agreed"' in line]
+
+said = open("b.read").read().split("\n")
+assert said.pop() == "", "the last line has its end"
+offers, lost = [], 0
+for line in said:
+    assert re.fullmatch(r"parley: .+|\d+\.\d\d s  .+ samples/s", line), line
+    move = re.fullmatch(r"parley: offer (\d+): [a-z]+ -> [a-z]+", line)
+    if move: offers.append(int(move[1]))
+    told = re.fullmatch(r"parley: nobody read stderr for long: (\d+) lines are lost here", line)
+    if told: lost += int(told[1])
+assert offers == sorted(offers) and len(offers) > 1000
+assert lost > 0
+
+told = [json.loads(line) for line in open("c.read") if line != "y\n"]
+steps = [line["step"] for line in told if line["event"] == "progress"]
+assert "started" in [line["event"] for line in told] and steps == sorted(steps)
+assert [line["digest"] for line in told if line["event"] == "agreed"] == [digest]
+END
+
+# `run` carries out its faults, and ends, though nobody reads the lines of its nodes.
+mkfifo run.out
+exec 7<> run.out
+: > run.err
+"$parley" run -n 3 --model mlp:64 --epochs 40 --fault kill:n2@50% --progress always --json - --out run.model \
+    > run.out 2> run.err 7>&- &
+run=$!
+pids+=("$run")
+until_line run.err "$run" 'n2  pid'
+until_line run.err "$run" '3 of 3 alive .* loss [0-9]'
+fill run.out
+while [ ! -e run.model ]; do :; done
+exec 5< run.out 7>&-
+cat <&5 > run.read &
+wait "$run"
+wait
+python3 - << 'END'
+import json
+told = [json.loads(line) for line in open("run.read") if line != "y\n"]
+assert [line["target"] for line in told if line["event"] == "fault"] == ["n2"]
+assert told[-1]["event"] == "summary" and told[-1]["ok"] and told[-1]["agreed"] == 2
+END
+
+# Who has agreed waits for a reader; a second signal ends it all the same.
+mkfifo d.err
+exec 7<> d.err
+fill d.err
+: > d.json
+"$parley" node --name d --model softmax --steps 20 --out d.model --json d.json > d.out 2> d.err 7>&- &
+d=$!
+pids+=("$d")
+until_line d.json "$d" '"event":"agreed"'
+kill -TERM "$d"
+kill -INT "$d"
+status=0
+wait "$d" || status=$?
+[ $status -eq 143 ] || [ $status -eq 130 ]
