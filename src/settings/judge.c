@@ -252,11 +252,16 @@ static int judge_bench(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+bool judge_is_of_several(const struct settings *settings)
+{
+    return settings->compare || settings->sweeps[OPTION_ID_STRATEGY].count > 1;
+}
+
 /* In this order: of several faults the first is told. */
 static const struct {
     int (*judge)(const struct settings *settings, char *why);
     unsigned verbs;
-    bool alone; /* --compare has other strategies: it is for each of the runs */
+    bool alone; /* of several strategies it is for each of the runs */
 } judges[] = {
 #define NODE (VERB_BIT(VERB_NODE) | VERB_BIT(VERB_CHECK))
 #define RUN (VERB_BIT(VERB_RUN) | VERB_BIT(VERB_SIM))
@@ -268,7 +273,7 @@ static const struct {
     {judge_size, NODE | RUN, false},
     {judge_strategy, NODE | RUN, true},
     {judge_servers, NODE | RUN, true},
-    {judge_robust, NODE | RUN, false},
+    {judge_robust, NODE | RUN, true},
     {judge_training, NODE | RUN, false},
     {judge_checkpoint, NODE | RUN, false},
     {judge_topology, NODE | RUN | VERB_BIT(VERB_TOPOLOGY), false},
@@ -287,7 +292,7 @@ int judge_together(const struct settings *settings, char *why)
     int error = 0;
     for (size_t i = 0; !error && i < sizeof judges / sizeof *judges; i++) {
         bool asked = judges[i].verbs & VERB_BIT(settings->verb);
-        if (asked && !(judges[i].alone && settings->compare))
+        if (asked && !(judges[i].alone && judge_is_of_several(settings)))
             error = judges[i].judge(settings, why);
     }
     return error;

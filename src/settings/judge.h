@@ -10,6 +10,9 @@
 
 PARLEY_CHECK int judge_together(const struct settings *settings, char *why);
 
+/* Whether there are several strategies: then these settings are of none of them. */
+bool judge_is_of_several(const struct settings *settings);
+
 /* judge_strategy.c */
 PARLEY_CHECK int judge_strategy(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_servers(const struct settings *settings, char *why);

@@ -237,7 +237,7 @@ int judge_codec(const struct settings *settings, char *why)
     enum parley_codec codec;
     double part;
     if (codec_parse(settings->codec, &codec, &part) == 0)
-        return settings->compare ? 0 : judge_codec_of(settings, codec, why); /* compare: each run */
+        return judge_is_of_several(settings) ? 0 : judge_codec_of(settings, codec, why);
     bool topk = strncmp(settings->codec, "topk:", strlen("topk:")) == 0;
     snprintf(why, SETTINGS_WHY_BYTES,
              "--codec: \"%s\" has no part above 0 and at most %s, like %s:0.01", settings->codec,

@@ -71,6 +71,21 @@ Test(plan, what_a_strategy_does_not_heed_is_not_swept_for_it)
     unload();
 }
 
+/* Proves that what is for one strategy of a list is not held against the one that stands first. */
+Test(plan, of_a_list_of_strategies_each_run_is_judged_by_itself)
+{
+    cr_assert_eq(load("strategy: [allreduce, gossip]\nmix-every: [1, 4]\ncodec: int8\n"), 0, "%s",
+                 why);
+    cr_assert_eq(plan.count, 3);
+    expect_run(0, "allreduce", 0);
+    unload();
+    cr_assert_eq(load("strategy: [allreduce, gossip]\nrobust: true\n"), 0, "%s", why);
+    unload();
+    cr_assert_eq(load("strategy: [gossip, choco]\nmix-every: auto\n"), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "; choco takes one number"), "%s", why);
+    unload();
+}
+
 Test(plan, one_setting_is_one_run)
 {
     cr_assert_eq(load("nodes: 3\n"), 0, "%s", why);
