@@ -26,33 +26,41 @@ bool settings_heeds(int strategy, enum option_id id)
     bool of_all =
         gradients || strategy == PARLEY_STRATEGY_LOCAL_SGD || strategy == PARLEY_STRATEGY_DILOCO;
     if (id == OPTION_ID_BACKUP_WORKERS) return strategy == PARLEY_STRATEGY_PS_BSP;
-    if (id == OPTION_ID_MIX_EVERY) return !gradients;
+    if (id == OPTION_ID_MIX_EVERY) return !gradients && strategy != PARLEY_STRATEGY_NONE;
     if (id == OPTION_ID_CODEC) return has_codecs(strategy);
     if (id == OPTION_ID_ROBUST) return strategy == PARLEY_STRATEGY_GOSSIP;
     return id != OPTION_ID_TOPOLOGY || !of_all;
 }
 
-/* What is given and changes nothing was meant for another strategy. */
-int judge_strategy(const struct settings *settings, char *why)
+static int judge_mix_every(const struct settings *settings, char *why)
 {
     const struct settings_value *every = &settings->values[OPTION_ID_MIX_EVERY];
-    const struct settings_value *topology = &settings->values[OPTION_ID_TOPOLOGY];
     const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
-    if (every->origin > ORIGIN_DEFAULT &&
-        !settings_heeds(settings->strategy, OPTION_ID_MIX_EVERY)) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--mix-every: \"%s\" local steps, but %s averages the gradients of every step; "
-                 "--strategy local-sgd, diloco or gossip average models so often",
-                 every->text, strategy);
-        return PARLEY_EUSAGE;
-    }
-    if (settings->strategy > PARLEY_STRATEGY_NONE &&
-        (settings->mix_every.steered || settings->mix_every.later_count > 0)) {
+    bool heeds = settings_heeds(settings->strategy, OPTION_ID_MIX_EVERY);
+    bool apart = settings->strategy == PARLEY_STRATEGY_NONE;
+    if (every->origin > ORIGIN_DEFAULT && !heeds)
+        snprintf(
+            why, SETTINGS_WHY_BYTES,
+            "--mix-every: \"%s\" local steps, but %s averages %s; --strategy local-sgd, diloco "
+            "or gossip average models so often",
+            every->text, strategy, apart ? "nothing until the end" : "the gradients of every step");
+    else if (settings->strategy > PARLEY_STRATEGY_NONE &&
+             (settings->mix_every.steered || settings->mix_every.later_count > 0))
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--mix-every: \"%s\" is for --strategy gossip; %s takes one number", every->text,
                  strategy);
-        return PARLEY_EUSAGE;
-    }
+    else
+        return 0;
+    return PARLEY_EUSAGE;
+}
+
+/* What is given and changes nothing was meant for another strategy. */
+int judge_strategy(const struct settings *settings, char *why)
+{
+    const struct settings_value *topology = &settings->values[OPTION_ID_TOPOLOGY];
+    const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
+    int error = judge_mix_every(settings, why);
+    if (error) return error;
     if (settings->strategy > PARLEY_STRATEGY_NONE &&
         settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED) {
         snprintf(

@@ -118,6 +118,9 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run --strategy allreduce --mix-every 8", NULL,
            "--mix-every: \"8\" local steps, but allreduce averages the gradients of every step; "
            "--strategy local-sgd, diloco or gossip average models so often");
+    expect("run --strategy none --mix-every 8", NULL,
+           "--mix-every: \"8\" local steps, but none averages nothing until the end; "
+           "--strategy local-sgd, diloco or gossip average models so often");
     expect(
         "node --strategy diloco --topology torus", NULL,
         "--topology: \"torus\" says who exchanges with whom, but the rounds of diloco are of all "
