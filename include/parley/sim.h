@@ -38,6 +38,8 @@ extern "C" {
 struct parley_sim;
 
 #define PARLEY_SIM_NEVER UINT64_MAX
+#define PARLEY_SIM_STEP_US_MAX UINT64_C(31622400000000) /* 366 days */
+#define PARLEY_SIM_SLOW_MAX 10000
 
 /* How TCP sends again what was lost. The defaults are what Linux 6.18 was measured to do with what
  * nodes ask of it: 5 ms (peers/retransmit.h), which comes to 14 to 20 in its ticks. Before 6.15
@@ -60,7 +62,7 @@ struct parley_sim_options {
     uint32_t seeds;           /* everyone's seed list is the first so many nodes (default 1) */
     const uint64_t *start_us; /* [nodes], when each starts; PARLEY_SIM_NEVER: at parley_sim_start */
     double rate; /* of training, in [0, 1]: each step moves x by rate * (target - x) (default 0) */
-    uint64_t step_us;         /* one local step (default 1 ms) */
+    uint64_t step_us;         /* one local step, at most PARLEY_SIM_STEP_US_MAX (default 1 ms) */
     uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 20) */
     uint64_t latency_us;      /* one way (default 0) */
     uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
@@ -140,7 +142,9 @@ void parley_sim_bandwidth(struct parley_sim *sim, uint32_t node, uint64_t bandwi
  * PARLEY_ENOMEM. */
 PARLEY_CHECK int parley_sim_link(struct parley_sim *sim, const uint32_t *group, uint64_t latency_us,
                                  uint64_t bandwidth_bytes);
-void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor); /* steps take longer */
+/* Steps that begin from now on take so many times as long: above 0, at most PARLEY_SIM_SLOW_MAX.
+ * Another factor ends the simulation: parley_sim_error() says PARLEY_EUSAGE. */
+void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor);
 void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full);
 /* What is read back is not what was written. */
 void parley_sim_disk_torn(struct parley_sim *sim, uint32_t node, bool torn);

@@ -107,7 +107,10 @@ void parley_sim_bandwidth(struct parley_sim *sim, uint32_t node, uint64_t bandwi
 
 void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor)
 {
-    sim->hosts[node].slow = factor;
+    if (factor > 0 && factor <= PARLEY_SIM_SLOW_MAX)
+        sim->hosts[node].slow = factor;
+    else
+        sim_fail(sim, PARLEY_EUSAGE, "parley_sim_slow: the factor is out of range");
 }
 
 void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full)

@@ -97,7 +97,7 @@ void sim_step_lasts(struct sim_host *host, struct sim_done *gradient)
     uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
                                     : sim_draw_us(&host->draws, &options->compute);
     struct sim_item item = sim_item_for(host, SIM_STEP_END);
-    item.time_us += (uint64_t)((double)takes * host->slow);
+    item.time_us = sim_later_us(host->sim, (uint64_t)((double)takes * host->slow));
     item.data = gradient;
     host->stepping = host->sim->begun = true;
     sim_put(host->sim, item);

@@ -178,6 +178,28 @@ static void see_torn(const char *line, void *arg)
     if (strstr(line, " n1 ") && strstr(line, "held in memory")) *(bool *)arg = true;
 }
 
+Test(faults, how_long_a_step_takes_is_refused_out_of_its_range)
+{
+    struct parley_sim *sim;
+    struct parley_sim_options options = {.step_us = PARLEY_SIM_STEP_US_MAX + 1};
+    cr_assert_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
+    options.step_us = PARLEY_SIM_STEP_US_MAX;
+    cr_assert_eq(parley_sim_new(&sim, &options), 0);
+    parley_sim_slow(sim, 0, PARLEY_SIM_SLOW_MAX);
+    cr_assert_eq(parley_sim_run_for(sim, SECOND), 0);
+    parley_sim_free(sim);
+    const double beyond[] = {0, -1, PARLEY_SIM_SLOW_MAX * 1.001, NAN};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        const char *text;
+        cr_assert_eq(parley_sim_new(&sim, &(struct parley_sim_options){0}), 0);
+        parley_sim_slow(sim, 0, beyond[i]);
+        cr_assert_eq(parley_sim_run_for(sim, SECOND), PARLEY_EUSAGE, "factor %g", beyond[i]);
+        parley_sim_error(sim, &text);
+        cr_assert(strstr(text, "parley_sim_slow: "), "%s", text);
+        parley_sim_free(sim);
+    }
+}
+
 Test(faults, a_torn_write_is_found_at_read_back_and_never_published)
 {
     /* n1 reads back other bytes than it wrote: it holds the model in memory only, ends so, and the
