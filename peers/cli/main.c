@@ -133,6 +133,7 @@ int main(int argc, char **argv)
         settings_init(&settings);
     }
     int error = gather(&settings, argc, argv, &bytes, why);
+    if (error) settings_hear_format(&settings, argc, argv, environ);
     say_open(&settings);
     if (!error) error = check_out(&settings, why);
     if (!error && settings.note[0]) say(PARLEY_LOG_INFO, "%s", settings.note);

@@ -245,3 +245,23 @@ int settings_flags(struct settings *settings, int argc, char *const *argv,
     error = take_all(settings, argc - 1, argv + 1, why);
     return error ? error : settle_verb(settings, why);
 }
+
+void settings_hear_format(struct settings *settings, int argc, char *const *argv,
+                          char *const *variables)
+{
+    struct put_place place = {.origin = ORIGIN_FLAG};
+    const char *text = NULL;
+    char why[SETTINGS_WHY_BYTES], variable[64];
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *equals = strchr(argv[i], '=');
+        if (is_exact(argv[i], option_info(OPTION_ID_LOG_FORMAT)->name))
+            text = equals ? equals + 1 : argv[i + 1];
+    }
+    option_variable(OPTION_ID_LOG_FORMAT, variable);
+    size_t length = strlen(variable);
+    for (; !text && variables && *variables; variables++)
+        if (strncmp(*variables, variable, length) == 0 && (*variables)[length] == '=')
+            text = *variables + length + 1;
+    if (text && put_value(settings, OPTION_ID_LOG_FORMAT, text, &place, why))
+        return; /* it is the one that was refused, or would have been the next */
+}

@@ -165,6 +165,11 @@ PARLEY_CHECK int settings_file(struct settings *settings, const char *name, cons
 /* Fills in defaults and judges the settings together. */
 PARLEY_CHECK int settings_finish(struct settings *settings, char why[SETTINGS_WHY_BYTES]);
 
+/* Once the command line or the environment was refused: finds --log-format or its variable behind
+ * the place that reading has stopped at. A value that is none changes nothing. */
+void settings_hear_format(struct settings *settings, int argc, char *const *argv,
+                          char *const *variables);
+
 /* "default", "flag", "environment PARLEY_LR", "file x.yaml:12" or "unset". Returns out. */
 const char *settings_origin_text(const struct settings *settings, enum option_id id,
                                  char out[SETTINGS_WHY_BYTES]);

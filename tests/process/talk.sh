@@ -46,4 +46,20 @@ said 0 info 'listens on' node --min-peers 0 --model softmax --epochs 1 --out mod
 said 2 error 'did you mean "adam"' node --optimizer adamm
 said 7 error 'no\file' node --data 'csv:"no\file"'
 said 2 error 'ends neither in .html nor in .svg' sim --report page.txt --nodes 2
+
+# Errors of the command line are told so, too, wherever the option stands, and by its variable.
+for line in '--optimizer adamm --log-format json' '--lr --log-format=json' 'x --log-format json' \
+    '--log-format text --batc 3 --log-format json'; do
+    # shellcheck disable=SC2086
+    "$parley" node $line 2> err
+    grep -q '^{"time":".*","level":"error","text":".*}$' err || fail "$line: not told as JSON"
+done
+PARLEY_LOG_FORMAT=json "$parley" nod 2> err
+grep -q '^{.*did you mean' err || fail 'a bad verb: not told as the environment asks'
+PARLEY_LOG_FORMAT=json "$parley" node --optimizer adamm --log-format text 2> err
+grep -q '^parley: --optimizer' err || fail 'the environment beats the flag'
+PARLEY_LOG_FORMAT=json PARLEY_BATCH=none "$parley" node 2> err
+grep -q '^{.*PARLEY_BATCH' err || fail 'a bad variable: not told as the environment asks'
+"$parley" node --log-format jsno --optimizer adamm 2> err
+grep -q '^parley: --log-format: "jsno" .*did you mean "json"' err || fail 'a format that is none'
 exit $((failures > 0))
