@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "report/group.h"
 #include "report/mass.h"
 #include "report/summary.h"
 #include "report/table.h"
@@ -230,25 +231,36 @@ static uint64_t exchanges_of(const struct child *child)
     return child->exchanges_before / 2 + child->ledger.as.ledger.committed;
 }
 
-static void add_child(const struct child *child, struct report_summary *sum, const char **digest)
+static void add_child(const struct child *child, struct report_summary *sum)
 {
     sum->steps += child->steps_before + child->step;
     sum->bytes_sent += child->bytes_before + child->bytes_sent;
     sum->exchanges += exchanges_of(child);
     if (child->ledger.json) sum->exchanges_dropped += child->ledger.as.ledger.dropped;
     if (is_live(child)) sum->live++;
-    if (!child->agreed) return;
-    sum->agreed++;
-    if (child->known > sum->known) sum->known = child->known;
-    sum->drift_before = fmax(sum->drift_before, child->drift_before);
-    sum->worst_accuracy = fmin(sum->worst_accuracy, child->accuracy);
-    if (!*digest) {
-        *digest = child->digest;
-        sum->test_accuracy = child->accuracy;
-        sum->test_loss = child->test_loss;
+}
+
+/* What it says of the end is the largest group's, but for the worst that anybody holds. */
+static void add_agreement(const struct run *run, struct report_summary *sum)
+{
+    size_t holders = 0, first;
+    const char **digests = calloc(run->nodes, sizeof *digests);
+    for (uint32_t i = 0; digests && i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (!child->agreed || !is_live(child)) continue;
+        digests[i] = child->digest;
+        holders++;
+        if (child->known > sum->known) sum->known = child->known;
+        sum->drift_before = fmax(sum->drift_before, child->drift_before);
+        sum->worst_accuracy = fmin(sum->worst_accuracy, child->accuracy);
     }
-    sum->digest =
-        sum->agreed == 1 || (sum->digest && strcmp(*digest, child->digest) == 0) ? *digest : NULL;
+    if (holders > 0) {
+        sum->agreed = group_largest(digests, run->nodes, &first);
+        sum->test_accuracy = run->children[first].accuracy;
+        sum->test_loss = run->children[first].test_loss;
+        if (sum->agreed == holders) sum->digest = run->children[first].digest;
+    }
+    free(digests);
 }
 
 static void add_mass(const struct run *run, struct report_summary *sum)
@@ -349,7 +361,6 @@ int run_view_end(struct run *run)
 {
     struct report_line line = {.event = REPORT_SUMMARY};
     struct report_summary *sum = &line.as.summary;
-    const char *digest = NULL;
     char *table = run->drawn > 0 ? table_of(run) : NULL;
     if (table) draw(run, table, NULL);
     free(table);
@@ -357,7 +368,8 @@ int run_view_end(struct run *run)
     sum->strategy = run->settings->values[OPTION_ID_STRATEGY].text;
     sum->test_accuracy = sum->test_loss = sum->worst_accuracy = sum->drift_before = NAN;
     for (uint32_t i = 0; i < run->nodes; i++)
-        add_child(&run->children[i], sum, &digest);
+        add_child(&run->children[i], sum);
+    add_agreement(run, sum);
     for (uint32_t i = 0; sum->agreed == 0 && i < run->nodes; i++)
         sum->known += run->children[i].used;
     add_mass(run, sum);

@@ -109,7 +109,7 @@ struct report_ledger {
 
 struct report_summary {
     bool ok;
-    uint64_t nodes, live, agreed, known; /* agreed, of sim: the most that hold one digest */
+    uint64_t nodes, live, agreed, known; /* agreed: the most live ones that hold one digest */
     const char *digest;                  /* NULL where there is more than one */
     const char *strategy;
     double test_accuracy, worst_accuracy, test_loss, drift_before, epochs;
