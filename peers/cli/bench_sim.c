@@ -6,18 +6,17 @@
  * The larger model has MNIST's shape. Its images are noise, in files like a user's: both sides read
  * them.
  */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "bench.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "core/rng.h"
 #include "data/source.h"
 #include "read_file.h"
@@ -105,11 +104,9 @@ static int make_core(struct core *core, struct bare *bare, const char *model, st
 
 static int make_bare(struct bare *bare, const struct row *row, struct bench *bench)
 {
-    cpu_set_t cpus;
-    *bare = (struct bare){.cores = 1};
+    *bare = (struct bare){.cores = environment_cores()};
     int error =
         source_load(&bare->source, &file_reader, row->data, NULL, bench->why, BENCH_WHY_BYTES);
-    if (!sched_getaffinity(0, sizeof cpus, &cpus)) bare->cores = (uint32_t)CPU_COUNT(&cpus);
     if (bare->cores > CORES_MAX) bare->cores = CORES_MAX;
     for (uint32_t c = 0; !error && c < bare->cores; c++)
         error = make_core(&bare->core[c], bare, row->model, bench);
@@ -228,7 +225,8 @@ static int measure_all(struct bench *bench, const char *images)
 int bench_sim(struct bench *bench)
 {
     char spec[300];
-    int error = bench_folder(bench);
+    int error = environment_claim(environment_cores(), bench->why, BENCH_WHY_BYTES);
+    if (!error) error = bench_folder(bench);
     if (!error) error = write_images(bench);
     snprintf(spec, sizeof spec, "npy:%s", bench->folder);
     return error ? error : measure_all(bench, spec);

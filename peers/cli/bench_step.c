@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli.h"
 #include "core/rng.h"
 #include "data/dataset.h"
 #include "train/layers/layers.h"
@@ -202,7 +203,7 @@ static int bench_times(struct bench *bench)
 
 int bench_step(struct bench *bench)
 {
-    int error = 0;
+    int error = environment_claim(1, bench->why, BENCH_WHY_BYTES);
     for (size_t i = 0; !error && i < sizeof rows / sizeof *rows; i++) {
         struct step step = {0};
         struct bench_pair pair = {whole_step, products, &step, SAMPLE_US, 1e6};

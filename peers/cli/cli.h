@@ -77,9 +77,10 @@ static inline uint64_t cli_now_us(void)
 /* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
  * anew once, or what it will start. Returns if there is nothing to be done. */
 void environment_choose(enum verb verb, char *const *argv);
-/* Before the first product, on the thread that will make them: takes the memory that the BLAS works
- * in. PARLEY_ENOMEM, with a line in why. */
-int environment_claim(char *why, size_t why_size);
+/* Before the first product: takes the memory that the BLAS works in, for so many threads.
+ * PARLEY_ENOMEM, with a line in why. */
+int environment_claim(uint32_t threads, char *why, size_t why_size);
+uint32_t environment_cores(void);   /* that this process may use, at least 1 */
 const char *environment_blas(void); /* the kernels that are used */
 
 #endif

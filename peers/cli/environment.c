@@ -5,9 +5,10 @@
  *                    later CPUs: they then fall back to kernels of a third of the speed.
  *   GLIBC_TUNABLES   malloc takes large pages: a simulation's nodes are read from all over.
  */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* sched_getaffinity, MAP_ANONYMOUS */
 #include <cblas.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,9 +19,13 @@
 
 #define GUARD "PARLEY_STARTED_ANEW"
 
-/* Of the buffer that OpenBLAS keeps, on the machines where it is largest, and how it aligns it. The
- * product is one that it does not make without the buffer. */
-enum { BUFFER_MIB = 129, SIDE = 128 };
+/* Of a buffer that OpenBLAS keeps, on the machines where it is largest, and how it aligns it. It
+ * has places for 50 at least. */
+enum { BUFFER_MIB = 129, BUFFERS_MAX = 32 };
+
+/* OpenBLAS's own, which no header of it has. */
+void *blas_memory_alloc(int where);
+void blas_memory_free(void *buffer);
 
 static const char *best_core(void)
 {
@@ -53,25 +58,35 @@ void environment_choose(enum verb verb, char *const *argv)
     unsetenv(GUARD);
 }
 
-/* OpenBLAS takes its buffer with the first product, and where it can't have it asks again for ever:
- * the trainer would hang in its first step. So the buffer is taken here, once it can be had. */
-int environment_claim(char *why, size_t why_size)
+uint32_t environment_cores(void)
+{
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : (uint32_t)CPU_COUNT(&cpus);
+}
+
+static bool has_room(void)
 {
     size_t bytes = (size_t)BUFFER_MIB << 20;
     void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED) {
+    return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
+
+/* OpenBLAS takes a buffer with the first product of each thread, and where it can't have it asks
+ * again for ever: training would hang in a step. So the buffers are taken here, each once it can be
+ * had; those that are given back it keeps. */
+int environment_claim(uint32_t threads, char *why, size_t why_size)
+{
+    void *held[BUFFERS_MAX];
+    uint32_t wanted = threads < BUFFERS_MAX ? threads : BUFFERS_MAX, count = 0;
+    while (count < wanted && has_room())
+        held[count++] = blas_memory_alloc(0);
+    if (count < wanted)
         snprintf(why, why_size,
-                 "%d MiB of memory for OpenBLAS can't be had: %s; raise the limit (ulimit -v)",
-                 BUFFER_MIB, strerror(errno));
-        return PARLEY_ENOMEM;
-    }
-    munmap(room, bytes);
-    float *a = calloc((size_t)3 * SIDE * SIDE, sizeof *a);
-    if (!a) return PARLEY_ENOMEM;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, a, SIDE,
-                a + SIDE * SIDE, SIDE, 0, a + 2 * SIDE * SIDE, SIDE);
-    free(a);
-    return 0;
+                 "%d MiB of memory for OpenBLAS can't be had%s: %s; raise the limit (ulimit -v)",
+                 BUFFER_MIB, wanted > 1 ? " for each thread" : "", strerror(errno));
+    for (uint32_t i = 0; i < count; i++)
+        blas_memory_free(held[i]);
+    return count < wanted ? PARLEY_ENOMEM : 0;
 }
 
 const char *environment_blas(void)

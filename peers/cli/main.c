@@ -88,6 +88,16 @@ static int check_out(const struct settings *settings, char why[SETTINGS_WHY_BYTE
     return PARLEY_EUSAGE;
 }
 
+/* Swarms make no products. */
+static int simulate(const struct settings *settings)
+{
+    char why[SETTINGS_WHY_BYTES] = "";
+    uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : environment_cores();
+    int error = settings->swarm ? 0 : environment_claim(threads, why, sizeof why);
+    if (error) return say_failure(error, why);
+    return parley_error_status(sim_command(settings, &file_reader, say_line));
+}
+
 static int dispatch(const struct settings *settings)
 {
     switch (settings->verb) {
@@ -96,7 +106,7 @@ static int dispatch(const struct settings *settings)
     case VERB_NODE:
         return node_command(settings);
     case VERB_SIM:
-        return parley_error_status(sim_command(settings, &file_reader, say_line));
+        return simulate(settings);
     case VERB_STATUS:
         return status_command(settings);
     case VERB_BENCH:

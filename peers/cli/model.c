@@ -221,7 +221,7 @@ static int evaluate(const struct opened *opened, const struct settings *settings
         return PARLEY_EDATA;
     }
     float *x = malloc(file->n * sizeof *x);
-    int error = x ? environment_claim(why, why_size) : PARLEY_ENOMEM;
+    int error = x ? environment_claim(1, why, why_size) : PARLEY_ENOMEM;
     if (!error)
         error = source_load_test(&test, &file_reader, settings->data, settings->test,
                                  file->meta.vocabulary, file->meta.classes, file->meta.features,

@@ -113,7 +113,8 @@ int model_sample(const struct opened *opened, const struct settings *settings, c
     struct writing w = {.terminal = isatty(STDOUT_FILENO)};
     const char *prompt = settings->prompt;
     bool json = settings->json_stdout;
-    int error = load_model(&w, opened, why, why_size);
+    int error = environment_claim(1, why, why_size);
+    if (!error) error = load_model(&w, opened, why, why_size);
     if (!error)
         error = generate_init(&w.generate, w.model, w.x, settings->temperature, settings->seed);
     if (!error) error = put_prompt(&w, prompt, why, why_size);

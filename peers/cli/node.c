@@ -150,7 +150,7 @@ static int make_job(struct node *node, char *why, size_t why_size)
 static int prepare(struct node *node, char *why, size_t why_size)
 {
     int error = seed_list_make(&node->seeds, node->settings, why, why_size);
-    if (!error) error = environment_claim(why, why_size);
+    if (!error) error = environment_claim(1, why, why_size);
     if (!error) error = make_job(node, why, why_size);
     if (error) return error;
     if ((error = fill_options(node))) return error;

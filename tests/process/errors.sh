@@ -210,13 +210,20 @@ plain=()
 # Too little memory for the BLAS, which would ask for it for ever. Sanitizers need more than that, and
 # what they say of it would count as a report of theirs.
 if ! grep -qE '__(asan|tsan)_init' "$parley"; then
-    for what in 'node --steps 3' 'run -n 1 --steps 3'; do
+    for what in 'node --steps 3' 'run -n 1 --steps 3' 'sim -n 1 --steps 3' 'bench step --quick' 'bench sim --quick'; do
         # shellcheck disable=SC2086
         (ulimit -v 120000 && exec timeout -s KILL 60 "$parley" $what) > out 2>&1
         status=$?
-        [ $status -eq 1 ] && grep -q ' MiB of memory for OpenBLAS can.t be had: .*(ulimit -v)$' out ||
+        [ $status -eq 1 ] && grep -q ' MiB of memory for OpenBLAS can.t be had.*: .*(ulimit -v)$' out ||
             { echo "$what with little memory: $status"; cat out; failures=$((failures + 1)); }
     done
+    # Enough for one thread that computes, but not for two.
+    for threads in 1 2; do
+        (ulimit -v 240000 && exec timeout -s KILL 60 "$parley" sim -n 2 --steps 3 --threads $threads) > out 2>&1
+        status=$?
+        [ $status -eq $((threads - 1)) ] || { echo "$threads threads: $status"; cat out; failures=$((failures + 1)); }
+    done
+    grep -q ' for each thread: ' out || { echo 'two threads with little memory:'; cat out; failures=$((failures + 1)); }
 fi
 long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
 expect 2 's name is longer than' node --steps 3 --model softmax --out "$long"
