@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "experiment/experiment.h"
+#include "run/room.h"
 #include "run/schedule.h"
 #include "run/talk.h"
 #include "run/training.h"
@@ -91,6 +92,17 @@ static bool has_budget(const struct settings *s)
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
+/* Of those that are there from the start: who joins may find the memory of one that is dead. */
+static int check_room(const struct run *run, char *why, size_t why_size)
+{
+    const struct trainer *trainer = run->job.trainer;
+    bool quadratic = sim_quadratic_is(run->settings->model);
+    return sim_room_check((uint32_t)run->settings->nodes,
+                          quadratic ? run->task.vectors : 1 + trainer_state_vectors(trainer),
+                          quadratic ? run->task.parameters : trainer_parameters(trainer), why,
+                          why_size);
+}
+
 static int prepare_job(struct run *run, const struct source *data,
                        const struct source_reader *reader)
 {
@@ -104,6 +116,7 @@ static int prepare_job(struct run *run, const struct source *data,
     if (!error && quadratic) error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
     if (!error && !quadratic)
         error = job_fits(run->settings, &run->job.data.train, why, sizeof why);
+    if (!error) error = check_room(run, why, sizeof why);
     if (!error && !quadratic)
         error = sim_training_init(&run->training, &run->task, &run->job, run->nodes, run->threads);
     return sim_blame(error, why);

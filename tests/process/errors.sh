@@ -225,6 +225,10 @@ if ! grep -qE '__(asan|tsan)_init' "$parley"; then
     done
     grep -q ' for each thread: ' out || { echo 'two threads with little memory:'; cat out; failures=$((failures + 1)); }
 fi
+# More than any machine has, of which it is not left to the kernel to find out.
+expect 1 '10000 nodes take 40.0 TB of memory at least, 4.0 GB each for the model, and' \
+    sim -n 10000 --model quadratic:1000000000
+expect 1 'each for the model and what the optimizer keeps, and' sim -n 10000 --model mlp:60000,30000 --batch 1
 long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
 expect 2 's name is longer than' node --steps 3 --model softmax --out "$long"
 expect 8 'smaller --lr' node --lr 1000 --weight-decay 1 --steps 300 --model mlp:64 --out m
