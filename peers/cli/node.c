@@ -309,7 +309,7 @@ static int train(struct node *node, char *why, size_t why_size)
     uint64_t looked = 0, turnover = 0;
     int code, error = 0;
     prompt_others_first();
-    while ((code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
+    while ((code = node_leave_boundary(node, &step, &turn)) == PARLEY_GO) {
         if (turn.started)
             error = begin(node, &turn, why, why_size);
         else if (turn.turnover != turnover && job_share_moves(&node->job))

@@ -24,7 +24,7 @@ struct node_control {
     uv_async_t end;
     uv_signal_t signals[4]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1 */
     uv_pipe_t pipe;         /* stdin, under `parley run` */
-    uv_timer_t dns;
+    uv_timer_t dns, late;
     char line[1 << 16];
     size_t line_size;
     int asked; /* signals that asked to leave */
@@ -66,6 +66,8 @@ struct node {
     struct model_meta meta; /* of the files of the model; but for the digest */
 
     /* Written by one thread, read by another. */
+    _Atomic int at;                   /* node_leave.c's */
+    _Atomic bool left;                /* the node has ended, and all was told */
     _Atomic double loss;              /* smoothed over the newest steps; NAN: no step yet */
     _Atomic double slow;              /* a step takes so many times longer, ... */
     _Atomic uint64_t sleep_us;        /* ... and sleeps so long */
@@ -101,6 +103,13 @@ const char *node_hint(int error, const char *message);
 /* node_join.c, once parley is open. */
 void node_join_say_next(struct node *node);
 void node_join_warn(struct node *node);
+
+/* node_leave.c. The trainer's parley_boundary(). */
+int node_leave_boundary(struct node *node, const struct parley_step *step,
+                        struct parley_turn *turn);
+/* Once --leave-timeout is nearly up, again and again: ends the process if the node has left and the
+ * trainer is still in a step. */
+void node_leave_late(struct node *node);
 
 /* node_checkpoint.c. Reads what --resume goes on from, if anything: PARLEY_EUSAGE,
  * PARLEY_EMISMATCH, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */

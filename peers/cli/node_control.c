@@ -10,7 +10,7 @@
 #include "control.h"
 #include "node.h"
 
-enum { DNS_MS = 5000, STATUS_SIGNAL = 128 };
+enum { DNS_MS = 5000, LATE_MS = 50, STATUS_SIGNAL = 128 };
 
 static void read_seeds(struct node *node, bool asked)
 {
@@ -40,6 +40,20 @@ static void remove_part(const struct node *node)
     unlink(part);
 }
 
+static void on_late(uv_timer_t *timer)
+{
+    node_leave_late(timer->loop->data);
+}
+
+/* Somebody may be about to kill it when the time is up: the last twentieth is to end in. */
+static void leave(struct node *node)
+{
+    uint64_t late_us = node->settings->leave_timeout_us / 20 * 19;
+    say(PARLEY_LOG_INFO, "leaving; the same signal again ends it at once");
+    parley_leave(node->p);
+    uv_timer_start(&node->control.late, on_late, late_us / 1000, LATE_MS);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->loop->data;
@@ -50,8 +64,7 @@ static void on_signal(uv_signal_t *handle, int number)
             say(PARLEY_LOG_ERROR, "SIGUSR1: --checkpoint says where to; not given");
         atomic_store(&node->checkpoint.asked, true);
     } else if (node->control.asked++ == 0) {
-        say(PARLEY_LOG_INFO, "leaving; the same signal again ends it at once");
-        parley_leave(node->p);
+        leave(node);
     } else {
         remove_part(node);
         say_wait_briefly();
@@ -155,6 +168,7 @@ int node_control_start(struct node *node, char *why, size_t why_size)
         if (!code) code = uv_pipe_open(&control->pipe, STDIN_FILENO);
         if (!code) code = uv_read_start((uv_stream_t *)&control->pipe, on_room, on_read);
     }
+    if (!code) code = uv_timer_init(&control->loop, &control->late);
     if (!code && node->seeds.asks_dns) {
         code = uv_timer_init(&control->loop, &control->dns);
         if (!code) code = uv_timer_start(&control->dns, on_dns, DNS_MS, DNS_MS);

@@ -18,6 +18,9 @@ static const char *listen_hint(const char *message)
 const char *node_hint(int error, const char *message)
 {
     if (strstr(message, "oo many open files")) return "raise the limit with ulimit -n";
+    if (strstr(message, "left within"))
+        return "a longer --leave-timeout waits for the step; --checkpoint keeps what came before "
+               "it";
     switch (error) {
     case PARLEY_ENETWORK:
         return listen_hint(message);

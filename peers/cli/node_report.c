@@ -247,6 +247,7 @@ static void on_finished(struct node *node, struct parley *p)
     parley_node_view(parley_node_of(p), &view);
     if (view.version > 0) tell_progress(node, p, &view);
     tell_ledger(node, p);
+    atomic_store(&node->left, true);
 }
 
 static void on_phase(struct node *node, struct parley *p, enum parley_phase phase)

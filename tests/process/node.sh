@@ -181,3 +181,26 @@ kill -INT "$t"
 wait "$script"
 grep -qa 'parley: leaving' terminal
 ! grep -aP '(?<!^)(?<!\x1b\[K)parley: ' terminal
+
+# A step of hours keeps nobody: both leave in time, and say that their models are not saved. The one
+# that stays sees the other as left, not dead.
+for _ in $(seq 2000); do echo 'a step that never ends is given up'; done > text
+for node in p q; do
+    start $node --time 600s --min-peers 1 --data text:text --model gpt:8,512,8 --optimizer gd --batch 1 \
+        --leave-timeout 2s ${seed:+--join "$seed"}
+    eval "$node=$pid"
+    until_line $node "$pid" '"event":"started"'
+    seed=$(address_of $node)
+done
+until_line p "$p" '"phase":"train"'
+until_line q "$q" '"phase":"train"'
+for node in p q; do
+    kill -TERM "${!node}"
+    [ $node = q ] || until_line q "$q" '"peer":"p","state":"left"'
+    status=0
+    wait "${!node}" || status=$?
+    [ $status -eq 9 ]
+    grep -q 'the step under way takes longer' $node.err && grep -q '^parley: hint: a longer --leave-timeout' $node.err
+    grep -q '"event":"error".*"code":"PARLEY_ENOT_WRITTEN"' $node.json
+    [ -z "$(ls $node.safetensors* 2> /dev/null)" ]
+done
