@@ -110,6 +110,8 @@ int node_leave_boundary(struct node *node, const struct parley_step *step,
 /* Once --leave-timeout is nearly up, again and again: ends the process if the node has left and the
  * trainer is still in a step. */
 void node_leave_late(struct node *node);
+/* Ends the process here and now. What was said goes out if somebody reads. */
+_Noreturn void node_end(struct node *node, int status);
 
 /* node_checkpoint.c. Reads what --resume goes on from, if anything: PARLEY_EUSAGE,
  * PARLEY_EMISMATCH, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */

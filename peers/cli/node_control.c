@@ -67,9 +67,7 @@ static void on_signal(uv_signal_t *handle, int number)
         leave(node);
     } else {
         remove_part(node);
-        say_wait_briefly();
-        if (node->json) writer_wait(node->json, WRITER_BRIEFLY_US);
-        _exit(STATUS_SIGNAL + number);
+        node_end(node, STATUS_SIGNAL + number);
     }
 }
 
