@@ -167,7 +167,11 @@ static int prepare(struct node *node, char *why, size_t why_size)
     error = make_vectors(node);
     if (!error) map_coverage(node);
     if (!error) error = node_checkpoint_init(node, why, why_size);
-    return error ? error : open_node(node, why, why_size);
+    if (error) return error;
+    node_control_hold(true);
+    error = open_node(node, why, why_size);
+    if (error) node_control_hold(false);
+    return error;
 }
 
 /* ---- Training -------------------------------------------------------------------------------- */
@@ -381,6 +385,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
 static int live(struct node *node, char *why, size_t why_size)
 {
     int error = node_control_start(node, why, why_size);
+    node_control_hold(false);
     if (error) return error;
     error = train(node, why, why_size);
     error = finish(node, error, why, why_size);

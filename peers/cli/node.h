@@ -120,7 +120,9 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size);
 void node_checkpoint_step(struct node *node, const struct parley_turn *turn);
 void node_checkpoint_close(struct node *node);
 
-/* node_control.c. The first signal leaves, the second ends the process. PARLEY_EFAIL with a line in
+/* node_control.c. Signals wait meanwhile: who has joined leaves, and does not just die. */
+void node_control_hold(bool held);
+/* The first signal leaves, the second ends the process. PARLEY_EFAIL with a line in
  * why[why_size]. */
 int node_control_start(struct node *node, char *why, size_t why_size);
 void node_control_end(struct node *node);

@@ -10,6 +10,9 @@
 #include "control.h"
 #include "node.h"
 
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+#define SIGNALS (sizeof numbers / sizeof *numbers)
+
 enum { DNS_MS = 5000, LATE_MS = 50, STATUS_SIGNAL = 128 };
 
 static void read_seeds(struct node *node, bool asked)
@@ -137,6 +140,15 @@ static void on_end(uv_async_t *async)
     uv_walk(async->loop, close_handle, NULL);
 }
 
+void node_control_hold(bool held)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaddset(&set, numbers[i]);
+    pthread_sigmask(held ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 static void run(void *argument)
 {
     struct node *node = argument;
@@ -151,13 +163,12 @@ static int refuse(int code, char *why, size_t why_size)
 
 int node_control_start(struct node *node, char *why, size_t why_size)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct node_control *control = &node->control;
     int code = uv_loop_init(&control->loop);
     if (code) return refuse(code, why, why_size);
     control->loop.data = node;
     code = uv_async_init(&control->loop, &control->end, on_end);
-    for (size_t i = 0; !code && i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; !code && i < SIGNALS; i++) {
         code = uv_signal_init(&control->loop, &control->signals[i]);
         if (!code) code = uv_signal_start(&control->signals[i], on_signal, numbers[i]);
     }
