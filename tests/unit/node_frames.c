@@ -179,6 +179,73 @@ Test(node_frames, a_link_is_not_told_of_this_node_what_its_other_end_has_heard)
     cr_assert(tells_own(0, 0), "it knows of none");
 }
 
+/* Whether a node lets in who says this HELLO; if not, its REJECT says `says`. */
+static bool lets_in(const struct parley_config *config, const struct message_hello *hello,
+                    const char *says)
+{
+    struct parley_config copy = *config;
+    struct lone *lone = training_node(&copy);
+    struct message_reject reject;
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_HELLO, hello);
+    bool in = lone->conns[conn] == LONE_OPEN;
+    cr_assert_eq(lone_heard(lone, WIRE_REJECT, &reject), !in, "%s", says);
+    if (!in) cr_assert(strstr(reject.text, says), "%s: %s", says, reject.text);
+    lone_free(lone);
+    return in;
+}
+
+Test(node_frames, who_differs_in_anything_that_must_match_is_refused_by_name)
+{
+    /* Proves that none of it is passed over: the two would add what is no difference of theirs. */
+    static const struct parley_setting batch = {"batch", "32"};
+    struct parley_config config = lone_config();
+    config.settings = &batch;
+    config.settings_count = 1;
+    struct lone from = {.config = config};
+    const struct message_hello same = lone_hello(&from, "b", 2000);
+    struct message_hello hello = same;
+    cr_assert(!lets_in(&config, &hello, "batch is 32 at self and not set at b"));
+    hello.settings_count = 1;
+    strcpy(hello.settings[0].name, "batch");
+    strcpy(hello.settings[0].value, "32");
+    const struct message_hello alike = hello;
+    cr_assert(lets_in(&config, &alike, ""));
+    strcpy(hello.settings[0].value, "64");
+    cr_assert(!lets_in(&config, &hello, "batch is 32 at self and 64 at b"));
+    hello = alike;
+    strcpy(hello.cluster, "other");
+    cr_assert(!lets_in(&config, &hello, "cluster is "));
+    hello = alike;
+    hello.parameters++;
+    cr_assert(!lets_in(&config, &hello, "300 parameters"));
+    hello = alike;
+    hello.vectors++;
+    cr_assert(!lets_in(&config, &hello, "and 2 at b"));
+    hello = alike;
+    hello.averaged++;
+    cr_assert(!lets_in(&config, &hello, "vectors averaged are 1 at self and 2 at b"));
+    hello = alike;
+    hello.robust = 1;
+    cr_assert(!lets_in(&config, &hello, "--robust is given at b and not at self"));
+    hello = alike;
+    hello.strategy = PARLEY_STRATEGY_PUSH_SUM;
+    cr_assert(!lets_in(&config, &hello, "strategy is gossip at self and push-sum at b"));
+    hello = alike;
+    hello.codec = PARLEY_CODEC_BF16;
+    cr_assert(!lets_in(&config, &hello, "codec is fp32 at self and bf16 at b"));
+    hello = alike;
+    hello.codec_part = 0.5;
+    cr_assert(!lets_in(&config, &hello, "codec is "));
+    hello = alike;
+    hello.model++;
+    cr_assert(!lets_in(&config, &hello, "the model's shape is "));
+    hello = alike;
+    hello.run++;
+    cr_assert(!lets_in(&config, &hello, "the run is "));
+}
+
 Test(node_frames, nothing_but_hello_is_heard_before_hello)
 {
     /* Proves that each other type, but what a stranger may say, ends a connection before HELLO. */
