@@ -710,6 +710,67 @@ Test(node_frames, a_doubt_ends_once_however_often_it_is_answered)
     lone_free(lone);
 }
 
+/* The peer at `conn` says that it has left. */
+static void say_left(struct lone *lone, uint32_t conn, uint64_t boot)
+{
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){.boot = boot,
+                                         .name = "a",
+                                         .address = "x:1",
+                                         .incarnation = 1,
+                                         .clock = 1,
+                                         .state = PARLEY_MEMBER_LEFT};
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+}
+
+enum end { LEAVES_IN_DOUBT, LEAVES_READY, FALLS_ILL_READY, ENDS };
+
+Test(node_frames, what_is_undecided_as_a_node_ends_is_counted)
+{
+    /* Proves that no delta is lost in silence: the mean of the others may be without it. */
+    for (enum end end = 0; end < ENDS; end++) {
+        struct lone *lone = plain_node();
+        uint32_t conn = training_peer(lone, "a", 1);
+        to_ready(lone, conn);
+        if (end == LEAVES_IN_DOUBT) lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+        if (end == FALLS_ILL_READY) {
+            say_left(lone, conn, 1); /* nobody could help */
+            lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                                  .stepped = {1, 9, 0.0 / 0.0}});
+        } else {
+            lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
+            lone_run(lone, lone->config.leave_timeout_us);
+        }
+        struct parley_ledger after = ledger(lone);
+        cr_assert(lone->finished && after.dropped == 1 && after.mass_dropped > 0, "end %d", end);
+        lone_free(lone);
+    }
+}
+
+Test(node_frames, who_has_left_undecided_makes_room_for_another)
+{
+    /* Proves that two that left, and where nobody listens now, do not end a node's averaging. */
+    struct lone *lone = plain_node();
+    for (uint64_t boot = 1; boot <= 2; boot++) {
+        uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
+        to_ready(lone, conn);
+        say_left(lone, conn, boot);
+        lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    }
+    cr_assert_eq(ledger(lone).in_doubt, 2);
+    struct message_exchange offer = {.sequence = 7};
+    uint32_t conn = training_peer(lone, "c", 3);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_REFUSE, NULL), "they may have gone on for a while");
+    for (uint32_t dial = 1; dial <= lone->highest; dial += 2)
+        if (lone->conns[dial] == LONE_DIALED) lone_closed(lone, dial, PARLEY_CLOSED_REFUSED);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_ACCEPT, NULL));
+    cr_assert_eq(ledger(lone).dropped, 1);
+    lone_free(lone);
+}
+
 Test(node_frames, a_broken_link_at_any_point_frees_the_responders_slot)
 {
     /* Proves that neither an exchange nor a state being served keeps the slot after its link. */
@@ -905,6 +966,82 @@ Test(node_frames, an_undecided_exchange_is_aborted_by_the_question)
     ask.sequence = 4000;
     lone_say(lone, conn, WIRE_ASK, &ask);
     cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    lone_free(lone);
+}
+
+Test(node_frames, what_another_asks_about_an_exchange_does_not_end_it)
+{
+    /* Proves that the question decides only where the responder asks it. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    struct message_outcome_frame ask = {lone->config.boot, 2, m.sequence, 0}, outcome;
+    lone_listen(lone, other);
+    lone_say(lone, other, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).committed, 1);
+    lone_free(lone);
+}
+
+Test(node_frames, a_decision_is_remembered_until_its_own_applied)
+{
+    /* Proves that APPLIED of another exchange, come late, does not make it forgotten: who asks
+     * would give up a delta that this node has added. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).committed, 1);
+    struct message_exchange earlier = {.sequence = m.sequence - 1};
+    struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_APPLIED, &earlier);
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_COMMITTED);
+    lone_say(lone, conn, WIRE_APPLIED, &m);
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    lone_free(lone);
+}
+
+Test(node_frames, a_question_about_what_an_earlier_boot_offered_is_answered)
+{
+    /* Proves that who asks a node that was started anew need not wait for news of its death. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){
+        .boot = 999, .name = "self", .address = "x:1", .clock = 1, .state = PARLEY_MEMBER_DEAD};
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+    struct message_outcome_frame ask = {999, 1, 7, 0}, outcome;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_RESTARTED);
+    lone_free(lone);
+}
+
+Test(node_frames, a_third_passes_on_the_question_and_the_answer)
+{
+    /* Proves that two that have no link with each other still learn what became of an exchange. */
+    struct lone *lone = plain_node();
+    uint32_t asker = training_peer(lone, "a", 1), initiator = training_peer(lone, "b", 2);
+    struct message_outcome_frame ask = {2, 1, 7, 0}, heard;
+    lone_listen(lone, initiator);
+    lone_say(lone, asker, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_ASK, &heard));
+    cr_assert(heard.initiator == 2 && heard.asker == 1 && heard.sequence == 7);
+    heard.outcome = MESSAGE_COMMITTED;
+    lone_listen(lone, asker);
+    lone_say(lone, initiator, WIRE_OUTCOME, &heard);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &ask));
+    cr_assert(ask.initiator == 2 && ask.sequence == 7 && ask.outcome == MESSAGE_COMMITTED);
     lone_free(lone);
 }
 
