@@ -1186,6 +1186,31 @@ Test(node_frames, training_goes_on_after_the_model_was_replaced)
     lone_free(lone);
 }
 
+Test(node_frames, another_is_asked_at_once_where_the_link_to_who_gives_its_model_breaks)
+{
+    /* Proves that nobody waits for the rest of a model until time is up. */
+    struct lone *lone = plain_node();
+    const struct fetch *fetch = &lone->node->fetch;
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
+    lone->version++;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lone_say(lone, conn, WIRE_REFUSE, &refused);
+    lone_run(lone, 200000);
+    cr_assert_eq(fetch->state, FETCH_ASKED);
+    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    cr_assert_eq(fetch->state, FETCH_STREAMING);
+    conn = training_peer(lone, "b", 2);
+    say_trains(lone, conn, 2);
+    lone_closed(lone, 2, PARLEY_CLOSED_RESET);
+    lone_listen(lone, conn);
+    lone_run(lone, 200000);
+    cr_assert(lone_heard(lone, WIRE_FETCH, NULL));
+    lone_free(lone);
+}
+
 Test(node_frames, who_wakes_late_reads_before_it_judges)
 {
     /* Proves that a suspect whose time ran out during a long sleep is not declared dead at the
