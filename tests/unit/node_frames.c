@@ -885,6 +885,26 @@ Test(node_frames, two_nodes_have_one_exchange_with_each_other_at_a_time)
     lone_free(lone);
 }
 
+Test(node_frames, who_may_not_be_dialled_yet_is_not_chosen)
+{
+    /* Proves that the slot does not wait for a link that can't come: another might be asked. */
+    struct parley_config config = lone_config();
+    struct lone *lone = lone_with_seed(&config);
+    const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+    struct message_bye_frame bye = {MESSAGE_BYE_DUPLICATE};
+    say_trains(lone, SEED_CONN, 2000);
+    lone_tick(lone);
+    cr_assert_eq(record_of(lone->node, 0)->phase, PARLEY_PHASE_TRAIN);
+    lone_say(lone, SEED_CONN, WIRE_BYE, &bye);
+    lone_closed(lone, SEED_CONN, PARLEY_CLOSED_LOCAL);
+    make_steps(lone, 20);
+    cr_assert_eq(asks->state, SLOT_IDLE);
+    lone_run(lone, config.redial_min_us);
+    make_steps(lone, 20);
+    cr_assert_eq(asks->state, SLOT_CONNECTING);
+    lone_free(lone);
+}
+
 Test(node_frames, of_offers_that_cross_one_is_taken_back_and_the_other_weighs_all)
 {
     /* Proves that who gives way says so, and that its own offer does not count as a second one:
