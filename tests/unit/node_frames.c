@@ -573,6 +573,89 @@ Test(node_frames, absurd_numbers_in_records_change_nothing)
 /* ---- Exchanges ---------------------------------------------------------------------------------
  */
 
+/* The peer at `conn` says this of b, whose boot id is 2. */
+static void say_of_b(struct lone *lone, uint32_t conn, uint32_t incarnation,
+                     enum parley_member_state state)
+{
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){
+        .boot = 2, .name = "b", .address = "x:1", .incarnation = incarnation, .state = state};
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+}
+
+Test(node_frames, who_says_a_suspicion_again_confirms_it_once)
+{
+    /* Proves that the time to refute it is shortened by so many voices, not by one that is loud. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2), c = lone_peer(lone, "c", 3);
+    lone_closed(lone, b, PARLEY_CLOSED_RESET);
+    const struct member *suspect = &lone->node->members[roster_find(lone->node->roster, 2)];
+    uint64_t alone_us = suspect->suspect_until_us;
+    say_of_b(lone, a, 0, PARLEY_MEMBER_SUSPECT);
+    uint64_t once_us = suspect->suspect_until_us;
+    say_of_b(lone, a, 0, PARLEY_MEMBER_SUSPECT);
+    cr_assert(once_us < alone_us && suspect->suspect_until_us == once_us);
+    say_of_b(lone, c, 0, PARLEY_MEMBER_SUSPECT);
+    cr_assert_lt(suspect->suspect_until_us, once_us);
+    lone_free(lone);
+}
+
+Test(node_frames, what_others_say_of_a_far_incarnation_is_not_believed)
+{
+    /* Proves that one claim near the last number does not leave a member none to refute with. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    (void)lone_peer(lone, "b", 2);
+    const struct record *b = record_of(lone->node, roster_find(lone->node->roster, 2));
+    say_of_b(lone, a, 1000000, PARLEY_MEMBER_DEAD);
+    cr_assert(b->state == PARLEY_MEMBER_ALIVE && b->incarnation == 0);
+    say_of_b(lone, a, 2, PARLEY_MEMBER_DEAD);
+    cr_assert(b->state == PARLEY_MEMBER_DEAD && b->incarnation == 2);
+    lone_free(lone);
+}
+
+Test(node_frames, a_members_own_word_outbids_a_lie_about_it)
+{
+    /* Proves that who was first heard of by a far incarnation is believed on its own link. */
+    struct lone *lone = plain_node();
+    say_of_b(lone, lone_peer(lone, "a", 1), 1000000, PARLEY_MEMBER_DEAD);
+    uint32_t conn = lone_peer(lone, "b", 2);
+    const struct record *b = record_of(lone->node, roster_find(lone->node->roster, 2));
+    cr_assert_eq(b->state, PARLEY_MEMBER_DEAD);
+    say_of_b(lone, conn, 1, PARLEY_MEMBER_ALIVE);
+    cr_assert(b->state == PARLEY_MEMBER_ALIVE && b->incarnation == 1);
+    lone_free(lone);
+}
+
+/* How long a silent peer is probed before others are asked to, by a node that has been suspected
+ * so many times. */
+static uint64_t asks_others_after_us(uint32_t times)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    (void)lone_peer(lone, "b", 2);
+    for (uint32_t i = 1; i <= times; i++) {
+        struct message_members members = {.count = 1};
+        members.records[0] = *record_of(lone->node, 0);
+        members.records[0].state = PARLEY_MEMBER_SUSPECT;
+        lone_say(lone, a, WIRE_MEMBERS, &members);
+    }
+    for (int i = 0; i < 10000 && !lone->node->probing.now.indirect; i++)
+        lone_run(lone, 1000);
+    cr_assert(lone->node->probing.now.indirect);
+    uint64_t after_us = lone->now_us - lone->node->probing.now.sent_us;
+    lone_free(lone);
+    return after_us;
+}
+
+Test(node_frames, who_has_been_suspected_gives_others_more_time)
+{
+    /* Proves that a node that is itself slow to hear does not call others silent (Lifeguard). */
+    uint64_t timeout_us = lone_config().probe_timeout_us;
+    cr_assert_lt(asks_others_after_us(0), 2 * timeout_us);
+    cr_assert_geq(asks_others_after_us(4), 3 * timeout_us);
+}
+
 Test(node_frames, floats_that_nobody_wants_are_read_and_dropped)
 {
     /* Proves that a stream of an exchange that ended costs nothing but reading it. */
