@@ -1114,6 +1114,26 @@ Test(node_frames, a_decision_is_remembered_until_its_own_applied)
     lone_free(lone);
 }
 
+Test(node_frames, a_decision_is_not_remembered_for_who_has_left)
+{
+    /* Proves that who left without APPLIED takes no place among the decisions that are kept. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
+    lone_listen(lone, other);
+    lone_say(lone, other, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_COMMITTED);
+    say_left(lone, conn, 1);
+    lone_say(lone, other, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    lone_free(lone);
+}
+
 Test(node_frames, a_question_about_what_an_earlier_boot_offered_is_answered)
 {
     /* Proves that who asks a node that was started anew need not wait for news of its death. */
