@@ -1,0 +1,208 @@
+/* One node, its peers played by hand: as responder, frames at the wrong time, in the wrong order or
+ * number. */
+#include "lone_talk.h"
+
+Test(node_exchange, floats_that_nobody_wants_are_read_and_dropped)
+{
+    /* Proves that a stream of an exchange that ended costs nothing but reading it. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    for (int kind = 0; kind < WIRE_STREAMS + 1; kind++)
+        say_chunk(lone, conn, (enum wire_stream)kind, 3, 0, true);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_exchange, what_is_awaited_is_the_rest_of_a_wanted_chunk_and_nothing_else)
+{
+    /* A driver that reads floats right to their place writes where STORE would, and only then. */
+    static uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200];
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "ann", 77), buffer = 99;
+    uint64_t offset = 99;
+    struct message_exchange m = {.sequence = 7};
+    struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 7};
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 0);
+    lone_say(lone, conn, WIRE_OFFER, &m);
+    lone_done_all(lone);
+    wire_chunk_write(bytes, &chunk, 1200);
+    wire_chunk_seal(bytes, bytes + WIRE_CHUNK_HEAD_BYTES, 1200);
+    lone_receive(lone, conn, bytes, WIRE_CHUNK_HEAD_BYTES);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 1200);
+    cr_assert_eq(buffer, responder(lone)->theirs);
+    cr_assert_eq(offset, 0);
+    lone_receive(lone, conn, bytes + WIRE_CHUNK_HEAD_BYTES, 1000);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 200);
+    cr_assert_eq(offset, 1000);
+    lone_receive(lone, conn, bytes + WIRE_CHUNK_HEAD_BYTES + 1000, 200);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 0);
+    /* Nobody waits for this one. */
+    chunk.sequence = 8;
+    wire_chunk_write(bytes, &chunk, 1200);
+    lone_receive(lone, conn, bytes, WIRE_CHUNK_HEAD_BYTES);
+    cr_assert_eq(parley_node_awaits(lone->node, conn, &buffer, &offset), 0);
+    cr_assert_eq(parley_node_awaits(lone->node, conn + 100, &buffer, &offset), 0);
+    lone_free(lone);
+}
+
+Test(node_exchange, without_chunk_sums_nobody_looks_at_a_sum)
+{
+    /* A driver that cannot flip bits seals nothing: the floats are taken as they are. */
+    struct parley_config config = lone_config();
+    config.chunk_sums = false;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = 7};
+    lone_say(lone, conn, WIRE_OFFER, &m);
+    lone_done_all(lone);
+    say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, 0, false);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    cr_assert_eq(responder(lone)->state, SLOT_DIFFING);
+    lone_free(lone);
+}
+
+Test(node_exchange, a_false_offset_or_sum_ends_the_connection_and_the_exchange)
+{
+    /* Proves that floats are taken only in order and whole. */
+    for (int false_sum = 0; false_sum < 2; false_sum++) {
+        struct lone *lone = plain_node();
+        uint32_t conn = training_peer(lone, "a", 1);
+        struct message_exchange m = {.sequence = 7};
+        lone_say(lone, conn, WIRE_OFFER, &m);
+        cr_assert_eq(responder(lone)->state, SLOT_TAKING);
+        say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, false_sum ? 0 : 4, !false_sum);
+        cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+        lone_done_all(lone);
+        cr_assert_eq(responder(lone)->state, SLOT_IDLE);
+        cr_assert_eq(ledger(lone).applied, 0);
+        lone_free(lone);
+    }
+}
+
+Test(node_exchange, a_commit_out_of_nowhere_applies_nothing)
+{
+    /* Proves that COMMIT counts only for what is READY; it is acknowledged, to be forgotten. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    lone_listen(lone, conn);
+    struct message_exchange m = {.sequence = 3}, answer;
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, &answer) && answer.sequence == 3);
+    cr_assert(lone->ops_count == 0 && ledger(lone).applied == 0);
+    lone_free(lone);
+}
+
+Test(node_exchange, a_commit_said_twice_is_applied_once)
+{
+    /* Proves exactly-once: while the delta is being added, after it, and over another link. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    to_ready(lone, conn);
+    struct message_exchange m = {.sequence = 7}, answer;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    cr_assert(!lone_heard(lone, WIRE_APPLIED, NULL), "it is not in x yet");
+    lone_done_all(lone);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, &answer));
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    conn = training_peer(lone, "a", 1);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_done_all(lone);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, &answer) && answer.sequence == 7);
+    cr_assert_eq(ledger(lone).applied, 1);
+    lone_free(lone);
+}
+
+Test(node_exchange, a_doubt_ends_once_however_often_it_is_answered)
+{
+    /* Proves that READY, a broken link, COMMIT said again and OUTCOME add the delta once. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    to_ready(lone, conn);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    cr_assert_eq(ledger(lone).in_doubt, 1);
+    conn = training_peer(lone, "a", 1);
+    lone_listen(lone, conn);
+    struct message_exchange m = {.sequence = 7};
+    struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    outcome.outcome = MESSAGE_UNKNOWN;
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    struct parley_ledger after = ledger(lone);
+    cr_assert(after.applied == 1 && after.in_doubt == 0 && after.dropped == 0);
+    cr_assert(lone_heard(lone, WIRE_APPLIED, NULL));
+    lone_free(lone);
+}
+
+enum end { LEAVES_IN_DOUBT, LEAVES_READY, FALLS_ILL_READY, ENDS };
+
+Test(node_exchange, what_is_undecided_as_a_node_ends_is_counted)
+{
+    /* Proves that no delta is lost in silence: the mean of the others may be without it. */
+    for (enum end end = 0; end < ENDS; end++) {
+        struct lone *lone = plain_node();
+        uint32_t conn = training_peer(lone, "a", 1);
+        to_ready(lone, conn);
+        if (end == LEAVES_IN_DOUBT) lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+        if (end == FALLS_ILL_READY) {
+            say_left(lone, conn, 1); /* nobody could help */
+            lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                                  .stepped = {1, 9, 0.0 / 0.0}});
+        } else {
+            lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
+            lone_run(lone, lone->config.leave_timeout_us);
+        }
+        struct parley_ledger after = ledger(lone);
+        cr_assert(lone->finished && after.dropped == 1 && after.mass_dropped > 0, "end %d", end);
+        lone_free(lone);
+    }
+}
+
+Test(node_exchange, who_has_left_undecided_makes_room_for_another)
+{
+    /* Proves that two that left, and where nobody listens now, do not end a node's averaging. */
+    struct lone *lone = plain_node();
+    for (uint64_t boot = 1; boot <= 2; boot++) {
+        uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
+        to_ready(lone, conn);
+        say_left(lone, conn, boot);
+        lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    }
+    cr_assert_eq(ledger(lone).in_doubt, 2);
+    struct message_exchange offer = {.sequence = 7};
+    uint32_t conn = training_peer(lone, "c", 3);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_REFUSE, NULL), "they may have gone on for a while");
+    for (uint32_t dial = 1; dial <= lone->highest; dial += 2)
+        if (lone->conns[dial] == LONE_DIALED) lone_closed(lone, dial, PARLEY_CLOSED_REFUSED);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_ACCEPT, NULL));
+    cr_assert_eq(ledger(lone).dropped, 1);
+    lone_free(lone);
+}
+
+Test(node_exchange, a_broken_link_at_any_point_frees_the_responders_slot)
+{
+    /* Proves that neither an exchange nor a state being served keeps the slot after its link. */
+    for (int point = 0; point < 5; point++) {
+        struct lone *lone = plain_node();
+        uint32_t conn = training_peer(lone, "a", 1);
+        struct message_exchange m = {.sequence = 7};
+        struct message_fetch fetch = {.sequence = 7};
+        if (point < 3) lone_say(lone, conn, WIRE_OFFER, &m);
+        if (point >= 3) lone_say(lone, conn, WIRE_FETCH, &fetch);
+        if (point == 1 || point == 4) lone_done(lone, 0); /* the snapshot */
+        if (point == 2) say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, 0, true);
+        cr_assert_neq(responder(lone)->state, SLOT_IDLE);
+        lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+        lone_done_all(lone);
+        cr_assert_eq(responder(lone)->state, SLOT_IDLE, "point %d", point);
+        lone_free(lone);
+    }
+}

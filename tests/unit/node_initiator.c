@@ -1,0 +1,265 @@
+/* One node, its peers played by hand: what it offers, and what becomes of that. */
+#include "lone_talk.h"
+
+Test(node_initiator, accept_and_ready_count_once)
+{
+    /* Proves that answers said twice, and late ones, start, decide and add one exchange. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_say(lone, conn, WIRE_READY, &m);
+    cr_assert(ledger(lone).started == 1 && ledger(lone).committed == 0, "no floats yet");
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_done_all(lone);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_READY, &m);
+    cr_assert(!lone_heard(lone, WIRE_ABORT, NULL), "it is committed");
+    struct parley_ledger after = ledger(lone);
+    cr_assert(after.started == 1 && after.committed == 1 && after.applied == 1);
+    lone_free(lone);
+}
+
+Test(node_initiator, steps_that_are_not_awaited_change_nothing)
+{
+    /* Proves that a driver may keep steps to itself until the awaited one, and no longer: that one
+     * brings more steps, or begins an exchange. */
+    struct parley_config config = lone_config();
+    config.mix_every = 11;
+    struct lone *lone = training_node(&config);
+    say_trains(lone, training_peer(lone, "a", 1), 1);
+    make_steps(lone, 1); /* tells how long one takes */
+    uint32_t awaited = 0;
+    for (int i = 0; i < 200; i++) {
+        bool awaits = lone->version + 1 >= parley_node_awaits_steps(lone->node);
+        lone->now_us += 100;
+        make_steps(lone, 1);
+        cr_assert_eq(lone->updates.count > 0, awaits, "step %d", (int)lone->version);
+        awaited += awaits;
+    }
+    cr_assert(awaited >= 3 && awaited <= 20, "%u of 200", awaited);
+    lone_free(lone);
+}
+
+Test(node_initiator, two_nodes_have_one_exchange_with_each_other_at_a_time)
+{
+    /* Proves that an offer beside an exchange with the same peer is answered BUSY, whoever began
+     * it, and that none is made. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    struct message_exchange offer = {.sequence = 7};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_BUSY, NULL) && !lone_heard(lone, WIRE_ACCEPT, NULL));
+    lone_say(lone, conn, WIRE_ABORT, &(struct message_exchange){m.sequence, .from_responder = 1});
+    lone_done_all(lone);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_ACCEPT, NULL));
+    make_steps(lone, 20);
+    cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
+    lone_free(lone);
+}
+
+Test(node_initiator, who_may_not_be_dialled_yet_is_not_chosen)
+{
+    /* Proves that the slot does not wait for a link that can't come: another might be asked. */
+    struct parley_config config = lone_config();
+    struct lone *lone = lone_with_seed(&config);
+    const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+    struct message_bye_frame bye = {MESSAGE_BYE_DUPLICATE};
+    say_trains(lone, SEED_CONN, 2000);
+    lone_tick(lone);
+    cr_assert_eq(record_of(lone->node, 0)->phase, PARLEY_PHASE_TRAIN);
+    lone_say(lone, SEED_CONN, WIRE_BYE, &bye);
+    lone_closed(lone, SEED_CONN, PARLEY_CLOSED_LOCAL);
+    make_steps(lone, 20);
+    cr_assert_eq(asks->state, SLOT_IDLE);
+    lone_run(lone, config.redial_min_us);
+    make_steps(lone, 20);
+    cr_assert_eq(asks->state, SLOT_CONNECTING);
+    lone_free(lone);
+}
+
+Test(node_initiator, of_offers_that_cross_one_is_taken_back_and_the_other_weighs_all)
+{
+    /* Proves that who gives way says so, and that its own offer does not count as a second one:
+     * with a quarter for it no sweep of averagings makes all equal. */
+    struct lone *lone = plain_node();
+    uint64_t boot = lone->config.boot + 1;
+    uint32_t conn = training_peer(lone, "a", boot), sequence = to_offered(lone, conn, boot);
+    struct message_exchange m = {.sequence = 0};
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &(struct message_exchange){.sequence = 7});
+    cr_assert(lone_heard(lone, WIRE_ABORT, &m) && m.sequence == sequence && !m.from_responder);
+    cr_assert(lone_heard(lone, WIRE_ACCEPT, &m) && m.sequence == 7);
+    cr_assert(m.share >= SHARE_ALONE);
+    lone_free(lone);
+}
+
+Test(node_initiator, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
+{
+    /* Proves that the slot whose snapshot lacks the other one's delta need not wait for a second
+     * of those: else exchanges of a step each would keep it waiting for good. */
+    struct lone *lone = plain_node();
+    const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE};
+    struct message_exchange offer = {.sequence = 7};
+    lone_say(lone, a, WIRE_ACCEPT, &m);
+    say_chunk(lone, a, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, a, WIRE_READY, &m);
+    lone_say(lone, b, WIRE_OFFER, &offer);
+    while (asks->state != SLOT_ADDING)
+        lone_done(lone, 0);
+    while (asks->state != SLOT_IDLE)
+        lone_done(lone, 0);
+    cr_assert(responder(lone)->state == SLOT_TAKING && lone->ops_count > 0, "taken again");
+    lone_say(lone, a, WIRE_APPLIED, &m);
+    make_steps(lone, 20);
+    cr_assert_eq(asks->state, SLOT_IDLE);
+    lone_done_all(lone);
+    cr_assert_eq(responder(lone)->state, SLOT_STREAMING);
+    make_steps(lone, 20);
+    cr_assert_neq(asks->state, SLOT_IDLE);
+    lone_free(lone);
+}
+
+Test(node_initiator, an_absurd_answer_to_an_offer_ends_it)
+{
+    /* Proves that a share that nobody expects aborts, and that a busy peer waits a second at
+     * most, whatever it asks for. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = 0.3};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    cr_assert(ledger(lone).started == 0);
+    lone_free(lone);
+
+    lone = plain_node();
+    conn = training_peer(lone, "a", 1);
+    m = (struct message_exchange){.sequence = to_offered(lone, conn, 1), .retry_us = UINT32_MAX};
+    lone_say(lone, conn, WIRE_BUSY, &m);
+    cr_assert_leq(lone->node->members[1].busy_us, lone->now_us + 1000000);
+    lone_free(lone);
+}
+
+Test(node_initiator, an_undecided_exchange_is_aborted_by_the_question)
+{
+    /* Proves that ASK before the decision decides: ABORTED, and a READY after it too. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_listen(lone, conn);
+    struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_ABORTED);
+    lone_say(lone, conn, WIRE_READY, &m);
+    cr_assert(lone_heard(lone, WIRE_ABORT, NULL));
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).committed, 0);
+    ask.sequence = 4000;
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    lone_free(lone);
+}
+
+Test(node_initiator, what_another_asks_about_an_exchange_does_not_end_it)
+{
+    /* Proves that the question decides only where the responder asks it. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    struct message_outcome_frame ask = {lone->config.boot, 2, m.sequence, 0}, outcome;
+    lone_listen(lone, other);
+    lone_say(lone, other, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).committed, 1);
+    lone_free(lone);
+}
+
+Test(node_initiator, a_decision_is_remembered_until_its_own_applied)
+{
+    /* Proves that APPLIED of another exchange, come late, does not make it forgotten: who asks
+     * would give up a delta that this node has added. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).committed, 1);
+    struct message_exchange earlier = {.sequence = m.sequence - 1};
+    struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_APPLIED, &earlier);
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_COMMITTED);
+    lone_say(lone, conn, WIRE_APPLIED, &m);
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    lone_free(lone);
+}
+
+Test(node_initiator, a_decision_is_not_remembered_for_who_has_left)
+{
+    /* Proves that who left without APPLIED takes no place among the decisions that are kept. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
+    lone_listen(lone, other);
+    lone_say(lone, other, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_COMMITTED);
+    say_left(lone, conn, 1);
+    lone_say(lone, other, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_UNKNOWN);
+    lone_free(lone);
+}
+
+Test(node_initiator, a_question_about_what_an_earlier_boot_offered_is_answered)
+{
+    /* Proves that who asks a node that was started anew need not wait for news of its death. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){
+        .boot = 999, .name = "self", .address = "x:1", .clock = 1, .state = PARLEY_MEMBER_DEAD};
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+    struct message_outcome_frame ask = {999, 1, 7, 0}, outcome;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &outcome) && outcome.outcome == MESSAGE_RESTARTED);
+    lone_free(lone);
+}
+
+Test(node_initiator, a_third_passes_on_the_question_and_the_answer)
+{
+    /* Proves that two that have no link with each other still learn what became of an exchange. */
+    struct lone *lone = plain_node();
+    uint32_t asker = training_peer(lone, "a", 1), initiator = training_peer(lone, "b", 2);
+    struct message_outcome_frame ask = {2, 1, 7, 0}, heard;
+    lone_listen(lone, initiator);
+    lone_say(lone, asker, WIRE_ASK, &ask);
+    cr_assert(lone_heard(lone, WIRE_ASK, &heard));
+    cr_assert(heard.initiator == 2 && heard.asker == 1 && heard.sequence == 7);
+    heard.outcome = MESSAGE_COMMITTED;
+    lone_listen(lone, asker);
+    lone_say(lone, initiator, WIRE_OUTCOME, &heard);
+    cr_assert(lone_heard(lone, WIRE_OUTCOME, &ask));
+    cr_assert(ask.initiator == 2 && ask.sequence == 7 && ask.outcome == MESSAGE_COMMITTED);
+    lone_free(lone);
+}

@@ -1,0 +1,177 @@
+/* One node, its peers played by hand: peers that want too much, and too many of them. */
+#include "lone_talk.h"
+
+Test(node_limits, of_a_thousand_silent_connections_the_oldest_is_closed)
+{
+    /* Proves that newcomers are always let in, pending_max stay, and all are closed in the end. */
+    struct lone *lone = plain_node();
+    uint32_t conns[1000], open = 0;
+    for (int i = 0; i < 1000; i++) {
+        conns[i] = lone_incoming(lone, "127.0.0.1:1");
+        cr_assert_eq(lone->conns[conns[i]], LONE_OPEN);
+        if (i >= 64) {
+            cr_assert_eq(lone->conns[conns[i - 64]], LONE_CLOSED);
+            lone_closed(lone, conns[i - 64], PARLEY_CLOSED_LOCAL);
+        }
+        lone_run(lone, 1000);
+    }
+    struct message_hello hello = lone_hello(lone, "a", 1);
+    lone_say(lone, conns[999], WIRE_HELLO, &hello);
+    cr_assert(connection_find(lone->node, conns[999])->state == CONN_LIVE);
+    lone_run(lone, lone->config.hello_timeout_us);
+    for (int i = 0; i < 999; i++)
+        open += lone->conns[conns[i]] == LONE_OPEN;
+    cr_assert_eq(open, 0);
+    lone_free(lone);
+}
+
+Test(node_limits, four_silent_connections_come_from_one_host)
+{
+    /* Proves the limit an address, loopback apart. */
+    struct lone *lone = plain_node();
+    for (int i = 0; i < 6; i++) {
+        uint32_t conn = lone_incoming(lone, "10.1.2.3:99");
+        cr_assert_eq(lone->conns[conn], i < 4 ? LONE_OPEN : LONE_CLOSED);
+    }
+    cr_assert_eq(lone->conns[lone_incoming(lone, "10.1.2.4:99")], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_limits, who_asks_and_never_reads_is_cut_off)
+{
+    /* Proves the bound of the queue, before HELLO and after it. */
+    for (int live = 0; live < 2; live++) {
+        struct lone *lone = plain_node();
+        for (uint64_t boot = 1; boot <= 40; boot++) {
+            char name[16];
+            snprintf(name, sizeof name, "m%u", (unsigned)boot);
+            lone_peer(lone, name, boot);
+        }
+        uint32_t conn = live ? lone_peer(lone, "a", 99) : lone_incoming(lone, "127.0.0.1:1");
+        struct message_status status = {0};
+        for (int i = 0; i < 2000 && lone->conns[conn] == LONE_OPEN; i++)
+            lone_say(lone, conn, WIRE_STATUS, &status);
+        cr_assert_eq(lone->conns[conn], LONE_CLOSED, "live %d", live);
+        cr_assert_lt(lone->unsent[conn], lone->config.queue_bytes_max + 128 * 1024);
+        lone_free(lone);
+    }
+}
+
+Test(node_limits, a_full_table_refuses_new_members_and_keeps_the_old)
+{
+    /* Proves that members_max holds against HELLO (refused in words) and against hearsay. */
+    struct parley_config config = lone_config();
+    config.members_max = 3;
+    struct lone *lone = training_node(&config);
+    uint32_t first = lone_peer(lone, "a", 1);
+    lone_peer(lone, "b", 2);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    lone_listen(lone, conn);
+    struct message_hello hello = lone_hello(lone, "c", 3);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    struct message_reject reject;
+    cr_assert(lone_heard(lone, WIRE_REJECT, &reject) && reject.code == (uint32_t)-PARLEY_ELIMIT);
+    cr_assert(!lone_heard(lone, WIRE_HELLO, &hello), "it takes itself for let in");
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){.boot = 9, .name = "d", .address = "x:1", .clock = 1};
+    lone_say(lone, first, WIRE_MEMBERS, &members);
+    cr_assert_eq(parley_node_members(lone->node), 3);
+    cr_assert_eq(lone->conns[first], LONE_OPEN);
+    lone_free(lone);
+}
+
+Test(node_limits, who_finds_no_room_in_the_table_ends)
+{
+    /* Proves that a joiner does not dial for ever where there will never be a place. */
+    struct parley_config config = lone_config();
+    struct lone *lone = lone_at_seed(&config);
+    struct message_reject reject = {.code = (uint32_t)-PARLEY_ELIMIT, .text = "full"};
+    lone_say(lone, SEED_CONN, WIRE_REJECT, &reject);
+    cr_assert(lone->finished && lone->error == PARLEY_ELIMIT);
+    lone_free(lone);
+}
+
+Test(node_limits, a_flood_of_suspects_keeps_each_step_within_its_updates)
+{
+    /* Proves that frames full of new suspects, each of them dialled, never overflow the list. */
+    struct parley_config config = lone_config();
+    config.members_max = 2000;
+    config.connections_max = 300;
+    config.pending_max = 1024;
+    struct lone *lone = training_node(&config);
+    for (uint64_t boot = 1; boot < 300; boot++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%u", (unsigned)boot);
+        lone_peer(lone, name, boot);
+    }
+    lone->now_us++;
+    uint32_t conn = lone_peer(lone, "a", 300); /* of all links the one that is closed last */
+    static uint8_t bytes[64 * 1024];
+    size_t size = 0;
+    static struct message_members members;
+    for (uint32_t f = 0; f < 12; f++) {
+        members.count = f == 3 ? MESSAGE_RECORDS_MAX - 1 : MESSAGE_RECORDS_MAX;
+        for (uint32_t i = 0; i < members.count; i++) {
+            struct record *r = &members.records[i];
+            *r = (struct record){.boot = 10000 + f * MESSAGE_RECORDS_MAX + i, .address = "x:1"};
+            r->state = f < 4 ? PARLEY_MEMBER_DEAD : PARLEY_MEMBER_SUSPECT; /* 127 dead first */
+            snprintf(r->name, sizeof r->name, "m%u", (unsigned)r->boot);
+        }
+        size += message_encode(WIRE_MEMBERS, &members, bytes + size, sizeof bytes - size);
+    }
+    cr_assert_eq(lone_receive(lone, conn, bytes, size), 0);
+    cr_assert_eq(parley_node_members(lone->node), 300 + 12 * MESSAGE_RECORDS_MAX);
+    cr_assert_lt(lone->updates_most, 512 - 64, "room for what timers say");
+    lone_run(lone, 20000000); /* all of them die */
+    cr_assert_lt(lone->updates_most, 512);
+    lone_free(lone);
+}
+
+Test(node_limits, a_node_with_many_links_ends_within_its_updates)
+{
+    /* Proves that goodbyes to more peers than one step has room for take several steps. */
+    struct parley_config config = lone_config();
+    config.connections_max = 600;
+    config.members_max = 1000;
+    struct lone *lone = training_node(&config);
+    uint32_t closed = 0;
+    for (uint64_t boot = 1; boot <= 500; boot++) {
+        char name[16];
+        snprintf(name, sizeof name, "m%u", (unsigned)boot);
+        lone_peer(lone, name, boot);
+    }
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
+    lone_run(lone, 20000000);
+    cr_assert(lone->finished && lone->error == 0);
+    for (uint32_t id = 1; id <= lone->highest; id++)
+        closed += lone->conns[id] == LONE_CLOSED;
+    cr_assert_eq(closed, 500);
+    lone_free(lone);
+}
+
+Test(node_limits, absurd_numbers_in_records_change_nothing)
+{
+    /* Proves that records with NaN, infinities, unknown states or no name are not believed. */
+    struct lone *lone = plain_node();
+    uint32_t conn = lone_peer(lone, "a", 1);
+    const struct record good = {.boot = 5, .name = "e", .address = "x:1", .clock = 1};
+    for (int i = 0; i < 11; i++) {
+        struct message_members members = {.count = 1};
+        struct record *r = &members.records[0];
+        *r = good;
+        if (i == 0) r->score = 0.0 / 0.0;
+        if (i == 1) r->distance_sq = 1.0 / 0.0;
+        if (i == 2) r->mean_sq = -1;
+        if (i == 3) r->state = PARLEY_MEMBER_LEFT + 1;
+        if (i == 4) r->phase = PARLEY_PHASE_LEFT + 1;
+        if (i == 5) r->stop = PARLEY_STOP_OPERATOR + 1;
+        if (i == 6) r->name[0] = 0;
+        if (i == 7) r->boot = 0;
+        if (i == 8) r->incarnation = UINT32_MAX;
+        if (i == 9) r->generation = UINT32_MAX;
+        if (i == 10) r->lock_generation = UINT32_MAX;
+        lone_say(lone, conn, WIRE_MEMBERS, &members);
+        cr_assert_eq(parley_node_members(lone->node), 2, "case %d", i);
+    }
+    lone_free(lone);
+}

@@ -1,0 +1,182 @@
+/* One node, its peers played by hand: who is believed of whom, and who is asked whether it lives.
+ */
+#include "lone_talk.h"
+
+Test(node_members, the_living_are_named_once_each_and_in_order)
+{
+    /* Proves that a node that was started anew, whose first process nobody has called dead yet, is
+     * one name; that the dead are none; and the order, whatever that of the records is. */
+    struct lone *lone = plain_node();
+    uint32_t conn = lone_peer(lone, "z", 1);
+    struct message_members members = {.count = 4};
+    const char *const told[] = {"b", "c", "b", "a"};
+    for (uint32_t i = 0; i < 4; i++) {
+        members.records[i] = (struct record){.boot = 20 + i, .address = "x:1", .clock = 1};
+        snprintf(members.records[i].name, sizeof members.records[i].name, "%s", told[i]);
+        if (i == 1) members.records[i].state = PARLEY_MEMBER_DEAD;
+    }
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+    cr_assert_eq(parley_node_members(lone->node), 6);
+    const char *names[6], *const living[] = {"a", "b", self_of(lone->node)->name, "z"};
+    cr_assert_eq(parley_node_live(lone->node, names), 4);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_str_eq(names[i], living[i]);
+    lone_free(lone);
+}
+
+/* The peer at `conn` says this of b, whose boot id is 2. */
+static void say_of_b(struct lone *lone, uint32_t conn, uint32_t incarnation,
+                     enum parley_member_state state)
+{
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){
+        .boot = 2, .name = "b", .address = "x:1", .incarnation = incarnation, .state = state};
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+}
+
+Test(node_members, who_says_a_suspicion_again_confirms_it_once)
+{
+    /* Proves that the time to refute it is shortened by so many voices, not by one that is loud. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2), c = lone_peer(lone, "c", 3);
+    lone_closed(lone, b, PARLEY_CLOSED_RESET);
+    const struct member *suspect = &lone->node->members[roster_find(lone->node->roster, 2)];
+    uint64_t alone_us = suspect->suspect_until_us;
+    say_of_b(lone, a, 0, PARLEY_MEMBER_SUSPECT);
+    uint64_t once_us = suspect->suspect_until_us;
+    say_of_b(lone, a, 0, PARLEY_MEMBER_SUSPECT);
+    cr_assert(once_us < alone_us && suspect->suspect_until_us == once_us);
+    say_of_b(lone, c, 0, PARLEY_MEMBER_SUSPECT);
+    cr_assert_lt(suspect->suspect_until_us, once_us);
+    lone_free(lone);
+}
+
+Test(node_members, what_others_say_of_a_far_incarnation_is_not_believed)
+{
+    /* Proves that one claim near the last number does not leave a member none to refute with. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    (void)lone_peer(lone, "b", 2);
+    const struct record *b = record_of(lone->node, roster_find(lone->node->roster, 2));
+    say_of_b(lone, a, 1000000, PARLEY_MEMBER_DEAD);
+    cr_assert(b->state == PARLEY_MEMBER_ALIVE && b->incarnation == 0);
+    say_of_b(lone, a, 2, PARLEY_MEMBER_DEAD);
+    cr_assert(b->state == PARLEY_MEMBER_DEAD && b->incarnation == 2);
+    lone_free(lone);
+}
+
+Test(node_members, a_members_own_word_outbids_a_lie_about_it)
+{
+    /* Proves that who was first heard of by a far incarnation is believed on its own link. */
+    struct lone *lone = plain_node();
+    say_of_b(lone, lone_peer(lone, "a", 1), 1000000, PARLEY_MEMBER_DEAD);
+    uint32_t conn = lone_peer(lone, "b", 2);
+    const struct record *b = record_of(lone->node, roster_find(lone->node->roster, 2));
+    cr_assert_eq(b->state, PARLEY_MEMBER_DEAD);
+    say_of_b(lone, conn, 1, PARLEY_MEMBER_ALIVE);
+    cr_assert(b->state == PARLEY_MEMBER_ALIVE && b->incarnation == 1);
+    lone_free(lone);
+}
+
+/* How long a silent peer is probed before others are asked to, by a node that has been suspected
+ * so many times. */
+static uint64_t asks_others_after_us(uint32_t times)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    (void)lone_peer(lone, "b", 2);
+    for (uint32_t i = 1; i <= times; i++) {
+        struct message_members members = {.count = 1};
+        members.records[0] = *record_of(lone->node, 0);
+        members.records[0].state = PARLEY_MEMBER_SUSPECT;
+        lone_say(lone, a, WIRE_MEMBERS, &members);
+    }
+    for (int i = 0; i < 10000 && !lone->node->probing.now.indirect; i++)
+        lone_run(lone, 1000);
+    cr_assert(lone->node->probing.now.indirect);
+    uint64_t after_us = lone->now_us - lone->node->probing.now.sent_us;
+    lone_free(lone);
+    return after_us;
+}
+
+Test(node_members, who_has_been_suspected_gives_others_more_time)
+{
+    /* Proves that a node that is itself slow to hear does not call others silent (Lifeguard). */
+    uint64_t timeout_us = lone_config().probe_timeout_us;
+    cr_assert_lt(asks_others_after_us(0), 2 * timeout_us);
+    cr_assert_geq(asks_others_after_us(4), 3 * timeout_us);
+}
+
+Test(node_members, who_wakes_late_reads_before_it_judges)
+{
+    /* Proves that a suspect whose time ran out during a long sleep is not declared dead at the
+     * first tick, but only once time has passed in which it was not heard. */
+    struct lone *lone = plain_node();
+    lone_peer(lone, "a", 1);
+    lone_closed(lone, 2, PARLEY_CLOSED_RESET);
+    cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_SUSPECT);
+    lone_run(lone, lone->node->members[1].suspect_until_us - lone->now_us - 1);
+    lone->now_us += 60000000;
+    lone_tick(lone);
+    cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_SUSPECT);
+    lone_peer(lone, "a", 1);
+    struct message_members members = {.count = 1};
+    members.records[0] =
+        (struct record){.boot = 1, .name = "a", .address = "x:1", .incarnation = 5, .clock = 1};
+    lone_say(lone, lone->next_incoming - 2, WIRE_MEMBERS, &members);
+    lone_run(lone, 500000);
+    cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+}
+
+/* b, of whom the node was told by a, and which says HELLO over the link that the node dials. */
+static uint32_t dialled(struct lone *lone)
+{
+    uint32_t conn = 1;
+    while (lone->conns[conn] != LONE_DIALED && conn <= lone->highest)
+        conn += 2;
+    if (lone->conns[conn] != LONE_DIALED) return 0;
+    struct message_hello hello = lone_hello(lone, "b", 2000);
+    lone_connected(lone, conn);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    return conn;
+}
+
+Test(node_members, who_asks_for_a_probe_hears_of_one_that_had_to_be_dialled)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    struct message_members members = {.count = 1};
+    members.records[0] =
+        (struct record){.boot = 2000, .name = "b", .address = "x:1", .incarnation = 1, .clock = 1};
+    lone_say(lone, a, WIRE_MEMBERS, &members);
+    struct message_probe probe = {.sequence = 77, .boot = 2000}, ack = {0};
+    lone_listen(lone, a);
+    lone_say(lone, a, WIRE_PING_FOR, &probe);
+    cr_assert(!lone_heard(lone, WIRE_ACK, NULL));
+    cr_assert_neq(dialled(lone), 0);
+    cr_assert(lone_heard(lone, WIRE_ACK, &ack));
+    cr_assert_eq(ack.sequence, 77);
+    cr_assert_eq(ack.boot, 2000);
+    lone_free(lone);
+}
+
+Test(node_members, who_has_no_room_for_a_link_to_be_probed_in_is_not_suspected)
+{
+    /* b answers each dial by HELLO and, as it has links enough, BYE. */
+    const struct message_bye_frame bye = {MESSAGE_BYE_IDLE};
+    struct lone *lone = plain_node();
+    lone_say(lone, lone_peer(lone, "b", 2000), WIRE_BYE, &bye);
+    uint32_t answers = 0;
+    for (int i = 0; i < 2000; i++) {
+        lone_run(lone, 10000);
+        uint32_t conn = dialled(lone);
+        if (conn == 0) continue;
+        lone_say(lone, conn, WIRE_BYE, &bye);
+        lone_closed(lone, conn, PARLEY_CLOSED_LOCAL);
+        cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_ALIVE);
+        answers++;
+    }
+    cr_assert_gt(answers, 5);
+    lone_free(lone);
+}

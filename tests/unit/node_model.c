@@ -1,0 +1,165 @@
+/* One node, its peers played by hand: whole models, given and taken. */
+#include "lone_talk.h"
+
+/* One that keeps slow weights. */
+static struct lone *outer_node(void)
+{
+    struct parley_config config = lone_config();
+    config.strategy = PARLEY_STRATEGY_NOLOCO;
+    config.mix_every = 2;
+    struct lone *lone = training_node(&config);
+    lone_done_all(lone);
+    return lone;
+}
+
+/* Asks for the node's state; its snapshot is taken, and chunks of it are on their way. */
+static void ask_for_state(struct lone *lone, uint32_t conn)
+{
+    struct message_fetch fetch = {.sequence = 1};
+    lone_say(lone, conn, WIRE_FETCH, &fetch);
+    if (lone->node->fetch.serving) lone_done(lone, 0);
+}
+
+Test(node_model, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
+{
+    /* Proves that slow weights on their way to a joiner stay as they are: no state is given while
+     * an exchange is open, and none begins while it is given. lone.h sees every write. */
+    struct lone *lone = outer_node();
+    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    ask_for_state(lone, joiner);
+    cr_assert(!lone->node->fetch.serving);
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).applied, 1);
+    m.sequence = 0;
+    lone_say(lone, conn, WIRE_APPLIED, &m);
+
+    ask_for_state(lone, joiner);
+    cr_assert(lone->node->fetch.serving && lone->ops_count == 2, "x and one more vector");
+    make_steps(lone, 4);
+    cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
+    lone_done_all(lone);
+    cr_assert(!lone->node->fetch.serving);
+    lone_free(lone);
+}
+
+Test(node_model, no_state_is_taken_while_one_is_given_nor_given_while_one_is_taken)
+{
+    /* What it takes is written where slow weights on their way to a joiner stand. */
+    struct lone *lone = outer_node();
+    uint32_t joiner = training_peer(lone, "a", 1);
+    say_trains(lone, joiner, 1);
+    ask_for_state(lone, joiner);
+    cr_assert(lone->node->fetch.serving);
+    lone->version++;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lone_run(lone, 200000);
+    cr_assert(lone->node->training.diverged && lone->node->fetch.state == FETCH_IDLE);
+
+    lone_done_all(lone);
+    lone_run(lone, 200000);
+    cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
+    ask_for_state(lone, joiner);
+    cr_assert(!lone->node->fetch.serving);
+    lone_free(lone);
+}
+
+Test(node_model, what_a_joiner_is_given_is_not_mixed_by_what_was_in_doubt)
+{
+    /* Proves that a decision heard meanwhile is asked for again, and then counts. */
+    struct lone *lone = outer_node();
+    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    make_steps(lone, 2);
+    to_ready(lone, conn);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    cr_assert_eq(ledger(lone).in_doubt, 1);
+    ask_for_state(lone, joiner);
+    cr_assert(lone->node->fetch.serving);
+    conn = training_peer(lone, "a", 1);
+    struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    cr_assert(!lone->node->fetch.serving && ledger(lone).applied == 0);
+    lone_listen(lone, conn);
+    lone_run(lone, 500000);
+    cr_assert(lone_heard(lone, WIRE_ASK, NULL));
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).applied, 1);
+    lone_free(lone);
+}
+
+Test(node_model, who_asks_for_the_model_and_takes_no_byte_of_it_is_cut_off)
+{
+    /* Proves that the place where offers are answered, from which the model is sent, comes free
+     * again where chunks do not leave, though the other end goes on asking whether we live. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_probe ping = {.sequence = 1, .boot = lone->config.boot};
+    ask_for_state(lone, conn);
+    cr_assert(lone->node->fetch.serving);
+    for (int second = 0; second < 12 && lone->conns[conn] == LONE_OPEN; second++) {
+        cr_assert_eq(responder(lone)->state, SLOT_RESERVED);
+        lone_say(lone, conn, WIRE_PING, &ping);
+        lone_run(lone, 1000000);
+    }
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    cr_assert_eq(responder(lone)->state, SLOT_IDLE);
+    lone_free(lone);
+}
+
+Test(node_model, training_goes_on_after_the_model_was_replaced)
+{
+    /* Proves that a step that ends after HALT does not keep the node from being granted more. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    to_offered(lone, conn, 1);
+    lone->version++;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    cr_assert_eq(lone->steps_left, 0, "HALT");
+    lone->version++; /* it was under way */
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 1}});
+    struct message_exchange busy = {.sequence = lone->node->exchange.slots[INITIATOR].sequence};
+    lone_say(lone, conn, WIRE_REFUSE, &busy);
+    lone_run(lone, 200000);
+    const struct fetch *fetch = &lone->node->fetch;
+    cr_assert_eq(fetch->state, FETCH_ASKED);
+    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    say_chunk(lone, conn, WIRE_STREAM_FETCH, fetch->sequence, 0, true);
+    lone_done_all(lone);
+    cr_assert_gt(lone->steps_left, 0);
+    lone_free(lone);
+}
+
+Test(node_model, another_is_asked_at_once_where_the_link_to_who_gives_its_model_breaks)
+{
+    /* Proves that nobody waits for the rest of a model until time is up. */
+    struct lone *lone = plain_node();
+    const struct fetch *fetch = &lone->node->fetch;
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
+    lone->version++;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lone_say(lone, conn, WIRE_REFUSE, &refused);
+    lone_run(lone, 200000);
+    cr_assert_eq(fetch->state, FETCH_ASKED);
+    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    cr_assert_eq(fetch->state, FETCH_STREAMING);
+    conn = training_peer(lone, "b", 2);
+    say_trains(lone, conn, 2);
+    lone_closed(lone, 2, PARLEY_CLOSED_RESET);
+    lone_listen(lone, conn);
+    lone_run(lone, 200000);
+    cr_assert(lone_heard(lone, WIRE_FETCH, NULL));
+    lone_free(lone);
+}
