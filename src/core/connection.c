@@ -316,7 +316,6 @@ static void conn_down(struct parley_node *node, struct conn *conn)
     conn->seed = NONE;
     conn->state = CONN_CLOSING;
     conn->into = NULL;
-    hello_closed(node, conn);
     if (member == NONE) return;
     open_of(node, conn)->member = NONE;
     flow_closed(node, conn->id);

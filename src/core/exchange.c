@@ -364,7 +364,7 @@ static bool is_of(const struct slot *slot, const struct conn *conn,
                   const struct message_exchange *message)
 {
     return slot->state >= SLOT_TAKING && slot->state <= SLOT_ADDING && slot->conn == conn->id &&
-           slot->sequence == message->sequence && slot->peer == conn->member;
+           slot->sequence == message->sequence;
 }
 
 void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type type,

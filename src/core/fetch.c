@@ -179,11 +179,9 @@ static uint64_t serving_deadline(const struct parley_node *node, const struct ou
 void fetch_timers(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
-    bool waits = fetch->state == FETCH_CONNECTING || fetch->state == FETCH_ASKED ||
-                 fetch->state == FETCH_STREAMING;
     bool gone = fetch->state == FETCH_CONNECTING &&
                 !record_is_live(record_of(node, (uint32_t)fetch->member));
-    if (waits && (gone || node->now_us >= asking_deadline(node))) failed(node);
+    if (gone || node->now_us >= asking_deadline(node)) failed(node);
     if (fetch->state == FETCH_CONNECTING && out_room(node)) connect(node);
     for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
         if (node->now_us >= serving_deadline(node, &node->outflows[i]))

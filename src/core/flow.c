@@ -205,8 +205,8 @@ static struct inflow *wanted(struct parley_node *node, uint32_t conn,
     return NULL;
 }
 
-size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
-                        uint32_t size, int *error)
+void flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
+                      uint32_t size, int *error)
 {
     struct wire_chunk chunk;
     wire_chunk_read(bytes, &chunk);
@@ -216,13 +216,12 @@ size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8
     conn->chunk_aside = chunk.aside;
     conn->into = in;
     conn->used_us = node->now_us;
-    if (!in) return WIRE_CHUNK_BYTES;
+    if (!in) return;
     if (chunk.vector != in->part + in->vector || chunk.offset != in->offset ||
         size > in->end - in->offset)
         *error = PARLEY_EMALFORMED;
     else if (node->config.chunk_sums)
         XXH3_64bits_reset(in->sum);
-    return WIRE_CHUNK_BYTES;
 }
 
 static void complete(struct parley_node *node, struct inflow *in)

@@ -65,9 +65,10 @@ void flow_expect_part(struct parley_node *node, struct inflow *in, uint32_t conn
                       const struct strategy_part *part);
 void flow_forget(struct parley_node *node, struct inflow *in);
 
-/* Takes what it can of a chunk; `error` is set when the connection must be closed. */
-size_t flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
-                        uint32_t size, int *error);
+/* A chunk: its head, then what it can take of the rest; `error` is set when the connection must be
+ * closed. */
+void flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
+                      uint32_t size, int *error);
 size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
                         size_t size, int *error);
 void flow_chunk_done(struct parley_node *node, int outflow, bool ok);

@@ -256,11 +256,6 @@ bool hello_is_checked(const struct parley_node *node, const struct conn *conn)
     return node->name_check.active && node->name_check.conn == conn->id;
 }
 
-void hello_closed(struct parley_node *node, const struct conn *conn)
-{
-    if (hello_is_checked(node, conn)) node->name_check.active = false;
-}
-
 void hello_ack(struct parley_node *node, const struct message_probe *ack)
 {
     struct name_check *check = &node->name_check;

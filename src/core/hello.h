@@ -35,7 +35,6 @@ void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version)
 /* Whether it waits for the answer of who has its name. */
 bool hello_is_checked(const struct parley_node *node, const struct conn *conn);
 void hello_ack(struct parley_node *node, const struct message_probe *ack); /* perhaps that answer */
-void hello_closed(struct parley_node *node, const struct conn *conn);
 void hello_timers(struct parley_node *node);
 uint64_t hello_deadline(const struct parley_node *node);
 

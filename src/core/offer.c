@@ -64,7 +64,7 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
         return MESSAGE_ABORTED;
     }
     for (int i = 0; i < ABORTED_MAX; i++)
-        if (e->aborted[i] == sequence && sequence != 0) return MESSAGE_ABORTED;
+        if (e->aborted[i] == sequence) return MESSAGE_ABORTED;
     return MESSAGE_UNKNOWN;
 }
 

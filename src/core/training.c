@@ -332,8 +332,7 @@ static void grant(struct parley_node *node)
     uint64_t target = grant_target(node);
     uint64_t limit = node->strategy->limit ? node->strategy->limit(node) : NEVER;
     if (limit < t->version + target) target = limit > t->version ? limit - t->version : 0;
-    if (2 * outstanding >= target && outstanding > 0) return;
-    if (outstanding >= target) return;
+    if (2 * outstanding >= target) return;
     allow(node, target - outstanding);
     t->granted = t->version + target;
 }
