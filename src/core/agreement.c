@@ -1,6 +1,6 @@
 /* agreement.c: from the end of training to one model that all live nodes hold, bit for bit.
  *
- *   STOP      sticky, gossiped with its cause; obeyed if its raiser saw half of whom we see alive
+ *   STOP      training ends, for one and so for all (stop.c)
  *   SETTLE    averaging only, until drift is within tolerance (drift.c), or no one has come to
  *             settle for config.settle_timeout_us
  *   PROPOSED  a frozen copy, its digest and score (own distance to the mean) are announced
@@ -42,12 +42,11 @@
 #include "core/membership.h"
 #include "core/out.h"
 #include "core/pairing.h"
-#include "core/plant.h"
 #include "core/quorum.h"
 #include "core/said.h"
 #include "core/seeds.h"
-#include "core/slot.h"
 #include "core/state.h"
+#include "core/stop.h"
 #include "core/training.h"
 
 enum {
@@ -60,74 +59,6 @@ enum {
     WITNESS_US = 1000000,
     SETTLE_TIMES = 5
 };
-
-/* ---- STOP ------------------------------------------------------------------------------------ */
-
-/* A LATE node has nothing to end, but others may train still, and are to hear of it. */
-static void tell_stop(struct parley_node *node, enum parley_stop cause)
-{
-    self_of(node)->stop = cause;
-    membership_changed(node, true);
-}
-
-/* Has been in training, were it for no step: a node that only tells of a stop saw nobody then. */
-static bool has_trained(const struct record *r)
-{
-    return r->stop != PARLEY_STOP_NONE && r->stop_live > 0;
-}
-
-static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop_live)
-{
-    struct record *self = self_of(node);
-    if (self->phase == PARLEY_PHASE_LATE) tell_stop(node, cause);
-    if (self->phase > PARLEY_PHASE_TRAIN) return;
-    self->stop = cause;
-    self->stop_live = stop_live;
-    out_add(node, PARLEY_UPDATE_HALT);
-    /* Over long lines an exchange of training takes as long as a better one of settling. */
-    struct slot *slot = &node->exchange.slots[INITIATOR];
-    if (slot->state >= SLOT_CONNECTING && slot->state < SLOT_ADDING)
-        slot_abort(node, slot, EXCHANGE_NOT_TRAINING, slot->state >= SLOT_OFFERED);
-    out_log(node, PARLEY_LOG_INFO, "training ends: %s", parley_stop_name(cause));
-    node_phase(node, PARLEY_PHASE_STOP);
-}
-
-/* What a strategy has under way among several nodes ends first, so that all end with the same. */
-static bool may_stop(struct parley_node *node)
-{
-    return phase_of(node) != PARLEY_PHASE_TRAIN || !node->strategy->stop ||
-           node->strategy->stop(node);
-}
-
-void agreement_stop(struct parley_node *node, enum parley_stop cause)
-{
-    struct training *t = &node->training;
-    if (cause > PARLEY_STOP_OPERATOR) cause = PARLEY_STOP_OPERATOR; /* peers take no other */
-    if (phase_of(node) > PARLEY_PHASE_JOINING && may_stop(node)) {
-        stop(node, cause, live_of(node));
-    } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
-        t->stop = cause;
-        t->stop_us = node->now_us;
-        seeds_hurry(node);
-    }
-}
-
-static void obey_stop(struct parley_node *node)
-{
-    if (node->roster->counts[ROSTER_STOPPED] == 0 || PLANTED(STOP_UNHEARD)) return;
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        /* What an operator says holds for all, however few its node saw when it was cut off. */
-        bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
-        bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
-                      (asked || 2 * r->stop_live >= live_of(node));
-        if (counts && !may_stop(node)) return;
-        if (counts) {
-            stop(node, (enum parley_stop)r->stop, r->stop_live ? r->stop_live : live_of(node));
-            return;
-        }
-    }
-}
 
 uint64_t agreement_end_us(const struct parley_node *node)
 {
@@ -541,7 +472,7 @@ void agreement_late(struct parley_node *node)
     node->agreement.progress_us = node->now_us;
     node->agreement.follows = false;
     node_phase(node, PARLEY_PHASE_LATE);
-    if (node->training.stop != PARLEY_STOP_NONE) tell_stop(node, node->training.stop);
+    if (node->training.stop != PARLEY_STOP_NONE) stop_tell(node, node->training.stop);
 }
 
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
@@ -558,11 +489,11 @@ static void wait_for_others(struct parley_node *node)
         if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING &&
             quorum_is_here(node))
             a->progress_us = node->now_us;
-        bool trained = r->phase == PARLEY_PHASE_LATE && has_trained(r);
+        bool trained = r->phase == PARLEY_PHASE_LATE && stop_has_trained(r);
         if (trained && (!first || r->boot < first->boot)) first = r;
     }
     bool leads = first == self && node->now_us >= a->progress_us + PATIENCE_US;
-    if (leads || (a->follows && has_trained(self)))
+    if (leads || (a->follows && stop_has_trained(self)))
         rejoin(node);
     else if (!first && node->now_us >= a->progress_us + ALONE_US)
         give_up(node);
@@ -578,7 +509,7 @@ void agreement_advance(struct parley_node *node)
         return;
     }
     int done = phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_LATE ? said_done(node) : NONE;
-    if (phase == PARLEY_PHASE_TRAIN) obey_stop(node);
+    if (phase == PARLEY_PHASE_TRAIN) stop_obey(node);
     if (phase_of(node) == PARLEY_PHASE_STOP && node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
         a->since_us = node->now_us;
         begin_settling(node);

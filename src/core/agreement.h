@@ -52,7 +52,6 @@ struct agreement {
     bool rejoined;     /* this node has done so */
 };
 
-void agreement_stop(struct parley_node *node, enum parley_stop cause);
 void agreement_advance(struct parley_node *node);
 /* The others go on without this node; it adopts what they agree on. */
 void agreement_late(struct parley_node *node);

@@ -22,6 +22,7 @@
 #include "core/seeds.h"
 #include "core/sketches.h"
 #include "core/state.h"
+#include "core/stop.h"
 #include "core/training.h"
 #include "core/warm.h"
 
@@ -271,7 +272,7 @@ static void node_dispatch(struct parley_node *node, const struct parley_event *e
         seeds_set(node, event->seeds.seeds, event->seeds.count);
         break;
     case PARLEY_EVENT_STOP:
-        agreement_stop(node, event->stop.cause);
+        stop_raise(node, event->stop.cause);
         break;
     case PARLEY_EVENT_LEAVE:
         training_leave(node);

@@ -25,6 +25,7 @@
 #include "core/seeds.h"
 #include "core/slot.h"
 #include "core/state.h"
+#include "core/stop.h"
 
 enum {
     GRANT_US = 20000,
@@ -174,7 +175,7 @@ static void begin(struct parley_node *node)
     node_phase(node, PARLEY_PHASE_TRAIN);
     node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
     if (node->strategy->begin) node->strategy->begin(node);
-    if (t->stop != PARLEY_STOP_NONE) agreement_stop(node, t->stop);
+    if (t->stop != PARLEY_STOP_NONE) stop_raise(node, t->stop);
 }
 
 void training_follow(struct parley_node *node, int peer)
@@ -426,9 +427,9 @@ void training_advance(struct parley_node *node)
         join(node);
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
         if (node->training.stop != PARLEY_STOP_NONE)
-            agreement_stop(node, node->training.stop);
+            stop_raise(node, node->training.stop);
         else if (budget_is_spent(node))
-            agreement_stop(node, time_is_spent(node) ? PARLEY_STOP_DEADLINE : PARLEY_STOP_BUDGET);
+            stop_raise(node, time_is_spent(node) ? PARLEY_STOP_DEADLINE : PARLEY_STOP_BUDGET);
         else
             grant(node);
     } else if ((phase == PARLEY_PHASE_STOP || phase == PARLEY_PHASE_SETTLE) &&

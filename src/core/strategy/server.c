@@ -11,6 +11,7 @@
  */
 #include <assert.h>
 
+#include "core/stop.h"
 #include "core/strategy/server.h"
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -248,7 +249,7 @@ void server_pulled(struct parley_node *node, struct conn *conn, const struct mes
     else if (!crew_is_pending(s, w))
         w->wants = s->version;
     if (m->count & PULL_STOP && m->part > PARLEY_STOP_NONE && m->part <= PARLEY_STOP_OPERATOR)
-        agreement_stop(node, (enum parley_stop)m->part);
+        stop_raise(node, (enum parley_stop)m->part);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "core/stop.h"
 #include "core/strategy/server.h"
 
 static uint64_t server_boot(const struct parley_node *node)
@@ -136,7 +137,7 @@ static void ready(struct parley_node *node)
     if (!(s->answer.count & MODEL_LAST) || node->leaving) return;
     s->ends = s->last = true;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && cause > 0 && cause <= PARLEY_STOP_OPERATOR)
-        agreement_stop(node, (enum parley_stop)cause);
+        stop_raise(node, (enum parley_stop)cause);
 }
 
 void worker_answered(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
