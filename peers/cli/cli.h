@@ -16,6 +16,8 @@
 #include "parley/node.h"
 #include "settings/settings.h"
 
+struct writer;
+
 int run_command(const struct settings *settings);
 int node_command(const struct settings *settings);
 int status_command(const struct settings *settings);
@@ -31,9 +33,11 @@ void say_open(const struct settings *settings);
 /* say.c: from here to say_end(), no thread waits for who reads stderr: writer.h. Where nobody does
  * for long, lines are lost but for errors, and a line tells so. PARLEY_ENOMEM. */
 int say_start(void);
-void say_end(void);          /* all is written then; once one thread is left */
-void say_wait(void);         /* until all that was said is written; before results go to stdout */
-void say_wait_briefly(void); /* before _exit() */
+void say_end(void);  /* all is written then; once one thread is left */
+void say_wait(void); /* until all that was said is written; before results go to stdout */
+/* Ends the process here and now. What was said, also to `beside` unless it is NULL, goes out if
+ * somebody reads. */
+_Noreturn void say_exit(struct writer *beside, int status);
 
 /* say.c: "parley: ..." and a newline on stderr, from any thread, if lines of that level are wanted;
  * errors always are. */

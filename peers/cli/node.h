@@ -14,9 +14,9 @@
 
 #include "file/checkpoint.h"
 #include "job/job.h"
+#include "json_out.h"
 #include "parley/parley.h"
 #include "seed_list.h"
-#include "writer.h"
 
 struct node_control {
     uv_loop_t loop;
@@ -50,9 +50,8 @@ struct node {
     struct parley_options options;
     struct parley_tensor *tensors; /* for the options; owned */
     float *x, *state[2];           /* trainer_vectors(): in one block; owned */
-    FILE *json_file;               /* of --json; NULL: none */
-    struct writer *json;           /* to that file */
-    char name[PARLEY_NAME_SIZE];   /* drawn, where none was given */
+    struct json_out json;
+    char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
     struct seed_list seeds;
     struct checkpoint resumed; /* what it goes on from; zeroed: nothing */
     struct node_checkpoint checkpoint;
@@ -110,8 +109,6 @@ int node_leave_boundary(struct node *node, const struct parley_step *step,
 /* Once --leave-timeout is nearly up, again and again: ends the process if the node has left and the
  * trainer is still in a step. */
 void node_leave_late(struct node *node);
-/* Ends the process here and now. What was said goes out if somebody reads. */
-_Noreturn void node_end(struct node *node, int status);
 
 /* node_checkpoint.c. Reads what --resume goes on from, if anything: PARLEY_EUSAGE,
  * PARLEY_EMISMATCH, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */

@@ -70,7 +70,7 @@ static void on_signal(uv_signal_t *handle, int number)
         leave(node);
     } else {
         remove_part(node);
-        node_end(node, STATUS_SIGNAL + number);
+        say_exit(node->json.writer, STATUS_SIGNAL + number);
     }
 }
 

@@ -32,12 +32,5 @@ void node_leave_late(struct node *node)
         node_report_error(node, error,
                           "left within --leave-timeout, but the step under way takes longer: this "
                           "node's own model was not saved");
-    node_end(node, parley_error_status(error));
-}
-
-void node_end(struct node *node, int status)
-{
-    say_wait_briefly();
-    if (node->json) writer_wait(node->json, WRITER_BRIEFLY_US);
-    _exit(status);
+    say_exit(node->json.writer, parley_error_status(error));
 }

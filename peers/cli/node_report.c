@@ -33,12 +33,12 @@ static double seconds(const struct node *node)
 
 static void tell(struct node *node, struct report_line *line, const char *name)
 {
-    if (!node->json) return;
+    if (!node->json.file) return;
     line->t = seconds(node);
     line->node = name;
     char *text = report_line_text(line);
     bool must = line->event == REPORT_AGREED || line->event == REPORT_ERROR;
-    if (text) writer_put(node->json, text, strlen(text), must);
+    if (text) json_out_put(&node->json, text, strlen(text), must);
     free(text);
 }
 
@@ -50,19 +50,6 @@ static char *lost_line(void *context, uint64_t lines)
                                .node = node->options.config.name, /* parley may be closed */
                                .as.lost = {.lines = lines}};
     return report_line_text(&line);
-}
-
-static int open_json(struct node *node, const char *path)
-{
-    node->json_file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (!node->json_file) {
-        say(PARLEY_LOG_ERROR, "--json: %s: %s", path, strerror(errno));
-        return PARLEY_EUSAGE;
-    }
-    node->json = writer_new(node->json_file, lost_line, node);
-    if (node->json) return 0;
-    say(PARLEY_LOG_ERROR, "--json: %s", parley_error_text(PARLEY_ENOMEM));
-    return PARLEY_ENOMEM;
 }
 
 int node_report_init(struct node *node)
@@ -77,7 +64,7 @@ int node_report_init(struct node *node)
     unsetenv(CONTROL_VARIABLE);
     node->told_us = node->start_us;
     if (uv_mutex_init(&node->error_lock)) return PARLEY_EFAIL;
-    int error = path ? open_json(node, path) : 0;
+    int error = json_out_open(&node->json, path, lost_line, node);
     if (error) uv_mutex_destroy(&node->error_lock);
     return error;
 }
@@ -85,11 +72,7 @@ int node_report_init(struct node *node)
 int node_report_close(struct node *node)
 {
     uv_mutex_destroy(&node->error_lock);
-    writer_free(node->json);
-    if (!node->json_file || node->json_file == stdout) return 0;
-    bool lost = say_unwritten(node->json_file, "--json: ", node->settings->json);
-    fclose(node->json_file);
-    return lost ? PARLEY_EFAIL : 0;
+    return json_out_close(&node->json, node->settings->json);
 }
 
 /* ---- The start ------------------------------------------------------------------------------- */
@@ -357,7 +340,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
                       .test_samples = node->job.data.test.count},
     };
     tell(node, &line, name_of(node));
-    if (node->json_file != stdout) print_summary(node, result, accuracy, loss, digest);
+    if (node->json.file != stdout) print_summary(node, result, accuracy, loss, digest);
 }
 
 void node_report_error(struct node *node, int error, const char *message)
@@ -374,7 +357,7 @@ void node_report_error(struct node *node, int error, const char *message)
                      .hint = node_hint(error, message)},
     };
     tell(node, &line, name_of(node));
-    if (!node->controlled || !node->json) {
+    if (!node->controlled || !node->json.file) {
         say(PARLEY_LOG_ERROR, "%s", message);
         if (line.as.error.hint) say(PARLEY_LOG_ERROR, "hint: %s", line.as.error.hint);
     }

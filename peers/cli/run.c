@@ -25,7 +25,6 @@
 #include "job/job.h"
 #include "read_file.h"
 #include "shared_data.h"
-#include "writer.h"
 
 enum { TICK_MS = 20, STATUS_SIGNAL = 128 };
 
@@ -162,9 +161,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     for (uint32_t i = 0; i < run->nodes; i++)
         child_signal(&run->children[i], SIGKILL);
-    say_wait_briefly();
-    if (run->json) writer_wait(run->json, WRITER_BRIEFLY_US);
-    _exit(STATUS_SIGNAL + number);
+    say_exit(run->json.writer, STATUS_SIGNAL + number);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -179,19 +176,6 @@ static void on_tick(uv_timer_t *timer)
 }
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
-
-static int open_json(struct run *run)
-{
-    const char *path = run->settings->json;
-    if (!path) return 0;
-    run->json_file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (run->json_file) {
-        run->json = writer_new(run->json_file, run_lost_line, run);
-        return run->json ? 0 : PARLEY_ENOMEM;
-    }
-    say(PARLEY_LOG_ERROR, "--json: %s: %s", path, strerror(errno));
-    return PARLEY_EUSAGE;
-}
 
 /* Each node reads the graph by itself, but none would say who is not in it but that one. */
 static int check_graph(const struct settings *settings)
@@ -260,7 +244,7 @@ static int prepare(struct run *run)
     if (!error) error = check_graph(run->settings);
     if (!error) error = load_data(run);
     if (!error) error = run_faults_init(run);
-    return error ? error : open_json(run);
+    return error ? error : json_out_open(&run->json, run->settings->json, run_lost_line, run);
 }
 
 /* Under nohup, SIGHUP is ignored, and stays so. */
@@ -334,12 +318,8 @@ int run_command(const struct settings *settings)
         free(child->err.bytes);
     }
     run_faults_close(run);
-    writer_free(run->json);
-    if (run->json_file && run->json_file != stdout) {
-        bool lost = say_unwritten(run->json_file, "--json: ", settings->json);
-        if (lost && !error) error = PARLEY_EFAIL;
-        fclose(run->json_file);
-    }
+    int closed = json_out_close(&run->json, settings->json);
+    if (!error) error = closed;
     if (run->coverage) fclose(run->coverage);
     if (run->data >= 0) close(run->data);
     free(run->children);

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "core/rng.h"
+#include "json_out.h"
 #include "parley/config.h"
 #include "report/lines.h"
 #include "settings/settings.h"
@@ -79,8 +80,7 @@ struct run {
     char executable[4096];
     char **forward; /* [forward_count]: arguments for every node; owned */
     size_t forward_count;
-    FILE *json_file;
-    struct writer *json;            /* to that file; NULL: none */
+    struct json_out json;
     uint64_t start_us, train_us;    /* of the first process; when training began, 0: not yet */
     uint64_t target_us;             /* when the target was reached; 0: not */
     uint64_t samples, test_samples; /* of the training and test set */

@@ -18,7 +18,6 @@
 #include "report/summary.h"
 #include "report/table.h"
 #include "run.h"
-#include "writer.h"
 
 enum {
     DRAW_US = 100000,
@@ -43,7 +42,7 @@ static double run_seconds(const struct run *run)
 
 void run_relay(struct run *run, const char *line, size_t size)
 {
-    if (run->json) writer_put(run->json, line, size, false);
+    json_out_put(&run->json, line, size, false);
 }
 
 char *run_lost_line(void *context, uint64_t lines)
@@ -58,15 +57,16 @@ void run_tell(struct run *run, struct report_line *line)
 {
     line->t = run_seconds(run);
     char *text = report_line_text(line);
-    if (text && run->json) writer_put(run->json, text, strlen(text), line->event == REPORT_SUMMARY);
+    if (text) json_out_put(&run->json, text, strlen(text), line->event == REPORT_SUMMARY);
     free(text);
 }
 
 void run_view_clear(struct run *run)
 {
     char text[32];
+    if (run->drawn == 0) return;
     snprintf(text, sizeof text, "\r\033[%uA\033[J", run->drawn);
-    if (run->drawn > 0) say_drawn(text);
+    say_drawn(text);
     run->drawn = 0;
 }
 
@@ -385,7 +385,7 @@ int run_view_end(struct run *run)
     sum->wall_s = run_seconds(run);
     sum->time_to_target_s = run->target_us ? (double)(run->target_us - run->start_us) / 1e6 : NAN;
     run_tell(run, &line);
-    if (run->json_file != stdout && !run->failed) print_summary(run, sum);
+    if (run->json.file != stdout && !run->failed) print_summary(run, sum);
     if (!run->failed) say_troubles(run);
     if (error == PARLEY_ENO_AGREEMENT)
         say(PARLEY_LOG_ERROR, "%" PRIu64 " of %" PRIu64 " live nodes agreed", sum->agreed,

@@ -105,9 +105,11 @@ void say_wait(void)
     if (writer) writer_wait(writer, UINT64_MAX);
 }
 
-void say_wait_briefly(void)
+void say_exit(struct writer *beside, int status)
 {
     if (writer) writer_wait(writer, WRITER_BRIEFLY_US);
+    if (beside) writer_wait(beside, WRITER_BRIEFLY_US);
+    _exit(status);
 }
 
 void say_line(enum parley_log level, const char *line)
