@@ -20,6 +20,7 @@
 #include "core/rng.h"
 #include "data/source.h"
 #include "read_file.h"
+#include "settings/simulate.h"
 #include "train/trainer.h"
 
 enum { REPEATS = 3, CORES_MAX = 256, SIDE = 28, CLASSES = 10, IMAGES = 12000, OPTIONS_MAX = 3 };
@@ -104,7 +105,7 @@ static int make_core(struct core *core, struct bare *bare, const char *model, st
 
 static int make_bare(struct bare *bare, const struct row *row, struct bench *bench)
 {
-    *bare = (struct bare){.cores = environment_cores()};
+    *bare = (struct bare){.cores = sim_cores()};
     int error =
         source_load(&bare->source, &file_reader, row->data, NULL, bench->why, BENCH_WHY_BYTES);
     if (bare->cores > CORES_MAX) bare->cores = CORES_MAX;
@@ -225,7 +226,7 @@ static int measure_all(struct bench *bench, const char *images)
 int bench_sim(struct bench *bench)
 {
     char spec[300];
-    int error = environment_claim(environment_cores(), bench->why, BENCH_WHY_BYTES);
+    int error = environment_claim(sim_cores(), bench->why, BENCH_WHY_BYTES);
     if (!error) error = bench_folder(bench);
     if (!error) error = write_images(bench);
     snprintf(spec, sizeof spec, "npy:%s", bench->folder);

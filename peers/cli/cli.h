@@ -84,7 +84,6 @@ void environment_choose(enum verb verb, char *const *argv);
 /* Before the first product: takes the memory that the BLAS works in, for so many threads.
  * PARLEY_ENOMEM, with a line in why. */
 int environment_claim(uint32_t threads, char *why, size_t why_size);
-uint32_t environment_cores(void);   /* that this process may use, at least 1 */
 const char *environment_blas(void); /* the kernels that are used */
 
 #endif

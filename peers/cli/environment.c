@@ -5,10 +5,9 @@
  *                    later CPUs: they then fall back to kernels of a third of the speed.
  *   GLIBC_TUNABLES   malloc takes large pages: a simulation's nodes are read from all over.
  */
-#define _GNU_SOURCE /* sched_getaffinity, MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <cblas.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,12 +55,6 @@ void environment_choose(enum verb verb, char *const *argv)
         }
     }
     unsetenv(GUARD);
-}
-
-uint32_t environment_cores(void)
-{
-    cpu_set_t cpus;
-    return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : (uint32_t)CPU_COUNT(&cpus);
 }
 
 static bool has_room(void)

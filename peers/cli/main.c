@@ -92,8 +92,7 @@ static int check_out(const struct settings *settings, char why[SETTINGS_WHY_BYTE
 static int simulate(const struct settings *settings)
 {
     char why[SETTINGS_WHY_BYTES] = "";
-    uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : environment_cores();
-    int error = settings->swarm ? 0 : environment_claim(threads, why, sizeof why);
+    int error = settings->swarm ? 0 : environment_claim(sim_threads(settings), why, sizeof why);
     if (error) return say_failure(error, why);
     return parley_error_status(sim_command(settings, &file_reader, say_line));
 }

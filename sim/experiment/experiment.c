@@ -16,6 +16,7 @@
 #include "run/output.h"
 #include "run/run.h"
 #include "run/talk.h"
+#include "settings/simulate.h"
 #include "world/pages.h"
 
 struct data_set {
@@ -194,8 +195,7 @@ static void ended(void *arg, uint32_t i, bool died)
 static int run_all(struct experiment *e)
 {
     const struct processes_job job = {make, ended, e};
-    uint64_t given = e->settings->threads;
-    uint32_t threads = given > 0 ? (uint32_t)given : processes_default();
+    uint32_t threads = sim_threads(e->settings);
     for (uint32_t i = 0; e->plan.count > 1 && i < e->plan.count; i++)
         e->plan.runs[i]->settings.threads = threads > e->plan.count ? threads / e->plan.count : 1;
     if (e->plan.count > 1)

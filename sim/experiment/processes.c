@@ -24,12 +24,6 @@ void processes_unshare(void *memory, size_t size)
     if (memory) munmap(memory, size ? size : 1);
 }
 
-uint32_t processes_default(void)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors > 0 ? (uint32_t)processors : 1;
-}
-
 static void make_all(const struct processes_job *job, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

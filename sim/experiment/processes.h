@@ -25,9 +25,6 @@ struct processes_job {
  * PARLEY_ENOMEM, PARLEY_EFAIL: not all were made. */
 PARLEY_CHECK int processes_run(const struct processes_job *job, uint32_t count, uint32_t processes);
 
-/* One for each processor. */
-uint32_t processes_default(void);
-
 /* Zeroed memory that jobs write and the caller reads; NULL: none is left. */
 void *processes_share(size_t size);
 void processes_unshare(void *memory, size_t size); /* NULL is none */

@@ -75,10 +75,9 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->min_peers = (uint32_t)run->settings->nodes - 1;
 }
 
-/* As many as asked for; unasked, one a core. */
 static uint32_t threads_of(const struct settings *settings)
 {
-    uint32_t threads = settings->threads > 0 ? (uint32_t)settings->threads : sim_workers_cores();
+    uint32_t threads = sim_threads(settings);
     if (threads == 1 || sim_blas_is_safe()) return threads;
     sim_say(PARLEY_LOG_WARN, "sim: this OpenBLAS computes in one thread only; --threads is 1");
     return 1;

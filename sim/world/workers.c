@@ -6,11 +6,9 @@
  * under one lock, held for a few instructions. Both sides look for a while before they sleep: being
  * woken costs as much as a job.
  */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "world/workers.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 enum { LOOKS = 400 };
@@ -259,12 +257,4 @@ void sim_workers_free(struct sim_workers *w)
     pthread_cond_destroy(&w->ready);
     pthread_mutex_destroy(&w->lock);
     free(w);
-}
-
-uint32_t sim_workers_cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set)) return 1;
-    int cores = CPU_COUNT(&set);
-    return cores < SIM_THREADS_MAX ? (uint32_t)cores : SIM_THREADS_MAX;
 }

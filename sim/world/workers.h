@@ -66,7 +66,4 @@ void sim_workers_drain(struct sim_workers *workers, struct sim_lane *lane);
 /* Whether jobs in several threads may use BLAS (blas.c). */
 bool sim_blas_is_safe(void);
 
-/* Cores that this process may run on, at most SIM_THREADS_MAX. */
-uint32_t sim_workers_cores(void);
-
 #endif
