@@ -240,27 +240,35 @@ static void add_child(const struct child *child, struct report_summary *sum)
     if (is_live(child)) sum->live++;
 }
 
+static bool holds(const struct child *child)
+{
+    return child->agreed && is_live(child);
+}
+
+static bool alike(void *context, uint32_t a, uint32_t b)
+{
+    const struct child *children = context;
+    return holds(&children[a]) && holds(&children[b]) &&
+           strcmp(children[a].digest, children[b].digest) == 0;
+}
+
 /* What it says of the end is the largest group's, but for the worst that anybody holds. */
 static void add_agreement(const struct run *run, struct report_summary *sum)
 {
-    size_t holders = 0, first;
-    const char **digests = calloc(run->nodes, sizeof *digests);
-    for (uint32_t i = 0; digests && i < run->nodes; i++) {
+    uint32_t holders = 0, first = 0;
+    for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (!child->agreed || !is_live(child)) continue;
-        digests[i] = child->digest;
+        if (!holds(child)) continue;
         holders++;
         if (child->known > sum->known) sum->known = child->known;
         sum->drift_before = fmax(sum->drift_before, child->drift_before);
         sum->worst_accuracy = fmin(sum->worst_accuracy, child->accuracy);
     }
-    if (holders > 0) {
-        sum->agreed = group_largest(digests, run->nodes, &first);
-        sum->test_accuracy = run->children[first].accuracy;
-        sum->test_loss = run->children[first].test_loss;
-        if (sum->agreed == holders) sum->digest = run->children[first].digest;
-    }
-    free(digests);
+    sum->agreed = group_largest(run->nodes, alike, run->children, &first);
+    if (holders == 0) return;
+    sum->test_accuracy = run->children[first].accuracy;
+    sum->test_loss = run->children[first].test_loss;
+    if (sum->agreed == holders) sum->digest = run->children[first].digest;
 }
 
 static void add_mass(const struct run *run, struct report_summary *sum)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "report/group.h"
+
 /* Whether a node lives and has agreed, and then what it holds. */
 static bool holds(struct parley_sim *sim, uint32_t node, struct parley_view *view)
 {
@@ -12,31 +14,11 @@ static bool holds(struct parley_sim *sim, uint32_t node, struct parley_view *vie
     return true;
 }
 
-/* How many from this node on hold what it holds. */
-static uint32_t alike_from(struct parley_sim *sim, uint32_t node, const struct parley_view *view)
+static bool alike(void *context, uint32_t a, uint32_t b)
 {
-    struct parley_view other;
-    uint32_t alike = 1;
-    for (uint32_t i = node + 1; i < sim->nodes; i++)
-        alike +=
-            holds(sim, i, &other) && memcmp(view->digest, other.digest, sizeof other.digest) == 0;
-    return alike;
-}
-
-/* Nearly always the first group is the largest, and no other is looked for. */
-static void judge_groups(struct parley_sim *sim, struct verdict *v)
-{
-    struct parley_view view;
-    uint32_t left = v->holders;
-    for (uint32_t i = 0; v->agreed < left; i++) {
-        if (!holds(sim, i, &view)) continue;
-        uint32_t alike = alike_from(sim, i, &view);
-        if (alike > v->agreed) {
-            v->agreed = alike;
-            v->first = i;
-        }
-        left--;
-    }
+    struct parley_view one, other;
+    return holds(context, a, &one) && holds(context, b, &other) &&
+           memcmp(one.digest, other.digest, sizeof one.digest) == 0;
 }
 
 static void judge_models(struct parley_sim *sim, struct verdict *v)
@@ -73,6 +55,6 @@ void verdict_judge(struct verdict *v, struct parley_sim *sim)
         if (view.known > v->known) v->known = view.known;
         if (view.drift_before >= 0) v->drift_before = fmax(v->drift_before, view.drift_before);
     }
-    judge_groups(sim, v);
+    v->agreed = group_largest(sim->nodes, alike, sim, &v->first);
     judge_models(sim, v);
 }

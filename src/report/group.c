@@ -1,17 +1,17 @@
-/* group.c: see group.h. */
+/* group.c: see group.h. Nearly always the first group is the largest, and no other is looked for.
+ */
 #include "report/group.h"
 
-#include <string.h>
-
-size_t group_largest(const char *const *digests, size_t count, size_t *first)
+uint32_t group_largest(uint32_t count, group_alike *alike, void *context, uint32_t *first)
 {
-    size_t most = 0;
-    for (size_t i = 0; most < count - i; i++) {
-        size_t alike = 0;
-        for (size_t j = i; digests[i] && j < count; j++)
-            alike += digests[j] && strcmp(digests[i], digests[j]) == 0;
-        if (alike <= most) continue;
-        most = alike;
+    uint32_t most = 0;
+    for (uint32_t i = 0; most < count - i; i++) {
+        uint32_t size = 0;
+        if (!alike(context, i, i)) continue;
+        for (uint32_t j = i; j < count; j++)
+            size += alike(context, i, j);
+        if (size <= most) continue;
+        most = size;
         *first = i;
     }
     return most;

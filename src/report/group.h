@@ -4,10 +4,14 @@
 #ifndef PARLEY_REPORT_GROUP_H
 #define PARLEY_REPORT_GROUP_H
 
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-/* digests: [count], a node's each; NULL: it holds none. Returns how many the largest group of equal
- * ones has, the first of those as large, and where that begins; 0: *first stays as it is. */
-size_t group_largest(const char *const *digests, size_t count, size_t *first);
+/* Whether two nodes hold one model; of a node and itself: whether it holds any. */
+typedef bool group_alike(void *context, uint32_t a, uint32_t b);
+
+/* Of nodes 0 to count - 1, how many the largest group has, the first of those as large, and where
+ * that begins; 0: *first stays as it is. */
+uint32_t group_largest(uint32_t count, group_alike *alike, void *context, uint32_t *first);
 
 #endif
