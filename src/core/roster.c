@@ -180,12 +180,10 @@ uint32_t roster_known(const struct parley_roster *roster)
     for (uint32_t at = 0; at < roster->count; at++) {
         const struct record *r = &roster->records[roster->line[at]];
         if (!is_known(r)) continue;
-        if (!name || strcmp(name, r->name) != 0) {
-            known++;
-            live = 0;
-        }
+        bool another = !name || strcmp(name, r->name) != 0;
+        if (another) live = 0;
         live += record_is_live(r);
-        known += record_is_live(r) && live > 1;
+        known += another || (record_is_live(r) && live > 1);
         name = r->name;
     }
     return known;
