@@ -1,16 +1,6 @@
 #!/bin/bash
 # node.sh PARLEY: single nodes: joining, status, nonsense on the port, refusals, leaving by signal.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-pids=()
-finish() {
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2> /dev/null || true; done
-    rm -rf "$folder"
-}
-trap finish EXIT
-cd "$folder"
+source "$(dirname "$0")/nodes.sh"
 
 # start NAME ARGUMENT...: sets $pid.
 start() {
@@ -21,19 +11,6 @@ start() {
         > "$name.out" 2> "$name.err" &
     pid=$!
     pids+=("$pid")
-}
-
-# until_line NAME PID TEXT: waits for a line of that node; fails if it ends before.
-until_line() {
-    grep -qF -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1.json") || {
-        echo "$1 ended without $3"
-        cat "$1.err"
-        exit 1
-    }
-}
-
-address_of() {
-    grep -m 1 '"event":"started"' "$1.json" | grep -o '"listen":"[^"]*"' | cut -d'"' -f4
 }
 
 start a --time 600s --min-peers 1

@@ -1,17 +1,7 @@
 #!/bin/bash
 # unread.sh PARLEY: nobody reads what two of three nodes say, nor what `parley run` relays: they train,
 # average and agree as if somebody did, and what is read in the end is whole and in order.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-pids=()
-finish() {
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2> /dev/null || true; done
-    rm -rf "$folder"
-}
-trap finish EXIT
-cd "$folder"
+source "$(dirname "$0")/nodes.sh"
 
 # start NAME ARGUMENT...: stdout goes to NAME.out, stderr to NAME.err; sets $pid.
 start() {
@@ -19,14 +9,6 @@ start() {
         > "$1.out" 2> "$1.err" 7>&- 8>&- &
     pid=$!
     pids+=("$pid")
-}
-
-# until_line FILE PID TEXT: waits for a line that has it; fails if the process ends before.
-until_line() {
-    grep -q -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1") || {
-        echo "$1 ended without $3"
-        exit 1
-    }
 }
 
 # fill PIPE: until it takes no byte more; all its lines stay whole.
@@ -43,20 +25,20 @@ exec 7<> b.err 8<> c.out
 : > b.json
 start a --json a.json
 a=$pid
-until_line a.json "$a" '"event":"started"'
-address=$(grep -m 1 '"event":"started"' a.json | grep -o '"listen":"[^"]*"' | cut -d'"' -f4)
+until_line a "$a" '"event":"started"'
+address=$(address_of a)
 start b --json b.json --join "$address" --log-level debug
 b=$pid
 start c --json - --join "$address"
 c=$pid
-until_line a.json "$a" '"phase":"train"'
+until_line a "$a" '"phase":"train"'
 fill c.out
 
 # They come to their end before anybody reads, and nobody was taken for dead.
-until_line a.json "$a" '"event":"agreed"'
+until_line a "$a" '"event":"agreed"'
 if grep '"state":"dead"' a.json b.json; then exit 1; fi
 grep '"event":"agreed"' a.json | grep -q '"held":3,"known":3'
-until_line b.json "$b" '"event":"agreed"'
+until_line b "$b" '"event":"agreed"'
 
 exec 5< b.err 6< c.out 7>&- 8>&-
 cat <&5 > b.read &
@@ -116,7 +98,7 @@ fill d.err
 "$parley" node --name d --model softmax --steps 20 --out d.model --json d.json > d.out 2> d.err 7>&- &
 d=$!
 pids+=("$d")
-until_line d.json "$d" '"event":"agreed"'
+until_line d "$d" '"event":"agreed"'
 kill -TERM "$d"
 kill -INT "$d"
 status=0
