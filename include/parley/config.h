@@ -39,7 +39,8 @@ enum {
     PARLEY_SKETCH_BUCKETS = 256,          /* doubles in one sketch */
     PARLEY_DIGEST_BYTES = 32              /* SHA-256 */
 };
-#define PARLEY_PARAMETERS_MAX (UINT64_C(1) << 40)
+/* A few dozen buffers of as many floats have to have addresses. */
+#define PARLEY_PARAMETERS_MAX (UINT64_C(1) << (SIZE_MAX > UINT32_MAX ? 40 : 24))
 
 enum parley_topology {
     PARLEY_TOPOLOGY_COMPLETE,
@@ -132,7 +133,7 @@ struct parley_config {
     struct parley_roster *roster;
 
     /* What is averaged. */
-    uint64_t parameters; /* floats in the parameter vector, 1 to 2^40 */
+    uint64_t parameters; /* floats in the parameter vector, 1 to PARLEY_PARAMETERS_MAX */
     uint32_t vectors;    /* 1 + optimizer vectors that a joiner takes along, 1 to 3 [1] */
     /* Of those, the first so many are averaged while training: 1, just x, to `vectors` [1]. */
     uint32_t averaged;

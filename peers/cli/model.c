@@ -26,7 +26,7 @@
 
 enum { BATCH = 256 };
 
-#define FILE_BYTES_MAX (UINT64_C(16) << 30)
+#define FILE_BYTES_MAX (8 * MODEL_PARAMETERS_MAX) /* twice its floats */
 
 static int open_model(struct opened *opened, const char *path, char *why, size_t why_size)
 {

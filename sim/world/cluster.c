@@ -234,10 +234,10 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     if (base->seeds > base->nodes) base->seeds = base->nodes;
     options.check_events = base->unchecked ? 0 : 1;
     if (base->nodes > PARLEY_MEMBERS_MAX || base->parameters > UINT64_C(1) << 32 ||
-        base->vectors > PARLEY_VECTORS_MAX || base->averaged > base->vectors ||
-        base->seeds > PARLEY_SEEDS_MAX || base->threads > SIM_THREADS_MAX ||
-        base->step_us > PARLEY_SIM_STEP_US_MAX || !(base->rate >= 0 && base->rate <= 1) ||
-        !(base->loss >= 0 && base->loss < 1))
+        base->parameters > PARLEY_PARAMETERS_MAX || base->vectors > PARLEY_VECTORS_MAX ||
+        base->averaged > base->vectors || base->seeds > PARLEY_SEEDS_MAX ||
+        base->threads > SIM_THREADS_MAX || base->step_us > PARLEY_SIM_STEP_US_MAX ||
+        !(base->rate >= 0 && base->rate <= 1) || !(base->loss >= 0 && base->loss < 1))
         return PARLEY_EUSAGE;
     options.compute = (struct sim_time){.low_us = base->step_us};
     options.latency = (struct sim_time){.low_us = base->latency_us};

@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a file, inflated, and of what is kept of it: 4 GiB, on 32-bit machines a quarter of that. */
+#define BYTES_MAX (UINT64_C(1) << (SIZE_MAX > UINT32_MAX ? 32 : 30))
+
 struct bytes {
     const uint8_t *data;
     size_t size;

@@ -295,8 +295,8 @@ static int read_row(struct reading *r)
     size_t line = r->line;
     int error = rows_room(&r->rows);
     if (error == PARLEY_ELIMIT)
-        return refuse(r, line, 0, "more rows of %" PRIu32 " values than fit in 4 GiB",
-                      r->set->features);
+        return refuse(r, line, 0, "more rows of %" PRIu32 " values than fit in %" PRIu64 " GiB",
+                      r->set->features, BYTES_MAX >> 30);
     for (uint32_t c = 1; !error && !field.last; c++) {
         if (c > r->columns)
             return refuse(r, line, 0, "more than %" PRIu32 " columns, which the first line has",

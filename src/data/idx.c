@@ -90,7 +90,7 @@ static int read_payload(const struct reading *r, uint32_t features, uint8_t **pa
     if (!packed && r->file.size != total) return wrong_size(r, total, "has", r->file.size);
     if (packed && total / GZIP_RATIO_MAX > r->file.size)
         return wrong_size(r, total, "can't hold them in", r->file.size);
-    if (total > IDX_SIZE_MAX) return wrong_size(r, total, "may have", IDX_SIZE_MAX);
+    if (total > BYTES_MAX) return wrong_size(r, total, "may have", BYTES_MAX);
 
     /* One byte more shows a file that is too long. */
     uint8_t *all = malloc((size_t)total + 1);

@@ -8,9 +8,8 @@
 #include "data/bytes.h"
 #include "data/dataset.h"
 
-/* Limits on what a header may claim. */
+/* What a header may claim, beside BYTES_MAX. */
 #define IDX_FEATURES_MAX (UINT32_C(1) << 24)
-#define IDX_SIZE_MAX (UINT64_C(1) << 32) /* bytes of one file, inflated, with its header */
 
 /* Makes `set` (which need not be initialised) from a file of images (magic 0x00000803) and one of
  * labels (0x00000801). classes: 0 for a training set, whose classes are then its largest label + 1;

@@ -130,10 +130,11 @@ static int make_room(struct reading *r)
                  r->file.name);
         return PARLEY_EDATA;
     }
-    if (r->rows >= UINT32_MAX / 2 || cells > ROWS_BYTES_MAX / sizeof(float)) {
+    if (r->rows >= UINT32_MAX / 2 || cells > BYTES_MAX / sizeof(float)) {
         snprintf(r->why, r->why_size,
-                 "%s: %" PRIu64 " rows of %" PRIu32 " values are kept dense, and more than 4 GiB",
-                 r->file.name, r->rows, features);
+                 "%s: %" PRIu64 " rows of %" PRIu32 " values are kept dense, and more than %" PRIu64
+                 " GiB",
+                 r->file.name, r->rows, features, BYTES_MAX >> 30);
         return PARLEY_EDATA;
     }
     set->count = (uint32_t)r->rows;

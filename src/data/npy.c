@@ -107,13 +107,13 @@ static int read_shape(struct array *a)
         if (a->rank == RANK_MAX) return refuse(a, "at most 4 dimensions");
         size_t start = a->at;
         for (; a->at < a->end && a->file.data[a->at] >= '0' && a->file.data[a->at] <= '9'; a->at++)
-            if (size < NPY_SIZE_MAX) size = 10 * size + (uint64_t)(a->file.data[a->at] - '0');
+            if (size <= UINT32_MAX / 2) size = 10 * size + (uint64_t)(a->file.data[a->at] - '0');
         if (a->at == start || size == 0 || size > UINT32_MAX / 2) {
             a->at = start;
             return refuse(a, "a size from 1 to 2147483647");
         }
         a->sizes[a->rank++] = size;
-        if (a->cells <= NPY_SIZE_MAX) a->cells *= size; /* both below 2^33: no overflow */
+        if (a->cells <= BYTES_MAX) a->cells *= size; /* both below 2^33: no overflow */
         if (!take(a, ",")) {
             if (!take(a, ")")) return refuse(a, "a comma or the shape's end");
             break;
@@ -181,9 +181,9 @@ static int open_array(struct array *a, struct bytes file, char *why, size_t why_
     int error = read_header(a);
     if (error) return error;
     uint64_t bytes = a->cells * types[a->type].size;
-    if (a->cells > NPY_SIZE_MAX / sizeof(float)) {
+    if (a->cells > BYTES_MAX / sizeof(float)) {
         snprintf(why, why_size, "%s: more than %" PRIu64 " values, the limit", file.name,
-                 NPY_SIZE_MAX / sizeof(float));
+                 BYTES_MAX / sizeof(float));
         return PARLEY_EDATA;
     }
     if (bytes != a->end - a->at) {

@@ -12,11 +12,8 @@
 /* As `classes`: labels are numbers to be met (dataset.h, targets). */
 #define NPY_NUMBERS UINT32_MAX
 
-/* Limits on what a header may claim. */
+/* What a header may claim, beside BYTES_MAX. */
 #define NPY_FEATURES_MAX (UINT32_C(1) << 24)
-#define NPY_SIZE_MAX                                                                               \
-    (UINT64_C(1) << 32) /* bytes of one file, inflated, and of values in memory                    \
-                         */
 
 /* Makes `set` (which need not be initialised) from samples x, [n][...] of rank 2 to 4, and labels
  * y, [n] or [n][1]: whole numbers from 0. u1 of rank 3 ([n][height][width]) and 4

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "data/bytes.h"
+
 void rows_shape_close(struct rows_shape *shape)
 {
     names_close(&shape->classes);
@@ -15,7 +17,7 @@ int rows_room(struct rows *rows)
     struct dataset *set = rows->set;
     if (set->count < rows->room) return 0;
     size_t row = set->features * sizeof *set->values;
-    size_t room = rows->room ? 2 * rows->room : 1 + 65536 / row, most = ROWS_BYTES_MAX / row;
+    size_t room = rows->room ? 2 * rows->room : 1 + 65536 / row, most = BYTES_MAX / row;
     if (set->count >= UINT32_MAX / 2 || set->count >= most) return PARLEY_ELIMIT;
     if (room > most) room = most;
     float *values = realloc(set->values, room * row);

@@ -9,9 +9,8 @@
 #include "data/dataset.h"
 #include "data/names.h"
 
-/* Limits on what a file may hold; values are kept dense. */
+/* What a row may hold; values are kept dense, BYTES_MAX of them. */
 #define ROWS_FEATURES_MAX (UINT32_C(1) << 24)
-#define ROWS_BYTES_MAX (UINT64_C(1) << 32) /* of the values in memory, and of a file's text */
 
 /* Learned from a training file, and asked of its test file. */
 struct rows_shape {

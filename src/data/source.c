@@ -160,8 +160,8 @@ static int read_bytes(const struct loading *l, const char *path, bool expand, ui
     *file = (struct bytes){.name = path};
     size_t said = (size_t)snprintf(l->why, l->why_size, "%s", l->flag);
     if (said >= l->why_size) said = 0;
-    int error = l->reader->read(path, ROWS_BYTES_MAX, owned, &file->size, l->why + said,
-                                l->why_size - said);
+    int error =
+        l->reader->read(path, BYTES_MAX, owned, &file->size, l->why + said, l->why_size - said);
     if (error && l->why_size > 0 && !l->reader->exists(path)) {
         said = strlen(l->why);
         snprintf(l->why + said, l->why_size - said, ", nor with .gz");
@@ -171,7 +171,7 @@ static int read_bytes(const struct loading *l, const char *path, bool expand, ui
     file->data = *owned;
     if (!expand || !gzip_is(*file)) return 0;
     uint8_t *packed = *owned;
-    error = gzip_expand(*file, ROWS_BYTES_MAX, owned, &file->size, l->why, l->why_size);
+    error = gzip_expand(*file, BYTES_MAX, owned, &file->size, l->why, l->why_size);
     if (error) *owned = NULL;
     free(packed);
     file->data = *owned;

@@ -1,12 +1,16 @@
 /* digest.c: SHA-256 by OpenSSL over a model's canonical bytes. It fails only for want of memory. */
 #include "kernels/digest.h"
 
+#include <float.h>
 #include <openssl/evp.h>
 #include <string.h>
 
 /* Vectors travel, lie in files and are hashed as they stand in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(float) == 4,
                "parley needs a little-endian machine with 32-bit floats");
+_Static_assert(FLT_EVAL_METHOD == 0,
+               "both ends of an exchange must round alike: on a 32-bit x86 build with -msse2 "
+               "-mfpmath=sse");
 
 static const char scheme[16] = "parley-model-1";
 static const char prefix[] = "sha256:";

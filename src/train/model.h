@@ -13,10 +13,10 @@
 
 #include "parley/error.h"
 
-#define MODEL_HIDDEN_MAX 16u                     /* hidden layers of an mlp */
-#define MODEL_WIDTH_MAX 65536u                   /* units of a hidden layer, and classes */
-#define MODEL_FEATURES_MAX (1u << 24)            /* inputs */
-#define MODEL_PARAMETERS_MAX ((uint64_t)1 << 31) /* floats: 8 GiB */
+#define MODEL_HIDDEN_MAX 16u          /* hidden layers of an mlp */
+#define MODEL_WIDTH_MAX 65536u        /* units of a hidden layer, and classes */
+#define MODEL_FEATURES_MAX (1u << 24) /* inputs */
+#define MODEL_PARAMETERS_MAX ((uint64_t)1 << (SIZE_MAX > UINT32_MAX ? 31 : 24)) /* floats */
 
 /* One named tensor inside the flat vector. */
 struct tensor {

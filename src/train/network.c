@@ -49,7 +49,9 @@ static void count_tensors(struct network *network, const struct layer *layer)
         uint64_t count = plan_count(&layer->tensors[t]);
 
         if (count > MODEL_PARAMETERS_MAX - network->parameters)
-            fail(network, PARLEY_EUSAGE, "has more than 2^31 parameters");
+            fail(network, PARLEY_EUSAGE,
+                 SIZE_MAX > UINT32_MAX ? "has more than 2^31 parameters"
+                                       : "has more than 2^24 parameters");
         else
             network->parameters += count;
     }

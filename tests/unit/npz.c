@@ -86,8 +86,10 @@ Test(npz, what_does_not_fit_a_plain_archive_is_refused)
     size_t size;
     cr_assert_eq(npz_write(many, 65536, (const uint8_t *)x, &bytes, &size), PARLEY_ELIMIT);
     cr_assert_null(bytes);
-    many[0] = (struct tensor){"w", 1, {1 << 30}, 0, (size_t)1 << 30};
-    cr_assert_eq(npz_write(many, 1, (const uint8_t *)x, &bytes, &size), PARLEY_ELIMIT);
-    cr_assert_null(bytes);
+    if (SIZE_MAX > UINT32_MAX) { /* elsewhere no tensor is as large */
+        many[0] = (struct tensor){"w", 1, {1 << 30}, 0, (size_t)1 << 30};
+        cr_assert_eq(npz_write(many, 1, (const uint8_t *)x, &bytes, &size), PARLEY_ELIMIT);
+        cr_assert_null(bytes);
+    }
     free(many);
 }
