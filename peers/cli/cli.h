@@ -78,6 +78,18 @@ static inline uint64_t cli_now_us(void)
     return uv_hrtime() / 1000;
 }
 
+/* Signals that ask for the end: a first one politely, a second one at once. */
+struct asked {
+    uint64_t since_us; /* 0: nobody has asked */
+    int number;
+};
+
+enum asked_as { ASKED_FIRST, ASKED_STILL, ASKED_AGAIN };
+
+/* signals.c: as what this one counts. The same signal soon after the first is still the first:
+ * timeout(1) sends it to its child and then to the child's group. */
+enum asked_as asked_by(struct asked *asked, int number);
+
 /* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
  * anew once, or what it will start. Returns if there is nothing to be done. */
 void environment_choose(enum verb verb, char *const *argv);

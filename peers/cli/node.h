@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "cli.h"
 #include "file/checkpoint.h"
 #include "job/job.h"
 #include "json_out.h"
@@ -27,7 +28,7 @@ struct node_control {
     uv_timer_t dns, late;
     char line[1 << 16];
     size_t line_size;
-    int asked; /* signals that asked to leave */
+    struct asked asked; /* to leave */
     bool running;
 };
 

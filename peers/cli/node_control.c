@@ -57,6 +57,16 @@ static void leave(struct node *node)
     uv_timer_start(&node->control.late, on_late, late_us / 1000, LATE_MS);
 }
 
+static void end(struct node *node, int number)
+{
+    enum asked_as as = asked_by(&node->control.asked, number);
+    if (as == ASKED_FIRST) leave(node);
+    if (as != ASKED_AGAIN) return;
+    remove_part(node);
+    say(PARLEY_LOG_ERROR, "ended by signal %d: no model is written", number);
+    say_exit(node->json.writer, STATUS_SIGNAL + number);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->loop->data;
@@ -66,11 +76,8 @@ static void on_signal(uv_signal_t *handle, int number)
         if (!node->settings->checkpoint)
             say(PARLEY_LOG_ERROR, "SIGUSR1: --checkpoint says where to; not given");
         atomic_store(&node->checkpoint.asked, true);
-    } else if (node->control.asked++ == 0) {
-        leave(node);
     } else {
-        remove_part(node);
-        say_exit(node->json.writer, STATUS_SIGNAL + number);
+        end(node, number);
     }
 }
 

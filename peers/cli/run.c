@@ -147,13 +147,15 @@ static void ask_for_checkpoints(struct run *run)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
-    if (number == SIGHUP && run->asked > 0) return;
+    if (number == SIGHUP && run->asked.since_us > 0) return;
     run_view_clear(run);
     if (number == SIGUSR1) {
         ask_for_checkpoints(run);
         return;
     }
-    if (run->asked++ == 0 && has_trained(run)) {
+    enum asked_as as = asked_by(&run->asked, number);
+    if (as == ASKED_STILL) return;
+    if (as == ASKED_FIRST && has_trained(run)) {
         say(PARLEY_LOG_INFO, "stopping: the nodes settle and agree; again: end at once");
         for (uint32_t i = 0; i < run->nodes; i++)
             child_say(&run->children[i], CONTROL_STOP);
@@ -161,6 +163,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     for (uint32_t i = 0; i < run->nodes; i++)
         child_signal(&run->children[i], SIGKILL);
+    say(PARLEY_LOG_ERROR, "ended by signal %d: no model is written", number);
     say_exit(run->json.writer, STATUS_SIGNAL + number);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <uv.h>
 
+#include "cli.h"
 #include "core/rng.h"
 #include "json_out.h"
 #include "parley/config.h"
@@ -88,12 +89,12 @@ struct run {
     unsigned drawn;     /* lines of the table that stand on the terminal */
     struct plan *plans; /* [settings->faults.count]; owned */
     struct rng rng;     /* who is hit */
-    int asked;          /* signals that asked for the end */
-    int failed;         /* PARLEY_E...: it never came to training */
-    FILE *coverage;     /* where nodes mark samples: data/coverage.h; NULL: nowhere */
-    int data;           /* loaded, for all nodes: shared_data.h; -1: each loads them */
-    bool resumed;       /* what comes of --resume is said */
-    bool ending;        /* all children are to go now */
+    struct asked asked;
+    int failed;     /* PARLEY_E...: it never came to training */
+    FILE *coverage; /* where nodes mark samples: data/coverage.h; NULL: nowhere */
+    int data;       /* loaded, for all nodes: shared_data.h; -1: each loads them */
+    bool resumed;   /* what comes of --resume is said */
+    bool ending;    /* all children are to go now */
 };
 
 /* run_child.c */

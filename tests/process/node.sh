@@ -108,10 +108,10 @@ until_line w "$w" '"phase":"train"'
 kill -TERM "$w"
 exec 6< w.w.part
 status=0
-kill -TERM "$w"
+kill -INT "$w"
 wait "$w" || status=$?
 exec 6<&-
-[ $status -eq 143 ]
+[ $status -eq 130 ]
 [ ! -e w.w.part ]
 
 # The line to paste has what the next node must be given, whole and quoted, and nothing else.

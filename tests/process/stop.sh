@@ -27,6 +27,12 @@ kill -INT $run
 wait $run
 agreed
 
+# timeout(1) sends its signal to its child and then to the child's group: that is one signal.
+start
+kill -INT $run $run
+wait $run
+agreed
+
 # A terminal that is closed hangs up, more than once, and what was trained is kept all the same; who
 # wants a checkpoint has no place for it here, which ends nothing.
 start
