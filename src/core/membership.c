@@ -249,9 +249,18 @@ void membership_leave(struct parley_node *node)
     member_state(node, node->self, PARLEY_MEMBER_LEFT, "it is done");
 }
 
+/* In gradients, as the one who serves counts. Of nodes that go on from their files the furthest is
+ * to serve (election.c), and is known from its first word on. */
+static uint64_t gradients_kept(const struct parley_config *config)
+{
+    const struct parley_resumed *resumed = &config->resumed;
+    return resumed->steps > 0 ? 1 + resumed->samples_cluster / config->batch : 0;
+}
+
 void membership_start(struct parley_node *node)
 {
     self_of(node)->incarnation = 1;
+    self_of(node)->holds = gradients_kept(&node->config);
     self_of(node)->phase = PARLEY_PHASE_JOINING;
     member_state(node, node->self, PARLEY_MEMBER_ALIVE, "this node");
     membership_changed(node, true);

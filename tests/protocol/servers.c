@@ -113,6 +113,41 @@ Test(servers, all_follow_the_first_by_name_and_end_with_its_model)
     }
 }
 
+static void resumed(struct parley_config *config, uint32_t node, void *arg)
+{
+    configure(config, node, arg);
+    config->vectors = 3;
+    config->resumed = (struct parley_resumed){500, 16000, 400, 64000};
+    if (node == 2) config->resumed = (struct parley_resumed){550, 17600, 440, 70400};
+}
+
+Test(servers, of_nodes_that_go_on_from_files_the_furthest_serves)
+{
+    /* It goes on with the optimizer's count of steps, too, and the budget is of both lives. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.steps = 1500;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                    .vectors = 3,
+                                                                    .seed = 1,
+                                                                    .rate = 0.01,
+                                                                    .step_us = 4000,
+                                                                    .latency_us = 300,
+                                                                    .configure = resumed,
+                                                                    .arg = &cast});
+        scene_train(sim, NODES);
+        cr_assert_eq(server_of_all(sim, NODES), 2, "cast %d", c);
+        scene_steps(sim, NODES, 100);
+        cr_expect_gt(server_of(sim->hosts[2].node)->merged, 440, "cast %d", c);
+        if (cast.strategy == PARLEY_STRATEGY_PS_BSP) /* whose steps are the server's */
+            cr_expect_geq(said_by(sim, 0)->version + 20, said_by(sim, 2)->version, "cast %d", c);
+        scene_until(sim, NODES, parley_sim_agreed, NULL, 60);
+        for (uint32_t i = 0; i < NODES; i++)
+            cr_expect_eq(said_by(sim, i)->version, 1500, "n%u of cast %d", i, c);
+        parley_sim_free(sim);
+    }
+}
+
 Test(servers, a_step_of_ps_bsp_is_one_of_the_mean_gradient)
 {
     /* 20 steps of four nodes against the same in float64: x -= rate * mean of (x - target). */

@@ -52,10 +52,14 @@ static int furthest(const struct parley_node *node, bool joining)
     return best;
 }
 
+/* All follow nobody, and have said so: of who has but said hello nobody knows what it holds. */
 static bool all_are_free(const struct parley_node *node)
 {
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        if (may_serve(record_of(node, i)) && record_of(node, i)->follows != 0) return false;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (may_serve(r) && r->follows != 0) return false;
+        if (record_is_live(r) && r->clock == 0) return false;
+    }
     return true;
 }
 

@@ -9,6 +9,8 @@ static void begin(struct parley_node *node)
     uint32_t next = 0;
     s->leader = s->former = NONE;
     s->lost_us = node->now_us;
+    s->rounds = node->training.before.steps;
+    s->merged = node->training.before.state_steps;
     for (int i = 0; i <= SERVER_OWN; i++)
         s->arrivals[i].buffer = strategy_buffer(node, next++);
     for (int i = 0; i < SERVER_MODELS; i++)
@@ -119,7 +121,8 @@ static bool stop(struct parley_node *node)
 
 static uint64_t rounds(const struct parley_node *node)
 {
-    return server_of(node)->rounds;
+    uint64_t rounds = server_of(node)->rounds, before = node->training.before.steps;
+    return rounds > before ? rounds - before : 0;
 }
 
 #define COMMON                                                                                     \

@@ -394,15 +394,16 @@ static void tell(struct parley_node *node)
 void server_open(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    s->reign = s->reign ? s->reign + 1 : self_of(node)->boot;
+    bool again = s->reign > 0; /* what its vectors hold is of an earlier model */
+    s->reign = again ? s->reign + 1 : self_of(node)->boot;
     s->version = self_of(node)->holds;
     if (s->state != WORKER_COMPUTING) worker_lose(node);
     s->count = s->summed = 0;
     s->seen = NEVER;
     for (int i = 0; i < SERVER_MODELS; i++)
         s->models[i].good = false;
-    if (s->merged > 0 && node->config.vectors > 1) reset(node);
-    s->merged = 0;
+    if (again && s->merged > 0 && node->config.vectors > 1) reset(node);
+    if (again) s->merged = 0;
     tell(node);
 }
 

@@ -83,8 +83,10 @@ static void compute(struct parley_node *node)
     if (s->sending) return; /* it is sent on, though too late */
     s->state = WORKER_COMPUTING;
     s->base = server_serves(node) ? s->version : self_of(node)->holds;
-    strategy_op(node, PARLEY_UPDATE_GRADIENT, s->arrivals[SERVER_OWN].buffer,
-                server_task(TASK_GRADIENT, 0));
+    struct parley_update *gradient =
+        strategy_op(node, PARLEY_UPDATE_GRADIENT, s->arrivals[SERVER_OWN].buffer,
+                    server_task(TASK_GRADIENT, 0));
+    gradient->vector.steps = s->merged; /* a checkpoint keeps it beside the optimizer's vectors */
 }
 
 static void send_gradient(struct parley_node *node, struct conn *conn)
