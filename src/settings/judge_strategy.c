@@ -182,6 +182,24 @@ int judge_rounds(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+/* Whether the momentum can do what is asked at what this strategy does to the model: the trainer is
+ * told of what is added to it, not of a model that is put in its place. */
+static bool is_followed(const struct settings *settings)
+{
+    switch (settings->strategy) {
+    case PARLEY_STRATEGY_NOLOCO:
+    case PARLEY_STRATEGY_PUSH_SUM:
+        return settings->momentum_mode != TRAINER_MOMENTUM_QUASI_GLOBAL;
+    case PARLEY_STRATEGY_GOSSIP:
+    case PARLEY_STRATEGY_GOSSIP_SYNC:
+    case PARLEY_STRATEGY_CHOCO:
+    case PARLEY_STRATEGY_NONE:
+        return true;
+    default:
+        return settings->momentum_mode == TRAINER_MOMENTUM_LOCAL;
+    }
+}
+
 int judge_training(const struct settings *settings, char *why)
 {
     const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];
@@ -195,13 +213,10 @@ int judge_training(const struct settings *settings, char *why)
                  mode->text, settings->optimizer);
         return PARLEY_EUSAGE;
     }
-    bool follows = settings->strategy != PARLEY_STRATEGY_NOLOCO &&
-                   settings->strategy != PARLEY_STRATEGY_PUSH_SUM;
-    if (settings->momentum_mode == TRAINER_MOMENTUM_QUASI_GLOBAL && !follows &&
-        mode->origin != ORIGIN_DEFAULT) {
+    if (mode->origin != ORIGIN_DEFAULT && !is_followed(settings)) {
         snprintf(why, SETTINGS_WHY_BYTES,
-                 "--momentum-mode: \"%s\" follows averaging, and --strategy %s does more than "
-                 "that; use local",
+                 "--momentum-mode: \"%s\" follows averaging with neighbours, and --strategy "
+                 "%s does something else; use local",
                  mode->text, settings->values[OPTION_ID_STRATEGY].text);
         return PARLEY_EUSAGE;
     }
