@@ -39,10 +39,8 @@ const char *human_loss(char out[HUMAN_BYTES], double loss)
         snprintf(out, HUMAN_BYTES, "-");
     else if (fabs(loss) < 9.99995)
         snprintf(out, HUMAN_BYTES, "%.4f", loss);
-    else if (fabs(loss) < 9999.5)
-        snprintf(out, HUMAN_BYTES, "%.4g", loss);
     else
-        snprintf(out, HUMAN_BYTES, "%.0e", loss);
+        snprintf(out, HUMAN_BYTES, "%.4g", loss);
     return out;
 }
 

@@ -11,7 +11,7 @@
 enum {
     STATE = 8,
     COUNT_MIN = 5, /* of pid and step, which grow with their figures */
-    LOSS = 6,
+    LOSS = 9,
     DRIFT = 7,
     RATE = 9,
     LIVE = 4,
