@@ -424,6 +424,8 @@ int sim_report_end(struct sim_report *report)
     sim_report_progress(report);
     struct report_line line = {.event = REPORT_SUMMARY, .as.summary = outcome->summary};
     say(report, &line);
-    if (!report->silent && report->json != stdout) print_summary(report);
+    const char *csv = report->settings->csv;
+    bool taken = report->json == stdout || (csv && strcmp(csv, "-") == 0);
+    if (!report->silent && !taken) print_summary(report);
     return error;
 }

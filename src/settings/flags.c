@@ -101,6 +101,19 @@ static int missing_value(enum option_id id, char *why)
     return PARLEY_EUSAGE;
 }
 
+/* getopt takes the next word for the value, whatever it is: of `--json -q` it would make a file
+ * "-q". Numbers have their own say on what begins with a minus sign. */
+static int check_swallowed(enum option_id id, const char *value, char *why)
+{
+    const struct option_info *info = option_info(id);
+    if (info->kind != OPTION_TEXT || value[0] != '-' || value[1] == '\0') return 0;
+    char quoted[TEXT_QUOTED_BYTES];
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--%s: needs a value, %s, and %s begins as a flag does; --%s=%s if it is the value",
+             info->name, info->metavar, text_quote(quoted, value), info->name, value);
+    return PARLEY_EUSAGE;
+}
+
 static int take_flag(struct settings *settings, enum option_id id, const char *value, char *why)
 {
     const struct option_info *info = option_info(id);
@@ -157,6 +170,7 @@ static int take_all(struct settings *settings, int argc, char *const *argv, char
     optind = 0; /* glibc: start anew */
     while (!error && (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         enum option_id id = by_letter(found, settings->verb);
+        bool separate = optarg && optarg == argv[optind - 1];
         if (found == 1)
             error = take_operand(settings, &operands, optarg, why);
         else if (found == '?') {
@@ -177,14 +191,14 @@ static int take_all(struct settings *settings, int argc, char *const *argv, char
             const char *token = judged_token(argv, false);
             bool abbreviated = optopt >= LONG_BASE && !is_exact(token, option_info(id)->name);
             error = abbreviated ? unknown_flag(settings->verb, token, why) : missing_value(id, why);
-        } else if (found >= LONG_BASE) {
-            id = (enum option_id)(found - LONG_BASE);
-            const char *token = judged_token(argv, optarg && optarg == argv[optind - 1]);
-            error = is_exact(token, option_info(id)->name)
-                        ? take_flag(settings, id, optarg, why)
-                        : unknown_flag(settings->verb, token, why);
-        } else
-            error = take_flag(settings, id, optarg, why);
+        } else {
+            const char *token = judged_token(argv, separate);
+            if (found >= LONG_BASE) id = (enum option_id)(found - LONG_BASE);
+            if (found >= LONG_BASE && !is_exact(token, option_info(id)->name))
+                error = unknown_flag(settings->verb, token, why);
+            if (!error && separate) error = check_swallowed(id, optarg, why);
+            if (!error) error = take_flag(settings, id, optarg, why);
+        }
     }
     /* What follows "--". */
     for (; !error && optind < argc; optind++)

@@ -195,8 +195,8 @@ static bool is_followed(const struct settings *settings)
     case PARLEY_STRATEGY_CHOCO:
     case PARLEY_STRATEGY_NONE:
         return true;
-    default:
-        return settings->momentum_mode == TRAINER_MOMENTUM_LOCAL;
+    default: /* the default for all strategies may be written down for each */
+        return settings->momentum_mode != TRAINER_MOMENTUM_RESET;
     }
 }
 

@@ -115,7 +115,7 @@ static int check_data(const char *spec, unsigned takes, const struct model_data 
     }
     if (((takes & TAKES_NUMBERS) != 0) != data->numbers) {
         snprintf(why, why_size, "model '%.64s' %s", spec,
-                 data->numbers ? "takes classes as labels, not numbers"
+                 data->numbers ? "takes classes as labels, not numbers; linear takes these"
                                : "takes numbers as labels, not classes: write \",numbers\" behind "
                                  "--data csv:, libsvm: or npy:");
         return PARLEY_EUSAGE;
@@ -126,7 +126,8 @@ static int check_data(const char *spec, unsigned takes, const struct model_data 
             size_t at = strlen(list);
             snprintf(list + at, sizeof list - at, "%s%s", at > 0 ? " and " : "", names[k]);
         }
-    snprintf(why, why_size, "model '%.64s' takes %s, not %s", spec, list, names[kind]);
+    snprintf(why, why_size, "model '%.64s' takes %s, not %s; %s takes these", spec, list,
+             names[kind], kind == 2 ? "gpt" : "mlp:256,128");
     return PARLEY_EUSAGE;
 }
 

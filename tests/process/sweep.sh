@@ -53,6 +53,9 @@ assert len({row["run_hash"] for row in rows if row["strategy"] != "none"}) == 6
 assert rows[-1]["strategy"] == "single" and rows[-1]["--mix-every"] == "" and rows[-1]["steps"] == "90"
 END
 
+"$parley" sim -q --nodes 3 --model softmax --steps 30 --csv - > single.csv
+[ "$(wc -l < single.csv)" -eq 2 ] || fail "the CSV of one run on stdout is not two lines"
+
 # A run of the sweep is the run alone.
 alone=$("$parley" sim -q --nodes 3 --model softmax --steps 30 --mix-every 8 --seed 2 | sed -n 's/.*run hash //p')
 grep -q "^gossip,8,2,.*,$alone," one.csv || fail "the run alone has another hash: $alone"

@@ -130,6 +130,10 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
            "(parley help run lists them)");
     expect("node --fault kill:n0@5s", NULL, "--fault is an option of run and sim, not of node");
     expect("run --quiet=3", NULL, "--quiet takes no value");
+    expect(
+        "sim --json -q", NULL,
+        "--json: needs a value, FILE|-, and \"-q\" begins as a flag does; --json=-q if it is the "
+        "value");
     expect("run --seeds 1..3", NULL, "--seeds is an option of sim, not of run");
     expect("sim --seeds 5", NULL, "--seeds: \"5\" is not a range (write A..B, like 1..2000)");
     expect("sim --seeds 5..x", NULL,

@@ -624,7 +624,7 @@ Test(train_language, a_model_that_can_t_be_is_refused_by_name)
         {"gpt:65", "model 'gpt:65' has more than 64 blocks"},
         {"gpt:1,4096,4097", "model 'gpt:1,4096,4097' has a missing or bad number; valid:"},
         {"gpt:1,8,2,3", "model 'gpt:1,8,2,3' has too many numbers; valid:"},
-        {"softmax", "model 'softmax' takes tables and images, not text"},
+        {"softmax", "model 'softmax' takes tables and images, not text; gpt takes these"},
     };
     const struct model_data data = {
         .features = PLACES, .classes = VOCABULARY, .vocabulary = VOCABULARY};
@@ -636,7 +636,7 @@ Test(train_language, a_model_that_can_t_be_is_refused_by_name)
         cr_expect_eq(strncmp(why, bad[i].why, strlen(bad[i].why)), 0, "%s", why);
     }
     cr_expect_eq(model_new(&model, "gpt", &table, why, sizeof why), PARLEY_EUSAGE);
-    cr_expect_str_eq(why, "model 'gpt' takes text, not tables");
+    cr_expect_str_eq(why, "model 'gpt' takes text, not tables; mlp:256,128 takes these");
     cr_assert_eq(model_new(&model, "gpt:2", &data, why, sizeof why), 0);
     cr_expect_str_eq(model_spec(model), "gpt:2,128,4");
     model_free(model);

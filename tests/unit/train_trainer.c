@@ -780,7 +780,7 @@ Test(train_trainer, labels_that_are_numbers_or_classes_are_refused_where_they_do
     set.classes = 1;
     options.model = "mlp:3";
     cr_expect_eq(trainer_new(&trainer, &options, &set, why, sizeof why), PARLEY_EUSAGE);
-    cr_expect_str_eq(why, "model 'mlp:3' takes classes as labels, not numbers");
+    cr_expect_str_eq(why, "model 'mlp:3' takes classes as labels, not numbers; linear takes these");
     dataset_close(&set);
 }
 
