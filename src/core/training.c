@@ -376,7 +376,8 @@ static bool recovers(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->diverged == 0) return false;
-    if (t->helpless_us == 0) t->helpless_us = node->now_us + HELPLESS_US;
+    bool news = t->helpless_us == 0;
+    if (news) t->helpless_us = node->now_us + HELPLESS_US;
     bool fetching = node->fetch.state == FETCH_STREAMING || node->fetch.state == FETCH_SETTING;
     bool helpless = live_of(node) == 1 || (node->now_us >= t->helpless_us && !fetching);
     /* Where gradients are averaged all have the same model, or had: there is none to take. */
@@ -385,8 +386,8 @@ static bool recovers(struct parley_node *node)
         out_finish(node, PARLEY_EDIVERGED);
         return true;
     }
+    if (news) out_log(node, PARLEY_LOG_WARN, "the model is no longer finite: taking a live peer's");
     if (t->granted > t->version) {
-        out_log(node, PARLEY_LOG_WARN, "the model is no longer finite: taking a live peer's");
         out_add(node, PARLEY_UPDATE_HALT);
         t->granted = t->version;
     }

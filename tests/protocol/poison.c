@@ -3,17 +3,29 @@
 #include "../../sim/world/cluster.h"
 #include "scene.h"
 
-enum { NODES = 4, PARAMETERS = 64, SICK = 2 };
+enum { NODES = 4, PARAMETERS = 64, SICK = 2, MIX_EVERY = 8 };
 
-static struct parley_sim *trained(uint64_t seed)
+/* Those that average models, and have a peer's to take. */
+static const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_LOCAL_SGD,
+                                                  PARLEY_STRATEGY_DILOCO};
+
+static void configure(struct parley_config *config, uint32_t node, void *strategy)
 {
-    static const uint32_t peers = NODES - 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                .parameters = PARAMETERS,
-                                                                .seed = seed,
-                                                                .latency_us = 300,
-                                                                .configure = scene_wait_for,
-                                                                .arg = (void *)&peers});
+    (void)node;
+    config->min_peers = NODES - 1;
+    config->mix_every = MIX_EVERY;
+    config->strategy = *(const enum parley_strategy *)strategy;
+}
+
+static struct parley_sim *trained(int strategy, uint64_t seed)
+{
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = NODES,
+                                           .parameters = PARAMETERS,
+                                           .seed = seed,
+                                           .latency_us = 300,
+                                           .configure = configure,
+                                           .arg = (void *)&strategies[strategy]});
     scene_train(sim, NODES);
     scene_run(sim, SECOND / 2);
     return sim;
@@ -29,6 +41,20 @@ static void poison(struct parley_sim *sim, uint32_t node, float value)
     if (left) memcpy(x, from, PARAMETERS * sizeof *x);
     x[5] = value;
     sim_block_release(sim, left);
+}
+
+static bool is_amid_steps(struct parley_sim *sim, void *node)
+{
+    struct parley_view view;
+    parley_sim_view(sim, *(const uint32_t *)node, &view);
+    return view.version % MIX_EVERY == MIX_EVERY / 2;
+}
+
+/* While it makes local steps: a mean of all that comes later would make it well again. */
+static void poison_training(struct parley_sim *sim, uint32_t node, float value)
+{
+    scene_until(sim, NODES, is_amid_steps, &node, 1);
+    poison(sim, node, value);
 }
 
 static bool is_finite(const struct parley_sim *sim, uint32_t node)
@@ -63,12 +89,12 @@ Test(poison, a_node_whose_model_is_not_finite_takes_a_live_peers)
 {
     /* NaN or infinite, while training: it says so, has a finite one soon, and all agree. */
     const float values[] = {NAN, INFINITY, -INFINITY};
-    for (int k = 0; k < 3; k++) {
-        struct parley_sim *sim = trained(1 + (uint64_t)k);
+    for (int k = 0; k < 9; k++) {
+        struct parley_sim *sim = trained(k / 3, 1 + (uint64_t)k);
         struct said said = {0};
         struct parley_view view;
         parley_sim_on_line(sim, PARLEY_LOG_WARN, hear, &said);
-        poison(sim, SICK, values[k]);
+        poison_training(sim, SICK, values[k % 3]);
         run_watched(sim, SECOND);
         cr_assert(is_finite(sim, SICK));
         parley_sim_view(sim, SICK, &view);
@@ -83,39 +109,43 @@ Test(poison, who_falls_ill_for_the_fourth_time_ends_with_status_8)
 {
     /* Three times it is helped; then it ends with a line that says what to try. The others agree.
      */
-    struct parley_sim *sim = trained(5);
-    struct said said = {0};
-    int error = 0;
-    parley_sim_on_line(sim, PARLEY_LOG_WARN, hear, &said);
-    for (int time = 1; time <= 4; time++) {
-        cr_assert_not(parley_sim_finished(sim, SICK, &error), "at time %d", time);
-        poison(sim, SICK, NAN);
-        run_watched(sim, SECOND);
+    for (int k = 0; k < 3; k++) {
+        struct parley_sim *sim = trained(k, 5);
+        struct said said = {0};
+        int error = 0;
+        parley_sim_on_line(sim, PARLEY_LOG_WARN, hear, &said);
+        for (int time = 1; time <= 4; time++) {
+            cr_assert_not(parley_sim_finished(sim, SICK, &error), "at time %d", time);
+            poison_training(sim, SICK, NAN);
+            run_watched(sim, SECOND);
+        }
+        cr_assert(parley_sim_finished(sim, SICK, &error));
+        cr_assert_eq(parley_error_status(error), 8, "%s", parley_error_name(error));
+        cr_assert_eq(said.taking, 3);
+        cr_assert_eq(said.gone, 1);
+        scene_agree(sim, NODES, 0);
+        parley_sim_free(sim);
     }
-    cr_assert(parley_sim_finished(sim, SICK, &error));
-    cr_assert_eq(parley_error_status(error), 8, "%s", parley_error_name(error));
-    cr_assert_eq(said.taking, 3);
-    cr_assert_eq(said.gone, 1);
-    scene_agree(sim, NODES, 0);
-    parley_sim_free(sim);
 }
 
 Test(poison, who_falls_ill_when_training_has_ended_is_helped_too)
 {
     /* By those, too, who have proposed already: they wait for it. */
-    struct parley_sim *sim = trained(6);
-    enum parley_phase settle = PARLEY_PHASE_SETTLE;
-    struct parley_view view;
-    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
-    scene_until(sim, NODES, parley_sim_in_phase, &settle, 10);
-    poison(sim, SICK, NAN);
-    scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
-    scene_same(sim, NODES);
-    parley_sim_view(sim, SICK, &view);
-    cr_assert_eq(view.ledger.joins, 1);
-    for (int j = 0; j < PARAMETERS; j++)
-        cr_assert(isfinite(parley_sim_agreed_vector(sim, SICK)[j]));
-    parley_sim_free(sim);
+    for (int k = 0; k < 3; k++) {
+        struct parley_sim *sim = trained(k, 6);
+        enum parley_phase settle = PARLEY_PHASE_SETTLE;
+        struct parley_view view;
+        parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+        scene_until(sim, NODES, parley_sim_in_phase, &settle, 10);
+        poison(sim, SICK, NAN);
+        scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
+        scene_same(sim, NODES);
+        parley_sim_view(sim, SICK, &view);
+        cr_assert_eq(view.ledger.joins, 1);
+        for (int j = 0; j < PARAMETERS; j++)
+            cr_assert(isfinite(parley_sim_agreed_vector(sim, SICK)[j]));
+        parley_sim_free(sim);
+    }
 }
 
 static bool all_ended(struct parley_sim *sim, void *error)
@@ -128,12 +158,15 @@ static bool all_ended(struct parley_sim *sim, void *error)
 Test(poison, where_all_are_ill_all_end_with_status_8)
 {
     /* Nobody can help; nobody waits for that. */
-    struct parley_sim *sim = trained(7);
-    int error = 0;
-    for (uint32_t i = 0; i < NODES; i++)
-        poison(sim, i, NAN);
-    scene_until(sim, NODES, all_ended, &error, 60);
-    parley_sim_free(sim);
+    for (int k = 0; k < 3; k++) {
+        struct parley_sim *sim = trained(k, 7);
+        int error = 0;
+        poison_training(sim, 0, NAN);
+        for (uint32_t i = 1; i < NODES; i++)
+            poison(sim, i, NAN);
+        scene_until(sim, NODES, all_ended, &error, 60);
+        parley_sim_free(sim);
+    }
 }
 
 static bool has_ended(struct parley_sim *sim, void *error)

@@ -63,7 +63,7 @@ static uint64_t limit(const struct parley_node *node)
 static void contribute(struct parley_node *node)
 {
     struct local *self = local_of(node);
-    if (self->ring.stage != RING_MAKING || self->taking) return;
+    if (self->ring.stage != RING_MAKING || self->taking || node->training.diverged) return;
     if (node->training.version < self->limit && training_wants(node)) return;
     self->taking = true;
     strategy_op(node, PARLEY_UPDATE_TAKE, ring_buffer(node, RING_OWN), TAKEN);
@@ -139,7 +139,10 @@ static void done(struct parley_node *node, int number, const struct parley_event
         ring_done(node, number, event);
     } else if (number == TAKEN) {
         self->taking = false;
-        ring_made(node, 0);
+        if (event->done.finite)
+            ring_made(node, 0);
+        else
+            node->training.diverged++; /* it stays in MAKING until another's state is taken */
     } else if (--self->moving == 0) {
         ring_used(node);
     }
