@@ -161,6 +161,14 @@ static void resume(struct parley_node *node)
             (unsigned long long)t->before.steps);
 }
 
+/* A budget of time is the cluster's: the peer whose state this node has taken has spent so much. */
+static void share_time(struct parley_node *node)
+{
+    uint64_t spent_us = node->fetch.answer.trained_us;
+    if (node->ledger.joins > 0 && training_spent_us(node) < spent_us)
+        node->training.start_us = node->now_us - spent_us;
+}
+
 static void begin(struct parley_node *node)
 {
     struct training *t = &node->training;
@@ -168,8 +176,7 @@ static void begin(struct parley_node *node)
     t->started = true;
     t->alike = (double)node->roster->samples;
     t->start_us = t->stepped_us = node->now_us;
-    /* A budget of time is the cluster's: the peer which let this node in has spent so much. */
-    if (node->ledger.joins > 0) t->start_us -= node->fetch.answer.trained_us;
+    share_time(node);
     period_start(node);
     node->exchange.next_version = t->version + period_steps(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
@@ -229,7 +236,10 @@ void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version
     node->training.recovered += node->training.diverged > 0;
     node->training.diverged = 0;
     node->training.helpless_us = 0;
-    if (phase_of(node) == PARLEY_PHASE_JOINING) begin(node);
+    if (phase_of(node) == PARLEY_PHASE_JOINING)
+        begin(node);
+    else
+        share_time(node); /* strategies that catch up begin first */
 }
 
 /* ---- Training -------------------------------------------------------------------------------- */

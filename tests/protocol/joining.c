@@ -357,34 +357,40 @@ Test(joining, a_seed_that_is_not_there_delays_no_end)
     parley_sim_free(sim);
 }
 
-static void wait_for_time(struct parley_config *config, uint32_t node, void *arg)
+static void wait_for_time(struct parley_config *config, uint32_t node, void *strategy)
 {
     (void)node;
-    (void)arg;
     config->time_budget_us = 20 * SECOND;
+    if (strategy) config->strategy = *(enum parley_strategy *)strategy;
 }
 
 Test(joining, a_budget_of_time_is_the_clusters)
 {
     /* Proves that who comes late has as much of it behind it as the others, for its learning rate
-     * goes by that, and that it ends with them. */
-    struct parley_view first, late;
-    const uint64_t start_us[] = {0, 14 * SECOND};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
-                                                                .seed = 4,
-                                                                .rate = 0.01,
-                                                                .latency_us = 200,
-                                                                .start_us = start_us,
-                                                                .configure = wait_for_time});
-    scene_run(sim, 16 * SECOND);
-    parley_sim_view(sim, 0, &first);
-    parley_sim_view(sim, 1, &late);
-    cr_assert_eq(late.phase, PARLEY_PHASE_TRAIN);
-    cr_expect_gt(first.progress, 0.7);
-    cr_expect_lt(fabs(late.progress - first.progress), 0.01, "%g", late.progress);
-    scene_until(sim, 2, parley_sim_agreed, NULL, 5);
-    scene_same(sim, 2);
-    parley_sim_free(sim);
+     * goes by that, and that it ends with them: also where it begins before it has their state. */
+    enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_GOSSIP_SYNC,
+                                         PARLEY_STRATEGY_LOCAL_SGD, PARLEY_STRATEGY_DILOCO,
+                                         PARLEY_STRATEGY_ALLREDUCE};
+    for (int k = 0; k < 5; k++) {
+        struct parley_view first, late;
+        const uint64_t start_us[] = {0, 14 * SECOND};
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
+                                                                    .seed = 4,
+                                                                    .rate = 0.01,
+                                                                    .latency_us = 200,
+                                                                    .start_us = start_us,
+                                                                    .configure = wait_for_time,
+                                                                    .arg = &strategies[k]});
+        scene_run(sim, 16 * SECOND);
+        parley_sim_view(sim, 0, &first);
+        parley_sim_view(sim, 1, &late);
+        cr_assert_eq(late.phase, PARLEY_PHASE_TRAIN);
+        cr_expect_gt(first.progress, 0.7);
+        cr_expect_lt(fabs(late.progress - first.progress), 0.01, "%d: %g", k, late.progress);
+        scene_until(sim, 2, parley_sim_agreed, NULL, 5);
+        scene_same(sim, 2);
+        parley_sim_free(sim);
+    }
 }
 
 Test(joining, so_is_what_a_node_has_slept_through)
