@@ -3,6 +3,7 @@
 #include "../../sim/swarm/watch.h"
 #include "core/topology.h"
 #include "storm.h"
+#include "strike.h"
 
 enum { PARAMETERS = 64, ROUND_US = 100000 };
 
@@ -10,14 +11,15 @@ struct cluster {
     uint32_t nodes;
     enum parley_topology topology;
     uint32_t degree;
-    uint64_t time_us; /* budget; 0: none */
+    uint64_t time_us;              /* budget; 0: none */
+    enum parley_strategy strategy; /* 0: gossip-sync */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
 {
     const struct cluster *cluster = arg;
     (void)node;
-    config->strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
+    config->strategy = cluster->strategy ? cluster->strategy : PARLEY_STRATEGY_GOSSIP_SYNC;
     config->topology = cluster->topology;
     config->topology_degree = cluster->degree;
     config->min_peers = cluster->nodes - 1;
@@ -64,8 +66,8 @@ Test(rounds, a_round_leaves_of_each_wave_what_the_eigenvalue_says)
 {
     /* Proves that rounds are x <- W x with Metropolis weights: on ring and exponential graph each
      * wave shrinks by its eigenvalue, so the slowest by the spectral gap, to a thousandth. */
-    struct cluster clusters[] = {{8, PARLEY_TOPOLOGY_RING, 0, 0},
-                                 {9, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0}};
+    struct cluster clusters[] = {{8, PARLEY_TOPOLOGY_RING, 0, 0, 0},
+                                 {9, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0, 0}};
     for (int c = 0; c < 2; c++)
         for (uint32_t k = 1; k <= 2; k++) {
             enum { ROUNDS = 4 };
@@ -94,7 +96,7 @@ Test(rounds, of_a_base_graph_bring_all_to_the_mean_in_finite_time)
 {
     /* Proves that the weights of each round are those of the graph: after its rounds 7 nodes are
      * equal but for rounding. */
-    struct cluster cluster = {7, PARLEY_TOPOLOGY_BASE, 1, 0};
+    struct cluster cluster = {7, PARLEY_TOPOLOGY_BASE, 1, 0, 0};
     struct parley_sim *sim = begin(&cluster, 2, ROUND_US, 0, 0);
     scene_train(sim, 7);
     double before = parley_sim_spread(sim);
@@ -115,7 +117,7 @@ Test(rounds, of_equal_models_have_terms_with_two_ends_too)
      * ends belong together: n0 and n1 are equal to the bit when n2 takes their model, so that all
      * terms are 0, and n2 adds both of its own after the others had theirs. */
     const uint64_t start_us[] = {0, 0, SECOND};
-    struct cluster cluster = {2, PARLEY_TOPOLOGY_COMPLETE, 0, 2 * SECOND};
+    struct cluster cluster = {2, PARLEY_TOPOLOGY_COMPLETE, 0, 2 * SECOND, 0};
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
                                                                 .seed = 1,
                                                                 .start_us = start_us,
@@ -139,7 +141,7 @@ Test(rounds, random_cuts_leave_the_mean_where_it_was)
 {
     /* Proves that a link's term is taken on both sides or on none, whatever breaks when. */
     for (uint64_t seed = 1; seed <= 2; seed++) {
-        struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0};
+        struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0, 0};
         struct parley_sim *sim = begin(&cluster, seed, 5000, 300, 0);
         scene_cut(sim, 8, 200, seed);
         parley_sim_free(sim);
@@ -150,7 +152,7 @@ Test(rounds, the_end_may_come_in_the_middle_of_one)
 {
     /* Proves that a round under way when the time is up is ended, without waiting for who begins
      * no more, and that all agree soon. */
-    struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 2 * SECOND};
+    struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 2 * SECOND, 0};
     struct parley_sim *sim = begin(&cluster, 4, 5000, 2000, 0.1);
     scene_train(sim, 8);
     scene_until(sim, 8, parley_sim_agreed, NULL, 10);
@@ -165,11 +167,41 @@ Test(rounds, nobody_waits_for_the_dead)
      * takes to notice them, and that the live agree. */
     for (uint64_t seed = 1; seed <= 8; seed++) {
         struct cluster cluster = {8, seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR, 3,
-                                  0};
+                                  0, 0};
         struct parley_sim *sim = begin(&cluster, seed, 10000, seed % 3 * 200, 0.1);
         scene_train(sim, 8);
         storm(sim, 8, seed);
         storm_ends(sim, 8, 10000);
+        parley_sim_free(sim);
+    }
+}
+
+Test(rounds, nobody_follows_the_dead)
+{
+    /* Proves that two which were to take the state of the third, the only one that is rounds
+     * ahead, go on with each other when it dies as it answers. */
+    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP_SYNC, PARLEY_STRATEGY_CHOCO};
+    for (int k = 0; k < 2; k++) {
+        struct cluster cluster = {.nodes = 3, .strategy = strategies[k]};
+        struct strike death = {.type = WIRE_FETCHED, .number = 1};
+        struct parley_sim *sim = begin(&cluster, 5, 10000, 300, 0.01);
+        struct parley_view before, after;
+        scene_train(sim, 3);
+        parley_sim_pause(sim, 1);
+        parley_sim_pause(sim, 2);
+        scene_run(sim, 20 * SECOND);
+        parley_sim_on_frame(sim, strike, &death);
+        parley_sim_resume(sim, 1);
+        parley_sim_resume(sim, 2);
+        scene_run(sim, 10 * SECOND);
+        cr_assert(death.done && death.from == 0 && !parley_sim_live(sim, 0));
+        parley_sim_view(sim, 1, &before);
+        scene_run(sim, 5 * SECOND);
+        parley_sim_view(sim, 1, &after);
+        cr_assert_geq(after.version, before.version + 400, "%llu steps in 5 s",
+                      (unsigned long long)(after.version - before.version));
+        cr_assert_geq(after.ledger.applied, before.ledger.applied + 400);
+        scene_agree(sim, 3, 1);
         parley_sim_free(sim);
     }
 }

@@ -110,6 +110,12 @@ static bool is_due(const struct parley_node *node)
     return budget && node->training.version >= budget && s->ahead >= s->round;
 }
 
+/* What it was ahead by is gone with it. Others that are ahead will say so: every frame tells. */
+static bool has_lost_leader(const struct parley_node *node)
+{
+    return node->fetch.state == FETCH_IDLE && !membership_is_live(node, rounds_of(node)->leader);
+}
+
 void rounds_advance(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
@@ -121,8 +127,12 @@ void rounds_advance(struct parley_node *node)
     if (s->open || s->ending || node->training.diverged || phase_of(node) != PARLEY_PHASE_TRAIN)
         return;
     if (behind * node->config.mix_every > node->config.behind_steps_max) s->follows = true;
+    if (s->follows && has_lost_leader(node)) {
+        s->follows = false;
+        s->ahead = 0;
+    }
     if (s->follows)
-        training_follow(node, membership_is_live(node, s->leader) ? s->leader : NONE);
+        training_follow(node, s->leader);
     else if (is_due(node))
         start(node);
 }
