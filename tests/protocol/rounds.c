@@ -205,3 +205,36 @@ Test(rounds, nobody_follows_the_dead)
         parley_sim_free(sim);
     }
 }
+
+static void resume_apart(struct parley_config *config, uint32_t node, void *arg)
+{
+    const uint64_t made = 1000 + 250 * node, budget = 2000;
+    configure(config, node, arg);
+    config->steps_budget = budget;
+    config->resumed = (struct parley_resumed){made, made, made, 3 * made};
+}
+
+Test(rounds, who_has_made_its_steps_in_two_lives_mixes_with_those_who_have_not)
+{
+    /* Proves that nodes which go on from files of different ages take as long as the one that has
+     * the most steps to make: nobody is silent because its budget is not that of this life. */
+    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP_SYNC, PARLEY_STRATEGY_CHOCO};
+    for (int k = 0; k < 2; k++) {
+        struct cluster cluster = {.nodes = 3, .strategy = strategies[k]};
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
+                                                                    .seed = 1,
+                                                                    .step_us = 10000,
+                                                                    .latency_us = 300,
+                                                                    .rate = 0.01,
+                                                                    .configure = resume_apart,
+                                                                    .arg = &cluster});
+        struct parley_view view;
+        scene_train(sim, 3);
+        scene_until(sim, 3, parley_sim_agreed, NULL, 12); /* 1,000 steps of 10 ms */
+        scene_same(sim, 3);
+        parley_sim_view(sim, 0, &view);
+        cr_assert_eq(view.version, 1000);
+        cr_assert_geq(view.ledger.applied, 1000);
+        parley_sim_free(sim);
+    }
+}

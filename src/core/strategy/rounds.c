@@ -107,7 +107,7 @@ static bool is_due(const struct parley_node *node)
     const struct rounds *s = rounds_of(node);
     uint64_t budget = node->config.steps_budget;
     if (node->training.version >= s->next_version) return true;
-    return budget && node->training.version >= budget && s->ahead >= s->round;
+    return budget && self_of(node)->version >= budget && s->ahead >= s->round;
 }
 
 /* What it was ahead by is gone with it. Others that are ahead will say so: every frame tells. */
