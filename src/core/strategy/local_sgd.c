@@ -94,12 +94,13 @@ static void move_slow(struct parley_node *node, uint32_t mean)
     move(node, slow, 1, mean, -OUTER_RATE);
 }
 
-/* As soon as nobody is being sent what is about to change. */
+/* As soon as nobody is being sent what is about to change, nor will be with a copy of x that is
+ * being taken. */
 static void put_to_use(struct parley_node *node)
 {
     struct local *self = local_of(node);
     uint32_t own = ring_buffer(node, RING_OWN);
-    bool busy = strategy_is_sent(node, own);
+    bool busy = strategy_is_sent(node, own) || (has_slow(node) && node->fetch.serving);
     for (uint32_t i = 0; i < node->strategy->kept; i++)
         busy = busy || strategy_is_sent(node, strategy_buffer(node, i));
     if (self->sum.count == 0 || busy) return;
