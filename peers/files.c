@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/names.h"
 #include "durable.h"
 #include "kernels/digest.h"
 
@@ -42,6 +43,19 @@ static int copy_text(const struct files *files, const char *name, char *to, size
                  from,
                  to == files->meta.vocabulary ? "a character of UTF-8 a class" : "printable ASCII",
                  to_size - 1);
+    return code;
+}
+
+static int copy_class_names(struct files *files, const char *from, char *why, size_t size)
+{
+    if (!from) return PARLEY_OK;
+    files->meta.class_names = files->class_names = strdup(from);
+    int code = files->class_names ? try_header(files) : PARLEY_ENOMEM;
+    if (code && code != PARLEY_ENOMEM)
+        snprintf(why, size,
+                 "about.class_names: not one line of UTF-8, of at most %u bytes, for each of "
+                 "about.classes, %u",
+                 NAMES_BYTES_MAX, files->meta.classes);
     return code;
 }
 
@@ -82,7 +96,7 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     if (!code)
         code = copy_text(files, "vocabulary", meta->vocabulary, sizeof meta->vocabulary,
                          about->vocabulary, why, size);
-    return code;
+    return code ? code : copy_class_names(files, about->class_names, why, size);
 }
 
 /* The folder of a path, "" for this one; false: its name is too long. */
@@ -162,6 +176,7 @@ void files_close(struct files *files)
 {
     drop_part(files);
     free(files->scaling);
+    free(files->class_names);
     free(files->out);
 }
 

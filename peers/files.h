@@ -24,6 +24,7 @@ struct files {
     struct vectors *vectors;
     struct model_meta meta; /* but for the digest */
     float *scaling;         /* [2 * meta.scaling]: shift, then scale */
+    char *class_names;      /* meta's; owned */
 };
 
 /* What stands there is replaced by a new file in the end: that must not hit a device, and there

@@ -67,6 +67,7 @@ struct parley_about {
     uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
     const float *shift, *scale;       /* of the inputs */
     const char *vocabulary;           /* of text: a character of UTF-8 a class, or NULL */
+    const char *class_names;          /* of a table: a line of UTF-8 a class, or NULL */
 };
 
 struct parley_options {

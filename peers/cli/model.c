@@ -61,6 +61,17 @@ static void print_tensor(const struct tensor *tensor, const char *format)
     printf(format, tensor->name, shape, tensor->count);
 }
 
+/* As far as a line holds them. */
+static int print_class_names(const char *class_names)
+{
+    char list[400];
+    struct names classes = {0};
+    int error = rows_read_classes(&classes, class_names);
+    if (!error) printf("classes     %s\n", names_list(&classes, list, sizeof list));
+    names_close(&classes);
+    return error;
+}
+
 static int inspect(const struct opened *opened, bool json)
 {
     const struct model_meta *meta = &opened->file.meta;
@@ -89,6 +100,8 @@ static int inspect(const struct opened *opened, bool json)
         char quoted[TEXT_QUOTED_BYTES];
         printf("characters  %s\n", text_quote(quoted, meta->vocabulary));
     }
+    int error = meta->class_names ? print_class_names(meta->class_names) : 0;
+    if (error) return error;
     printf("run         %016" PRIx64 "\ndigest      %s, says the file; model verify computes it\n",
            meta->run, digest);
     for (uint32_t i = 0; i < opened->file.tensor_count; i++)
@@ -220,12 +233,17 @@ static int evaluate(const struct opened *opened, const struct settings *settings
         snprintf(why, why_size, "%s: a bare vector can't be tried on data", opened->path);
         return PARLEY_EDATA;
     }
+    const struct source_model model = {
+        .vocabulary = file->meta.vocabulary,
+        .class_names = file->meta.class_names,
+        .classes = file->meta.classes,
+        .features = file->meta.features,
+    };
     float *x = malloc(file->n * sizeof *x);
     int error = x ? environment_claim(1, why, why_size) : PARLEY_ENOMEM;
     if (!error)
-        error = source_load_test(&test, &file_reader, settings->data, settings->test,
-                                 file->meta.vocabulary, file->meta.classes, file->meta.features,
-                                 why, why_size);
+        error = source_load_test(&test, &file_reader, settings->data, settings->test, &model, why,
+                                 why_size);
     if (!error) error = scale_as(&test, file, why, why_size);
     if (!error) error = trainer_new(&trainer, &options, &test, why, why_size);
     if (!error && trainer_parameters(trainer) != file->n) {

@@ -90,6 +90,7 @@ static int fill_options(struct node *node)
         .shift = set->shift,
         .scale = set->scale,
         .vocabulary = meta->vocabulary,
+        .class_names = meta->class_names,
     };
     return fill_tensors(node);
 }

@@ -30,11 +30,8 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct reading *r,
     return PARLEY_EDATA;
 }
 
-/* Bytes of the character at the cursor (RFC 3629, section 4), or 0. */
-static size_t length_at(const struct reading *r)
+size_t chars_bytes(const uint8_t *b, size_t left)
 {
-    const uint8_t *b = r->file.data + r->at;
-    size_t left = r->file.size - r->at;
     size_t n = b[0] == 0     ? 0
                : b[0] < 0x80 ? 1
                : b[0] < 0xc2 ? 0
@@ -47,6 +44,11 @@ static size_t length_at(const struct reading *r)
     bool wrong = n > 1 && ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
                            (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f));
     return wrong ? 0 : n;
+}
+
+static size_t length_at(const struct reading *r)
+{
+    return chars_bytes(r->file.data + r->at, r->file.size - r->at);
 }
 
 static int read_one(struct reading *r, struct names *vocabulary, bool test, uint16_t *number)

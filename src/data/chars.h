@@ -16,6 +16,10 @@
 #define CHARS_WINDOW_MAX 65536u /* characters a window */
 #define CHARS_VOCABULARY_BYTES (4 * CHARS_MAX + 1)
 
+/* Bytes of the character of UTF-8 at b[left] (RFC 3629, section 4); 0 if there is none, or a zero.
+ */
+size_t chars_bytes(const uint8_t *b, size_t left);
+
 /* Makes `set` (which need not be initialised): bytes[count][window], classes = vocabulary. What is
  * left behind the last whole window is dropped.
  * vocabulary: of a training set it is filled (zeroed before) with its characters in UTF-8, in the

@@ -2,14 +2,53 @@
 #include "data/rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "data/bytes.h"
+#include "data/chars.h"
 
 void rows_shape_close(struct rows_shape *shape)
 {
     names_close(&shape->classes);
     names_close(&shape->columns);
     *shape = (struct rows_shape){0};
+}
+
+/* The zero byte behind each name becomes the line's end; of the last it stays. */
+int rows_write_classes(const struct names *classes, char **text)
+{
+    *text = NULL;
+    if (classes->count == 0) return 0;
+    char *out = malloc(classes->size);
+    if (!out) return PARLEY_ENOMEM;
+    memcpy(out, classes->text, classes->size);
+    uint32_t lines = 0;
+    bool fits = true;
+    for (size_t i = 0, n; fits && i < classes->size; i += n) {
+        n = out[i] ? chars_bytes((const uint8_t *)out + i, classes->size - i) : 1;
+        fits = n > 0 && out[i] != '\n';
+        if (out[i]) continue;
+        out[i] = '\n';
+        lines++;
+    }
+    out[classes->size - 1] = 0;
+    if (fits && lines == classes->count) /* else a name has a zero byte in it */
+        *text = out;
+    else
+        free(out);
+    return 0;
+}
+
+int rows_read_classes(struct names *classes, const char *text)
+{
+    size_t size = strcspn(text, "\n");
+    int error = names_add(classes, text, size);
+    while (!error && text[size]) {
+        text += size + 1;
+        size = strcspn(text, "\n");
+        error = names_add(classes, text, size);
+    }
+    return error;
 }
 
 int rows_room(struct rows *rows)

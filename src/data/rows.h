@@ -22,6 +22,14 @@ struct rows_shape {
 
 void rows_shape_close(struct rows_shape *shape);
 
+/* Names of classes as a model's file keeps them, one a line, in *text, to be freed; NULL if there
+ * are none, or one of them can't stand there: it is not UTF-8, or of more than a line.
+ * PARLEY_ENOMEM. */
+PARLEY_CHECK int rows_write_classes(const struct names *classes, char **text);
+
+/* And back, into a zeroed list. PARLEY_ENOMEM, PARLEY_ELIMIT for too long a line. */
+PARLEY_CHECK int rows_read_classes(struct names *classes, const char *text);
+
 /* Rows in the making; features is set before the first. */
 struct rows {
     struct dataset *set; /* its values and labels have room for `room` rows */

@@ -377,48 +377,67 @@ static int load_by_names_of(const struct loading *l, struct dataset *test, const
     return error ? error : load(l, test, spec, true);
 }
 
-/* A text of a model's own characters, or a tenth of it. */
-static int load_text(const struct loading *l, struct dataset *test, struct spec *spec,
-                     const char *vocabulary, bool whole, const char *text)
+/* All of a file, or a tenth of it; classes and features are known before it is read. */
+static int load_known(const struct loading *l, struct dataset *test, const struct spec *spec,
+                      bool whole, const char *text)
 {
     struct dataset all = {0};
-    if (spec->format != TEXT)
-        return bad_spec(l, text, "the model is one of text; name a text with --data text:FILE");
-    if (!spec->option) spec->window = l->shape->features;
-    int error = chars_read_vocabulary(&l->shape->classes, vocabulary);
-    if (!error) error = load(l, whole ? test : &all, spec, true);
+    int error = load(l, whole ? test : &all, spec, true);
     if (!error && !whole) error = hold_out(l, &all, test, text);
     dataset_close(&all);
     return error;
 }
 
+/* A text of a model's own characters. */
+static int load_text(const struct loading *l, struct dataset *test, struct spec *spec,
+                     const char *vocabulary, bool whole, const char *text)
+{
+    if (spec->format != TEXT)
+        return bad_spec(l, text, "the model is one of text; name a text with --data text:FILE");
+    if (!spec->option) spec->window = l->shape->features;
+    int error = chars_read_vocabulary(&l->shape->classes, vocabulary);
+    return error ? error : load_known(l, test, spec, whole, text);
+}
+
+/* A table with labels of a model's own names: some of them, in any order. */
+static int load_named(const struct loading *l, struct dataset *test, const struct spec *data,
+                      struct spec *spec, const char *class_names, bool whole, const char *text)
+{
+    int error = rows_read_classes(&l->shape->classes, class_names);
+    if (!error && formats[data->format].meaning == NAMES) error = match_specs(data, spec, text, l);
+    return error ? error : load_known(l, test, spec, whole, text);
+}
+
 int source_load_test(struct dataset *test, const struct source_reader *reader,
-                     const char *data_spec, const char *test_spec, const char *vocabulary,
-                     uint32_t classes, uint32_t features, char *why, size_t why_size)
+                     const char *data_spec, const char *test_spec, const struct source_model *model,
+                     char *why, size_t why_size)
 {
     struct spec data, spec;
-    struct rows_shape shape = {.features = features};
-    struct loading l = {reader, &shape, classes, why, why_size, ""};
+    struct rows_shape shape = {.features = model->features};
+    struct loading l = {reader, &shape, model->classes, why, why_size, ""};
     memset(test, 0, sizeof *test);
     if (why_size > 0) why[0] = 0;
     int error = parse_spec(&data, data_spec, &l);
     if (!error) error = parse_spec(&spec, test_spec ? test_spec : data_spec, &l);
     if (error) goto out;
+    const char *text = test_spec ? test_spec : data_spec;
     bool named = formats[spec.format].meaning != NUMBERS;
     expect_numbers(&l, test_spec ? &spec : &data);
     bool alike = formats[spec.format].meaning == formats[data.format].meaning;
-    if (vocabulary[0])
-        error = load_text(&l, test, &spec, vocabulary, test_spec != NULL,
-                          test_spec ? test_spec : data_spec);
+    bool known = model->class_names && formats[spec.format].meaning == NAMES && !spec.numbers;
+    if (model->vocabulary[0])
+        error = load_text(&l, test, &spec, model->vocabulary, test_spec != NULL, text);
+    else if (known)
+        error = load_named(&l, test, &data, &spec, model->class_names, test_spec != NULL, text);
     else if (test_spec && named && alike && !(error = match_specs(&data, &spec, test_spec, &l)))
-        error = load_by_names_of(&l, test, &data, &spec, classes, data_spec);
+        error = load_by_names_of(&l, test, &data, &spec, model->classes, data_spec);
     else if (test_spec && named)
-        error = load_train(&l, test, &spec, classes, test_spec);
+        error = load_train(&l, test, &spec, model->classes, test_spec);
     else if (test_spec || has_own_test(&l, &spec))
         error = load(&l, test, &spec, true);
     else {
         struct dataset train = {0};
-        error = load_train(&l, &train, &spec, classes, data_spec);
+        error = load_train(&l, &train, &spec, model->classes, data_spec);
         if (!error) error = hold_out(&l, &train, test, data_spec);
         dataset_close(&train);
     }

@@ -48,14 +48,19 @@ PARLEY_CHECK int source_load(struct source *source, const struct source_reader *
                              size_t why_size);
 void source_close(struct source *source);
 
-/* Only a set to try a model of so many classes and features on: the test data of test_spec, or else
- * of data_spec; its scaling is not set. Names of classes are those of data_spec, or of test_spec
- * if that alone has all of them. vocabulary: of a model of text (chars.h), else ""; then the data
- * must be text of those characters, and its window is `features` unless it names its own. Errors as
- * above. */
+/* What a model's file says of its data. */
+struct source_model {
+    const char *vocabulary;  /* of text (chars.h), or "" */
+    const char *class_names; /* of a table (rows.h), or NULL: not known */
+    uint32_t classes, features;
+};
+
+/* Only a set to try a model on: the test data of test_spec, or else of data_spec; its scaling is
+ * not set. Labels that are names go by the model's; where those are not known, by those of
+ * data_spec, or of test_spec if that alone has all of them. With a vocabulary the data must be text
+ * of those characters, and its window is `features` unless it names its own. Errors as above. */
 PARLEY_CHECK int source_load_test(struct dataset *test, const struct source_reader *reader,
                                   const char *data_spec, const char *test_spec,
-                                  const char *vocabulary, uint32_t classes, uint32_t features,
-                                  char *why, size_t why_size);
+                                  const struct source_model *model, char *why, size_t why_size);
 
 #endif

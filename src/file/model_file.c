@@ -16,12 +16,13 @@
 #include <string.h>
 
 #include "core/plain.h"
+#include "data/names.h"
 #include "file/why.h"
 
 #define FORMAT "1"
 #define SHIFT "input.shift"
 #define SCALE "input.scale"
-#define PAIRS 10 /* and "vocabulary", of text */
+#define PAIRS 10 /* and "vocabulary", of text, or "class_names", of a table */
 
 static bool text_is_good(const char *text)
 {
@@ -38,6 +39,19 @@ static bool vocabulary_is_good(const char *vocabulary, uint32_t classes)
     for (const char *c = vocabulary; *c != 0; c++)
         count += (*c & 0xc0) != 0x80;
     return count == classes;
+}
+
+/* A line of at most NAMES_BYTES_MAX bytes for each class. */
+static bool class_names_are_good(const char *names, uint32_t classes)
+{
+    uint32_t count = 0;
+    for (const char *line = names;; line++) {
+        size_t size = strcspn(line, "\n");
+        if (size > NAMES_BYTES_MAX) return false;
+        count++;
+        line += size;
+        if (*line == 0) return count == classes;
+    }
 }
 
 /* all: [tensor_count + 3], filled with the model's tensors and the scaling's. */
@@ -69,29 +83,30 @@ int model_file_header(const struct model_meta *meta, size_t n, const struct tens
     if (!text_is_good(meta->model) || !text_is_good(meta->data)) return PARLEY_EUSAGE;
     if (meta->vocabulary[0] != 0 && !vocabulary_is_good(meta->vocabulary, meta->classes))
         return PARLEY_EUSAGE;
+    if (meta->class_names != NULL && !class_names_are_good(meta->class_names, meta->classes))
+        return PARLEY_EUSAGE;
     if (tensor_count > SAFETENSORS_TENSORS_MAX - 2) return PARLEY_ELIMIT;
     snprintf(run, sizeof run, "%016" PRIx64, meta->run);
     digest_text(meta->digest, digest);
     for (int i = 0; i < 5; i++)
         snprintf(number[i], sizeof number[i], "%" PRIu32, numbers[i]);
-    const struct safetensors_pair pairs[PAIRS + 1] = {
-        {"parley", FORMAT},
-        {"model", meta->model},
-        {"data", meta->data},
-        {"features", number[0]},
-        {"classes", number[1]},
-        {"channels", number[2]},
-        {"height", number[3]},
-        {"width", number[4]},
-        {"run", run},
+    struct safetensors_pair pairs[PAIRS + 2] = {
+        {"parley", FORMAT},      {"model", meta->model}, {"data", meta->data},
+        {"features", number[0]}, {"classes", number[1]}, {"channels", number[2]},
+        {"height", number[3]},   {"width", number[4]},   {"run", run},
         {"digest", digest},
-        {"vocabulary", meta->vocabulary},
     };
-    uint32_t count = 0, pair_count = PAIRS + (meta->vocabulary[0] != 0);
+    uint32_t count = 0, pair_count = PAIRS;
+    if (meta->vocabulary[0] != 0)
+        pairs[pair_count++] = (struct safetensors_pair){"vocabulary", meta->vocabulary};
+    if (meta->class_names != NULL)
+        pairs[pair_count++] = (struct safetensors_pair){"class_names", meta->class_names};
     struct tensor *all = calloc((size_t)tensor_count + 3, sizeof *all);
     if (all == NULL) return PARLEY_ENOMEM;
     int error = list_tensors(all, &count, meta, n, tensors, tensor_count);
     if (error == 0) error = safetensors_header(all, count, pairs, pair_count, header, header_size);
+    if (error == PARLEY_ELIMIT && meta->class_names != NULL)
+        error = safetensors_header(all, count, pairs, pair_count - 1, header, header_size);
     free(all);
     return error;
 }
@@ -142,6 +157,18 @@ static int read_vocabulary(struct model_meta *meta, const struct safetensors *fi
     return 0;
 }
 
+static int read_class_names(struct model_meta *meta, const struct safetensors *file, char *why,
+                            size_t why_size)
+{
+    meta->class_names = safetensors_metadata(file, "class_names");
+    if (meta->class_names == NULL || class_names_are_good(meta->class_names, meta->classes))
+        return 0;
+    return why_set(PARLEY_EDATA, why, why_size,
+                   "metadata \"class_names\" has not one line for each of %u classes, of at most "
+                   "%u bytes",
+                   (unsigned)meta->classes, NAMES_BYTES_MAX);
+}
+
 static int read_meta(struct model_meta *meta, const struct safetensors *file, char *why,
                      size_t why_size)
 {
@@ -162,6 +189,7 @@ static int read_meta(struct model_meta *meta, const struct safetensors *file, ch
     }
     if (error == 0) error = read_number(file, "run", 16, UINT64_MAX, &meta->run, why, why_size);
     if (error == 0) error = read_vocabulary(meta, file, why, why_size);
+    if (error == 0) error = read_class_names(meta, file, why, why_size);
     if (error != 0) return error;
     const char *digest = safetensors_metadata(file, "digest");
     if (digest == NULL || digest_parse(digest, meta->digest) != 0)

@@ -200,7 +200,8 @@ static int finish(struct job *job, char *why, size_t why_size)
     }
     share_settings(job);
     job->run = run_id(job);
-    return 0;
+    if (job->data.train.vocabulary) return 0;
+    return rows_write_classes(&job->data.shape.classes, &job->class_names);
 }
 
 int job_init(struct job *job, const struct settings *settings, const struct source *data,
@@ -237,6 +238,7 @@ void job_close(struct job *job)
 {
     trainer_free(job->trainer);
     graph_close(&job->graph);
+    free(job->class_names);
     if (!job->shares_data) source_close(&job->data);
     memset(job, 0, sizeof *job);
 }
@@ -254,6 +256,7 @@ void job_meta(const struct job *job, struct model_meta *meta)
         .width = set->width,
         .scaling = set->bytes ? 1 : set->features,
         .run = job->run,
+        .class_names = job->class_names,
     };
     snprintf(meta->model, sizeof meta->model, "%s", model_spec(job->model));
     snprintf(meta->data, sizeof meta->data, "%s", job->data.name);

@@ -19,7 +19,8 @@
 struct job {
     const struct settings *settings; /* borrowed */
     struct source data;
-    bool shares_data; /* it is another's, who outlives the job */
+    bool shares_data;  /* it is another's, who outlives the job */
+    char *class_names; /* of a table, for the model's file; or NULL; owned */
     struct partition_spec partition;
     struct graph graph; /* of --topology file:PATH */
     struct trainer *trainer;
@@ -56,7 +57,7 @@ PARLEY_CHECK int job_smallest_share(const struct settings *settings, const struc
  * to the driver. It borrows from the job. */
 void job_config(const struct job *job, struct parley_config *config);
 
-/* What a model file says beside the digest, the same on all nodes. */
+/* What a model file says beside the digest, the same on all nodes. It borrows from the job. */
 void job_meta(const struct job *job, struct model_meta *meta);
 
 /* Whose the data are. */

@@ -49,8 +49,8 @@ void fuzz_model_seeds(fuzz_emit *emit, void *context)
 {
     static const struct tensor tensors[] = {{"w", 2, {2, 3}, 0, 6}, {"b", 1, {3}, 6, 3}};
     static const float data[13] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 0.5f, 1, 2, 3};
-    for (uint32_t kind = 0; kind < 6; kind++) {
-        uint32_t count = kind % 2 ? 2 : 0, scaling = kind / 2;
+    for (uint32_t kind = 0; kind < 7; kind++) {
+        uint32_t count = kind % 2 ? 2 : 0, scaling = kind / 2 % 3;
         struct model_meta meta = {.model = "softmax",
                                   .data = "csv:t.csv",
                                   .features = 2,
@@ -60,6 +60,7 @@ void fuzz_model_seeds(fuzz_emit *emit, void *context)
         uint8_t *header, bytes[4096];
         size_t size;
         if (kind == 5) strcpy(meta.vocabulary, "abc");
+        if (kind == 6) meta.class_names = "a\n\"b\"\n\xe2\x82\xac";
         FUZZ_CHECK(digest_model(data, 9, tensors, count, meta.run, meta.digest) == 0);
         FUZZ_CHECK(model_file_header(&meta, 9, tensors, count, &header, &size) == 0);
         memcpy(bytes, header, size);

@@ -91,6 +91,36 @@ finally:
     run.kill()
 END
 
+# The model of a table knows the names of its classes, and another file's labels go by them: all, some,
+# in any order, but no others.
+awk 'BEGIN {
+    split("ant bee \"c\"\"t\"", name, " ")
+    for (i = 0; i < 300; i++) {
+        c = i % 3
+        print 4 * (c == 1) + i * 7 % 11 / 10 "," 4 * (c == 2) + i * 5 % 13 / 10 "," name[c + 1]
+    }
+}' > kinds.csv
+"$parley" run -n 3 --data csv:kinds.csv --model softmax --lr 0.1 --epochs 20 --out kinds -q > /dev/null
+"$parley" model inspect kinds | grep -qFx 'classes     "ant", "bee", "c"t"'
+tac kinds.csv > turned.csv
+sed '/bee/d' kinds.csv > some.csv
+sed 's/bee/1/; s/ant/2/; s/"c""t"/1/' kinds.csv | tr , ' ' | awk '{ print $3, "1:" $1, "2:" $2 }' > other.svm
+for data in 'kinds.csv 30' 'turned.csv 30' 'some.csv 20'; do
+    "$parley" model eval kinds --data "csv:${data% *}" | grep -q "^accuracy  1.0000 on ${data#* } test samples"
+done
+"$parley" model eval kinds --test csv:some.csv | grep -q '^accuracy  1.0000 on 200 test samples'
+# refused TEXT ARGUMENT...: eval of kinds ends with status 7, says so and gives no figure.
+refused() {
+    local text=$1 status=0
+    shift
+    "$parley" model eval kinds "$@" > out 2> err || status=$?
+    [ $status -eq 7 ] && [ ! -s out ] && grep -qFx -- "$text" err
+}
+sed 's/bee/aaa/' kinds.csv > renamed.csv
+has='the training data: "ant", "bee", "c"t"'
+refused "parley: renamed.csv:2: column 3: found \"aaa\", which is no label of $has" --data csv:renamed.csv
+refused "parley: other.svm:1:1: found \"2\", expected a label of $has" --data csv:kinds.csv --test libsvm:other.svm
+
 # On a terminal of 8 lines and 40 columns, too, no more lines are cleared than stand there.
 python3 - "$parley" << 'END'
 import fcntl, os, pty, re, struct, sys, termios

@@ -134,6 +134,9 @@ static void refuse_what_no_file_holds(void)
     options.about.vocabulary = "abc";
     expect_usage(&options, "about.vocabulary");
     options.about.vocabulary = NULL;
+    options.about.class_names = "a\nb\nc";
+    expect_usage(&options, "about.class_names");
+    options.about.class_names = NULL;
     options.about.features = 3;
     options.about.scaling = 2;
     options.about.shift = options.about.scale = one;

@@ -246,3 +246,44 @@ Test(csv, numbers_are_read_as_strtod_reads_them)
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         cr_expect(!number_parse(none[i], strlen(none[i]), &value), "%s", none[i]);
 }
+
+static void expect_lines(const char *text, const char *lines)
+{
+    struct dataset set;
+    struct rows_shape shape = {0}, back = {0};
+    char *written;
+    cr_assert_eq(load(&set, &shape, text, NULL, false), 0, "%s", why);
+    cr_assert_eq(rows_write_classes(&shape.classes, &written), 0);
+    if (lines) {
+        cr_assert_not_null(written, "%s", text);
+        cr_expect_str_eq(written, lines);
+        cr_assert_eq(rows_read_classes(&back.classes, written), 0);
+        cr_assert_eq(back.classes.size, shape.classes.size);
+        cr_expect_arr_eq(back.classes.text, shape.classes.text, shape.classes.size);
+    } else
+        cr_expect_null(written, "%s", text);
+    free(written);
+    dataset_close(&set);
+    rows_shape_close(&shape);
+    rows_shape_close(&back);
+}
+
+Test(csv, names_of_classes_are_written_as_lines_and_read_back)
+{
+    /* Proves that a model's file gets the names in their order, or none of them where one is of two
+     * lines, has a zero byte or is not UTF-8. */
+    expect_lines("1,b\n2,a\n", "a\nb");
+    expect_lines("1,10\n2,9\n3,11\n", "9\n10\n11");
+    expect_lines("1,a\n", "a");
+    expect_lines("1,\"x \"\"y\"\"\"\n2,\xe2\x82\xac\t\\\r.\n", "x \"y\"\n\xe2\x82\xac\t\\\r.");
+    expect_lines("1,\"a\nb\"\n", NULL);
+    expect_lines("1,caf\xe9\n", NULL);
+    struct names none = {0}, zero = {0};
+    char *written;
+    cr_assert_eq(names_add(&zero, "a\0b", 3), 0);
+    cr_assert_eq(rows_write_classes(&zero, &written), 0);
+    cr_expect_null(written);
+    names_close(&zero);
+    cr_assert_eq(rows_write_classes(&none, &written), 0);
+    cr_expect_null(written);
+}

@@ -1,5 +1,6 @@
 /* model_file.c: a parley model there and back, verified, and against a hostile world. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,63 @@ Test(model_file, a_vocabulary_comes_back_and_has_a_character_a_class)
     cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
     memset(meta.vocabulary, 'a', sizeof meta.vocabulary);
     cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+}
+
+Test(model_file, class_names_come_back_and_are_a_line_a_class)
+{
+    /* Proves that a model of a table carries what its numbers mean, whatever is in the names. */
+    struct model_meta meta = meta_of(tensors, 2, 1);
+    struct model_file file;
+    uint8_t *header;
+    size_t size;
+    meta.class_names = "a \"b\"\\n\t\r\n\x01/\xe2\x82\xac\n{}";
+    uint8_t *bytes = file_new(&meta, tensors, 2, &size);
+    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
+    cr_assert_str_eq(file.meta.class_names, meta.class_names);
+    cr_assert_eq(model_file_verify(&file, why, sizeof why), 0, "%s", why);
+    model_file_close(&file);
+    memcpy(strstr((char *)bytes + 8, "u20AC") - 1, "aa\\nbb", 6);
+    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), PARLEY_EDATA);
+    cr_assert(strstr(why, "class_names"), "%s", why);
+    free(bytes);
+    meta.class_names = "a\nb";
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    meta.class_names = "a\nb\n\xff";
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    meta.class_names = NULL;
+    bytes = file_new(&meta, tensors, 2, &size);
+    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
+    cr_assert_null(file.meta.class_names);
+    model_file_close(&file);
+    free(bytes);
+}
+
+Test(model_file, class_names_that_do_not_fit_a_header_are_left_out)
+{
+    /* Proves that many classes with long names are no reason for a model not to be saved. */
+    enum { CLASSES = 65536, LINE = 17 };
+    struct model_meta meta = meta_of(tensors, 2, 1);
+    struct model_file file;
+    size_t size;
+    char *names = malloc(CLASSES * LINE + 1);
+    for (int i = 0; i < CLASSES; i++)
+        snprintf(names + i * LINE, LINE + 1, i ? "\n%016d" : "%017d", i);
+    meta.classes = CLASSES;
+    meta.class_names = names;
+    uint8_t *bytes = file_new(&meta, tensors, 2, &size);
+    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
+    cr_assert_null(file.meta.class_names);
+    model_file_close(&file);
+    free(bytes);
+    /* Half as many fit. */
+    names[CLASSES / 2 * LINE] = 0;
+    meta.classes = CLASSES / 2;
+    bytes = file_new(&meta, tensors, 2, &size);
+    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
+    cr_assert_str_eq(file.meta.class_names, names);
+    model_file_close(&file);
+    free(bytes);
+    free(names);
 }
 
 Test(model_file, no_truncation_opens_and_no_flipped_bit_does_harm)

@@ -130,21 +130,23 @@ Test(source, a_saved_model_s_vocabulary_and_window_read_the_text_it_is_tried_on)
     /* Proves that numbers go by the model's characters, and not by those of the text at hand. */
     struct dataset alone;
     put("text", "cbabcbabc", 9);
-    cr_assert_eq(
-        source_load_test(&alone, &reader, "digits", "text:text", "abcd", 4, 2, why, sizeof why), 0,
-        "%s", why);
+    cr_assert_eq(source_load_test(&alone, &reader, "digits", "text:text",
+                                  &(struct source_model){"abcd", NULL, 4, 2}, why, sizeof why),
+                 0, "%s", why);
     cr_expect(alone.count == 4 && alone.features == 2 && alone.vocabulary == 4);
     cr_expect(alone.bytes[0] == 2 && alone.bytes[1] == 1 && alone.labels[0] == 0);
     dataset_close(&alone);
-    cr_assert_eq(source_load_test(&alone, &reader, "text:text,window=4", NULL, "abcd", 4, 2, why,
-                                  sizeof why),
+    cr_assert_eq(source_load_test(&alone, &reader, "text:text,window=4", NULL,
+                                  &(struct source_model){"abcd", NULL, 4, 2}, why, sizeof why),
                  0, "%s", why);
     cr_expect(alone.count == 1 && alone.features == 4, "a tenth");
     dataset_close(&alone);
-    cr_expect_eq(source_load_test(&alone, &reader, "text:text", NULL, "abd", 3, 2, why, sizeof why),
+    cr_expect_eq(source_load_test(&alone, &reader, "text:text", NULL,
+                                  &(struct source_model){"abd", NULL, 3, 2}, why, sizeof why),
                  PARLEY_EDATA);
     cr_expect(strstr(why, "text:1:1: found a character"), "%s", why);
-    cr_expect_eq(source_load_test(&alone, &reader, "digits", NULL, "abc", 3, 2, why, sizeof why),
+    cr_expect_eq(source_load_test(&alone, &reader, "digits", NULL,
+                                  &(struct source_model){"abc", NULL, 3, 2}, why, sizeof why),
                  PARLEY_EUSAGE);
     cr_expect_str_eq(
         why, "data \"digits\": the model is one of text; name a text with --data text:FILE");
@@ -166,25 +168,62 @@ Test(source, a_test_file_keeps_the_classes_and_the_label_column_of_the_training_
     cr_expect(source.train.count == 3 && source.test.count == 2 && source.test.classes == 3);
     cr_expect(source.test.labels[0] == 2 && source.test.labels[1] == 1);
     source_close(&source);
-    cr_assert_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:test.csv", "", 3,
-                                  1, why, sizeof why),
+    cr_assert_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:test.csv",
+                                  &(struct source_model){"", NULL, 3, 1}, why, sizeof why),
                  0, "%s", why);
     cr_expect(alone.labels[0] == 2 && alone.labels[1] == 1);
     dataset_close(&alone);
-    cr_expect_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:new.csv", "", 3, 1,
-                                  why, sizeof why),
+    cr_expect_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:new.csv",
+                                  &(struct source_model){"", NULL, 3, 1}, why, sizeof why),
                  PARLEY_EDATA);
     cr_expect(strstr(why, "new.csv:2: column 1 (\"k\"): found \"d\", which is no label"), "%s",
               why);
-    cr_expect_eq(source_load_test(&alone, &reader, "digits", "csv:test.csv,label=k", "", 3, 1, why,
-                                  sizeof why),
+    cr_expect_eq(source_load_test(&alone, &reader, "digits", "csv:test.csv,label=k",
+                                  &(struct source_model){"", NULL, 3, 1}, why, sizeof why),
                  PARLEY_EDATA);
     cr_expect_str_eq(why, "csv:test.csv,label=k: 2 classes where the model has 3; name the model's "
                           "own training data with --data");
-    cr_assert_eq(source_load_test(&alone, &reader, "digits", "csv:train.csv,label=k", "", 3, 1, why,
-                                  sizeof why),
+    cr_assert_eq(source_load_test(&alone, &reader, "digits", "csv:train.csv,label=k",
+                                  &(struct source_model){"", NULL, 3, 1}, why, sizeof why),
                  0, "%s", why);
     cr_expect(alone.count == 3 && alone.labels[0] == 1 && alone.labels[1] == 0);
+    dataset_close(&alone);
+}
+
+Test(source, a_saved_model_s_class_names_read_the_table_it_is_tried_on)
+{
+    /* Proves that a label has the model's number for it, whichever labels the file has and whatever
+     * their order, and that a label which the model has not is refused by name. */
+    static const struct source_model model = {"", "a\nb\nc", 3, 1};
+    struct dataset alone;
+    put("few.csv", "k,v\nc,1\nb,1\n", 12);
+    put("other.csv", "k,v\nc,1\nz,1\n", 12);
+    put("few.svm", "2 1:1\n", 6);
+    cr_assert_eq(source_load_test(&alone, &reader, "csv:other.csv,label=k", "csv:few.csv", &model,
+                                  why, sizeof why),
+                 0, "%s", why);
+    cr_expect(alone.count == 2 && alone.classes == 3);
+    cr_expect(alone.labels[0] == 2 && alone.labels[1] == 1);
+    dataset_close(&alone);
+    cr_assert_eq(
+        source_load_test(&alone, &reader, "digits", "csv:few.csv,label=k", &model, why, sizeof why),
+        0, "%s", why);
+    cr_expect(alone.labels[0] == 2 && alone.labels[1] == 1);
+    dataset_close(&alone);
+    cr_assert_eq(
+        source_load_test(&alone, &reader, "csv:few.csv,label=k", NULL, &model, why, sizeof why), 0,
+        "%s", why);
+    cr_expect(alone.count == 1 && alone.classes == 3, "a tenth");
+    dataset_close(&alone);
+    cr_expect_eq(
+        source_load_test(&alone, &reader, "csv:other.csv,label=k", NULL, &model, why, sizeof why),
+        PARLEY_EDATA);
+    cr_expect_str_eq(why, "other.csv:3: column 1: found \"z\", which is no label of the training "
+                          "data: \"a\", \"b\", \"c\"");
+    cr_assert_eq(source_load_test(&alone, &reader, "libsvm:few.svm", "libsvm:few.svm",
+                                  &(struct source_model){"", "1\n2", 2, 1}, why, sizeof why),
+                 0, "%s", why);
+    cr_expect(alone.count == 1 && alone.labels[0] == 1);
     dataset_close(&alone);
 }
 
