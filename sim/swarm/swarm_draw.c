@@ -69,6 +69,7 @@ static void draw_settings(struct swarm *s)
 enum {
     STREAM_STRATEGY = 0x5379,
     STREAM_LINKS = 0x538c,
+    STREAM_COPIES = 0x53c0,
     STREAM_SIZE = 0x5400,
     STREAM_ROOM = 0x55dd
 };
@@ -107,6 +108,8 @@ static void draw_strategy(struct swarm *s, uint64_t seed, int strategy)
     s->backup_workers = rng_below(&rng, 3);
     if (swarm_chance(&s->links, 12))
         s->strategy = (enum parley_strategy)(EARLIER + rng_below(&s->links, LATER));
+    if (s->strategy == PARLEY_STRATEGY_GOSSIP_SYNC && swarm_chance(&s->copies, 2))
+        s->strategy = PARLEY_STRATEGY_CHOCO;
     if (strategy != SWARM_DRAWN) s->strategy = (enum parley_strategy)strategy;
 }
 
@@ -114,7 +117,8 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
 {
     *s = (struct swarm){.rng = rng_init(seed, 0x5377),
                         .asides = rng_init(seed, 0x5378),
-                        .links = rng_init(seed, STREAM_LINKS)};
+                        .links = rng_init(seed, STREAM_LINKS),
+                        .copies = rng_init(seed, STREAM_COPIES)};
     struct rng *rng = &s->rng;
     s->nodes = draw_nodes(rng, seed);
     draw_settings(s);
@@ -124,6 +128,9 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     bool codes = swarm_chance(&s->asides, 2);
     if (codes) s->codec = (enum parley_codec)rng_below(&s->asides, 5);
     if (s->strategy > PARLEY_STRATEGY_NONE) s->codec = PARLEY_CODEC_FP32; /* they have none */
+    static const enum parley_codec of_copies[] = {PARLEY_CODEC_FP32, PARLEY_CODEC_BF16,
+                                                  PARLEY_CODEC_INT8, PARLEY_CODEC_TOPK};
+    if (s->strategy == PARLEY_STRATEGY_CHOCO) s->codec = of_copies[rng_below(&s->copies, 4)];
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);
     /* Every kind in half of the seeds, so that most of them are not mere chaos. */
     s->kinds = rng_below(rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */

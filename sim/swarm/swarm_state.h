@@ -32,8 +32,8 @@ struct swarm_agreed {
 struct swarm {
     struct parley_sim *sim;
     struct sim_watch *watch;
-    struct rng rng, asides, links; /* asides, links: what was added since leaves older draws as they
-                                      were */
+    struct rng rng, asides, links, copies; /* asides, links, copies: what was added since leaves
+                                      older draws as they were */
     uint32_t nodes, seeds, min_peers, mix_every;
     uint32_t room;                      /* for links; 0: as is the default */
     uint32_t staleness, backup_workers; /* of strategies that have them */

@@ -90,11 +90,10 @@ static const char *compare(struct sim_watch *watch, struct watch_entry *entry, f
     return same ? NULL : "the two sides of an exchange add different deltas";
 }
 
-static float *read_delta(struct sim_watch *watch, struct sim_host *host,
-                         const struct parley_update *update)
+static float *read_delta(struct sim_watch *watch, struct sim_host *host, uint32_t buffer)
 {
     float *d = malloc(watch->sim->parameters * sizeof *d);
-    if (d) sim_buffer_read(host, update->vector.buffer, d);
+    if (d) sim_buffer_read(host, buffer, d);
     return d;
 }
 
@@ -123,21 +122,22 @@ static const char *added(struct sim_watch *watch, struct sim_host *host, const s
         h->snapshots[side->named % WATCH_BUFFERS].used = true;
     }
     if (side->outer) return NULL;
-    float *d = read_delta(watch, host, update);
+    float *d = read_delta(watch, host, update->vector.buffer);
     if (!d) return "no memory for a delta";
     return side->weight > 0 ? compare(watch, entry, d, side->weight, 1)
                             : compare(watch, entry, d, update->vector.factor, -1);
 }
 
-/* The term whose difference is in that buffer. */
-static struct watch_term term_of(const struct parley_node *node, uint32_t buffer)
+/* The term whose difference is in that lane. CHOCO adds it to a rest first, and then the rest. */
+static struct watch_term term_of(const struct parley_node *node, int lane,
+                                 const struct parley_update *update)
 {
     const struct rounds *rounds = rounds_of(node);
-    const struct lane *lane = &rounds->lanes[buffer - strategy_buffer(node, 0)];
-    int member = rounds->neighbours[lane->neighbour].member;
+    const struct neighbour *n = &rounds->neighbours[rounds->lanes[lane].neighbour];
     return (struct watch_term){.round = rounds->round,
                                .self = self_of(node)->boot,
-                               .peer = record_of(node, (uint32_t)member)->boot};
+                               .peer = record_of(node, (uint32_t)n->member)->boot,
+                               .factor = update->vector.rest ? n->weight : update->vector.factor};
 }
 
 static struct watch_term *other_end(struct sim_watch *watch, const struct watch_term *end)
@@ -153,12 +153,11 @@ static struct watch_term *other_end(struct sim_watch *watch, const struct watch_
 /* A term of a round: the other end adds the same with the other sign, before or after. Which two
  * ends belong together is told by round and nodes, not by what they add: of models that have become
  * equal all terms are 0, and a node's own would be taken for another's. */
-static const char *term_added(struct sim_watch *watch, struct sim_host *host,
+static const char *term_added(struct sim_watch *watch, struct sim_host *host, int lane,
                               const struct parley_update *update)
 {
-    struct watch_term end = term_of(host->node, update->vector.buffer);
-    end.factor = update->vector.factor;
-    end.delta = read_delta(watch, host, update);
+    struct watch_term end = term_of(host->node, lane, update);
+    end.delta = read_delta(watch, host, strategy_buffer(host->node, (uint32_t)lane));
     if (!end.delta) return "no memory for a delta";
     struct watch_term *other = other_end(watch, &end);
     if (!other) {
@@ -178,12 +177,15 @@ static const char *term_added(struct sim_watch *watch, struct sim_host *host,
     return same ? NULL : "the two ends of a term add different deltas";
 }
 
-static bool is_term(const struct parley_node *node, uint32_t id)
+/* The lane of a round whose term that operation adds; NONE. */
+static int lane_added(const struct parley_node *node, uint32_t id)
 {
-    for (uint32_t i = 0; i < node->ops_count; i++)
+    enum parley_strategy strategy = node->config.strategy;
+    bool rounds = strategy == PARLEY_STRATEGY_GOSSIP_SYNC || strategy == PARLEY_STRATEGY_CHOCO;
+    for (uint32_t i = 0; rounds && i < node->ops_count; i++)
         if (node->ops[i].kind == OP_STRATEGY && node->ops[i].id == id)
-            return node->config.strategy == PARLEY_STRATEGY_GOSSIP_SYNC;
-    return false;
+            return rounds_lane_added(node->ops[i].owner);
+    return NONE;
 }
 
 uint32_t sim_watch_lonely(const struct sim_watch *watch)
@@ -195,10 +197,11 @@ void watch_delta(struct sim_watch *watch, struct sim_host *host, const struct pa
 {
     struct side side;
     const char *breach = "a delta of no exchange is added";
+    int lane = lane_added(host->node, update->vector.op);
     if (side_of(host->node, update->vector.op, &side))
         breach = added(watch, host, &side, update);
-    else if (is_term(host->node, update->vector.op))
-        breach = term_added(watch, host, update);
+    else if (lane != NONE)
+        breach = term_added(watch, host, lane, update);
     if (breach) sim_watch_fail(watch->sim, host->index, breach);
     watch->hosts[host->index].issued++;
 }

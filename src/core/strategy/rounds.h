@@ -127,6 +127,9 @@ void rounds_give(struct parley_node *node, struct message_fetch *answer);
 void rounds_adopted(struct parley_node *node, const struct message_fetch *answer);
 bool rounds_stop(struct parley_node *node);
 
+/* rounds_terms.c: the lane whose term is added to x under that number; NONE. */
+int rounds_lane_added(int number);
+
 /* rounds_terms.c: likewise */
 void rounds_done(struct parley_node *node, int number, const struct parley_event *event);
 void rounds_received(struct parley_node *node, int lane);

@@ -192,6 +192,11 @@ static void added(struct parley_node *node, int lane)
     free_lane(s, n);
 }
 
+int rounds_lane_added(int number)
+{
+    return number >= OP_ADDED && number < ROUNDS_NUMBERS ? number - OP_ADDED : NONE;
+}
+
 void rounds_done(struct parley_node *node, int number, const struct parley_event *event)
 {
     if (number >= OP_ADDED)
