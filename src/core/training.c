@@ -379,7 +379,7 @@ void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint
 }
 
 static const char diverged_text[] =
-    "the loss or the model is no longer finite after %llu steps; try a smaller --lr";
+    "the loss or the model is no longer finite after %llu steps; try a smaller learning rate";
 
 /* True while this node waits for another's model in place of its own. */
 static bool recovers(struct parley_node *node)

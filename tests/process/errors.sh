@@ -231,8 +231,8 @@ expect 1 '10000 nodes take 40.0 TB of memory at least, 4.0 GB each for the model
 expect 1 'each for the model and what the optimizer keeps, and' sim -n 10000 --model mlp:60000,30000 --batch 1
 long=$(printf 'm%.0s' {1..250}) # with what is added while it is written it is too long a name
 expect 2 's name is longer than' node --steps 3 --model softmax --out "$long"
-expect 8 'smaller --lr' node --lr 1000 --weight-decay 1 --steps 300 --model mlp:64 --out m
-[ "$(grep -c 'smaller --lr' out)" -eq 1 ] || { cat out; failures=$((failures + 1)); }
+expect 8 'smaller learning rate' node --lr 1000 --weight-decay 1 --steps 300 --model mlp:64 --out m
+[ "$(grep -c 'smaller learning rate' out)" -eq 1 ] || { cat out; failures=$((failures + 1)); }
 expect 0 'all of it would be accepted' check
 expect 0 'spectral gap' topology ring -n 8
 expect 0 'n1            n0 n10' topology ring -n 12 # the line of nodes goes by their names
