@@ -135,7 +135,7 @@ static char *table_of(const struct run *run)
             .loss = child->loss,
             .drift = child->drift,
             .samples_per_s = child->samples_per_s,
-            .live = child->live,
+            .live = child->running ? child->live : 0,
         };
     }
     unsigned room = say_rows();

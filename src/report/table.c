@@ -152,7 +152,7 @@ static void add_row(struct text *text, const struct layout *layout, const struct
     add_cell(text, layout, human_drift(value, row->drift), -DRIFT);
     add_cell(text, layout, human_rate(value, row->samples_per_s), -RATE);
     snprintf(value, sizeof value, "%llu", (unsigned long long)row->live);
-    add_cell(text, layout, value, -LIVE);
+    add_cell(text, layout, row->live > 0 ? value : "-", -LIVE);
     text_add(text, "\n");
 }
 

@@ -126,6 +126,16 @@ Test(table, a_row_shows_its_node_and_its_bar)
     free(text);
 }
 
+Test(table, a_node_that_has_ended_sees_no_others)
+{
+    /* Not what it saw last, when others had ended before it. */
+    struct table_row ended = rows[0];
+    ended.live = 0;
+    char *text = table_text(&(struct table){&ended, 1, 10, 80, false});
+    cr_assert(strstr(text, "   -\n"));
+    free(text);
+}
+
 Test(table, without_a_terminal_there_is_one_plain_line)
 {
     /* For logs: no bar, no colour. */
