@@ -161,12 +161,9 @@ static void resume(struct parley_node *node)
             (unsigned long long)t->before.steps);
 }
 
-/* A budget of time is the cluster's: the peer whose state this node has taken has spent so much. */
-static void share_time(struct parley_node *node)
+void training_share_time(struct parley_node *node, uint64_t spent_us)
 {
-    uint64_t spent_us = node->fetch.answer.trained_us;
-    if (node->ledger.joins > 0 && training_spent_us(node) < spent_us)
-        node->training.start_us = node->now_us - spent_us;
+    if (training_spent_us(node) < spent_us) node->training.start_us = node->now_us - spent_us;
 }
 
 static void begin(struct parley_node *node)
@@ -176,7 +173,7 @@ static void begin(struct parley_node *node)
     t->started = true;
     t->alike = (double)node->roster->samples;
     t->start_us = t->stepped_us = node->now_us;
-    share_time(node);
+    if (node->ledger.joins > 0) training_share_time(node, node->fetch.answer.trained_us);
     period_start(node);
     node->exchange.next_version = t->version + period_steps(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
@@ -239,7 +236,7 @@ void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version
     if (phase_of(node) == PARLEY_PHASE_JOINING)
         begin(node);
     else
-        share_time(node); /* strategies that catch up begin first */
+        training_share_time(node, node->fetch.answer.trained_us); /* it has begun first */
 }
 
 /* ---- Training -------------------------------------------------------------------------------- */

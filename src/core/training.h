@@ -37,6 +37,8 @@ void training_advance(struct parley_node *node); /* joining, start, budget, step
 void training_stepped(struct parley_node *node, const struct parley_event *event);
 /* How much of the cluster's time is spent, since it began to train. */
 uint64_t training_spent_us(const struct parley_node *node);
+/* A peer whose model this node has taken has spent so much. */
+void training_share_time(struct parley_node *node, uint64_t spent_us);
 /* Whether the budget leaves room for one more step of this node. */
 bool training_wants(const struct parley_node *node);
 /* What strategy->steps() says has changed. */

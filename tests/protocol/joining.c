@@ -368,10 +368,11 @@ Test(joining, a_budget_of_time_is_the_clusters)
 {
     /* Proves that who comes late has as much of it behind it as the others, for its learning rate
      * goes by that, and that it ends with them: also where it begins before it has their state. */
-    enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_GOSSIP_SYNC,
+    enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP,    PARLEY_STRATEGY_GOSSIP_SYNC,
                                          PARLEY_STRATEGY_LOCAL_SGD, PARLEY_STRATEGY_DILOCO,
-                                         PARLEY_STRATEGY_ALLREDUCE};
-    for (int k = 0; k < 5; k++) {
+                                         PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_PS_BSP,
+                                         PARLEY_STRATEGY_PS_ASP};
+    for (int k = 0; k < 7; k++) {
         struct parley_view first, late;
         const uint64_t start_us[] = {0, 14 * SECOND};
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,

@@ -102,8 +102,8 @@ static void give(struct parley_node *node, struct server_worker *w, struct conn 
                                       .key = s->reign,
                                       .stamp = w->clock,
                                       .round = model == NONE ? w->holds : s->models[model].version,
-                                      .before =
-                                          model == NONE ? s->rounds : s->models[model].rounds};
+                                      .before = model == NONE ? s->rounds : s->models[model].rounds,
+                                      .value = (double)training_spent_us(node)};
     if (model == NONE) answer.count |= MODEL_SAME;
     if (s->ends && !node->leaving) {
         answer.count |= MODEL_LAST;

@@ -5,7 +5,8 @@
  *
  *   worker                              server
  *   PULL  what it holds          ->     enrols it
- *   floats, into x               <-     MODEL  version, clock: once it is the worker's turn
+ *   floats, into x               <-     MODEL  version, clock, time spent: once it is the worker's
+ *                                              turn
  *   the gradient at that x
  *   PULL  that version, floats   ->     into the sum, or right into x
  *   ...                          <-     MODEL

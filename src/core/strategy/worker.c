@@ -16,6 +16,8 @@
 #include "core/stop.h"
 #include "core/strategy/server.h"
 
+#define SPENT_MAX_US 1e15 /* 30 years: no time that anybody has spent is more */
+
 static uint64_t server_boot(const struct parley_node *node)
 {
     return record_of(node, (uint32_t)server_of(node)->leader)->boot;
@@ -134,6 +136,8 @@ static void ready(struct parley_node *node)
     s->rounds = s->answer.before;
     s->room = (s->answer.count & MODEL_ROOM) != 0;
     self_of(node)->holds = s->answer.round;
+    if (s->answer.value > 0 && s->answer.value < SPENT_MAX_US)
+        training_share_time(node, (uint64_t)s->answer.value);
     training_counted(node);
     uint32_t cause = s->answer.part;
     if (!(s->answer.count & MODEL_LAST) || node->leaving) return;
