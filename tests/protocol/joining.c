@@ -600,8 +600,8 @@ Test(joining, who_gives_anothers_address_as_its_own_is_told_of_and_stays)
     /* Proves that a node that cannot be reached where it says it is (a wrong --advertise) is not
      * taken for dead as often as its address is dialled: it lives, and its own links carry it. */
     struct misplaced m = {0};
-    struct parley_sim *sim =
-        scene(&(struct parley_sim_options){.nodes = 3, .seed = 1, .seeds = 2, .latency_us = 200});
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 1, .seeds = 2, .step_us = 20000, .latency_us = 200});
     parley_sim_kill(sim, 2, false);
     snprintf(sim->addresses[2], sizeof sim->addresses[2], "n0:7000");
     scene_run(sim, SECOND);
