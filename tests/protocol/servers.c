@@ -9,17 +9,20 @@ struct cast {
     enum parley_strategy strategy;
     uint32_t nodes, backups, staleness;
     uint64_t steps; /* budget; 0: none */
+    bool resumed;   /* all go on from files, n2 from the newest */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
 {
     const struct cast *cast = arg;
-    (void)node;
     config->strategy = cast->strategy;
     config->min_peers = cast->nodes - 1;
     config->backup_workers = cast->backups;
     config->staleness = cast->staleness;
     config->steps_budget = cast->steps;
+    if (cast->resumed)
+        config->resumed = node == 2 ? (struct parley_resumed){550, 17600, 440, 70400}
+                                    : (struct parley_resumed){500, 16000, 400, 64000};
 }
 
 static struct parley_sim *play(struct cast *cast, uint64_t seed)
@@ -113,28 +116,14 @@ Test(servers, all_follow_the_first_by_name_and_end_with_its_model)
     }
 }
 
-static void resumed(struct parley_config *config, uint32_t node, void *arg)
-{
-    configure(config, node, arg);
-    config->vectors = 3;
-    config->resumed = (struct parley_resumed){500, 16000, 400, 64000};
-    if (node == 2) config->resumed = (struct parley_resumed){550, 17600, 440, 70400};
-}
-
 Test(servers, of_nodes_that_go_on_from_files_the_furthest_serves)
 {
     /* It goes on with the optimizer's count of steps, too, and the budget is of both lives. */
     for (int c = 0; c < CASTS; c++) {
         struct cast cast = casts[c];
         cast.steps = 1500;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                    .vectors = 3,
-                                                                    .seed = 1,
-                                                                    .rate = 0.01,
-                                                                    .step_us = 4000,
-                                                                    .latency_us = 300,
-                                                                    .configure = resumed,
-                                                                    .arg = &cast});
+        cast.resumed = true;
+        struct parley_sim *sim = play(&cast, 1);
         scene_train(sim, NODES);
         cr_assert_eq(server_of_all(sim, NODES), 2, "cast %d", c);
         scene_steps(sim, NODES, 100);
