@@ -176,11 +176,14 @@ Test(rounds, nobody_waits_for_the_dead)
     }
 }
 
+/* Both that go by rounds. */
+static const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP_SYNC,
+                                                  PARLEY_STRATEGY_CHOCO};
+
 Test(rounds, nobody_follows_the_dead)
 {
     /* Proves that two which were to take the state of the third, the only one that is rounds
      * ahead, go on with each other when it dies as it answers. */
-    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP_SYNC, PARLEY_STRATEGY_CHOCO};
     for (int k = 0; k < 2; k++) {
         struct cluster cluster = {.nodes = 3, .strategy = strategies[k]};
         struct strike death = {.type = WIRE_FETCHED, .number = 1};
@@ -218,7 +221,6 @@ Test(rounds, who_has_made_its_steps_in_two_lives_mixes_with_those_who_have_not)
 {
     /* Proves that nodes which go on from files of different ages take as long as the one that has
      * the most steps to make: nobody is silent because its budget is not that of this life. */
-    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP_SYNC, PARLEY_STRATEGY_CHOCO};
     for (int k = 0; k < 2; k++) {
         struct cluster cluster = {.nodes = 3, .strategy = strategies[k]};
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
