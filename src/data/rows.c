@@ -41,14 +41,12 @@ int rows_write_classes(const struct names *classes, char **text)
 
 int rows_read_classes(struct names *classes, const char *text)
 {
-    size_t size = strcspn(text, "\n");
-    int error = names_add(classes, text, size);
-    while (!error && text[size]) {
-        text += size + 1;
-        size = strcspn(text, "\n");
-        error = names_add(classes, text, size);
+    for (;; text++) {
+        size_t size = strcspn(text, "\n");
+        int error = names_add(classes, text, size);
+        text += size;
+        if (error || !*text) return error;
     }
-    return error;
 }
 
 int rows_room(struct rows *rows)
