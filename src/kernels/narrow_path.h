@@ -136,7 +136,7 @@ INNER void NAME(add_terms)(lanes sums[ROWS_MAX][FEW], const struct narrow *n, co
 
 /* part[ROWS * few]: the dot products of some rows with `few` outputs, in lanes. */
 INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const struct narrow *n, const size_t *at,
-                     const float *weight, int few, bool pixels)
+                     const float *weight, int few)
 {
     size_t step = lanes_whole(n->in), rest = n->in % LANES_COUNT, whole = n->in - rest;
     float last[ROWS_MAX * LANES_COUNT];
@@ -147,7 +147,10 @@ INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const struct narrow *n, cons
     for (size_t lane = 0; lane < LANES_COUNT; lane += LANES) {
         lanes sums[ROWS_MAX][FEW] = {0};
 
-        NAME(add_terms)(sums, n, at, weight, step, lane, whole, few, pixels);
+        if (n->pixels.bytes != NULL)
+            NAME(add_terms)(sums, n, at, weight, step, lane, whole, few, true);
+        else
+            NAME(add_terms)(sums, n, at, weight, step, lane, whole, few, false);
         if (rest > 0) NAME(add_terms)
         (sums, &behind, behind_at, weight + whole, step, lane, LANES_COUNT, few, false);
         for (int i = 0; i < NAME(ROWS); i++)
@@ -159,7 +162,7 @@ INNER void NAME(dot)(float part[SUMS][LANES_COUNT], const struct narrow *n, cons
 /* `few` outputs of all rows; weight (turned), bias, y: from the first of them on. Without bias they
  * are added to y. */
 INNER void NAME(outputs)(const struct narrow *n, const float *weight, const float *bias, float *y,
-                         bool relu, int few, bool pixels)
+                         bool relu, int few)
 {
     float part[SUMS][LANES_COUNT] = {0}, sums[SUMS];
 
@@ -168,7 +171,7 @@ INNER void NAME(outputs)(const struct narrow *n, const float *weight, const floa
 
         for (size_t i = 0; i < ROWS_MAX; i++)
             at[i] = row_at(n, row + i < last ? row + i : last);
-        NAME(dot)(part, n, at, weight, few, pixels);
+        NAME(dot)(part, n, at, weight, few);
         for (int i = 0; i < NAME(ROWS) * few; i++)
             sums[i] = fold(part[i]);
         for (size_t i = 0; i < NAME(ROWS) && row + i <= last; i++)
@@ -181,26 +184,26 @@ INNER void NAME(outputs)(const struct narrow *n, const float *weight, const floa
     }
 }
 
-INNER void NAME(all_outputs)(const struct narrow *n, const float *weight, const float *bias,
-                             float *y, bool relu, bool pixels)
+TARGET static KERNEL_ONCE void NAME(all_outputs)(const struct narrow *n, const float *weight,
+                                                 const float *bias, float *y, bool relu)
 {
     for (size_t j = 0, few; j < n->out; j += few) {
         few = few_of(n->out - j);
         switch (few) {
         case 1:
-            NAME(outputs)(n, weight, bias, y + j, relu, 1, pixels);
+            NAME(outputs)(n, weight, bias, y + j, relu, 1);
             break;
         case 2:
-            NAME(outputs)(n, weight, bias, y + j, relu, 2, pixels);
+            NAME(outputs)(n, weight, bias, y + j, relu, 2);
             break;
         case 3:
-            NAME(outputs)(n, weight, bias, y + j, relu, 3, pixels);
+            NAME(outputs)(n, weight, bias, y + j, relu, 3);
             break;
         case 4:
-            NAME(outputs)(n, weight, bias, y + j, relu, 4, pixels);
+            NAME(outputs)(n, weight, bias, y + j, relu, 4);
             break;
         default:
-            NAME(outputs)(n, weight, bias, y + j, relu, FEW, pixels);
+            NAME(outputs)(n, weight, bias, y + j, relu, FEW);
         }
         weight += few * lanes_whole(n->in);
         if (bias != NULL) bias += few;
@@ -222,29 +225,24 @@ TARGET static void NAME(forward)(const struct narrow *n, const float *weight, co
 
     NAME(turn_weights)(turned, weight, n->in, n->out, scale_of(n));
     if (n->pixels.bytes == NULL) {
-        NAME(all_outputs)(n, turned, bias, y, relu, false);
+        NAME(all_outputs)(n, turned, bias, y, relu);
         return;
     }
     NAME(bias_of_pixels)(own, n, turned, bias);
-    NAME(all_outputs)(n, turned, own, y, relu, true);
+    NAME(all_outputs)(n, turned, own, y, relu);
 }
 
 TARGET static void NAME(add_dots)(const struct narrow *n, const float *turned, float *y)
 {
-    NAME(all_outputs)(n, turned, NULL, y, false, false);
+    NAME(all_outputs)(n, turned, NULL, y, false);
 }
 
 /* ---- The gradient of the weights ------------------------------------------------------------- */
 
-/* to[few][step]: of two vectors of weight rows, from row k on; delta, begin: of a few outputs. */
-INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k, const float *delta,
-                       const float *begin, int few, bool pixels)
+/* The products of two vectors of weight rows, from row k on, with a few outputs' delta. */
+INNER void NAME(add_rows)(lanes sums[PAIR][FEW], const struct narrow *n, size_t k,
+                          const float *delta, int few, bool pixels)
 {
-    lanes sums[PAIR][FEW];
-
-    for (int j = 0; j < few; j++)
-        sums[0][j] = sums[1][j] = begin[j] - (lanes){0};
-
     for (size_t row = 0; row < n->rows; row++, delta += n->out) {
         size_t at = row_at(n, row) + k;
         lanes a = NAME(inputs)(n, at, pixels), b = NAME(inputs)(n, at + LANES, pixels);
@@ -256,6 +254,20 @@ INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k,
             sums[1][j] = PLUS(sums[1][j], b, d);
         }
     }
+}
+
+/* to[few][step]: of those two vectors; delta, begin: of a few outputs. */
+INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k, const float *delta,
+                       const float *begin, int few)
+{
+    lanes sums[PAIR][FEW];
+
+    for (int j = 0; j < few; j++)
+        sums[0][j] = sums[1][j] = begin[j] - (lanes){0};
+    if (n->pixels.bytes != NULL)
+        NAME(add_rows)(sums, n, k, delta, few, true);
+    else
+        NAME(add_rows)(sums, n, k, delta, few, false);
     for (int j = 0; j < few; j++) {
         *(lanes_at *)(to + (size_t)j * step) = sums[0][j];
         *(lanes_at *)(to + (size_t)j * step + LANES) = sums[1][j];
@@ -263,26 +275,26 @@ INNER void NAME(strip)(float *to, size_t step, const struct narrow *n, size_t k,
 }
 
 /* The same of all outputs. */
-INNER void NAME(strips)(float *to, size_t step, const struct narrow *n, size_t k,
-                        const float *delta, const float *begin, bool pixels)
+TARGET static KERNEL_ONCE void NAME(strips)(float *to, size_t step, const struct narrow *n,
+                                            size_t k, const float *delta, const float *begin)
 {
     for (size_t j = 0, few; j < n->out; j += few, to += few * step, delta += few, begin += few) {
         few = few_of(n->out - j);
         switch (few) {
         case 1:
-            NAME(strip)(to, step, n, k, delta, begin, 1, pixels);
+            NAME(strip)(to, step, n, k, delta, begin, 1);
             break;
         case 2:
-            NAME(strip)(to, step, n, k, delta, begin, 2, pixels);
+            NAME(strip)(to, step, n, k, delta, begin, 2);
             break;
         case 3:
-            NAME(strip)(to, step, n, k, delta, begin, 3, pixels);
+            NAME(strip)(to, step, n, k, delta, begin, 3);
             break;
         case 4:
-            NAME(strip)(to, step, n, k, delta, begin, 4, pixels);
+            NAME(strip)(to, step, n, k, delta, begin, 4);
             break;
         default:
-            NAME(strip)(to, step, n, k, delta, begin, FEW, pixels);
+            NAME(strip)(to, step, n, k, delta, begin, FEW);
         }
     }
 }
@@ -314,10 +326,7 @@ INNER void NAME(block)(float *to, size_t step, const struct narrow *n, size_t fi
     for (size_t k = first; k < first + count; k += wide) {
         size_t from = k + wide <= n->in ? k : n->in - wide;
 
-        if (n->pixels.bytes != NULL)
-            NAME(strips)(to + (ptrdiff_t)(from - first), step, n, from, delta, begin, true);
-        else
-            NAME(strips)(to + (ptrdiff_t)(from - first), step, n, from, delta, begin, false);
+        NAME(strips)(to + (ptrdiff_t)(from - first), step, n, from, delta, begin);
     }
 }
 

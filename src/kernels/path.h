@@ -16,6 +16,13 @@ enum kernel_path { KERNEL_PATH_BASE, KERNEL_PATH_AVX2, KERNEL_PATH_AVX512, KERNE
 
 #define KERNEL_BODY static inline __attribute__((always_inline))
 
+/* Compiled once for all callers: what it inlines is large. */
+#if defined(__clang__)
+#define KERNEL_ONCE __attribute__((noinline))
+#else
+#define KERNEL_ONCE __attribute__((noinline, noclone))
+#endif
+
 /* Before a loop: no turn of it needs what another one writes, though the arrays may be one. */
 #if defined(__clang__)
 #define KERNEL_EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
