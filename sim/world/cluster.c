@@ -14,6 +14,9 @@
 /* So many events without the clock moving are a livelock (a share for each node on top). */
 #define EVENTS_AT_ONCE_MAX UINT64_C(2000000)
 
+/* parley_node_check() looks at all members: so many are looked at after each event. */
+#define CHECK_NODES 16u
+
 /* ---- Small parts ----------------------------------------------------------------------------- */
 
 void sim_fail(struct parley_sim *sim, int error, const char *text)
@@ -232,7 +235,7 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     if (base->operation_us == 0) base->operation_us = SIM_OPERATION_US;
     if (base->threads == 0) base->threads = 1;
     if (base->seeds > base->nodes) base->seeds = base->nodes;
-    options.check_events = base->unchecked ? 0 : 1;
+    options.check_events = base->unchecked ? 0 : 1 + base->nodes / CHECK_NODES;
     if (base->nodes > PARLEY_MEMBERS_MAX || base->parameters > UINT64_C(1) << 32 ||
         base->parameters > PARLEY_PARAMETERS_MAX || base->vectors > PARLEY_VECTORS_MAX ||
         base->averaged > base->vectors || base->seeds > PARLEY_SEEDS_MAX ||

@@ -173,7 +173,7 @@ static bool is_known(const struct record *r)
 
 /* A restarted node is counted once: its boots stand in line side by side. Of those that live each
  * counts. */
-uint32_t roster_known(const struct parley_roster *roster)
+static uint32_t count_known(const struct parley_roster *roster)
 {
     const char *name = NULL;
     uint32_t known = 0, live = 0;
@@ -187,6 +187,13 @@ uint32_t roster_known(const struct parley_roster *roster)
         name = r->name;
     }
     return known;
+}
+
+uint32_t roster_known(struct parley_roster *roster)
+{
+    if (roster->known_knows != roster->knows) roster->known = count_known(roster);
+    roster->known_knows = roster->knows;
+    return roster->known;
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
@@ -244,44 +251,6 @@ static void add_to_index(struct parley_roster *roster, int member)
     roster->index[at & roster->index_mask] = member;
 }
 
-static void take_place(struct parley_roster *roster, int member, const struct record *record)
-{
-    struct record *r = &roster->records[member];
-    *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
-    memcpy(r->name, record->name, sizeof r->name);
-    memcpy(r->address, record->address, sizeof r->address);
-    roster->places[member] = (struct roster_place){0};
-    roster->change++;
-    for (int list = 0; list < ROSTER_LISTS; list++)
-        link_newest(roster, member, (enum roster_list)list);
-}
-
-int roster_add(struct parley_roster *roster, const struct record *record)
-{
-    if (roster->count == roster->max) return NONE;
-    int member = (int)roster->count++;
-    take_place(roster, member, record);
-    line_up(roster, (uint32_t)member, (uint32_t)member);
-    add_to_index(roster, member);
-    return member;
-}
-
-void roster_replace(struct parley_roster *roster, int member, const struct record *record)
-{
-    roster->samples_forgotten += roster->places[member].samples;
-    roster->fetched -= roster->places[member].fetched;
-    for (int list = 0; list < ROSTER_LISTS; list++)
-        unlink_place(roster, member, (enum roster_list)list);
-    leave_line(roster, (uint32_t)member);
-    for (int i = 0; i < ROSTER_CLASSES; i++)
-        roster->counts[i] -= roster->places[member].classes >> i & 1u;
-    take_place(roster, member, record);
-    line_up(roster, (uint32_t)member, roster->count - 1);
-    memset(roster->index, 0xff, (roster->index_mask + 1) * sizeof *roster->index);
-    for (uint32_t i = 0; i < roster->count; i++)
-        add_to_index(roster, (int)i);
-}
-
 static uint32_t classes_of(const struct parley_roster *roster, const struct record *r)
 {
     bool live = record_is_live(r), waited = record_is_waited_for(r);
@@ -291,6 +260,7 @@ static uint32_t classes_of(const struct parley_roster *roster, const struct reco
     bool newest = waited && r->generation == roster->generation;
     bool in[ROSTER_CLASSES] = {
         [ROSTER_LIVE] = live,
+        [ROSTER_KNOWN] = is_known(r),
         [ROSTER_WAITED] = waited,
         [ROSTER_JOINING] = joining,
         [ROSTER_TRAINS] = trains,
@@ -334,6 +304,7 @@ static void count(struct parley_roster *roster, int member)
     bool waited = classes >> ROSTER_WAITED & 1u, came_or_went = changed >> ROSTER_WAITED & 1u;
     if (came_or_went) roster->among += waited ? rng_mix(r->boot) : -rng_mix(r->boot);
     roster->turnover += changed >> ROSTER_LIVE & 1u;
+    roster->knows += (changed >> ROSTER_KNOWN & 1u) + (changed >> ROSTER_LIVE & 1u);
     roster->waits += came_or_went;
     roster->sampled += came_or_went || changed >> ROSTER_UNMEASURED & 1u;
     if (classes >> ROSTER_HELD & 1u) memcpy(&digest, r->digest, sizeof digest);
@@ -370,4 +341,44 @@ void roster_changed(struct parley_roster *roster, int member, bool news)
     if (!roster->shared && news) move_forward(roster, member, ROSTER_NEWS);
     follow_generation(roster, member);
     count(roster, member);
+}
+
+static void take_place(struct parley_roster *roster, int member, const struct record *record)
+{
+    struct record *r = &roster->records[member];
+    *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
+    memcpy(r->name, record->name, sizeof r->name);
+    memcpy(r->address, record->address, sizeof r->address);
+    roster->places[member] = (struct roster_place){0};
+    roster->knows++;
+    roster->change++;
+    for (int list = 0; list < ROSTER_LISTS; list++)
+        link_newest(roster, member, (enum roster_list)list);
+    count(roster, member);
+}
+
+int roster_add(struct parley_roster *roster, const struct record *record)
+{
+    if (roster->count == roster->max) return NONE;
+    int member = (int)roster->count++;
+    take_place(roster, member, record);
+    line_up(roster, (uint32_t)member, (uint32_t)member);
+    add_to_index(roster, member);
+    return member;
+}
+
+void roster_replace(struct parley_roster *roster, int member, const struct record *record)
+{
+    roster->samples_forgotten += roster->places[member].samples;
+    roster->fetched -= roster->places[member].fetched;
+    for (int list = 0; list < ROSTER_LISTS; list++)
+        unlink_place(roster, member, (enum roster_list)list);
+    leave_line(roster, (uint32_t)member);
+    for (int i = 0; i < ROSTER_CLASSES; i++)
+        roster->counts[i] -= roster->places[member].classes >> i & 1u;
+    take_place(roster, member, record);
+    line_up(roster, (uint32_t)member, roster->count - 1);
+    memset(roster->index, 0xff, (roster->index_mask + 1) * sizeof *roster->index);
+    for (uint32_t i = 0; i < roster->count; i++)
+        add_to_index(roster, (int)i);
 }

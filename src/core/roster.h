@@ -29,6 +29,7 @@ enum {
 /* What is counted. A member may be in several classes. */
 enum roster_class {
     ROSTER_LIVE,    /* alive or suspect */
+    ROSTER_KNOWN,   /* has not left, or only after it agreed */
     ROSTER_WAITED,  /* live and in TRAIN to LOCKED: decisions wait for it */
     ROSTER_JOINING, /* live and in JOINING */
     ROSTER_TRAINS,  /* live and in TRAIN */
@@ -99,6 +100,9 @@ struct parley_roster {
     uint64_t turnover;          /* counts comings and goings of live members */
     uint64_t waits;             /* likewise of those waited for, ... */
     uint64_t waited_waits;      /* ... and what it was when `waited` was made */
+    uint64_t knows;             /* likewise of those known, and of the live, ... */
+    uint64_t known_knows;       /* ... what it was when `known` was counted, ... */
+    uint32_t known;             /* ... and that */
     uint64_t among;             /* a sum over those waited for: for each set of them another one */
     uint32_t generation;        /* the newest of those waited for, at least 1 */
     uint64_t holds;             /* counts changes of what is held in it, and by whom, ... */
@@ -141,7 +145,7 @@ void roster_replace(struct parley_roster *roster, int member, const struct recor
 void roster_changed(struct parley_roster *roster, int member, bool news);
 /* Names ever seen that have not left of their own will; who left after it agreed still counts. A
  * name counts as often as live members have it. */
-uint32_t roster_known(const struct parley_roster *roster);
+uint32_t roster_known(struct parley_roster *roster);
 
 static inline bool record_is_live(const struct record *r)
 {

@@ -23,11 +23,12 @@ static int add(struct parley_roster *roster, uint64_t boot, const char *name)
     return roster_add(roster, &record);
 }
 
+/* In pairs of one name. */
 static void add_many(struct parley_roster *roster)
 {
     for (uint64_t i = 0; i < MEMBERS; i++) {
         char name[16];
-        snprintf(name, sizeof name, "n%u", (unsigned)i);
+        snprintf(name, sizeof name, "n%u", (unsigned)i / 2);
         cr_assert_eq(add(roster, 1000 + i, name), (int)i);
     }
 }
@@ -40,6 +41,8 @@ static bool is_in(const struct record *r, enum roster_class class, uint32_t newe
     switch (class) {
     case ROSTER_LIVE:
         return live;
+    case ROSTER_KNOWN:
+        return r->state != PARLEY_MEMBER_LEFT || r->phase == PARLEY_PHASE_DONE;
     case ROSTER_WAITED:
         return waited;
     case ROSTER_JOINING:
@@ -96,6 +99,24 @@ static void expect_classes(const struct parley_roster *roster)
     }
 }
 
+/* Each name counts as often as live members have it, or once. */
+static void expect_known(struct parley_roster *roster)
+{
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        uint32_t live = 0;
+        bool first = true, named = false;
+        for (uint32_t other = 0; other < roster->count; other++) {
+            if (strcmp(roster->records[other].name, roster->records[i].name) != 0) continue;
+            first = first && other >= i;
+            named = named || roster_in(roster, other, ROSTER_KNOWN);
+            live += roster_in(roster, other, ROSTER_LIVE);
+        }
+        if (first) known += live > 0 ? live : named;
+    }
+    cr_assert_eq(roster_known(roster), known);
+}
+
 static void expect_sums(const struct parley_roster *roster)
 {
     uint64_t samples = 0, gone = 0, among = 0;
@@ -138,6 +159,7 @@ Test(roster, counts_are_those_of_a_look_at_every_record)
         roster_changed(&roster, member, rng_below(&rng, 2) == 0);
         expect_classes(&roster);
         expect_sums(&roster);
+        expect_known(&roster);
     }
     roster_close(&roster);
 }
