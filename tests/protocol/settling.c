@@ -69,7 +69,7 @@ static struct outcome settle(struct settling s)
                                                                 .configure = configure,
                                                                 .arg = &s});
     scene_train(sim, s.nodes);
-    if (s.rate > 0) scene_run(sim, 2 * SECOND);
+    if (s.rate > 0) scene_run(sim, SECOND / 2); /* 250 steps; the rate forgets in 100 */
     struct watch watch = {sim, s.nodes, -1};
     parley_sim_on_line(sim, PARLEY_LOG_ERROR, see_proposal, &watch);
     uint64_t start_us = parley_sim_now(sim);
