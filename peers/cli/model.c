@@ -1,16 +1,17 @@
-/* model.c: `parley model inspect|eval|verify|export|sample FILE`: a saved model.
+/* model.c: `parley model inspect|verify|eval|predict|export|sample FILE`: a saved model.
  *
- *   inspect  what the file says about itself, and its tensors
- *   verify   recomputes the digest and, where its record stands beside it, the agreement's
- *   eval     accuracy on the test data of --test or --data
- *   export   model_export.c, sample: model_sample.c
+ *   inspect        what the file says about itself, and its tensors
+ *   verify         recomputes the digest and, where its record stands beside it, the agreement's
+ *   eval, predict  model_try.c
+ *   export         model_export.c
+ *   sample         model_sample.c
  *
  * A file that is no model, is cut short or (but for inspect) does not match its digest ends with
- * status 7, eval of a model that is not finite with status 8.
+ * status 7, eval and predict of a model that is not finite with status 8.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,9 @@
 
 #include "cli.h"
 #include "file/record.h"
-#include "kernels/mix.h"
 #include "model.h"
 #include "read_file.h"
 #include "report/text.h"
-#include "train/trainer.h"
-
-enum { BATCH = 256 };
 
 #define FILE_BYTES_MAX (8 * MODEL_PARAMETERS_MAX) /* twice its floats */
 
@@ -157,8 +154,7 @@ static void print_verified(const struct opened *opened, const struct record *rec
                record->members[i].locked ? ", locked it" : "");
 }
 
-/* Figures and text of a damaged model would look like those of the one that was agreed on. */
-static int check_digest(const struct opened *opened, char *why, size_t why_size)
+int model_check_digest(const struct opened *opened, char *why, size_t why_size)
 {
     char reason[400] = "";
     int error = model_file_verify(&opened->file, reason, sizeof reason);
@@ -185,108 +181,14 @@ out:
     return error;
 }
 
-/* ---- eval ------------------------------------------------------------------------------------ */
-
-/* The inputs are scaled as the model's were. */
-static int scale_as(struct dataset *set, const struct model_file *file, char *why, size_t why_size)
-{
-    uint32_t n = set->bytes ? 1 : set->features;
-    if (set->features != file->meta.features || n != file->meta.scaling) {
-        snprintf(why, why_size,
-                 "the data have %" PRIu32 " values a sample, the model takes %" PRIu32,
-                 set->features, file->meta.features);
-        return PARLEY_EDATA;
-    }
-    free(set->shift);
-    free(set->scale);
-    set->shift = malloc(n * sizeof *set->shift);
-    set->scale = malloc(n * sizeof *set->scale);
-    if (!set->shift || !set->scale) return PARLEY_ENOMEM;
-    memcpy(set->shift, file->shift, n * sizeof *set->shift);
-    memcpy(set->scale, file->scale, n * sizeof *set->scale);
-    set->classes = file->meta.classes;
-    return 0;
-}
-
-/* What is not finite has no accuracy to speak of. */
-static int check_finite(const struct opened *opened, const float *x, char *why, size_t why_size)
-{
-    for (uint32_t i = 0; i < opened->file.tensor_count; i++) {
-        const struct tensor *tensor = &opened->file.tensors[i];
-        if (mix_finite(x + tensor->offset, tensor->count)) continue;
-        snprintf(why, why_size, "%s: the model is not finite: tensor %s has a NaN or an infinity",
-                 opened->path, tensor->name);
-        return PARLEY_EDIVERGED;
-    }
-    return 0;
-}
-
-static int evaluate(const struct opened *opened, const struct settings *settings, char *why,
-                    size_t why_size)
-{
-    const struct model_file *file = &opened->file;
-    struct dataset test = {0};
-    struct trainer *trainer = NULL;
-    struct trainer_options options = {
-        .model = file->meta.model, .optimizer = "sgd", .schedule = "constant", .batch = BATCH};
-    if (!file->meta.model[0] || file->meta.classes == 0) {
-        snprintf(why, why_size, "%s: a bare vector can't be tried on data", opened->path);
-        return PARLEY_EDATA;
-    }
-    const struct source_model model = {
-        .vocabulary = file->meta.vocabulary,
-        .class_names = file->meta.class_names,
-        .classes = file->meta.classes,
-        .features = file->meta.features,
-    };
-    float *x = malloc(file->n * sizeof *x);
-    int error = x ? environment_claim(1, why, why_size) : PARLEY_ENOMEM;
-    if (!error)
-        error = source_load_test(&test, &file_reader, settings->data, settings->test, &model, why,
-                                 why_size);
-    if (!error) error = scale_as(&test, file, why, why_size);
-    if (!error) error = trainer_new(&trainer, &options, &test, why, why_size);
-    if (!error && trainer_parameters(trainer) != file->n) {
-        snprintf(why, why_size, "%s: %zu parameters are not those of %s", opened->path, file->n,
-                 file->meta.model);
-        error = PARLEY_EDATA;
-    }
-    if (!error) {
-        memcpy(x, file->x, file->n * sizeof *x);
-        error = check_finite(opened, x, why, why_size);
-    }
-    if (!error) error = check_digest(opened, why, why_size);
-    if (!error) {
-        double accuracy, loss;
-        trainer_evaluate(trainer, x, &test, &accuracy, &loss);
-        if (isnan(accuracy))
-            printf(settings->json_stdout
-                       ? "{\"accuracy\":null,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n"
-                       : "loss  %g (mean squared error) on %" PRIu32 " test samples\n",
-                   loss, test.count);
-        else if (settings->json_stdout && isfinite(loss))
-            printf("{\"accuracy\":%.15g,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n", accuracy, loss,
-                   test.count);
-        else if (settings->json_stdout)
-            printf("{\"accuracy\":%.15g,\"loss\":null,\"samples\":%" PRIu32 "}\n", accuracy,
-                   test.count);
-        else
-            printf("accuracy  %.4f on %" PRIu32 " test samples    loss %.4f\n", accuracy,
-                   test.count, loss);
-    }
-    trainer_free(trainer);
-    dataset_close(&test);
-    free(x);
-    return error;
-}
-
 static int act(const struct opened *opened, const struct settings *settings, char *why,
                size_t why_size)
 {
     const char *action = settings->operands[0];
     if (strcmp(action, "inspect") == 0) return inspect(opened, settings->json_stdout);
-    if (strcmp(action, "eval") == 0) return evaluate(opened, settings, why, why_size);
-    int error = check_digest(opened, why, why_size);
+    if (strcmp(action, "eval") == 0) return model_eval(opened, settings, why, why_size);
+    if (strcmp(action, "predict") == 0) return model_predict(opened, settings, why, why_size);
+    int error = model_check_digest(opened, why, why_size);
     if (error) return error;
     if (strcmp(action, "verify") == 0) return verify(opened, settings->json_stdout, why, why_size);
     if (strcmp(action, "export") == 0) return model_export(opened, settings, why, why_size);
@@ -297,6 +199,8 @@ int model_command(const struct settings *settings)
 {
     struct opened opened;
     char why[512] = "";
+    signal(SIGPIPE,
+           SIG_DFL); /* who reads may have enough, as head(1) does: no failure to tell of */
     int error = open_model(&opened, settings->operands[1], why, sizeof why);
     if (error) return say_failure(error, why);
     error = act(&opened, settings, why, sizeof why);

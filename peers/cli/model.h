@@ -15,6 +15,17 @@ struct opened {
     struct model_file file;
 };
 
+/* model.c: PARLEY_EDATA if the file is not what its digest says: figures and text of a damaged
+ * model would look like those of the one that was agreed on. */
+PARLEY_CHECK int model_check_digest(const struct opened *opened, char *why, size_t why_size);
+
+/* model_try.c: accuracy and loss on test data; or for each sample what the model makes of it. On
+ * stdout. */
+int model_eval(const struct opened *opened, const struct settings *settings, char *why,
+               size_t why_size);
+int model_predict(const struct opened *opened, const struct settings *settings, char *why,
+                  size_t why_size);
+
 /* model_export.c: the tensors in another format, by the end of --out. */
 int model_export(const struct opened *opened, const struct settings *settings, char *why,
                  size_t why_size);

@@ -28,7 +28,7 @@ struct reading {
     const char *at, *end;
     size_t line;
     uint32_t columns; /* of each row */
-    uint32_t label;   /* its column, from 1 */
+    uint32_t label;   /* its column, from 1; 0: there is none */
     char unquoted[NAMES_BYTES_MAX + 2];
     struct dataset *set;
     struct rows rows;
@@ -198,6 +198,34 @@ static int compare_header(const struct reading *r, size_t line, const struct nam
     return 0;
 }
 
+/* *named: the first line is sure to be a header. */
+static int find_columns(struct reading *r, const struct names *first, const char *label,
+                        size_t line, bool *named)
+{
+    bool bare = r->shape->unlabelled && !label && first->count == r->shape->features;
+    *named = false;
+    r->columns = first->count;
+    r->label = bare ? 0 : find_label(first, label, named);
+    if (bare) return 0;
+    if (first->count < 2 && !r->shape->unlabelled)
+        return refuse(r, line, 0,
+                      "found 1 column, expected values and a label with commas between");
+    if (r->label > 0) return 0;
+    r->line = line;
+    return no_label(r, first, label);
+}
+
+static int check_columns(const struct reading *r, size_t line)
+{
+    uint32_t values = r->columns - (r->label > 0), wanted = r->shape->features;
+    char bare[48] = "";
+    if (values == wanted) return 0;
+    if (r->shape->unlabelled)
+        snprintf(bare, sizeof bare, ", or %" PRIu32 " without a label", wanted);
+    return refuse(r, line, 0, "%" PRIu32 " columns, expected %" PRIu32 " as in the training data%s",
+                  r->columns, wanted + 1, bare);
+}
+
 /* Columns, label and header from the first line; a first line of values is read again as such. */
 static int read_head(struct reading *r, const char *label)
 {
@@ -212,15 +240,7 @@ static int read_head(struct reading *r, const char *label)
     bool header = false;
     int error = read_names(r, &first);
     if (error) goto out;
-    r->columns = first.count;
-    r->label = find_label(&first, label, &header);
-    if (first.count < 2)
-        error =
-            refuse(r, line, 0, "found 1 column, expected values and a label with commas between");
-    else if (r->label == 0) {
-        r->line = line;
-        error = no_label(r, &first, label);
-    }
+    error = find_columns(r, &first, label, line, &header);
     if (error) goto out;
     for (uint32_t c = 0; c < first.count; c++)
         header = header || (c + 1 != r->label && !is_number(&first, c));
@@ -233,10 +253,7 @@ static int read_head(struct reading *r, const char *label)
         r->shape->columns = first;
         first = (struct names){0};
     }
-    if (!error && r->test && r->columns - 1 != r->shape->features)
-        error =
-            refuse(r, line, 0, "%" PRIu32 " columns, expected %" PRIu32 " as in the training data",
-                   r->columns, r->shape->features + 1);
+    if (!error && r->test) error = check_columns(r, line);
 out:
     names_close(&first);
     return error;
@@ -251,7 +268,6 @@ static int take_target(struct reading *r, const struct field *field)
     if (!number_parse(field->text, field->size, &value))
         return refuse(r, field->line, field->column, "found %s, expected a number as label",
                       number_found(found, field->text, field->size));
-    r->set->labels[r->set->count] = 0;
     r->set->targets[r->set->count] = (float)value;
     return 0;
 }
@@ -260,6 +276,7 @@ static int take_label(struct reading *r, const struct field *field)
 {
     char found[64], names[160];
     struct names *classes = &r->shape->classes;
+    if (r->shape->unlabelled) return 0;
     if (r->shape->numbers) return take_target(r, field);
     number_found(found, field->text, field->size);
     if (field->size == 0)
@@ -284,7 +301,7 @@ static int take_value(struct reading *r, const struct field *field)
     if (!number_parse(field->text, field->size, &value))
         return refuse(r, field->line, field->column, "found %s, expected a number",
                       number_found(found, field->text, field->size));
-    size_t place = field->column - 1 - (field->column > r->label);
+    size_t place = field->column - 1 - (r->label > 0 && field->column > r->label);
     r->set->values[(size_t)r->set->count * r->set->features + place] = (float)value;
     return 0;
 }
@@ -297,6 +314,7 @@ static int read_row(struct reading *r)
     if (error == PARLEY_ELIMIT)
         return refuse(r, line, 0, "more rows of %" PRIu32 " values than fit in %" PRIu64 " GiB",
                       r->set->features, BYTES_MAX >> 30);
+    if (!error) r->set->labels[r->set->count] = 0; /* until there is one */
     for (uint32_t c = 1; !error && !field.last; c++) {
         if (c > r->columns)
             return refuse(r, line, 0, "more than %" PRIu32 " columns, which the first line has",
@@ -332,7 +350,7 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
                           .why_size = why_size};
     if (file.size >= 3 && memcmp(file.data, mark, 3) == 0) r->at += 3;
     int error = read_head(r, label);
-    if (!error) set->features = shape->features = r->columns - 1;
+    if (!error) set->features = shape->features = r->columns - (r->label > 0);
     while (!error && find_row(r))
         error = read_row(r);
     if (!error && set->count == 0) {

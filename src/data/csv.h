@@ -13,7 +13,8 @@
 /* Makes `set` (which need not be initialised): a column of labels of any names, all others values.
  * label: the label's column, by its name in the header or its number from 1; NULL: the last.
  * shape: of a training set it is filled (zeroed before); of a test set (`test`) it is that of its
- * training set, whose columns and classes it must have. The scaling is not measured yet.
+ * training set, whose columns and classes it must have; unlabelled, it has the training set's
+ * values alone, or a label's column that is passed over. The scaling is not measured yet.
  * PARLEY_EDATA with a message in why[why_size] that says file, line and column, what is there and
  * what should be; PARLEY_ENOMEM; then `set` is zeroed. */
 PARLEY_CHECK int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file,

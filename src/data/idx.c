@@ -170,7 +170,9 @@ int idx_load(struct dataset *set, struct bytes images, struct bytes labels, uint
     struct reading pixels = {.file = images, .rank = 3, .why = why, .why_size = why_size};
     struct reading marks = {.file = labels, .rank = 1, .why = why, .why_size = why_size};
     int error = load_images(set, &pixels);
-    if (!error) error = load_labels(set, &marks, images.name);
+    if (!error && labels.data) error = load_labels(set, &marks, images.name);
+    if (!error && !set->labels && !(set->labels = calloc(set->count, sizeof *set->labels)))
+        error = PARLEY_ENOMEM;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", images.name);
     if (error) dataset_close(set);
     return error;

@@ -55,6 +55,7 @@ static int take_label(struct reading *r, const char *word, size_t size)
     char name[32], names[160];
     double value;
     uint16_t label;
+    if (r->shape->unlabelled) return 0;
     if (!number_parse(word, size, &value)) return refuse(r, word, size, "a number as label");
     if (r->shape->numbers && r->fills) r->set->targets[r->rows] = (float)value;
     if (r->shape->numbers) return 0;
@@ -95,7 +96,8 @@ static int read_line(struct reading *r)
     uint32_t last = 0;
     size_t size = next_word(r, &word);
     if (size == 0) return 0;
-    int error = take_label(r, word, size);
+    bool bare = r->shape->unlabelled && memchr(word, ':', size);
+    int error = bare ? take_pair(r, word, size, &last) : take_label(r, word, size);
     while (!error && (size = next_word(r, &word)) > 0)
         error = take_pair(r, word, size, &last);
     if (last > r->largest) r->largest = last;

@@ -319,9 +319,11 @@ int npy_load(struct dataset *set, struct bytes x, struct bytes y, uint32_t class
     struct array samples, labels;
     *set = (struct dataset){.classes = classes};
     int error = open_array(&samples, x, why, why_size);
-    if (!error) error = open_array(&labels, y, why, why_size);
+    if (!error && y.data) error = open_array(&labels, y, why, why_size);
     if (!error) error = fill_samples(set, &samples);
-    if (!error) error = fill_labels(set, &labels);
+    if (!error && y.data) error = fill_labels(set, &labels);
+    if (!error && !set->labels && !(set->labels = calloc(set->count, sizeof *set->labels)))
+        error = PARLEY_ENOMEM;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", x.name);
     if (error) dataset_close(set);
     return error;

@@ -18,6 +18,7 @@ struct rows_shape {
     struct names columns; /* csv's, where a header names them; the label's among them */
     uint32_t features;    /* 0: not known yet */
     bool numbers;         /* labels are targets, not classes; set by who reads */
+    bool unlabelled;      /* labels are not looked at and may be missing; likewise, of a test set */
 };
 
 void rows_shape_close(struct rows_shape *shape);

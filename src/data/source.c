@@ -181,18 +181,19 @@ static int read_bytes(const struct loading *l, const char *path, bool expand, ui
 typedef int pair_parser(struct dataset *set, struct bytes samples, struct bytes labels,
                         uint32_t classes, char *why, size_t why_size);
 
-/* Two files of a directory. */
+/* Two files of a directory; unlabelled, the first of them. */
 static int load_pair(const struct loading *l, struct dataset *set, const char *directory,
                      const char *samples_name, const char *labels_name, pair_parser *parse)
 {
     char samples_path[PATH_BYTES], labels_path[PATH_BYTES];
-    struct bytes samples, labels;
+    struct bytes samples, labels = {0};
     uint8_t *samples_bytes = NULL, *labels_bytes = NULL;
     bool expand = parse != idx_load; /* which knows its size before it inflates */
     find_in(l, samples_path, directory, samples_name);
     find_in(l, labels_path, directory, labels_name);
     int error = read_bytes(l, samples_path, expand, &samples_bytes, &samples);
-    if (!error) error = read_bytes(l, labels_path, expand, &labels_bytes, &labels);
+    if (!error && !l->shape->unlabelled)
+        error = read_bytes(l, labels_path, expand, &labels_bytes, &labels);
     if (!error) error = parse(set, samples, labels, l->classes, l->why, l->why_size);
     free(samples_bytes);
     free(labels_bytes);
@@ -353,10 +354,10 @@ int source_load(struct source *source, const struct source_reader *reader, const
 static int check_names(const struct loading *l, uint32_t classes, const char *spec)
 {
     if (l->shape->classes.count == 0 || l->shape->classes.count == classes) return 0;
-    snprintf(l->why, l->why_size,
-             "%.300s: %" PRIu32 " classes where the model has %" PRIu32
-             "; name the model's own training data with --data",
-             spec, l->shape->classes.count, classes);
+    snprintf(l->why, l->why_size, "%.300s: %" PRIu32 " classes where the model has %" PRIu32 "; %s",
+             spec, l->shape->classes.count, classes,
+             classes > 1 ? "name the model's own training data with --data"
+                         : "labels of a model of numbers are read with \",numbers\" behind it all");
     return PARLEY_EDATA;
 }
 
@@ -443,6 +444,29 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
     }
     if (error) dataset_close(test);
 out:
+    rows_shape_close(&shape);
+    return error;
+}
+
+/* ---- A set to ask a model about -------------------------------------------------------------- */
+
+int source_load_inputs(struct dataset *set, const struct source_reader *reader, const char *text,
+                       const struct source_model *model, char *why, size_t why_size)
+{
+    struct spec spec;
+    struct rows_shape shape = {.features = model->features, .unlabelled = true};
+    struct loading l = {reader, &shape, model->classes, why, why_size, ""};
+    memset(set, 0, sizeof *set);
+    if (why_size > 0) why[0] = 0;
+    int error = parse_spec(&spec, text, &l);
+    if (error) return error;
+    if (spec.format == TEXT || model->vocabulary[0])
+        return bad_spec(&l, text, "a text is gone on with, by model sample");
+    error = load(&l, set, &spec, spec.format != IDX || has_own_test(&l, &spec));
+    set->classes = model->classes;
+    if (!error && set->classes == 1 && !(set->targets = calloc(set->count, sizeof *set->targets)))
+        error = PARLEY_ENOMEM;
+    if (error) dataset_close(set);
     rows_shape_close(&shape);
     return error;
 }

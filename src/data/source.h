@@ -2,8 +2,10 @@
  *
  *   digits                the built-in images
  *   idx:DIR               {train,t10k}-images-idx3-ubyte and -labels-idx1-ubyte
- *   csv:FILE[,label=C]    a table with a column C of labels, by name or number from 1; else the
- * last libsvm:FILE           a sparse table npy:DIR               x.npy and y.npy
+ *   csv:FILE[,label=C]    a table with a column C of labels, by its name or its number from 1;
+ *                         without C the last
+ *   libsvm:FILE           a sparse table
+ *   npy:DIR               x.npy and y.npy
  *   text:FILE[,window=N]  characters, in windows of N (64)
  *
  * With ",numbers" behind it all, labels of csv, libsvm and npy are numbers to be met, not classes.
@@ -62,5 +64,12 @@ struct source_model {
 PARLEY_CHECK int source_load_test(struct dataset *test, const struct source_reader *reader,
                                   const char *data_spec, const char *test_spec,
                                   const struct source_model *model, char *why, size_t why_size);
+
+/* Only inputs, all of them in the data's order: labels are not looked at and need not be there
+ * (idx, npy: no file of them; csv: no column; libsvm: none before the pairs); of idx the test
+ * images, where there are such. The scaling is not set. Errors as above. */
+PARLEY_CHECK int source_load_inputs(struct dataset *set, const struct source_reader *reader,
+                                    const char *spec, const struct source_model *model, char *why,
+                                    size_t why_size);
 
 #endif

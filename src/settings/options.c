@@ -94,16 +94,19 @@ static const struct verb_info verbs[] = {
          "step is a local step, mix averaging in memory, wire an exchange over TCP, start\n"
          "processes up to their first step, run what processes come to (minutes; --data is\n"
          "its alone), sim the simulator. Ratio 1 is the limit."},
-    [VERB_MODEL] = {"model",
-                    "inspect|eval|verify|export|sample FILE",
-                    2,
-                    2,
-                    {"inspect", "eval", "verify", "export", "sample", NULL},
-                    "is not an action of model",
-                    "look into, try, verify, convert a saved model",
-                    "inspect prints the tensors and the digest, eval the accuracy on --data,\n"
-                    "verify recomputes the digest and the record of the agreement, export writes\n"
-                    "the tensors in another format, sample prints text from a model of text."},
+    [VERB_MODEL] =
+        {"model",
+         "inspect|eval|predict|verify|export|sample FILE",
+         2,
+         2,
+         {"inspect", "eval", "predict", "verify", "export", "sample", NULL},
+         "is not an action of model",
+         "look into, try, verify, convert a saved model",
+         "inspect prints the tensors and the digest, eval the accuracy on the test data,\n"
+         "predict a line for each sample of --data, labelled or not: its class and the\n"
+         "probability, or its number. verify recomputes the digest and the record of\n"
+         "the agreement, export writes the tensors in another format, sample prints\n"
+         "text from a model of text."},
     [VERB_CHECK] = {"check",
                     "",
                     0,

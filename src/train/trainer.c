@@ -438,15 +438,14 @@ float trainer_follow_of(const struct trainer *trainer, const struct trainer_node
     return follows && rate > 0 ? (float)(-FOLLOW_PART * density / rate) : 0;
 }
 
-/* The rows of the set from `done` on, as many as fit. */
-static float *forward_from(struct trainer *trainer, const float *x, const struct dataset *set,
-                           uint32_t done, uint32_t *rows)
+float *trainer_outputs(struct trainer *trainer, const float *x, const struct dataset *set,
+                       uint32_t first, uint32_t *rows)
 {
     assert(set->features == trainer->set->features && set->classes <= trainer->set->classes);
     assert((set->targets != NULL) == (trainer->set->targets != NULL));
-    *rows = set->count - done < trainer->rows_max ? set->count - done : trainer->rows_max;
+    *rows = set->count - first < trainer->rows_max ? set->count - first : trainer->rows_max;
     for (uint32_t i = 0; i < *rows; i++)
-        trainer->index[i] = done + i;
+        trainer->index[i] = first + i;
     return run_forward(trainer, set, x, *rows, false);
 }
 
@@ -458,7 +457,7 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
     uint64_t hits = 0;
 
     for (uint32_t done = 0, rows; done < set->count; done += rows) {
-        float *logits = forward_from(trainer, x, set, done, &rows);
+        float *logits = trainer_outputs(trainer, x, set, done, &rows);
 
         hits += loss_hits(logits, trainer->labels, rows * places, classes);
         sum += run_loss(trainer, logits, rows);
@@ -476,7 +475,7 @@ bool trainer_reaches(struct trainer *trainer, const float *x, const struct datas
     uint64_t hits = 0, left = (uint64_t)set->count * places;
 
     for (uint32_t done = 0, rows; done < set->count; done += rows) {
-        float *logits = forward_from(trainer, x, set, done, &rows);
+        float *logits = trainer_outputs(trainer, x, set, done, &rows);
 
         hits += loss_hits(logits, trainer->labels, rows * places, classes);
         left -= (uint64_t)rows * places;

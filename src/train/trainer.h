@@ -158,6 +158,12 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
                       const struct trainer_turn *turn);
 float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node);
 
+/* What x says of the samples of `set` from `first` on (below its count), *rows of them, as many as
+ * a batch holds: [*rows][classes] logits, of text for each place; or the numbers themselves.
+ * Borrowed, until the next call; may be written to. `set` is as for trainer_evaluate(). */
+float *trainer_outputs(struct trainer *trainer, const float *x, const struct dataset *set,
+                       uint32_t first, uint32_t *rows);
+
 /* Accuracy in [0, 1] and mean loss, both over all predictions, of x on `set`, which has the
  * trainer's features and no more classes. Both are 0 for an empty set; where labels are
  * numbers, the loss is the mean squared error and the accuracy NAN. Needs no share; does not

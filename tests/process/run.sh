@@ -121,6 +121,40 @@ has='the training data: "ant", "bee", "c"t"'
 refused "parley: renamed.csv:2: column 3: found \"aaa\", which is no label of $has" --data csv:renamed.csv
 refused "parley: other.svm:1:1: found \"2\", expected a label of $has" --data csv:kinds.csv --test libsvm:other.svm
 
+# What it makes of samples it has not seen labelled: their own kinds here, in their order; and who
+# reads may stop.
+cut -d, -f1,2 kinds.csv > bare.csv
+"$parley" model predict kinds --data csv:bare.csv > classes
+"$parley" model predict kinds --data csv:kinds.csv | cmp - classes
+"$parley" model predict kinds --data csv:bare.csv --json > classes.json
+python3 - << 'END'
+import csv, json
+kinds = [row[2] for row in csv.reader(open("kinds.csv"))]
+table = list(csv.DictReader(open("classes")))
+lines = [json.loads(line) for line in open("classes.json")]
+assert [row["class"] for row in table] == [line["class"] for line in lines] == kinds
+for row, line in zip(table, lines):
+    assert abs(float(row["probability"]) - line["probability"]) < 1e-5
+    assert len(line["probabilities"]) == 3 and abs(sum(line["probabilities"]) - 1) < 1e-5
+    assert line["probability"] == max(line["probabilities"]) > 1 / 3
+END
+awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i % 7 "," i % 5 "," 3 * (i % 7) - i % 5 }' > line.csv
+"$parley" run -n 2 --data csv:line.csv,numbers --model linear --lr 0.1 --epochs 300 --out line -q > /dev/null
+"$parley" model predict line --data csv:line.csv > values
+"$parley" model predict line --data csv:line.csv --json > values.json
+python3 - "$parley" << 'END'
+import csv, json, signal, subprocess, sys
+wanted = [float(row["y"]) for row in csv.DictReader(open("line.csv"))]
+table = [float(row["value"]) for row in csv.DictReader(open("values"))]
+for got in table, [json.loads(line)["value"] for line in open("values.json")]:
+    assert len(got) == len(wanted) and max(abs(g - w) for g, w in zip(got, wanted)) < 0.05, got[:9]
+much = subprocess.Popen([sys.argv[1], "model", "predict", "2.safetensors", "--json"],
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+much.stdout.readline()
+much.stdout.close()
+assert much.stderr.read() == b"" and much.wait() == -signal.SIGPIPE
+END
+
 # On a terminal of 8 lines and 40 columns, too, no more lines are cleared than stand there.
 python3 - "$parley" << 'END'
 import fcntl, os, pty, re, struct, sys, termios

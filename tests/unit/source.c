@@ -262,6 +262,61 @@ Test(source, arrays_and_sparse_tables_are_read_too)
     source_close(&source);
 }
 
+/* Loads the inputs for a model of two values and these classes, and expects 1, 2 and 3, 4. */
+static void expect_inputs(const char *spec, uint32_t classes)
+{
+    const struct source_model model = {"", "a\nb", classes, 2};
+    struct dataset set;
+    cr_assert_eq(source_load_inputs(&set, &reader, spec, &model, why, sizeof why), 0, "%s", why);
+    cr_expect(set.count == 2 && set.features == 2 && set.classes == classes, "%s", spec);
+    cr_expect((set.targets != NULL) == (classes == 1), "%s", spec);
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(set.values ? set.values[i] : set.bytes[i], i + 1, "%s: value %d", spec, i);
+    for (int i = 0; i < 2; i++)
+        cr_expect_eq(set.labels[i], 0);
+    dataset_close(&set);
+}
+
+Test(source, a_model_may_be_asked_about_samples_with_labels_of_any_kind_or_none)
+{
+    /* Proves that all samples come in their order, that what is labelled is passed over wherever it
+     * stands, and that a missing label moves no value; of images, too. */
+    static const char *const specs[] = {
+        "csv:bare.csv",    "csv:headed.csv", "csv:last.csv", "csv:first.csv,label=k",
+        "libsvm:bare.svm", "libsvm:odd.svm", "npy:d",        "idx:i"};
+    static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4};
+    uint8_t x[128];
+    size_t at = put_head(x, "|u1", "(2, 2)");
+    memcpy(x + at, images + 16, 4);
+    put("d/x.npy", x, at + 4);
+    put("i/train-images-idx3-ubyte", images, sizeof images);
+    put("bare.csv", "1,2\n3,4\n", 8);
+    put("headed.csv", "u,v\n1,2\n3,4\n", 12);
+    put("last.csv", "u,v,k\n1,2,what\n3,4,\n", 20);
+    put("first.csv", "k,u,v\nwhat,1,2\n,3,4\n", 20);
+    put("bare.svm", "1:1 2:2\n1:3 2:4\n", 16);
+    put("odd.svm", "? 1:1 2:2\n7 1:3 2:4\n", 20);
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        expect_inputs(specs[i], 2);
+        expect_inputs(specs[i], 1);
+    }
+}
+
+Test(source, inputs_of_another_width_are_refused)
+{
+    static const struct source_model wide = {"", NULL, 2, 5}, text = {"\na", NULL, 2, 2};
+    struct dataset set;
+    put("bare.csv", "1,2\n3,4\n", 8);
+    cr_expect_eq(source_load_inputs(&set, &reader, "csv:bare.csv", &wide, why, sizeof why),
+                 PARLEY_EDATA);
+    cr_expect_str_eq(why,
+                     "bare.csv:1: 2 columns, expected 6 as in the training data, or 5 without a "
+                     "label");
+    cr_expect_eq(source_load_inputs(&set, &reader, "csv:bare.csv", &text, why, sizeof why),
+                 PARLEY_EUSAGE);
+    cr_expect_str_eq(why, "data \"csv:bare.csv\": a text is gone on with, by model sample");
+}
+
 Test(source, specs_that_can_not_be_are_refused_by_name)
 {
     /* Proves the words for test sets of another kind, empty options, files that are not there. */
