@@ -35,10 +35,10 @@ void handoff_grant(struct handoff *handoff, const struct parley_update *update)
 {
     uv_mutex_lock(&handoff->box.lock);
     handoff->granted += update->train.steps;
-    handoff->next = (struct parley_turn){.progress = update->train.progress,
-                                         .live = update->train.live,
+    handoff->next = (struct parley_turn){.live = update->train.live,
                                          .state_steps = update->train.inherited,
                                          .weight = update->train.weight};
+    handoff->next_pace = update->train.pace;
     tell(handoff);
 }
 
@@ -132,6 +132,7 @@ static void look(struct handoff *handoff)
     handoff->credit += handoff->granted;
     handoff->granted = 0;
     handoff->turn = handoff->next;
+    handoff->pace = handoff->next_pace;
     handoff->over = handoff->ended;
     atomic_store_explicit(&box->news, false, memory_order_relaxed);
     uv_mutex_unlock(&box->lock);
@@ -212,8 +213,10 @@ static void allow_step(struct handoff *handoff, struct parley_turn *turn)
     handoff->credit--;
     if (handoff->measures)
         moved_begin(&handoff->moved, handoff->vectors->trained[0], handoff->vectors->count);
+    uint64_t made = atomic_load_explicit(&handoff->version, memory_order_relaxed);
     *turn = handoff->turn;
-    turn->state_steps += atomic_load_explicit(&handoff->version, memory_order_relaxed);
+    turn->state_steps += made;
+    turn->progress = parley_pace_progress(&handoff->pace, made);
 }
 
 /* True: something is allowed, and the boundary stays held until it is made. */

@@ -29,10 +29,11 @@ struct handoff {
     uv_sem_t boundary;
     bool lends;
 
-    struct mailbox box;      /* to the trainer; its lock guards the next five */
-    uint64_t granted;        /* steps not yet seen by the trainer */
-    bool halted;             /* forget what is left; before `granted` */
-    struct parley_turn next; /* what the newest grant says of the steps to come */
+    struct mailbox box;           /* to the trainer; its lock guards the next six */
+    uint64_t granted;             /* steps not yet seen by the trainer */
+    bool halted;                  /* forget what is left; before `granted` */
+    struct parley_turn next;      /* what the newest grant says of the steps to come, ... */
+    struct parley_pace next_pace; /* ... and of the progress at each */
     bool ended;
     int error; /* the end's: what the boundary returns */
 
@@ -41,7 +42,8 @@ struct handoff {
     /* The trainer's own. */
     struct vectors *vectors;
     uint64_t credit;
-    struct parley_turn turn;  /* the newest grant's that was seen */
+    struct parley_turn turn;  /* the newest grant's that was seen, ... */
+    struct parley_pace pace;  /* ... likewise */
     bool started;             /* a step was ever allowed */
     bool going;               /* one is allowed and not yet reported */
     struct op *first, **last; /* seen and not carried out yet; guarded by the boundary */

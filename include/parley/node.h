@@ -203,6 +203,16 @@ enum parley_phase {
     PARLEY_PHASE_LEFT
 };
 
+/* How far the cluster is in its budget as this node makes its steps, for the schedule. */
+struct parley_pace {
+    double progress; /* in [0, 1], as it is reckoned before the step that follows ... */
+    uint64_t made;   /* ... so many of this node's, ... */
+    double slope;    /* ... and what each more of them adds, at least 0 */
+};
+
+/* Before the step that follows `made` of this node's, no fewer than the pace's. Pure. */
+double parley_pace_progress(const struct parley_pace *pace, uint64_t made);
+
 struct parley_update {
     enum parley_update_type type;
     union {
@@ -230,8 +240,8 @@ struct parley_update {
         } chunk;
         struct {
             uint64_t steps;
-            double progress; /* of the cluster's budget, in [0, 1]: for the schedule */
-            uint32_t live;   /* nodes that live, this one included */
+            struct parley_pace pace;
+            uint32_t live; /* nodes that live, this one included */
             /* Plus the steps this node has made, those that its optimizer vectors have been
                through: modulo 2^64, as they may be fewer. */
             uint64_t inherited;

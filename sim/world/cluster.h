@@ -141,7 +141,8 @@ struct sim_host {
     uint64_t steps_left, version, samples;
     uint64_t version_told;    /* of STEPPED */
     uint64_t heard;           /* of so many steps the loss is known */
-    struct trainer_turn turn; /* as last granted; its steps are to be added to version */
+    struct trainer_turn turn; /* as last granted; its steps are to be added to version, ... */
+    struct parley_pace pace;  /* ... and its progress is what this has for that */
     uint64_t averaged;        /* ADDs so far */
     struct sim_step *leaving; /* steps that hold what x was in */
     bool stepping;

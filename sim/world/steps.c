@@ -87,6 +87,7 @@ static void step_give(struct sim_host *host)
         host->leaving = step;
     }
     step->turn.steps += host->version;
+    step->turn.progress = parley_pace_progress(&host->pace, host->version);
     step->turn.averaged = host->averaged;
     sim_workers_hold(host->sim->workers, &host->lane, &step->job);
 }
@@ -115,10 +116,10 @@ static void step_begin(struct sim_host *host)
 void sim_train(struct sim_host *host, const struct parley_update *update)
 {
     host->steps_left += update->train.steps;
-    host->turn = (struct trainer_turn){.progress = update->train.progress,
-                                       .steps = update->train.inherited,
+    host->turn = (struct trainer_turn){.steps = update->train.inherited,
                                        .live = update->train.live,
                                        .weight = update->train.weight};
+    host->pace = update->train.pace;
     step_begin(host);
 }
 

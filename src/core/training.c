@@ -87,9 +87,12 @@ void training_averaged(struct parley_node *node, double gap, double factor)
     t->among = node->roster->counts[ROSTER_WAITED];
 }
 
-static double part(double made, double budget)
+/* Whichever part of a budget is the greatest leads. */
+static void lead(struct parley_pace *pace, double made, double a_step, double budget)
 {
-    return budget > 0 ? made / budget : 0;
+    if (!(budget > 0) || made / budget < pace->progress) return;
+    pace->progress = made / budget;
+    pace->slope = a_step / budget;
 }
 
 uint64_t training_spent_us(const struct parley_node *node)
@@ -97,15 +100,30 @@ uint64_t training_spent_us(const struct parley_node *node)
     return node->now_us - node->training.start_us;
 }
 
-double training_progress(const struct parley_node *node)
+/* Others go on as this node does. */
+static struct parley_pace pace_of(const struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
-    if (!t->started) return 0;
-    double progress = part((double)training_reckoned(node), (double)c->samples_budget);
-    progress = fmax(progress, part((double)self_of(node)->version, (double)c->steps_budget));
-    progress = fmax(progress, part((double)training_spent_us(node), (double)c->time_budget_us));
-    return progress < 1 ? progress : 1;
+    struct parley_pace pace = {.made = t->version};
+    if (!t->started) return pace;
+    lead(&pace, (double)training_reckoned(node), (double)c->batch * live_of(node),
+         (double)c->samples_budget);
+    lead(&pace, (double)self_of(node)->version, 1, (double)c->steps_budget);
+    lead(&pace, (double)training_spent_us(node), t->rate > 0 ? 1e6 / t->rate : 0,
+         (double)c->time_budget_us);
+    return pace;
+}
+
+double parley_pace_progress(const struct parley_pace *pace, uint64_t made)
+{
+    return fmin(pace->progress + pace->slope * (double)(made - pace->made), 1);
+}
+
+double training_progress(const struct parley_node *node)
+{
+    struct parley_pace pace = pace_of(node);
+    return parley_pace_progress(&pace, pace.made);
 }
 
 /* ---- Joining --------------------------------------------------------------------------------- */
@@ -325,7 +343,7 @@ static void allow(struct parley_node *node, uint64_t steps)
 {
     struct parley_update *update = out_add(node, PARLEY_UPDATE_TRAIN);
     update->train.steps = steps;
-    update->train.progress = training_progress(node);
+    update->train.pace = pace_of(node);
     update->train.live = live_of(node);
     update->train.inherited = node->training.inherited;
     update->train.weight = node->training.weight;

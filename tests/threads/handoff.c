@@ -82,7 +82,8 @@ static void train(void *argument)
         check(turn.averaged == (uint64_t)least_x - 1, "a step is told how often x was averaged");
         check(x[0] >= least_x && x[0] == x[FLOATS - 1],
               "a step sees what was set before its grant");
-        check(turn.live == 2 && turn.progress == 0.5, "a step sees what its grant said");
+        check(turn.live == 2, "a step sees what its grant said");
+        check(turn.progress == fmin(0.5 + 0.125 * (double)steps, 1), "each step has its progress");
         check(turn.state_steps == INHERITED + steps++, "steps count on from those inherited");
         step = (struct parley_step){.steps = 1, .samples = 2, .loss = x[0], .follow = -4};
     }
@@ -301,9 +302,11 @@ static void put_work(struct op *op, enum parley_update_type type, uint32_t buffe
 
 static void grant(uint64_t steps)
 {
-    struct parley_update update = {
-        .type = PARLEY_UPDATE_TRAIN,
-        .train = {.steps = steps, .progress = 0.5, .live = 2, .inherited = INHERITED}};
+    struct parley_update update = {.type = PARLEY_UPDATE_TRAIN,
+                                   .train = {.steps = steps,
+                                             .pace = {.progress = 0.5, .slope = 0.125},
+                                             .live = 2,
+                                             .inherited = INHERITED}};
     handoff_grant(&handoff, &update);
 }
 

@@ -37,6 +37,7 @@ struct lone {
     uint64_t now_us, seed;
     uint64_t version;
     uint64_t steps_left;
+    struct parley_pace pace;                    /* of the newest grant */
     enum lone_conn_state conns[LONE_CONNS_MAX]; /* by id */
     size_t unsent[LONE_CONNS_MAX];              /* SENT is owed for these bytes */
     uint32_t highest, next_incoming;
@@ -160,6 +161,7 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
         cr_assert(u->train.steps > 0 || lone->config.strategy == PARLEY_STRATEGY_PUSH_SUM);
         cr_assert(u->train.weight > 0 && u->train.weight < 1e300);
         lone->steps_left += u->train.steps;
+        lone->pace = u->train.pace;
         break;
     case PARLEY_UPDATE_HALT:
         lone->steps_left = 0;

@@ -1,4 +1,6 @@
 /* One node, its peers played by hand: whole models, given and taken. */
+#include <math.h>
+
 #include "lone_talk.h"
 
 /* One that keeps slow weights. */
@@ -111,6 +113,38 @@ Test(node_model, who_asks_for_the_model_and_takes_no_byte_of_it_is_cut_off)
     lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     cr_assert_eq(responder(lone)->state, SLOT_IDLE);
     lone_free(lone);
+}
+
+Test(node_model, each_step_of_a_grant_has_its_own_place_in_the_budget)
+{
+    /* Proves that the schedule is no staircase: within a grant, and where one comes while steps of
+     * the one before are still to be made. Steps take a millisecond, and are told of after three.
+     */
+    enum { BUDGET = 100, STEP_US = 1000 };
+    for (int kind = 0; kind < 3; kind++) {
+        struct parley_config config = lone_config();
+        config.batch = 32;
+        config.steps_budget = kind == 0 ? BUDGET : 0;
+        config.samples_budget = kind == 1 ? BUDGET * 32 : 0;
+        config.time_budget_us = kind == 2 ? BUDGET * STEP_US : 0;
+        struct lone *lone = training_node(&config);
+        while (lone->steps_left > 0) {
+            double progress = parley_pace_progress(&lone->pace, lone->version);
+            double exact = fmin((double)lone->version / BUDGET, 1);
+            bool measured = kind < 2 || lone->version > 3; /* how long a step takes */
+            cr_assert(!measured || fabs(progress - exact) < 1e-9, "%d: %g of %g", kind, progress,
+                      exact);
+            lone->version++;
+            lone->steps_left--;
+            lone->now_us += STEP_US;
+            if (lone->version % 3 && lone->steps_left > 0) continue;
+            lone_step(lone,
+                      (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                            .stepped = {lone->version, 32 * lone->version, 1}});
+        }
+        cr_assert_geq(lone->version, BUDGET, "%d", kind);
+        lone_free(lone);
+    }
 }
 
 Test(node_model, training_goes_on_after_the_model_was_replaced)
