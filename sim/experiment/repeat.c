@@ -2,6 +2,8 @@
 #include "experiment/repeat.h"
 
 #include "report/text.h"
+#include "settings/fallback.h"
+#include "settings/judge.h"
 #include "settings/list.h"
 
 enum { BYTES_MAX = 1 << 20 };
@@ -18,14 +20,12 @@ static bool given(const struct settings *settings, enum option_id id)
     return repeat_counts(id) && settings->values[id].origin > ORIGIN_DEFAULT;
 }
 
-/* The table's defaults are gossip's; some other strategies have their own, and a file that gave
- * them gossip's would make another run. */
+/* Of several strategies each may have its own: a file that gave them one would make another run.
+ * What a strategy does not heed it would refuse. */
 static bool default_holds(const struct settings *settings, enum option_id id)
 {
-    bool gossip =
-        settings->values[OPTION_ID_STRATEGY].origin <= ORIGIN_DEFAULT && !settings->compare;
-    return gossip || (id != OPTION_ID_MIX_EVERY && id != OPTION_ID_CODEC &&
-                      id != OPTION_ID_LR_SCALE && id != OPTION_ID_WARMUP);
+    if (judge_is_of_several(settings)) return !fallback_varies(id);
+    return settings_heeds(settings->strategy, id);
 }
 
 char *repeat_line(const struct settings *settings)

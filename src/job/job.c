@@ -16,46 +16,11 @@
 #include "data/chars.h"
 #include "train/model.h"
 
-static const double SCALED_WARMUP = 0.05;
-
-/* ---- What a strategy is meant for, where nothing else is said ----------------------------------
- */
-
-static bool is_given(const struct settings *s, enum option_id id)
-{
-    return s->values[id].origin > ORIGIN_DEFAULT;
-}
-
-static uint32_t mix_every_of(const struct settings *s)
-{
-    if (is_given(s, OPTION_ID_MIX_EVERY)) return s->mix_every.steps;
-    return parley_strategy_mix_every((enum parley_strategy)s->strategy);
-}
-
 /* The settings were judged. */
 static enum parley_codec codec_of(const struct settings *s, double *part)
 {
-    bool choco = s->strategy == PARLEY_STRATEGY_CHOCO && !is_given(s, OPTION_ID_CODEC);
     enum parley_codec codec;
-    return codec_parse(choco ? "topk:0.01" : s->codec, &codec, part) ? PARLEY_CODEC_FP32 : codec;
-}
-
-/* --lr is for one batch; gd has none. */
-static bool scales(const struct settings *s)
-{
-    return !is_given(s, OPTION_ID_LR_SCALE) && strcmp(s->optimizer, "gd") != 0 &&
-           parley_strategy_sums_batches((enum parley_strategy)s->strategy);
-}
-
-static enum trainer_scale scale_of(const struct settings *s)
-{
-    return scales(s) ? TRAINER_SCALE_CLUSTER : (enum trainer_scale)s->lr_scale;
-}
-
-/* A rate that grows with the nodes is not met at once. */
-static double warmup_of(const struct settings *s)
-{
-    return scales(s) && !is_given(s, OPTION_ID_WARMUP) ? SCALED_WARMUP : s->warmup;
+    return codec_parse(s->codec, &codec, part) ? PARLEY_CODEC_FP32 : codec;
 }
 
 /* ---- What must be equal on all nodes --------------------------------------------------------- */
@@ -107,13 +72,6 @@ static void share_numbers(struct job *job, const struct optimizer_numbers *n)
     share(job, "clip-value", "%s", number(a, n->clip_value));
 }
 
-/* Where x is not just averaged, a momentum can't follow that. */
-static enum trainer_momentum momentum_mode(const struct settings *s)
-{
-    bool local = s->strategy == PARLEY_STRATEGY_NOLOCO || s->strategy == PARLEY_STRATEGY_PUSH_SUM;
-    return local ? TRAINER_MOMENTUM_LOCAL : (enum trainer_momentum)s->momentum_mode;
-}
-
 static void share_settings(struct job *job)
 {
     const struct settings *s = job->settings;
@@ -123,11 +81,11 @@ static void share_settings(struct job *job)
     share(job, "partition", "%s", s->partition);
     share(job, "optimizer", "%s", s->optimizer);
     share(job, "lr", "%s", number(a, s->rate));
-    share(job, "lr-scale", "%s", option_info(OPTION_ID_LR_SCALE)->valid[scale_of(s)]);
+    share(job, "lr-scale", "%s", s->values[OPTION_ID_LR_SCALE].text);
     share_numbers(job, trainer_numbers(job->trainer));
     share(job, "momentum-mode", "%s", s->values[OPTION_ID_MOMENTUM_MODE].text);
     share(job, "schedule", "%s", s->schedule);
-    share(job, "warmup", "%s", number(a, warmup_of(s)));
+    share(job, "warmup", "%s", number(a, s->warmup));
     share(job, "batch", "%" PRIu64, s->batch);
     share(job, "seed", "%" PRIu64, s->seed);
     share_budget(job);
@@ -138,10 +96,7 @@ static void share_settings(struct job *job)
               graph_digest(&job->graph));
     else
         share(job, "topology", "%s", s->topology);
-    if (is_given(s, OPTION_ID_MIX_EVERY))
-        share(job, "mix-every", "%s", s->values[OPTION_ID_MIX_EVERY].text);
-    else
-        share(job, "mix-every", "%" PRIu32, mix_every_of(s));
+    share(job, "mix-every", "%s", s->values[OPTION_ID_MIX_EVERY].text);
     share(job, "tolerance", "%s", number(a, s->tolerance));
     if (s->quorum == PARLEY_QUORUM_MAJORITY)
         share(job, "quorum", "majority of %" PRIu64, s->nodes);
@@ -177,9 +132,9 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
                         s->values[OPTION_ID_WEIGHT_DECAY].text ? s->weight_decay : (double)NAN,
                     .clip_norm = s->clip_norm,
                     .clip_value = s->clip_value},
-        .warmup = warmup_of(s),
-        .scale = scale_of(s),
-        .momentum_mode = momentum_mode(s),
+        .warmup = s->warmup,
+        .scale = (enum trainer_scale)s->lr_scale,
+        .momentum_mode = (enum trainer_momentum)s->momentum_mode,
         .averaged_part = part,
         .batch = (uint32_t)s->batch,
         .seed = s->seed,
@@ -287,7 +242,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->topology_seed = s->seed;
     config->graph = job->graph.text ? &job->graph.graph : NULL;
     config->codec = codec_of(s, &config->codec_part);
-    config->mix_every = mix_every_of(s);
+    config->mix_every = s->mix_every.steps;
     config->mix_steered = s->mix_every.steered;
     config->mix_later_count = s->mix_every.later_count;
     memcpy(config->mix_later, s->mix_every.later, sizeof config->mix_later);

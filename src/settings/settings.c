@@ -7,6 +7,7 @@
 
 #include "parley/node.h"
 #include "report/text.h"
+#include "settings/fallback.h"
 #include "settings/judge.h"
 #include "settings/nearest.h"
 #include "settings/put.h"
@@ -273,12 +274,15 @@ static int put_staleness(struct settings *settings, char *why)
 int settings_finish(struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     unsigned bit = VERB_BIT(settings->verb);
-    for (int i = 0; i < OPTION_ID_COUNT; i++) {
-        const struct option_info *info = option_info((enum option_id)i);
-        if (!info->fallback || !(info->fallback_verbs & bit)) continue;
-        int error = put_default(settings, (enum option_id)i, info->fallback, why);
-        if (error) return error;
-    }
+    for (int pass = 0; pass < 2; pass++) /* what others go by is settled first */
+        for (int i = 0; i < OPTION_ID_COUNT; i++) {
+            enum option_id id = (enum option_id)i;
+            char text[FALLBACK_BYTES];
+            if (pass == 0 && id != OPTION_ID_STRATEGY && id != OPTION_ID_OPTIMIZER) continue;
+            const char *fallback = fallback_of(settings, id, text);
+            int error = fallback ? put_default(settings, id, fallback, why) : 0;
+            if (error) return error;
+        }
     bool budget = settings->epochs > 0 || settings->steps > 0 || settings->time_us > 0 ||
                   settings->accuracy > 0;
     if (!budget && (option_info(OPTION_ID_EPOCHS)->verbs & bit)) {
@@ -295,12 +299,16 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
 {
     char name[64];
     const struct settings_value *value = &settings->values[id];
+    const struct option_info *info = option_info(id);
+    bool own;
     switch (value->origin) {
     case ORIGIN_UNSET:
         snprintf(out, SETTINGS_WHY_BYTES, "unset");
         break;
     case ORIGIN_DEFAULT:
-        snprintf(out, SETTINGS_WHY_BYTES, "default");
+        own = info->fallback && fallback_varies(id) && strcmp(value->text, info->fallback) != 0;
+        snprintf(out, SETTINGS_WHY_BYTES, "default%s%.64s", own ? " of " : "",
+                 own ? settings->values[OPTION_ID_STRATEGY].text : "");
         break;
     case ORIGIN_FILE:
         snprintf(out, SETTINGS_WHY_BYTES, "file %.900s:%u", settings->file_name, value->line);

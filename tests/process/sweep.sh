@@ -84,7 +84,7 @@ for rule in re.findall(r"[{\"][^{}\"]*var\(--[^{}\"]*[}\"]", open("again.svg").r
 END
 
 # The comments are defaults of the strategy, too: with them the file makes the same run.
-for strategy in gossip allreduce diloco choco; do
+for strategy in gossip allreduce diloco choco noloco; do
     "$parley" sim -q --nodes 2 --model softmax --steps 60 --strategy $strategy --csv own.csv --report own.html > /dev/null
     python3 -c 'import html, re; print(html.unescape(re.findall(r"<pre>(.*?)</pre>", open("own.html").read(), re.S)[1]))' |
         sed '1d; s/^# //' > whole.yaml

@@ -458,6 +458,45 @@ Test(settings, check_lists_each_setting_with_its_origin)
     settings_close(&settings);
 }
 
+static void expect_default(enum option_id id, const char *text, const char *origin)
+{
+    char out[SETTINGS_WHY_BYTES];
+    cr_expect_str_eq(settings.values[id].text, text);
+    cr_expect_str_eq(settings_origin_text(&settings, id, out), origin);
+}
+
+Test(settings, what_a_strategy_is_meant_for_is_the_default_and_named_as_its_own)
+{
+    /* What is used is what check shows, and each run of a comparison has its strategy's. */
+    const char *texts[OPTION_ID_COUNT] = {[OPTION_ID_STRATEGY] = "diloco"};
+    struct settings copy;
+    cr_assert_eq(load("node --strategy allreduce", NULL, NULL), 0, "%s", why);
+    cr_expect_eq(settings.warmup, 0.05);
+    expect_default(OPTION_ID_LR_SCALE, "cluster", "default of allreduce");
+    expect_default(OPTION_ID_WARMUP, "0.05", "default of allreduce");
+    expect_default(OPTION_ID_MIX_EVERY, "1", "default");
+    settings_close(&settings);
+    cr_assert_eq(load("node --strategy allreduce --lr-scale none", NULL, NULL), 0, "%s", why);
+    expect_default(OPTION_ID_WARMUP, "0", "default");
+    settings_close(&settings);
+    cr_assert_eq(load("node --optimizer gd", NULL, "strategy: ps-bsp\n"), 0, "%s", why);
+    expect_default(OPTION_ID_LR_SCALE, "none", "default");
+    settings_close(&settings);
+    cr_assert_eq(load("run --strategy noloco", NULL, NULL), 0, "%s", why);
+    expect_default(OPTION_ID_MOMENTUM_MODE, "local", "default of noloco");
+    settings_close(&settings);
+    cr_assert_eq(load("sim --compare choco,diloco", NULL, NULL), 0, "%s", why);
+    expect_default(OPTION_ID_CODEC, "fp32", "default");
+    settings_close(&settings);
+    cr_assert_eq(load("sim --strategy choco", NULL, NULL), 0, "%s", why);
+    expect_default(OPTION_ID_CODEC, "topk:0.01", "default of choco");
+    cr_assert_eq(settings_copy(&copy, &settings, texts, why), 0, "%s", why);
+    cr_expect_str_eq(copy.codec, "fp32");
+    cr_expect_eq(copy.mix_every.steps, 50);
+    settings_close(&copy);
+    settings_close(&settings);
+}
+
 Test(nearest, a_slip_is_near_and_another_word_is_not)
 {
     /* Swaps cost one; what differs in more than a third of its letters is no guess. */
