@@ -16,7 +16,7 @@ int json_out_open(struct json_out *out, const char *path, writer_lost lost, void
 {
     *out = (struct json_out){0};
     if (!path) return 0;
-    out->file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    out->file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
     if (!out->file) return refuse(path, PARLEY_EUSAGE, strerror(errno));
     out->writer = writer_new(out->file, lost, context);
     if (out->writer) return 0;

@@ -65,7 +65,7 @@ static int print(char *text)
 {
     bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
     free(text);
-    if (failed && errno != EPIPE) say(PARLEY_LOG_ERROR, "stdout: %s", strerror(errno));
+    if (failed) say(PARLEY_LOG_ERROR, "stdout: %s", strerror(errno));
     clearerr(stdout); /* it is said */
     return failed ? 1 : 0;
 }
@@ -97,8 +97,15 @@ static int simulate(const struct settings *settings)
     return parley_error_status(sim_command(settings, &file_reader, say_line));
 }
 
+static bool works_on(enum verb verb)
+{
+    return verb == VERB_RUN || verb == VERB_NODE || verb == VERB_SIM || verb == VERB_BENCH;
+}
+
 static int dispatch(const struct settings *settings)
 {
+    /* Who reads what the others print may have enough of it, as head(1) does. */
+    if (!works_on(settings->verb)) signal(SIGPIPE, SIG_DFL);
     switch (settings->verb) {
     case VERB_RUN:
         return run_command(settings);
@@ -133,6 +140,7 @@ int main(int argc, char **argv)
     uint8_t *bytes = NULL;
     open_standard_files();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is one that can't be written */
     signal(SIGUSR1, SIG_IGN); /* "checkpoint now": until there is a node, nothing is to be kept */
     settings_init(&settings);
     if (argc > 1) {

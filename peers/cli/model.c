@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,8 +198,6 @@ int model_command(const struct settings *settings)
 {
     struct opened opened;
     char why[512] = "";
-    signal(SIGPIPE,
-           SIG_DFL); /* who reads may have enough, as head(1) does: no failure to tell of */
     int error = open_model(&opened, settings->operands[1], why, sizeof why);
     if (error) return say_failure(error, why);
     error = act(&opened, settings, why, sizeof why);

@@ -8,6 +8,7 @@
  */
 #include "node.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -118,25 +119,19 @@ static int open_node(struct node *node, char *why, size_t why_size)
     return parley_open(&node->p, options, why, why_size);
 }
 
-/* "host-3f2a": short enough for a table, and unlike another node's of the same machine. */
+/* "host-3f2a": short enough for a table, and unlike another node's of the same machine. A host may
+ * be called what no file and no node can. */
 static void draw_name(char name[PARLEY_NAME_SIZE])
 {
     char host[64] = "";
     uint16_t drawn = 0;
     if (gethostname(host, sizeof host - 1)) strcpy(host, "node");
     host[strcspn(host, ".")] = 0;
+    for (char *c = host; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_') *c = '-';
+    if (!isalnum((unsigned char)host[0])) host[0] = 'n';
     uv_random(NULL, NULL, &drawn, sizeof drawn, 0, NULL);
     snprintf(name, PARLEY_NAME_SIZE, "%.20s-%04x", host, drawn);
-}
-
-/* Without it, `parley run` can't say what was covered; that is all. */
-static void map_coverage(struct node *node)
-{
-    uint32_t samples = node->job.data.train.count;
-    size_t size = coverage_bytes(samples);
-    if (!node->controlled || ftruncate(CONTROL_COVERAGE, (off_t)size)) return;
-    void *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, CONTROL_COVERAGE, 0);
-    if (words != MAP_FAILED) node->coverage = (struct coverage){words, samples};
 }
 
 /* Data that `parley run` has loaded are mapped as they are. */
@@ -166,7 +161,8 @@ static int prepare(struct node *node, char *why, size_t why_size)
         return PARLEY_EUSAGE;
     }
     error = make_vectors(node);
-    if (!error) map_coverage(node);
+    if (!error && node->controlled)
+        (void)shared_coverage_map(CONTROL_COVERAGE, node->job.data.train.count, &node->coverage);
     if (!error) error = node_checkpoint_init(node, why, why_size);
     if (error) return error;
     node_control_hold(true);

@@ -8,6 +8,7 @@
  * Files are DIR/NAME-STEPS.checkpoint. What can't be written is said, and tried again when it is
  * time for the next; what was there stays.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -37,8 +38,9 @@ static bool is_own(const struct node *node, const char *file, uint64_t *steps)
     size_t length = strlen(name);
     char *end;
     if (strncmp(file, name, length) != 0 || file[length] != '-') return false;
+    if (!isdigit((unsigned char)file[length + 1])) return false; /* of "a" is not "a--7" of "a-" */
     *steps = strtoull(file + length + 1, &end, 10);
-    return end > file + length + 1 && strcmp(end, SUFFIX) == 0;
+    return strcmp(end, SUFFIX) == 0;
 }
 
 static void path_of(const struct node *node, uint64_t steps, char path[PATH_BYTES])

@@ -26,11 +26,21 @@
 #include "read_file.h"
 #include "shared_data.h"
 
-enum { TICK_MS = 20, STATUS_SIGNAL = 128 };
+enum { TICK_MS = 20, STATUS_SIGNAL = 128, START_US = 5000000 };
 
 static bool has_trained(const struct run *run)
 {
     return run->train_us > 0;
+}
+
+/* A node is not in yet, and may wait for one that has died. */
+static bool one_is_outside(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (run->children[i].running && !run->children[i].trained &&
+            !child_is_still(&run->children[i]))
+            return true;
+    return false;
 }
 
 static void kill_all(struct run *run)
@@ -63,10 +73,10 @@ static void failed_start(struct child *child)
         say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);
         if (child->hint[0]) say(PARLEY_LOG_ERROR, "hint: %s", child->hint);
     } else if (child->term_signal)
-        say(PARLEY_LOG_ERROR, "%s was killed by signal %d before training began", child->name,
+        say(PARLEY_LOG_ERROR, "%s was killed by signal %d before all were training", child->name,
             child->term_signal);
     else
-        say(PARLEY_LOG_ERROR, "%s ended with status %d before training began", child->name,
+        say(PARLEY_LOG_ERROR, "%s ended with status %d before all were training", child->name,
             child->status);
     kill_all(run);
 }
@@ -129,6 +139,8 @@ void run_child_gone(struct child *child)
         return;
     }
     if (!run->ending && !child->again && !has_trained(run)) failed_start(child);
+    bool failed = child->term_signal || child->status;
+    if (has_trained(run) && failed && one_is_outside(run)) child->gone_us = cli_now_us();
     if (!run->ending && has_trained(run) && !child->killed && child->term_signal)
         run_say(run, "%s was killed by signal %d", child->name, child->term_signal);
     end_if_over(run);
@@ -167,11 +179,24 @@ static void on_signal(uv_signal_t *handle, int number)
     say_exit(run->json.writer, STATUS_SIGNAL + number);
 }
 
+/* Who died as the first began to train may be one that another still waits for (--min-peers), and
+ * will not come. */
+static void look_at_start(struct run *run)
+{
+    for (uint32_t i = 0; i < run->nodes && !run->ending; i++) {
+        struct child *child = &run->children[i];
+        bool gone = child->gone_us > 0 && !child->running && !child->again;
+        if (gone && cli_now_us() >= child->gone_us + START_US && one_is_outside(run))
+            failed_start(child);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
     if (run->ending) return;
     run_faults_advance(run);
+    look_at_start(run);
     for (uint32_t i = 0; i < run->nodes; i++)
         child_look(&run->children[i]);
     end_if_over(run); /* perhaps all have just been stopped for good */
@@ -225,6 +250,7 @@ static int load_data(struct run *run)
             say(PARLEY_LOG_ERROR, "%s", why[0] ? why : parley_error_text(error));
         else
             run->data = shared_data_make(&source);
+        run->coverage = shared_coverage_make(source.train.count);
     }
     source_close(&source);
     return error;
@@ -243,7 +269,6 @@ static int prepare(struct run *run)
         if (strcmp(run->forward[i], "--quiet") == 0)
             memmove(&run->forward[i], &run->forward[i + 1],
                     (run->forward_count-- - i) * sizeof *run->forward);
-    run->coverage = tmpfile();
     if (!error) error = check_graph(run->settings);
     if (!error) error = load_data(run);
     if (!error) error = run_faults_init(run);
@@ -304,7 +329,7 @@ int run_command(const struct settings *settings)
         say_end();
         return status;
     }
-    run->data = -1;
+    run->data = run->coverage = -1;
     run->start_us = cli_now_us();
     int error = prepare(run);
     if (!error) {
@@ -323,7 +348,7 @@ int run_command(const struct settings *settings)
     run_faults_close(run);
     int closed = json_out_close(&run->json, settings->json);
     if (!error) error = closed;
-    if (run->coverage) fclose(run->coverage);
+    if (run->coverage >= 0) close(run->coverage);
     if (run->data >= 0) close(run->data);
     free(run->children);
     free(run->forward);

@@ -39,6 +39,7 @@ struct child {
     bool resumes;     /* paused, or gone, for a time only */
     bool stopped;     /* by a SIGSTOP of somebody else's */
     bool again;       /* to be started again once it is gone */
+    uint64_t gone_us; /* when it ended while others were not in yet; 0: it did not */
     bool killed;      /* by a planned fault: its end is no surprise */
     uint64_t again_us;
     int status, term_signal; /* how the newest process ended */
@@ -90,11 +91,11 @@ struct run {
     struct plan *plans; /* [settings->faults.count]; owned */
     struct rng rng;     /* who is hit */
     struct asked asked;
-    int failed;     /* PARLEY_E...: it never came to training */
-    FILE *coverage; /* where nodes mark samples: data/coverage.h; NULL: nowhere */
-    int data;       /* loaded, for all nodes: shared_data.h; -1: each loads them */
-    bool resumed;   /* what comes of --resume is said */
-    bool ending;    /* all children are to go now */
+    int failed;   /* PARLEY_E...: it never came to training */
+    int data;     /* loaded, for all nodes: shared_data.h; -1: each loads them */
+    int coverage; /* where nodes mark samples: likewise; -1: nowhere */
+    bool resumed; /* what comes of --resume is said */
+    bool ending;  /* all children are to go now */
 };
 
 /* run_child.c */

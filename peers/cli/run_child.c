@@ -397,9 +397,9 @@ int child_start(struct child *child, bool again)
          .data.stream = (uv_stream_t *)&child->out.handle},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
          .data.stream = (uv_stream_t *)&child->err.handle}};
-    if (run->coverage)
+    if (run->coverage >= 0)
         stdio[CONTROL_COVERAGE] =
-            (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fileno(run->coverage)};
+            (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = run->coverage};
     if (run->data >= 0)
         stdio[CONTROL_DATA] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = run->data};
     uv_process_options_t options = {

@@ -18,6 +18,7 @@
 #include "report/summary.h"
 #include "report/table.h"
 #include "run.h"
+#include "shared_data.h"
 
 enum {
     DRAW_US = 100000,
@@ -352,14 +353,10 @@ static uint64_t least_passes(const struct run *run, bool live)
 
 static void add_coverage(const struct run *run, struct report_summary *sum)
 {
-    size_t size = coverage_bytes((uint32_t)run->samples);
-    struct stat stat;
-    if (!run->coverage || fstat(fileno(run->coverage), &stat) || stat.st_size < (off_t)size) return;
-    void *words = mmap(NULL, size, PROT_READ, MAP_SHARED, fileno(run->coverage), 0);
-    if (words == MAP_FAILED) return;
-    struct coverage coverage = {words, (uint32_t)run->samples};
+    struct coverage coverage;
+    if (!shared_coverage_map(run->coverage, (uint32_t)run->samples, &coverage)) return;
     sum->coverage_count = coverage_parts(&coverage, sum->epochs, sum->coverage);
-    munmap(words, size);
+    munmap(coverage.words, coverage_bytes(coverage.samples));
     sum->epochs_whole = coverage_whole(sum->coverage, sum->coverage_count, sum->epochs,
                                        least_passes(run, sum->live > 0),
                                        strcmp(run->settings->partition, "iid") == 0);

@@ -12,7 +12,8 @@
 
 enum { LINE = 64, BLOCKS = 18 };
 
-static const int SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+static const int SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+static const int SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_WRITE;
 static const char MARK[16] = "parley data 1";
 
 struct head {
@@ -126,5 +127,28 @@ bool shared_data_map(int file, struct source *source)
     list_blocks(blocks, source);
     for (size_t i = 0; i < BLOCKS; i++)
         if (*blocks[i].pointer) *blocks[i].pointer = base + (uintptr_t)*blocks[i].pointer;
+    return true;
+}
+
+int shared_coverage_make(uint32_t samples)
+{
+    int file = memfd_create("parley-coverage", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file >= 0 && ftruncate(file, (off_t)coverage_bytes(samples)) == 0 &&
+        fcntl(file, F_ADD_SEALS, SIZE_SEALS) == 0)
+        return file;
+    if (file >= 0) close(file);
+    return -1;
+}
+
+bool shared_coverage_map(int file, uint32_t samples, struct coverage *coverage)
+{
+    struct stat about;
+    size_t size = coverage_bytes(samples);
+    if (fcntl(file, F_GET_SEALS) != SIZE_SEALS || fstat(file, &about) ||
+        about.st_size != (off_t)size)
+        return false;
+    void *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (words == MAP_FAILED) return false;
+    *coverage = (struct coverage){words, samples};
     return true;
 }

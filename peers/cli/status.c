@@ -64,11 +64,15 @@ static int connect_to(const char *text, char *why, size_t size)
     return fd < 0 ? PARLEY_ENETWORK : fd;
 }
 
-static int receive(int fd, uint8_t *bytes, size_t size, const char *peer, char *why,
-                   size_t why_size)
+/* Until then, however little comes at a time. */
+static int receive(int fd, uint8_t *bytes, size_t size, uint64_t until_us, const char *peer,
+                   char *why, size_t why_size)
 {
     for (size_t at = 0; at < size;) {
-        ssize_t got = recv(fd, bytes + at, size - at, 0);
+        uint64_t now_us = cli_now_us();
+        ssize_t got = -1;
+        errno = EAGAIN;
+        if (now_us < until_us) got = recv(fd, bytes + at, size - at, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) {
             bool late = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
@@ -88,16 +92,17 @@ static int ask_page(int fd, uint32_t from, struct message_report *report, const 
     static uint8_t bytes[WIRE_HEADER_BYTES + REPORT_SIZE_MAX];
     struct message_status status = {.from = from};
     struct wire_header header;
+    uint64_t until_us = cli_now_us() + TIMEOUT_S * UINT64_C(1000000);
     size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
     if (length == 0 || send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length) {
         snprintf(why, size, "%s: %s", peer, strerror(errno));
         return PARLEY_ENETWORK;
     }
-    int error = receive(fd, bytes, WIRE_HEADER_BYTES, peer, why, size);
+    int error = receive(fd, bytes, WIRE_HEADER_BYTES, until_us, peer, why, size);
     if (!error) error = wire_header_read(bytes, &header);
     if (!error && (header.type != WIRE_REPORT || header.size > REPORT_SIZE_MAX))
         error = PARLEY_EMALFORMED;
-    if (!error) error = receive(fd, bytes, header.size, peer, why, size);
+    if (!error) error = receive(fd, bytes, header.size, until_us, peer, why, size);
     void *scratch = error ? NULL : message_scratch_new();
     if (!error && !scratch) error = PARLEY_ENOMEM;
     if (!error) error = message_decode(WIRE_REPORT, bytes, header.size, report, scratch);

@@ -98,6 +98,14 @@ wait $run || fail "SIGUSR1 at run: status $?"
 "$parley" run -n 1 --model mlp:32 --steps 3 --checkpoint new --resume > out 2> err
 grep -q '  no checkpoint in new: starts with the first model$' err || fail "run does not say that it starts anew"
 
+# Of names that begin alike each has its own files.
+for name in a- a; do
+    "$parley" node --name=$name --model mlp:32 --steps 3 --checkpoint alike --checkpoint-every 1ms > out 2> err &&
+        "$parley" node --name=$name --model mlp:32 --steps 9 --checkpoint alike --checkpoint-every 1ms > out 2> err ||
+        fail "$name: $(cat err)"
+    find alike -name "$name-[0-9]*.checkpoint" | grep -q . || fail "$name has lost its checkpoints: $(ls alike)"
+done
+
 refused() {
     local status=$1 text=$2
     shift 2

@@ -123,10 +123,11 @@ expect 7 "full/$images" model verify full/$images
 expect 4 'no seed was reached' node --join 127.0.0.1:1 --join-timeout 300ms
 expect 4 'refused' status 127.0.0.1:1
 expect 2 '"nowhere"' status nowhere
-# Somebody else's port: one that answers, and one that hangs up.
+# Somebody else's port: one that answers, one that hangs up, and one that goes on answering, but no
+# byte in time for the next: an answer has some seconds, not each of its bytes.
 : > port
 python3 - > port << 'END' &
-import socket, sys
+import socket, sys, time
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 for answer in (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b""):
@@ -134,11 +135,16 @@ for answer in (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b""):
     peer.recv(4096)
     peer.sendall(answer)
     peer.close()
+peer = listener.accept()[0]
+while True:
+    peer.send(b"P")
+    time.sleep(1)
 END
 server=$!
 port=$(grep -m 1 . < <(exec tail -n +1 -f --pid=$server port))
 expect 4 'answers in another protocol; is this a parley node?' status 127.0.0.1:$port
 expect 4 'closed the connection; is this a parley node?' status 127.0.0.1:$port
+expect 4 'no answer; is this a parley node?' status 127.0.0.1:$port
 kill $server 2> /dev/null
 wait $server 2> /dev/null
 expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model softmax --out nodir/model
@@ -256,4 +262,8 @@ expect 2 '"nodir/tally": No such file' sim --swarm --seeds 1..2 --tally nodir/ta
 expect 0 '2 of 2 seeds well' sim --swarm --seeds 1..2 --tally tally
 expect 0 '3 of 3 seeds well (2 of them earlier)' sim --swarm --seeds 1..3 --tally tally
 expect 0 '"ok":true' sim --swarm --seeds 1..3 --tally tally --json -
+
+# A file that may not grow (ulimit -f) is one that can't be written, not the end.
+(ulimit -f 40; expect 9 'File too large' run -n 2 --model mlp:32 --steps 5 --out grown; exit $failures) || failures=$((failures + 1))
+
 exit $((failures > 0))

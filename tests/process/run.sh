@@ -72,7 +72,8 @@ run = subprocess.Popen([sys.argv[1], "run", "-n2", "--time=600s", "--model=mlp:8
 
 def look(node):
     with open(f"/proc/{node['pid']}/maps") as maps:
-        assert "memfd:parley-data" in maps.read(), node
+        text = maps.read()
+        assert "memfd:parley-data" in text and "memfd:parley-coverage" in text, node
     assert node["data"] == alone["data"] and node["samples"] == alone["samples"], (node, alone)
 
 trains = 0
@@ -89,6 +90,26 @@ try:
     assert trains == 2 and run.wait() == 0
 finally:
     run.kill()
+END
+
+# Who has begun to train and dies may be the one that another still waits for: then that is said.
+python3 - "$parley" << 'END'
+import json, os, signal, subprocess, sys
+for kill in range(2):
+    run = subprocess.Popen([sys.argv[1], "run", "-n2", "--time=2s", "--model=softmax", "-q", "--json=-",
+                            "--out=died"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pids, summary = {}, None
+    for line in map(json.loads, run.stdout):
+        if line["event"] == "started":
+            pids[line["node"]] = line["pid"]
+        if line["event"] == "phase" and line["phase"] == "train" and pids:
+            os.kill(pids.pop(line["node"]), signal.SIGKILL)
+            pids = {}
+        if line["event"] == "summary":
+            summary = line
+    said = run.stderr.read()
+    assert (run.wait() == 0) == summary["ok"], summary
+    assert summary["ok"] or "before all were training" in said, said
 END
 
 # The model of a table knows the names of its classes, and another file's labels go by them: all, some,
