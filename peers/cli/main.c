@@ -21,6 +21,20 @@
 
 extern char **environ;
 
+/* Whoever started this may have its end of a pipe or terminal return at once; stdio then loses what
+ * does not fit. Opened again it waits here, and there stays as it is. A socket can't be. */
+static void make_wait(int fd)
+{
+    char path[32];
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || !(flags & O_NONBLOCK)) return;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int again = open(path, (flags & (O_ACCMODE | O_APPEND)) | O_NOCTTY | O_CLOEXEC);
+    if (again < 0) return;
+    dup2(again, fd);
+    close(again);
+}
+
 /* A standard file that is closed would be the next one to be opened: then a peer's socket is our
  * stdout, and libuv aborts when it closes it. */
 static void open_standard_files(void)
@@ -30,6 +44,8 @@ static void open_standard_files(void)
         fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0) close(fd);
+    for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        make_wait(fd);
 }
 
 static bool needs_nothing(enum verb verb)

@@ -104,3 +104,22 @@ kill -INT "$d"
 status=0
 wait "$d" || status=$?
 [ $status -eq 143 ] || [ $status -eq 130 ]
+
+# Nor is anything lost where whoever started it has made its pipe return at once, and reads late.
+python3 - "$parley" << 'END'
+import fcntl, json, os, subprocess, sys
+reads, writes = os.pipe()
+fcntl.fcntl(writes, fcntl.F_SETFL, fcntl.fcntl(writes, fcntl.F_GETFL) | os.O_NONBLOCK)
+fcntl.fcntl(writes, 1031, 4096)  # F_SETPIPE_SZ
+full = False
+while not full:
+    try:
+        os.write(writes, b"\n")
+    except BlockingIOError:
+        full = True
+run = subprocess.Popen([sys.argv[1], "model", "predict", "a.model", "--json"], stdout=writes)
+os.close(writes)
+with os.fdopen(reads) as lines:
+    assert sum("class" in json.loads(line) for line in lines if line.strip()) == 2000
+assert run.wait() == 0
+END
