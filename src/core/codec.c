@@ -50,8 +50,9 @@ uint64_t codec_kept(double part, uint64_t n)
     return k > 0 ? k : 1;
 }
 
-/* Of a small vector runs are shorter, so that there is something to draw. The places begin anywhere
- * that leaves as many of them, so that no float is left out for ever. */
+/* Of a small vector runs are shorter, so that there is something to draw. The floats that fill no
+ * place lie before any of them, or behind the last, and each part of the places, some of which have
+ * one more, begins anywhere: no float is left out more often than others. */
 struct codec_subset codec_draw(double part, uint64_t n, uint64_t draw)
 {
     struct codec_subset s = {.length = CODEC_RUN, .rng = rng_init(draw, SUBSET_STREAM)};
@@ -60,7 +61,14 @@ struct codec_subset codec_draw(double part, uint64_t n, uint64_t draw)
     double runs = fmin(round(part * (double)s.places), (double)UINT32_MAX);
     s.runs = runs < 1 ? 1 : (uint64_t)runs;
     struct rng rng = s.rng;
-    s.first = rng_next(&rng) % (n - s.places * s.length + 1);
+    s.over = (uint32_t)(n % s.length);
+    s.gap = rng_next(&rng) % (s.places + 1);
+    s.turn = rng_next(&rng) % s.places;
+    s.begin = (s.places - s.turn) * s.runs / s.places;
+    while (s.begin > 0 && codec_drawn(&s, s.begin - 1) + s.turn >= s.places)
+        s.begin--;
+    while (s.begin < s.runs && codec_drawn(&s, s.begin) + s.turn < s.places)
+        s.begin++;
     return s;
 }
 

@@ -54,26 +54,37 @@ static inline enum parley_codec codec_for(enum parley_codec codec, uint64_t n)
 /* Of top-k: how many of n floats. */
 uint64_t codec_kept(double part, uint64_t n);
 
-/* A subset: of the n floats, `runs` runs of `length` each, of the `places` that begin at `first`.
- */
+/* A subset: of the n floats, `runs` runs of `length` each, out of as many `places`; the `over`
+ * floats that are too few for a place lie before the place `gap`. */
 struct codec_subset {
-    uint64_t first, places, runs;
-    uint32_t length;
+    uint64_t places, gap, runs;
+    uint64_t turn;  /* the places stand in a circle, and the first of them is counted as this one */
+    uint64_t begin; /* of the runs as they are drawn, the first that lies behind the turn */
+    uint32_t length, over;
     struct rng rng;
 };
 
 struct codec_subset codec_draw(double part, uint64_t n, uint64_t draw);
 
+/* The j-th run as it is drawn: one of the j-th part of the circle. */
+static inline uint64_t codec_drawn(const struct codec_subset *s, uint64_t j)
+{
+    struct rng rng = s->rng;
+    /* Fewer than 2^32 runs: no product overflows. */
+    uint64_t each = s->places / s->runs, rest = s->places % s->runs;
+    uint64_t low = j * each + j * rest / s->runs;
+    uint64_t next = (j + 1) * each + (j + 1) * rest / s->runs;
+    rng.counter = j + 2; /* the first two drew gap and turn */
+    return low + rng_next(&rng) % (next - low);
+}
+
 /* Where the i-th run begins, i < runs: later than the one before it. */
 static inline uint64_t codec_run(const struct codec_subset *s, uint64_t i)
 {
-    struct rng rng = s->rng;
-    /* One of the i-th part of the places. Fewer than 2^32 runs: no product overflows. */
-    uint64_t each = s->places / s->runs, rest = s->places % s->runs;
-    uint64_t low = i * each + i * rest / s->runs;
-    uint64_t next = (i + 1) * each + (i + 1) * rest / s->runs;
-    rng.counter = i + 1; /* the first drew `first` */
-    return s->first + (low + rng_next(&rng) % (next - low)) * s->length;
+    uint64_t j = i + s->begin < s->runs ? i + s->begin : i + s->begin - s->runs;
+    uint64_t place = codec_drawn(s, j) + s->turn;
+    if (place >= s->places) place -= s->places;
+    return place * s->length + (place >= s->gap ? s->over : 0);
 }
 
 #endif
