@@ -157,7 +157,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->line = message->line;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     slot_expect(node, slot, WIRE_STREAM_OFFER);
-    slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
+    slot_begin_quick(node, slot);
     if (slot->weight > 0)
         await_push(node, slot, message);
     else if (slot_is_fresh(node, slot))

@@ -209,7 +209,7 @@ void exchange_advance(struct parley_node *node)
     slot->tries = 0;
     slot->progress_us = node->now_us;
     if (!node->strategy->due) e->next_version = node->training.version + period_steps(node);
-    slot->quick = node->training.version <= slot->ended + FRESH_STEPS;
+    slot_begin_quick(node, slot);
     if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
     struct conn *conn = connection_want(node, peer);
     if (!conn)

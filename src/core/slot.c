@@ -119,6 +119,12 @@ bool slot_is_recent(const struct parley_node *node, const struct slot *slot)
            node->training.version <= slot->version + FRESH_STEPS;
 }
 
+/* A mix() is of what has been trained since the one before: it wants a snapshot of its own time. */
+void slot_begin_quick(const struct parley_node *node, struct slot *slot)
+{
+    slot->quick = !node->strategy->mix && node->training.version <= slot->ended + FRESH_STEPS;
+}
+
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot)
 {
     return slot->fresh && slot_is_recent(node, slot);
@@ -237,9 +243,8 @@ void slot_add(struct parley_node *node, struct slot *slot)
     update->vector.wide = slot_wide(node, slot);
     if (!slot->quick || !slot->sent) return;
     /* At the same boundary the snapshot of the next exchange, which need not wait for one then;
-     * over d, which is in the cache as it is added. A mix() may still be reading the one before:
-     * then over that, in its turn, as else what comes in next would not wait for it. */
-    if (!node->strategy->mix) trade_buffers(slot);
+     * over d, which is in the cache as it is added. */
+    trade_buffers(slot);
     slot->pending++;
     take(node, slot);
 }

@@ -94,6 +94,8 @@ void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
 bool slot_is_recent(const struct parley_node *node, const struct slot *slot);
 /* The same, and nobody was told of it yet. */
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot);
+/* As an exchange begins: whether the snapshot of the next one is taken when it ends. */
+void slot_begin_quick(const struct parley_node *node, struct slot *slot);
 void slot_take(struct parley_node *node, struct slot *slot);
 /* Whether this node's snapshots are not just x as it is: other vectors with it, or by a codec. */
 bool slot_wants_codec(const struct parley_node *node);
