@@ -47,13 +47,15 @@ struct report_started {
 struct report_progress {
     uint64_t step; /* the node's own */
     double epoch;  /* the cluster's */
-    double loss, drift, drift_age_s;
+    double loss;
+    double drift,
+        drift_age_s; /* reckoned from exchanges: on a sparse topology of neighbours only */
     uint64_t live;
     double samples_per_s;
-    uint64_t exchanges, bytes_sent;
-    double gap_max_ms;  /* between two local steps, so far; not in sim */
-    double turn_max_ms; /* of the event loop, so far; not in sim */
-    uint64_t passes;    /* through its share of the data that this node has ended */
+    uint64_t exchanges, bytes_sent; /* that it took part in, as either side */
+    double gap_max_ms;              /* between two local steps, so far; not in sim */
+    double turn_max_ms;             /* of the event loop, so far; not in sim */
+    uint64_t passes;                /* through its share of the data that this node has ended */
     uint64_t bytes_membership, bytes_sketches; /* of bytes_sent */
 };
 
@@ -83,7 +85,8 @@ struct report_phase {
 struct report_agreed {
     const char *digest; /* "sha256:" and hex */
     uint64_t held, known, generation;
-    double drift_before, test_accuracy, test_loss;
+    double drift_before; /* as it proposed: after settling */
+    double test_accuracy, test_loss;
     uint64_t test_samples;
 };
 
@@ -113,7 +116,9 @@ struct report_summary {
     const char *digest;                  /* NULL where there is more than one */
     const char *strategy;
     double test_accuracy, worst_accuracy, test_loss, drift_before, epochs;
-    uint64_t steps, samples, exchanges, exchanges_dropped, bytes_sent;
+    uint64_t steps, samples;
+    uint64_t exchanges, exchanges_dropped; /* each once; those of settling, too */
+    uint64_t bytes_sent;
     double mass_error, mass_dropped, wall_s, time_to_target_s;
     /* Per epoch that began, of the first COVERAGE_PASSES, the part of the samples that was trained
      * on; not parsed back. */
@@ -125,7 +130,9 @@ struct report_summary {
     const char *run_hash;
     double node_steps_per_s;
     double trained_s, agreed_s; /* virtual: the last local step; the last live node was DONE */
-    double drift_trained;       /* true relative drift when training ended */
+    /* True relative drift when training ended: of a budget of steps with the last node that made
+     * its own, while the others went on averaging. */
+    double drift_trained;
     const char *swept; /* of a sweep: the values of this run, as one JSON object; not parsed back */
 };
 
