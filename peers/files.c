@@ -86,9 +86,10 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     if (code) return code;
     code = try_header(files);
     if (code && code != PARLEY_ENOMEM)
-        snprintf(why, size,
-                 "tensors: a model file can't hold them: too many, two with one name, or "
-                 "a name that is not 1 to 31 printable characters of ASCII without a space");
+        snprintf(
+            why, size,
+            "tensors: a model file can't hold them: too many, two with one name, a name that "
+            "is taken, or one that is not 1 to 31 printable characters of ASCII without a space");
     if (!code)
         code = copy_text(files, "model", meta->model, sizeof meta->model, about->model, why, size);
     if (!code)

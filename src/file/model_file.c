@@ -62,8 +62,12 @@ static int list_tensors(struct tensor *all, uint32_t *count, const struct model_
     size_t at = 0;
     if (tensor_count == 0 && (uint64_t)n >> 32 != 0) return PARLEY_ELIMIT;
     if (tensor_count == 0) all[(*count)++] = whole;
-    for (uint32_t t = 0; t < tensor_count; t++)
+    for (uint32_t t = 0; t < tensor_count; t++) {
+        /* The reader would take it for the scaling, and refuse the file or the digest. */
+        if (strcmp(tensors[t].name, SHIFT) == 0 || strcmp(tensors[t].name, SCALE) == 0)
+            return PARLEY_EUSAGE;
         all[(*count)++] = tensors[t];
+    }
     for (uint32_t t = 0; t < *count; t++)
         at += all[t].count;
     if (at != n) return PARLEY_EUSAGE;

@@ -36,8 +36,8 @@ struct model_meta {
 /* The bytes to write before x, shift and scale; *header is to be freed. tensors as for digest_model
  * (none: one named "vector" of shape [n]). Names of classes that are too long for a header are left
  * out. PARLEY_EUSAGE for texts that are not printable, for a vocabulary or names that are not UTF-8
- * or not of `classes` characters or lines, for tensors that do not cover [n] in order,
- * PARLEY_ELIMIT, PARLEY_ENOMEM. */
+ * or not of `classes` characters or lines, for tensors that do not cover [n] in order or have the
+ * scaling's names, PARLEY_ELIMIT, PARLEY_ENOMEM. */
 PARLEY_CHECK int model_file_header(const struct model_meta *meta, size_t n,
                                    const struct tensor *tensors, uint32_t tensor_count,
                                    uint8_t **header, size_t *header_size);

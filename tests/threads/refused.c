@@ -114,7 +114,7 @@ static void refuse_what_no_file_holds(void)
     options.tensors = twice;
     options.tensors_count = 2;
     expect_usage(&options, "tensors");
-    const char *names[] = {"", "a b", "a\nb", "\x7f", "\xc3\xa4", "__metadata__"};
+    const char *names[] = {"", "a b", "a\nb", "\x7f", "\xc3\xa4", "__metadata__", "input.scale"};
     options.tensors_count = 1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct parley_tensor odd = {names[i], 1, {FLOATS}};

@@ -182,6 +182,8 @@ Test(model_file, a_writer_s_mistakes_are_usage_errors)
     cr_assert_eq(model_file_header(&meta, 10, tensors, 2, &header, &size), PARLEY_EUSAGE);
     struct tensor reserved = {"input.shift", 1, {9}, 0, 9};
     cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
+    meta.scaling = 0;
+    cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
     strcpy(meta.data, "a\nb");
     cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
     memset(meta.data, 'a', sizeof meta.data);
