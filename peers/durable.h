@@ -1,4 +1,4 @@
-/* durable.h: writing files so that they are there after a power cut, or not at all.
+/* durable.h: writing files so that they are there after a power cut, or not at all; and looking.
  *
  * Errors: PARLEY_ENOT_WRITTEN with a line in why[size] that names file and cause.
  * Thread rule: any thread; they block on the disk.
@@ -7,6 +7,7 @@
 #define PARLEY_PEERS_DURABLE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* A piece of a file. */
 struct piece {
@@ -26,8 +27,12 @@ int durable_rename(const char *from, const char *to, char *why, size_t size);
 int durable_replace(const char *path, const struct piece *pieces, size_t count, char *why,
                     size_t size);
 
-/* The file's bytes, from disk and not from memory where the system can. NULL: failed. */
-const void *durable_map(const char *path, size_t *bytes, char *why, size_t size);
-void durable_unmap(const void *map, size_t bytes);
+/* Whether the file is just these pieces. It is read from disk and not from memory, where the system
+ * can, as is that below: a disk that fails is found now, and not by those who need the file. */
+int durable_compare(const char *path, const struct piece *pieces, size_t count, char *why,
+                    size_t size);
+
+/* The whole file; *bytes is to be freed. One that is empty, and one too large for memory, fail. */
+int durable_read(const char *path, uint8_t **bytes, size_t *count, char *why, size_t size);
 
 #endif

@@ -205,23 +205,36 @@ static int name_part(struct files *files, const uint8_t *digest)
     return PARLEY_OK;
 }
 
-/* What stands on disk must be a model file with floats of this digest. */
-static int read_back(struct files *files, struct op *op)
+static int hash_model(const struct files *files, const void *x, uint8_t digest[PARLEY_DIGEST_BYTES])
 {
-    struct model_file file;
-    size_t size = 0;
-    const uint8_t *map = durable_map(files->part, &size, op->why, sizeof op->why);
-    if (!map) return PARLEY_ENOT_WRITTEN;
-    int code = model_file_open(&file, map, size, op->why, sizeof op->why);
-    if (!code) {
-        code = model_file_verify(&file, op->why, sizeof op->why);
-        if (memcmp(file.meta.digest, op->digest, sizeof op->digest) != 0)
-            code = PARLEY_ENOT_WRITTEN;
-        model_file_close(&file);
-    }
-    if (!code) code = digest_bytes(map, size, files->hash);
-    durable_unmap(map, size);
+    const struct vectors *vectors = files->vectors;
+    return digest_model(x, vectors->count, vectors->tensors, vectors->tensors_count, vectors->run,
+                        digest);
+}
+
+static int hash_pieces(const struct piece pieces[3], uint8_t hash[PARLEY_DIGEST_BYTES])
+{
+    struct digest digest;
+    int code = digest_init(&digest);
+    for (int i = 0; i < 3 && !code; i++)
+        code = digest_add(&digest, pieces[i].bytes, pieces[i].size);
+    if (!code) code = digest_end(&digest, hash);
+    digest_close(&digest);
     return code;
+}
+
+/* What stands on disk must be what was to be written, and that still of the digest that it states:
+ * memory can go bad, too. */
+static int read_back(struct files *files, const struct piece pieces[3], struct op *op)
+{
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    int code = durable_compare(files->part, pieces, 3, op->why, sizeof op->why);
+    if (!code) code = hash_pieces(pieces, files->hash);
+    if (!code) code = hash_model(files, pieces[1].bytes, digest);
+    if (code || memcmp(digest, op->digest, sizeof digest) == 0) return code;
+    snprintf(op->why, sizeof op->why, "%.180s: the model changed in memory while it was written",
+             files->out);
+    return PARLEY_ENOT_WRITTEN;
 }
 
 void files_write(struct files *files, struct op *op)
@@ -232,14 +245,13 @@ void files_write(struct files *files, struct op *op)
         {vectors_buffer(vectors, op->update.vector.buffer), vectors->count * sizeof(float)},
         {files->scaling, 2 * (size_t)files->meta.scaling * sizeof(float)}};
     drop_part(files);
-    int code = digest_model(pieces[1].bytes, vectors->count, vectors->tensors,
-                            vectors->tensors_count, vectors->run, op->digest);
+    int code = hash_model(files, pieces[1].bytes, op->digest);
     op->done.done.digest = op->digest;
     if (code || !files->out) goto out;
     code = make_header(files, op->digest, &pieces[0]);
     if (!code) code = name_part(files, op->digest);
     if (!code) code = durable_write(files->part, pieces, 3, op->why, sizeof op->why);
-    if (!code) code = read_back(files, op);
+    if (!code) code = read_back(files, pieces, op);
     if (code) drop_part(files);
 out:
     free((void *)pieces[0].bytes);

@@ -113,11 +113,12 @@ static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_
     char path[PATH_BYTES], reason[256] = "", said[PATH_BYTES + 300];
     struct checkpoint checkpoint;
     const uint8_t *vectors;
+    uint8_t *bytes;
     size_t size;
     path_of(node, steps, path);
-    const void *bytes = durable_map(path, &size, reason, sizeof reason);
-    int error = bytes ? checkpoint_read(&checkpoint, &vectors, bytes, size, reason, sizeof reason)
-                      : PARLEY_EDATA;
+    int error = durable_read(path, &bytes, &size, reason, sizeof reason)
+                    ? PARLEY_EDATA
+                    : checkpoint_read(&checkpoint, &vectors, bytes, size, reason, sizeof reason);
     if (error == PARLEY_EDATA) {
         if (bytes)
             snprintf(said, sizeof said, "%s is passed over: %s", path, reason);
@@ -128,7 +129,7 @@ static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_
     }
     if (!error) error = check_kind(node, &checkpoint, why, why_size);
     if (!error) take_up(node, &checkpoint, vectors);
-    if (bytes) durable_unmap(bytes, size);
+    free(bytes);
     return error;
 }
 

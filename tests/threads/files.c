@@ -88,21 +88,22 @@ static void check_published(void)
     struct record record;
     uint8_t hash[DIGEST_BYTES];
     snprintf(path, sizeof path, "%s.agreement.json", out);
-    const uint8_t *map = durable_map(out, &size, op.why, sizeof op.why);
-    const uint8_t *text = durable_map(path, &record_size, op.why, sizeof op.why);
-    check(map && text, "model and record are there");
-    if (!map || !text) return;
-    check(!model_file_open(&file, map, size, op.why, sizeof op.why), "the model opens");
+    uint8_t *model, *text;
+    bool there = !durable_read(out, &model, &size, op.why, sizeof op.why) &&
+                 !durable_read(path, &text, &record_size, op.why, sizeof op.why);
+    check(there, "model and record are there");
+    if (!there) return;
+    check(!model_file_open(&file, model, size, op.why, sizeof op.why), "the model opens");
     check(!model_file_verify(&file, op.why, sizeof op.why), "it has the digest it states");
     check(file.meta.scaling == 1 && *(const float *)(const void *)file.scale == 2, "scaling is in");
     check(!record_decode(&record, text, record_size, why, sizeof why), "the record opens");
-    check(!digest_bytes(map, size, hash) &&
+    check(!digest_bytes(model, size, hash) &&
               !record_match(&record, op.digest, hash, 7, why, sizeof why),
           "the record is about this file");
     record_close(&record);
     model_file_close(&file);
-    durable_unmap(map, size);
-    durable_unmap(text, record_size);
+    free(model);
+    free(text);
 }
 
 static void publishes(void)
