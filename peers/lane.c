@@ -1,9 +1,11 @@
 /* lane.c: see lane.h. */
-#define _GNU_SOURCE /* struct ucred, F_GET_SEALS */
+#define _GNU_SOURCE /* struct ucred, accept4, F_GET_SEALS */
 #include "lane.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,34 +17,37 @@
 
 #include "address.h"
 #include "conn.h"
+#include "quiet.h"
 
 /* Smaller files stay mapped: mapping their pages anew takes longer than reading them. */
-enum { NOTES_MAX = 64, MAPPED_BYTES_MAX = 16 * 1024 * 1024 };
+enum {
+    NOTES_MAX = 64,
+    WAITING_MAX = 512,   /* at the door */
+    GUESTS_MAX = 64,     /* let in at a time */
+    STRANGERS_MAX = 256, /* being shown out; more are a siege */
+    MAPPED_BYTES_MAX = 16 * 1024 * 1024
+};
 
-enum note_type { NOTE_ASK = 0x7061726c, NOTE_MEMORY, NOTE_OPENED, NOTE_TAKEN };
+enum note_type { NOTE_MEMORY = 0x7061726c, NOTE_OPENED, NOTE_TAKEN };
 
 struct note {
     uint32_t type;
-    char address[PARLEY_ADDRESS_SIZE]; /* ASK: the dialler's end of the TCP connection */
 };
 
 /* ---- Notes ----------------------------------------------------------------------------------- */
 
 union control {
     struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+    char bytes[CMSG_SPACE(sizeof(int))];
 };
 
 /* With a descriptor, unless it is negative. False: it could not be sent, now or ever. */
-static bool say(int fd, const struct sockaddr_un *to, socklen_t to_size, const struct note *note,
-                int file)
+static bool say(int fd, enum note_type type, int file)
 {
     union control control = {0};
-    struct iovec part = {(void *)(uintptr_t)note, sizeof *note};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_name = (void *)(uintptr_t)to,
-                             .msg_namelen = to ? to_size : 0};
+    struct note note = {type};
+    struct iovec part = {&note, sizeof note};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     if (file >= 0) {
         message.msg_control = control.bytes;
         message.msg_controllen = CMSG_SPACE(sizeof file);
@@ -55,7 +60,7 @@ static bool say(int fd, const struct sockaddr_un *to, socklen_t to_size, const s
     ssize_t sent;
     while ((sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT)) < 0 && errno == EINTR)
         continue;
-    return sent == (ssize_t)sizeof *note;
+    return sent == (ssize_t)sizeof note;
 }
 
 /* The one that came, for the caller to close. Of several, as many as there was room for, none. */
@@ -70,9 +75,8 @@ static int only_file(const struct cmsghdr *head)
     return -1;
 }
 
-/* recvmsg's result. *file is the caller's to close, of an empty note too; -1: none came. *own: this
- * user's process sent it, as the kernel says. */
-static ssize_t hear(int fd, struct note *note, int *file, bool *own)
+/* recvmsg's result. *file is the caller's to close, of an empty note too; -1: none came. */
+static ssize_t hear(int fd, struct note *note, int *file)
 {
     union control control;
     struct iovec part = {note, sizeof *note};
@@ -81,28 +85,45 @@ static ssize_t hear(int fd, struct note *note, int *file, bool *own)
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control};
     *file = -1;
-    *own = false;
     ssize_t got;
     while ((got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
         continue;
     if (got < 0) return got;
-    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
-        struct ucred from;
-        if (head->cmsg_level != SOL_SOCKET) continue;
-        if (head->cmsg_type == SCM_RIGHTS) *file = only_file(head);
-        if (head->cmsg_type != SCM_CREDENTIALS) continue;
-        memcpy(&from, CMSG_DATA(head), sizeof from);
-        *own = from.uid == geteuid();
-    }
-    note->address[sizeof note->address - 1] = 0;
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head))
+        if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+            *file = only_file(head);
     if (got != (ssize_t)sizeof *note) note->type = 0;
     return got;
 }
 
-static bool wants_credentials(int fd)
+/* ---- Strangers ------------------------------------------------------------------------------- */
+
+static atomic_uint strangers; /* being shown out */
+
+/* Whether the process at the other end is this user's, as the kernel says. */
+static bool is_own(int fd)
 {
-    int one = 1;
-    return setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof one) == 0;
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+static void close_it(void *fd)
+{
+    close((int)(intptr_t)fd);
+    atomic_fetch_sub(&strangers, 1);
+}
+
+/* With a socket goes what was sent on it, and with that, if it is the last of a TCP connection that
+ * lingers, as much time as whoever sent it wanted: no matter of the loop. */
+static void close_aside(int fd)
+{
+    uv_thread_t thread;
+    atomic_fetch_add(&strangers, 1);
+    if (quiet_thread_start(&thread, close_it, (void *)(intptr_t)fd) == 0)
+        pthread_detach(thread);
+    else
+        atomic_fetch_sub(&strangers, 1); /* it stays open */
 }
 
 /* ---- A lane ---------------------------------------------------------------------------------- */
@@ -141,22 +162,20 @@ static bool map_file(struct lane *lane, int file)
 static bool give(struct lane *lane)
 {
     const struct vectors *vectors = lane->conn->loop->vectors;
-    struct note memory = {.type = NOTE_MEMORY};
     lane->gave = true;
-    return say(lane->fd, NULL, 0, &memory, vectors->file);
+    return say(lane->fd, NOTE_MEMORY, vectors->file);
 }
 
 /* False: the lane is of no use. */
-static bool on_note(struct lane *lane, const struct note *note, int file, bool own)
+static bool on_note(struct lane *lane, const struct note *note, int file)
 {
     struct parley_event event = {.type = PARLEY_EVENT_DONE};
-    const struct note opened = {.type = NOTE_OPENED};
     switch (note->type) {
     case NOTE_MEMORY:
-        if (!own || file < 0 || lane->theirs || !map_file(lane, file)) return false;
-        return say(lane->fd, NULL, 0, &opened, -1) && (lane->gave || give(lane));
+        if (file < 0 || lane->theirs || !map_file(lane, file)) return false;
+        return say(lane->fd, NOTE_OPENED, -1) && (lane->gave || give(lane));
     case NOTE_OPENED:
-        lane->sends = own && lane->gave;
+        lane->sends = lane->gave;
         return lane->sends;
     case NOTE_TAKEN:
         if (lane->count == 0) return false;
@@ -180,10 +199,9 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     for (int i = 0; fine && i < NOTES_MAX && lane->conn->state != CONN_ENDED; i++) {
         struct note note;
         int file;
-        bool own;
-        ssize_t got = hear(lane->fd, &note, &file, &own);
+        ssize_t got = hear(lane->fd, &note, &file);
         if (got < 0 && errno == EAGAIN) return;
-        fine = got > 0 && on_note(lane, &note, file, own);
+        fine = got > 0 && on_note(lane, &note, file);
         if (file >= 0) close(file);
     }
     if (!fine || lane->conn->state == CONN_ENDED) broken(lane);
@@ -193,8 +211,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 static struct lane *lane_new(struct conn *conn, int fd)
 {
     struct lane *lane = calloc(1, sizeof *lane);
-    if (!lane || !wants_credentials(fd) || fcntl(fd, F_SETFL, O_NONBLOCK) ||
-        uv_poll_init(&conn->loop->uv, &lane->poll, fd)) {
+    if (!lane || uv_poll_init(&conn->loop->uv, &lane->poll, fd)) {
         close(fd);
         free(lane);
         return NULL;
@@ -223,12 +240,20 @@ void lane_end(struct conn *conn)
 
 /* ---- Asking for one -------------------------------------------------------------------------- */
 
-/* The name of a door, after the TCP address beside it. Those of Linux's own space are no files. */
-static socklen_t door_name(struct sockaddr_un *name, const char *address)
+/* Names of Linux's own space are no files. A door has the TCP address beside it, who asks there
+ * that and its own end of the TCP connection. */
+static socklen_t local_name(struct sockaddr_un *name, const char *door, const char *from)
 {
     *name = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int size = snprintf(name->sun_path + 1, sizeof name->sun_path - 1, "parley-lane %s", address);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size);
+    size_t room = sizeof name->sun_path - 1;
+    size_t size = (size_t)snprintf(name->sun_path + 1, room, "parley %s%s%s", door, from ? " " : "",
+                                   from ? from : "");
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size < room ? size : room));
+}
+
+static int local_socket(void)
+{
+    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -241,58 +266,83 @@ static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_st
            strcmp(split[0].host, split[1].host) == 0;
 }
 
-/* Its door is named by its own address, or by that of all addresses. */
-static bool knock(int fd, const struct note *ask, int end, const char *address)
+/* -1: nobody is there, or somebody else's process. */
+static int knock(const char *door, const char *from)
 {
-    struct sockaddr_un name;
+    struct sockaddr_un here, there;
+    int fd = local_socket();
+    if (fd < 0) return -1;
+    socklen_t here_size = local_name(&here, door, from),
+              there_size = local_name(&there, door, NULL);
+    if (bind(fd, (struct sockaddr *)&here, here_size) ||
+        connect(fd, (struct sockaddr *)&there, there_size)) {
+        close(fd);
+        return -1;
+    }
+    if (is_own(fd)) return fd;
+    close_aside(fd);
+    return -1;
+}
+
+/* Its door is named by its own address, or by that of all addresses. */
+static int knock_at(const char *address, const char *from)
+{
     struct address split;
     char any[PARLEY_ADDRESS_SIZE];
-    if (say(fd, &name, door_name(&name, address), ask, end)) return true;
-    if (address_split(&split, address)) return false;
+    int fd = knock(address, from);
+    if (fd >= 0 || address_split(&split, address)) return fd;
     const char *host = strchr(split.host, ':') ? "::" : "0.0.0.0";
-    if (address_join(any, host, (unsigned)atoi(split.port))) return false;
-    return say(fd, &name, door_name(&name, any), ask, end);
+    return address_join(any, host, (unsigned)atoi(split.port)) ? -1 : knock(any, from);
 }
 
 void lane_ask(struct conn *conn)
 {
     struct loop *loop = conn->loop;
     struct sockaddr_storage here = {0}, there = {0};
-    int size = sizeof here, ends[2];
+    char from[PARLEY_ADDRESS_SIZE], address[PARLEY_ADDRESS_SIZE];
+    int size = sizeof here;
     if (conn->lane || loop->door.fd < 0) return;
     if (uv_tcp_getsockname(&conn->tcp, (struct sockaddr *)&here, &size)) return;
     size = sizeof there;
     if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&there, &size)) return;
     if (!same_host(&here, &there)) return;
-    struct note ask = {.type = NOTE_ASK};
-    char address[PARLEY_ADDRESS_SIZE];
-    address_print(ask.address, (struct sockaddr *)&here);
+    address_print(from, (struct sockaddr *)&here);
     address_print(address, (struct sockaddr *)&there);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) return;
-    /* Before the other end has its own: nothing may come without the name of who sent it. */
-    struct lane *lane = lane_new(conn, ends[0]);
-    if (lane && !knock(loop->door.fd, &ask, ends[1], address)) lane_end(conn);
-    close(ends[1]);
+    int fd = knock_at(address, from);
+    if (fd >= 0) (void)lane_new(conn, fd);
+}
+
+/* ---- The door -------------------------------------------------------------------------------- */
+
+/* The connection that who has come in names; NULL: none that may have a lane. */
+static struct conn *conn_of_guest(struct loop *loop, const struct sockaddr_un *name, socklen_t size)
+{
+    struct sockaddr_un own;
+    size_t door = local_name(&own, loop->listens, NULL), named = size < sizeof *name ? size : 0;
+    char text[sizeof *name + 1];
+    memcpy(text, name, named);
+    text[named] = 0;
+    if (named < door + 2 || memcmp(text, &own, door) != 0 || text[door] != ' ') return NULL;
+    struct conn *conn = conn_from(loop, text + door + 1);
+    return conn && !conn->lane && conn->state == CONN_OPEN ? conn : NULL;
 }
 
 static void on_door(uv_poll_t *poll, int status, int events)
 {
     struct loop *loop = poll->data;
     (void)events;
-    for (int i = 0; status == 0 && i < NOTES_MAX; i++) {
-        struct note ask;
-        int end;
-        bool own;
-        ssize_t got = hear(loop->door.fd, &ask, &end, &own);
-        if (got < 0) return;
-        struct conn *conn = NULL;
-        if (got > 0 && own && end >= 0 && ask.type == NOTE_ASK) conn = conn_from(loop, ask.address);
-        if (!conn || conn->lane || conn->state != CONN_OPEN) {
-            if (end >= 0) close(end);
-            continue;
-        }
-        struct lane *lane = lane_new(conn, end);
+    for (int i = 0; status == 0 && i < GUESTS_MAX; i++) {
+        struct sockaddr_un name;
+        socklen_t size = sizeof name;
+        int fd =
+            accept4(loop->door.fd, (struct sockaddr *)&name, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) return;
+        struct conn *conn = is_own(fd) ? conn_of_guest(loop, &name, size) : NULL;
+        struct lane *lane = conn ? lane_new(conn, fd) : NULL;
         if (lane && !give(lane)) lane_end(conn);
+        if (!conn) close_aside(fd);
+        /* Then it stays shut, and what comes goes by TCP. */
+        if (atomic_load(&strangers) >= STRANGERS_MAX) uv_poll_stop(poll);
     }
 }
 
@@ -301,11 +351,10 @@ void lane_open_door(struct loop *loop)
     struct sockaddr_un name;
     loop->door.fd = -1;
     if (loop->vectors->file < 0) return;
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = local_socket();
     if (fd < 0) return;
-    if (!wants_credentials(fd) ||
-        bind(fd, (struct sockaddr *)&name, door_name(&name, loop->listens)) ||
-        uv_poll_init(&loop->uv, &loop->door.poll, fd)) {
+    if (bind(fd, (struct sockaddr *)&name, local_name(&name, loop->listens, NULL)) ||
+        listen(fd, WAITING_MAX) || uv_poll_init(&loop->uv, &loop->door.poll, fd)) {
         close(fd);
         return;
     }
@@ -314,10 +363,11 @@ void lane_open_door(struct loop *loop)
     uv_poll_start(&loop->door.poll, UV_READABLE, on_door);
 }
 
+/* With those who still stand there. */
 static void on_door_closed(uv_handle_t *handle)
 {
     struct loop *loop = handle->data;
-    close(loop->door.fd);
+    close_aside(loop->door.fd);
     loop->door.fd = -1;
 }
 
@@ -359,8 +409,6 @@ static void unmap(const struct lane *lane, uint64_t place, size_t size)
 
 void lane_taken(struct conn *conn, uint64_t place, size_t size)
 {
-    const struct note taken = {.type = NOTE_TAKEN};
     if (conn->lane->theirs_size > MAPPED_BYTES_MAX) unmap(conn->lane, place, size);
-    if (!say(conn->lane->fd, NULL, 0, &taken, -1))
-        conn_end(conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
+    if (!say(conn->lane->fd, NOTE_TAKEN, -1)) conn_end(conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }

@@ -9,9 +9,8 @@
  * The happy path of a connection, after the first bytes of the other end have come over TCP:
  *
  *     dialler                                        listener
- *     makes a pair of local sockets, sends one of
- *     them and the name of its end of the TCP
- *     connection to the listener's local socket  ->  finds the connection
+ *     connects a local socket, named by its end of
+ *     the TCP connection, with the listener's    ->  finds the connection
  *                                                <-  MEMORY, with the file
  *     OPENED, MEMORY                             ->
  *                                                <-  OPENED
@@ -25,9 +24,9 @@
  * Memory: what was read of a large file is unmapped page by page, so that nobody counts the models
  * of its neighbours as its own.
  *
- * Security: the kernel tells the user of whoever sends on a local socket; nothing but MEMORY and
- * OPENED of the own effective user is heeded, and no file is sent to another one. A file is sealed
- * against being cut short and against being written to by others.
+ * Security: the kernel tells the user at the other end of a local socket; nothing is heard of, and
+ * no file sent to, another than the own effective one, nor does the loop close what such a one has
+ * sent. A file is sealed against being cut short and against being written to by others.
  *
  * Failure modes: no memory file (vectors.c), no local socket, another user's process: no lane. The
  * local socket ends while chunks are under way: so does the connection.

@@ -5,11 +5,13 @@
  *   - a peer that is killed in the middle of exchanges is found dead, and the other one goes on
  *   - a peer of another user gets nothing but by TCP (where this runs as root, who can have one)
  *   - descriptors that anybody sends to the door, of any number, are closed
+ *   - nor does one that takes an hour to be closed, from another user, hold up the loop
  *   - who says that floats nobody waits for come aside, and has no lane, is cut off
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #define _DEFAULT_SOURCE
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
@@ -86,8 +88,18 @@ static void survive_a_kill(struct peer peer, bool lane)
     check((node->result.stats.bytes_lane > 0) == lane, "through shared memory, if they may");
 }
 
-/* A datagram of so many bytes to the node's door, with the descriptor so many times. */
-static bool knock(const struct node *node, size_t bytes, int file, size_t files)
+static int knock(const char *listens)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int size = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "parley %s", listens);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&name, length)) return -1;
+    return fd;
+}
+
+/* A note of so many bytes at the node's door, with the descriptor so many times. */
+static bool say_at_door(const char *listens, size_t bytes, int file, size_t files)
 {
     union {
         struct cmsghdr align;
@@ -95,26 +107,21 @@ static bool knock(const struct node *node, size_t bytes, int file, size_t files)
     } control = {0};
     int both[2] = {file, file};
     char nonsense[4096] = {1};
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    int size = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "parley-lane %s",
-                        parley_listens(node->p));
     struct iovec part = {nonsense, bytes};
-    struct msghdr message = {
-        .msg_name = &name,
-        .msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size),
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = CMSG_SPACE(files * sizeof file)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = CMSG_SPACE(files * sizeof file)};
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(files * sizeof file);
     memcpy(CMSG_DATA(head), both, files * sizeof file);
-    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-    bool sent = fd >= 0 && sendmsg(fd, &message, 0) == (ssize_t)bytes;
-    if (fd >= 0) close(fd);
-    return sent;
+    int fd = knock(listens);
+    if (fd < 0) return false;
+    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    close(fd);
+    return sent == (ssize_t)bytes || errno == EPIPE; /* it was shown out before */
 }
 
 /* A pipe says when the last descriptor of its other end is closed. */
@@ -126,7 +133,8 @@ static void keep_no_descriptors(void)
     for (int i = 0; i < 5; i++) {
         int ends[2];
         if (pipe(ends)) exit(1);
-        check(knock(node, bytes[i], ends[1], files[i]), "the door takes what anybody sends");
+        check(say_at_door(parley_listens(node->p), bytes[i], ends[1], files[i]),
+              "the door takes what anybody sends");
         close(ends[1]);
         struct pollfd end = {.fd = ends[0], .events = POLLIN};
         check(poll(&end, 1, 10000) == 1 && (end.revents & POLLHUP), "a descriptor is closed");
@@ -164,10 +172,10 @@ static size_t tell_of_floats_aside(uint8_t *bytes, size_t size)
     return at + WIRE_CHUNK_HEAD_BYTES + 8;
 }
 
-static void cut_off_who_has_no_lane(void)
+/* Returns when the node has cut the connection off. */
+static void be_cut_off(const struct node *node)
 {
     static uint8_t bytes[1 << 16];
-    struct node *node = open_with(0, NULL, true, STEPS);
     int fd = dial(node);
     size_t size = tell_of_floats_aside(bytes, sizeof bytes);
     check(write(fd, bytes, size) == (ssize_t)size, "a node takes what anybody says");
@@ -176,7 +184,77 @@ static void cut_off_who_has_no_lane(void)
         heard += got;
     check(heard > 0, "the HELLO is answered");
     close(fd);
+}
+
+static void cut_off_who_has_no_lane(void)
+{
+    struct node *node = open_with(0, NULL, true, STEPS);
+    be_cut_off(node);
     parley_close(node->p);
+}
+
+/* An end of a TCP connection that has much to send, to nobody who reads, and takes an hour to be
+ * closed. */
+static int lingering(void)
+{
+    static const char much[1 << 16];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    const struct linger hour = {1, 3600};
+    int door = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(door, (struct sockaddr *)&at, size) || listen(door, 1) ||
+        getsockname(door, (struct sockaddr *)&at, &size) ||
+        connect(fd, (struct sockaddr *)&at, size) || accept(door, NULL, NULL) < 0)
+        exit(1);
+    while (send(fd, much, sizeof much, MSG_DONTWAIT) > 0)
+        continue;
+    if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &hour, sizeof hour)) exit(1);
+    return fd;
+}
+
+/* Sends it to the node, and lets go of it first: the node's is the last, unless it was faster. */
+static void burden(const char *listens, int told)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int fd = lingering();
+    bool sent = say_at_door(listens, 1, fd, 1);
+    if (write(told, &sent, sizeof sent) != sizeof sent) _exit(1);
+    close(fd);
+    for (;;)
+        pause(); /* its other end is here */
+}
+
+/* A process of another user, which waits for an address and does so thrice. */
+static struct stranger {
+    pid_t pid;
+    int tell, told;
+} stranger_fork(void)
+{
+    int to[2], from[2];
+    char address[PARLEY_ADDRESS_SIZE] = "";
+    if (pipe(to) || pipe(from)) exit(1);
+    pid_t pid = fork();
+    if (pid != 0) return (struct stranger){pid, to[1], from[0]};
+    if (setgid(NOBODY) || setuid(NOBODY) || read(to[0], address, sizeof address) <= 0) _exit(1);
+    for (int i = 0; i < 3; i++)
+        if (fork() == 0) burden(address, from[1]);
+    for (;;)
+        pause();
+}
+
+static void go_on_whatever_a_stranger_sends(struct stranger stranger)
+{
+    struct node *node = open_with(0, NULL, true, STEPS);
+    const char *listens = parley_listens(node->p);
+    if (write(stranger.tell, listens, strlen(listens) + 1) < 0) exit(1);
+    for (int i = 0; i < 3; i++) {
+        bool sent = false;
+        check(read(stranger.told, &sent, sizeof sent) == sizeof sent && sent, "it knocks");
+        be_cut_off(node);
+    }
+    parley_close(node->p);
+    kill(stranger.pid, SIGKILL);
+    waitpid(stranger.pid, NULL, 0);
 }
 
 int main(void)
@@ -184,6 +262,8 @@ int main(void)
     bool root = geteuid() == 0;
     struct peer peer = pair_fork(open_peer, geteuid()), other = {0};
     if (root) other = pair_fork(open_peer, NOBODY);
+    struct stranger stranger = {0};
+    if (root) stranger = stranger_fork();
     survive_a_kill(peer, true);
     if (root) survive_a_kill(other, false);
     agree_through_shared_memory();
@@ -191,5 +271,6 @@ int main(void)
     agree_without_files();
     keep_no_descriptors();
     cut_off_who_has_no_lane();
+    if (root) go_on_whatever_a_stranger_sends(stranger);
     return failures ? 1 : 0;
 }
