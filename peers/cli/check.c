@@ -24,7 +24,7 @@ static int print_seeds(const struct settings *settings, char *why, size_t size)
 {
     struct seed_list *list = malloc(sizeof *list);
     if (!list) return PARLEY_ENOMEM;
-    int error = seed_list_make(list, settings, why, size);
+    int error = seed_list_make(list, &settings->join, settings->peers_file, why, size);
     if (!error) {
         printf("seeds      %" PRIu32 "%s", list->count, list->count ? ":" : ": starts a cluster");
         for (uint32_t i = 0; i < list->count; i++)

@@ -145,7 +145,8 @@ static int make_job(struct node *node, char *why, size_t why_size)
 
 static int prepare(struct node *node, char *why, size_t why_size)
 {
-    int error = seed_list_make(&node->seeds, node->settings, why, why_size);
+    int error = seed_list_make(&node->seeds, &node->settings->join, node->settings->peers_file, why,
+                               why_size);
     if (!error) error = environment_claim(1, why, why_size);
     if (!error) error = make_job(node, why, why_size);
     if (error) return error;

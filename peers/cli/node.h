@@ -26,6 +26,9 @@ struct node_control {
     uv_signal_t signals[4]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1 */
     uv_pipe_t pipe;         /* stdin, under `parley run` */
     uv_timer_t dns, late;
+    uv_async_t looked_up;       /* node_seeds.c's, as the next two */
+    struct seed_lookup *lookup; /* under way, or NULL */
+    bool asked_again;           /* by SIGHUP, meanwhile */
     char line[1 << 16];
     size_t line_size;
     struct asked asked; /* to leave */
@@ -117,6 +120,11 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size);
 /* At a boundary: makes one if it is time. */
 void node_checkpoint_step(struct node *node, const struct parley_turn *turn);
 void node_checkpoint_close(struct node *node);
+
+/* node_seeds.c, on the control thread, which it never blocks. */
+int node_seeds_start(struct node *node);             /* 0 or a libuv error */
+void node_seeds_read(struct node *node, bool asked); /* `asked`: says what was read */
+void node_seeds_end(struct node *node);
 
 /* node_control.c. Signals wait meanwhile: who has joined leaves, and does not just die. */
 void node_control_hold(bool held);

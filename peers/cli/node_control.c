@@ -1,5 +1,5 @@
 /* node_control.c: the thread that waits for signals, for the lines of `parley run`, and for names
- * that change in DNS. It may block on files and DNS: nothing else runs on it.
+ * that change in DNS. Nothing on it blocks: a signal is heard at once.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -14,25 +14,6 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 #define SIGNALS (sizeof numbers / sizeof *numbers)
 
 enum { DNS_MS = 5000, LATE_MS = 50, STATUS_SIGNAL = 128 };
-
-static void read_seeds(struct node *node, bool asked)
-{
-    char why[512] = "";
-    struct seed_list *list = malloc(sizeof *list);
-    int error = list ? seed_list_make(list, node->settings, why, sizeof why) : PARLEY_ENOMEM;
-    if (!error && !seed_list_equal(list, &node->seeds)) {
-        error = parley_seeds(node->p, list->items, list->count);
-        for (uint32_t i = 0; !error && i < list->count; i++)
-            strcpy(node->seeds.text[i], list->text[i]);
-        if (!error) node->seeds.count = list->count;
-    }
-    if (error)
-        say(PARLEY_LOG_ERROR, "the peer list stays as it was: %s",
-            why[0] ? why : parley_error_text(error));
-    else if (asked)
-        say(PARLEY_LOG_INFO, "read the peer list again: %u addresses", node->seeds.count);
-    free(list);
-}
 
 /* What durable_replace() has not given its name yet: the main thread may be in the middle of it. */
 static void remove_part(const struct node *node)
@@ -71,7 +52,7 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->loop->data;
     if (number == SIGHUP) {
-        read_seeds(node, true);
+        node_seeds_read(node, true);
     } else if (number == SIGUSR1) {
         if (!node->settings->checkpoint)
             say(PARLEY_LOG_ERROR, "SIGUSR1: --checkpoint says where to; not given");
@@ -83,7 +64,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void on_dns(uv_timer_t *timer)
 {
-    read_seeds(timer->loop->data, false);
+    node_seeds_read(timer->loop->data, false);
 }
 
 static void obey(struct node *node, char *line)
@@ -144,6 +125,7 @@ static void close_handle(uv_handle_t *handle, void *unused)
 
 static void on_end(uv_async_t *async)
 {
+    node_seeds_end(async->loop->data);
     uv_walk(async->loop, close_handle, NULL);
 }
 
@@ -175,6 +157,7 @@ int node_control_start(struct node *node, char *why, size_t why_size)
     if (code) return refuse(code, why, why_size);
     control->loop.data = node;
     code = uv_async_init(&control->loop, &control->end, on_end);
+    if (!code) code = node_seeds_start(node);
     for (size_t i = 0; !code && i < SIGNALS; i++) {
         code = uv_signal_init(&control->loop, &control->signals[i]);
         if (!code) code = uv_signal_start(&control->signals[i], on_signal, numbers[i]);

@@ -67,21 +67,21 @@ static int add_file(struct seed_list *list, const char *path, char *why, size_t 
     return error;
 }
 
-int seed_list_make(struct seed_list *list, const struct settings *settings, char *why,
-                   size_t why_size)
+int seed_list_make(struct seed_list *list, const struct seeds *join, const char *peers_file,
+                   char *why, size_t why_size)
 {
     int error = 0;
     list->count = 0;
     list->asks_dns = false;
-    for (size_t i = 0; !error && i < settings->join.count; i++)
-        error = add_seed(list, &settings->join.items[i], why, why_size);
+    for (size_t i = 0; !error && i < join->count; i++)
+        error = add_seed(list, &join->items[i], why, why_size);
     if (error) {
         char cause[512];
         snprintf(cause, sizeof cause, "%s", why);
         snprintf(why, why_size, "--join: %s", cause);
     }
-    if (error || !settings->peers_file) return error;
-    error = add_file(list, settings->peers_file, why, why_size);
+    if (error || !peers_file) return error;
+    error = add_file(list, peers_file, why, why_size);
     size_t said = strlen(why);
     if (error) snprintf(why + said, why_size - said, " (--peers takes a file, --join takes seeds)");
     return error;

@@ -6,7 +6,7 @@
 #define PARLEY_CLI_SEED_LIST_H
 
 #include "parley/config.h"
-#include "settings/settings.h"
+#include "settings/seeds.h"
 
 struct seed_list {
     char text[PARLEY_SEEDS_MAX][PARLEY_ADDRESS_SIZE];
@@ -16,10 +16,11 @@ struct seed_list {
 };
 
 /* What is beyond PARLEY_SEEDS_MAX is left out. A name that is not found stands in the list itself:
- * it may be found later, and a node must not take itself for the first because of it.
+ * it may be found later, and a node must not take itself for the first because of it. peers_file
+ * may be NULL.
  * PARLEY_EUSAGE with a line in why: a file can't be read or has a bad line. PARLEY_ENOMEM. */
-PARLEY_CHECK int seed_list_make(struct seed_list *list, const struct settings *settings, char *why,
-                                size_t why_size);
+PARLEY_CHECK int seed_list_make(struct seed_list *list, const struct seeds *join,
+                                const char *peers_file, char *why, size_t why_size);
 
 bool seed_list_equal(const struct seed_list *a, const struct seed_list *b);
 

@@ -1,0 +1,120 @@
+#!/bin/bash
+# seeds.sh PARLEY: the peer list is read again, after SIGHUP and for names that change in DNS; and
+# where the resolver does not answer, a node hears its signals and ends all the same.
+
+# In a network of its own, whose resolver is ours, where that can be had.
+if [ -z "${apart-}" ]; then
+    for apart in 'unshare -n -m' 'unshare -r -n -m' no; do
+        # shellcheck disable=SC2086
+        if [ "$apart" = no ] || $apart true 2> /dev/null; then break; fi
+    done
+    export apart
+    # shellcheck disable=SC2086
+    [ "$apart" = no ] || exec $apart "$0" "$@"
+fi
+source "$(dirname "$0")/nodes.sh"
+
+# start NAME ARGUMENT...: sets $pid.
+start() {
+    local name=$1
+    shift
+    : > "$name.json"
+    "$parley" node --name "$name" --model mlp:8 --time 600s --min-peers 1 --out "$name.model" \
+        --json "$name.json" "$@" > "$name.out" 2> "$name.err" &
+    pid=$!
+    pids+=("$pid")
+}
+
+# until_said FILE PID TEXT: waits for such a line; fails if the process ends before.
+until_said() {
+    grep -qF -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1")
+}
+
+# end PID...: by a signal, and much sooner than a look-up gives up.
+end() {
+    local pid
+    kill -TERM "$@"
+    for pid; do
+        timeout 40 tail -f /dev/null --pid="$pid" || { echo "$pid goes on"; return 1; }
+        wait "$pid"
+    done
+}
+
+if [ "$apart" != no ]; then
+    cat > resolver.py << 'END'
+import fcntl, socket, struct
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(server, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
+server.bind(("127.0.0.1", 53))
+print("ready", flush=True)
+while True:
+    query, asker = server.recvfrom(512)
+    address = open("answer").read().strip()
+    if not address:
+        print("no answer", flush=True)
+        continue
+    question = query[12:query.index(b"\0", 12) + 5]
+    known = question[-4:-2] == b"\0\1"  # its A record; there is no AAAA
+    reply = query[:2] + b"\x81\x80" + struct.pack("!4H", 1, known, 0, 0) + question
+    if known:
+        reply += b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
+    server.sendto(reply, asker)
+END
+    python3 resolver.py > asked 2>&1 &
+    resolver=$!
+    pids+=("$resolver")
+    until_said asked "$resolver" ready
+fi
+
+# After SIGHUP a file is read again; one with a bad line changes nothing.
+start b
+b=$pid
+until_line b "$b" '"event":"started"'
+echo '127.0.0.1:1' > peers
+start a --peers peers
+a=$pid
+until_line a "$a" '"event":"started"'
+echo 'nowhere' > peers
+kill -HUP "$a"
+until_said a.err "$a" 'the peer list stays as it was: peers: line 1 '
+printf '127.0.0.1:1\n%s\n' "$(address_of b)" > peers
+kill -HUP "$a"
+until_said a.err "$a" 'read the peer list again: 2 addresses'
+until_line a "$a" '"phase":"train"'
+end "$a" "$b"
+
+if [ "$apart" = no ]; then
+    echo "names in DNS are passed over: unshare -n -m does not work here"
+    exit 77
+fi
+
+# answer ADDRESS: for every name, from now on. Of "" there is no answer at all.
+answer() {
+    echo "$1" > next
+    mv next answer
+}
+
+echo 'hosts: dns' > nsswitch.conf
+printf 'nameserver 127.0.0.1\noptions timeout:30 attempts:5\n' > resolv.conf
+for file in nsswitch.conf resolv.conf; do
+    if [ -e "/etc/$file" ]; then mount --bind "$file" "/etc/$file"; fi
+done
+
+# Where a name has moved to is dialled.
+start b
+b=$pid
+until_line b "$b" '"event":"started"'
+port=$(address_of b)
+port=${port##*:}
+answer 127.0.0.2
+start a --join "dns:seeds.test:$port"
+a=$pid
+until_said a.err "$a" "seed 127.0.0.2:$port: connection refused"
+answer 127.0.0.1
+until_line a "$a" '"phase":"train"'
+
+# Nobody waits for a look-up that may take minutes.
+answer ''
+until_said asked "$resolver" 'no answer'
+end "$a" "$b"
