@@ -94,7 +94,8 @@ struct parley_options {
     bool splits;
 
     /* Called on the loop's thread. PHASE, MEMBER, LOG and FINISHED updates only; what an update
-     * points at is valid during the call. LOG may come from parley_open() itself as well. */
+     * points at is valid during the call. Some may come before parley_open() has returned, LOG
+     * from that itself. */
     void (*on_update)(void *context, struct parley *p, const struct parley_update *update);
     void (*on_timer)(void *context, struct parley *p); /* every timer_us, until FINISHED */
     uint64_t timer_us;                                 /* 0: no timer; rounded up to whole ms */

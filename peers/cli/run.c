@@ -78,6 +78,8 @@ static void failed_start(struct child *child)
     else
         say(PARLEY_LOG_ERROR, "%s ended with status %d before all were training", child->name,
             child->status);
+    if (!child->has_error && child->message[0] && run->settings->quiet) /* else they are said */
+        say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);
     kill_all(run);
 }
 

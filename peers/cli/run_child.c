@@ -164,6 +164,8 @@ static void err_line(struct child *child, const char *text, size_t size)
     static const char own[] = "parley: ";
     size_t skip = strncmp(text, own, sizeof own - 1) == 0 ? sizeof own - 1 : 0;
     run_say(child->run, "%s: %.*s", child->name, (int)(size - skip), text + skip);
+    if (!child->has_error) /* its last words, if it ends without any other */
+        snprintf(child->message, sizeof child->message, "%.*s", (int)(size - skip), text + skip);
 }
 
 /* ---- Pipes ----------------------------------------------------------------------------------- */
