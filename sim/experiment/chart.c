@@ -119,7 +119,7 @@ static void fit(const struct chart *chart, struct axis *x, struct axis *y)
     }
     if (chart->x_scale == AXIS_LINEAR && left > 0 && left <= right) left = 0;
     *x = axis_fit(chart->x_scale, chart->x_unit, left, right);
-    *y = axis_fit(chart->y_scale, AXIS_PLAIN, bottom, top);
+    *y = axis_fit(chart->y_scale, chart->y_unit, bottom, top);
 }
 
 struct frame {

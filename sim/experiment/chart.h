@@ -21,7 +21,7 @@ struct chart_line {
 struct chart {
     const char *title, *x_title;
     enum axis_scale x_scale, y_scale;
-    enum axis_unit x_unit;
+    enum axis_unit x_unit, y_unit;  /* y_unit: of a logarithmic axis */
     const struct chart_line *lines; /* [count] */
     uint32_t count;
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiment/chart.h"
+#include "experiment/effect.h"
 #include "experiment/picture.h"
 #include "experiment/repeat.h"
 #include "experiment/tally.h"
@@ -115,6 +116,7 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
                    "<g transform=\"translate(20 14)\">\n");
     double y = picture_legend(&svg, plan, 0);
     y += picture_curves(&svg, plan, outcomes, y);
+    y += effect_charts(&svg, plan, outcomes, y);
     y += add_lines(&svg, tally_table(plan, outcomes), y);
     y += picture_topologies(&svg, plan, outcomes, y + 10) + 10;
     text_add(&svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">", y + 10);
@@ -221,6 +223,16 @@ static void add_hashes(struct text *page, const struct plan *plan,
     text_add(page, "</table></div></details>\n");
 }
 
+/* Unless nothing was drawn. */
+static void add_section(struct text *page, const char *head, struct text *svg, double height)
+{
+    if (height > 0) {
+        text_add(page, "%s", head);
+        add_svg(page, svg, height, false);
+    } else
+        text_close(svg);
+}
+
 static char *html_page(const struct plan *plan, const struct sim_outcome *outcomes)
 {
     struct text page, svg;
@@ -234,13 +246,14 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     add_table(&page, plan, outcomes);
     add_unheeded(&page, plan);
     text_init(&svg, PAGE_BYTES_MAX);
+    y = effect_charts(&svg, plan, outcomes, 0);
+    add_section(&page, "<h2>By setting</h2>\n", &svg, y);
+    text_init(&svg, PAGE_BYTES_MAX);
     y = picture_topologies(&svg, plan, outcomes, 0);
-    text_add(&page, "<h2>Topology</h2>\n<p class=\"note\">As at the start; the living close the "
-                    "gaps that the dead leave.</p>\n");
-    if (y > 0)
-        add_svg(&page, &svg, y, false);
-    else
-        text_close(&svg);
+    add_section(&page,
+                "<h2>Topology</h2>\n<p class=\"note\">As at the start; the living close the gaps "
+                "that the dead leave.</p>\n",
+                &svg, y);
     text_add(&page, "<h2>To repeat it</h2>\n");
     add_taken(&page, "<pre>", repeat_line(plan->base), "</pre>\n");
     add_taken(&page,

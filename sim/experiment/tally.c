@@ -66,6 +66,12 @@ static struct spread spread_of(const struct plan *plan, const struct sim_outcome
     return spread;
 }
 
+double tally_mean(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
+                  enum tally_column column)
+{
+    return spread_of(plan, outcomes, group, column).mean;
+}
+
 static const char *agreed_cell(const struct plan *plan, const struct sim_outcome *outcomes,
                                uint32_t group, char out[64])
 {

@@ -26,6 +26,10 @@ const char *tally_title(enum tally_column column);
 const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
                        enum tally_column column, char out[64]);
 
+/* Of the same over its seeds; not of TALLY_AGREED. NAN: no run has a value. */
+double tally_mean(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
+                  enum tally_column column);
+
 /* Whether a cell has the mark "!", and what that says. */
 bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes);
 #define TALLY_FAILED "a run failed: its live nodes do not all hold one model, or it broke before"

@@ -83,6 +83,30 @@ for rule in re.findall(r"[{\"][^{}\"]*var\(--[^{}\"]*[}\"]", open("again.svg").r
     assert re.fullmatch(r"[{\"](?:.*;)?([a-z]+):#[0-9a-f]+;\1:var\(--[a-z0-9]+\)[}\"]", rule), rule
 END
 
+# Three numbers make a chart of the end results against them, with a point each: the means of the
+# seeds. Who does not heed the setting is a level line. Two of them, or words, make none.
+"$parley" sim -q --nodes 4 --model softmax --steps 40 --mix-every 16,1,4 --batch 16,32 --partition iid,shards \
+    --seed 1..2 --compare gossip,none --csv by.csv --report by.html > /dev/null
+python3 - << 'END' || fail "the charts of a setting"
+import csv, html, re
+page = open("by.html").read()
+assert re.findall(r">(\w+) by ([\w-]+)<", page) == [(y, "mix-every") for y in ("accuracy", "training", "bytes")], page
+part = page[page.index("accuracy by"):page.index("training by")]
+lines = [[tuple(map(float, p.split())) for p in re.split("[ML]", d)[1:]]
+         for d in re.findall(r'class="line [^"]*" d="([^"h]*)"', part)]
+assert len(lines) == 4 and all(len(line) == 3 for line in lines), lines
+assert len(re.findall(r'class="line [^"]*" d="M[^"]*h', part)) == 6, part  # four of none; single has no partition
+assert len({x for line in lines for x, y in line}) == 3 and all(line == sorted(line) for line in lines)
+means = {}
+for row in csv.DictReader(open("by.csv")):
+    if row["strategy"] == "gossip":
+        line = means.setdefault((row["--batch"], row["--partition"]), {})
+        line.setdefault(int(row["--mix-every"]), []).append(float(row["test_accuracy"]))
+points = sorted((sum(a) / 2, y) for line, ys in zip(means.values(), lines)
+                for (_, a), (_, y) in zip(sorted(line.items()), ys))
+assert all(b <= a + 0.06 for (_, a), (_, b) in zip(points, points[1:])), points  # higher is better
+END
+
 # The comments are defaults of the strategy, too: with them the file makes the same run.
 for strategy in gossip allreduce diloco choco noloco; do
     "$parley" sim -q --nodes 2 --model softmax --steps 60 --strategy $strategy --csv own.csv --report own.html > /dev/null

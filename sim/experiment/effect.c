@@ -1,0 +1,191 @@
+/* effect.c: see effect.h.
+ *
+ * The runs of a group differ in their seed alone, and are one point: their mean. Groups that differ
+ * in the setting alone are one line. Who does not heed it is a level one.
+ */
+#include "experiment/effect.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment/chart.h"
+#include "experiment/picture.h"
+#include "experiment/tally.h"
+
+enum { CHARTS = 3, GAP = 20, CHART_HEIGHT = 240, LEGEND_ROW = 20, LEGEND_MAX = 40, VALUES_MIN = 3 };
+enum { CHART_WIDTH = (PICTURE_WIDTH - (CHARTS - 1) * GAP) / CHARTS };
+
+/* Values further apart than this are drawn on a logarithmic axis. */
+#define FAR_APART 8
+
+struct effect {
+    const struct plan *plan;
+    const struct sim_outcome *outcomes;
+    uint32_t axis;    /* of plan->axes */
+    const char *unit; /* of its values */
+    double *x;        /* [groups]: the setting; NAN: it says nothing to the group */
+    uint32_t *first;  /* [groups]: the first group of the same line */
+    /* Of one chart at a time. */
+    double *at_x, *at_y;      /* [groups], line after line */
+    struct chart_line *lines; /* [groups] */
+};
+
+/* ---- Values and lines ------------------------------------------------------------------------ */
+
+/* "50ms" is 50 of "ms". *unit is NULL for what begins with no number. */
+static double number_of(const char *text, const char **unit)
+{
+    char *end;
+    double value = strtod(text, &end);
+    *unit = end > text && isfinite(value) ? end : NULL;
+    return value;
+}
+
+/* Whether there are several numbers, all of one unit; their least and most. */
+static bool is_of_numbers(struct effect *e, double *least, double *most)
+{
+    const struct sweep *sweep = &e->plan->base->sweeps[e->plan->axes[e->axis]];
+    const char *unit;
+    e->unit = NULL;
+    *least = INFINITY;
+    *most = -INFINITY;
+    for (size_t i = 0; i < sweep->count; i++) {
+        double value = number_of(sweep->values[i], &unit);
+        if (!unit || (e->unit && strcmp(unit, e->unit) != 0)) return false;
+        e->unit = unit;
+        *least = fmin(*least, value);
+        *most = fmax(*most, value);
+    }
+    return sweep->count >= VALUES_MIN;
+}
+
+/* Alike but for the axis. */
+static bool is_of_line(const struct effect *e, uint32_t group, uint32_t other)
+{
+    const struct plan_run *a = tally_run(e->plan, group), *b = tally_run(e->plan, other);
+    if (strcmp(a->strategy, b->strategy) != 0) return false;
+    for (uint32_t i = 0; i < e->plan->axes_count - e->plan->seeds; i++) {
+        const char *x = a->values[i], *y = b->values[i];
+        if (i == e->axis ? !x != !y : x != y && (!x || !y || strcmp(x, y) != 0)) return false;
+    }
+    return true;
+}
+
+static void look_at_groups(struct effect *e)
+{
+    for (uint32_t g = 0; g < e->plan->groups; g++) {
+        const char *unit, *value = tally_run(e->plan, g)->values[e->axis];
+        e->x[g] = value ? number_of(value, &unit) : NAN;
+        e->first[g] = 0;
+        while (!is_of_line(e, e->first[g], g))
+            e->first[g]++;
+    }
+}
+
+/* ---- Charts ---------------------------------------------------------------------------------- */
+
+/* The points of a line, from left to right; returns how many there are. */
+static uint32_t take_points(const struct effect *e, uint32_t first, enum tally_column column,
+                            double *x, double *y)
+{
+    uint32_t count = 0;
+    for (uint32_t g = first; g < e->plan->groups; g++) {
+        if (e->first[g] != first) continue;
+        uint32_t at = count++;
+        double here = isnan(e->x[g]) ? 1 : e->x[g]; /* a level line is as high anywhere */
+        for (; at > 0 && x[at - 1] > here; at--) {
+            x[at] = x[at - 1];
+            y[at] = y[at - 1];
+        }
+        x[at] = here;
+        y[at] = tally_mean(e->plan, e->outcomes, g, column);
+    }
+    return count;
+}
+
+static void draw(struct text *svg, struct effect *e, enum tally_column column,
+                 enum axis_scale x_scale, int place, double top)
+{
+    char title[96], x_title[96];
+    const char *name = option_info(e->plan->axes[e->axis])->name;
+    struct chart chart = {.title = title,
+                          .x_title = x_title,
+                          .x_scale = x_scale,
+                          .y_scale = column == TALLY_ACCURACY ? AXIS_ACCURACY : AXIS_LOG,
+                          .y_unit = column == TALLY_BYTES     ? AXIS_BYTES
+                                    : column == TALLY_TRAINED ? AXIS_SECONDS
+                                                              : AXIS_PLAIN,
+                          .lines = e->lines};
+    snprintf(title, sizeof title, "%s by %s", tally_title(column), name);
+    snprintf(x_title, sizeof x_title, e->unit[0] ? "%s (%s)" : "%s", name, e->unit);
+    double *x = e->at_x, *y = e->at_y;
+    for (uint32_t g = 0; g < e->plan->groups; g++) {
+        if (e->first[g] != g) continue;
+        uint32_t count = take_points(e, g, column, x, y);
+        e->lines[chart.count] = (struct chart_line){
+            .x = x, .y = y, .count = count, .style = chart.count, .level = isnan(e->x[g])};
+        chart.count++;
+        x += count;
+        y += count;
+    }
+    chart_draw(svg, &chart, place * (CHART_WIDTH + GAP), top, CHART_WIDTH, CHART_HEIGHT);
+}
+
+/* A row a line, as far as that helps. */
+static double add_legend(struct text *svg, const struct effect *e, double top)
+{
+    uint32_t line = 0;
+    double y = top;
+    for (uint32_t g = 0; g < e->plan->groups; g++) {
+        const struct plan_run *run = tally_run(e->plan, g);
+        if (e->first[g] != g || line == LEGEND_MAX) continue;
+        y += LEGEND_ROW;
+        chart_sample(svg, line++, 4, y);
+        text_add(svg, "<text x=\"42\" y=\"%.1f\">%s", y, run->strategy);
+        for (uint32_t i = 0; i < e->plan->axes_count - e->plan->seeds; i++) {
+            if (i == e->axis || !run->values[i]) continue;
+            text_add(svg, ", %s ", option_info(e->plan->axes[i])->name);
+            chart_text(svg, run->values[i]);
+        }
+        text_add(svg, "</text>\n");
+    }
+    return y - top + GAP;
+}
+
+static bool has_accuracy(const struct effect *e)
+{
+    for (uint32_t g = 0; g < e->plan->groups; g++)
+        if (isfinite(tally_mean(e->plan, e->outcomes, g, TALLY_ACCURACY))) return true;
+    return false;
+}
+
+double effect_charts(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
+                     double top)
+{
+    struct effect e = {.plan = plan, .outcomes = outcomes};
+    double y = top, least, most;
+    e.x = calloc(plan->groups, sizeof *e.x);
+    e.first = calloc(plan->groups, sizeof *e.first);
+    e.at_x = calloc(plan->groups, sizeof *e.at_x);
+    e.at_y = calloc(plan->groups, sizeof *e.at_y);
+    e.lines = calloc(plan->groups, sizeof *e.lines);
+    bool whole = e.x && e.first && e.at_x && e.at_y && e.lines;
+    if (!whole) svg->failed = true;
+    for (; whole && e.axis < plan->axes_count - plan->seeds; e.axis++) {
+        if (!is_of_numbers(&e, &least, &most)) continue;
+        enum axis_scale scale = least > 0 && most >= least * FAR_APART ? AXIS_LOG : AXIS_LINEAR;
+        look_at_groups(&e);
+        draw(svg, &e, has_accuracy(&e) ? TALLY_ACCURACY : TALLY_LOSS, scale, 0, y);
+        draw(svg, &e, TALLY_TRAINED, scale, 1, y);
+        draw(svg, &e, TALLY_BYTES, scale, 2, y);
+        y += CHART_HEIGHT;
+        y += add_legend(svg, &e, y);
+    }
+    free(e.lines);
+    free(e.at_y);
+    free(e.at_x);
+    free(e.first);
+    free(e.x);
+    return y - top;
+}
