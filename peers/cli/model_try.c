@@ -17,6 +17,7 @@
 #include "kernels/mix.h"
 #include "model.h"
 #include "read_file.h"
+#include "report/text.h"
 #include "train/trainer.h"
 
 enum { BATCH = 256 };
@@ -161,17 +162,16 @@ static uint32_t to_probabilities(float *p, uint32_t classes)
     return best;
 }
 
-/* As a field of CSV (RFC 4180). */
-static void print_field(const char *text)
+static int print_class_csv(const char *name, float probability)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++)
-        printf(*text == '"' ? "\"\"" : "%c", *text);
-    putchar('"');
+    struct text line;
+    text_init(&line, 8 * NAMES_BYTES_MAX);
+    text_field(&line, name);
+    text_add(&line, ",%.6g\n", (double)probability);
+    char *text = text_take(&line);
+    if (text) fputs(text, stdout);
+    free(text);
+    return text ? 0 : PARLEY_ENOMEM;
 }
 
 static int print_class_json(const char *name, const float *p, uint32_t best, uint32_t classes)
@@ -194,10 +194,7 @@ static int print_class(const struct names *names, float *p, uint32_t classes, bo
     uint32_t best = to_probabilities(p, classes);
     snprintf(number, sizeof number, "%" PRIu32, best);
     const char *name = best < names->count ? names_text(names, best) : number;
-    if (json) return print_class_json(name, p, best, classes);
-    print_field(name);
-    printf(",%.6g\n", (double)p[best]);
-    return 0;
+    return json ? print_class_json(name, p, best, classes) : print_class_csv(name, p[best]);
 }
 
 static int predict(const struct trial *t, const struct names *names, bool json, char *why,

@@ -14,6 +14,10 @@ enum axis_unit { AXIS_PLAIN, AXIS_SECONDS, AXIS_BYTES };
 
 enum { AXIS_TICKS_MAX = 12, AXIS_LABEL_BYTES = 32 };
 
+/* Values further apart than this are drawn on a logarithmic axis: a linear one would show the
+ * greatest alone. */
+#define AXIS_FAR_APART 8
+
 struct axis {
     enum axis_scale scale;
     enum axis_unit unit;

@@ -16,9 +16,6 @@
 enum { CHARTS = 3, GAP = 20, CHART_HEIGHT = 240, LEGEND_ROW = 20, LEGEND_MAX = 40, VALUES_MIN = 3 };
 enum { CHART_WIDTH = (PICTURE_WIDTH - (CHARTS - 1) * GAP) / CHARTS };
 
-/* Values further apart than this are drawn on a logarithmic axis. */
-#define FAR_APART 8
-
 struct effect {
     const struct plan *plan;
     const struct sim_outcome *outcomes;
@@ -174,7 +171,8 @@ double effect_charts(struct text *svg, const struct plan *plan, const struct sim
     if (!whole) svg->failed = true;
     for (; whole && e.axis < plan->axes_count - plan->seeds; e.axis++) {
         if (!is_of_numbers(&e, &least, &most)) continue;
-        enum axis_scale scale = least > 0 && most >= least * FAR_APART ? AXIS_LOG : AXIS_LINEAR;
+        enum axis_scale scale =
+            least > 0 && most >= least * AXIS_FAR_APART ? AXIS_LOG : AXIS_LINEAR;
         look_at_groups(&e);
         draw(svg, &e, has_accuracy(&e) ? TALLY_ACCURACY : TALLY_LOSS, scale, 0, y);
         draw(svg, &e, TALLY_TRAINED, scale, 1, y);

@@ -10,8 +10,6 @@
 
 enum { CHART_WIDTH = 470, CHART_HEIGHT = 260, GAP = 20, LEGEND_ROW = 20, LEGEND_MAX = 40 };
 
-/* Values further apart than this are drawn on a logarithmic axis. */
-#define FAR_APART 8
 /* Who sends less than this part of what another does is a level line against bytes. */
 #define SENDS_NOTHING 1e-3
 
@@ -84,7 +82,7 @@ static enum axis_scale scale_of(const struct plan *plan, const struct sim_outcom
         least = fmin(least, last);
         most = fmax(most, last);
     }
-    return most > least * FAR_APART ? AXIS_LOG : AXIS_LINEAR;
+    return most > least * AXIS_FAR_APART ? AXIS_LOG : AXIS_LINEAR;
 }
 
 static void fill(struct columns *columns, const struct curve *curve)

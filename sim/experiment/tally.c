@@ -182,18 +182,6 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-static void add_quoted(struct text *text, const char *value)
-{
-    if (!strpbrk(value, ",\"\n")) {
-        text_add(text, "%s", value);
-        return;
-    }
-    text_add(text, "\"");
-    for (; *value; value++)
-        text_add(text, *value == '"' ? "\"\"" : "%c", *value);
-    text_add(text, "\"");
-}
-
 static void add_real(struct text *text, double value)
 {
     text_add(text, isfinite(value) ? ",%.9g" : ",", value);
@@ -222,7 +210,7 @@ char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
     text_add(&text, "%s", run->strategy);
     for (uint32_t i = 0; i < plan->axes_count; i++) {
         text_add(&text, ",");
-        if (run->values[i]) add_quoted(&text, run->values[i]);
+        if (run->values[i]) text_field(&text, run->values[i]);
     }
     text_add(&text, ",%s,%" PRIu64, s->ok ? "true" : "false", outcome->parameters);
     text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->nodes, s->live, s->agreed,

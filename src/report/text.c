@@ -101,6 +101,18 @@ void text_word(struct text *text, const char *before, const char *value)
     text_add(text, "'");
 }
 
+void text_field(struct text *text, const char *value)
+{
+    if (!strpbrk(value, ",\"\r\n")) {
+        text_add(text, "%s", value);
+        return;
+    }
+    text_add(text, "\"");
+    for (; *value; value++)
+        text_add(text, *value == '"' ? "\"\"" : "%c", *value);
+    text_add(text, "\"");
+}
+
 char *text_take(struct text *text)
 {
     if (!text->failed && !text->bytes) text_add(text, "%s", "");

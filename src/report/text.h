@@ -27,6 +27,9 @@ void text_column(struct text *text, const char *value, int columns);
 /* Adds `before`, which needs no quotes, and `value` as one word of a shell's line. */
 void text_word(struct text *text, const char *before, const char *value);
 
+/* Adds a field of CSV (RFC 4180), in quotes where it needs them. */
+void text_field(struct text *text, const char *value);
+
 /* The string, to be freed by the caller; NULL if an add failed. The text is closed. */
 char *text_take(struct text *text);
 

@@ -50,7 +50,6 @@ const char *fallback_of(const struct settings *settings, enum option_id id,
 {
     const struct option_info *info = option_info(id);
     if (!info->fallback || !(info->fallback_verbs & VERB_BIT(settings->verb))) return NULL;
-    bool varies = fallback_varies(id) && !judge_is_of_several(settings);
-    const char *own = varies ? of_strategy(settings, id, text) : NULL;
+    const char *own = judge_is_of_several(settings) ? NULL : of_strategy(settings, id, text);
     return own ? own : info->fallback;
 }

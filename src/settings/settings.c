@@ -306,7 +306,7 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
         snprintf(out, SETTINGS_WHY_BYTES, "unset");
         break;
     case ORIGIN_DEFAULT:
-        own = info->fallback && fallback_varies(id) && strcmp(value->text, info->fallback) != 0;
+        own = info->fallback && strcmp(value->text, info->fallback) != 0;
         snprintf(out, SETTINGS_WHY_BYTES, "default%s%.64s", own ? " of " : "",
                  own ? settings->values[OPTION_ID_STRATEGY].text : "");
         break;

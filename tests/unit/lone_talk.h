@@ -127,4 +127,13 @@ static inline void make_steps(struct lone *lone, uint64_t steps)
                                           .stepped = {lone->version, lone->version, 1}});
 }
 
+/* The peer at `conn` takes the offer, gives its floats and is ready: the node decides, and adds. */
+static inline void to_committed(struct lone *lone, uint32_t conn, const struct message_exchange *m)
+{
+    lone_say(lone, conn, WIRE_ACCEPT, m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m->sequence, 0, true);
+    lone_say(lone, conn, WIRE_READY, m);
+    lone_done_all(lone);
+}
+
 #endif

@@ -35,10 +35,7 @@ Test(node_initiator, an_outer_step_is_of_what_was_trained_since_the_one_before)
         lone_done_all(lone);
         uint32_t conn = training_peer(lone, "a", 1);
         struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
-        lone_say(lone, conn, WIRE_ACCEPT, &m);
-        say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
-        lone_say(lone, conn, WIRE_READY, &m);
-        lone_done_all(lone);
+        to_committed(lone, conn, &m);
         lone_say(lone, conn, WIRE_APPLIED, &m);
         cr_assert_eq(ledger(lone).applied, 1);
         cr_assert_eq(slot_is_fresh(lone->node, slot), !outer);
@@ -217,10 +214,7 @@ Test(node_initiator, a_decision_is_remembered_until_its_own_applied)
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
-    lone_say(lone, conn, WIRE_ACCEPT, &m);
-    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
-    lone_say(lone, conn, WIRE_READY, &m);
-    lone_done_all(lone);
+    to_committed(lone, conn, &m);
     cr_assert_eq(ledger(lone).committed, 1);
     struct message_exchange earlier = {.sequence = m.sequence - 1};
     struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
@@ -240,10 +234,7 @@ Test(node_initiator, a_decision_is_not_remembered_for_who_has_left)
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
-    lone_say(lone, conn, WIRE_ACCEPT, &m);
-    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
-    lone_say(lone, conn, WIRE_READY, &m);
-    lone_done_all(lone);
+    to_committed(lone, conn, &m);
     struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
     lone_listen(lone, other);
     lone_say(lone, other, WIRE_ASK, &ask);

@@ -31,10 +31,7 @@ Test(node_model, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     ask_for_state(lone, joiner);
     cr_assert(!lone->node->fetch.serving);
-    lone_say(lone, conn, WIRE_ACCEPT, &m);
-    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
-    lone_say(lone, conn, WIRE_READY, &m);
-    lone_done_all(lone);
+    to_committed(lone, conn, &m);
     cr_assert_eq(ledger(lone).applied, 1);
     m.sequence = 0;
     lone_say(lone, conn, WIRE_APPLIED, &m);
