@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "data/sampler.h"
+#include "kernels/flush.h"
 #include "train/gradient.h"
 #include "train/loss.h"
 #include "train/model.h"
@@ -356,6 +357,7 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const
     struct gradient_sink sink = optimizer_sink(&step);
     bool resets = trainer->momentum_mode == TRAINER_MOMENTUM_RESET &&
                   turn->averaged != node->averaged && optimizer_has_momentum(&trainer->optimizer);
+    uint64_t before = flush_begin();
 
     if (resets) memset(state[0], 0, step.count * sizeof *state[0]);
     bring(trainer, from, x, false);
@@ -364,6 +366,7 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const
         optimizer_end(&step);
     else
         bring(trainer, from, x, true);
+    flush_end(before);
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
     return loss;
@@ -383,6 +386,7 @@ double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, c
         .statistics = gradient,
     };
     size_t trained = model_trained(trainer->model), count = model_parameters(trainer->model);
+    uint64_t before = flush_begin();
     double loss;
 
     /* Behind the gradient: by how much the batch moves the running statistics. */
@@ -390,6 +394,7 @@ double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, c
     loss = run_batch(trainer, node, x, &sink);
     for (size_t i = trained; i < count; i++)
         gradient[i] -= x[i];
+    flush_end(before);
     return loss;
 }
 
@@ -414,10 +419,12 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
         .gradient_factor = factor,
         .steps = turn->steps,
     };
+    uint64_t before = flush_begin();
 
     optimizer_apply(&step, gradient);
     for (size_t i = step.count; i < model_parameters(trainer->model); i++)
         x[i] += factor * gradient[i];
+    flush_end(before);
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
 }
@@ -441,12 +448,17 @@ float trainer_follow_of(const struct trainer *trainer, const struct trainer_node
 float *trainer_outputs(struct trainer *trainer, const float *x, const struct dataset *set,
                        uint32_t first, uint32_t *rows)
 {
+    uint64_t before = flush_begin();
+    float *logits;
+
     assert(set->features == trainer->set->features && set->classes <= trainer->set->classes);
     assert((set->targets != NULL) == (trainer->set->targets != NULL));
     *rows = set->count - first < trainer->rows_max ? set->count - first : trainer->rows_max;
     for (uint32_t i = 0; i < *rows; i++)
         trainer->index[i] = first + i;
-    return run_forward(trainer, set, x, *rows, false);
+    logits = run_forward(trainer, set, x, *rows, false);
+    flush_end(before);
+    return logits;
 }
 
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
