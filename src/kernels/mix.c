@@ -32,6 +32,20 @@ static double fold(double *lane)
 #define MIX_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+enum { LINE = 16, AHEAD = 1024 }; /* floats in a cache line; bytes that a pass looks ahead */
+
+/* What a pass over p comes to soon, once a cache line: what the processor fetches by itself ends
+ * with the page, and what is only written it fetches late. */
+KERNEL_BODY void will_read(const float *p, size_t at)
+{
+    if (at % LINE == 0) __builtin_prefetch((const void *)((uintptr_t)(p + at) + AHEAD));
+}
+
+KERNEL_BODY void will_write(const float *p, size_t at)
+{
+    if (at % LINE == 0) __builtin_prefetch((const void *)((uintptr_t)(p + at) + AHEAD), 1);
+}
+
 #define PATH_LOOPS "kernels/mix_path.h"
 #include "kernels/paths.h"
 
@@ -41,25 +55,6 @@ KERNEL_BODY void add(float *x, const float *from, const float *restrict d, float
     KERNEL_EACH_ALONE
     for (size_t j = 0; j < n; j++)
         x[j] = from[j] + c * d[j];
-}
-
-/* Likewise. */
-KERNEL_BODY void add_gap(float *x, const float *from, float *restrict m,
-                         const float *restrict theirs, const float *restrict ours, float c,
-                         float cm, size_t n)
-{
-    if (!m) {
-        KERNEL_EACH_ALONE
-        for (size_t j = 0; j < n; j++)
-            x[j] = from[j] + c * (theirs[j] - ours[j]);
-        return;
-    }
-    KERNEL_EACH_ALONE
-    for (size_t j = 0; j < n; j++) {
-        float d = theirs[j] - ours[j];
-        m[j] += cm * d;
-        x[j] = from[j] + c * d;
-    }
 }
 
 /* The largest magnitude, as bits: those of what is not finite are above all others. */
@@ -80,12 +75,6 @@ KERNEL_BODY bool finite(const float *x, size_t n)
                                     size_t n)                                                      \
     {                                                                                              \
         add(x, from, d, c, n);                                                                     \
-    }                                                                                              \
-    target static void add_gap_##suffix(float *x, const float *from, float *restrict m,            \
-                                        const float *restrict theirs, const float *restrict ours,  \
-                                        float c, float cm, size_t n)                               \
-    {                                                                                              \
-        add_gap(x, from, m, theirs, ours, c, cm, n);                                               \
     }                                                                                              \
     target static bool finite_##suffix(const float *x, size_t n)                                   \
     {                                                                                              \

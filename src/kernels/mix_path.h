@@ -12,9 +12,11 @@
 #define OWN _Alignas(LANES * 4)
 
 typedef float NAME(narrow) __attribute__((vector_size(HALF * 4), aligned(4), may_alias));
+typedef float NAME(lanes) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef double NAME(wide) __attribute__((vector_size(HALF * 8), aligned(8), may_alias));
 #define narrow NAME(narrow)
 #define wide NAME(wide)
+#define lanes NAME(lanes)
 
 /* sq, sum: [SUMS] */
 INNER void NAME(gap_block)(wide *sq, wide *sum, float *d, const float *theirs, const float *ours)
@@ -26,7 +28,12 @@ INNER void NAME(gap_block)(wide *sq, wide *sum, float *d, const float *theirs, c
             narrow delta = *(const narrow *)(theirs + at) - *(const narrow *)(ours + at);
             wide exact = __builtin_convertvector(delta, wide);
 
-            if (d) *(narrow *)(d + at) = delta;
+            will_read(theirs, at);
+            will_read(ours, at);
+            if (d) {
+                will_write(d, at);
+                *(narrow *)(d + at) = delta;
+            }
             sq[i] += exact * exact;
             sum[i] += exact;
         }
@@ -80,7 +87,11 @@ INNER void NAME(squares)(double *lane, float *to, const float *from, size_t n)
             narrow x = *(const narrow *)(from + at);
             wide exact = __builtin_convertvector(x, wide);
 
-            if (to) *(narrow *)(to + at) = x;
+            will_read(from, at);
+            if (to) {
+                will_write(to, at);
+                *(narrow *)(to + at) = x;
+            }
             sq[i] += exact * exact;
         }
     }
@@ -101,6 +112,34 @@ TARGET static void NAME(take)(double *lane, float *to, const float *from, size_t
     NAME(squares)(lane, to, from, n);
 }
 
+/* No element of x depends on another, so x may be `from`. */
+TARGET static void NAME(add_gap)(float *x, const float *from, float *restrict m,
+                                 const float *theirs, const float *ours, float c, float cm,
+                                 size_t n)
+{
+    size_t rest = n % LANES;
+
+    for (size_t at = 0; at < n - rest; at += LANES) {
+        lanes d = *(const lanes *)(theirs + at) - *(const lanes *)(ours + at);
+
+        will_read(theirs, at);
+        will_read(ours, at);
+        if (m) {
+            will_write(m, at);
+            *(lanes *)(m + at) += cm * d;
+        }
+        will_write(x, at);
+        *(lanes *)(x + at) = *(const lanes *)(from + at) + c * d;
+    }
+    for (size_t at = n - rest; at < n; at++) {
+        float d = theirs[at] - ours[at];
+
+        if (m) m[at] += cm * d;
+        x[at] = from[at] + c * d;
+    }
+}
+
+#undef lanes
 #undef wide
 #undef narrow
 #undef OWN
