@@ -59,12 +59,16 @@ static int copy_class_names(struct files *files, const char *from, char *why, si
     return code;
 }
 
-static int check_scaling(const struct parley_about *about, char *why, size_t size)
+static int check_scaling(const struct parley_about *about, const struct model_meta *meta, char *why,
+                         size_t size)
 {
     if (about->scaling == 0) return PARLEY_OK;
-    if (about->scaling != 1 && about->scaling != about->features)
-        snprintf(why, size, "about.scaling: %u is out of range (0, 1 or about.features, %u)",
-                 about->scaling, about->features);
+    if (!model_meta_takes_scaling(meta, about->scaling))
+        snprintf(
+            why, size,
+            "about.scaling: %u is out of range (0, 1 or about.features, %u; of a label that is "
+            "a number one more)",
+            about->scaling, about->features);
     else if (!about->shift || !about->scale)
         snprintf(why, size, "about.scaling: %u, and shift or scale is missing", about->scaling);
     else
@@ -82,7 +86,7 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     meta->width = about->width;
     meta->scaling = about->scaling;
     meta->run = files->vectors->run;
-    int code = check_scaling(about, why, size);
+    int code = check_scaling(about, meta, why, size);
     if (code) return code;
     code = try_header(files);
     if (code && code != PARLEY_ENOMEM)

@@ -90,8 +90,8 @@ static int inspect(const struct opened *opened, bool json)
     printf("model       %s, %zu parameters\n", meta->model[0] ? meta->model : "a vector",
            opened->file.n);
     if (meta->features)
-        printf("inputs      %" PRIu32 " values, %" PRIu32 " classes, data %s\n", meta->features,
-               meta->classes, meta->data);
+        printf("inputs      %" PRIu32 " values, %" PRIu32 " %s, data %s\n", meta->features,
+               meta->classes, meta->classes == 1 ? "number" : "classes", meta->data);
     if (meta->vocabulary[0]) {
         char quoted[TEXT_QUOTED_BYTES];
         printf("characters  %s\n", text_quote(quoted, meta->vocabulary));

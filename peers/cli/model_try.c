@@ -50,11 +50,18 @@ static int load(struct trial *t, const struct settings *settings, bool labelled,
 /* The inputs are scaled as the model's were. */
 static int scale_as(struct dataset *set, const struct model_file *file, char *why, size_t why_size)
 {
-    uint32_t n = set->bytes ? 1 : set->features;
-    if (set->features != file->meta.features || n != file->meta.scaling) {
+    uint32_t n = dataset_scaling(set);
+    if (set->targets && file->meta.classes != 1) {
         snprintf(why, why_size,
-                 "the data have %" PRIu32 " values a sample, the model takes %" PRIu32,
-                 set->features, file->meta.features);
+                 "the data's labels are numbers, the model tells %" PRIu32 " classes apart",
+                 file->meta.classes);
+        return PARLEY_EDATA;
+    }
+    if (set->features != file->meta.features || n != file->meta.scaling) {
+        bool alike = set->features == file->meta.features;
+        snprintf(why, why_size, "the data have %" PRIu32 " values %s, the model takes %" PRIu32,
+                 alike ? n : set->features, alike ? "to scale" : "a sample",
+                 alike ? file->meta.scaling : file->meta.features);
         return PARLEY_EDATA;
     }
     free(set->shift);
@@ -213,7 +220,7 @@ static int predict(const struct trial *t, const struct names *names, bool json, 
                 return PARLEY_EDIVERGED;
             }
             if (number)
-                printf(json ? "{\"value\":%.9g}\n" : "%.9g\n", (double)*out);
+                printf(json ? "{\"value\":%.9g}\n" : "%.9g\n", dataset_unscale(&t->set, *out));
             else
                 error = print_class(names, out, classes, json);
         }

@@ -14,9 +14,10 @@
 #include "core/rng.h"
 #include "kernels/scale.h"
 
-/* Gives `set` an uninitialised scaling of n pairs instead of the one it has. */
-static int scaling_new(struct dataset *set, size_t n)
+/* Gives `set` an uninitialised scaling instead of the one it has. */
+static int scaling_new(struct dataset *set)
 {
+    size_t n = dataset_scaling(set);
     float *shift = malloc(n * sizeof *shift);
     float *scale = malloc(n * sizeof *scale);
     if (!shift || !scale) {
@@ -69,7 +70,7 @@ static int measure_images(struct dataset *set)
         variance += (double)histogram[v] * (v - mean) * (v - mean);
     variance /= (double)total;
 
-    int error = scaling_new(set, 1);
+    int error = scaling_new(set);
     if (error) return error;
     set->shift[0] = (float)mean;
     set->scale[0] = inverse_deviation(variance);
@@ -99,7 +100,7 @@ static int measure_table(struct dataset *set)
             variance[f] += d * d;
         }
     }
-    error = scaling_new(set, features);
+    error = scaling_new(set);
     if (error) goto out;
     for (size_t f = 0; f < features; f++) {
         set->shift[f] = (float)mean[f];
@@ -112,18 +113,37 @@ out:
 
 static int measure_text(struct dataset *set)
 {
-    int error = scaling_new(set, 1);
+    int error = scaling_new(set);
     if (error) return error;
     set->shift[0] = 0;
     set->scale[0] = 1;
     return 0;
 }
 
+/* A network starts near 0 and moves by steps of a size of its own: it learns numbers best that lie
+ * around 0 and are about 1. */
+static void measure_targets(struct dataset *set)
+{
+    uint32_t last = dataset_scaling(set) - 1;
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < set->count; i++)
+        mean += (double)set->targets[i] / set->count;
+    for (size_t i = 0; i < set->count; i++) {
+        double d = (double)set->targets[i] - mean;
+        variance += d * d / set->count;
+    }
+    float scale = inverse_deviation(variance);
+    set->shift[last] = (float)mean;
+    set->scale[last] = scale > 0 ? scale : 1;
+}
+
 int dataset_measure(struct dataset *set)
 {
     if (set->count == 0 || set->features == 0) return PARLEY_EDATA;
     if (set->vocabulary) return measure_text(set);
-    return set->bytes ? measure_images(set) : measure_table(set);
+    int error = set->bytes ? measure_images(set) : measure_table(set);
+    if (!error && set->targets) measure_targets(set);
+    return error;
 }
 
 int dataset_scale_like(struct dataset *set, const struct dataset *from)
@@ -131,8 +151,9 @@ int dataset_scale_like(struct dataset *set, const struct dataset *from)
     assert(from->shift && from->scale);
     bool images = set->bytes != NULL;
     if (set->features != from->features || images != (from->bytes != NULL)) return PARLEY_EDATA;
-    size_t n = images ? 1 : set->features;
-    int error = scaling_new(set, n);
+    if (!set->targets != !from->targets) return PARLEY_EDATA;
+    size_t n = dataset_scaling(set);
+    int error = scaling_new(set);
     if (error) return error;
     memcpy(set->shift, from->shift, n * sizeof *set->shift);
     memcpy(set->scale, from->scale, n * sizeof *set->scale);

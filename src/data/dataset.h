@@ -26,14 +26,43 @@ struct dataset {
     uint16_t *labels;                 /* [count]; owned */
     float *targets; /* [count], numbers to be met; then all labels are 0 and classes is 1; or NULL;
                        owned */
-    /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
+    /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; and where
+     * there are targets, one pair more for them; owned */
     float *shift, *scale;
 };
 
-/* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0; numbers of
- * characters stay as they are). Replaces an
- * earlier scaling. PARLEY_EDATA if the set is empty or has values that are not finite,
- * PARLEY_ENOMEM. */
+/* Floats in shift, and in scale. */
+static inline uint32_t dataset_scaling(const struct dataset *set)
+{
+    return (set->bytes ? 1 : set->features) + (set->targets ? 1 : 0);
+}
+
+/* The i-th target, scaled. */
+static inline float dataset_target(const struct dataset *set, uint32_t i)
+{
+    uint32_t last = dataset_scaling(set) - 1;
+
+    return (set->targets[i] - set->shift[last]) * set->scale[last];
+}
+
+/* What a scaled target means, and the square of one unit of it. */
+static inline double dataset_unscale(const struct dataset *set, float scaled)
+{
+    uint32_t last = dataset_scaling(set) - 1;
+
+    return (double)set->shift[last] + (double)scaled / (double)set->scale[last];
+}
+
+static inline double dataset_target_unit(const struct dataset *set)
+{
+    double scale = (double)set->scale[dataset_scaling(set) - 1];
+
+    return 1 / (scale * scale);
+}
+
+/* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0, constant
+ * targets 1; numbers of characters stay as they are). Replaces an earlier scaling. PARLEY_EDATA if
+ * the set is empty or has values that are not finite, PARLEY_ENOMEM. */
 PARLEY_CHECK int dataset_measure(struct dataset *set);
 
 /* Uses the scaling of `from` (the training set, measured) for `set` (its test set).

@@ -217,7 +217,7 @@ static int split(struct model_file *file, char *why, size_t why_size)
             shift->rank != 1 || scale->rank != 1 || shift->count != scale->count)
             return why_set(PARLEY_EDATA, why, why_size,
                            "%s and %s are not the last two tensors, of one length", SHIFT, SCALE);
-        if (shift->count != 1 && shift->count != file->meta.features)
+        if (!model_meta_takes_scaling(&file->meta, shift->count))
             return why_set(PARLEY_EDATA, why, why_size, "%s has %zu values for %u features", SHIFT,
                            shift->count, (unsigned)file->meta.features);
         file->meta.scaling = (uint32_t)shift->count;

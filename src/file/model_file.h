@@ -2,13 +2,15 @@
  * from.
  *
  * The file is header | x | shift | scale. The model's own tensors come first, then input.shift and
- * input.scale (shape [1] for images, [features] for tables). All of it is a function of the agreed
- * model and the cluster's settings: no node name and no time, so the file is identical on all
- * nodes. Thread rule: pure; an open file may be read from any thread.
+ * input.scale (shape [1] for images, [features] for tables; where labels are numbers, one more,
+ * which is theirs). All of it is a function of the agreed model and the cluster's settings: no node
+ * name and no time, so the file is identical on all nodes. Thread rule: pure; an open file may be
+ * read from any thread.
  */
 #ifndef PARLEY_FILE_MODEL_FILE_H
 #define PARLEY_FILE_MODEL_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,10 +30,19 @@ struct model_meta {
     const char *class_names; /* of a table, one a line, in their order; or NULL; borrowed */
     uint32_t features, classes;
     uint32_t channels, height, width; /* 0 for tables */
-    uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
+    uint32_t scaling; /* floats in shift and in scale: 0, 1 or features; with the label's 1 more */
     uint64_t run;
     uint8_t digest[DIGEST_BYTES]; /* as digest_model makes it */
 };
+
+/* Whether `scaling` may be the model's. */
+static inline bool model_meta_takes_scaling(const struct model_meta *meta, size_t scaling)
+{
+    size_t features = meta->features;
+
+    return scaling <= 1 || scaling == features ||
+           (meta->classes == 1 && (scaling == 2 || scaling == features + 1));
+}
 
 /* The bytes to write before x, shift and scale; *header is to be freed. tensors as for digest_model
  * (none: one named "vector" of shape [n]). Names of classes that are too long for a header are left

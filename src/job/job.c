@@ -209,7 +209,7 @@ void job_meta(const struct job *job, struct model_meta *meta)
         .channels = set->channels,
         .height = set->height,
         .width = set->width,
-        .scaling = set->bytes ? 1 : set->features,
+        .scaling = dataset_scaling(set),
         .run = job->run,
         .class_names = job->class_names,
     };

@@ -113,9 +113,10 @@ static int check_data(const char *spec, unsigned takes, const struct model_data 
                  spec, data->features, data->classes, MODEL_FEATURES_MAX, MODEL_WIDTH_MAX);
         return PARLEY_EUSAGE;
     }
-    if (((takes & TAKES_NUMBERS) != 0) != data->numbers) {
+    if (!(takes & (data->numbers ? TAKES_NUMBERS : TAKES_CLASSES))) {
         snprintf(why, why_size, "model '%.64s' %s", spec,
-                 data->numbers ? "takes classes as labels, not numbers; linear takes these"
+                 data->numbers ? "takes classes as labels, not numbers; linear and mlp:256,128 "
+                                 "take these"
                                : "takes numbers as labels, not classes: write \",numbers\" behind "
                                  "--data csv:, libsvm: or npy:");
         return PARLEY_EUSAGE;

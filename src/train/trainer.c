@@ -266,16 +266,17 @@ static float *run_forward(struct trainer *trainer, const struct dataset *set, co
     gather(trainer, set, rows);
     spread_labels(trainer, rows);
     for (uint32_t i = 0; set->targets != NULL && i < rows; i++)
-        trainer->targets[i] = set->targets[trainer->index[i]];
+        trainer->targets[i] = dataset_target(set, trainer->index[i]);
     return gradient_forward(trainer->model, &trainer->workspace, x, rows, training);
 }
 
-/* Of what run_forward gave, which becomes the gradient by it. */
+/* Of what run_forward gave, which becomes the gradient by it; of scaled targets' squares. */
 static double run_loss(struct trainer *trainer, float *logits, uint32_t rows)
 {
     uint32_t predictions = rows * model_places(trainer->model);
 
-    if (trainer->set->targets != NULL) return loss_square(logits, trainer->targets, rows);
+    if (trainer->set->targets != NULL)
+        return loss_square(logits, trainer->targets, rows) * dataset_target_unit(trainer->set);
     return loss_gradient(logits, trainer->labels, predictions, trainer->set->classes);
 }
 

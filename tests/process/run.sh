@@ -161,6 +161,9 @@ for row, line in zip(table, lines):
 END
 awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i % 7 "," i % 5 "," 3 * (i % 7) - i % 5 }' > line.csv
 "$parley" run -n 2 --data csv:line.csv,numbers --model linear --lr 0.1 --epochs 300 --out line -q > /dev/null
+"$parley" model inspect line | grep -q ' 2 values, 1 number,'
+if "$parley" model eval kinds --data csv:line.csv,numbers 2> refused; then exit 1; fi
+grep -q 'tells 3 classes apart' refused
 "$parley" model predict line --data csv:line.csv > values
 "$parley" model predict line --data csv:line.csv --json > values.json
 python3 - "$parley" << 'END'
@@ -169,6 +172,12 @@ wanted = [float(row["y"]) for row in csv.DictReader(open("line.csv"))]
 table = [float(row["value"]) for row in csv.DictReader(open("values"))]
 for got in table, [json.loads(line)["value"] for line in open("values.json")]:
     assert len(got) == len(wanted) and max(abs(g - w) for g, w in zip(got, wanted)) < 0.05, got[:9]
+mlp = [sys.argv[1], "run", "-n", "2", "--data", "csv:line.csv,numbers", "--model", "mlp:16",
+       "--epochs", "100", "--out", "bent", "-q"]
+subprocess.run(mlp, check=True, stdout=subprocess.DEVNULL)
+bent = subprocess.run([sys.argv[1], "model", "predict", "bent", "--data", "csv:line.csv"],
+                      check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+assert bent[0] == "value" and max(abs(float(g) - w) for g, w in zip(bent[1:], wanted)) < 4, bent[:9]
 much = subprocess.Popen([sys.argv[1], "model", "predict", "2.safetensors", "--json"],
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 much.stdout.readline()

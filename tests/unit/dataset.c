@@ -78,6 +78,43 @@ Test(dataset, tables_are_scaled_column_by_column)
     dataset_close(&set);
 }
 
+Test(dataset, labels_that_are_numbers_are_scaled_as_well)
+{
+    /* Proves mean, variance and the way back, of tables and images, that a test set has the same,
+     * and that numbers which are all one are only shifted. */
+    for (int images = 0; images < 2; images++) {
+        struct dataset set = images ? image_set(100, 3) : table_set(100);
+        struct dataset test = images ? image_set(10, 3) : table_set(10);
+        double mean = 0, variance = 0;
+        test.targets = calloc(test.count, sizeof *test.targets);
+        cr_assert_eq(dataset_measure(&set), 0);
+        cr_assert_eq(dataset_scale_like(&test, &set), PARLEY_EDATA);
+        set.targets = calloc(set.count, sizeof *set.targets);
+        for (uint32_t i = 0; i < set.count; i++)
+            set.targets[i] = 100000 + 700 * (float)(i % 9);
+        cr_assert_eq(dataset_measure(&set), 0);
+        cr_assert_eq(dataset_scaling(&set), images ? 2 : 4);
+        for (uint32_t i = 0; i < set.count; i++) {
+            float scaled = dataset_target(&set, i);
+            mean += (double)scaled / set.count;
+            variance += (double)(scaled * scaled) / set.count;
+            cr_expect_float_eq(dataset_unscale(&set, scaled), set.targets[i], 0.02);
+        }
+        cr_expect_float_eq(mean, 0, 1e-5);
+        cr_expect_float_eq(variance, 1, 1e-5);
+        cr_assert_eq(dataset_scale_like(&test, &set), 0);
+        cr_expect_eq(dataset_target(&test, 0),
+                     -set.shift[images ? 1 : 3] * set.scale[images ? 1 : 3]);
+        for (uint32_t i = 0; i < set.count; i++)
+            set.targets[i] = -5;
+        cr_assert_eq(dataset_measure(&set), 0);
+        cr_expect_eq(dataset_target(&set, 7), 0);
+        cr_expect_eq(dataset_unscale(&set, 0), -5);
+        dataset_close(&set);
+        dataset_close(&test);
+    }
+}
+
 Test(dataset, a_value_that_is_not_finite_is_refused)
 {
     /* Proves that NaN and infinity are found before they reach a model. */

@@ -68,6 +68,29 @@ Test(model_file, what_was_written_is_read_back_and_verifies)
     }
 }
 
+Test(model_file, the_scaling_of_a_label_is_one_more_where_it_is_a_number)
+{
+    /* Proves that it is read for a number, beside one pair or one a column, and not for classes. */
+    const struct {
+        uint32_t features, classes, scaling;
+        bool fits;
+    } cases[] = {
+        {1, 1, 2, true}, {5, 1, 2, true}, {5, 3, 2, false}, {1, 3, 2, false}, {2, 3, 2, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_meta meta = meta_of(tensors, 2, cases[i].scaling);
+        struct model_file file;
+        size_t size;
+        uint8_t *bytes;
+        meta.features = cases[i].features;
+        meta.classes = cases[i].classes;
+        bytes = file_new(&meta, tensors, 2, &size);
+        cr_expect_eq(model_file_open(&file, bytes, size, why, sizeof why),
+                     cases[i].fits ? 0 : PARLEY_EDATA, "case %zu: %s", i, why);
+        if (cases[i].fits) model_file_close(&file);
+        free(bytes);
+    }
+}
+
 Test(model_file, a_vocabulary_comes_back_and_has_a_character_a_class)
 {
     /* Proves that a model of text carries what its numbers mean; other models have none. */

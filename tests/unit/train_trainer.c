@@ -22,8 +22,9 @@ static struct dataset clusters(uint32_t count, double noise, uint64_t problem, u
 
     set.values = calloc((size_t)count * FEATURES, sizeof *set.values);
     set.labels = calloc(count, sizeof *set.labels);
-    set.shift = calloc(FEATURES, sizeof *set.shift);
-    set.scale = calloc(FEATURES, sizeof *set.scale);
+    set.shift = calloc(FEATURES + 1, sizeof *set.shift); /* with targets' */
+    set.scale = calloc(FEATURES + 1, sizeof *set.scale);
+    set.scale[FEATURES] = 1;
     for (int f = 0; f < FEATURES; f++) {
         set.scale[f] = 1;
         for (int c = 0; c < CLASSES; c++)
@@ -815,6 +816,39 @@ Test(train_trainer, linear_regression_finds_the_plane_and_reports_squared_error)
     }
 }
 
+Test(train_trainer, a_network_learns_numbers_whatever_their_unit)
+{
+    /* Proves that it comes to the same weights, to the bit, and that the loss is in the square of
+     * that unit; and that it learns what no plane is. */
+    struct dataset set = clusters(400, 1, 1, 1);
+    struct trainer_options options = defaults;
+    struct bench bench[2];
+    double accuracy, loss[2], spread;
+    size_t bytes;
+
+    set.classes = 1;
+    memset(set.labels, 0, set.count * sizeof *set.labels);
+    set.targets = calloc(set.count, sizeof *set.targets);
+    options.model = "mlp:32";
+    for (int b = 0; b < 2; b++) {
+        for (uint32_t i = 0; i < set.count; i++)
+            set.targets[i] = fabsf(set.values[i * FEATURES]) * (b == 0 ? 1 : 65536);
+        cr_assert_eq(dataset_measure(&set), 0);
+        bench_init(&bench[b], &options, &set, 1);
+        for (int s = 0; s < 500; s++)
+            step(&bench[b], s / 500.0);
+        trainer_evaluate(bench[b].trainer, bench[b].x, &set, &accuracy, &loss[b]);
+    }
+    bytes = trainer_parameters(bench[0].trainer) * sizeof(float);
+    cr_expect_eq(memcmp(bench[0].x, bench[1].x, bytes), 0);
+    cr_expect_float_eq(loss[1] / loss[0], 65536.0 * 65536, 1);
+    spread = dataset_target_unit(&set);
+    cr_expect_lt(loss[1], 0.05 * spread);
+    for (int b = 0; b < 2; b++)
+        bench_close(&bench[b]);
+    dataset_close(&set);
+}
+
 Test(train_trainer, labels_that_are_numbers_or_classes_are_refused_where_they_do_not_fit)
 {
     /* Proves both ways round. */
@@ -829,9 +863,10 @@ Test(train_trainer, labels_that_are_numbers_or_classes_are_refused_where_they_do
                           "behind --data csv:, libsvm: or npy:");
     set.targets = calloc(set.count, sizeof *set.targets);
     set.classes = 1;
-    options.model = "mlp:3";
+    options.model = "softmax";
     cr_expect_eq(trainer_new(&trainer, &options, &set, why, sizeof why), PARLEY_EUSAGE);
-    cr_expect_str_eq(why, "model 'mlp:3' takes classes as labels, not numbers; linear takes these");
+    cr_expect_str_eq(why, "model 'softmax' takes classes as labels, not numbers; linear and "
+                          "mlp:256,128 take these");
     dataset_close(&set);
 }
 

@@ -83,5 +83,5 @@ const struct model_family model_gpt = {.name = "gpt",
                                        .numbers_max = NUMBERS,
                                        .number_max = 4096,
                                        .preset = {4, 128, 4},
-                                       .takes = TAKES_TEXT,
+                                       .takes = TAKES_TEXT | TAKES_CLASSES,
                                        .build = build};

@@ -41,5 +41,7 @@ static void build(struct network *network, const uint32_t *numbers, uint32_t cou
     add_dense(network, "dense3", network->data.classes, false);
 }
 
-const struct model_family model_lenet = {
-    .name = "lenet", .form = "lenet", .takes = TAKES_IMAGES, .build = build};
+const struct model_family model_lenet = {.name = "lenet",
+                                         .form = "lenet",
+                                         .takes = TAKES_IMAGES | TAKES_CLASSES | TAKES_NUMBERS,
+                                         .build = build};

@@ -1,5 +1,5 @@
 /* mlp.c: linear and softmax regression, and a multi-layer perceptron: dense layers one after the
- * other, ReLU after each but the last, whose outputs are the logits. */
+ * other, ReLU after each but the last, whose outputs are the logits, or the number. */
 #include "train/models/models.h"
 
 static void add_dense(struct network *network, uint32_t width, bool relu)
@@ -15,14 +15,15 @@ static void build(struct network *network, const uint32_t *numbers, uint32_t cou
     add_dense(network, network->data.classes, false);
 }
 
-/* To one number: of such data `classes` is 1. */
 const struct model_family model_linear = {.name = "linear",
                                           .form = "linear",
                                           .takes = TAKES_TABLES | TAKES_IMAGES | TAKES_NUMBERS,
                                           .build = build};
 
-const struct model_family model_softmax = {
-    .name = "softmax", .form = "softmax", .takes = TAKES_TABLES | TAKES_IMAGES, .build = build};
+const struct model_family model_softmax = {.name = "softmax",
+                                           .form = "softmax",
+                                           .takes = TAKES_TABLES | TAKES_IMAGES | TAKES_CLASSES,
+                                           .build = build};
 
 const struct model_family model_mlp = {.name = "mlp",
                                        .form = "mlp:WIDTH[,WIDTH...] (1 to 16 widths from 1 to "
@@ -30,5 +31,6 @@ const struct model_family model_mlp = {.name = "mlp",
                                        .numbers_min = 1,
                                        .numbers_max = MODEL_HIDDEN_MAX,
                                        .number_max = MODEL_WIDTH_MAX,
-                                       .takes = TAKES_TABLES | TAKES_IMAGES,
+                                       .takes = TAKES_TABLES | TAKES_IMAGES | TAKES_CLASSES |
+                                                TAKES_NUMBERS,
                                        .build = build};

@@ -4,7 +4,7 @@
  * How one is added: a file here with a constant `struct model_family`, a line below and in the
  * table of model.c, the word in settings/options.def.
  *
- *   linear     linear regression: one dense layer to one number, whose squared error is the loss
+ *   linear     linear regression: one dense layer to one number
  *   softmax    one dense layer
  *   mlp:A,B    dense layers of A, B units with ReLU, and one to the classes
  *   lenet      LeNet-5: two convolutions, three dense layers
@@ -17,8 +17,8 @@
 #include "train/layers/layers.h"
 #include "train/network.h"
 
-/* What data a model takes; labels are numbers, or if not said classes. */
-enum { TAKES_TABLES = 1, TAKES_IMAGES = 2, TAKES_TEXT = 4, TAKES_NUMBERS = 8 };
+/* What inputs and what labels a model takes. */
+enum { TAKES_TABLES = 1, TAKES_IMAGES = 2, TAKES_TEXT = 4, TAKES_CLASSES = 8, TAKES_NUMBERS = 16 };
 
 struct model_family {
     const char *name;
@@ -28,7 +28,7 @@ struct model_family {
     uint32_t preset[3];                /* instead of numbers that are not given; 0: none */
     unsigned takes;
     /* numbers: [count], as in the spec. Its last layer gives `classes` logits (for text: for each
-     * place) and has no ReLU. */
+     * place; where labels are numbers: one, which is to meet it) and has no ReLU. */
     void (*build)(struct network *network, const uint32_t *numbers, uint32_t count);
 };
 

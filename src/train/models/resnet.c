@@ -64,5 +64,5 @@ const struct model_family model_resnet = {.name = "resnet",
                                           .numbers_min = 1,
                                           .numbers_max = 1,
                                           .number_max = 18,
-                                          .takes = TAKES_IMAGES,
+                                          .takes = TAKES_IMAGES | TAKES_CLASSES | TAKES_NUMBERS,
                                           .build = build};
