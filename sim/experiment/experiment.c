@@ -5,6 +5,7 @@
 #include "experiment/experiment.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,9 +153,11 @@ static void say_people(const struct experiment *e, uint32_t i)
                 parley_error_text(outcome->error), line ? line : "?");
         free(line);
     } else {
-        sim_show("%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: accuracy %.4f",
+        double accuracy = outcome->summary.test_accuracy;
+        bool judged = isfinite(accuracy);
+        sim_show("%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: %s %.4g",
                  sim_report_wall() - e->start_s, i + 1, e->plan.count, label ? label : "?",
-                 outcome->summary.test_accuracy);
+                 judged ? "accuracy" : "loss", judged ? accuracy : outcome->summary.test_loss);
     }
     free(label);
 }

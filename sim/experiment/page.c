@@ -161,9 +161,9 @@ static void add_notes(struct text *page, const struct plan *plan)
     text_add(page,
              "<p class=\"note\">Accuracy and loss are those of the mean of the live nodes' models "
              "on the test data, at up to %d points along a run; the last point is the agreed "
-             "model's. Looking costs no virtual time. Accuracy is drawn by its error, on a "
-             "logarithmic scale. Against bytes, a run that sends next to nothing is a level line "
-             "as high as its end.%s</p>\n",
+             "model's. Looking costs no virtual time. Accuracy, if any, is drawn by its error, "
+             "on a logarithmic scale. Against bytes, a run that sends next to nothing is a level "
+             "line as high as its end.%s</p>\n",
              CURVE_POINTS, plan->seeds ? " A line a seed; seeds share a colour." : "");
 }
 

@@ -1,4 +1,4 @@
-/* picture.c: six charts: loss, accuracy and drift against virtual time and against bytes. */
+/* picture.c: charts of loss, accuracy and drift against virtual time and against bytes. */
 #include "experiment/picture.h"
 
 #include <math.h>
@@ -127,6 +127,16 @@ static void draw_one(struct text *svg, const struct plan *plan, const struct sim
                CHART_HEIGHT);
 }
 
+/* Where labels are numbers, there is no accuracy. */
+static bool has_values(const struct plan *plan, const struct sim_outcome *outcomes,
+                       const struct columns *columns, enum series series)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        for (uint32_t p = 0; p < outcomes[i].curve.count; p++)
+            if (isfinite(columns[i].values[series][p])) return true;
+    return false;
+}
+
 double picture_curves(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
                       double top)
 {
@@ -137,6 +147,7 @@ double picture_curves(struct text *svg, const struct plan *plan, const struct si
     for (uint32_t i = 0; !svg->failed && i < plan->count; i++)
         fill(&columns[i], &outcomes[i].curve);
     for (int series = LOSS; !svg->failed && series < SERIES; series++) {
+        if (!has_values(plan, outcomes, columns, (enum series)series)) continue;
         for (int x = TIME; x <= BYTES; x++)
             draw_one(svg, plan, outcomes, columns, lines, (enum series)series, (enum series)x,
                      top + height);

@@ -107,6 +107,15 @@ points = sorted((sum(a) / 2, y) for line, ys in zip(means.values(), lines)
 assert all(b <= a + 0.06 for (_, a), (_, b) in zip(points, points[1:])), points  # higher is better
 END
 
+# Where labels are numbers, there is no accuracy to be drawn or told.
+awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i % 7 "," i % 5 "," (i % 7) * (i % 5) }' > bent.csv
+"$parley" sim --nodes 3 --data csv:bent.csv,numbers --model mlp:8 --steps 30 --compare gossip,none \
+    --report bent.html > /dev/null 2> bent.err || fail "an experiment with numbers: $(cat bent.err)"
+[ "$(grep -c '>test accuracy<' one.html)" -ge 2 ] || fail "a report of classes has no accuracy"
+[ "$(grep -c '>test accuracy<' bent.html)" -eq 0 ] || fail "a report of numbers has an empty chart"
+[ "$(grep -c '>test loss<' bent.html)" -eq 2 ] || fail "a report of numbers has no loss"
+grep -q 'run 1 of 3: gossip: loss [0-9]' bent.err || fail "progress of numbers: $(cat bent.err)"
+
 # The comments are defaults of the strategy, too: with them the file makes the same run.
 for strategy in gossip allreduce diloco choco noloco; do
     "$parley" sim -q --nodes 2 --model softmax --steps 60 --strategy $strategy --csv own.csv --report own.html > /dev/null
