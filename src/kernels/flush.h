@@ -5,7 +5,8 @@
  * reaches 0, as 0.9 times the least of them is rounded up to itself. Some processors take a hundred
  * times as long for a product with such a number: there a step of the MLP took 1,045 us after the
  * first thousand, and takes 300 so. Training loses nothing by it. Not for what two nodes must
- * compute alike (kernels/path.h), as not every machine can do so.
+ * compute alike (kernels/path.h), as machines differ in where it begins. What is computed between
+ * the two calls stands in memory or in functions of its own: a compiler knows nothing of the mode.
  *
  * Happy path: uint64_t before = flush_begin(); ...; flush_end(before);
  * Thread rule: of the calling thread alone.
@@ -27,7 +28,9 @@ static inline uint64_t flush_mode(void)
 
 static inline void flush_set(uint64_t mode)
 {
+    __asm__ __volatile__("" : : : "memory");
     _mm_setcsr((unsigned)mode);
+    __asm__ __volatile__("" : : : "memory");
 }
 #elif defined(__aarch64__)
 #define FLUSH_BITS (UINT64_C(1) << 24) /* FZ: both */
@@ -42,7 +45,7 @@ static inline uint64_t flush_mode(void)
 
 static inline void flush_set(uint64_t mode)
 {
-    __asm__ __volatile__("msr fpcr, %0" : : "r"(mode));
+    __asm__ __volatile__("msr fpcr, %0" : : "r"(mode) : "memory");
 }
 #else
 #define FLUSH_BITS 0u

@@ -35,7 +35,8 @@ static double fold(double *lane)
 enum { LINE = 16, AHEAD = 1024 }; /* floats in a cache line; bytes that a pass looks ahead */
 
 /* What a pass over p comes to soon, once a cache line: what the processor fetches by itself ends
- * with the page, and what is only written it fetches late. */
+ * with the page, and what is only written it fetches late. It may be past p's end, where no pointer
+ * may point. */
 KERNEL_BODY void will_read(const float *p, size_t at)
 {
     if (at % LINE == 0) __builtin_prefetch((const void *)((uintptr_t)(p + at) + AHEAD));

@@ -117,19 +117,20 @@ TARGET static void NAME(add_gap)(float *x, const float *from, float *restrict m,
                                  const float *theirs, const float *ours, float c, float cm,
                                  size_t n)
 {
-    size_t rest = n % LANES;
+    size_t rest = n % LINE;
 
-    for (size_t at = 0; at < n - rest; at += LANES) {
-        lanes d = *(const lanes *)(theirs + at) - *(const lanes *)(ours + at);
+    for (size_t j = 0; j < n - rest; j += LINE) {
+        MIX_UNROLL
+        for (size_t at = j; at < j + LINE; at += LANES) {
+            lanes d = *(const lanes *)(theirs + at) - *(const lanes *)(ours + at);
 
-        will_read(theirs, at);
-        will_read(ours, at);
-        if (m) {
-            will_write(m, at);
-            *(lanes *)(m + at) += cm * d;
+            if (m) *(lanes *)(m + at) += cm * d;
+            *(lanes *)(x + at) = *(const lanes *)(from + at) + c * d;
         }
-        will_write(x, at);
-        *(lanes *)(x + at) = *(const lanes *)(from + at) + c * d;
+        will_read(theirs, j);
+        will_read(ours, j);
+        will_write(x, j);
+        if (m) will_write(m, j);
     }
     for (size_t at = n - rest; at < n; at++) {
         float d = theirs[at] - ours[at];

@@ -7,6 +7,7 @@
  */
 #include "train/optimizer.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -363,6 +364,14 @@ static void load(const struct optimizer_step *step, const float *gradient, size_
     if (limit > 0) clamp(step->gradient, limit, count);
 }
 
+/* What kernels/flush.h is for, by arithmetic: who applies the same gradient shall end with the same
+ * bits, on whatever machine. */
+static void flush(float *state, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        state[i] = fabsf(state[i]) < FLT_MIN ? 0 : state[i];
+}
+
 void optimizer_apply(struct optimizer_step *step, const float *gradient)
 {
     double sum = 0;
@@ -377,5 +386,7 @@ void optimizer_apply(struct optimizer_step *step, const float *gradient)
     for (size_t at = 0; at < step->count; at += RANGE_FLOATS) {
         load(step, gradient + at, range_at(step, at));
         move(step, step->gradient, at, range_at(step, at));
+        for (uint32_t v = 0; v < step->optimizer->rule->vectors; v++)
+            flush(step->state[v] + at, range_at(step, at));
     }
 }
