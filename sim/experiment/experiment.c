@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,10 +155,13 @@ static void say_people(const struct experiment *e, uint32_t i)
         free(line);
     } else {
         double accuracy = outcome->summary.test_accuracy;
-        bool judged = isfinite(accuracy);
-        sim_show("%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: %s %.4g",
-                 sim_report_wall() - e->start_s, i + 1, e->plan.count, label ? label : "?",
-                 judged ? "accuracy" : "loss", judged ? accuracy : outcome->summary.test_loss);
+        char result[40];
+        if (isfinite(accuracy))
+            snprintf(result, sizeof result, "accuracy %.4f", accuracy);
+        else
+            snprintf(result, sizeof result, "loss %.4g", outcome->summary.test_loss);
+        sim_show("%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: %s", sim_report_wall() - e->start_s,
+                 i + 1, e->plan.count, label ? label : "?", result);
     }
     free(label);
 }

@@ -127,13 +127,12 @@ static void draw_one(struct text *svg, const struct plan *plan, const struct sim
                CHART_HEIGHT);
 }
 
-/* Where labels are numbers, there is no accuracy. */
-static bool has_values(const struct plan *plan, const struct sim_outcome *outcomes,
-                       const struct columns *columns, enum series series)
+/* Of labels that are numbers there is none. */
+static bool has_accuracy(const struct plan *plan, const struct sim_outcome *outcomes)
 {
     for (uint32_t i = 0; i < plan->count; i++)
         for (uint32_t p = 0; p < outcomes[i].curve.count; p++)
-            if (isfinite(columns[i].values[series][p])) return true;
+            if (isfinite(outcomes[i].curve.points[p].accuracy)) return true;
     return false;
 }
 
@@ -147,7 +146,7 @@ double picture_curves(struct text *svg, const struct plan *plan, const struct si
     for (uint32_t i = 0; !svg->failed && i < plan->count; i++)
         fill(&columns[i], &outcomes[i].curve);
     for (int series = LOSS; !svg->failed && series < SERIES; series++) {
-        if (!has_values(plan, outcomes, columns, (enum series)series)) continue;
+        if (series == ACCURACY && !has_accuracy(plan, outcomes)) continue;
         for (int x = TIME; x <= BYTES; x++)
             draw_one(svg, plan, outcomes, columns, lines, (enum series)series, (enum series)x,
                      top + height);
