@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,18 +60,17 @@ static int copy_class_names(struct files *files, const char *from, char *why, si
     return code;
 }
 
-static int check_scaling(const struct parley_about *about, const struct model_meta *meta, char *why,
-                         size_t size)
+static int check_scaling(const struct parley_about *about, char *why, size_t size)
 {
-    if (about->scaling == 0) return PARLEY_OK;
-    if (!model_meta_takes_scaling(meta, about->scaling))
-        snprintf(
-            why, size,
-            "about.scaling: %u is out of range (0, 1 or about.features, %u; of a label that is "
-            "a number one more)",
-            about->scaling, about->features);
-    else if (!about->shift || !about->scale)
+    const float *label = about->label;
+    if (about->scaling != 0 && about->scaling != 1 && about->scaling != about->features)
+        snprintf(why, size, "about.scaling: %u is out of range (0, 1 or about.features, %u)",
+                 about->scaling, about->features);
+    else if (about->scaling != 0 && (!about->shift || !about->scale))
         snprintf(why, size, "about.scaling: %u, and shift or scale is missing", about->scaling);
+    else if (label && !(isfinite(label[0]) && isnormal(label[1]) && label[1] > 0))
+        snprintf(why, size, "about.label: %g and %g are not a number and one above 0",
+                 (double)label[0], (double)label[1]);
     else
         return PARLEY_OK;
     return PARLEY_EUSAGE;
@@ -85,8 +85,9 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     meta->height = about->height;
     meta->width = about->width;
     meta->scaling = about->scaling;
+    meta->numbers = about->label != NULL;
     meta->run = files->vectors->run;
-    int code = check_scaling(about, meta, why, size);
+    int code = check_scaling(about, why, size);
     if (code) return code;
     code = try_header(files);
     if (code && code != PARLEY_ENOMEM)
@@ -149,6 +150,12 @@ static int check_out(const char *out, char *why, size_t size)
     return code;
 }
 
+/* Shifts and scales of the inputs, and of a label. */
+static size_t scaling_floats(const struct model_meta *meta)
+{
+    return 2 * ((size_t)meta->scaling + (meta->numbers ? 1 : 0));
+}
+
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
                uint64_t boot, char *why, size_t size)
 {
@@ -161,12 +168,13 @@ int files_init(struct files *files, struct vectors *vectors, const struct parley
     if (!code) code = copy_about(files, about, why, size);
     if (code) return code;
     files->out = strdup(options->out);
-    files->scaling = calloc(2 * (size_t)about->scaling + 1, sizeof *files->scaling);
+    files->scaling = calloc(scaling_floats(&files->meta) + 1, sizeof *files->scaling);
     if (!files->out || !files->scaling) return PARLEY_ENOMEM;
     for (uint32_t i = 0; i < about->scaling; i++) {
         files->scaling[i] = about->shift[i];
         files->scaling[about->scaling + i] = about->scale[i];
     }
+    if (about->label) memcpy(files->scaling + 2 * about->scaling, about->label, 2 * sizeof(float));
     return PARLEY_OK;
 }
 
@@ -247,7 +255,7 @@ void files_write(struct files *files, struct op *op)
     struct piece pieces[3] = {
         {NULL, 0},
         {vectors_buffer(vectors, op->update.vector.buffer), vectors->count * sizeof(float)},
-        {files->scaling, 2 * (size_t)files->meta.scaling * sizeof(float)}};
+        {files->scaling, scaling_floats(&files->meta) * sizeof(float)}};
     drop_part(files);
     int code = hash_model(files, pieces[1].bytes, op->digest);
     op->done.done.digest = op->digest;

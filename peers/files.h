@@ -23,7 +23,7 @@ struct files {
     uint8_t hash[PARLEY_DIGEST_BYTES]; /* of the whole part */
     struct vectors *vectors;
     struct model_meta meta; /* but for the digest */
-    float *scaling;         /* [2 * meta.scaling]: shift, then scale */
+    float *scaling;         /* shift, scale, label: as in the file */
     char *class_names;      /* meta's; owned */
 };
 

@@ -64,11 +64,12 @@ struct parley_about {
     const char *data;  /* "digits", or NULL */
     uint32_t features, classes;
     uint32_t channels, height, width; /* 0 for tables */
-    uint32_t scaling;           /* floats in shift and in scale: 0, 1 or features; one more, if
-                                   there is one class, is that of a label that is a number */
-    const float *shift, *scale; /* value scaled = (value - shift) * scale */
-    const char *vocabulary;     /* of text: a character of UTF-8 a class, or NULL */
-    const char *class_names;    /* of a table: a line of UTF-8 a class, or NULL */
+    uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
+    const float *shift, *scale;       /* of the inputs: value scaled = (value - shift) * scale */
+    const float *label;               /* [2], shift and scale (above 0) of a label that is a number;
+                                         NULL: labels are classes */
+    const char *vocabulary;           /* of text: a character of UTF-8 a class, or NULL */
+    const char *class_names;          /* of a table: a line of UTF-8 a class, or NULL */
 };
 
 struct parley_options {

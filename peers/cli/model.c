@@ -91,7 +91,11 @@ static int inspect(const struct opened *opened, bool json)
            opened->file.n);
     if (meta->features)
         printf("inputs      %" PRIu32 " values, %" PRIu32 " %s, data %s\n", meta->features,
-               meta->classes, meta->classes == 1 ? "number" : "classes", meta->data);
+               meta->classes,
+               meta->numbers        ? "number"
+               : meta->classes == 1 ? "class"
+                                    : "classes",
+               meta->data);
     if (meta->vocabulary[0]) {
         char quoted[TEXT_QUOTED_BYTES];
         printf("characters  %s\n", text_quote(quoted, meta->vocabulary));

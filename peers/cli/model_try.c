@@ -38,6 +38,7 @@ static int load(struct trial *t, const struct settings *settings, bool labelled,
     const struct source_model model = {.vocabulary = meta->vocabulary,
                                        .class_names = meta->class_names,
                                        .classes = meta->classes,
+                                       .numbers = meta->numbers,
                                        .features = meta->features};
     if (labelled)
         return source_load_test(&t->set, &file_reader, settings->data, settings->test, &model, why,
@@ -50,18 +51,18 @@ static int load(struct trial *t, const struct settings *settings, bool labelled,
 /* The inputs are scaled as the model's were. */
 static int scale_as(struct dataset *set, const struct model_file *file, char *why, size_t why_size)
 {
-    uint32_t n = dataset_scaling(set);
-    if (set->targets && file->meta.classes != 1) {
-        snprintf(why, why_size,
-                 "the data's labels are numbers, the model tells %" PRIu32 " classes apart",
-                 file->meta.classes);
+    uint32_t n = set->bytes ? 1 : set->features;
+    bool numbers = set->targets != NULL;
+    if (numbers != file->meta.numbers) {
+        snprintf(why, why_size, "the data's labels are %s, the model's %s",
+                 numbers ? "numbers" : "classes (numbers are read with \",numbers\" behind it all)",
+                 numbers ? "classes" : "numbers");
         return PARLEY_EDATA;
     }
     if (set->features != file->meta.features || n != file->meta.scaling) {
-        bool alike = set->features == file->meta.features;
-        snprintf(why, why_size, "the data have %" PRIu32 " values %s, the model takes %" PRIu32,
-                 alike ? n : set->features, alike ? "to scale" : "a sample",
-                 alike ? file->meta.scaling : file->meta.features);
+        snprintf(why, why_size,
+                 "the data have %" PRIu32 " values a sample, the model takes %" PRIu32,
+                 set->features, file->meta.features);
         return PARLEY_EDATA;
     }
     free(set->shift);
@@ -71,6 +72,7 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
     if (!set->shift || !set->scale) return PARLEY_ENOMEM;
     memcpy(set->shift, file->shift, n * sizeof *set->shift);
     memcpy(set->scale, file->scale, n * sizeof *set->scale);
+    memcpy(set->label, file->label, sizeof set->label);
     set->classes = file->meta.classes;
     return 0;
 }
@@ -214,13 +216,14 @@ static int predict(const struct trial *t, const struct names *names, bool json, 
     for (uint32_t first = 0; first < t->set.count; first += rows) {
         float *out = trainer_outputs(t->trainer, t->x, &t->set, first, &rows);
         for (uint32_t row = 0; !error && row < rows; row++, out += classes) {
-            if (!mix_finite(out, classes)) {
+            double value = number ? dataset_unscale(&t->set, *out) : 0;
+            if (!mix_finite(out, classes) || !isfinite(value)) {
                 snprintf(why, why_size, "%s: what it makes of sample %" PRIu32 " is not finite",
                          t->opened->path, first + row + 1);
                 return PARLEY_EDIVERGED;
             }
             if (number)
-                printf(json ? "{\"value\":%.9g}\n" : "%.9g\n", dataset_unscale(&t->set, *out));
+                printf(json ? "{\"value\":%.9g}\n" : "%.9g\n", value);
             else
                 error = print_class(names, out, classes, json);
         }

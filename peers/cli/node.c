@@ -90,6 +90,7 @@ static int fill_options(struct node *node)
         .scaling = meta->scaling,
         .shift = set->shift,
         .scale = set->scale,
+        .label = meta->numbers ? set->label : NULL,
         .vocabulary = meta->vocabulary,
         .class_names = meta->class_names,
     };
@@ -354,15 +355,18 @@ static int save_own(struct node *node, char *why, size_t why_size)
     const struct tensor *tensors = model_tensors(node->job.model, &count);
     size_t n = trainer_parameters(node->job.trainer);
     size_t scaling = meta->scaling * sizeof(float);
-    struct piece pieces[4] = {
-        {NULL, 0}, {node->x, n * sizeof(float)}, {set->shift, scaling}, {set->scale, scaling}};
+    struct piece pieces[5] = {{NULL, 0},
+                              {node->x, n * sizeof(float)},
+                              {set->shift, scaling},
+                              {set->scale, scaling},
+                              {set->label, meta->numbers ? sizeof set->label : 0}};
     uint8_t *header = NULL;
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
     atomic_store(&node->saves, true);
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta->digest);
     if (!error) error = model_file_header(meta, n, tensors, count, &header, &pieces[0].size);
     pieces[0].bytes = header;
-    if (!error) error = durable_replace(node->own_path, pieces, 4, why, why_size);
+    if (!error) error = durable_replace(node->own_path, pieces, 5, why, why_size);
     free(header);
     return error;
 }

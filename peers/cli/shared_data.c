@@ -34,7 +34,7 @@ static void add(struct block *blocks, size_t *count, void *pointer, size_t size)
 
 static void add_set(struct block *blocks, size_t *count, struct dataset *set)
 {
-    size_t cells = (size_t)set->count * set->features, scales = dataset_scaling(set);
+    size_t cells = (size_t)set->count * set->features, scales = set->bytes ? 1 : set->features;
     add(blocks, count, &set->bytes, cells);
     add(blocks, count, &set->values, cells * sizeof *set->values);
     add(blocks, count, &set->labels, set->count * sizeof *set->labels);

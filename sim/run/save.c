@@ -34,8 +34,11 @@ int sim_save(const struct job *job, const float *x, const uint8_t *digest, uint6
     meta.run = run;
     memcpy(meta.digest, digest, sizeof meta.digest);
     size_t scaling = meta.scaling * sizeof(float);
-    struct sim_piece pieces[] = {
-        {NULL, 0}, {x, n * sizeof *x}, {set->shift, scaling}, {set->scale, scaling}};
+    struct sim_piece pieces[] = {{NULL, 0},
+                                 {x, n * sizeof *x},
+                                 {set->shift, scaling},
+                                 {set->scale, scaling},
+                                 {set->label, meta.numbers ? sizeof set->label : 0}};
     int error = model_file_header(&meta, n, tensors, count, &header, &pieces[0].size);
     if (error) return error;
     pieces[0].bytes = header;

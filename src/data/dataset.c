@@ -14,10 +14,9 @@
 #include "core/rng.h"
 #include "kernels/scale.h"
 
-/* Gives `set` an uninitialised scaling instead of the one it has. */
-static int scaling_new(struct dataset *set)
+/* Gives `set` an uninitialised scaling of n pairs instead of the one it has. */
+static int scaling_new(struct dataset *set, size_t n)
 {
-    size_t n = dataset_scaling(set);
     float *shift = malloc(n * sizeof *shift);
     float *scale = malloc(n * sizeof *scale);
     if (!shift || !scale) {
@@ -37,7 +36,7 @@ static float inverse_deviation(double variance)
     /* A constant column carries nothing: 0 takes it out. Its variance is 0 exactly, as a double
      * sums half a billion equal floats without rounding. */
     float scale = variance > 0 ? (float)(1 / sqrt(variance)) : 0;
-    return isfinite(scale) ? scale : 0;
+    return isnormal(scale) ? scale : 0;
 }
 
 /* How often each byte is there. Counted in four lists in turn: where neighbours are alike, as in
@@ -70,7 +69,7 @@ static int measure_images(struct dataset *set)
         variance += (double)histogram[v] * (v - mean) * (v - mean);
     variance /= (double)total;
 
-    int error = scaling_new(set);
+    int error = scaling_new(set, 1);
     if (error) return error;
     set->shift[0] = (float)mean;
     set->scale[0] = inverse_deviation(variance);
@@ -100,7 +99,7 @@ static int measure_table(struct dataset *set)
             variance[f] += d * d;
         }
     }
-    error = scaling_new(set);
+    error = scaling_new(set, features);
     if (error) goto out;
     for (size_t f = 0; f < features; f++) {
         set->shift[f] = (float)mean[f];
@@ -113,7 +112,7 @@ out:
 
 static int measure_text(struct dataset *set)
 {
-    int error = scaling_new(set);
+    int error = scaling_new(set, 1);
     if (error) return error;
     set->shift[0] = 0;
     set->scale[0] = 1;
@@ -124,17 +123,17 @@ static int measure_text(struct dataset *set)
  * around 0 and are about 1. */
 static void measure_targets(struct dataset *set)
 {
-    uint32_t last = dataset_scaling(set) - 1;
     double mean = 0, variance = 0;
     for (size_t i = 0; i < set->count; i++)
-        mean += (double)set->targets[i] / set->count;
+        mean += (double)set->targets[i];
+    mean /= set->count;
     for (size_t i = 0; i < set->count; i++) {
         double d = (double)set->targets[i] - mean;
-        variance += d * d / set->count;
+        variance += d * d;
     }
-    float scale = inverse_deviation(variance);
-    set->shift[last] = (float)mean;
-    set->scale[last] = scale > 0 ? scale : 1;
+    float scale = inverse_deviation(variance / set->count);
+    set->label[0] = (float)mean;
+    set->label[1] = scale > 0 ? scale : 1;
 }
 
 int dataset_measure(struct dataset *set)
@@ -151,10 +150,10 @@ int dataset_scale_like(struct dataset *set, const struct dataset *from)
     assert(from->shift && from->scale);
     bool images = set->bytes != NULL;
     if (set->features != from->features || images != (from->bytes != NULL)) return PARLEY_EDATA;
-    if (!set->targets != !from->targets) return PARLEY_EDATA;
-    size_t n = dataset_scaling(set);
-    int error = scaling_new(set);
+    size_t n = images ? 1 : set->features;
+    int error = scaling_new(set, n);
     if (error) return error;
+    memcpy(set->label, from->label, sizeof set->label);
     memcpy(set->shift, from->shift, n * sizeof *set->shift);
     memcpy(set->scale, from->scale, n * sizeof *set->scale);
     return 0;

@@ -15,6 +15,8 @@
 #include "kernels/scale.h"
 #include "parley/error.h"
 
+enum { DATASET_LABEL = 2 };
+
 struct dataset {
     uint32_t count;                   /* samples */
     uint32_t features;                /* values a sample: channels * height * width for images */
@@ -26,38 +28,27 @@ struct dataset {
     uint16_t *labels;                 /* [count]; owned */
     float *targets; /* [count], numbers to be met; then all labels are 0 and classes is 1; or NULL;
                        owned */
-    /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; and where
-     * there are targets, one pair more for them; owned */
+    /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
+    float label[DATASET_LABEL]; /* the same for targets: their shift, their scale */
 };
-
-/* Floats in shift, and in scale. */
-static inline uint32_t dataset_scaling(const struct dataset *set)
-{
-    return (set->bytes ? 1 : set->features) + (set->targets ? 1 : 0);
-}
 
 /* The i-th target, scaled. */
 static inline float dataset_target(const struct dataset *set, uint32_t i)
 {
-    uint32_t last = dataset_scaling(set) - 1;
-
-    return (set->targets[i] - set->shift[last]) * set->scale[last];
+    return (set->targets[i] - set->label[0]) * set->label[1];
 }
 
-/* What a scaled target means, and the square of one unit of it. */
+/* The target that is scaled so. */
 static inline double dataset_unscale(const struct dataset *set, float scaled)
 {
-    uint32_t last = dataset_scaling(set) - 1;
-
-    return (double)set->shift[last] + (double)scaled / (double)set->scale[last];
+    return (double)set->label[0] + (double)scaled / (double)set->label[1];
 }
 
-static inline double dataset_target_unit(const struct dataset *set)
+/* The squared error of targets for one of scaled ones. */
+static inline double dataset_label_unit(const struct dataset *set)
 {
-    double scale = (double)set->scale[dataset_scaling(set) - 1];
-
-    return 1 / (scale * scale);
+    return 1 / ((double)set->label[1] * (double)set->label[1]);
 }
 
 /* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0, constant

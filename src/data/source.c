@@ -464,7 +464,7 @@ int source_load_inputs(struct dataset *set, const struct source_reader *reader, 
         return bad_spec(&l, text, "a text is gone on with, by model sample");
     error = load(&l, set, &spec, spec.format != IDX || has_own_test(&l, &spec));
     set->classes = model->classes;
-    if (!error && set->classes == 1 && !(set->targets = calloc(set->count, sizeof *set->targets)))
+    if (!error && model->numbers && !(set->targets = calloc(set->count, sizeof *set->targets)))
         error = PARLEY_ENOMEM;
     if (error) dataset_close(set);
     rows_shape_close(&shape);

@@ -55,6 +55,7 @@ struct source_model {
     const char *vocabulary;  /* of text (chars.h), or "" */
     const char *class_names; /* of a table (rows.h), or NULL: not known */
     uint32_t classes, features;
+    bool numbers; /* labels are */
 };
 
 /* Only a set to try a model on: the test data of test_spec, or else of data_spec; its scaling is

@@ -1,7 +1,7 @@
 /* model_file.c: parley's metadata in a safetensors file.
  *
- *   write: the model's tensors, two more for the scaling, and the metadata as strings
- *   read: the format first (safetensors.c), then each key, then that the last two tensors are the
+ *   write: the model's tensors, more for the scaling, and the metadata as strings
+ *   read: the format first (safetensors.c), then each key, then that the last tensors are the
  *         scaling; verify hashes what stands before them
  *
  * A file without parley's keys (from another program), with a key missing or out of its range, or
@@ -10,6 +10,7 @@
 #include "file/model_file.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,9 @@
 #include "file/why.h"
 
 #define FORMAT "1"
-#define SHIFT "input.shift"
-#define SCALE "input.scale"
+enum { PAIRED = 2, SCALING_MAX = 2 * PAIRED };
+static const char *const input[PAIRED] = {"input.shift", "input.scale"};
+static const char *const label[PAIRED] = {"label.shift", "label.scale"};
 #define PAIRS 10 /* and "vocabulary", of text, or "class_names", of a table */
 
 static bool text_is_good(const char *text)
@@ -54,7 +56,15 @@ static bool class_names_are_good(const char *names, uint32_t classes)
     }
 }
 
-/* all: [tensor_count + 3], filled with the model's tensors and the scaling's. */
+static void add_tensor(struct tensor *all, uint32_t *count, const char *name, uint32_t floats,
+                       size_t at)
+{
+    struct tensor *tensor = &all[(*count)++];
+    *tensor = (struct tensor){.rank = 1, .shape = {floats}, .offset = at, .count = floats};
+    snprintf(tensor->name, sizeof tensor->name, "%s", name);
+}
+
+/* all: [tensor_count + 1 + SCALING_MAX], filled with the model's tensors and the scaling's. */
 static int list_tensors(struct tensor *all, uint32_t *count, const struct model_meta *meta,
                         size_t n, const struct tensor *tensors, uint32_t tensor_count)
 {
@@ -64,17 +74,18 @@ static int list_tensors(struct tensor *all, uint32_t *count, const struct model_
     if (tensor_count == 0) all[(*count)++] = whole;
     for (uint32_t t = 0; t < tensor_count; t++) {
         /* The reader would take it for the scaling, and refuse the file or the digest. */
-        if (strcmp(tensors[t].name, SHIFT) == 0 || strcmp(tensors[t].name, SCALE) == 0)
-            return PARLEY_EUSAGE;
+        for (int i = 0; i < PAIRED; i++)
+            if (strcmp(tensors[t].name, input[i]) == 0 || strcmp(tensors[t].name, label[i]) == 0)
+                return PARLEY_EUSAGE;
         all[(*count)++] = tensors[t];
     }
     for (uint32_t t = 0; t < *count; t++)
         at += all[t].count;
     if (at != n) return PARLEY_EUSAGE;
-    if (meta->scaling == 0) return 0;
-    size_t k = meta->scaling;
-    all[(*count)++] = (struct tensor){SHIFT, 1, {meta->scaling}, n, k};
-    all[(*count)++] = (struct tensor){SCALE, 1, {meta->scaling}, n + k, k};
+    for (int i = 0; i < PAIRED && meta->scaling > 0; i++, at += meta->scaling)
+        add_tensor(all, count, input[i], meta->scaling, at);
+    for (int i = 0; i < PAIRED && meta->numbers; i++, at++)
+        add_tensor(all, count, label[i], 1, at);
     return 0;
 }
 
@@ -89,7 +100,7 @@ int model_file_header(const struct model_meta *meta, size_t n, const struct tens
         return PARLEY_EUSAGE;
     if (meta->class_names != NULL && !class_names_are_good(meta->class_names, meta->classes))
         return PARLEY_EUSAGE;
-    if (tensor_count > SAFETENSORS_TENSORS_MAX - 2) return PARLEY_ELIMIT;
+    if (tensor_count > SAFETENSORS_TENSORS_MAX - SCALING_MAX) return PARLEY_ELIMIT;
     snprintf(run, sizeof run, "%016" PRIx64, meta->run);
     digest_text(meta->digest, digest);
     for (int i = 0; i < 5; i++)
@@ -105,7 +116,7 @@ int model_file_header(const struct model_meta *meta, size_t n, const struct tens
         pairs[pair_count++] = (struct safetensors_pair){"vocabulary", meta->vocabulary};
     if (meta->class_names != NULL)
         pairs[pair_count++] = (struct safetensors_pair){"class_names", meta->class_names};
-    struct tensor *all = calloc((size_t)tensor_count + 3, sizeof *all);
+    struct tensor *all = calloc((size_t)tensor_count + 1 + SCALING_MAX, sizeof *all);
     if (all == NULL) return PARLEY_ENOMEM;
     int error = list_tensors(all, &count, meta, n, tensors, tensor_count);
     if (error == 0) error = safetensors_header(all, count, pairs, pair_count, header, header_size);
@@ -201,31 +212,64 @@ static int read_meta(struct model_meta *meta, const struct safetensors *file, ch
     return 0;
 }
 
+/* Takes a pair of tensors off the end, which begins at *pair; that is NULL where there is none. */
+static int cut_pair(struct model_file *file, const char *const names[PAIRED],
+                    const struct tensor **pair, char *why, size_t why_size)
+{
+    const struct tensor *first = safetensors_tensor(&file->file, names[0]);
+    const struct tensor *second = safetensors_tensor(&file->file, names[1]);
+    const struct tensor *end = file->tensors + file->tensor_count;
+    *pair = first;
+    if (first == NULL && second == NULL) return 0;
+    if (first == NULL || second == NULL || first != end - 2 || second != end - 1 ||
+        first->rank != 1 || second->rank != 1 || first->count != second->count)
+        return why_set(PARLEY_EDATA, why, why_size,
+                       "%s and %s are not the last two tensors, of one length", names[0], names[1]);
+    file->tensor_count -= PAIRED;
+    file->n = first->offset;
+    return 0;
+}
+
+static int take_label(struct model_file *file, const struct tensor *pair, char *why,
+                      size_t why_size)
+{
+    file->meta.numbers = pair != NULL;
+    if (pair == NULL) return 0;
+    if (pair->count == 1) memcpy(file->label, file->x + pair->offset * 4, sizeof file->label);
+    if (pair->count == 1 && isfinite(file->label[0]) && isnormal(file->label[1]) &&
+        file->label[1] > 0)
+        return 0;
+    return why_set(PARLEY_EDATA, why, why_size, "%s and %s are not a number and one above 0",
+                   label[0], label[1]);
+}
+
+static int take_input(struct model_file *file, const struct tensor *pair, char *why,
+                      size_t why_size)
+{
+    if (pair == NULL) return 0;
+    if (pair->count != 1 && pair->count != file->meta.features)
+        return why_set(PARLEY_EDATA, why, why_size, "%s has %zu values for %u features", input[0],
+                       pair->count, (unsigned)file->meta.features);
+    file->meta.scaling = (uint32_t)pair->count;
+    file->shift = file->x + pair->offset * 4;
+    file->scale = file->x + (pair + 1)->offset * 4;
+    return 0;
+}
+
 /* Takes the scaling off the end of the tensors. */
 static int split(struct model_file *file, char *why, size_t why_size)
 {
     const struct safetensors *all = &file->file;
-    const struct tensor *shift = safetensors_tensor(all, SHIFT);
-    const struct tensor *scale = safetensors_tensor(all, SCALE);
+    const struct tensor *pair;
     file->tensors = all->tensors;
     file->tensor_count = all->tensor_count;
     file->n = all->floats;
     file->x = all->data;
-    if (shift != NULL || scale != NULL) {
-        const struct tensor *last = all->tensors + all->tensor_count;
-        if (shift == NULL || scale == NULL || shift != last - 2 || scale != last - 1 ||
-            shift->rank != 1 || scale->rank != 1 || shift->count != scale->count)
-            return why_set(PARLEY_EDATA, why, why_size,
-                           "%s and %s are not the last two tensors, of one length", SHIFT, SCALE);
-        if (!model_meta_takes_scaling(&file->meta, shift->count))
-            return why_set(PARLEY_EDATA, why, why_size, "%s has %zu values for %u features", SHIFT,
-                           shift->count, (unsigned)file->meta.features);
-        file->meta.scaling = (uint32_t)shift->count;
-        file->shift = all->data + shift->offset * 4;
-        file->scale = all->data + scale->offset * 4;
-        file->tensor_count -= 2;
-        file->n = shift->offset;
-    }
+    int error = cut_pair(file, label, &pair, why, why_size);
+    if (error == 0) error = take_label(file, pair, why, why_size);
+    if (error == 0) error = cut_pair(file, input, &pair, why, why_size);
+    if (error == 0) error = take_input(file, pair, why, why_size);
+    if (error != 0) return error;
     if (file->n == 0) return why_set(PARLEY_EDATA, why, why_size, "the model has no tensor");
     return 0;
 }

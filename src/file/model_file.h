@@ -1,11 +1,11 @@
 /* model_file.h: a parley model as a safetensors file: tensors, how inputs are scaled, where it is
  * from.
  *
- * The file is header | x | shift | scale. The model's own tensors come first, then input.shift and
- * input.scale (shape [1] for images, [features] for tables; where labels are numbers, one more,
- * which is theirs). All of it is a function of the agreed model and the cluster's settings: no node
- * name and no time, so the file is identical on all nodes. Thread rule: pure; an open file may be
- * read from any thread.
+ * The file is header | x | shift | scale | label. The model's own tensors come first, then
+ * input.shift and input.scale (shape [1] for images, [features] for tables), and where labels are
+ * numbers, label.shift and label.scale (shape [1]). All of it is a function of the agreed model and
+ * the cluster's settings: no node name and no time, so the file is identical on all nodes. Thread
+ * rule: pure; an open file may be read from any thread.
  */
 #ifndef PARLEY_FILE_MODEL_FILE_H
 #define PARLEY_FILE_MODEL_FILE_H
@@ -30,25 +30,17 @@ struct model_meta {
     const char *class_names; /* of a table, one a line, in their order; or NULL; borrowed */
     uint32_t features, classes;
     uint32_t channels, height, width; /* 0 for tables */
-    uint32_t scaling; /* floats in shift and in scale: 0, 1 or features; with the label's 1 more */
+    uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
+    bool numbers;                     /* its labels are numbers, whose scaling follows */
     uint64_t run;
     uint8_t digest[DIGEST_BYTES]; /* as digest_model makes it */
 };
 
-/* Whether `scaling` may be the model's. */
-static inline bool model_meta_takes_scaling(const struct model_meta *meta, size_t scaling)
-{
-    size_t features = meta->features;
-
-    return scaling <= 1 || scaling == features ||
-           (meta->classes == 1 && (scaling == 2 || scaling == features + 1));
-}
-
-/* The bytes to write before x, shift and scale; *header is to be freed. tensors as for digest_model
- * (none: one named "vector" of shape [n]). Names of classes that are too long for a header are left
- * out. PARLEY_EUSAGE for texts that are not printable, for a vocabulary or names that are not UTF-8
- * or not of `classes` characters or lines, for tensors that do not cover [n] in order or have the
- * scaling's names, PARLEY_ELIMIT, PARLEY_ENOMEM. */
+/* The bytes to write before x, shift, scale and label; *header is to be freed. tensors as for
+ * digest_model (none: one named "vector" of shape [n]). Names of classes that are too long for a
+ * header are left out. PARLEY_EUSAGE for texts that are not printable, for a vocabulary or names
+ * that are not UTF-8 or not of `classes` characters or lines, for tensors that do not cover [n] in
+ * order or have the scaling's names, PARLEY_ELIMIT, PARLEY_ENOMEM. */
 PARLEY_CHECK int model_file_header(const struct model_meta *meta, size_t n,
                                    const struct tensor *tensors, uint32_t tensor_count,
                                    uint8_t **header, size_t *header_size);
@@ -60,6 +52,7 @@ struct model_file {
     size_t n;                     /* floats in x */
     const uint8_t *x;             /* [4 * n], not aligned: memcpy from here */
     const uint8_t *shift, *scale; /* [4 * meta.scaling] each, likewise */
+    float label[2];               /* of numbers: shift; scale, above 0 */
     struct safetensors file;      /* owned */
 };
 

@@ -209,7 +209,8 @@ void job_meta(const struct job *job, struct model_meta *meta)
         .channels = set->channels,
         .height = set->height,
         .width = set->width,
-        .scaling = dataset_scaling(set),
+        .scaling = set->bytes ? 1 : set->features,
+        .numbers = set->targets != NULL,
         .run = job->run,
         .class_names = job->class_names,
     };

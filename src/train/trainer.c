@@ -276,7 +276,7 @@ static double run_loss(struct trainer *trainer, float *logits, uint32_t rows)
     uint32_t predictions = rows * model_places(trainer->model);
 
     if (trainer->set->targets != NULL)
-        return loss_square(logits, trainer->targets, rows) * dataset_target_unit(trainer->set);
+        return loss_square(logits, trainer->targets, rows) * dataset_label_unit(trainer->set);
     return loss_gradient(logits, trainer->labels, predictions, trainer->set->classes);
 }
 
@@ -420,12 +420,10 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
         .gradient_factor = factor,
         .steps = turn->steps,
     };
-    uint64_t before = flush_begin();
 
     optimizer_apply(&step, gradient);
     for (size_t i = step.count; i < model_parameters(trainer->model); i++)
         x[i] += factor * gradient[i];
-    flush_end(before);
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
 }
@@ -467,7 +465,7 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
 {
     uint32_t classes = trainer->set->classes, places = model_places(trainer->model);
     double predictions = (double)set->count * places, sum = 0;
-    uint64_t hits = 0;
+    uint64_t hits = 0, before = flush_begin();
 
     for (uint32_t done = 0, rows; done < set->count; done += rows) {
         float *logits = trainer_outputs(trainer, x, set, done, &rows);
@@ -475,6 +473,7 @@ void trainer_evaluate(struct trainer *trainer, const float *x, const struct data
         hits += loss_hits(logits, trainer->labels, rows * places, classes);
         sum += run_loss(trainer, logits, rows);
     }
+    flush_end(before);
     *accuracy = set->count > 0 ? (double)hits / predictions : 0;
     if (set->targets != NULL) *accuracy = (double)NAN;
     *loss = set->count > 0 ? sum / predictions : 0;

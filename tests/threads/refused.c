@@ -144,6 +144,9 @@ static void refuse_what_no_file_holds(void)
     options.about.scaling = 3;
     options.about.scale = NULL;
     expect_usage(&options, "about.scaling: 3");
+    options.about.scaling = 0;
+    options.about.label = (const float[]){5, 0};
+    expect_usage(&options, "about.label: 5 and 0");
 }
 
 /* Else a socket would be the program's stdin, and libuv abort when it is closed. */

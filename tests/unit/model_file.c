@@ -1,5 +1,6 @@
 /* model_file.c: a parley model there and back, verified, and against a hostile world. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,7 @@ Test(model_file, what_was_written_is_read_back_and_verifies)
             cr_assert_eq(file.meta.features, 2);
             cr_assert_eq(file.meta.classes, 3);
             cr_assert_eq(file.meta.scaling, scaling);
+            cr_assert(!file.meta.numbers);
             cr_assert_eq(file.meta.run, meta.run);
             cr_assert_eq(file.n, 9);
             cr_assert_eq(file.tensor_count, count ? 2 : 1);
@@ -68,27 +70,43 @@ Test(model_file, what_was_written_is_read_back_and_verifies)
     }
 }
 
-Test(model_file, the_scaling_of_a_label_is_one_more_where_it_is_a_number)
+Test(model_file, the_scaling_of_a_label_that_is_a_number_comes_back)
 {
-    /* Proves that it is read for a number, beside one pair or one a column, and not for classes. */
-    const struct {
-        uint32_t features, classes, scaling;
-        bool fits;
-    } cases[] = {
-        {1, 1, 2, true}, {5, 1, 2, true}, {5, 3, 2, false}, {1, 3, 2, false}, {2, 3, 2, true}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct model_meta meta = meta_of(tensors, 2, cases[i].scaling);
-        struct model_file file;
-        size_t size;
-        uint8_t *bytes;
-        meta.features = cases[i].features;
-        meta.classes = cases[i].classes;
-        bytes = file_new(&meta, tensors, 2, &size);
-        cr_expect_eq(model_file_open(&file, bytes, size, why, sizeof why),
-                     cases[i].fits ? 0 : PARLEY_EDATA, "case %zu: %s", i, why);
-        if (cases[i].fits) model_file_close(&file);
-        free(bytes);
-    }
+    /* Proves that it stands behind that of the inputs, if there is one, and must be usable. */
+    static const float labels[][2] = {{5000, 0.25f}, {-1, 3},       {0, 0},     {0, -1},
+                                      {NAN, 1},      {0, INFINITY}, {0, 1e-40f}};
+    for (uint32_t scaling = 0; scaling <= 2; scaling++)
+        for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+            struct model_meta meta = meta_of(tensors, 2, scaling);
+            struct model_file file;
+            uint8_t *header, *bytes;
+            size_t at, part = scaling * sizeof(float), size;
+            bool good = i < 2;
+            meta.numbers = true;
+            cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &at), 0);
+            size = at + sizeof x + 2 * part + sizeof labels[i];
+            bytes = malloc(size);
+            memcpy(bytes, header, at);
+            memcpy(bytes + at, x, sizeof x);
+            memcpy(bytes + at + sizeof x, shift, part);
+            memcpy(bytes + at + sizeof x + part, scale, part);
+            memcpy(bytes + at + sizeof x + 2 * part, labels[i], sizeof labels[i]);
+            cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why),
+                         good ? 0 : PARLEY_EDATA, "%s", why);
+            if (good) {
+                cr_expect(file.meta.numbers);
+                cr_expect_arr_eq(file.label, labels[i], sizeof labels[i]);
+                cr_expect_eq(file.meta.scaling, scaling);
+                cr_expect_eq(file.n, 9);
+                cr_expect_eq(model_file_verify(&file, why, sizeof why), 0, "%s", why);
+                model_file_close(&file);
+            } else {
+                cr_expect_str_eq(why,
+                                 "label.shift and label.scale are not a number and one above 0");
+            }
+            free(header);
+            free(bytes);
+        }
 }
 
 Test(model_file, a_vocabulary_comes_back_and_has_a_character_a_class)
@@ -203,7 +221,9 @@ Test(model_file, a_writer_s_mistakes_are_usage_errors)
     size_t size;
     struct model_meta meta = meta_of(tensors, 2, 2);
     cr_assert_eq(model_file_header(&meta, 10, tensors, 2, &header, &size), PARLEY_EUSAGE);
-    struct tensor reserved = {"input.shift", 1, {9}, 0, 9};
+    struct tensor reserved = {"label.scale", 1, {9}, 0, 9};
+    cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
+    strcpy(reserved.name, "input.shift");
     cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
     meta.scaling = 0;
     cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);

@@ -16,15 +16,15 @@
  * samples. The data set owns its arrays. */
 static struct dataset clusters(uint32_t count, double noise, uint64_t problem, uint64_t seed)
 {
-    struct dataset set = {.count = count, .features = FEATURES, .classes = CLASSES};
+    struct dataset set = {
+        .count = count, .features = FEATURES, .classes = CLASSES, .label = {0, 1}};
     struct rng centre_rng = rng_init(problem, 4), rng = rng_init(seed, 5);
     double centres[CLASSES][FEATURES];
 
     set.values = calloc((size_t)count * FEATURES, sizeof *set.values);
     set.labels = calloc(count, sizeof *set.labels);
-    set.shift = calloc(FEATURES + 1, sizeof *set.shift); /* with targets' */
-    set.scale = calloc(FEATURES + 1, sizeof *set.scale);
-    set.scale[FEATURES] = 1;
+    set.shift = calloc(FEATURES, sizeof *set.shift);
+    set.scale = calloc(FEATURES, sizeof *set.scale);
     for (int f = 0; f < FEATURES; f++) {
         set.scale[f] = 1;
         for (int c = 0; c < CLASSES; c++)
@@ -453,7 +453,6 @@ Test(train_trainer, a_step_in_two_halves_is_the_whole_step)
     free(set.scale);
 }
 
-/* Steps to and fro between two places, beside steps of the same samples in one. */
 /* Whether the caller's own numbers may be subnormal, as averaging wants them. */
 static bool keeps_subnormals(void)
 {
@@ -479,6 +478,7 @@ Test(train_trainer, a_momentum_that_nothing_feeds_ends_at_0_and_is_never_subnorm
             struct bench bench;
             double accuracy, loss;
             float *gradient;
+            uint32_t rows;
 
             options.model = models[m];
             bench_init(&bench, &options, &set, 1);
@@ -498,12 +498,17 @@ Test(train_trainer, a_momentum_that_nothing_feeds_ends_at_0_and_is_never_subnorm
             cr_expect_neq(bench.m[trainer_parameters(bench.trainer) - 1], 0);
             trainer_evaluate(bench.trainer, bench.x, &set, &accuracy, &loss);
             cr_expect(keeps_subnormals());
+            for (size_t i = 0; i < trainer_parameters(bench.trainer); i++)
+                bench.x[i] = 1e-39f;
+            cr_expect_eq(trainer_outputs(bench.trainer, bench.x, &set, 0, &rows)[0], 0);
+            cr_expect(keeps_subnormals());
             free(gradient);
             bench_close(&bench);
         }
     dataset_close(&set);
 }
 
+/* Steps to and fro between two places, beside steps of the same samples in one. */
 static void step_apart(const struct trainer_options *options, const struct dataset *set)
 {
     struct bench in_place, apart;
@@ -842,7 +847,7 @@ Test(train_trainer, a_network_learns_numbers_whatever_their_unit)
     bytes = trainer_parameters(bench[0].trainer) * sizeof(float);
     cr_expect_eq(memcmp(bench[0].x, bench[1].x, bytes), 0);
     cr_expect_float_eq(loss[1] / loss[0], 65536.0 * 65536, 1);
-    spread = dataset_target_unit(&set);
+    spread = dataset_label_unit(&set);
     cr_expect_lt(loss[1], 0.05 * spread);
     for (int b = 0; b < 2; b++)
         bench_close(&bench[b]);
