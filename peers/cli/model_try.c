@@ -126,20 +126,23 @@ static void close_trial(struct trial *t)
 
 /* ---- eval ------------------------------------------------------------------------------------ */
 
+static const char *json_number(char out[32], double value)
+{
+    snprintf(out, 32, isfinite(value) ? "%.15g" : "null", value);
+    return out;
+}
+
 static void evaluate(const struct trial *t, bool json)
 {
     double accuracy, loss;
+    char one[32], other[32];
     uint32_t count = t->set.count;
     trainer_evaluate(t->trainer, t->x, &t->set, &accuracy, &loss);
-    if (isnan(accuracy))
-        printf(json ? "{\"accuracy\":null,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n"
-                    : "loss  %g (mean squared error) on %" PRIu32 " test samples\n",
-               loss, count);
-    else if (json && isfinite(loss))
-        printf("{\"accuracy\":%.15g,\"loss\":%.15g,\"samples\":%" PRIu32 "}\n", accuracy, loss,
-               count);
-    else if (json)
-        printf("{\"accuracy\":%.15g,\"loss\":null,\"samples\":%" PRIu32 "}\n", accuracy, count);
+    if (json)
+        printf("{\"accuracy\":%s,\"loss\":%s,\"samples\":%" PRIu32 "}\n",
+               json_number(one, accuracy), json_number(other, loss), count);
+    else if (isnan(accuracy))
+        printf("loss  %g (mean squared error) on %" PRIu32 " test samples\n", loss, count);
     else
         printf("accuracy  %.4f on %" PRIu32 " test samples    loss %.4f\n", accuracy, count, loss);
 }

@@ -97,13 +97,16 @@ bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes)
 const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
                        enum tally_column column, char out[64])
 {
-    char text[HUMAN_BYTES];
+    char text[HUMAN_BYTES], deviation[HUMAN_BYTES];
     if (column == TALLY_AGREED) return agreed_cell(plan, outcomes, group, out);
     struct spread spread = spread_of(plan, outcomes, group, column);
     switch (column) {
     case TALLY_ACCURACY:
     case TALLY_LOSS:
-        if (spread.count > 1)
+        if (spread.count > 1 && column == TALLY_LOSS)
+            snprintf(out, 64, "%s ±%s", human_loss(text, spread.mean),
+                     human_loss(deviation, spread.deviation));
+        else if (spread.count > 1)
             snprintf(out, 64, "%.4f ±%.4f", spread.mean, spread.deviation);
         else
             snprintf(out, 64, "%s", human_loss(text, spread.mean));

@@ -113,6 +113,18 @@ static uint64_t run_id(const struct job *job)
     return run ? run : 1;
 }
 
+/* Of labels that are numbers the gradient grows with the error: the first steps, with all errors
+ * still large, can kill a network's units for good at a rate that suits classes. */
+#define NUMBERS_CLIP_NORM 1
+
+static double clip_norm_of(const struct job *job)
+{
+    const struct settings *s = job->settings;
+    bool bare = s->clip_norm == 0 && s->clip_value == 0;
+
+    return bare && job->data.train.targets ? NUMBERS_CLIP_NORM : s->clip_norm;
+}
+
 /* ---- Making it ------------------------------------------------------------------------------- */
 
 int job_trainer(const struct job *job, struct trainer **trainer, char *why, size_t why_size)
@@ -130,7 +142,7 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
                     .epsilon = s->epsilon,
                     .weight_decay =
                         s->values[OPTION_ID_WEIGHT_DECAY].text ? s->weight_decay : (double)NAN,
-                    .clip_norm = s->clip_norm,
+                    .clip_norm = clip_norm_of(job),
                     .clip_value = s->clip_value},
         .warmup = s->warmup,
         .scale = (enum trainer_scale)s->lr_scale,

@@ -37,6 +37,8 @@ const char *human_loss(char out[HUMAN_BYTES], double loss)
 {
     if (!isfinite(loss))
         snprintf(out, HUMAN_BYTES, "-");
+    else if (fabs(loss) < 0.0005 && loss != 0)
+        snprintf(out, HUMAN_BYTES, "%.1e", loss);
     else if (fabs(loss) < 9.99995)
         snprintf(out, HUMAN_BYTES, "%.4f", loss);
     else

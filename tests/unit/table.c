@@ -160,6 +160,8 @@ Test(human, figures_have_units_and_never_overflow)
     cr_assert_str_eq(human_seconds(out, 3599.9), "1 h 00 min");
     cr_assert_str_eq(human_seconds(out, NAN), "-");
     cr_assert_str_eq(human_loss(out, 0.21344), "0.2134");
+    cr_assert_str_eq(human_loss(out, 0), "0.0000");
+    cr_assert_str_eq(human_loss(out, 0.00021), "2.1e-04");
     cr_assert_str_eq(human_loss(out, 12345678), "1.235e+07");
     cr_assert_str_eq(human_drift(out, 0), "0");
     cr_assert_str_eq(human_drift(out, 3.14e-4), "3.1e-04");
