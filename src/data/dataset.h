@@ -15,8 +15,6 @@
 #include "kernels/scale.h"
 #include "parley/error.h"
 
-enum { DATASET_LABEL = 2 };
-
 struct dataset {
     uint32_t count;                   /* samples */
     uint32_t features;                /* values a sample: channels * height * width for images */
@@ -30,7 +28,7 @@ struct dataset {
                        owned */
     /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
-    float label[DATASET_LABEL]; /* the same for targets: their shift, their scale */
+    float label[2]; /* the same for targets: their shift, their scale */
 };
 
 /* The i-th target, scaled. */

@@ -5,8 +5,9 @@
  * reaches 0, as 0.9 times the least of them is rounded up to itself. Some processors take a hundred
  * times as long for a product with such a number: there a step of the MLP took 1,045 us after the
  * first thousand, and takes 300 so. Training loses nothing by it. Not for what two nodes must
- * compute alike (kernels/path.h), as machines differ in where it begins. What is computed between
- * the two calls stands in memory or in functions of its own: a compiler knows nothing of the mode.
+ * compute alike (kernels/path.h), as machines differ in where it begins: optimizer_apply() has its
+ * own way. What is computed between the two calls stands in memory or in functions of its own: a
+ * compiler knows nothing of the mode.
  *
  * Happy path: uint64_t before = flush_begin(); ...; flush_end(before);
  * Thread rule: of the calling thread alone.
