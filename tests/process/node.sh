@@ -6,7 +6,7 @@ source "$(dirname "$0")/nodes.sh"
 start() {
     local name=$1
     shift
-    : > "$name.json"
+    : > "$name.json" > "$name.err"
     "$parley" node --name "$name" --model mlp:32 --out "$name.safetensors" --json "$name.json" "$@" \
         > "$name.out" 2> "$name.err" &
     pid=$!

@@ -18,7 +18,7 @@ source "$(dirname "$0")/nodes.sh"
 start() {
     local name=$1
     shift
-    : > "$name.json"
+    : > "$name.json" > "$name.err"
     "$parley" node --name "$name" --model mlp:8 --time 600s --min-peers 1 --out "$name.model" \
         --json "$name.json" "$@" > "$name.out" 2> "$name.err" &
     pid=$!

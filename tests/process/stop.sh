@@ -7,9 +7,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
+# start [OPTION]: of env; SIGHUP may come in ignored, as from nohup.
 start() {
     : > json
-    "$parley" run -n 3 --model mlp:32 --time 600s --json json > out 2> err &
+    env "${1:---default-signal=HUP}" "$parley" run -n 3 --model mlp:32 --time 600s --json json > out 2> err &
     run=$!
     # Until each has made a step.
     for node in n0 n1 n2; do
@@ -47,9 +48,7 @@ agreed
 [ -s parley-model.safetensors ]
 
 # Under nohup nothing hangs up.
-trap '' HUP
-start
-trap - HUP
+start --ignore-signal=HUP
 kill -HUP $run
 kill -USR1 $run
 grep -q -m 1 'SIGUSR1: --checkpoint says where to' < <(exec tail -n +1 -f --pid=$run err)
