@@ -160,7 +160,7 @@ for row, line in zip(table, lines):
     assert line["probability"] == max(line["probabilities"]) > 1 / 3
 END
 awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i % 7 "," i % 5 "," 3 * (i % 7) - i % 5 }' > line.csv
-"$parley" run -n 2 --data csv:line.csv,numbers --model linear --lr 0.1 --epochs 300 --out line -q > /dev/null
+"$parley" run -n 2 --data csv:line.csv,numbers --model linear --lr 0.1 --epochs 3000 --out line -q > /dev/null
 "$parley" model inspect line | grep -q ' 2 values, 1 number,'
 "$parley" model inspect line | grep -q '^labels      of mean 6.[0-9]* and deviation 6'
 "$parley" model eval line --data csv:line.csv,numbers --json | grep -q '^{"accuracy":null,"loss":[0-9.e-]*,"samples":20}$'
@@ -180,7 +180,7 @@ table = [float(row["value"]) for row in csv.DictReader(open("values"))]
 for got in table, [json.loads(line)["value"] for line in open("values.json")]:
     assert len(got) == len(wanted) and max(abs(g - w) for g, w in zip(got, wanted)) < 0.05, got[:9]
 mlp = [sys.argv[1], "run", "-n", "2", "--data", "csv:line.csv,numbers", "--model", "mlp:16",
-       "--epochs", "100", "--out", "bent", "-q"]
+       "--epochs", "1000", "--out", "bent", "-q"]
 subprocess.run(mlp, check=True, stdout=subprocess.DEVNULL)
 bent = subprocess.run([sys.argv[1], "model", "predict", "bent", "--data", "csv:line.csv"],
                       check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
