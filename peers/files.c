@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +67,7 @@ static int check_scaling(const struct parley_about *about, char *why, size_t siz
                  about->scaling, about->features);
     else if (about->scaling != 0 && (!about->shift || !about->scale))
         snprintf(why, size, "about.scaling: %u, and shift or scale is missing", about->scaling);
-    else if (label && !(isfinite(label[0]) && isnormal(label[1]) && label[1] > 0))
+    else if (label && !model_file_scales_label(label))
         snprintf(why, size, "about.label: %g and %g are not a number and one above 0",
                  (double)label[0], (double)label[1]);
     else

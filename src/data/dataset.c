@@ -76,7 +76,31 @@ static int measure_images(struct dataset *set)
     return 0;
 }
 
-/* Row by row, as the memory lies; two passes, so that a large mean costs no digits. */
+/* Of values[count][features]; mean, variance: [features], zeroes. Row by row, as the memory lies;
+ * two passes, so that a large mean costs no digits. PARLEY_EDATA if a value is not finite. */
+static int moments(const float *values, size_t count, size_t features, double *mean,
+                   double *variance)
+{
+    int error = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t f = 0; f < features; f++)
+            mean[f] += values[i * features + f];
+    for (size_t f = 0; f < features; f++) {
+        mean[f] /= count;
+        if (!isfinite(mean[f])) error = PARLEY_EDATA;
+    }
+    if (error) return error;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t f = 0; f < features; f++) {
+            double d = values[i * features + f] - mean[f];
+            variance[f] += d * d;
+        }
+    }
+    for (size_t f = 0; f < features; f++)
+        variance[f] /= count;
+    return 0;
+}
+
 static int measure_table(struct dataset *set)
 {
     size_t features = set->features;
@@ -84,28 +108,12 @@ static int measure_table(struct dataset *set)
     if (!mean) return PARLEY_ENOMEM;
     double *variance = mean + features;
 
-    int error = 0;
-    for (size_t i = 0; i < set->count; i++)
-        for (size_t f = 0; f < features; f++)
-            mean[f] += set->values[i * features + f];
-    for (size_t f = 0; f < features; f++) {
-        mean[f] /= set->count;
-        if (!isfinite(mean[f])) error = PARLEY_EDATA;
-    }
-    if (error) goto out;
-    for (size_t i = 0; i < set->count; i++) {
-        for (size_t f = 0; f < features; f++) {
-            double d = set->values[i * features + f] - mean[f];
-            variance[f] += d * d;
-        }
-    }
-    error = scaling_new(set, features);
-    if (error) goto out;
-    for (size_t f = 0; f < features; f++) {
+    int error = moments(set->values, set->count, features, mean, variance);
+    if (!error) error = scaling_new(set, features);
+    for (size_t f = 0; !error && f < features; f++) {
         set->shift[f] = (float)mean[f];
-        set->scale[f] = inverse_deviation(variance[f] / set->count);
+        set->scale[f] = inverse_deviation(variance[f]);
     }
-out:
     free(mean);
     return error;
 }
@@ -121,19 +129,15 @@ static int measure_text(struct dataset *set)
 
 /* A network starts near 0 and moves by steps of a size of its own: it learns numbers best that lie
  * around 0 and are about 1. */
-static void measure_targets(struct dataset *set)
+static int measure_targets(struct dataset *set)
 {
     double mean = 0, variance = 0;
-    for (size_t i = 0; i < set->count; i++)
-        mean += (double)set->targets[i];
-    mean /= set->count;
-    for (size_t i = 0; i < set->count; i++) {
-        double d = (double)set->targets[i] - mean;
-        variance += d * d;
-    }
-    float scale = inverse_deviation(variance / set->count);
+    int error = moments(set->targets, set->count, 1, &mean, &variance);
+    if (error) return error;
+    float scale = inverse_deviation(variance);
     set->label[0] = (float)mean;
     set->label[1] = scale > 0 ? scale : 1;
+    return 0;
 }
 
 int dataset_measure(struct dataset *set)
@@ -141,7 +145,7 @@ int dataset_measure(struct dataset *set)
     if (set->count == 0 || set->features == 0) return PARLEY_EDATA;
     if (set->vocabulary) return measure_text(set);
     int error = set->bytes ? measure_images(set) : measure_table(set);
-    if (!error && set->targets) measure_targets(set);
+    if (!error && set->targets) error = measure_targets(set);
     return error;
 }
 

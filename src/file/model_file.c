@@ -21,10 +21,12 @@
 #include "file/why.h"
 
 #define FORMAT "1"
+#define PAIRS 10 /* and "vocabulary", of text, or "class_names", of a table */
+
+/* Tensors of a scaling: shift and scale; there are two scalings at most. */
 enum { PAIRED = 2, SCALING_MAX = 2 * PAIRED };
 static const char *const input[PAIRED] = {"input.shift", "input.scale"};
 static const char *const label[PAIRED] = {"label.shift", "label.scale"};
-#define PAIRS 10 /* and "vocabulary", of text, or "class_names", of a table */
 
 static bool text_is_good(const char *text)
 {
@@ -230,15 +232,18 @@ static int cut_pair(struct model_file *file, const char *const names[PAIRED],
     return 0;
 }
 
+bool model_file_scales_label(const float scaling[2])
+{
+    return isfinite(scaling[0]) && isnormal(scaling[1]) && scaling[1] > 0;
+}
+
 static int take_label(struct model_file *file, const struct tensor *pair, char *why,
                       size_t why_size)
 {
     file->meta.numbers = pair != NULL;
     if (pair == NULL) return 0;
     if (pair->count == 1) memcpy(file->label, file->x + pair->offset * 4, sizeof file->label);
-    if (pair->count == 1 && isfinite(file->label[0]) && isnormal(file->label[1]) &&
-        file->label[1] > 0)
-        return 0;
+    if (pair->count == 1 && model_file_scales_label(file->label)) return 0;
     return why_set(PARLEY_EDATA, why, why_size, "%s and %s are not a number and one above 0",
                    label[0], label[1]);
 }

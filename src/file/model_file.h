@@ -36,6 +36,9 @@ struct model_meta {
     uint8_t digest[DIGEST_BYTES]; /* as digest_model makes it */
 };
 
+/* Whether a label may be scaled by this shift and this scale. */
+bool model_file_scales_label(const float scaling[2]);
+
 /* The bytes to write before x, shift, scale and label; *header is to be freed. tensors as for
  * digest_model (none: one named "vector" of shape [n]). Names of classes that are too long for a
  * header are left out. PARLEY_EUSAGE for texts that are not printable, for a vocabulary or names

@@ -270,7 +270,8 @@ static float *run_forward(struct trainer *trainer, const struct dataset *set, co
     return gradient_forward(trainer->model, &trainer->workspace, x, rows, training);
 }
 
-/* Of what run_forward gave, which becomes the gradient by it; of scaled targets' squares. */
+/* Of what run_forward gave, which becomes the gradient by it. With targets the gradient is that of
+ * the scaled ones, and the loss in their own unit. */
 static double run_loss(struct trainer *trainer, float *logits, uint32_t rows)
 {
     uint32_t predictions = rows * model_places(trainer->model);

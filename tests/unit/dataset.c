@@ -81,8 +81,7 @@ Test(dataset, tables_are_scaled_column_by_column)
 Test(dataset, labels_that_are_numbers_are_scaled_as_well)
 {
     /* Proves mean, variance and the way back, of tables and images, that a test set has the same,
-     * and that
-     * numbers which are all one, or too far apart for a scale, are only shifted. */
+     * and that numbers which are all one, or too far apart for a scale, are only shifted. */
     for (int images = 0; images < 2; images++) {
         struct dataset set = images ? image_set(100, 3) : table_set(100);
         struct dataset test = images ? image_set(10, 3) : table_set(10);
