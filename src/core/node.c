@@ -475,7 +475,7 @@ int parley_node_new(struct parley_node **result, const struct parley_config *con
     struct parley_node *node = calloc(1, sizeof *node);
     if (!node) return PARLEY_ENOMEM;
     node->config = *config;
-    node->training.weight = 1;
+    node->training.weight = node->training.unit = 1;
     if (!allocate(node)) {
         parley_node_free(node);
         return PARLEY_ENOMEM;

@@ -173,7 +173,7 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     slot_stream(node, slot);
 }
 
-static bool may_start(const struct parley_node *node)
+static bool may_start(struct parley_node *node)
 {
     const struct exchange *e = &node->exchange;
     if (e->slots[INITIATOR].state != SLOT_IDLE || node->now_us < e->retry_us) return false;
@@ -181,7 +181,7 @@ static bool may_start(const struct parley_node *node)
     if (node->leaving) return node->strategy->answers && e->left_count < LEAVE_EXCHANGES;
     if (phase_of(node) == PARLEY_PHASE_SETTLE) return true;
     if (!exchange_is_due(node, &e->slots[RESPONDER])) return false;
-    if (node->strategy->pushes && push_sum_weight(node) <= 0) return false;
+    if (node->strategy->pushes && !push_sum_may(node)) return false;
     return phase_of(node) == PARLEY_PHASE_TRAIN && node->strategy->offers &&
            (node->training.version >= e->next_version || steps_are_made(node));
 }

@@ -346,7 +346,7 @@ static void allow(struct parley_node *node, uint64_t steps)
     update->train.pace = pace_of(node);
     update->train.live = live_of(node);
     update->train.inherited = node->training.inherited;
-    update->train.weight = node->training.weight;
+    update->train.weight = node->training.weight / node->training.unit;
 }
 
 static void grant(struct parley_node *node)

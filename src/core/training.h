@@ -14,7 +14,8 @@
 struct training {
     uint64_t version, samples;    /* as last reported, since this process started */
     struct parley_resumed before; /* what counts of the time before */
-    double weight;                /* of x: 1 but for push_sum.c */
+    double weight;                /* of x: 1 but for push_sum.c; ... */
+    double unit;                  /* ... and what counts as 1 of it */
     double part;    /* of the cluster's samples: own ones come in, and every exchange averages it */
     double behind;  /* how far below it peers were lately */
     uint32_t among; /* members that trained when it was last averaged */

@@ -38,6 +38,7 @@ struct lone {
     uint64_t version;
     uint64_t steps_left;
     struct parley_pace pace;                    /* of the newest grant */
+    double weight;                              /* of the newest grant */
     enum lone_conn_state conns[LONE_CONNS_MAX]; /* by id */
     size_t unsent[LONE_CONNS_MAX];              /* SENT is owed for these bytes */
     uint32_t highest, next_incoming;
@@ -162,6 +163,7 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
         cr_assert(u->train.weight > 0 && u->train.weight < 1e300);
         lone->steps_left += u->train.steps;
         lone->pace = u->train.pace;
+        lone->weight = u->train.weight;
         break;
     case PARLEY_UPDATE_HALT:
         lone->steps_left = 0;

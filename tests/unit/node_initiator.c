@@ -43,6 +43,66 @@ Test(node_initiator, an_outer_step_is_of_what_was_trained_since_the_one_before)
     }
 }
 
+static double weight_of(const struct lone *lone)
+{
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    return view.weight;
+}
+
+/* Trains beside a peer that speaks up now and then, and takes what is pushed to it; returns what of
+ * the weight that was, by the offer. */
+static double pushed(struct lone *lone, uint32_t conn, uint64_t boot, int seconds)
+{
+    const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+    struct message_exchange m = {.sequence = 0};
+    double before = weight_of(lone);
+    lone_listen(lone, conn);
+    for (int i = 0; asks->state != SLOT_OFFERED && i <= seconds; i++) {
+        say_trains(lone, conn, boot);
+        make_steps(lone, 2);
+        lone_done_all(lone);
+        lone->now_us += 1000000;
+    }
+    if (asks->state != SLOT_OFFERED) return 0;
+    cr_assert(lone_heard(lone, WIRE_OFFER, &m));
+    double weight = m.weight;
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    lone_say(lone, conn, WIRE_READY, &m);
+    lone_done_all(lone);
+    lone_say(lone, conn, WIRE_APPLIED, &m);
+    cr_assert_float_eq(weight_of(lone), before - weight, 1e-12);
+    return weight;
+}
+
+Test(node_initiator, who_has_starved_since_a_death_pushes_smaller_weights)
+{
+    /* Proves that a node whose weight is the least that it keeps, as when the dead had most of it,
+     * goes by half the unit after many periods and seconds, and by the whole one when it can. */
+    struct parley_config config = lone_config();
+    config.strategy = PARLEY_STRATEGY_PUSH_SUM;
+    struct lone *lone = training_node(&config);
+    uint32_t a = training_peer(lone, "a", 1);
+    cr_assert_eq(pushed(lone, a, 1, 0), 0.5);
+    say_left(lone, a, 1);
+    uint32_t b = training_peer(lone, "b", 2);
+    cr_assert_eq(pushed(lone, b, 2, 8), 0, "not so soon");
+    make_steps(lone, 20);
+    cr_assert_eq(pushed(lone, b, 2, 5), 0.25);
+    cr_assert_eq(lone->weight, 0.5, "so is the rate divided");
+    cr_assert_eq(pushed(lone, b, 2, 30), 0, "nobody has gone since");
+    struct message_exchange m = {.sequence = 7, .weight = 1};
+    lone_say(lone, b, WIRE_OFFER, &m);
+    say_chunk(lone, b, WIRE_STREAM_OFFER, 7, 0, true);
+    lone_done_all(lone);
+    lone_say(lone, b, WIRE_COMMIT, &m);
+    lone_done_all(lone);
+    cr_assert_eq(weight_of(lone), 1.25);
+    cr_assert_eq(pushed(lone, b, 2, 1), 0.625);
+    cr_assert_eq(lone->weight, 0.625);
+    lone_free(lone);
+}
+
 Test(node_initiator, steps_that_are_not_awaited_change_nothing)
 {
     /* Proves that a driver may keep steps to itself until the awaited one, and no longer: that one

@@ -25,21 +25,56 @@
  *   the end     x is z already; settling averages with equal weights
  *
  * Nobody keeps less than half a weight: the rate is never more than doubled. Half of what one has
- * goes as long as that allows it.
+ * goes as long as that allows it. Where the dead had most of the weight, that would leave the
+ * living nothing to push, and all rates doubled: so who has had nothing to push for many periods
+ * since somebody came or went counts in a unit of half the size, until it has two of them
+ * (training.unit). No mass is made by that, but a gradient counts by the unit.
  */
 #include "core/strategy/strategy.h"
 
 #include "core/exchange.h"
 #include "core/state.h"
 
+/* In units. */
 #define WEIGHT_KEPT_MIN 0.5
 #define WEIGHT_PUSHED_MIN 0.0625 /* less is not worth a model's way */
+#define WEIGHT_PLENTY 2
+
+enum { STARVED_PERIODS = 16, STARVED_US = 10000000 };
+
+struct push_sum {
+    uint64_t had_us;   /* when there was something to push */
+    uint64_t turnover; /* the roster's when the unit was last halved */
+};
 
 double push_sum_weight(const struct parley_node *node)
 {
-    double weight = node->training.weight / 2, spare = node->training.weight - WEIGHT_KEPT_MIN;
+    const struct training *t = &node->training;
+    double weight = t->weight / 2, spare = t->weight - WEIGHT_KEPT_MIN * t->unit;
     if (spare < weight) weight = spare;
-    return weight >= WEIGHT_PUSHED_MIN ? weight : 0;
+    return weight >= WEIGHT_PUSHED_MIN * t->unit ? weight : 0;
+}
+
+/* So long that a death would have been seen, and what those who push to it hold be free again. */
+static bool is_starved(const struct parley_node *node, const struct push_sum *s)
+{
+    uint64_t patience = STARVED_PERIODS * period_steps(node);
+    return s->turnover != node->roster->turnover && node->now_us >= s->had_us + STARVED_US &&
+           node->training.version >= node->exchange.next_version + patience;
+}
+
+bool push_sum_may(struct parley_node *node)
+{
+    struct push_sum *s = node->strategy_state;
+    struct training *t = &node->training;
+    if (t->unit < 1 && t->weight >= WEIGHT_PLENTY * t->unit) t->unit *= 2;
+    if (push_sum_weight(node) <= 0 && is_starved(node, s)) {
+        t->unit /= 2;
+        s->turnover = node->roster->turnover;
+    }
+    if (push_sum_weight(node) <= 0) return false;
+    s->had_us = node->now_us;
+    return true;
 }
 
 void push_sum_check(struct parley_node *node, int role, uint32_t buffer)
@@ -51,4 +86,9 @@ void push_sum_check(struct parley_node *node, int role, uint32_t buffer)
 }
 
 const struct strategy strategy_push_sum = {
-    .name = "push-sum", .offers = true, .answers = true, .pushes = true};
+    .name = "push-sum",
+    .offers = true,
+    .answers = true,
+    .pushes = true,
+    .size = sizeof(struct push_sum),
+};
