@@ -160,7 +160,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot_begin_quick(node, slot);
     if (slot->weight > 0)
         await_push(node, slot, message);
-    else if (slot_is_fresh(node, slot))
+    else if (slot_finds_fresh(node, slot))
         stream_as_responder(node, slot);
     else
         slot_take(node, slot);

@@ -214,7 +214,7 @@ void exchange_advance(struct parley_node *node)
     struct conn *conn = connection_want(node, peer);
     if (!conn)
         slot_move(node, slot, SLOT_CONNECTING);
-    else if (slot_is_fresh(node, slot))
+    else if (slot_finds_fresh(node, slot))
         offer(node, slot, conn);
     else
         slot_take(node, slot);
@@ -245,6 +245,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
     int peer = ++slot->tries < BUSY_TRIES_MAX ? pick_peer(node) : NONE;
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
+        slot->fresh = !node->strategy->mix;
         slot_end(node, slot);
         /* Where one exchange is made at a time all that are due ask each other at once. */
         wait_for_peers(node, BUSY_RETRY_US +

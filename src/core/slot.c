@@ -130,6 +130,23 @@ bool slot_is_fresh(const struct parley_node *node, const struct slot *slot)
     return slot->fresh && slot_is_recent(node, slot);
 }
 
+/* What one exchange decides, the other slot's snapshot lacks; so where they follow each other fast,
+ * the one that is fresh is mostly that of the slot whose exchange was the last. */
+bool slot_finds_fresh(struct parley_node *node, struct slot *slot)
+{
+    struct slot *other = &node->exchange.slots[slot->role == INITIATOR ? RESPONDER : INITIATOR];
+    uint32_t own = slot->own;
+    if (slot_is_fresh(node, slot)) return true;
+    if (other->state != SLOT_IDLE || !slot_is_fresh(node, other)) return false;
+    slot->own = other->own;
+    slot->version = other->version;
+    slot->holds = other->holds;
+    slot->fresh = true;
+    other->own = own;
+    other->fresh = false;
+    return true;
+}
+
 static void take(struct parley_node *node, struct slot *slot)
 {
     out_vector(node, PARLEY_UPDATE_TAKE, OP_TAKE, (int)slot->role, slot->own)->vector.wide =

@@ -65,7 +65,7 @@ struct slot {
     uint64_t draw;        /* of what a subset holds: the same at both ends */
     uint64_t version;     /* of the snapshot */
     uint64_t holds;       /* how many of the decided deltas the snapshot holds */
-    bool fresh;           /* `own` holds a snapshot that no exchange has used */
+    bool fresh;           /* `own` holds a snapshot that no exchange uses */
     bool behind;          /* the snapshot before lacked a delta that the other slot had decided */
     bool quick;           /* exchanges follow each other so fast that such a one is of use */
     uint64_t ended;       /* own step count when the last exchange ended */
@@ -92,8 +92,10 @@ void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
                const struct message_exchange *message);
 /* Whether its snapshot is what a new one would be, or nearly so. */
 bool slot_is_recent(const struct parley_node *node, const struct slot *slot);
-/* The same, and nobody was told of it yet. */
+/* The same, and no exchange uses it. */
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot);
+/* Whether it has a fresh one, if need be that of the other slot, which is idle. */
+bool slot_finds_fresh(struct parley_node *node, struct slot *slot);
 /* As an exchange begins: whether the snapshot of the next one is taken when it ends. */
 void slot_begin_quick(const struct parley_node *node, struct slot *slot);
 void slot_take(struct parley_node *node, struct slot *slot);

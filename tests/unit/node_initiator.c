@@ -43,6 +43,44 @@ Test(node_initiator, an_outer_step_is_of_what_was_trained_since_the_one_before)
     }
 }
 
+Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
+{
+    /* Proves that one taken as an offer of ours ends, or one for which the peer was busy, goes out
+     * to who asks next at once, without another; and one taken as an answer ends is offered. */
+    for (int busy = 0; busy < 2; busy++) {
+        struct parley_config config = lone_config();
+        config.mix_every = 2;
+        struct lone *lone = training_node(&config);
+        uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+        struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE};
+        uint32_t own = lone->node->exchange.slots[INITIATOR].own;
+        if (busy) {
+            m.retry_us = 1000000;
+            lone_say(lone, a, WIRE_BUSY, &m);
+        } else {
+            to_committed(lone, a, &m);
+            own = lone->node->exchange.slots[INITIATOR].own;
+            lone_say(lone, a, WIRE_APPLIED, &m);
+        }
+        cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
+        lone_say(lone, b, WIRE_OFFER, &(struct message_exchange){.sequence = 7});
+        cr_assert_eq(responder(lone)->state, SLOT_STREAMING);
+        cr_assert_eq(responder(lone)->own, own);
+        cr_assert_neq(lone->node->exchange.slots[INITIATOR].own, own);
+        cr_assert_not(slot_is_fresh(lone->node, &lone->node->exchange.slots[INITIATOR]));
+        m.sequence = 7;
+        say_chunk(lone, b, WIRE_STREAM_OFFER, 7, 0, true);
+        lone_done_all(lone);
+        lone_say(lone, b, WIRE_COMMIT, &m);
+        lone_done_all(lone);
+        lone->now_us += BUSY_RETRY_US;
+        say_trains(lone, b, 2);
+        make_steps(lone, 2);
+        cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_OFFERED);
+        lone_free(lone);
+    }
+}
+
 static double weight_of(const struct lone *lone)
 {
     struct parley_view view;
