@@ -122,7 +122,8 @@ bool slot_is_recent(const struct parley_node *node, const struct slot *slot)
 /* A mix() is of what has been trained since the one before: it wants a snapshot of its own time. */
 void slot_begin_quick(const struct parley_node *node, struct slot *slot)
 {
-    slot->quick = !node->strategy->mix && node->training.version <= slot->ended + FRESH_STEPS;
+    slot->quick = !node->strategy->mix && period_steps(node) < RARE_PERIOD &&
+                  node->training.version <= slot->ended + FRESH_STEPS;
 }
 
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot)
