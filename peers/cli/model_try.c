@@ -55,8 +55,7 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
     bool numbers = set->targets != NULL;
     if (numbers != file->meta.numbers) {
         snprintf(why, why_size, "the data's labels are %s, the model's %s",
-                 numbers ? "numbers" : "classes (numbers are read with \",numbers\" behind it all)",
-                 numbers ? "classes" : "numbers");
+                 numbers ? "numbers" : "classes", numbers ? "classes" : "numbers");
         return PARLEY_EDATA;
     }
     if (set->features != file->meta.features || n != file->meta.scaling) {

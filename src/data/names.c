@@ -1,6 +1,7 @@
 /* names.c: see names.h. One block of text, and an open hash table of places in it. */
 #include "data/names.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,17 @@ int names_sort(struct names *names, uint16_t *labels, size_t count)
     names_close(names);
     *names = made;
     return 0;
+}
+
+bool names_are_fractions(const struct names *names)
+{
+    bool fractions = false;
+    for (uint32_t i = 0; i < names->count; i++) {
+        double value;
+        if (!number_parse(names_text(names, i), length_of(names, i), &value)) return false;
+        fractions = fractions || floor(value) != value;
+    }
+    return fractions;
 }
 
 const char *names_list(const struct names *names, char *out, size_t size)

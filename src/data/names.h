@@ -6,6 +6,7 @@
 #ifndef PARLEY_DATA_NAMES_H
 #define PARLEY_DATA_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,9 @@ const char *names_text(const struct names *names, uint32_t place);
 /* Sorts distinct names: by value if all are numbers, else by their bytes; labels[count] (places)
  * are changed to match. So the order in a file does not matter. PARLEY_ENOMEM. */
 PARLEY_CHECK int names_sort(struct names *names, uint16_t *labels, size_t count);
+
+/* Whether all are numbers, and not all of them whole ones. */
+bool names_are_fractions(const struct names *names);
 
 /* "a, b, c" as far as they fit in out[size] (at least 16), the rest as "...". Returns out. */
 const char *names_list(const struct names *names, char *out, size_t size);

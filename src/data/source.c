@@ -15,31 +15,9 @@
 #include "data/idx.h"
 #include "data/libsvm.h"
 #include "data/npy.h"
+#include "data/spec.h"
 
-enum { PATH_BYTES = 4096, DIGITS_SEED = 1, HELD_PARTS = 10, WINDOW = 64 };
-
-enum format { DIGITS, IDX, CSV, LIBSVM, NPY, TEXT, FORMATS };
-
-/* What labels are: a test set must go by the same as its training set. */
-enum meaning { NUMBERS, NAMES, CHARACTERS };
-
-static const struct {
-    const char *prefix; /* with the colon, if more follows */
-    enum meaning meaning;
-    const char *option; /* what may stand behind the file's name */
-} formats[FORMATS] = {
-    [DIGITS] = {"digits", NUMBERS, NULL}, [IDX] = {"idx:", NUMBERS, NULL},
-    [CSV] = {"csv:", NAMES, ",label="},   [LIBSVM] = {"libsvm:", NAMES, NULL},
-    [NPY] = {"npy:", NUMBERS, NULL},      [TEXT] = {"text:", CHARACTERS, ",window="},
-};
-
-struct spec {
-    enum format format;
-    char path[PATH_BYTES]; /* file or directory */
-    char *option;          /* in path, or NULL */
-    uint32_t window;       /* of text */
-    bool numbers;          /* labels are numbers to be met */
-};
+enum { DIGITS_SEED = 1, HELD_PARTS = 10, FRACTIONS_MAX = 20 };
 
 /* One reading: what all its steps need. */
 struct loading {
@@ -51,106 +29,23 @@ struct loading {
     const char *flag; /* that named the file, for a message: "--data: ", or "" */
 };
 
-/* ---- Specs ----------------------------------------------------------------------------------- */
-
 static int bad_spec(const struct loading *l, const char *text, const char *what)
 {
-    snprintf(l->why, l->why_size, "data \"%.200s\": %s", text, what);
-    return PARLEY_EUSAGE;
-}
-
-static int parse_option(struct spec *spec, const char *text, const struct loading *l)
-{
-    const char *option = formats[spec->format].option;
-    for (char *at = option ? strstr(spec->path, option) : NULL; at; at = strstr(at + 1, option))
-        spec->option = at;
-    if (!spec->option) return 0;
-    *spec->option = 0;
-    spec->option += strlen(option);
-    if (spec->option[0] == 0) return bad_spec(l, text, "nothing follows the last \"=\"");
-    if (spec->format != TEXT) return 0;
-    char *end;
-    unsigned long window = strtoul(spec->option, &end, 10);
-    spec->window = (uint32_t)window;
-    if (spec->option[0] >= '0' && spec->option[0] <= '9' && *end == 0 && window >= 1 &&
-        window <= CHARS_WINDOW_MAX)
-        return 0;
-    return bad_spec(l, text, "a window is a number of characters from 1 to 65536");
-}
-
-static bool takes_numbers(enum format format)
-{
-    return format == CSV || format == LIBSVM || format == NPY;
-}
-
-/* Cuts ",numbers" off the path's end. */
-static bool cut_numbers(struct spec *spec)
-{
-    static const char word[] = ",numbers";
-    size_t length = strlen(spec->path), at = length - strlen(word);
-    if (!takes_numbers(spec->format) || length < strlen(word) || strcmp(spec->path + at, word) != 0)
-        return false;
-    spec->path[at] = 0;
-    return true;
-}
-
-/* `path`, or path.gz where only that is there. Returns whether either is. */
-static bool find_file(const struct loading *l, char path[PATH_BYTES])
-{
-    if (l->reader->exists(path)) return true;
-    size_t length = strlen(path);
-    if (length + 4 > PATH_BYTES) return false;
-    strcpy(path + length, ".gz");
-    if (l->reader->exists(path)) return true;
-    path[length] = 0;
-    return false;
-}
-
-/* What stands behind a file's name and is none of its options; a file may be called like that. */
-static int check_rest(const struct spec *spec, const char *text, const struct loading *l)
-{
-    static const char *const valid[FORMATS] = {[CSV] = "label=NAME, numbers",
-                                               [LIBSVM] = "numbers",
-                                               [NPY] = "numbers",
-                                               [TEXT] = "window=N"};
-    char path[PATH_BYTES], what[160];
-    const char *comma = strrchr(spec->path, ',');
-    strcpy(path, spec->path);
-    if (!comma || !valid[spec->format] || find_file(l, path)) return 0;
-    path[comma - spec->path] = 0;
-    if (!find_file(l, path)) return 0;
-    int length = (int)strcspn(comma + 1, "=");
-    snprintf(what, sizeof what, "\"%.*s\" is unknown (valid behind the name: %s)",
-             length < 80 ? length : 80, comma + 1, valid[spec->format]);
-    return bad_spec(l, text, what);
+    return spec_refuse(text, what, l->why, l->why_size);
 }
 
 static int parse_spec(struct spec *spec, const char *text, const struct loading *l)
 {
-    *spec = (struct spec){.format = FORMATS, .window = WINDOW};
-    for (int f = 0; f < FORMATS; f++) {
-        const char *prefix = formats[f].prefix;
-        bool open = prefix[strlen(prefix) - 1] == ':';
-        if (open ? strncmp(text, prefix, strlen(prefix)) == 0 : strcmp(text, prefix) == 0)
-            spec->format = (enum format)f;
-    }
-    if (spec->format == FORMATS)
-        return bad_spec(l, text, "not one of digits, idx:, csv:, libsvm:, npy:, text:");
-    const char *path = text + strlen(formats[spec->format].prefix);
-    if (strlen(path) >= PATH_BYTES) return bad_spec(l, text, "the path is too long");
-    strcpy(spec->path, path);
-    spec->numbers = cut_numbers(spec);
-    int error = parse_option(spec, text, l);
-    return error ? error : check_rest(spec, text, l);
+    return spec_parse(spec, text, l->reader, l->why, l->why_size);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-static bool find_in(const struct loading *l, char path[PATH_BYTES], const char *directory,
+static bool find_in(const struct loading *l, char path[SPEC_PATH_BYTES], const char *directory,
                     const char *name)
 {
-    int length = snprintf(path, PATH_BYTES, "%s/%s", directory, name);
-    return length < PATH_BYTES && find_file(l, path);
+    int length = snprintf(path, SPEC_PATH_BYTES, "%s/%s", directory, name);
+    return length < SPEC_PATH_BYTES && spec_find_file(l->reader, path);
 }
 
 /* The file's bytes in *owned, as they lie or, if `expand`, inflated. */
@@ -185,7 +80,7 @@ typedef int pair_parser(struct dataset *set, struct bytes samples, struct bytes 
 static int load_pair(const struct loading *l, struct dataset *set, const char *directory,
                      const char *samples_name, const char *labels_name, pair_parser *parse)
 {
-    char samples_path[PATH_BYTES], labels_path[PATH_BYTES];
+    char samples_path[SPEC_PATH_BYTES], labels_path[SPEC_PATH_BYTES];
     struct bytes samples, labels = {0};
     uint8_t *samples_bytes = NULL, *labels_bytes = NULL;
     bool expand = parse != idx_load; /* which knows its size before it inflates */
@@ -211,11 +106,11 @@ static int load_idx(const struct loading *l, struct dataset *set, const char *di
 static int load_table(const struct loading *l, struct dataset *set, const struct spec *spec,
                       bool test)
 {
-    char path[PATH_BYTES];
+    char path[SPEC_PATH_BYTES];
     struct bytes file;
     uint8_t *bytes = NULL;
     strcpy(path, spec->path);
-    find_file(l, path);
+    spec_find_file(l->reader, path);
     int error = read_bytes(l, path, true, &bytes, &file);
     if (error) return error;
     if (spec->format == CSV)
@@ -245,7 +140,7 @@ static int load(const struct loading *l, struct dataset *set, const struct spec 
 
 static bool has_own_test(const struct loading *l, const struct spec *spec)
 {
-    char path[PATH_BYTES];
+    char path[SPEC_PATH_BYTES];
     if (spec->format == DIGITS) return true;
     return spec->format == IDX && (find_in(l, path, spec->path, "t10k-images-idx3-ubyte") ||
                                    find_in(l, path, spec->path, "t10k-labels-idx1-ubyte"));
@@ -291,8 +186,8 @@ static void name_data(struct source *source, const struct spec *spec)
 static int match_specs(const struct spec *data, struct spec *test, const char *text,
                        const struct loading *l)
 {
-    bool other = formats[data->format].meaning != formats[test->format].meaning;
-    if (data->numbers) other = !takes_numbers(test->format);
+    bool other = data->meaning != test->meaning;
+    if (data->numbers) other = !spec_takes_numbers(test);
     test->numbers = data->numbers;
     if (other)
         return bad_spec(l, text,
@@ -325,6 +220,19 @@ static int scale_both(const struct loading *l, struct source *source, const char
     return error;
 }
 
+/* Classes that are many different numbers, and not all whole, are none. */
+static int check_classes(const struct loading *l, const char *text)
+{
+    const struct names *classes = &l->shape->classes;
+    if (l->shape->numbers || classes->count <= FRACTIONS_MAX || !names_are_fractions(classes))
+        return 0;
+    snprintf(l->why, l->why_size,
+             "data \"%.200s\": %" PRIu32 " classes, which are numbers such as %s and %s; to fit "
+             "labels as numbers write \"%.200s,numbers\"",
+             text, classes->count, names_text(classes, 0), names_text(classes, 1), text);
+    return PARLEY_EDATA;
+}
+
 int source_load(struct source *source, const struct source_reader *reader, const char *data_spec,
                 const char *test_spec, char *why, size_t why_size)
 {
@@ -337,6 +245,7 @@ int source_load(struct source *source, const struct source_reader *reader, const
     if (!error) error = match_specs(&data, &test, test_spec, &l);
     expect_numbers(&l, &data);
     if (!error) error = load(&l, &source->train, &data, false);
+    if (!error) error = check_classes(&l, data_spec);
     if (error) return error;
     l.classes = data.numbers ? NPY_NUMBERS : source->train.classes;
     if (test_spec) l.flag = "--test: ";
@@ -354,10 +263,10 @@ int source_load(struct source *source, const struct source_reader *reader, const
 static int check_names(const struct loading *l, uint32_t classes, const char *spec)
 {
     if (l->shape->classes.count == 0 || l->shape->classes.count == classes) return 0;
-    snprintf(l->why, l->why_size, "%.300s: %" PRIu32 " classes where the model has %" PRIu32 "; %s",
-             spec, l->shape->classes.count, classes,
-             classes > 1 ? "name the model's own training data with --data"
-                         : "labels of a model of numbers are read with \",numbers\" behind it all");
+    snprintf(l->why, l->why_size,
+             "%.300s: %" PRIu32 " classes where the model has %" PRIu32
+             "; name the model's own training data with --data",
+             spec, l->shape->classes.count, classes);
     return PARLEY_EDATA;
 }
 
@@ -405,7 +314,7 @@ static int load_named(const struct loading *l, struct dataset *test, const struc
                       struct spec *spec, const char *class_names, bool whole, const char *text)
 {
     int error = rows_read_classes(&l->shape->classes, class_names);
-    if (!error && formats[data->format].meaning == NAMES) error = match_specs(data, spec, text, l);
+    if (!error && data->meaning == NAMES) error = match_specs(data, spec, text, l);
     return error ? error : load_known(l, test, spec, whole, text);
 }
 
@@ -421,11 +330,13 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
     int error = parse_spec(&data, data_spec, &l);
     if (!error) error = parse_spec(&spec, test_spec ? test_spec : data_spec, &l);
     if (error) goto out;
+    data.numbers = data.numbers || (model->numbers && spec_takes_numbers(&data));
+    spec.numbers = spec.numbers || (model->numbers && spec_takes_numbers(&spec));
     const char *text = test_spec ? test_spec : data_spec;
-    bool named = formats[spec.format].meaning != NUMBERS;
+    bool named = spec.meaning != NUMBERS;
     expect_numbers(&l, test_spec ? &spec : &data);
-    bool alike = formats[spec.format].meaning == formats[data.format].meaning;
-    bool known = model->class_names && formats[spec.format].meaning == NAMES && !spec.numbers;
+    bool alike = spec.meaning == data.meaning;
+    bool known = model->class_names && spec.meaning == NAMES && !spec.numbers;
     if (model->vocabulary[0])
         error = load_text(&l, test, &spec, model->vocabulary, test_spec != NULL, text);
     else if (known)

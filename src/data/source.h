@@ -8,7 +8,8 @@
  *   npy:DIR               x.npy and y.npy
  *   text:FILE[,window=N]  characters, in windows of N (64)
  *
- * With ",numbers" behind it all, labels of csv, libsvm and npy are numbers to be met, not classes.
+ * With ",numbers" behind the file, labels of csv, libsvm and npy are numbers to be met, not
+ * classes; so are those that a model of numbers is tried on.
  *
  * Each file may be gzipped; where only FILE.gz is there, that is read. Without a test set of its
  * own a tenth of the training set is held out, the same on all nodes.
@@ -43,8 +44,8 @@ struct source {
 };
 
 /* test_spec: NULL for the data's own, or a fixed tenth of it. To be closed after any outcome.
- * PARLEY_EUSAGE (a bad spec, a test set of another kind), PARLEY_EDATA, both with a line that names
- * spec or file; PARLEY_ENOMEM. */
+ * PARLEY_EUSAGE (a bad spec, a test set of another kind), PARLEY_EDATA (also for classes that are
+ * many fractions), both with a line that names spec or file; PARLEY_ENOMEM. */
 PARLEY_CHECK int source_load(struct source *source, const struct source_reader *reader,
                              const char *data_spec, const char *test_spec, char *why,
                              size_t why_size);

@@ -401,8 +401,9 @@ Test(source, with_numbers_behind_a_spec_labels_are_targets_as_they_stand)
     put("b.csv", more, strlen(more));
     put("rows", rows, strlen(rows));
     static const char *const specs[] = {"csv:a.csv,numbers", "csv:a.csv,label=price,numbers",
-                                        "libsvm:rows,numbers", "npy:d,numbers"};
-    for (int s = 0; s < 4; s++) {
+                                        "csv:a.csv,numbers,label=price", "libsvm:rows,numbers",
+                                        "npy:d,numbers"};
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++) {
         cr_assert_eq(source_load(&source, &reader, specs[s], NULL, why, sizeof why), 0, "%s", why);
         cr_expect(source.train.count == 18 && source.test.count == 2 && source.train.classes == 1);
         for (uint32_t i = 0; i < 18; i++) {
@@ -424,4 +425,61 @@ Test(source, with_numbers_behind_a_spec_labels_are_targets_as_they_stand)
                  PARLEY_EDATA);
     cr_expect_str_eq(why, "c.csv:2: column 2: found \"yes\", expected a number as label");
     source_close(&source);
+}
+
+Test(source, many_different_fractions_are_no_classes)
+{
+    /* Proves that who forgets ",numbers" is told, and that few of them, or whole numbers, or names
+     * beside them, are taken as classes. */
+    static const struct {
+        int rows;
+        double step;
+        const char *first;
+        bool taken;
+    } cases[] = {{40, 0.25, "0", false},
+                 {40, 1, "0", true},
+                 {20, 0.25, "0", true},
+                 {40, 0.25, "none", true}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char csv[1024] = "x,y\n", rows[1024] = "";
+        struct source source;
+        for (int i = 0; i < cases[c].rows; i++) {
+            char label[32];
+            snprintf(label, sizeof label, "%g", i * cases[c].step);
+            sprintf(csv + strlen(csv), "%d,%s\n", i, i ? label : cases[c].first);
+            sprintf(rows + strlen(rows), "%s 1:%d\n", label, i + 1);
+        }
+        files_count = 0;
+        put("f.csv", csv, strlen(csv));
+        put("f.svm", rows, strlen(rows));
+        int error = source_load(&source, &reader, "csv:f.csv", NULL, why, sizeof why);
+        cr_expect_eq(error, cases[c].taken ? 0 : PARLEY_EDATA, "%zu: %s", c, why);
+        source_close(&source);
+        if (cases[c].taken) continue;
+        cr_expect_str_eq(why, "data \"csv:f.csv\": 40 classes, which are numbers such as 0 and "
+                              "0.25; to fit labels as numbers write \"csv:f.csv,numbers\"");
+        error = source_load(&source, &reader, "libsvm:f.svm", NULL, why, sizeof why);
+        cr_expect_eq(error, PARLEY_EDATA);
+        source_close(&source);
+    }
+}
+
+Test(source, labels_are_read_as_a_model_of_numbers_has_them)
+{
+    /* Proves that ",numbers" need not be said to try such a model, of any format. */
+    const struct source_model model = {
+        .vocabulary = "", .classes = 1, .features = 1, .numbers = true};
+    static const char table[] = "x,y\n1,0.5\n2,1.5\n3,2.5\n4,3.5\n", rows[] = "0.5 1:1\n";
+    struct dataset test;
+    put("t.csv", table, strlen(table));
+    put("t.svm", rows, strlen(rows));
+    static const char *const specs[][2] = {
+        {"csv:t.csv", NULL}, {"csv:t.csv", "csv:t.csv"}, {"csv:t.csv", "libsvm:t.svm"}};
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++) {
+        int error =
+            source_load_test(&test, &reader, specs[s][0], specs[s][1], &model, why, sizeof why);
+        cr_assert_eq(error, 0, "%zu: %s", s, why);
+        cr_expect(test.targets && test.targets[0] == test.values[0] - 0.5f, "%zu", s);
+        dataset_close(&test);
+    }
 }
