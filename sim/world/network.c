@@ -253,6 +253,11 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
         hold(sim, item);
         return;
     }
+    if (sim->queue.now_us < link->end[message->side].again_us) { /* it left before the heal */
+        item->time_us = link->end[message->side].again_us;
+        sim_put(sim, *item);
+        return;
+    }
     link->end[message->side].held_us = 0;
     if (to->state == SIM_END_OPEN || to->state == SIM_END_DIALING) {
         sim_message_put(
@@ -308,8 +313,8 @@ void sim_network_release(struct parley_sim *sim)
     for (uint32_t i = 0; i < count; i++) {
         const struct sim_message *message = held[i].data;
         struct sim_end *from = &message->link->end[message->side];
-        held[i].time_us = again_us(from, sim->queue.now_us);
-        if (from->arrival_us < held[i].time_us) from->arrival_us = held[i].time_us;
+        held[i].time_us = from->again_us = again_us(from, sim->queue.now_us);
+        if (from->arrival_us <= from->again_us) from->arrival_us = from->again_us + 1;
         sim_put(sim, held[i]); /* in their order; held again if still blocked */
     }
     free(held);

@@ -61,6 +61,7 @@ struct sim_end {
     size_t sent_bytes;                /* left, and its core does not know */
     uint64_t arrival_us;              /* of the newest that left: they don't overtake */
     uint64_t held_us;                 /* since when nothing gets through; 0: it does */
+    uint64_t again_us;                /* when what was held is sent again: nothing comes before */
     uint8_t *rest;                    /* [rest_size] received and not consumed; owned */
     size_t rest_size;
 };
