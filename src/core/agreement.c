@@ -370,9 +370,7 @@ static void begin_settling(struct parley_node *node)
     self_of(node)->near = 0;
     node_phase(node, PARLEY_PHASE_SETTLE);
     node->agreement.settlers = 0;
-    /* What the trainer left there to be offered is older than what it made last. */
-    for (int role = 0; role < ROLES; role++)
-        node->exchange.slots[role].fresh = false;
+    slots_stale(node);
     pairing_start(node);
 }
 

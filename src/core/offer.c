@@ -245,7 +245,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
     int peer = ++slot->tries < BUSY_TRIES_MAX ? pick_peer(node) : NONE;
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
-        slot->fresh = !node->strategy->mix;
+        slot->fresh = slot->quick;
         slot_end(node, slot);
         /* Where one exchange is made at a time all that are due ask each other at once. */
         wait_for_peers(node, BUSY_RETRY_US +

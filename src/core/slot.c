@@ -122,8 +122,15 @@ bool slot_is_recent(const struct parley_node *node, const struct slot *slot)
 /* A mix() is of what has been trained since the one before: it wants a snapshot of its own time. */
 void slot_begin_quick(const struct parley_node *node, struct slot *slot)
 {
-    slot->quick = !node->strategy->mix && period_steps(node) < RARE_PERIOD &&
+    bool trains = phase_of(node) == PARLEY_PHASE_TRAIN;
+    slot->quick = !node->strategy->mix && (!trains || period_steps(node) < RARE_PERIOD) &&
                   node->training.version <= slot->ended + FRESH_STEPS;
+}
+
+void slots_stale(struct parley_node *node)
+{
+    for (int role = 0; role < ROLES; role++)
+        node->exchange.slots[role].fresh = false;
 }
 
 bool slot_is_fresh(const struct parley_node *node, const struct slot *slot)

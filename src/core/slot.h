@@ -101,6 +101,8 @@ bool slot_finds_fresh(struct parley_node *node, struct slot *slot);
 /* As an exchange begins: whether the snapshot of the next one is taken when it ends. */
 void slot_begin_quick(const struct parley_node *node, struct slot *slot);
 void slot_take(struct parley_node *node, struct slot *slot);
+/* No exchange takes up a snapshot of before: what the trainer has made since is to go out. */
+void slots_stale(struct parley_node *node);
 /* Whether this node's snapshots are not just x as it is: other vectors with it, or by a codec. */
 bool slot_wants_codec(const struct parley_node *node);
 /* Both know now how snapshots go out: `coded` or not. */

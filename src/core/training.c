@@ -469,6 +469,7 @@ void training_leave(struct parley_node *node)
     if (node->leaving) return;
     node->leaving = true;
     node->leave_us = node->now_us;
+    slots_stale(node);
     out_add(node, PARLEY_UPDATE_HALT);
 }
 

@@ -81,6 +81,39 @@ Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
     }
 }
 
+Test(node_initiator, who_leaves_hands_over_all_it_has_made)
+{
+    /* Proves that a snapshot for which a peer was busy, or that was taken as an exchange ended, is
+     * not what a leaving node offers, steps later. */
+    for (int busy = 0; busy < 2; busy++) {
+        struct parley_config config = lone_config();
+        config.mix_every = 7;
+        struct lone *lone = training_node(&config);
+        const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+        uint32_t a = training_peer(lone, "a", 1);
+        say_trains(lone, a, 1);
+        make_steps(lone, 7);
+        lone_done_all(lone);
+        struct message_exchange m = {asks->sequence, .share = SHARE_ALONE, .retry_us = 1000};
+        if (busy) {
+            lone_say(lone, a, WIRE_BUSY, &m);
+        } else {
+            to_committed(lone, a, &m);
+            lone_say(lone, a, WIRE_APPLIED, &m);
+        }
+        make_steps(lone, 6);
+        cr_assert(asks->state == SLOT_IDLE && slot_is_fresh(lone->node, asks));
+        lone->now_us += 2 * BUSY_RETRY_US;
+        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
+        lone_done_all(lone);
+        say_trains(lone, a, 1);
+        lone_done_all(lone);
+        cr_assert_eq(asks->state, SLOT_OFFERED);
+        cr_assert_eq(asks->version, 13);
+        lone_free(lone);
+    }
+}
+
 static double weight_of(const struct lone *lone)
 {
     struct parley_view view;
