@@ -153,10 +153,9 @@ Test(node_initiator, who_has_starved_since_a_death_pushes_smaller_weights)
     struct parley_config config = lone_config();
     config.strategy = PARLEY_STRATEGY_PUSH_SUM;
     struct lone *lone = training_node(&config);
-    uint32_t a = training_peer(lone, "a", 1);
+    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
     cr_assert_eq(pushed(lone, a, 1, 0), 0.5);
     say_left(lone, a, 1);
-    uint32_t b = training_peer(lone, "b", 2);
     cr_assert_eq(pushed(lone, b, 2, 8), 0, "not so soon");
     make_steps(lone, 20);
     cr_assert_eq(pushed(lone, b, 2, 5), 0.25);

@@ -26,8 +26,8 @@
  *
  * Nobody keeps less than half a weight: the rate is never more than doubled. Half of what one has
  * goes as long as that allows it. Where the dead had most of the weight, that would leave the
- * living nothing to push, and all rates doubled: so who has had nothing to push for many periods
- * since somebody came or went counts in a unit of half the size, until it has two of them
+ * living nothing to push, and all rates doubled: so who has had nothing to push for many periods,
+ * and is among fewer than before, counts in a unit of half the size, until it has two of them
  * (training.unit). No mass is made by that, but a gradient counts by the unit.
  */
 #include "core/strategy/strategy.h"
@@ -39,12 +39,13 @@
 #define WEIGHT_KEPT_MIN 0.5
 #define WEIGHT_PUSHED_MIN 0.0625 /* less is not worth a model's way */
 #define WEIGHT_PLENTY 2
+#define UNIT_MIN (1.0 / 64)
 
 enum { STARVED_PERIODS = 16, STARVED_US = 10000000 };
 
 struct push_sum {
-    uint64_t had_us;   /* when there was something to push */
-    uint64_t turnover; /* the roster's when the unit was last halved */
+    uint64_t had_us; /* when there was something to push */
+    uint32_t most;   /* live members, since the unit was last halved */
 };
 
 double push_sum_weight(const struct parley_node *node)
@@ -59,7 +60,7 @@ double push_sum_weight(const struct parley_node *node)
 static bool is_starved(const struct parley_node *node, const struct push_sum *s)
 {
     uint64_t patience = STARVED_PERIODS * period_steps(node);
-    return s->turnover != node->roster->turnover && node->now_us >= s->had_us + STARVED_US &&
+    return live_of(node) < s->most && node->now_us >= s->had_us + STARVED_US &&
            node->training.version >= node->exchange.next_version + patience;
 }
 
@@ -67,10 +68,11 @@ bool push_sum_may(struct parley_node *node)
 {
     struct push_sum *s = node->strategy_state;
     struct training *t = &node->training;
+    if (live_of(node) > s->most) s->most = live_of(node);
     if (t->unit < 1 && t->weight >= WEIGHT_PLENTY * t->unit) t->unit *= 2;
-    if (push_sum_weight(node) <= 0 && is_starved(node, s)) {
+    if (push_sum_weight(node) <= 0 && t->unit > UNIT_MIN && is_starved(node, s)) {
         t->unit /= 2;
-        s->turnover = node->roster->turnover;
+        s->most = live_of(node);
     }
     if (push_sum_weight(node) <= 0) return false;
     s->had_us = node->now_us;
