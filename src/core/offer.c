@@ -20,7 +20,13 @@
 #include "core/state.h"
 #include "core/topology.h"
 
-enum { NOBODY_RETRY_US = 20000, DUE_RETRY_US = 10000, PICK_TRIES = 3, BUSY_TRIES_MAX = 3 };
+enum {
+    NOBODY_RETRY_US = 20000,
+    DUE_RETRY_MIN_US = 10000,
+    DUE_RETRY_MAX_US = 10000000,
+    PICK_TRIES = 3,
+    BUSY_TRIES_MAX = 3
+};
 
 /* ---- What was decided ------------------------------------------------------------------------ */
 
@@ -207,7 +213,7 @@ void exchange_advance(struct parley_node *node)
     }
     slot->peer = peer;
     slot->tries = 0;
-    slot->progress_us = node->now_us;
+    slot->asks_us = slot->progress_us = node->now_us;
     if (!node->strategy->due) e->next_version = node->training.version + period_steps(node);
     slot_begin_quick(node, slot);
     if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
@@ -239,6 +245,17 @@ void offer_taken(struct parley_node *node, struct slot *slot)
         slot_abort(node, slot, EXCHANGE_PASSED, false);
 }
 
+/* Where one exchange is made at a time, who asks is busy; so all that are due must not ask at once.
+ * Over a long line a short pause would make no difference. */
+static uint64_t pause_us(struct parley_node *node, const struct slot *slot)
+{
+    uint64_t most_us = 2 * (node->now_us - slot->asks_us);
+    if (!node->strategy->due) return 0;
+    if (most_us < DUE_RETRY_MIN_US) most_us = DUE_RETRY_MIN_US;
+    if (most_us > DUE_RETRY_MAX_US) most_us = DUE_RETRY_MAX_US;
+    return rng_below(&node->rng, (uint32_t)most_us);
+}
+
 /* It was busy: somebody else may have this snapshot, if it is still what a new one would be. */
 static void offer_elsewhere(struct parley_node *node, struct slot *slot)
 {
@@ -247,9 +264,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
     if (!conn) {
         slot->fresh = slot->quick;
         slot_end(node, slot);
-        /* Where one exchange is made at a time all that are due ask each other at once. */
-        wait_for_peers(node, BUSY_RETRY_US +
-                                 (node->strategy->due ? rng_below(&node->rng, DUE_RETRY_US) : 0));
+        wait_for_peers(node, BUSY_RETRY_US + pause_us(node, slot));
         return;
     }
     slot->peer = peer;

@@ -76,7 +76,8 @@ struct slot {
     double gap;     /* ... and what the peer's was more */
     uint64_t progress_us, keepalive_us;
     uint32_t pending; /* operations under way on its buffers */
-    uint32_t tries;   /* initiator: peers that said BUSY in a row */
+    uint32_t tries;   /* initiator: peers that said BUSY in a row, ... */
+    uint64_t asks_us; /* ... since then */
     struct inflow in;
 };
 

@@ -22,6 +22,7 @@
 #include "core/strategy/strategy.h"
 
 #include "core/state.h"
+#include "core/training.h"
 
 #define ALPHA 0.5f
 #define BETA 0.7f
@@ -50,10 +51,12 @@ static float mix(struct parley_node *node, int own, uint32_t theirs, float facto
     return 1;
 }
 
-/* Not just after its own step; and a little early, so that equals find each other. */
+/* Not just after its own step; and a little early, so that equals find each other. Who has made all
+ * its steps is there for those who have not. */
 static bool due(const struct parley_node *node)
 {
-    return node->training.version + node->config.mix_every / 10 >= node->exchange.next_version;
+    return !training_wants(node) ||
+           node->training.version + node->config.mix_every / 10 >= node->exchange.next_version;
 }
 
 static void begin(struct parley_node *node)
