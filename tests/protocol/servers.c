@@ -359,6 +359,46 @@ Test(servers, who_can_not_be_heard_is_not_waited_for)
     }
 }
 
+/* Three ways of not being heard for a minute: n3 sleeps; all but n0 do; two are cut off, and make
+ * more steps each than the others, though fewer in all. */
+static void part(struct parley_sim *sim, uint32_t nodes, int way)
+{
+    const uint32_t sides[] = {0, 1, 1, 0, 0, 0};
+    if (way == 2) parley_sim_partition(sim, sides);
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (way == 2)
+            parley_sim_slow(sim, i, sides[i] ? 1 : 1.5);
+        else if (i == 3 || (way == 1 && i > 0))
+            parley_sim_pause(sim, i);
+    }
+    scene_run(sim, 60 * SECOND);
+    parley_sim_heal(sim);
+    for (uint32_t i = 0; i < nodes; i++) {
+        parley_sim_resume(sim, i);
+        parley_sim_slow(sim, i, 1);
+    }
+}
+
+Test(servers, who_comes_back_after_a_minute_holds_nobody_up)
+{
+    /* Proves that nobody waits until the steps of that minute have been made up for. */
+    for (int c = 0; c < CASTS; c++) {
+        for (int way = 0; way < 3; way++) {
+            struct cast cast = casts[c];
+            if (way == 2) cast.nodes = 6;
+            struct parley_sim *sim = play(&cast, 8);
+            scene_train(sim, cast.nodes);
+            server_of_all(sim, cast.nodes);
+            part(sim, cast.nodes, way);
+            server_of_all(sim, cast.nodes);
+            scene_run(sim, 3 * SECOND);
+            scene_steps(sim, cast.nodes, 100);
+            scene_agree(sim, cast.nodes, 3);
+            parley_sim_free(sim);
+        }
+    }
+}
+
 Test(servers, a_server_that_leaves_hands_its_model_over)
 {
     /* Who takes over has every gradient that the one who left had. */

@@ -214,22 +214,34 @@ static void call_up(struct parley_node *node)
     }
 }
 
-/* Who comes late, or to a new server, starts where the slowest is; who was here goes on. */
-static void enrol(struct parley_node *node, struct server_worker *w, struct conn *conn,
-                  const struct message_strategy *m)
+/* The least and the most steps of the others that are waited for; false: there are none. */
+static bool clocks_of_others(struct parley_node *node, const struct server_worker *w, uint64_t *low,
+                             uint64_t *high)
 {
     struct server *s = server_of(node);
-    if (m->key != 0 && w->clock < m->stamp) w->clock = m->stamp;
-    if (m->key == 0 && w->clock == 0) {
-        uint64_t least = NEVER;
-        for (uint32_t i = 0; i < s->count; i++) {
-            const struct server_worker *other = &s->workers[i];
-            bool known = other->conn != 0 || other->member == node->self;
-            if (known && other != w && other->clock < least) least = other->clock;
-        }
-        if (least != NEVER) w->clock = least;
+    *low = NEVER;
+    *high = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct server_worker *other = &s->workers[i];
+        bool known = other->conn != 0 || other->member == node->self;
+        if (other == w || !known || !crew_waits_for(node, other)) continue;
+        if (other->clock < *low) *low = other->clock;
+        if (other->clock > *high) *high = other->clock;
     }
-    w->conn = conn->id;
+    return *low != NEVER;
+}
+
+/* Who comes late, or back after it was not waited for, starts where the slowest is, and from
+ * another server not before the fastest: nobody is to wait until a time apart has been made up for.
+ */
+static void set_clock(struct parley_node *node, struct server_worker *w,
+                      const struct message_strategy *m)
+{
+    uint64_t low, high, apart = (uint64_t)node->config.staleness + 1; /* as far as they can be */
+    if (m->key != 0 && w->clock < m->stamp) w->clock = m->stamp;
+    if (!clocks_of_others(node, w, &low, &high)) return;
+    if (m->key != server_of(node)->reign && w->clock > high) w->clock = high;
+    if (node->config.strategy == PARLEY_STRATEGY_PS_SSP && w->clock + apart < low) w->clock = low;
 }
 
 void server_pulled(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
@@ -238,7 +250,8 @@ void server_pulled(struct parley_node *node, struct conn *conn, const struct mes
     crew_muster(node);
     struct server_worker *w = crew_add(node, conn->member);
     if (!w || (w->conn == conn->id && w->sequence == m->tag)) return; /* said again */
-    enrol(node, w, conn, m);
+    set_clock(node, w, m);
+    w->conn = conn->id;
     w->sequence = m->tag;
     w->asks = true;
     w->queued = false;
@@ -421,12 +434,22 @@ void server_shut(struct parley_node *node)
     if (s->state != WORKER_COMPUTING) s->state = WORKER_IDLE;
 }
 
+/* With ps-asp the server waits for one more step of the fastest other at most: what it made alone,
+ * while nobody was to be heard, need not be made up for. */
+static void bound_own_clock(struct parley_node *node, struct server_worker *own)
+{
+    uint64_t most = crew_fastest_other(node);
+    if (node->config.strategy != PARLEY_STRATEGY_PS_ASP || most == NEVER) return;
+    if (own->clock > most + 1) own->clock = most + 1;
+}
+
 void server_advance(struct parley_node *node)
 {
     struct server *s = server_of(node);
     crew_muster(node);
     struct server_worker *own = crew_find(s, self_of(node)->boot);
     if (own) own->rests = !worker_may_compute(node) && s->state != WORKER_COMPUTING;
+    if (own) bound_own_clock(node, own);
     merge_advance(node);
     if (s->ends) close_up(node);
     answer(node);
