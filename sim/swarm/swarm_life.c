@@ -79,7 +79,7 @@ static void start(struct swarm *s, uint32_t node)
     if (s->up[node]) return;
     bool outside = s->agreed_count > 0 || seeds_ended(s);
     parley_sim_start(s->sim, node);
-    s->up[node] = s->joins[node] = true;
+    s->up[node] = s->joins[node] = s->anew[node] = true;
     s->outsider[node] = outside;
     s->left[node] = false;
     sim_watch_apart(s->watch);

@@ -47,6 +47,7 @@ struct swarm {
     uint64_t start_us[SWARM_NODES_MAX];
     bool up[SWARM_NODES_MAX], joins[SWARM_NODES_MAX], outsider[SWARM_NODES_MAX];
     bool left[SWARM_NODES_MAX], full[SWARM_NODES_MAX];
+    bool anew[SWARM_NODES_MAX];          /* it was started after the others */
     uint64_t resume_us[SWARM_NODES_MAX]; /* 0: awake */
     uint64_t heal_us;                    /* 0: no link is cut */
     uint64_t whole_us;                   /* when the last cut or pause ended */

@@ -1,6 +1,6 @@
 /* swarm_verdict.c: what must hold of a life.
  *
- *   - in the calm all come to see who is there, and who is not;
+ *   - in the calm all come to see who is there, and who is not, and train and average on;
  *   - every node has ended, in bounded time, and for a reason that its life gives;
  *   - one agreed digest, unless groups have excluded each other, never two where a majority
  *     decides; the model is what the digest says, and the file is that model;
@@ -16,8 +16,11 @@
 #include <string.h>
 
 #include "core/state.h"
+#include "core/training.h"
 #include "kernels/digest.h"
 #include "swarm/swarm_state.h"
+
+enum { RESTING_US = 200000 }; /* a step, where time is to pass and not to cost */
 
 static void fail(struct swarm *s, const char *invariant, uint32_t node)
 {
@@ -55,6 +58,15 @@ static void check_model_of(struct swarm *s, uint32_t node, const struct parley_v
         fail(s, "its file is not what was agreed", node);
 }
 
+/* Nobody is to count on it when the first are done: it is not there, still joins, sleeps, or is a
+ * seed that was started anew and has been found by nobody yet. */
+static bool is_outsider(const struct swarm *s, uint32_t node)
+{
+    const struct parley_node *core = s->sim->hosts[node].node;
+    bool alone = s->anew[node] && core && parley_node_members(core) == 1;
+    return !s->up[node] || s->joins[node] || s->resume_us[node] || alone;
+}
+
 void swarm_done(struct swarm *s, uint32_t node)
 {
     struct parley_view mine, other;
@@ -62,7 +74,7 @@ void swarm_done(struct swarm *s, uint32_t node)
     parley_sim_view(s->sim, node, &mine);
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_view(s->sim, i, &other);
-        if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i] || s->resume_us[i];
+        if (s->agreed_count == 0) s->outsider[i] = is_outsider(s, i);
         if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
         done += s->up[i] && other.phase == PARLEY_PHASE_DONE &&
                 !parley_sim_finished(s->sim, i, 0) && sees(s, node, i, PARLEY_PHASE_JOINING);
@@ -120,17 +132,50 @@ static bool all_train(const struct swarm *s)
     return s->agreed_count == 0;
 }
 
+/* Trainers rest a little, or minutes would cost as much as the whole life. */
+static void rest(struct swarm *s, uint64_t step_us)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        parley_sim_slow(s->sim, i, (double)step_us / (double)s->step_us);
+}
+
+static bool averages_in_pairs(const struct swarm *s)
+{
+    return s->strategy == PARLEY_STRATEGY_GOSSIP || s->strategy == PARLEY_STRATEGY_PUSH_SUM ||
+           s->strategy == PARLEY_STRATEGY_NOLOCO;
+}
+
+/* Long enough for what went wrong to be found out, and for many periods. */
+static void check_progress(struct swarm *s)
+{
+    struct parley_view before[SWARM_NODES_MAX], after;
+    uint32_t there = 0, seconds = 60 + 40 * s->mix_every * RESTING_US / SECOND;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        parley_sim_view(s->sim, i, &before[i]);
+        there += is_there(s, i);
+    }
+    for (uint32_t i = 0; i < seconds; i++)
+        if (!all_train(s) || !swarm_run(s, SECOND)) return;
+    for (uint32_t i = 0; i < s->nodes && all_train(s); i++) {
+        if (!is_there(s, i)) continue;
+        parley_sim_view(s->sim, i, &after);
+        bool wants = training_wants(s->sim->hosts[i].node); /* it has steps of its budget left */
+        if (wants && after.version == before[i].version)
+            fail(s, "in the calm it does not train on", i);
+        if (averages_in_pairs(s) && there > 1 && after.ledger.applied == before[i].ledger.applied)
+            fail(s, "in the calm it averages no more", i);
+    }
+}
+
 void swarm_views(struct swarm *s)
 {
-    /* Trainers rest a little, or two minutes would cost as much as the whole life. */
-    for (uint32_t i = 0; i < s->nodes; i++)
-        parley_sim_slow(s->sim, i, 200000.0 / (double)s->step_us);
     uint32_t seconds = 0;
+    rest(s, RESTING_US);
     while (seconds < 150 && all_train(s) && !views_agree(s) && swarm_run(s, SECOND))
         seconds++;
     if (all_train(s) && !views_agree(s)) fail(s, "after minutes of calm views still differ", 0);
-    for (uint32_t i = 0; i < s->nodes; i++)
-        parley_sim_slow(s->sim, i, 1);
+    if (all_train(s)) check_progress(s);
+    rest(s, s->step_us);
 }
 
 void swarm_meet(struct swarm *s)

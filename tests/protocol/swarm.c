@@ -138,6 +138,15 @@ Test(swarm, what_was_found_once_stays_mended)
          "one was stopped as it met a latecomer alone, and agreed before that had met the others"},
         {SWARM_DRAWN, 3570701,
          "a snapshot was taken elsewhere, and what came in went where noloco still read"},
+        {PARLEY_STRATEGY_NOLOCO, 10072,
+         "all that were due asked each other at once, again and again"},
+        {PARLEY_STRATEGY_NOLOCO, 22005, "who had made its steps met nobody who still made some"},
+        {PARLEY_STRATEGY_PS_ASP, 20958,
+         "a server that had been alone waited until the others had made as many steps"},
+        {SWARM_DRAWN, 3766644,
+         "of the simulator: what left before a cut ended overtook what the cut had held back"},
+        {SWARM_DRAWN, 3753992, "of the verdict: a seed came back, and ended before it was found"},
+        {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(found[i].strategy, found[i].seed), "%s", found[i].what);
