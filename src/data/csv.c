@@ -289,7 +289,9 @@ static int take_label(struct reading *r, const struct field *field)
                       names_list(classes, names, sizeof names));
     if (error == PARLEY_ELIMIT)
         return refuse(r, field->line, field->column,
-                      "found %s, after %" PRIu32 " other labels: too many, or longer than %u bytes",
+                      "found %s, after %" PRIu32
+                      " other labels: too many, or longer than %u bytes; "
+                      "labels as numbers are read with \",numbers\"",
                       found, classes->count, NAMES_BYTES_MAX);
     return error;
 }

@@ -67,7 +67,9 @@ static int take_label(struct reading *r, const char *word, size_t size)
                  names_list(&r->shape->classes, names, sizeof names));
         return refuse(r, word, size, expected);
     }
-    if (error == PARLEY_ELIMIT) return refuse(r, word, size, "at most 65536 classes");
+    if (error == PARLEY_ELIMIT)
+        return refuse(r, word, size,
+                      "at most 65536 classes (labels as numbers are read with \",numbers\")");
     if (!error && r->fills) r->set->labels[r->rows] = label;
     return error;
 }

@@ -140,13 +140,15 @@ int names_sort(struct names *names, uint16_t *labels, size_t count)
 
 bool names_are_fractions(const struct names *names)
 {
-    bool fractions = false;
+    uint32_t fractions = 0, others = 0;
     for (uint32_t i = 0; i < names->count; i++) {
         double value;
-        if (!number_parse(names_text(names, i), length_of(names, i), &value)) return false;
-        fractions = fractions || floor(value) != value;
+        if (!number_parse(names_text(names, i), length_of(names, i), &value))
+            others++;
+        else
+            fractions += floor(value) != value;
     }
-    return fractions;
+    return fractions > 0 && others <= names->count / 20;
 }
 
 const char *names_list(const struct names *names, char *out, size_t size)

@@ -38,7 +38,7 @@ const char *names_text(const struct names *names, uint32_t place);
  * are changed to match. So the order in a file does not matter. PARLEY_ENOMEM. */
 PARLEY_CHECK int names_sort(struct names *names, uint16_t *labels, size_t count);
 
-/* Whether all are numbers, and not all of them whole ones. */
+/* Whether they are numbers, but for a few such as "NA", and not all of them whole ones. */
 bool names_are_fractions(const struct names *names);
 
 /* "a, b, c" as far as they fit in out[size] (at least 16), the rest as "...". Returns out. */

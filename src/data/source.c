@@ -220,16 +220,18 @@ static int scale_both(const struct loading *l, struct source *source, const char
     return error;
 }
 
-/* Classes that are many different numbers, and not all whole, are none. */
-static int check_classes(const struct loading *l, const char *text)
+/* Classes that are many different numbers, and not all whole, are none, unless there are more
+ * samples of each than classes. */
+static int check_classes(const struct loading *l, uint32_t samples, const char *text)
 {
     const struct names *classes = &l->shape->classes;
-    if (l->shape->numbers || classes->count <= FRACTIONS_MAX || !names_are_fractions(classes))
-        return 0;
+    bool few = classes->count <= FRACTIONS_MAX || classes->count < samples / classes->count;
+    if (l->shape->numbers || few || !names_are_fractions(classes)) return 0;
     snprintf(l->why, l->why_size,
              "data \"%.200s\": %" PRIu32 " classes, which are numbers such as %s and %s; to fit "
              "labels as numbers write \"%.200s,numbers\"",
-             text, classes->count, names_text(classes, 0), names_text(classes, 1), text);
+             text, classes->count, names_text(classes, classes->count / 2),
+             names_text(classes, classes->count / 2 + 1), text);
     return PARLEY_EDATA;
 }
 
@@ -245,7 +247,7 @@ int source_load(struct source *source, const struct source_reader *reader, const
     if (!error) error = match_specs(&data, &test, test_spec, &l);
     expect_numbers(&l, &data);
     if (!error) error = load(&l, &source->train, &data, false);
-    if (!error) error = check_classes(&l, data_spec);
+    if (!error) error = check_classes(&l, source->train.count, data_spec);
     if (error) return error;
     l.classes = data.numbers ? NPY_NUMBERS : source->train.classes;
     if (test_spec) l.flag = "--test: ";

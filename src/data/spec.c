@@ -56,13 +56,18 @@ static int parse_format(const struct parsing *p)
     return 0;
 }
 
-/* Cuts ",numbers" off the path's end. */
-static void cut_numbers(struct spec *spec)
+/* Cuts ",numbers" off the path's end, unless that is how the file is called. */
+static void cut_numbers(const struct parsing *p)
 {
     static const char word[] = ",numbers";
+    struct spec *spec = p->spec;
     size_t length = strlen(spec->path), at = length - strlen(word);
-    if (!spec_takes_numbers(spec) || length < strlen(word) || strcmp(spec->path + at, word) != 0)
+    char path[SPEC_PATH_BYTES];
+    if (!formats[spec->format].numbers || length < strlen(word) ||
+        strcmp(spec->path + at, word) != 0)
         return;
+    strcpy(path, spec->path);
+    if (spec_find_file(p->reader, path)) return;
     spec->path[at] = 0;
     spec->numbers = true;
 }
@@ -110,10 +115,10 @@ int spec_parse(struct spec *spec, const char *text, const struct source_reader *
     const struct parsing p = {spec, text, reader, why, why_size};
     int error = parse_format(&p);
     if (error) return error;
-    cut_numbers(spec);
+    cut_numbers(&p);
     error = cut_option(&p);
     if (error) return error;
-    cut_numbers(spec); /* they may stand in any order */
+    cut_numbers(&p); /* they may stand in any order */
     return check_rest(&p);
 }
 

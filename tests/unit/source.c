@@ -429,24 +429,25 @@ Test(source, with_numbers_behind_a_spec_labels_are_targets_as_they_stand)
 
 Test(source, many_different_fractions_are_no_classes)
 {
-    /* Proves that who forgets ",numbers" is told, and that few of them, or whole numbers, or names
-     * beside them, are taken as classes. */
+    /* Proves that who forgets ",numbers" is told, also of a table that lacks some; and that few of
+     * them, or whole numbers, or as many samples of each, or names, are taken as classes. */
     static const struct {
-        int rows;
+        int rows, classes;
         double step;
-        const char *first;
+        const char *odd; /* every 25th */
         bool taken;
-    } cases[] = {{40, 0.25, "0", false},
-                 {40, 1, "0", true},
-                 {20, 0.25, "0", true},
-                 {40, 0.25, "none", true}};
+    } cases[] = {{40, 40, 0.25, NULL, false}, {40, 40, 0.25, "NA", false},
+                 {40, 40, 1, NULL, true},     {40, 20, 0.25, NULL, true},
+                 {600, 24, 0.25, NULL, true}, {40, 22, 0.25, "a", true}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        char csv[1024] = "x,y\n", rows[1024] = "";
+        char csv[8192] = "x,y\n", rows[8192] = "";
         struct source source;
         for (int i = 0; i < cases[c].rows; i++) {
             char label[32];
-            snprintf(label, sizeof label, "%g", i * cases[c].step);
-            sprintf(csv + strlen(csv), "%d,%s\n", i, i ? label : cases[c].first);
+            snprintf(label, sizeof label, "%g", i % cases[c].classes * cases[c].step);
+            if (c == 5 && i % 2) snprintf(label, sizeof label, "kind %d", i);
+            bool odd = cases[c].odd && i % 25 == 0;
+            sprintf(csv + strlen(csv), "%d,%s\n", i, odd ? cases[c].odd : label);
             sprintf(rows + strlen(rows), "%s 1:%d\n", label, i + 1);
         }
         files_count = 0;
@@ -455,11 +456,28 @@ Test(source, many_different_fractions_are_no_classes)
         int error = source_load(&source, &reader, "csv:f.csv", NULL, why, sizeof why);
         cr_expect_eq(error, cases[c].taken ? 0 : PARLEY_EDATA, "%zu: %s", c, why);
         source_close(&source);
-        if (cases[c].taken) continue;
-        cr_expect_str_eq(why, "data \"csv:f.csv\": 40 classes, which are numbers such as 0 and "
-                              "0.25; to fit labels as numbers write \"csv:f.csv,numbers\"");
+        if (cases[c].taken || cases[c].odd) continue;
+        cr_expect_str_eq(why, "data \"csv:f.csv\": 40 classes, which are numbers such as 5 and "
+                              "5.25; to fit labels as numbers write \"csv:f.csv,numbers\"");
         error = source_load(&source, &reader, "libsvm:f.svm", NULL, why, sizeof why);
         cr_expect_eq(error, PARLEY_EDATA);
+        source_close(&source);
+    }
+}
+
+Test(source, a_file_may_be_called_like_an_option)
+{
+    /* Proves that ",numbers" is a part of the name where there is such a file. */
+    static const char table[] = "x,y\n1,5\n2,7\n", other[] = "x,y\n1,0.5\n2,0.5\n";
+    struct source source;
+    files_count = 0;
+    put("t,numbers", table, strlen(table));
+    put("o", other, strlen(other));
+    static const char *const specs[] = {"csv:t,numbers", "csv:t,numbers,label=y", "csv:o,numbers",
+                                        "csv:o,numbers,label=y"};
+    for (size_t s = 0; s < 4; s++) {
+        cr_assert_eq(source_load(&source, &reader, specs[s], NULL, why, sizeof why), 0, "%s", why);
+        cr_expect_eq(source.train.targets != NULL, s >= 2, "%s", specs[s]);
         source_close(&source);
     }
 }
