@@ -127,7 +127,8 @@ static bool all_train(const struct swarm *s)
     for (uint32_t i = 0; i < s->nodes; i++) {
         struct parley_view view;
         parley_sim_view(s->sim, i, &view);
-        if (s->left[i] || (s->up[i] && view.phase != PARLEY_PHASE_TRAIN)) return false;
+        bool gone = !s->up[i] || (s->left[i] && parley_sim_finished(s->sim, i, NULL));
+        if (!gone && (s->left[i] || view.phase != PARLEY_PHASE_TRAIN)) return false;
     }
     return s->agreed_count == 0;
 }
