@@ -150,15 +150,17 @@ static bool averages_in_pairs(const struct swarm *s)
 static void check_progress(struct swarm *s)
 {
     struct parley_view before[SWARM_NODES_MAX], after;
+    bool was_there[SWARM_NODES_MAX];
     uint32_t there = 0, seconds = 60 + 40 * s->mix_every * RESTING_US / SECOND;
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_view(s->sim, i, &before[i]);
-        there += is_there(s, i);
+        was_there[i] = is_there(s, i);
+        there += was_there[i];
     }
     for (uint32_t i = 0; i < seconds; i++)
         if (!all_train(s) || !swarm_run(s, SECOND)) return;
     for (uint32_t i = 0; i < s->nodes && all_train(s); i++) {
-        if (!is_there(s, i)) continue;
+        if (!was_there[i] || !is_there(s, i)) continue;
         parley_sim_view(s->sim, i, &after);
         bool wants = training_wants(s->sim->hosts[i].node); /* it has steps of its budget left */
         if (wants && after.version == before[i].version)
