@@ -111,7 +111,7 @@ void worker_computed(struct parley_node *node, bool finite)
         return;
     }
     struct conn *conn = s->leader == NONE ? NULL : connection_of(node, s->leader);
-    if (!conn || s->giver != server_boot(node)) return;
+    if (!conn || s->last || s->giver != server_boot(node)) return;
     pull(node, conn, PULL_GRADIENT | (s->room ? 0 : PULL_WAITS));
     if (s->room) send_gradient(node, conn);
 }
@@ -230,6 +230,8 @@ bool worker_stops(struct parley_node *node)
     if (node->leaving) return s->state == WORKER_READY || s->state == WORKER_IDLE;
     uint64_t since_us = s->heard_us > s->ends_us ? s->heard_us : s->ends_us;
     if (node->now_us < since_us + 2 * node->config.progress_timeout_us) return false;
+    if (s->state == WORKER_SETTING) return false;
+    if (s->state != WORKER_COMPUTING) worker_lose(node); /* what comes late is not to go into x */
     out_log(node, PARLEY_LOG_WARN,
             "nobody has given this node the last model: it ends with its own");
     s->last = true;
