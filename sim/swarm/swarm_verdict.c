@@ -58,15 +58,6 @@ static void check_model_of(struct swarm *s, uint32_t node, const struct parley_v
         fail(s, "its file is not what was agreed", node);
 }
 
-/* Nobody is to count on it when the first are done: it is not there, still joins, sleeps, or is a
- * seed that was started anew and has been found by nobody yet. */
-static bool is_outsider(const struct swarm *s, uint32_t node)
-{
-    const struct parley_node *core = s->sim->hosts[node].node;
-    bool alone = s->anew[node] && core && parley_node_members(core) == 1;
-    return !s->up[node] || s->joins[node] || s->resume_us[node] || alone;
-}
-
 void swarm_done(struct swarm *s, uint32_t node)
 {
     struct parley_view mine, other;
@@ -74,7 +65,7 @@ void swarm_done(struct swarm *s, uint32_t node)
     parley_sim_view(s->sim, node, &mine);
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_view(s->sim, i, &other);
-        if (s->agreed_count == 0) s->outsider[i] = is_outsider(s, i);
+        if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i] || s->resume_us[i];
         if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
         done += s->up[i] && other.phase == PARLEY_PHASE_DONE &&
                 !parley_sim_finished(s->sim, i, 0) && sees(s, node, i, PARLEY_PHASE_JOINING);
@@ -247,13 +238,19 @@ static void check_ends(struct swarm *s)
     }
 }
 
-/* One has heard of the other, or a seed is left that could have brought them together. */
+/* It has heard of the other as that is now, and not only of an earlier process. */
+static bool has_met(const struct swarm *s, uint32_t node, uint32_t other)
+{
+    const struct parley_node *core = s->sim->hosts[node].node, *its = s->sim->hosts[other].node;
+    return core && its && roster_find(core->roster, self_of(its)->boot) != NONE;
+}
+
+/* One has heard of the other, or both were there from the start, and a seed is left that could have
+ * brought them together. */
 static bool within_reach(const struct swarm *s, uint32_t one, uint32_t other)
 {
-    struct parley_member member;
-    if (parley_sim_member(s->sim, one, other, &member) ||
-        parley_sim_member(s->sim, other, one, &member))
-        return true;
+    if (has_met(s, one, other) || has_met(s, other, one)) return true;
+    if (s->anew[one] || s->anew[other]) return false;
     for (uint32_t i = 0; i < s->seeds; i++)
         if (s->up[i] && !s->left[i]) return true;
     return false;

@@ -146,6 +146,9 @@ Test(swarm, what_was_found_once_stays_mended)
         {SWARM_DRAWN, 3766644,
          "of the simulator: what left before a cut ended overtook what the cut had held back"},
         {SWARM_DRAWN, 3753992, "of the verdict: a seed came back, and ended before it was found"},
+        {SWARM_DRAWN, 3793293, "the same, with a newcomer that it let in"},
+        {SWARM_DRAWN, 3793678,
+         "a worker that had given up the last model put it into x as that was averaged"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
