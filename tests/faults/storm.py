@@ -1,6 +1,7 @@
 """Eight real nodes under one fault after the other, for a given time, by a seed.
 
-  tests/storm.sh [--time 30m] [--faults N] [--round 5m] [--seed S] [--parley PATH] [FAULT ...]
+  tests/storm.sh [--time 30m] [--faults N] [--round 5m] [--seed S] [--strategy NAME]
+                 [--parley PATH] [FAULT ...]
 
 The nodes dial each other through a chaos proxy. A shuffled deck of faults comes over them, one at
 a time; after each the network is healed, and all eight must see each other, train and average
@@ -38,7 +39,9 @@ class Storm:
 
     def __init__(self, arguments, rng, has_small_disk):
         self.rng, self.cluster, self.dead = rng, None, set()
-        self.cluster = Cluster(arguments, rng, ("--model", "mlp:64", "--mix-every", "4"), Proxied(),
+        self.in_pairs = arguments.strategy in ("gossip", "push-sum", "noloco")
+        self.cluster = Cluster(arguments, rng, ("--model", "mlp:64", "--strategy",
+                                                arguments.strategy, *arguments.period), Proxied(),
                                endless=True, slow=arguments.slow)
         self.ask = self.cluster.network.ask
         self.has_small_disk = has_small_disk and subprocess.run(
@@ -116,9 +119,13 @@ class Storm:
     def heal(self):
         """Seconds until all see each other, train and average again."""
         self.ask("heal")
-        now, exchanges = time.monotonic(), {n: n.says("exchanges") or 0 for n in self.nodes}
+        now, counts = time.monotonic(), {n: self.count(n) for n in self.nodes}
         return self.wait(HEAL_S, "all are one again", lambda: self.cluster.whole(now) and all(
-            n.says("exchanges") > e for n, e in exchanges.items()))
+            self.count(n) > c for n, c in counts.items()))
+
+    def count(self, node):
+        """What grows as long as it averages: where that is not in pairs, no step is made without."""
+        return (node.says("exchanges") or 0) if self.in_pairs else node.step
 
     def grown(self):
         """The most that an old process has grown by: memory in KiB, descriptors."""
@@ -268,12 +275,14 @@ def main():
     parser.add_argument("--round", type=seconds, default=300,
                         help="after so long they agree, and new ones start (default 5m)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--strategy", default="gossip", help="what averages (default gossip)")
     parser.add_argument("--slow", type=float, default=20, metavar="FACTOR",
                         help="a step takes so many times longer, asleep (default 20): one machine "
                         "is no eight")
     parser.add_argument("--parley", default="build/peers/parley", help="the program to try")
     parser.add_argument("-v", "--verbose", action="store_true", help="say each fault")
     arguments = parser.parse_args()
+    arguments.period = ("--mix-every", "4") if arguments.strategy == "gossip" else ()
     unknown = set(arguments.only) - {f.__name__ for f in faults.FAULTS}
     if unknown:
         parser.error("no fault is called %s" % unknown.pop())
