@@ -29,6 +29,8 @@ def kill(storm):
 
 def kill_at_state(storm):
     """kill -9 on entering a state of an exchange, in a role, drawn"""
+    if not storm.in_pairs:
+        raise Skipped("this strategy makes no exchanges in pairs")
     victim = storm.node("n7")  # which tells all it does
     role = storm.rng.choice(list(trials.STATES))
     trials.kill_on_entering(victim, role, storm.rng.choice(trials.STATES[role]))
