@@ -20,6 +20,13 @@ static void meet(struct parley_config *config, uint32_t node, void *peers)
     config->mix_every = 50;
 }
 
+static void meet_for_long(struct parley_config *config, uint32_t node, void *peers)
+{
+    meet(config, node, peers);
+    config->mix_every = 7;
+    config->steps_budget = 1000;
+}
+
 static uint32_t others = NODES - 1;
 
 /* Of the weights, and of weight times model. */
@@ -111,6 +118,25 @@ Test(pushing, nobody_waits_for_the_dead)
         storm_ends(sim, NODES, 10000);
         parley_sim_free(sim);
     }
+}
+
+Test(pushing, who_has_made_its_steps_still_meets_those_who_have_not)
+{
+    /* Proves that a node ten times slower, which makes the last of the budget's steps alone, goes
+     * on with the outer optimizer. */
+    uint32_t two = 2;
+    struct parley_view before, after;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 1, .step_us = 10000, .configure = meet_for_long, .arg = &two});
+    scene_train(sim, 3);
+    parley_sim_slow(sim, 2, 10);
+    scene_run(sim, 12 * SECOND); /* two have made their 1000 */
+    parley_sim_view(sim, 2, &before);
+    scene_run(sim, 30 * SECOND);
+    parley_sim_view(sim, 2, &after);
+    cr_assert(before.version < 200 && after.version < 1000, "%d", (int)after.version);
+    cr_assert_gt(after.ledger.applied, before.ledger.applied + 10);
+    parley_sim_free(sim);
 }
 
 Test(pushing, outer_steps_are_those_of_the_paper)
