@@ -262,7 +262,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
     int peer = ++slot->tries < BUSY_TRIES_MAX ? pick_peer(node) : NONE;
     struct conn *conn = peer == NONE ? NULL : connection_of(node, peer);
     if (!conn) {
-        slot->fresh = slot->quick;
+        slot->fresh = !node->strategy->mix;
         slot_end(node, slot);
         wait_for_peers(node, BUSY_RETRY_US + pause_us(node, slot));
         return;
