@@ -51,6 +51,28 @@ static void ask(struct parley_node *node, struct doubt *doubt)
     doubt->backoff_us = doubt->backoff_us * 2 < ASK_MAX_US ? doubt->backoff_us * 2 : ASK_MAX_US;
 }
 
+static void count_dropped(struct parley_node *node, double mass, float factor)
+{
+    node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
+    node->ledger.mass_dropped += fabs(mass) * (double)factor;
+}
+
+static void drop(struct parley_node *node, struct doubt *doubt)
+{
+    doubt->active = false;
+    out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is given up", doubt->sequence,
+            record_of(node, doubt->member)->name);
+    count_dropped(node, doubt->mass, slot_factor(0, doubt->share, doubt->clip));
+}
+
+/* What it had decided went with it: another process has its name by now. */
+static bool is_replaced(const struct parley_node *node, const struct doubt *doubt)
+{
+    const struct record *r = record_of(node, (uint32_t)doubt->member);
+    return r->state >= PARLEY_MEMBER_DEAD &&
+           roster_namesake(node->roster, r->name, r->boot) != NONE;
+}
+
 void doubt_open(struct parley_node *node, struct slot *slot)
 {
     if (PLANTED(FORGET_DOUBT)) return;
@@ -77,7 +99,10 @@ void doubt_open(struct parley_node *node, struct slot *slot)
         slot->theirs = free_buffer;
         out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is in doubt", doubt->sequence,
                 record_of(node, doubt->member)->name);
-        ask(node, doubt);
+        if (is_replaced(node, doubt))
+            drop(node, doubt);
+        else
+            ask(node, doubt);
         return;
     }
     assert(!"an offer is accepted only while a doubt has room");
@@ -90,20 +115,6 @@ static bool is_gone(const struct parley_node *node, const struct doubt *doubt, u
     const struct member *m = member_of(node, doubt->member);
     return r->state >= PARLEY_MEMBER_DEAD &&
            (!m || m->refused || node->now_us >= doubt->since_us + silent_us);
-}
-
-static void count_dropped(struct parley_node *node, double mass, float factor)
-{
-    node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
-    node->ledger.mass_dropped += fabs(mass) * (double)factor;
-}
-
-static void drop(struct parley_node *node, struct doubt *doubt)
-{
-    doubt->active = false;
-    out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is given up", doubt->sequence,
-            record_of(node, doubt->member)->name);
-    count_dropped(node, doubt->mass, slot_factor(0, doubt->share, doubt->clip));
 }
 
 bool doubt_make_room(struct parley_node *node)

@@ -146,6 +146,8 @@ Test(swarm, what_was_found_once_stays_mended)
         {SWARM_DRAWN, 3766644,
          "of the simulator: what left before a cut ended overtook what the cut had held back"},
         {SWARM_DRAWN, 3753992, "of the verdict: a seed came back, and ended before it was found"},
+        {SWARM_DRAWN, 4150534,
+         "two doubts on processes that others had replaced kept a node from averaging for minutes"},
         {SWARM_DRAWN, 3793293, "the same, with a newcomer that it let in"},
         {SWARM_DRAWN, 3793678,
          "a worker that had given up the last model put it into x as that was averaged"},

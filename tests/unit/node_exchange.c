@@ -187,6 +187,27 @@ Test(node_exchange, who_has_left_undecided_makes_room_for_another)
     lone_free(lone);
 }
 
+Test(node_exchange, what_a_replaced_node_left_undecided_is_given_up)
+{
+    /* Proves that the link to a process that died, and whose name another has by now, leaves no
+     * doubt as it breaks: two of those would end a node's averaging for minutes. */
+    struct lone *lone = plain_node();
+    struct message_members news = {.count = 1};
+    struct record *r = &news.records[0];
+    uint32_t a = training_peer(lone, "a", 1), c = training_peer(lone, "c", 3);
+    to_ready(lone, a);
+    *r = (struct record){.boot = 1, .name = "a", .address = "x:1", .incarnation = 1, .clock = 1};
+    r->state = PARLEY_MEMBER_DEAD;
+    lone_say(lone, c, WIRE_MEMBERS, &news);
+    r->boot = 11;
+    r->state = PARLEY_MEMBER_ALIVE;
+    r->phase = PARLEY_PHASE_TRAIN;
+    lone_say(lone, c, WIRE_MEMBERS, &news);
+    if (lone->conns[a] == LONE_OPEN) lone_closed(lone, a, PARLEY_CLOSED_RESET);
+    cr_assert(ledger(lone).in_doubt == 0 && ledger(lone).dropped == 1);
+    lone_free(lone);
+}
+
 Test(node_exchange, a_broken_link_at_any_point_frees_the_responders_slot)
 {
     /* Proves that neither an exchange nor a state being served keeps the slot after its link. */
