@@ -1,7 +1,9 @@
 /* pushing.c: push-sum, which gives weighted parts of models away, and noloco, an outer step in
  * pairs.
  */
+#include "core/state.h"
 #include "storm.h"
+#include "world/cluster.h"
 
 enum { NODES = 8, PARAMETERS = 64 };
 
@@ -113,7 +115,11 @@ Test(pushing, nobody_waits_for_the_dead)
         for (uint32_t i = 0; i < NODES; i++) {
             struct parley_view view;
             parley_sim_view(sim, i, &view);
-            cr_assert(view.weight > 0 && view.weight < NODES, "n%u has %g", i, view.weight);
+            const struct parley_node *node = sim->hosts[i].node; /* NULL: dead */
+            double unit = node ? node->training.unit : 1.0 / 64;
+            cr_assert(unit >= 1.0 / 64 && unit <= 1, "n%u counts in %g", i, unit);
+            cr_assert(view.weight >= 0.5 * unit && view.weight < NODES, "n%u has %g", i,
+                      view.weight);
         }
         storm_ends(sim, NODES, 10000);
         parley_sim_free(sim);

@@ -43,6 +43,19 @@ Test(node_initiator, an_outer_step_is_of_what_was_trained_since_the_one_before)
     }
 }
 
+/* The offer `m` to the peer at `conn` ends: it is busy, or they average. */
+static void to_ended(struct lone *lone, uint32_t conn, struct message_exchange *m, bool busy)
+{
+    m->retry_us = 1000;
+    if (busy) {
+        lone_say(lone, conn, WIRE_BUSY, m);
+    } else {
+        to_committed(lone, conn, m);
+        lone_say(lone, conn, WIRE_APPLIED, m);
+    }
+    cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
+}
+
 Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
 {
     /* Proves that one taken as an offer of ours ends, or one for which the peer was busy, goes out
@@ -53,21 +66,14 @@ Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
         struct lone *lone = training_node(&config);
         uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
         struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE};
-        uint32_t own = lone->node->exchange.slots[INITIATOR].own;
-        if (busy) {
-            m.retry_us = 1000000;
-            lone_say(lone, a, WIRE_BUSY, &m);
-        } else {
-            to_committed(lone, a, &m);
-            own = lone->node->exchange.slots[INITIATOR].own;
-            lone_say(lone, a, WIRE_APPLIED, &m);
-        }
-        cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
+        const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+        to_ended(lone, a, &m, busy);
+        uint32_t own = asks->own;
         lone_say(lone, b, WIRE_OFFER, &(struct message_exchange){.sequence = 7});
         cr_assert_eq(responder(lone)->state, SLOT_STREAMING);
         cr_assert_eq(responder(lone)->own, own);
-        cr_assert_neq(lone->node->exchange.slots[INITIATOR].own, own);
-        cr_assert_not(slot_is_fresh(lone->node, &lone->node->exchange.slots[INITIATOR]));
+        cr_assert_neq(asks->own, own);
+        cr_assert_not(slot_is_fresh(lone->node, asks));
         m.sequence = 7;
         say_chunk(lone, b, WIRE_STREAM_OFFER, 7, 0, true);
         lone_done_all(lone);
@@ -76,7 +82,7 @@ Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
         lone->now_us += BUSY_RETRY_US;
         say_trains(lone, b, 2);
         make_steps(lone, 2);
-        cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_OFFERED);
+        cr_assert_eq(asks->state, SLOT_OFFERED);
         lone_free(lone);
     }
 }
@@ -94,13 +100,8 @@ Test(node_initiator, who_leaves_hands_over_all_it_has_made)
         say_trains(lone, a, 1);
         make_steps(lone, 7);
         lone_done_all(lone);
-        struct message_exchange m = {asks->sequence, .share = SHARE_ALONE, .retry_us = 1000};
-        if (busy) {
-            lone_say(lone, a, WIRE_BUSY, &m);
-        } else {
-            to_committed(lone, a, &m);
-            lone_say(lone, a, WIRE_APPLIED, &m);
-        }
+        struct message_exchange m = {asks->sequence, .share = SHARE_ALONE};
+        to_ended(lone, a, &m, busy);
         make_steps(lone, 6);
         cr_assert(asks->state == SLOT_IDLE && slot_is_fresh(lone->node, asks));
         lone->now_us += 2 * BUSY_RETRY_US;
