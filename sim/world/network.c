@@ -248,17 +248,17 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
 {
     struct sim_message *message = item->data;
     struct sim_link *link = message->link;
-    struct sim_end *to = &link->end[!message->side];
-    if (sim_network_blocked(sim, link->end[message->side].host->index, to->host->index)) {
+    struct sim_end *from = &link->end[message->side], *to = &link->end[!message->side];
+    if (sim_network_blocked(sim, from->host->index, to->host->index)) {
         hold(sim, item);
         return;
     }
-    if (sim->queue.now_us < link->end[message->side].again_us) { /* it left before the heal */
-        item->time_us = link->end[message->side].again_us;
+    if (sim->queue.now_us < from->again_us) { /* it left before the heal */
+        item->time_us = from->again_us;
         sim_put(sim, *item);
         return;
     }
-    link->end[message->side].held_us = 0;
+    from->held_us = 0;
     if (to->state == SIM_END_OPEN || to->state == SIM_END_DIALING) {
         sim_message_put(
             message, SIM_RECEIVED,
@@ -268,7 +268,6 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
     /* A machine that is back, or has given up, knows nothing of its old connections. */
     if (to->host->state == SIM_HOST_UP && (to->epoch != to->host->epoch || to->broken))
         sim_end_reset(link, !message->side);
-    struct sim_end *from = &link->end[message->side];
     from->flight_bytes -= message->size;
     sim_end_pump(from);
     sim_message_free(sim, message);

@@ -133,7 +133,7 @@ void offer_applied(struct parley_node *node, struct conn *conn,
 
 /* What this node pushes of its weight now; 0: nothing. */
 double push_sum_weight(const struct parley_node *node);
-/* Whether that is anything. */
+/* Whether that is anything; who has starved goes by a smaller unit from then on. */
 bool push_sum_may(struct parley_node *node);
 /* What came is looked at: the DONE of it, as of a DIFF, says whether it is finite. */
 void push_sum_check(struct parley_node *node, int role, uint32_t buffer);

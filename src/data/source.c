@@ -320,6 +320,12 @@ static int load_named(const struct loading *l, struct dataset *test, const struc
     return error ? error : load_known(l, test, spec, whole, text);
 }
 
+/* Labels of a model of numbers are such, said or not. */
+static void read_as(struct spec *spec, const struct source_model *model)
+{
+    if (model->numbers && spec_takes_numbers(spec)) spec->numbers = true;
+}
+
 int source_load_test(struct dataset *test, const struct source_reader *reader,
                      const char *data_spec, const char *test_spec, const struct source_model *model,
                      char *why, size_t why_size)
@@ -332,8 +338,8 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
     int error = parse_spec(&data, data_spec, &l);
     if (!error) error = parse_spec(&spec, test_spec ? test_spec : data_spec, &l);
     if (error) goto out;
-    data.numbers = data.numbers || (model->numbers && spec_takes_numbers(&data));
-    spec.numbers = spec.numbers || (model->numbers && spec_takes_numbers(&spec));
+    read_as(&data, model);
+    read_as(&spec, model);
     const char *text = test_spec ? test_spec : data_spec;
     bool named = spec.meaning != NUMBERS;
     expect_numbers(&l, test_spec ? &spec : &data);

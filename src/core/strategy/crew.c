@@ -102,3 +102,19 @@ uint64_t crew_fastest_other(struct parley_node *node)
     }
     return any ? most : NEVER;
 }
+
+bool crew_clocks(struct parley_node *node, const struct server_worker *w, uint64_t *low,
+                 uint64_t *high)
+{
+    struct server *s = server_of(node);
+    *low = NEVER;
+    *high = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct server_worker *other = &s->workers[i];
+        bool known = other->conn != 0 || other->member == node->self;
+        if (other == w || !known || !crew_waits_for(node, other)) continue;
+        if (other->clock < *low) *low = other->clock;
+        if (other->clock > *high) *high = other->clock;
+    }
+    return *low != NEVER;
+}

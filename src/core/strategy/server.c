@@ -214,23 +214,6 @@ static void call_up(struct parley_node *node)
     }
 }
 
-/* The least and the most steps of the others that are waited for; false: there are none. */
-static bool clocks_of_others(struct parley_node *node, const struct server_worker *w, uint64_t *low,
-                             uint64_t *high)
-{
-    struct server *s = server_of(node);
-    *low = NEVER;
-    *high = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct server_worker *other = &s->workers[i];
-        bool known = other->conn != 0 || other->member == node->self;
-        if (other == w || !known || !crew_waits_for(node, other)) continue;
-        if (other->clock < *low) *low = other->clock;
-        if (other->clock > *high) *high = other->clock;
-    }
-    return *low != NEVER;
-}
-
 /* Who comes late, or back after it was not waited for, starts where the slowest is, and from
  * another server not before the fastest: nobody is to wait until a time apart has been made up for.
  */
@@ -239,7 +222,7 @@ static void set_clock(struct parley_node *node, struct server_worker *w,
 {
     uint64_t low, high, apart = (uint64_t)node->config.staleness + 1; /* as far as they can be */
     if (m->key != 0 && w->clock < m->stamp) w->clock = m->stamp;
-    if (!clocks_of_others(node, w, &low, &high)) return;
+    if (!crew_clocks(node, w, &low, &high)) return;
     if (m->key != server_of(node)->reign && w->clock > high) w->clock = high;
     if (node->config.strategy == PARLEY_STRATEGY_PS_SSP && w->clock + apart < low) w->clock = low;
 }

@@ -224,6 +224,10 @@ bool crew_is_pending(const struct server *s, const struct server_worker *w);
 uint64_t crew_slowest(struct parley_node *node);
 /* The most steps that anybody else has made; NEVER: there is nobody. */
 uint64_t crew_fastest_other(struct parley_node *node);
+/* The least and the most steps of all but `w` that have enrolled and are waited for; false: there
+ * is nobody. */
+bool crew_clocks(struct parley_node *node, const struct server_worker *w, uint64_t *low,
+                 uint64_t *high);
 
 /* merge.c */
 void merge_advance(struct parley_node *node);
