@@ -37,24 +37,43 @@ static uint32_t sweep_rounds(const struct parley_node *node)
     return topology_base_rounds(waited(node), 1);
 }
 
-/* How far the line is turned in that round's sweep, by a draw that all nodes make alike: of those
- * that clip (robust.c) each is to ask, and to meet others than in the sweep before. */
-static uint32_t turn_of(const struct parley_node *node, uint32_t round)
+/* Where a place of the line stands in that sweep, or back again. The first goes by names; the
+ * others by a draw that all nodes make alike, for those that clip (robust.c): each is to ask, and
+ * to meet others than before. (Turned or multiplied, a line of 2^k would keep apart for good what
+ * only one round of a sweep brings together.) A Feistel network of the places' upper and lower
+ * bits, walked until it ends within the line. */
+static uint32_t shuffled(const struct parley_node *node, uint32_t sweep, uint32_t place, bool back)
 {
-    uint32_t sweep = round / sweep_rounds(node);
-    return sweep == 0 ? 0 : (uint32_t)(rng_mix(node->config.run + sweep) % waited(node));
+    enum { TURNS = 4 };
+    uint32_t n = waited(node), half = 1;
+    if (sweep == 0) return place;
+    while (n > 1u << 2 * half)
+        half++;
+    do {
+        uint32_t upper = place >> half, lower = place & ((1u << half) - 1);
+        for (uint32_t i = 0; i < TURNS; i++) {
+            uint64_t turn = (uint64_t)sweep * TURNS + (back ? TURNS - 1 - i : i);
+            uint64_t drawn = rng_mix(rng_mix(node->config.run + turn) + lower);
+            uint32_t next = upper ^ (uint32_t)(drawn >> (64 - half));
+            upper = lower;
+            lower = next;
+        }
+        place = lower << half | upper;
+    } while (place >= n);
+    return place;
 }
 
 /* Whom a place meets in that round, counted on through all sweeps; its own place: nobody. */
 static uint32_t partner_of(const struct parley_node *node, uint32_t round, uint32_t place,
                            double *share, bool *asks)
 {
-    uint32_t n = waited(node), turn = turn_of(node, round), own = (place + turn) % n;
-    struct topology_meeting m = topology_base_meeting(n, 1, round % sweep_rounds(node), own);
+    uint32_t rounds = sweep_rounds(node), sweep = round / rounds;
+    uint32_t own = shuffled(node, sweep, place, false);
+    struct topology_meeting m = topology_base_meeting(waited(node), 1, round % rounds, own);
     uint32_t other = m.count == 0 ? own : m.first != own ? m.first : m.first + m.stride;
     *share = m.weight;
     *asks = own < other;
-    return (other + n - turn) % n;
+    return shuffled(node, sweep, other, true);
 }
 
 /* The partner of this round, and whether this node asks it. Who meets nobody in a round skips it.
