@@ -145,6 +145,9 @@ PARLEY_CHECK int parley_sim_link(struct parley_sim *sim, const uint32_t *group, 
 /* Steps that begin from now on take so many times as long: above 0, at most PARLEY_SIM_SLOW_MAX.
  * Another factor ends the simulation: parley_sim_error() says PARLEY_EUSAGE. */
 void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor);
+/* The first float of a live node's model becomes `value`, as a flipped bit makes it, or a step with
+ * too high a rate. Copies that were made before stay as they are. */
+void parley_sim_spoil(struct parley_sim *sim, uint32_t node, float value);
 void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full);
 /* What is read back is not what was written. */
 void parley_sim_disk_torn(struct parley_sim *sim, uint32_t node, bool torn);

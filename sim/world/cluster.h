@@ -147,6 +147,8 @@ struct sim_host {
     struct sim_step *leaving; /* steps that hold what x was in */
     bool stepping;
     double loss, slow; /* loss: of the newest step that was heard of */
+    double sound_loss; /* the newest that is finite */
+    uint64_t set;      /* steps made when x was last replaced: they tell nothing of what it is */
     uint64_t place;    /* in its share, after that step */
     uint64_t turnover; /* of its live members, when its share of the data was cut */
     struct rng draws;  /* of the time of a step */
@@ -267,6 +269,8 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient); /* NULL: a 
 /* The end of a step that begins now is put into the queue; a GRADIENT's, with what its DONE brings.
  */
 void sim_step_lasts(struct sim_host *host, struct sim_done *gradient);
+/* The next operation replaces x. */
+void sim_steps_set(struct sim_host *host);
 /* Of so many steps all are made: the loss of the newest, if its place holds no later one. */
 void sim_steps_hear(struct sim_host *host, uint64_t steps);
 void sim_steps_leave(struct sim_host *host); /* lets go what those that are made have held */

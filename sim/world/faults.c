@@ -1,5 +1,6 @@
 /* faults.c: what a test or a fault schedule may do to nodes and network, and the hooks. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "world/network.h"
 
@@ -116,6 +117,18 @@ void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor)
 void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full)
 {
     sim->hosts[node].disk_full = full;
+}
+
+void parley_sim_spoil(struct parley_sim *sim, uint32_t node, float value)
+{
+    struct sim_host *host = &sim->hosts[node];
+    if (!parley_sim_live(sim, node)) return;
+    const float *from = parley_sim_vector(sim, node);
+    struct sim_block *left = sim_x_leave(host);
+    float *x = host->vectors[0] = host->blocks[0]->x;
+    if (left) memcpy(x, from, sim->parameters * sizeof *x);
+    x[0] = value;
+    sim_block_release(sim, left);
 }
 
 void parley_sim_disk_torn(struct parley_sim *sim, uint32_t node, bool torn)

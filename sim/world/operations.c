@@ -175,6 +175,7 @@ static bool writes_x(enum parley_update_type type)
 static void find_blocks(struct sim_host *host, struct sim_done *done)
 {
     uint32_t buffer = done->update.vector.buffer;
+    if (done->update.type == PARLEY_UPDATE_SET) sim_steps_set(host);
     if (writes_x(done->update.type)) {
         done->left = sim_x_leave(host);
         done->x = host->blocks[0]->x;

@@ -8,6 +8,7 @@
  *
  * A snapshot is x itself, until x is to be written next: then it goes on in another block.
  */
+#include <math.h>
 #include <stddef.h>
 
 #include "kernels/moved.h"
@@ -31,10 +32,18 @@ void sim_steps_hear(struct sim_host *host, uint64_t steps)
 {
     uint64_t begun = host->version + host->stepping;
     if (!host->sim->task->step || steps <= host->heard || begun >= steps + SIM_STEPS) return;
+    double loss = host->steps[(steps - 1) % SIM_STEPS].loss;
     host->heard = steps;
-    host->loss = host->steps[(steps - 1) % SIM_STEPS].loss;
+    if (isfinite(loss)) host->sound_loss = loss;
+    if (isfinite(loss) || steps > host->set) host->loss = loss;
     host->moved_sq = host->steps[(steps - 1) % SIM_STEPS].moved_sq;
     host->place = host->steps[(steps - 1) % SIM_STEPS].place;
+}
+
+void sim_steps_set(struct sim_host *host)
+{
+    host->set = host->version;
+    if (!isfinite(host->loss)) host->loss = host->sound_loss;
 }
 
 struct sim_block *sim_x_leave(struct sim_host *host)

@@ -24,23 +24,12 @@ static struct parley_sim *trained(int strategy, uint64_t seed)
                                            .parameters = PARAMETERS,
                                            .seed = seed,
                                            .latency_us = 300,
+                                           .rate = 0.001,
                                            .configure = configure,
                                            .arg = (void *)&strategies[strategy]});
     scene_train(sim, NODES);
     scene_run(sim, SECOND / 2);
     return sim;
-}
-
-/* As a step with too high a rate, or a flipped bit, does it; what was snapshot stays as it is. */
-static void poison(struct parley_sim *sim, uint32_t node, float value)
-{
-    struct sim_host *host = &sim->hosts[node];
-    const float *from = parley_sim_vector(sim, node);
-    struct sim_block *left = sim_x_leave(host);
-    float *x = host->vectors[0] = host->blocks[0]->x;
-    if (left) memcpy(x, from, PARAMETERS * sizeof *x);
-    x[5] = value;
-    sim_block_release(sim, left);
 }
 
 static bool is_amid_steps(struct parley_sim *sim, void *node)
@@ -54,7 +43,7 @@ static bool is_amid_steps(struct parley_sim *sim, void *node)
 static void poison_training(struct parley_sim *sim, uint32_t node, float value)
 {
     scene_until(sim, NODES, is_amid_steps, &node, 1);
-    poison(sim, node, value);
+    parley_sim_spoil(sim, node, value);
 }
 
 static bool is_finite(const struct parley_sim *sim, uint32_t node)
@@ -137,7 +126,7 @@ Test(poison, who_falls_ill_when_training_has_ended_is_helped_too)
         struct parley_view view;
         parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
         scene_until(sim, NODES, parley_sim_in_phase, &settle, 10);
-        poison(sim, SICK, NAN);
+        parley_sim_spoil(sim, SICK, NAN);
         scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
         scene_same(sim, NODES);
         parley_sim_view(sim, SICK, &view);
@@ -163,7 +152,7 @@ Test(poison, where_all_are_ill_all_end_with_status_8)
         int error = 0;
         poison_training(sim, 0, NAN);
         for (uint32_t i = 1; i < NODES; i++)
-            poison(sim, i, NAN);
+            parley_sim_spoil(sim, i, NAN);
         scene_until(sim, NODES, all_ended, &error, 60);
         parley_sim_free(sim);
     }
@@ -179,7 +168,7 @@ Test(poison, a_node_alone_ends_with_status_8)
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 1, .seed = 8});
     int error = 0;
     scene_train(sim, 1);
-    poison(sim, 0, NAN);
+    parley_sim_spoil(sim, 0, NAN);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     scene_until(sim, 1, has_ended, &error, 60);
     cr_assert_eq(error, PARLEY_EDIVERGED);
