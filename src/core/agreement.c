@@ -126,7 +126,7 @@ static void settle(struct parley_node *node)
     bool late = is_timed_out(node);
     /* What is locked will be picked: no mixing changes that, and who locked mixes no more. */
     bool locked = said_locked(node);
-    if (!drift_settled(node) && !late && !locked) return;
+    if (node->training.diverged || (!drift_settled(node) && !late && !locked)) return;
     /* Who is about to come, or is yet to be met, may have mixed with others. */
     bool meets = said_joining(node) || !seeds_met(node) || met_latecomers_alone(node);
     if (meets && node->now_us < a->since_us + JOINING_US) return;
@@ -264,10 +264,10 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     }
     switch (op->kind) {
     case OP_CANDIDATE_TAKE:
-        if (!event->done.finite) {
-            out_log(node, PARLEY_LOG_ERROR,
-                    "the model is not finite; is the learning rate too high?");
-            out_finish(node, PARLEY_EDIVERGED);
+        if (!event->done.finite) { /* it takes another's (training.c) */
+            node->training.diverged++;
+            a->candidate = CANDIDATE_NONE;
+            exchange_release(node, INITIATOR);
             return;
         }
         a->candidate = CANDIDATE_HASHING;
@@ -469,6 +469,7 @@ void agreement_late(struct parley_node *node)
 {
     node->agreement.progress_us = node->now_us;
     node->agreement.follows = false;
+    node->training.helpless_us = 0; /* who could help is met only now */
     node_phase(node, PARLEY_PHASE_LATE);
     if (node->training.stop != PARLEY_STOP_NONE) stop_tell(node, node->training.stop);
 }

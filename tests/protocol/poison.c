@@ -137,6 +137,39 @@ Test(poison, who_falls_ill_when_training_has_ended_is_helped_too)
     }
 }
 
+/* Steps until SICK has come to a phase. */
+static void until_phase(struct parley_sim *sim, enum parley_phase phase)
+{
+    struct parley_view view = {0};
+    while (view.phase < phase && parley_sim_step(sim))
+        parley_sim_view(sim, SICK, &view);
+}
+
+Test(poison, who_falls_ill_at_any_event_of_settling_is_helped)
+{
+    /* Also between the sketch that told it that all are near and the snapshot that it proposes. */
+    for (uint64_t events = 0, proposed = 1; events < proposed; events++) {
+        struct parley_sim *sim = trained(0, 9);
+        int error = PARLEY_OK;
+        parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+        until_phase(sim, PARLEY_PHASE_SETTLE);
+        uint64_t settles = parley_sim_events(sim);
+        if (events == 0) {
+            until_phase(sim, PARLEY_PHASE_PROPOSED);
+            proposed = parley_sim_events(sim) - settles;
+            cr_assert_gt(proposed, 10);
+        }
+        while (parley_sim_events(sim) < settles + events)
+            cr_assert(parley_sim_step(sim));
+        parley_sim_spoil(sim, SICK, NAN);
+        scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
+        cr_assert(!parley_sim_finished(sim, SICK, &error) || error == PARLEY_OK, "event %llu: %s",
+                  (unsigned long long)events, parley_error_name(error));
+        scene_same(sim, NODES);
+        parley_sim_free(sim);
+    }
+}
+
 static bool all_ended(struct parley_sim *sim, void *error)
 {
     for (uint32_t i = 0; i < NODES; i++)
