@@ -26,6 +26,7 @@
 #include "core/connection.h"
 #include "core/doubt.h"
 #include "core/drift.h"
+#include "core/fetch.h"
 #include "core/membership.h"
 #include "core/out.h"
 #include "core/pairing.h"
@@ -53,7 +54,7 @@ bool exchange_mixes_kept(const struct parley_node *node)
 
 bool exchange_may_mix(const struct parley_node *node)
 {
-    return !node->fetch.serving || !exchange_mixes_kept(node);
+    return !exchange_mixes_kept(node) || !(node->fetch.serving || fetch_takes_state(node));
 }
 
 /* One that has to take its snapshot again goes first: else exchanges of a step each would keep it
@@ -63,7 +64,8 @@ bool exchange_is_due(const struct parley_node *node, const struct slot *other)
     if (phase_of(node) != PARLEY_PHASE_TRAIN) return true;
     if (other->state == SLOT_TAKING && other->behind) return false;
     if (!node->strategy->due) return true;
-    return node->strategy->due(node) && !slot_is_open(other) && exchange_may_mix(node);
+    bool owes = node->now_us < node->fetch.owed_us; /* else one after the other keeps it back */
+    return node->strategy->due(node) && !slot_is_open(other) && exchange_may_mix(node) && !owes;
 }
 
 /* ---- The responder --------------------------------------------------------------------------- */

@@ -91,7 +91,7 @@ void exchange_release(struct parley_node *node, enum role role);
 void exchange_forget(struct parley_node *node, uint64_t responder);
 
 /* Whether mix() of the strategy writes what joiners are given along with x; whether it may do so
- * now: not while a joiner is being given it. */
+ * now: not while a joiner is being given it, nor while this node is. */
 bool exchange_mixes_kept(const struct parley_node *node);
 bool exchange_may_mix(const struct parley_node *node);
 

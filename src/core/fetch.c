@@ -21,7 +21,7 @@
 #include "core/state.h"
 #include "core/training.h"
 
-enum { CONNECT_US = 2000000, RETRY_US = 20000, TELL_US = 2000000 };
+enum { CONNECT_US = 2000000, RETRY_US = 20000, TELL_US = 2000000, OWED_US = 2000000 };
 
 static void failed(struct parley_node *node)
 {
@@ -95,6 +95,11 @@ void fetch_stop(struct parley_node *node)
 {
     flow_forget(node, &node->fetch.in);
     if (node->fetch.state != FETCH_SETTING) node->fetch.state = FETCH_IDLE;
+}
+
+bool fetch_takes_state(const struct parley_node *node)
+{
+    return node->fetch.state != FETCH_IDLE && !node->fetch.by_digest;
 }
 
 void fetch_live(struct parley_node *node, struct conn *conn)
@@ -227,12 +232,6 @@ static void serve_model(struct parley_node *node, struct conn *conn,
     if (have) flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);
 }
 
-/* What it takes is written where what it would give stands. */
-static bool takes_state(const struct parley_node *node)
-{
-    return node->fetch.state != FETCH_IDLE && !node->fetch.by_digest;
-}
-
 static void serve_state(struct parley_node *node, struct conn *conn,
                         const struct message_fetch *message)
 {
@@ -241,10 +240,12 @@ static void serve_state(struct parley_node *node, struct conn *conn,
     /* What is decided meanwhile would change what is being sent. */
     bool mixes = exchange_mixes_kept(node) && slot_is_open(&node->exchange.slots[INITIATOR]);
     if (slot->state != SLOT_IDLE || phase < PARLEY_PHASE_TRAIN || phase > PARLEY_PHASE_PROPOSED ||
-        node->leaving || !has_place(node) || mixes || takes_state(node)) {
+        node->leaving || !has_place(node) || mixes || fetch_takes_state(node)) {
         answer(node, conn, message->sequence, 0);
+        node->fetch.owed_us = node->now_us + OWED_US;
         return;
     }
+    node->fetch.owed_us = 0;
     exchange_reserve(node, RESPONDER);
     node->fetch.serving = true;
     node->fetch.serve_conn = conn->id;
@@ -296,6 +297,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
         return;
     }
     struct conn *conn = connection_find(node, node->fetch.serve_conn);
+    if (!event->done.finite) node->training.diverged++;
     if (!conn || conn->state != CONN_LIVE || !event->done.finite) {
         if (conn && conn->state == CONN_LIVE)
             answer(node, conn, node->fetch.serve_answer.sequence, 0);

@@ -31,10 +31,13 @@ struct fetch {
     uint32_t serve_conn;
     struct message_fetch serve_answer;
     uint64_t served_us; /* when the newest byte of a model went out */
+    uint64_t owed_us;   /* until then its state is kept for who was told to ask again */
 };
 
 void fetch_start(struct parley_node *node, int member, const uint8_t *digest); /* NULL: the state */
 void fetch_stop(struct parley_node *node);
+/* A peer's state is on its way, to be written over what this node would give of its own. */
+bool fetch_takes_state(const struct parley_node *node);
 void fetch_asked(struct parley_node *node, struct conn *conn, const struct message_fetch *message);
 void fetch_answered(struct parley_node *node, struct conn *conn,
                     const struct message_fetch *message);

@@ -183,3 +183,37 @@ Test(pushing, outer_steps_wait_for_nobody_who_is_dead)
         parley_sim_free(sim);
     }
 }
+
+static void meet_at_each_step(struct parley_config *config, uint32_t node, void *peers)
+{
+    meet(config, node, peers);
+    config->mix_every = 1;
+}
+
+static bool last_has_a_model(struct parley_sim *sim, void *arg)
+{
+    struct parley_view view;
+    (void)arg;
+    parley_sim_view(sim, 3, &view);
+    return view.phase == PARLEY_PHASE_TRAIN && view.ledger.joins == 1;
+}
+
+Test(pushing, a_late_node_gets_the_state_of_those_that_are_always_at_an_outer_step)
+{
+    /* Over a line so long that the next exchange follows the last at once: who is asked for its
+     * state, which no exchange may change meanwhile, begins none until it has been given. */
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        const uint64_t starts[] = {0, 0, 0, 5 * SECOND};
+        uint32_t two = 2;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                    .seed = seed,
+                                                                    .start_us = starts,
+                                                                    .step_us = 2000,
+                                                                    .latency_us = 75000,
+                                                                    .configure = meet_at_each_step,
+                                                                    .arg = &two});
+        scene_run(sim, 5 * SECOND);
+        scene_until(sim, 4, last_has_a_model, NULL, 5);
+        parley_sim_free(sim);
+    }
+}

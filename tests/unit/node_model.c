@@ -3,13 +3,18 @@
 
 #include "lone_talk.h"
 
-/* One that keeps slow weights. */
-static struct lone *outer_node(void)
+/* One that keeps slow weights, and is about to make the first. */
+static struct lone *new_outer_node(void)
 {
     struct parley_config config = lone_config();
     config.strategy = PARLEY_STRATEGY_NOLOCO;
     config.mix_every = 2;
-    struct lone *lone = training_node(&config);
+    return training_node(&config);
+}
+
+static struct lone *outer_node(void)
+{
+    struct lone *lone = new_outer_node();
     lone_done_all(lone);
     return lone;
 }
@@ -20,6 +25,25 @@ static void ask_for_state(struct lone *lone, uint32_t conn)
     struct message_fetch fetch = {.sequence = 1};
     lone_say(lone, conn, WIRE_FETCH, &fetch);
     if (lone->node->fetch.serving) lone_done(lone, 0);
+}
+
+/* One of the vectors of a state. */
+static void say_vector(struct lone *lone, uint32_t conn, uint32_t sequence, uint16_t vector)
+{
+    static uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200];
+    struct wire_chunk chunk = {.kind = WIRE_STREAM_FETCH, .vector = vector, .sequence = sequence};
+    wire_chunk_write(bytes, &chunk, 1200);
+    wire_chunk_seal(bytes, bytes + WIRE_CHUNK_HEAD_BYTES, 1200);
+    lone_receive(lone, conn, bytes, sizeof bytes);
+}
+
+/* Its model is lost, it is known, and another's is asked for. */
+static void to_diverged(struct lone *lone)
+{
+    lone->version++;
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lone_run(lone, 200000);
 }
 
 Test(node_model, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
@@ -53,10 +77,7 @@ Test(node_model, no_state_is_taken_while_one_is_given_nor_given_while_one_is_tak
     say_trains(lone, joiner, 1);
     ask_for_state(lone, joiner);
     cr_assert(lone->node->fetch.serving);
-    lone->version++;
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
-    lone_run(lone, 200000);
+    to_diverged(lone);
     cr_assert(lone->node->training.diverged && lone->node->fetch.state == FETCH_IDLE);
 
     lone_done_all(lone);
@@ -64,6 +85,66 @@ Test(node_model, no_state_is_taken_while_one_is_given_nor_given_while_one_is_tak
     cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
     ask_for_state(lone, joiner);
     cr_assert(!lone->node->fetch.serving);
+    lone_free(lone);
+}
+
+Test(node_model, what_a_state_is_to_overwrite_is_not_mixed_by_what_was_in_doubt)
+{
+    /* Proves the same of a node that takes a state: what mixing wrote there would be lost, or, if
+     * it came late, would be in what was taken. */
+    struct lone *lone = outer_node();
+    uint32_t conn = training_peer(lone, "b", 2), giver = training_peer(lone, "a", 1);
+    const struct fetch *fetch = &lone->node->fetch;
+    make_steps(lone, 2);
+    to_ready(lone, conn);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    cr_assert_eq(ledger(lone).in_doubt, 1);
+    say_trains(lone, giver, 1);
+    to_diverged(lone);
+    cr_assert_eq(fetch->state, FETCH_ASKED);
+    struct message_outcome_frame outcome = {
+        .initiator = 2, .asker = lone->config.boot, .sequence = 7, .outcome = MESSAGE_COMMITTED};
+    lone_say(lone, giver, WIRE_OUTCOME, &outcome);
+    cr_assert(lone->ops_count == 0 && ledger(lone).in_doubt == 1);
+    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 3};
+    lone_say(lone, giver, WIRE_FETCHED, &fetched);
+    for (uint16_t v = 0; v < 3; v++)
+        say_vector(lone, giver, fetch->sequence, v);
+    lone_done_all(lone);
+    cr_assert(fetch->state == FETCH_IDLE && ledger(lone).joins == 1);
+    lone_say(lone, giver, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).applied, 1);
+    lone_free(lone);
+}
+
+Test(node_model, a_state_is_asked_for_once_what_it_is_to_overwrite_rests)
+{
+    /* Proves that it waits for the mixing of an exchange that was committed, and that an exchange
+     * which may still be is not cut off by it. */
+    struct lone *lone = outer_node();
+    uint32_t conn = training_peer(lone, "b", 2), giver = training_peer(lone, "a", 1);
+    struct message_exchange commit = {.sequence = 7};
+    say_trains(lone, giver, 1);
+    make_steps(lone, 2);
+    to_ready(lone, conn);
+    to_diverged(lone);
+    cr_assert_eq(lone->node->fetch.state, FETCH_IDLE, "an exchange is open");
+    lone_say(lone, conn, WIRE_COMMIT, &commit);
+    lone_run(lone, 200000);
+    cr_assert(lone->ops_count > 0 && lone->node->fetch.state == FETCH_IDLE, "it mixes");
+    lone_done_all(lone);
+    lone_run(lone, 200000);
+    cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
+    lone_free(lone);
+
+    lone = new_outer_node();
+    say_trains(lone, training_peer(lone, "a", 1), 1);
+    to_diverged(lone);
+    cr_assert(lone->ops_count > 0 && lone->node->fetch.state == FETCH_IDLE, "it begins");
+    lone_done_all(lone);
+    lone_run(lone, 200000);
+    cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
     lone_free(lone);
 }
 
