@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include "kernels/mix.h"
+
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers)
 {
     memset(handoff, 0, sizeof *handoff);
@@ -183,10 +185,15 @@ static void note_gap(struct handoff *handoff, bool between_steps)
 static void end_work(struct handoff *handoff, const struct parley_step *step, bool stepped)
 {
     struct op *op = handoff->work;
-    if (op->update.type == PARLEY_UPDATE_GRADIENT && !stepped) return;
+    const struct vectors *vectors = handoff->vectors;
+    bool gradient = op->update.type == PARLEY_UPDATE_GRADIENT;
+    if (gradient && !stepped) return;
     handoff->work = NULL;
     op->done.done.ok = true;
-    op->done.done.finite = !stepped || isfinite(step->loss);
+    op->done.done.finite =
+        !gradient ||
+        (isfinite(step->loss) &&
+         mix_finite(vectors_buffer(vectors, op->update.vector.buffer), vectors->count));
     answer(handoff, op);
 }
 

@@ -108,9 +108,9 @@ struct parley_event {
             bool ok; /* false: it could not be carried out; only SEND_CHUNK (the connection is
                         gone), HASH (no memory), WRITE and PUBLISH (the disk) may fail */
             uint64_t version; /* TAKE, ADD, SET, GRADIENT, APPLY: the trainer's at that boundary */
-            bool finite; /* TAKE, DIFF, COMBINE, HASH: every float involved is finite; GRADIENT: the
-                            loss */
-            double norm_sq;     /* DIFF: ||theirs - ours||^2 */
+            bool finite;    /* TAKE, DIFF, COMBINE, HASH, GRADIENT: every float involved is finite;
+                               GRADIENT: so is the loss */
+            double norm_sq; /* DIFF: ||theirs - ours||^2 */
             double own_norm_sq; /* DIFF: ||ours||^2 */
             double mass; /* DIFF: <r, theirs - ours>, r the run's vector of +-1, in float64 */
             const double *sketch;  /* SKETCH: [PARLEY_SKETCH_BUCKETS]; borrowed */

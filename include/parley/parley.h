@@ -119,8 +119,9 @@ struct parley_step {
     uint64_t steps;   /* 1, or 0 if no step was made */
     uint64_t samples; /* that it used */
     /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says
-     * that the model is lost: the node takes a live peer's in its place or, where it is alone, its
-     * strategy averages gradients, or this has happened too often, ends with PARLEY_EDIVERGED. */
+     * that the model is lost, as does a gradient in which something is not: the node takes a live
+     * peer's in its place or, where it is alone, its strategy averages gradients, or this has
+     * happened too often, ends with PARLEY_EDIVERGED. */
     double loss;
     /* Until the next boundary that reports a step: where averaging adds d to vectors[0], it adds
      * follow * d to vectors[1], so that a momentum there can follow where averaging moves x.

@@ -114,7 +114,8 @@ static void gradient(struct sim_done *done, uint32_t thread)
     const struct sim_task *task = host->sim->task;
     const float *at = done->from[0] ? done->from[0]->x : host->vectors[0];
     done->loss = task->gradient(task->self, host->index, thread, at, done->to[0]->x);
-    done->event.done.finite = isfinite(done->loss);
+    done->event.done.finite =
+        isfinite(done->loss) && mix_finite(done->to[0]->x, host->sim->parameters);
 }
 
 static void apply(struct sim_done *done, uint32_t thread)

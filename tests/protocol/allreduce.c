@@ -359,6 +359,35 @@ Test(allreduce, a_short_batch_at_one_node_moves_all_alike)
     end(sim, &scene);
 }
 
+/* Its loss tells nothing of it. */
+static double overflowing_gradient(void *pointer, uint32_t node, uint32_t thread, const float *x,
+                                   float *to)
+{
+    struct vectors *self = pointer;
+    double loss = vectors_gradient(pointer, node, thread, x, to);
+    if (node == 2 && self->made[node] == 20) to[self->parameters / 2] = INFINITY;
+    return loss;
+}
+
+Test(allreduce, a_gradient_that_is_not_finite_goes_into_no_sum)
+{
+    /* Whose it is ends with status 8; the others, whose models it would have ended, go on. */
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = 4,
+                               .seed = 5,
+                               .latency_us = 100,
+                               .vectors = {.parameters = 64}};
+    scene.task = task_of(&scene);
+    scene.task.gradient = overflowing_gradient;
+    struct parley_sim *sim = begin_task(&scene);
+    int error;
+    scene_train(sim, 4);
+    scene_run(sim, SECOND);
+    cr_assert(parley_sim_finished(sim, 2, &error) && error == PARLEY_EDIVERGED);
+    cr_assert_gt(scene.vectors.made[0], 30);
+    end(sim, &scene);
+}
+
 /* ---- What goes wrong --------------------------------------------------------------------------
  */
 

@@ -384,6 +384,11 @@ int main(void)
     handoff_put(&handoff, &ops[1]);
     check(answer(&loop) == &ops[1] && answer(&loop) == &ops[0], "what is lent waits for work, too");
     check(block[STRIDE] == 7 && x[0] == 10, "a gradient is that at the buffer it was asked for");
+    block[FLOATS - 1] = INFINITY; /* whatever the loss is */
+    put(&ops[0], PARLEY_UPDATE_SET, 0);
+    put_work(&ops[1], PARLEY_UPDATE_GRADIENT, 1);
+    check(answer(&loop) == &ops[0] && answer(&loop) == &ops[1] && !ops[1].done.done.finite,
+          "a gradient of which a part is not finite is not");
 
     handoff_end(&handoff, PARLEY_ENO_AGREEMENT);
     uv_thread_join(&thread);

@@ -26,9 +26,13 @@ static void make(struct parley_node *node, uint32_t buffer)
 /* A gradient is a mean over the samples it took, and counts as one. That of a node's share (gd)
  * counts by its part of the whole set: their sum is the mean over all that are held. Which of the
  * two is not for one step to say: all divide by the same. */
-static void made(struct parley_node *node)
+static void made(struct parley_node *node, bool finite)
 {
     const struct allreduce *self = node->strategy_state;
+    if (!finite) { /* it ends, and the others go on: in the sum it would be the end of all */
+        node->training.diverged++;
+        return;
+    }
     uint64_t samples = node->training.samples - self->samples;
     if (!node->config.batch_is_shared) {
         ring_made(node, 0);
@@ -59,7 +63,7 @@ static void done(struct parley_node *node, int number, const struct parley_event
     if (number >= RING_NUMBERS)
         ring_done(node, number, event);
     else if (number == GRADIENT_MADE)
-        made(node);
+        made(node, event->done.finite);
     else if (number == SCALED)
         ring_made(node, 1);
     else

@@ -105,7 +105,10 @@ void worker_computed(struct parley_node *node, bool finite)
 {
     struct server *s = server_of(node);
     s->state = WORKER_IDLE;
-    if (!finite) return; /* training.c ends the run */
+    if (!finite) { /* it goes to nobody, and this node ends (training.c) */
+        node->training.diverged++;
+        return;
+    }
     if (server_serves(node)) {
         server_computed(node);
         return;
