@@ -81,5 +81,6 @@ const struct strategy strategy_allreduce = {
     .steps = ring_steps,
     .done = done,
     RING_STRATEGY,
+    .adopted = ring_adopted,
     .stop = ring_stop,
 };

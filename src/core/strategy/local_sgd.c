@@ -17,6 +17,7 @@
  * averaged by SETTLE.
  * Buffers: 4; diloco 6, of which 2 (slow weights, outer momentum) travel to joiners.
  */
+#include "core/fetch.h"
 #include "core/strategy/ring_state.h"
 
 enum { SLOW, VELOCITY, KEPT };
@@ -95,12 +96,13 @@ static void move_slow(struct parley_node *node, uint32_t mean)
 }
 
 /* As soon as nobody is being sent what is about to change, nor will be with a copy of x that is
- * being taken. */
+ * being taken; nor is this node being sent another's. */
 static void put_to_use(struct parley_node *node)
 {
     struct local *self = local_of(node);
     uint32_t own = ring_buffer(node, RING_OWN);
-    bool busy = strategy_is_sent(node, own) || (has_slow(node) && node->fetch.serving);
+    bool given = node->fetch.serving || fetch_takes_state(node);
+    bool busy = strategy_is_sent(node, own) || (has_slow(node) && given);
     for (uint32_t i = 0; i < node->strategy->kept; i++)
         busy = busy || strategy_is_sent(node, strategy_buffer(node, i));
     if (self->sum.count == 0 || busy) return;
@@ -149,6 +151,13 @@ static void done(struct parley_node *node, int number, const struct parley_event
     }
 }
 
+/* What that state is made of, this node no longer puts to use. */
+static void adopted(struct parley_node *node, const struct message_fetch *answer)
+{
+    local_of(node)->sum.count = 0;
+    ring_adopted(node, answer);
+}
+
 /* Steps of a round that will not end are in x, and are averaged with all. */
 static bool stop(struct parley_node *node)
 {
@@ -170,6 +179,7 @@ const struct strategy strategy_local_sgd = {
     .limit = limit,
     .done = done,
     RING_STRATEGY,
+    .adopted = adopted,
     .stop = stop,
 };
 
@@ -184,5 +194,6 @@ const struct strategy strategy_diloco = {
     .limit = limit,
     .done = done,
     RING_STRATEGY,
+    .adopted = adopted,
     .stop = stop,
 };

@@ -132,6 +132,6 @@ void ring_used(struct parley_node *node);
     .catches_up = true, .inflows = RING_FLOWS, .outflows = 2 * RING_FLOWS,                         \
     .deadline = ring_deadline, .received = ring_received, .progress = ring_progress,               \
     .sent = ring_sent, .frame = ring_frame, .live = ring_live, .closed = ring_closed,              \
-    .give = ring_give, .adopted = ring_adopted
+    .give = ring_give
 
 #endif
