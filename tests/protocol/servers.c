@@ -421,6 +421,26 @@ Test(servers, a_server_that_leaves_hands_its_model_over)
     }
 }
 
+Test(servers, a_server_that_leaves_with_a_model_that_is_not_finite_is_gone_soon)
+{
+    /* Nobody gets that model, however often it is asked for, and the others train on. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        struct parley_sim *sim = play(&cast, 8);
+        scene_train(sim, NODES);
+        uint32_t server = server_of_all(sim, NODES);
+        scene_run(sim, 500000);
+        parley_sim_leave(sim, server);
+        parley_sim_spoil(sim, server, NAN);
+        scene_run(sim, 10 * SECOND);
+        int error;
+        cr_assert(parley_sim_finished(sim, server, &error), "cast %d", c);
+        scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 3);
+        parley_sim_free(sim);
+    }
+}
+
 Test(servers, a_late_node_takes_the_model_and_works_along)
 {
     /* It starts where the slowest is, and nobody stops for it. */

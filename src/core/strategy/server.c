@@ -147,7 +147,7 @@ static void answer(struct parley_node *node)
         else
             wanted = wanted || (model == NONE && !comes);
     }
-    if (wanted) take(node);
+    if (wanted && !node->training.diverged) take(node);
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
