@@ -65,7 +65,10 @@ void stop_obey(struct parley_node *node)
         bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
                       (asked || 2 * r->stop_live >= live_of(node));
-        if (counts && !may_stop(node)) return;
+        if (counts && !may_stop(node)) { /* its end has begun, even if who asked for it dies */
+            node->training.stop = (enum parley_stop)r->stop;
+            return;
+        }
         if (counts) {
             stop(node, (enum parley_stop)r->stop, r->stop_live ? r->stop_live : live_of(node));
             return;
