@@ -53,6 +53,10 @@ static void on_line(const char *line, void *arg)
     sim_say(PARLEY_LOG_DEBUG, "%s", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
     if (is_lost_in_a_cut(s, line)) swarm_excludes(s);
+    if (strstr(line, " dead: ")) sim_watch_apart(s->watch); /* it may be back, and be far */
+    if (strstr(line, " finished ") && strstr(line, parley_error_text(PARLEY_EDIVERGED)) &&
+        sscanf(line, "%lfs n%u", &at, &node) == 2)
+        swarm_diverged(s, node);
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
     s->joins[node] = false;
     if (strcmp(phase, "train") == 0 && begins_alone(s, node)) swarm_excludes(s);
@@ -60,6 +64,8 @@ static void on_line(const char *line, void *arg)
         s->late = true;
         sim_watch_apart(s->watch);
     }
+    if (strcmp(phase, "proposed") == 0) swarm_proposed(s, node);
+    if (strcmp(phase, "held") == 0) swarm_held(s, node);
     if (strcmp(phase, "locked") == 0) swarm_locked(s, node);
     if (strcmp(phase, "done") == 0) s->just_done |= 1u << node;
     if (strcmp(phase, "train") == 0 && s->stop_at_train & 1u << node) {

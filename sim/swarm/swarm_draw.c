@@ -4,6 +4,8 @@
 #include "swarm/swarm_state.h"
 #include "world/route.h"
 
+enum { RARE_ONE_IN = 4 };
+
 uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high)
 {
     return low + (uint64_t)(rng_unit(rng) * (double)(high - low));
@@ -12,6 +14,17 @@ uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high)
 bool swarm_chance(struct rng *rng, uint32_t one_in)
 {
     return rng_below(rng, one_in) == 0;
+}
+
+static void configure_rare(struct parley_config *config, const struct swarm_rare *rare)
+{
+    config->members_max = rare->members_max;
+    config->behind_steps_max = rare->behind_steps_max;
+    config->topology_degree = rare->topology_degree;
+    config->mix_steered = rare->steered;
+    config->robust = rare->robust;
+    config->mix_later[0] = rare->later;
+    config->mix_later_count = rare->later.steps > 0;
 }
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -33,6 +46,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->samples_budget = s->samples;
     config->time_budget_us = s->time_us;
     if (s->room > 0) config->connections_max = s->room;
+    if (s->rare.is_drawn) configure_rare(config, &s->rare);
 }
 
 static void draw_starts(struct swarm *s)
@@ -64,14 +78,15 @@ static void draw_settings(struct swarm *s)
 }
 
 /* Drawn from streams of their own: a seed that lives by gossip on plain links lives as it did
- * before there were others. Of the streams for links, sizes and room one was taken by which that
- * goes for the seeds that tests name. */
+ * before there were others. Of the streams for links, sizes, room and rares one was taken by which
+ * that goes for the seeds that tests name. */
 enum {
     STREAM_STRATEGY = 0x5379,
     STREAM_LINKS = 0x538c,
     STREAM_COPIES = 0x53c0,
     STREAM_SIZE = 0x5400,
-    STREAM_ROOM = 0x55dd
+    STREAM_ROOM = 0x55dd,
+    STREAM_RARES = 0xdc2665
 };
 
 /* Most are few, where little hides; some are more than a node keeps sketches of. */
@@ -113,12 +128,39 @@ static void draw_strategy(struct swarm *s, uint64_t seed, int strategy)
     if (strategy != SWARM_DRAWN) s->strategy = (enum parley_strategy)strategy;
 }
 
+/* Settings that most leave as they are, and acts (swarm_life.c) that most are spared. */
+static void draw_rare(struct swarm *s)
+{
+    struct rng *rng = &s->rares;
+    struct swarm_rare *rare = &s->rare;
+    bool gossips = s->strategy == PARLEY_STRATEGY_GOSSIP;
+    if (!swarm_chance(rng, RARE_ONE_IN)) return;
+    rare->is_drawn = true;
+    rare->vectors = 1 + rng_below(rng, PARLEY_VECTORS_MAX);
+    rare->averaged = gossips ? 1 + rng_below(rng, rare->vectors) : 1;
+    /* Of each name also the process before is remembered. */
+    rare->members_max = 2 * s->nodes + 2 + rng_below(rng, 60);
+    rare->behind_steps_max = rng_below(rng, 100);
+    rare->topology_degree = 3 + rng_below(rng, 3);
+    if (swarm_chance(rng, 2))
+        s->topology = (enum parley_topology)rng_below(rng, PARLEY_TOPOLOGY_GRAPH);
+    if (swarm_chance(rng, 2)) rare->fragment_bytes = 1 + rng_below(rng, 2000);
+    if (swarm_chance(rng, 3))
+        rare->later = (struct parley_period){rng_unit(rng) * 0.9 + 0.05, 1 + rng_below(rng, 50)};
+    rare->steered = rare->later.steps == 0 && gossips && swarm_chance(rng, 3);
+    rare->robust =
+        gossips && rare->averaged == 1 && s->codec == PARLEY_CODEC_FP32 && swarm_chance(rng, 2);
+    if (swarm_chance(rng, 2)) rare->slower = 1 + rng_below(rng, 8);
+    rare->acts = rng_below(rng, 1u << SWARM_RARE_ACTS);
+}
+
 int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
 {
     *s = (struct swarm){.rng = rng_init(seed, 0x5377),
                         .asides = rng_init(seed, 0x5378),
                         .links = rng_init(seed, STREAM_LINKS),
-                        .copies = rng_init(seed, STREAM_COPIES)};
+                        .copies = rng_init(seed, STREAM_COPIES),
+                        .rares = rng_init(seed, STREAM_RARES)};
     struct rng *rng = &s->rng;
     s->nodes = draw_nodes(rng, seed);
     draw_settings(s);
@@ -131,6 +173,7 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     static const enum parley_codec of_copies[] = {PARLEY_CODEC_FP32, PARLEY_CODEC_BF16,
                                                   PARLEY_CODEC_INT8, PARLEY_CODEC_TOPK};
     if (s->strategy == PARLEY_STRATEGY_CHOCO) s->codec = of_copies[rng_below(&s->copies, 4)];
+    draw_rare(s);
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);
     /* Every kind in half of the seeds, so that most of them are not mere chaos. */
     s->kinds = rng_below(rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */
@@ -147,6 +190,9 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
         .configure = configure,
         .arg = s,
     };
+    options.vectors = s->rare.vectors;
+    options.averaged = s->rare.averaged;
+    options.fragment_bytes = s->rare.fragment_bytes;
     options.rate = swarm_chance(rng, 2) ? 0.001 : 0;
     options.step_us = s->step_us = swarm_between(rng, 500, 30000);
     options.operation_us = swarm_chance(rng, 4) ? swarm_between(rng, 1000, 500000) : 0;

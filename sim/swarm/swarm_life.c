@@ -1,5 +1,6 @@
 /* swarm_life.c: what befalls a cluster, until it has ended. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "run/talk.h"
@@ -169,6 +170,38 @@ static void act_on_links(struct swarm *s)
     if (kind == 2) clog_node(s, node);
 }
 
+static void act_rarely(struct swarm *s)
+{
+    static const char *const names[SWARM_RARE_ACTS] = {"reorder", "bandwidth", "torn disk",
+                                                       "slow disk", "spoil"};
+    struct rng *rng = &s->rares;
+    uint32_t kind = rng_below(rng, SWARM_RARE_ACTS), node = rng_below(rng, s->nodes);
+    if (!(s->rare.acts & 1u << kind)) return;
+    say_act(s, node, names[kind]);
+    switch ((enum swarm_rare_act)kind) {
+    case SWARM_REORDER:
+        parley_sim_reorder(s->sim, node, swarm_between(rng, 0, 500000));
+        break;
+    case SWARM_BANDWIDTH:
+        parley_sim_bandwidth(s->sim, node, swarm_between(rng, 5000, 1000000));
+        break;
+    case SWARM_TORN:
+        parley_sim_disk_torn(s->sim, node, true);
+        s->full[node] = true;
+        break;
+    case SWARM_SLOW_DISK:
+        parley_sim_disk_slow(s->sim, node, swarm_between(rng, 0, 5 * SECOND));
+        break;
+    case SWARM_SPOIL:
+        parley_sim_spoil(s->sim, node, swarm_chance(rng, 2) ? NAN : -INFINITY);
+        s->spoilt[node]++;
+        s->lossy = true;
+        break;
+    case SWARM_RARE_ACTS:
+        break;
+    }
+}
+
 static void act_on(struct swarm *s, enum swarm_act act, uint32_t a, uint32_t b)
 {
     struct rng *rng = &s->rng;
@@ -243,6 +276,7 @@ void swarm_fire(struct swarm *s)
     for (uint32_t i = 0; i < acts && !parley_sim_error(s->sim, NULL); i++) {
         act(s);
         if (s->links_fail && swarm_chance(&s->links, 8)) act_on_links(s);
+        if (s->rare.is_drawn && swarm_chance(&s->rares, 6)) act_rarely(s);
         swarm_run(s, swarm_between(&s->rng, 0, pause_us));
     }
 }
@@ -268,6 +302,7 @@ void swarm_calm(struct swarm *s)
         parley_sim_cut(s->sim, i, 0);
         parley_sim_duplicate(s->sim, i, 0);
         parley_sim_slow(s->sim, i, 1);
+        parley_sim_reorder(s->sim, i, 0);
         if (!s->up[i] && s->agreed_count == 0 && swarm_chance(&s->rng, 2)) {
             start(s, i);
             s->restarted++;

@@ -29,11 +29,26 @@ struct swarm_agreed {
     uint8_t digest[PARLEY_DIGEST_BYTES];
 };
 
+/* What most clusters leave as it is by default. All 0: so does this one. */
+struct swarm_rare {
+    bool is_drawn;
+    uint32_t vectors, averaged;
+    uint32_t members_max;
+    uint32_t behind_steps_max;
+    uint32_t topology_degree;
+    uint32_t fragment_bytes;
+    struct parley_period later; /* steps 0: none */
+    bool steered, robust;
+    uint32_t slower; /* in the calm some rest up to so many times longer than others */
+    uint32_t acts;   /* set of the rare acts that this seed allows */
+};
+
 struct swarm {
     struct parley_sim *sim;
     struct sim_watch *watch;
-    struct rng rng, asides, links, copies; /* asides, links, copies: what was added since leaves
-                                      older draws as they were */
+    struct rng rng, asides, links, copies, rares; /* all but the first: what was added since
+                                                     leaves older draws as they were */
+    struct swarm_rare rare;
     uint32_t nodes, seeds, min_peers, mix_every;
     uint32_t room;                      /* for links; 0: as is the default */
     uint32_t staleness, backup_workers; /* of strategies that have them */
@@ -47,6 +62,7 @@ struct swarm {
     uint64_t start_us[SWARM_NODES_MAX];
     bool up[SWARM_NODES_MAX], joins[SWARM_NODES_MAX], outsider[SWARM_NODES_MAX];
     bool left[SWARM_NODES_MAX], full[SWARM_NODES_MAX];
+    uint32_t spoilt[SWARM_NODES_MAX];    /* so often its model was */
     bool anew[SWARM_NODES_MAX];          /* it was started after the others */
     uint64_t resume_us[SWARM_NODES_MAX]; /* 0: awake */
     uint64_t heal_us;                    /* 0: no link is cut */
@@ -58,12 +74,16 @@ struct swarm {
     bool links_fail;                     /* cuts at random, dials that come twice, clogs */
     bool excludes, apart, lossy, late;
     bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
+    bool distrusts;  /* time to settle was too short for those that clip what they are told, and
+                        take nobody's model that is far from their own */
     bool cuts;       /* links were cut, for however short */
     bool echoes;     /* and again while what the last cut had held back was still to come */
     bool silent;     /* somebody may not have been heard for as long as a round waits */
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];
     uint32_t agreed_count;
+    uint8_t held[SWARM_NODES_MAX][PARLEY_DIGEST_BYTES]; /* what each has said last that it holds */
+    uint32_t helpless;  /* set of nodes that may have ended as their model is not finite */
     uint32_t just_done; /* set of nodes whose end is yet to be looked at */
 };
 
@@ -83,6 +103,15 @@ enum swarm_act {
     SWARM_ACTS
 };
 
+enum swarm_rare_act {
+    SWARM_REORDER,
+    SWARM_BANDWIDTH,
+    SWARM_TORN,
+    SWARM_SLOW_DISK,
+    SWARM_SPOIL,
+    SWARM_RARE_ACTS
+};
+
 uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high);
 bool swarm_chance(struct rng *rng, uint32_t one_in);
 
@@ -95,12 +124,15 @@ void swarm_fire(struct swarm *s);     /* random acts */
 void swarm_calm(struct swarm *s);     /* all faults end */
 void swarm_stop(struct swarm *s);     /* an operator stops it; all must end */
 
-/* swarm_verdict.c */
-void swarm_locked(struct swarm *s, uint32_t node); /* it has just said LOCKED */
-void swarm_done(struct swarm *s, uint32_t node);   /* likewise DONE */
-void swarm_views(struct swarm *s);                 /* in the calm: all see who is there */
-void swarm_meet(struct swarm *s);                  /* if they do, they are apart no longer */
-void swarm_judge(struct swarm *s);                 /* all is over */
+/* swarm_verdict.c: the node has just come to that phase, ... */
+void swarm_proposed(struct swarm *s, uint32_t node);
+void swarm_held(struct swarm *s, uint32_t node);
+void swarm_locked(struct swarm *s, uint32_t node);
+void swarm_done(struct swarm *s, uint32_t node);
+void swarm_diverged(struct swarm *s, uint32_t node); /* ... or ended, its model not being finite */
+void swarm_views(struct swarm *s);                   /* in the calm: all see who is there */
+void swarm_meet(struct swarm *s);                    /* if they do, they are apart no longer */
+void swarm_judge(struct swarm *s);                   /* all is over */
 
 /* Lets `us` of virtual time pass, or less: until everything has ended. False once the simulation
  * stands. */

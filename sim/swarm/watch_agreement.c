@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/said.h"
 #include "swarm/watch_state.h"
 
 /* A sketch of 256 buckets is some per cent off, its square twice that. */
@@ -53,18 +54,19 @@ static double true_distance(struct sim_watch *watch, const struct parley_node *n
 
 static void proposes(struct sim_watch *watch, struct sim_host *host)
 {
-    const struct parley_node *node = host->node;
+    struct parley_node *node = host->node;
     uint32_t others = 0;
     for (uint32_t m = 1; m < node->roster->count; m++)
         others += record_is_waited_for(record_of(node, m));
-    if (others == 0) return;
+    if (others == 0 || said_locked(node)) return; /* what is locked will be picked */
     if (node->drift.passed >= 2) {
         if (!watch->apart && true_distance(watch, node) > NEAR * node->config.tolerance + 1e-6)
             sim_watch_fail(watch->sim, host->index, "it proposes, and is far from the others");
         return;
     }
     uint64_t since_us = watch->hosts[host->index].phase_us;
-    if (since_us >= watch->calm_us &&
+    /* Who clips what it is told keeps apart from who is far from most. */
+    if (!node->config.robust && since_us >= watch->calm_us &&
         watch->sim->queue.now_us >= since_us + node->config.settle_timeout_us)
         sim_watch_fail(watch->sim, host->index, "mixing brings nobody nearer in the calm");
 }
