@@ -374,21 +374,29 @@ static void begin_settling(struct parley_node *node)
     pairing_start(node);
 }
 
-/* Back to SETTLE, to mix and propose anew; locks are kept. */
+/* Back to SETTLE, to mix and propose anew. Not so who has locked: others may be done with that
+ * model and gone, so it stays the one to be picked, and is held, and proposed at once. */
 static void rejoin(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
+    struct record *self = self_of(node);
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
+    bool keeps = idle && self->lock_generation && said_same(a->own, self->lock_digest);
     if (a->candidate != CANDIDATE_NONE && !idle) return;
-    if (idle && is_read(node)) return;
-    if (idle) release(node);
+    if (idle && !keeps && is_read(node)) return;
+    if (idle && !keeps) release(node);
     a->since_us = node->now_us;
     a->rejoined = true;
     /* What this node held of its generation may be counted already: it speaks anew in the next. */
-    if (self_of(node)->generation) self_of(node)->generation++;
+    if (self->generation) self->generation++;
     a->follows = false;
     node->drift.passed = 0;
-    begin_settling(node);
+    if (!keeps) {
+        begin_settling(node);
+        return;
+    }
+    a->candidate = CANDIDATE_OWN;
+    propose(node, self->generation);
 }
 
 /* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */

@@ -342,8 +342,8 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
     r->incarnation = old.incarnation;
     r->state = old.state;
     member_of(node, member)->heard = self_of(node)->samples;
-    if (old.phase == PARLEY_PHASE_LATE && record->phase == PARLEY_PHASE_SETTLE)
-        node->agreement.follows = true;
+    bool settles = record->phase >= PARLEY_PHASE_SETTLE && record->phase <= PARLEY_PHASE_PROPOSED;
+    if (old.phase == PARLEY_PHASE_LATE && settles) node->agreement.follows = true;
     roster_changed(node->roster, member, is_news(node, &old, record));
 }
 

@@ -410,7 +410,7 @@ void node_phase(struct parley_node *node, enum parley_phase phase)
             TO(SETTLE) | TO(PROPOSED) | TO(LOCKED) | TO(DONE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_LOCKED] = TO(PROPOSED) | TO(HELD) | TO(DONE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_DONE] = TO(LEFT),
-        [PARLEY_PHASE_LATE] = TO(SETTLE) | TO(DONE) | TO(LEFT),
+        [PARLEY_PHASE_LATE] = TO(SETTLE) | TO(PROPOSED) | TO(DONE) | TO(LEFT),
         [PARLEY_PHASE_LEFT] = 0,
     };
 #undef TO

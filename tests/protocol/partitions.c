@@ -385,3 +385,71 @@ Test(partitions, under_a_majority_quorum_a_wall_that_falls_during_the_agreement_
         parley_sim_free(sim);
     }
 }
+
+/* Or that moment was missed: then n1 locks. */
+static bool only_the_first_has_to_lock(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    return phase_of(sim, 1) >= PARLEY_PHASE_LOCKED ||
+           (phase_of(sim, 0) == PARLEY_PHASE_LOCKED && phase_of(sim, 2) == PARLEY_PHASE_LOCKED);
+}
+
+static bool first_is_done(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    return phase_of(sim, 1) == PARLEY_PHASE_DONE;
+}
+
+static bool five_ended(struct parley_sim *sim, void *error)
+{
+    for (uint32_t i = 0; i < 5; i++)
+        if (!parley_sim_finished(sim, i, error)) return false;
+    return true;
+}
+
+Test(partitions, under_a_majority_quorum_what_most_have_locked_is_the_only_model)
+{
+    /* Of three that have locked it n1 is done, unheard by the other two, and gone when all is
+     * healed. Those, late by then like the two that never heard of it, are enough with these to
+     * decide: they settle on nothing else. */
+    const uint32_t two[] = {0, 0, 0, 1, 1}, all[] = {0, 1, 2, 3, 4};
+    uint32_t tries = 0;
+    for (uint64_t seed = 1; tries < 3; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
+                                                                    .seed = seed,
+                                                                    .seeds = 2,
+                                                                    .rate = 0.001,
+                                                                    .latency_us = 500,
+                                                                    .configure = majority});
+        struct parley_view first, view;
+        int error = 0;
+        cr_assert_lt(seed, 100);
+        scene_train(sim, 5);
+        scene_run(sim, SECOND);
+        parley_sim_partition(sim, two);
+        for (uint32_t i = 0; i < 5; i++)
+            parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+        scene_until(sim, 5, only_the_first_has_to_lock, NULL, 60);
+        if (phase_of(sim, 1) >= PARLEY_PHASE_LOCKED) {
+            parley_sim_free(sim);
+            continue;
+        }
+        tries++;
+        parley_sim_block(sim, 1, 0);
+        parley_sim_block(sim, 1, 2);
+        scene_until(sim, 5, first_is_done, NULL, 5);
+        parley_sim_partition(sim, all);
+        scene_run(sim, 40 * SECOND);
+        cr_assert(parley_sim_finished(sim, 1, &error) && error == 0);
+        parley_sim_heal(sim);
+        scene_until(sim, 5, five_ended, &error, 600);
+        parley_sim_view(sim, 1, &first);
+        for (uint32_t i = 0; i < 5; i++) {
+            parley_sim_view(sim, i, &view);
+            parley_sim_finished(sim, i, &error);
+            cr_assert_eq(error, 0, "n%u: %s", i, parley_error_name(error));
+            cr_assert_eq(memcmp(view.digest, first.digest, sizeof view.digest), 0, "n%u", i);
+        }
+        parley_sim_free(sim);
+    }
+}
