@@ -153,9 +153,13 @@ static void taken(struct sim_watch *watch, struct sim_host *host,
                   const struct parley_update *update)
 {
     struct watch_host *h = &watch->hosts[host->index];
+    uint64_t holds = h->issued;
+    /* It comes after what is to be set before, which is counted when that is done. */
+    for (uint32_t i = 0; i < h->pending_count; i++)
+        holds += h->pending[i].type == PARLEY_UPDATE_SET;
     for (uint32_t v = 0; v < update->vector.vectors; v++) {
         uint32_t buffer = update->vector.buffers[v] % WATCH_BUFFERS;
-        h->snapshots[buffer].holds = h->issued;
+        h->snapshots[buffer].holds = holds;
         h->snapshots[buffer].used = false;
     }
 }

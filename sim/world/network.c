@@ -253,8 +253,10 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
         hold(sim, item);
         return;
     }
-    if (sim->queue.now_us < from->again_us) { /* it left before the heal */
-        item->time_us = from->again_us;
+    uint64_t now_us = sim->queue.now_us;
+    if (now_us < from->again_us || (now_us == from->again_us && !message->late)) {
+        item->time_us = from->again_us; /* it left before the heal, after what was held back */
+        message->late = true;
         sim_put(sim, *item);
         return;
     }
@@ -310,8 +312,9 @@ void sim_network_release(struct parley_sim *sim)
     sim->held = NULL;
     sim->held_count = sim->held_capacity = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct sim_message *message = held[i].data;
+        struct sim_message *message = held[i].data;
         struct sim_end *from = &message->link->end[message->side];
+        message->late = true;
         held[i].time_us = from->again_us = again_us(from, sim->queue.now_us);
         if (from->arrival_us <= from->again_us) from->arrival_us = from->again_us + 1;
         sim_put(sim, held[i]); /* in their order; held again if still blocked */

@@ -33,6 +33,7 @@ struct sim_message {
     uint8_t side; /* the sender's end */
     bool chunk;   /* a DONE for op is owed */
     bool part;    /* the rest of the block is nobody's */
+    bool late;    /* it comes after what a cut has held back */
     enum { SIM_MESSAGE_BYTES, SIM_MESSAGE_END, SIM_MESSAGE_RESET } what;
     uint64_t span_us;        /* from its first byte to its last, on the line that it was on last */
     size_t size;             /* of the frame: head and floats */
