@@ -200,10 +200,10 @@ static void begin(struct parley_node *node)
     if (t->stop != PARLEY_STOP_NONE) stop_raise(node, t->stop);
 }
 
-/* What the strategy keeps beside x, and a peer's state is to overwrite, is being written. */
-static bool keeps_busy(const struct parley_node *node)
+/* What a peer's state is to overwrite is in use: the strategy writes what it keeps beside x, or is
+ * about to find x not finite, which is not to be said of the x that comes. */
+static bool state_is_used(const struct parley_node *node)
 {
-    if (node->strategy->kept == 0) return false;
     if (exchange_mixes_kept(node) && slot_is_open(&node->exchange.slots[RESPONDER])) return true;
     for (uint32_t i = 0; i < node->ops_count; i++)
         if (node->ops[i].kind == OP_STRATEGY) return true;
@@ -215,7 +215,7 @@ void training_follow(struct parley_node *node, int peer)
     struct slot *slot = &node->exchange.slots[INITIATOR];
     if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
     if (slot->state != SLOT_IDLE || node->fetch.serving) return; /* it would change what is given */
-    if (keeps_busy(node)) return;
+    if (state_is_used(node)) return;
     if (peer == NONE) peer = membership_pick(node, has_state);
     if (peer == NONE) return;
     exchange_reserve(node, INITIATOR);

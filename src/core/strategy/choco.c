@@ -202,7 +202,9 @@ static void done(struct parley_node *node, int number, const struct parley_event
 
 static void adopted(struct parley_node *node, const struct message_fetch *answer)
 {
+    uint32_t rest = strategy_buffer(node, REST); /* of the x that was lost, and lost like it */
     choco_of(node)->told = 0;
+    strategy_combine(node, rest, 0, strategy_buffer(node, ROUNDS_OWN), 0, OP_APART);
     rounds_adopted(node, answer);
 }
 
