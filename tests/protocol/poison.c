@@ -170,6 +170,40 @@ Test(poison, who_falls_ill_at_any_event_of_settling_is_helped)
     }
 }
 
+static void majority(struct parley_config *config, uint32_t node, void *strategy)
+{
+    configure(config, node, strategy);
+    config->quorum = PARLEY_QUORUM_MAJORITY;
+    config->nodes = NODES;
+}
+
+Test(poison, who_could_not_be_helped_in_time_is_when_others_are_back)
+{
+    /* Two that are ill wait for each other, parted from the rest; all are late when that is over,
+     * and settle anew when the time to be helped would be up. */
+    const uint32_t parted[] = {0, 1, 1, 2};
+    enum parley_phase settle = PARLEY_PHASE_SETTLE;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .parameters = PARAMETERS,
+                                                                .seed = 11,
+                                                                .latency_us = 300,
+                                                                .configure = majority,
+                                                                .arg = (void *)&strategies[0]});
+    scene_train(sim, NODES);
+    for (uint32_t i = 0; i < NODES; i++)
+        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+    scene_until(sim, NODES, parley_sim_in_phase, &settle, 10);
+    parley_sim_spoil(sim, 1, NAN);
+    parley_sim_spoil(sim, SICK, NAN);
+    parley_sim_partition(sim, parted);
+    scene_run(sim, 28 * SECOND);
+    parley_sim_heal(sim);
+    scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
+    scene_same(sim, NODES);
+    cr_assert_eq(parley_sim_live_count(sim), NODES);
+    parley_sim_free(sim);
+}
+
 static bool all_ended(struct parley_sim *sim, void *error)
 {
     for (uint32_t i = 0; i < NODES; i++)
