@@ -303,6 +303,8 @@ void swarm_calm(struct swarm *s)
         parley_sim_duplicate(s->sim, i, 0);
         parley_sim_slow(s->sim, i, 1);
         parley_sim_reorder(s->sim, i, 0);
+        parley_sim_bandwidth(s->sim, i, s->sim->options.base.bandwidth_bytes);
+        parley_sim_disk_slow(s->sim, i, 0);
         if (!s->up[i] && s->agreed_count == 0 && swarm_chance(&s->rng, 2)) {
             start(s, i);
             s->restarted++;
