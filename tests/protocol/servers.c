@@ -399,16 +399,24 @@ Test(servers, who_comes_back_after_a_minute_holds_nobody_up)
     }
 }
 
+/* They train, and the one that serves is told to leave. */
+static struct parley_sim *server_leaves(struct cast *cast, uint64_t seed, uint32_t *server)
+{
+    struct parley_sim *sim = play(cast, seed);
+    scene_train(sim, NODES);
+    *server = server_of_all(sim, NODES);
+    scene_run(sim, 500000);
+    parley_sim_leave(sim, *server);
+    return sim;
+}
+
 Test(servers, a_server_that_leaves_hands_its_model_over)
 {
     /* Who takes over has every gradient that the one who left had. */
     for (int c = 0; c < CASTS; c++) {
         struct cast cast = casts[c];
-        struct parley_sim *sim = play(&cast, 7);
-        scene_train(sim, NODES);
-        uint32_t server = server_of_all(sim, NODES);
-        scene_run(sim, 500000);
-        parley_sim_leave(sim, server);
+        uint32_t server;
+        struct parley_sim *sim = server_leaves(&cast, 7, &server);
         int error;
         while (!parley_sim_finished(sim, server, &error))
             cr_assert(parley_sim_step(sim));
@@ -426,11 +434,8 @@ Test(servers, a_server_that_leaves_with_a_model_that_is_not_finite_is_gone_soon)
     /* Nobody gets that model, however often it is asked for, and the others train on. */
     for (int c = 0; c < CASTS; c++) {
         struct cast cast = casts[c];
-        struct parley_sim *sim = play(&cast, 8);
-        scene_train(sim, NODES);
-        uint32_t server = server_of_all(sim, NODES);
-        scene_run(sim, 500000);
-        parley_sim_leave(sim, server);
+        uint32_t server;
+        struct parley_sim *sim = server_leaves(&cast, 8, &server);
         parley_sim_spoil(sim, server, NAN);
         scene_run(sim, 10 * SECOND);
         int error;

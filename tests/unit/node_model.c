@@ -37,12 +37,18 @@ static void say_vector(struct lone *lone, uint32_t conn, uint32_t sequence, uint
     lone_receive(lone, conn, bytes, sizeof bytes);
 }
 
-/* Its model is lost, it is known, and another's is asked for. */
-static void to_diverged(struct lone *lone)
+/* A step whose loss is not a number is told. */
+static void lose_model(struct lone *lone)
 {
     lone->version++;
     lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
                                           .stepped = {lone->version, 9, 0.0 / 0.0}});
+}
+
+/* Its model is lost, it is known, and another's is asked for. */
+static void to_diverged(struct lone *lone)
+{
+    lose_model(lone);
     lone_run(lone, 200000);
 }
 
@@ -231,9 +237,7 @@ Test(node_model, training_goes_on_after_the_model_was_replaced)
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
     to_offered(lone, conn, 1);
-    lone->version++;
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lose_model(lone);
     cr_assert_eq(lone->steps_left, 0, "HALT");
     lone->version++; /* it was under way */
     lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
@@ -258,9 +262,7 @@ Test(node_model, another_is_asked_at_once_where_the_link_to_who_gives_its_model_
     const struct fetch *fetch = &lone->node->fetch;
     uint32_t conn = training_peer(lone, "a", 1);
     struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
-    lone->version++;
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lose_model(lone);
     lone_say(lone, conn, WIRE_REFUSE, &refused);
     lone_run(lone, 200000);
     cr_assert_eq(fetch->state, FETCH_ASKED);
