@@ -169,6 +169,12 @@ struct parley_config {
     struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* rising in `from` */
     uint32_t mix_later_count;                           /* of mix_later; 0 where mix_steered */
     bool mix_steered; /* mix_every is where it begins: then by drift */
+    /* DILOCO, NOLOCO: rate, above 0 to 10, and momentum, 0 to below 1, of the outer optimizer; in
+     * noloco beta (gamma being the same) and alpha. Equal on all nodes [0.7, 0.5]. */
+    double outer_rate, outer_momentum;
+    /* CHOCO: step size of averaging (gamma), in (0, 1]; 0: 1.5 times codec_part of TOPK, but at
+     * most 1, and 1 with other codecs. Equal on all nodes. */
+    double choco_step;
     /* The difference of two models is clipped before it is added, and an agreed
      * one is checked against the own; for GOSSIP, with averaged = 1 and fp32. */
     bool robust;

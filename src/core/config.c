@@ -29,6 +29,8 @@ void parley_config_defaults(struct parley_config *config)
         .batch = 1,
         .codec_part = 1,
         .mix_every = 1,
+        .outer_rate = 0.7,
+        .outer_momentum = 0.5,
         .behind_steps_max = 64,
         .tolerance = 1e-4,
         .settle_timeout_us = 60 * S,
@@ -207,6 +209,22 @@ static int check_codec(const struct parley_config *c, char *why, size_t size)
     return 0;
 }
 
+static int check_strategy(const struct parley_config *c, char *why, size_t size)
+{
+    if ((unsigned)c->strategy >= PARLEY_STRATEGIES)
+        return refuse_number(why, size, "strategy", c->strategy, "one of enum parley_strategy");
+    if (!(c->outer_rate > 0 && c->outer_rate <= 10))
+        return refuse_real(why, size, "outer_rate", c->outer_rate, "above 0, at most 10");
+    if (!(c->outer_momentum >= 0 && c->outer_momentum < 1))
+        return refuse_real(why, size, "outer_momentum", c->outer_momentum, "0 to below 1");
+    if (!(c->choco_step >= 0 && c->choco_step <= 1))
+        return refuse_real(why, size, "choco_step", c->choco_step, "0 to 1");
+    if (c->robust &&
+        (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
+        return refuse(why, size, "robust: it needs gossip of one vector in fp32");
+    return 0;
+}
+
 static int check_topology(const struct parley_config *c, char *why, size_t size)
 {
     bool regular = c->topology == PARLEY_TOPOLOGY_REGULAR;
@@ -246,23 +264,18 @@ static int check_rest(const struct parley_config *c, char *why, size_t size)
         return refuse_real(why, size, "tolerance", c->tolerance, "above 0, and finite");
     if (!(c->suspicion_factor >= 1) || c->suspicion_factor > 1000)
         return refuse_real(why, size, "suspicion_factor", c->suspicion_factor, "1 to 1000");
-    if ((unsigned)c->strategy >= PARLEY_STRATEGIES)
-        return refuse_number(why, size, "strategy", c->strategy, "one of enum parley_strategy");
     if ((unsigned)c->quorum > PARLEY_QUORUM_MAJORITY)
         return refuse_number(why, size, "quorum", c->quorum, "one of enum parley_quorum");
     if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0)
         return refuse_number(why, size, "nodes", c->nodes, "at least 1 for a majority");
-    if (c->robust &&
-        (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
-        return refuse(why, size, "robust: it needs gossip of one vector in fp32");
     return 0;
 }
 
 int parley_config_check(const struct parley_config *c, char *why, size_t size)
 {
     int (*const checks[])(const struct parley_config *c, char *why, size_t size) = {
-        check_texts,     check_counts, check_settings, check_periods,
-        check_durations, check_codec,  check_topology, check_rest,
+        check_texts,    check_counts, check_settings, check_periods, check_durations,
+        check_strategy, check_codec,  check_topology, check_rest,
     };
     int code = 0;
     for (size_t i = 0; !code && i < sizeof checks / sizeof *checks; i++)

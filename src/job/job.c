@@ -97,6 +97,12 @@ static void share_settings(struct job *job)
     else
         share(job, "topology", "%s", s->topology);
     share(job, "mix-every", "%s", s->values[OPTION_ID_MIX_EVERY].text);
+    if (settings_heeds(s->strategy, OPTION_ID_OUTER_LR)) {
+        share(job, "outer-lr", "%s", number(a, s->outer_rate));
+        share(job, "outer-momentum", "%s", number(a, s->outer_momentum));
+    }
+    if (settings_heeds(s->strategy, OPTION_ID_CHOCO_STEP))
+        share(job, "choco-step", "%s", s->choco_step > 0 ? number(a, s->choco_step) : "by codec");
     share(job, "tolerance", "%s", number(a, s->tolerance));
     if (s->quorum == PARLEY_QUORUM_MAJORITY)
         share(job, "quorum", "majority of %" PRIu64, s->nodes);
@@ -259,6 +265,9 @@ void job_config(const struct job *job, struct parley_config *config)
     config->mix_steered = s->mix_every.steered;
     config->mix_later_count = s->mix_every.later_count;
     memcpy(config->mix_later, s->mix_every.later, sizeof config->mix_later);
+    config->outer_rate = s->outer_rate;
+    config->outer_momentum = s->outer_momentum;
+    config->choco_step = s->choco_step;
     config->robust = s->robust;
     config->tolerance = s->tolerance;
     config->settle_timeout_us = s->settle_timeout_us;

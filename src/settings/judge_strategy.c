@@ -26,6 +26,9 @@ bool settings_heeds(int strategy, enum option_id id)
     bool of_all =
         gradients || strategy == PARLEY_STRATEGY_LOCAL_SGD || strategy == PARLEY_STRATEGY_DILOCO;
     if (id == OPTION_ID_BACKUP_WORKERS) return strategy == PARLEY_STRATEGY_PS_BSP;
+    if (id == OPTION_ID_OUTER_LR || id == OPTION_ID_OUTER_MOMENTUM)
+        return strategy == PARLEY_STRATEGY_DILOCO || strategy == PARLEY_STRATEGY_NOLOCO;
+    if (id == OPTION_ID_CHOCO_STEP) return strategy == PARLEY_STRATEGY_CHOCO;
     if (id == OPTION_ID_MIX_EVERY) return !gradients && strategy != PARLEY_STRATEGY_NONE;
     if (id == OPTION_ID_CODEC) return has_codecs(strategy);
     if (id == OPTION_ID_ROBUST) return strategy == PARLEY_STRATEGY_GOSSIP;
@@ -54,12 +57,36 @@ static int judge_mix_every(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+/* Numbers in the equations of some strategies alone. */
+static int judge_numbers(const struct settings *settings, char *why)
+{
+    static const struct {
+        enum option_id id;
+        const char *of;
+    } numbers[] = {
+        {OPTION_ID_OUTER_LR, "the outer optimizer of --strategy diloco and noloco"},
+        {OPTION_ID_OUTER_MOMENTUM, "the outer optimizer of --strategy diloco and noloco"},
+        {OPTION_ID_CHOCO_STEP, "--strategy choco's averaging"},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const struct settings_value *value = &settings->values[numbers[i].id];
+        if (value->origin <= ORIGIN_DEFAULT || settings_heeds(settings->strategy, numbers[i].id))
+            continue;
+        snprintf(why, SETTINGS_WHY_BYTES, "--%s: \"%s\" is of %s; %s has nothing of the kind",
+                 option_info(numbers[i].id)->name, value->text, numbers[i].of,
+                 settings->values[OPTION_ID_STRATEGY].text);
+        return PARLEY_EUSAGE;
+    }
+    return 0;
+}
+
 /* What is given and changes nothing was meant for another strategy. */
 int judge_strategy(const struct settings *settings, char *why)
 {
     const struct settings_value *topology = &settings->values[OPTION_ID_TOPOLOGY];
     const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
     int error = judge_mix_every(settings, why);
+    if (!error) error = judge_numbers(settings, why);
     if (error) return error;
     if (settings->strategy > PARLEY_STRATEGY_NONE &&
         settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED) {

@@ -94,6 +94,8 @@ struct settings {
     uint64_t staleness; /* of ps-ssp:S */
     uint64_t backup_workers;
     struct settings_period mix_every;
+    double outer_rate, outer_momentum;
+    double choco_step; /* 0: by codec */
     const char *codec, *topology;
     double tolerance;
     int quorum;     /* enum parley_quorum */

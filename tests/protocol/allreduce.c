@@ -59,7 +59,8 @@ struct ring_scene {
     enum parley_strategy strategy;
     uint32_t nodes, peers;
     uint64_t seed, latency_us, compute_us;
-    uint64_t steps; /* budget; 0: none */
+    uint64_t steps;      /* budget; 0: none */
+    const double *outer; /* rate and momentum of DILOCO; NULL: the defaults */
     struct vectors vectors;
     struct sim_task task;
 };
@@ -72,6 +73,9 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->min_peers = scene->peers;
     config->steps_budget = scene->steps;
     config->mix_every = 4;
+    if (!scene->outer) return;
+    config->outer_rate = scene->outer[0];
+    config->outer_momentum = scene->outer[1];
 }
 
 /* Of the task that stands in the scene. */
@@ -199,38 +203,44 @@ Test(allreduce, who_lags_in_a_long_ring_gets_all_parts_at_once_and_adds_them)
     end(sim, &scene);
 }
 
+/* Four rounds of four local steps, against the same in float64: x += a draw is a local step. */
+static void make_rounds(enum parley_strategy strategy, const double *outer, double rate,
+                        double momentum)
+{
+    struct ring_scene scene = {.strategy = strategy,
+                               .nodes = 3,
+                               .seed = 1,
+                               .latency_us = 100,
+                               .steps = 16,
+                               .outer = outer,
+                               .vectors = {.parameters = 10}};
+    struct parley_sim *sim = begin(&scene);
+    scene_until(sim, 3, parley_sim_agreed, NULL, 30);
+    double x[10] = {0}, velocity[10] = {0};
+    for (int round = 0; round < 4; round++) {
+        double moved[10] = {0};
+        for (uint32_t i = 0; i < 12; i++) {
+            struct rng rng = rng_init(i % 3 + 1, 4 * round + i / 3);
+            for (int j = 0; j < 10; j++)
+                moved[j] += rng_normal(&rng) / 3;
+        }
+        for (int j = 0; j < 10; j++) {
+            velocity[j] = momentum * velocity[j] - moved[j];
+            x[j] += rate * (moved[j] - momentum * velocity[j]);
+        }
+    }
+    for (int j = 0; j < 10; j++)
+        cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5, "%g, %g: %g for %g",
+                           rate, momentum, parley_sim_agreed_vector(sim, 0)[j], x[j]);
+    end(sim, &scene);
+}
+
 Test(allreduce, local_steps_and_outer_steps_are_what_they_say)
 {
-    /* Four rounds of four local steps, against the same in float64: x += a draw is a local step. */
-    for (int outer = 0; outer < 2; outer++) {
-        struct ring_scene scene = {.strategy =
-                                       outer ? PARLEY_STRATEGY_DILOCO : PARLEY_STRATEGY_LOCAL_SGD,
-                                   .nodes = 3,
-                                   .seed = 1,
-                                   .latency_us = 100,
-                                   .steps = 16,
-                                   .vectors = {.parameters = 10}};
-        struct parley_sim *sim = begin(&scene);
-        scene_until(sim, 3, parley_sim_agreed, NULL, 30);
-        double x[10] = {0}, velocity[10] = {0};
-        for (int round = 0; round < 4; round++) {
-            double moved[10] = {0};
-            for (uint32_t i = 0; i < 12; i++) {
-                struct rng rng = rng_init(i % 3 + 1, 4 * round + i / 3);
-                for (int j = 0; j < 10; j++)
-                    moved[j] += rng_normal(&rng) / 3;
-            }
-            for (int j = 0; j < 10; j++) {
-                velocity[j] = 0.5 * velocity[j] - moved[j];
-                x[j] += outer ? 0.7 * (moved[j] - 0.5 * velocity[j]) : moved[j];
-            }
-        }
-        for (int j = 0; j < 10; j++)
-            cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5, "%s: %g for %g",
-                               outer ? "diloco" : "local-sgd", parley_sim_agreed_vector(sim, 0)[j],
-                               x[j]);
-        end(sim, &scene);
-    }
+    static const double outer[] = {0.9, 0.8};
+    make_rounds(PARLEY_STRATEGY_LOCAL_SGD, NULL, 1, 0);
+    make_rounds(PARLEY_STRATEGY_DILOCO, NULL, 0.7, 0.5);
+    make_rounds(PARLEY_STRATEGY_DILOCO, outer, 0.9, 0.8);
 }
 
 /* ---- Four nodes are one with a batch four times as large ---------------------------------------

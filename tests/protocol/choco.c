@@ -12,6 +12,7 @@ struct cluster {
     enum parley_topology topology;
     uint32_t degree;
     uint32_t late; /* the last so many are not waited for */
+    double step;   /* 0: by codec */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -20,6 +21,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->strategy = PARLEY_STRATEGY_CHOCO;
     config->topology = cluster->topology;
     config->topology_degree = cluster->degree;
+    config->choco_step = cluster->step;
     config->min_peers =
         node < cluster->nodes - cluster->late ? cluster->nodes - cluster->late - 1 : 0;
     cr_assert_eq(codec_parse(cluster->codec, &config->codec, &config->codec_part), 0);
@@ -51,7 +53,7 @@ Test(choco, models_grow_equal_on_a_ring_whatever_the_codec)
                  {"int8", 60, 1e-4},      {"topk:0.5", 60, 1e-4}, {"topk:0.1", 200, 1e-2},
                  {"topk:0.03", 600, 1e-2}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct cluster cluster = {8, cases[c].codec, PARLEY_TOPOLOGY_RING, 0, 0};
+        struct cluster cluster = {8, cases[c].codec, PARLEY_TOPOLOGY_RING, 0, 0, 0};
         struct parley_sim *sim = begin(&cluster, 3000, 2, 0, 0);
         scene_train(sim, 8);
         double before = parley_sim_spread(sim);
@@ -64,6 +66,20 @@ Test(choco, models_grow_equal_on_a_ring_whatever_the_codec)
     }
 }
 
+Test(choco, a_step_size_that_is_given_is_taken)
+{
+    /* Two nodes, half the weight each: a round leaves 1 - step of their distance. */
+    struct cluster cluster = {.nodes = 2, .codec = "fp32", .step = 0.25};
+    struct parley_sim *sim = begin(&cluster, 100, 1, 0, 0);
+    scene_train(sim, 2);
+    double before = parley_sim_spread(sim), rounds = 0;
+    scene_run(sim, 10 * STEP_US);
+    rounds = log(parley_sim_spread(sim) / before) / log(0.75);
+    cr_assert_float_eq(rounds, round(rounds), 1e-3, "%g rounds", rounds);
+    cr_assert(rounds > 5 && rounds < 15, "%g rounds", rounds);
+    parley_sim_free(sim);
+}
+
 Test(choco, a_round_sends_what_the_codec_makes_and_a_link_begins_with_whole_models)
 {
     /* Proves that differences are sent, and that topk:0.01 takes no more than 3 % of what fp32
@@ -71,7 +87,7 @@ Test(choco, a_round_sends_what_the_codec_makes_and_a_link_begins_with_whole_mode
     uint64_t bytes[2];
     for (int c = 0; c < 2; c++) {
         enum { ROUNDS = 20, NODES = 4, LINKS = 2 * NODES, PARAMETERS = 200000 };
-        struct cluster cluster = {NODES, c ? "topk:0.01" : "fp32", PARLEY_TOPOLOGY_RING, 0, 0};
+        struct cluster cluster = {NODES, c ? "topk:0.01" : "fp32", PARLEY_TOPOLOGY_RING, 0, 0, 0};
         struct parley_sim *sim = begin(&cluster, PARAMETERS, 1, 0, 0);
         scene_train(sim, NODES);
         scene_run(sim, 5 * STEP_US / 2);
@@ -91,7 +107,7 @@ Test(choco, random_cuts_leave_the_mean_where_it_was_and_the_copies_equal)
     /* Proves that a q is added to both copies or asked for again, whatever breaks when: were they
      * to differ, the terms of a link would not cancel. */
     for (uint64_t seed = 1; seed <= 2; seed++) {
-        struct cluster cluster = {8, "topk:0.1", PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0};
+        struct cluster cluster = {8, "topk:0.1", PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0, 0};
         struct parley_sim *sim = begin(&cluster, 64, seed, 300, 0);
         scene_cut(sim, 8, 150, seed);
         parley_sim_free(sim);
@@ -102,7 +118,7 @@ Test(choco, a_newcomer_takes_whole_models_once_and_is_drawn_in)
 {
     /* Proves that copies begin anew with who joins late, and only those: the others' rounds go on
      * in short form, and all grow equal with it among them. */
-    struct cluster cluster = {4, "topk:0.05", PARLEY_TOPOLOGY_COMPLETE, 0, 1};
+    struct cluster cluster = {4, "topk:0.05", PARLEY_TOPOLOGY_COMPLETE, 0, 1, 0};
     uint64_t starts[] = {0, 0, 0, PARLEY_SIM_NEVER};
     enum { PARAMETERS = 20000, BYTES = PARAMETERS * sizeof(float) };
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
@@ -137,7 +153,7 @@ Test(choco, a_death_in_the_middle_moves_the_mean_of_the_living_no_more)
     /* Proves that the dead node's copies are out of the rounds at all its neighbours: the mean of
      * the living stays where it is from then on, and they agree. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct cluster cluster = {6, "topk:0.1", PARLEY_TOPOLOGY_RING, 0, 0};
+        struct cluster cluster = {6, "topk:0.1", PARLEY_TOPOLOGY_RING, 0, 0, 0};
         struct parley_sim *sim = begin(&cluster, 640, seed, 700, 0);
         static double before[640], after[640];
         scene_train(sim, 6);
@@ -160,7 +176,7 @@ Test(choco, who_missed_rounds_begins_anew_with_its_neighbours)
 {
     /* Proves that a copy that is behind is not added to: were it, its terms would not cancel, and
      * the mean would move for ever. */
-    struct cluster cluster = {6, "topk:0.1", PARLEY_TOPOLOGY_RING, 0, 0};
+    struct cluster cluster = {6, "topk:0.1", PARLEY_TOPOLOGY_RING, 0, 0, 0};
     struct parley_sim *sim = begin(&cluster, 640, 5, 300, 0);
     static double before[640], after[640];
     scene_train(sim, 6);
@@ -185,8 +201,8 @@ Test(choco, nobody_waits_for_the_dead)
     /* Proves that deaths, pauses and returns at random times hold nobody up for longer than it
      * takes to notice them, and that the live agree. */
     for (uint64_t seed = 1; seed <= 6; seed++) {
-        struct cluster cluster = {8, "topk:0.1",
-                                  seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR, 3, 0};
+        struct cluster cluster = {
+            8, "topk:0.1", seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR, 3, 0, 0};
         struct parley_sim *sim = begin(&cluster, 64, seed, seed % 3 * 200, 0.1);
         scene_train(sim, 8);
         storm(sim, 8, seed);

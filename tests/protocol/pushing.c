@@ -22,6 +22,13 @@ static void meet(struct parley_config *config, uint32_t node, void *peers)
     config->mix_every = 50;
 }
 
+static void meet_gently(struct parley_config *config, uint32_t node, void *peers)
+{
+    meet(config, node, peers);
+    config->outer_rate = 0.3;
+    config->outer_momentum = 0.2;
+}
+
 static void meet_for_long(struct parley_config *config, uint32_t node, void *peers)
 {
     meet(config, node, peers);
@@ -145,20 +152,20 @@ Test(pushing, who_has_made_its_steps_still_meets_those_who_have_not)
     parley_sim_free(sim);
 }
 
-Test(pushing, outer_steps_are_those_of_the_paper)
+/* Three steps: the distance of two nodes, with nothing learned between, follows the recurrence of
+ * the outer optimizer, m <- momentum m - rate e, e <- e + m, and they come every 50 local ones. */
+static void make_outer_steps(void (*configure)(struct parley_config *, uint32_t, void *),
+                             double rate, double momentum)
 {
-    /* Proves, with nothing learned between, that the distance of two nodes follows the recurrence
-     * of the outer optimizer, m <- m/2 - 0.7 e, e <- e + m, over three steps, and that the steps
-     * come every 50 local ones. */
     uint32_t one = 1;
-    struct parley_sim *sim =
-        scene(&(struct parley_sim_options){.nodes = 2, .seed = 3, .configure = meet, .arg = &one});
+    struct parley_sim *sim = scene(
+        &(struct parley_sim_options){.nodes = 2, .seed = 3, .configure = configure, .arg = &one});
     double e = 1, m = 0;
     scene_train(sim, 2);
     double spread = parley_sim_spread(sim);
     for (uint64_t step = 1; step <= 3; step++) {
         struct parley_view view = {0};
-        m = 0.5 * m - 0.7 * e;
+        m = momentum * m - rate * e;
         e += m;
         while (view.ledger.applied < step) {
             scene_run(sim, 1000);
@@ -172,6 +179,12 @@ Test(pushing, outer_steps_are_those_of_the_paper)
     }
     scene_agree(sim, 2, 0);
     parley_sim_free(sim);
+}
+
+Test(pushing, outer_steps_are_those_of_the_paper)
+{
+    make_outer_steps(meet, 0.7, 0.5);
+    make_outer_steps(meet_gently, 0.3, 0.2);
 }
 
 Test(pushing, outer_steps_wait_for_nobody_who_is_dead)

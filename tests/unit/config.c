@@ -64,6 +64,12 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(topology, PARLEY_TOPOLOGY_BASE);
     REFUSED(topology, PARLEY_TOPOLOGY_GRAPH); /* without one */
     REFUSED(strategy, PARLEY_STRATEGIES);
+    REFUSED(outer_rate, 0);
+    REFUSED(outer_rate, 10.1);
+    REFUSED(outer_momentum, -0.1);
+    REFUSED(outer_momentum, 1);
+    REFUSED(choco_step, 1.1);
+    REFUSED(choco_step, NAN);
     REFUSED(quorum, (enum parley_quorum)2);
     REFUSED(tolerance, 0);
     REFUSED(tolerance, -1);

@@ -334,6 +334,12 @@ Test(settings, settings_that_do_not_go_together_are_refused)
            "only, not by gossip");
     expect("sim --strategy ps-bsp --backup-workers 4", NULL,
            "--backup-workers: \"4\" leaves nobody of 4 nodes (--nodes) to make a step; at most 3");
+    expect("run --outer-lr 0.5", NULL,
+           "--outer-lr: \"0.5\" is of the outer optimizer of --strategy diloco and noloco; gossip "
+           "has nothing of the kind");
+    expect("run --strategy noloco --choco-step 0.5", NULL,
+           "--choco-step: \"0.5\" is of --strategy choco's averaging; noloco has nothing of the "
+           "kind");
     expect("sim --strategy ps-asp --nodes 65", NULL,
            "--strategy: \"ps-asp\" has one node that serves all, at most 64; --nodes is 65 (use "
            "gossip)");

@@ -171,6 +171,7 @@ static void add(struct parley_node *node, uint32_t buffer, float factor, int num
 static float step(const struct parley_node *node)
 {
     double part = node->config.codec_part;
+    if (node->config.choco_step > 0) return (float)node->config.choco_step;
     if (node->config.codec != PARLEY_CODEC_TOPK) return 1;
     return part < 1 / STEP_PART ? (float)(STEP_PART * part) : 1;
 }

@@ -7,11 +7,12 @@
  *   m <- alpha m + beta mean(x - phi) + gamma (mean(phi) - phi)       means over the two
  *   phi <- phi + m,  x <- phi
  *
- * with alpha = 0.5 and beta = gamma = 0.7. As beta and gamma are equal, mean(phi) drops out:
- * m <- alpha m + beta (mean(x) - phi). So one vector each way is enough, by the pairwise exchange
- * as it is (exchange.c): with its d = x_peer - x at the two snapshots, mean(x) = s + d / 2. Steps
- * made since the snapshot are kept: x gets phi - s added. phi and m travel to joiners with x; a
- * node that gives them makes no exchange until they are sent, and lets what is in doubt wait.
+ * with alpha = config.outer_momentum and beta = gamma = config.outer_rate. As those two are equal,
+ * mean(phi) drops out: m <- alpha m + beta (mean(x) - phi). So one vector each way is enough, by
+ * the pairwise exchange as it is (exchange.c): with its d = x_peer - x at the two snapshots,
+ * mean(x) = s + d / 2. Steps made since the snapshot are kept: x gets phi - s added. phi and m
+ * travel to joiners with x; a node that gives them makes no exchange until they are sent, and lets
+ * what is in doubt wait.
  *
  * The mean of the models is not kept: it moves by the outer momentum, on purpose. An exchange in
  * doubt that turns out to be decided adds only the peer's part, beta d / 2, to m, phi and x, since
@@ -24,9 +25,6 @@
 #include "core/state.h"
 #include "core/training.h"
 
-#define ALPHA 0.5f
-#define BETA 0.7f
-
 enum { SLOW, MOMENTUM, KEPT };
 
 struct noloco {
@@ -36,15 +34,16 @@ struct noloco {
 static float mix(struct parley_node *node, int own, uint32_t theirs, float factor)
 {
     uint32_t phi = strategy_buffer(node, SLOW), m = strategy_buffer(node, MOMENTUM);
+    float alpha = (float)node->config.outer_momentum, beta = (float)node->config.outer_rate;
     if (own == NONE) {
-        strategy_combine(node, m, 1, theirs, BETA * factor, 0);
-        strategy_combine(node, phi, 1, theirs, BETA * factor, 0);
-        return BETA * factor;
+        strategy_combine(node, m, 1, theirs, beta * factor, 0);
+        strategy_combine(node, phi, 1, theirs, beta * factor, 0);
+        return beta * factor;
     }
     node->exchange.next_version = node->training.version + node->config.mix_every;
-    strategy_combine(node, m, ALPHA, (uint32_t)own, BETA, 0);
-    strategy_combine(node, m, 1, theirs, BETA * factor, 0);
-    strategy_combine(node, m, 1, phi, -BETA, 0);
+    strategy_combine(node, m, alpha, (uint32_t)own, beta, 0);
+    strategy_combine(node, m, 1, theirs, beta * factor, 0);
+    strategy_combine(node, m, 1, phi, -beta, 0);
     strategy_combine(node, phi, 1, m, 1, 0);
     strategy_combine(node, theirs, 0, phi, 1, 0);
     strategy_combine(node, theirs, 1, (uint32_t)own, -1, 0);
