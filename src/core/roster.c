@@ -343,9 +343,30 @@ void roster_changed(struct parley_roster *roster, int member, bool news)
     count(roster, member);
 }
 
+static void recall(struct parley_roster *roster, uint64_t boot)
+{
+    for (int i = 0; i < ROSTER_FORGOTTEN; i++) {
+        struct roster_forgotten *f = &roster->forgotten[i];
+        if (f->boot != boot) continue;
+        roster->samples -= f->samples;
+        roster->samples_gone -= f->samples;
+        roster->samples_forgotten -= f->samples;
+        *f = (struct roster_forgotten){0};
+    }
+}
+
+static void forget(struct parley_roster *roster, int member)
+{
+    uint64_t samples = roster->places[member].samples;
+    roster->samples_forgotten += samples;
+    roster->forgotten[roster->forgotten_next++ % ROSTER_FORGOTTEN] =
+        (struct roster_forgotten){roster->records[member].boot, samples};
+}
+
 static void take_place(struct parley_roster *roster, int member, const struct record *record)
 {
     struct record *r = &roster->records[member];
+    recall(roster, record->boot);
     *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
     memcpy(r->name, record->name, sizeof r->name);
     memcpy(r->address, record->address, sizeof r->address);
@@ -369,7 +390,7 @@ int roster_add(struct parley_roster *roster, const struct record *record)
 
 void roster_replace(struct parley_roster *roster, int member, const struct record *record)
 {
-    roster->samples_forgotten += roster->places[member].samples;
+    forget(roster, member);
     roster->fetched -= roster->places[member].fetched;
     for (int list = 0; list < ROSTER_LISTS; list++)
         unlink_place(roster, member, (enum roster_list)list);

@@ -23,7 +23,8 @@
 enum {
     NONE = -1,
     SKETCHES_MAX =
-        MESSAGE_SKETCHES_MAX /* members whose sketches are kept: a sample where there are more */
+        MESSAGE_SKETCHES_MAX, /* members whose sketches are kept: a sample where there are more */
+    ROSTER_FORGOTTEN = 16
 };
 
 /* What is counted. A member may be in several classes. */
@@ -66,6 +67,11 @@ struct roster_place {
     uint32_t classes;                  /* bits, likewise */
     uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
     uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
+};
+
+/* Who was forgotten, should it be back: it must not count twice. */
+struct roster_forgotten {
+    uint64_t boot, samples;
 };
 
 /* Whose sketches tell the drift: drift.c. Good for one number of `sampled`. */
@@ -116,7 +122,9 @@ struct parley_roster {
     uint64_t sketched; /* counts changes of them */
     uint32_t counts[ROSTER_CLASSES];
     uint64_t samples, samples_gone; /* of all members ever seen; of those no longer live, ... */
-    uint64_t samples_forgotten;     /* ... and in both, of those whose places went to others */
+    uint64_t samples_forgotten;     /* ... and in both, of those whose places went to others: */
+    struct roster_forgotten forgotten[ROSTER_FORGOTTEN]; /* the last of them, in a ring */
+    uint32_t forgotten_next;
     uint64_t fetched;               /* bytes of picked models, of all */
 };
 

@@ -252,6 +252,32 @@ Test(roster, a_restarted_name_is_known_once_and_its_live_owner_is_found)
     roster_close(&roster);
 }
 
+static void train(struct parley_roster *roster, int member, uint64_t samples)
+{
+    roster->records[member].state = PARLEY_MEMBER_ALIVE;
+    roster->records[member].samples = samples;
+    roster_changed(roster, member, false);
+}
+
+Test(roster, who_was_forgotten_and_is_back_counts_once)
+{
+    /* As after a partition, where a node that others took for dead was forgotten for another. */
+    struct parley_roster roster = roster_of(2);
+    int a = add(&roster, 1, "a"), b = add(&roster, 2, "a");
+    train(&roster, a, 1000);
+    train(&roster, b, 10);
+    roster.records[a].state = PARLEY_MEMBER_DEAD;
+    roster_changed(&roster, a, true);
+    roster_replace(&roster, a, &(struct record){.boot = 3, .name = "a"});
+    train(&roster, a, 5);
+    cr_assert_eq(roster.samples, 1015, "what it has used counts on");
+    roster_replace(&roster, b, &(struct record){.boot = 1, .name = "a"});
+    train(&roster, b, 1001);
+    cr_assert_eq(roster.samples, 1016, "%d", (int)roster.samples);
+    cr_assert_eq(roster.samples_forgotten, 10);
+    roster_close(&roster);
+}
+
 Test(roster, the_line_is_by_name_and_boot_whoever_came_first)
 {
     struct parley_roster roster = roster_of(MEMBERS);
