@@ -264,6 +264,19 @@ void hello_ack(struct parley_node *node, const struct message_probe *ack)
         check->answered = true;
 }
 
+/* Who has the name may be known by now, or be another. */
+static void decide_name(struct parley_node *node, struct conn *conn,
+                        const struct message_hello *hello)
+{
+    int owner = is_in(node, hello->boot) ? NONE : owner_of(node, hello);
+    if (owner == node->self)
+        refuse_name(node, conn, self_of(node));
+    else if (owner != NONE)
+        check_name(node, conn, owner, hello);
+    else
+        admit(node, conn, hello);
+}
+
 void hello_timers(struct parley_node *node)
 {
     struct name_check *check = &node->name_check;
@@ -289,7 +302,8 @@ void hello_timers(struct parley_node *node)
         return;
     }
     membership_replaced(node, check->member);
-    admit(node, conn, &check->hello);
+    struct message_hello hello = check->hello;
+    decide_name(node, conn, &hello);
 }
 
 uint64_t hello_deadline(const struct parley_node *node)
@@ -348,13 +362,7 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
     if (conn->outgoing && conn->member != NONE &&
         record_of(node, conn->member)->boot != hello->boot)
         another_answers(node, conn, hello);
-    int owner = is_in(node, hello->boot) ? NONE : owner_of(node, hello);
-    if (owner == node->self)
-        refuse_name(node, conn, self);
-    else if (owner != NONE)
-        check_name(node, conn, owner, hello);
-    else
-        admit(node, conn, hello);
+    decide_name(node, conn, hello);
 }
 
 void hello_rejected(struct parley_node *node, struct conn *conn,

@@ -285,3 +285,23 @@ Test(node_hello, while_a_name_is_checked_a_peer_may_say_a_little_more_and_not_wi
     cr_assert_eq(lone->conns[conn], LONE_CLOSED);
     lone_free(lone);
 }
+
+Test(node_hello, a_name_that_another_got_while_it_was_checked_is_checked_again)
+{
+    /* Proves that two that ask for one name of a dead node do not both get it, where the second was
+     * let in elsewhere while the first waited. */
+    struct lone *lone = plain_node();
+    uint32_t c = lone_peer(lone, "c", 9);
+    lone_peer(lone, "a", 1);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    struct message_hello hello = lone_hello(lone, "a", 2);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    cr_assert(lone->node->name_check.active);
+    struct message_members m = {.count = 1};
+    m.records[0] = (struct record){.boot = 3, .name = "a", .address = "x:3", .clock = 1};
+    lone_say(lone, c, WIRE_MEMBERS, &m);
+    lone_run(lone, 2100000);
+    cr_assert_eq(roster_find(lone->node->roster, 2), NONE, "boot 3 may live");
+    cr_assert(lone->node->name_check.active);
+    lone_free(lone);
+}
