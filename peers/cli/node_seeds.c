@@ -83,7 +83,8 @@ static void take(struct node *node, const struct seed_lookup *lookup)
     if (error)
         say_unread(lookup->why, error);
     else if (lookup->asked)
-        say(PARLEY_LOG_INFO, "read the peer list again: %u addresses", node->seeds.count);
+        say(PARLEY_LOG_INFO, "read the peer list again: %u addresses%s", list->count,
+            list->left_out > 0 ? ", and more than are dialled" : "");
 }
 
 /* True once the thread is done with it; `leaves`: if it is not, it is the thread's to free. */

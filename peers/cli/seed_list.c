@@ -8,33 +8,47 @@
 
 #include "read_file.h"
 
-static void add(struct seed_list *list, const char *host, bool v6, unsigned port)
+/* What does not fit is refused, not left out: a node without a seed takes itself for the first. */
+static int add(struct seed_list *list, const char *host, bool v6, unsigned port, char *why,
+               size_t why_size)
 {
     char text[PARLEY_ADDRESS_SIZE];
     int length = snprintf(text, sizeof text, v6 ? "[%s]:%u" : "%s:%u", host, port);
-    if (length >= (int)sizeof text || list->count == PARLEY_SEEDS_MAX) return;
+    if (length >= (int)sizeof text) {
+        snprintf(why, why_size,
+                 "\"%s:%u\" is longer than %d characters; give its number, or dns: before it if "
+                 "the name is in DNS",
+                 host, port, PARLEY_ADDRESS_SIZE - 1);
+        return PARLEY_EUSAGE;
+    }
     for (uint32_t i = 0; i < list->count; i++)
-        if (strcmp(list->text[i], text) == 0) return;
+        if (strcmp(list->text[i], text) == 0) return 0;
+    if (list->count == PARLEY_SEEDS_MAX) {
+        list->left_out++;
+        return 0;
+    }
     strcpy(list->text[list->count], text);
     list->items[list->count] = list->text[list->count];
     list->count++;
+    return 0;
 }
 
 /* Every address of the name. */
-static void add_dns(struct seed_list *list, const struct units_address *address)
+static int add_dns(struct seed_list *list, const struct units_address *address, char *why,
+                   size_t why_size)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    int error = 0;
     list->asks_dns = true;
-    if (getaddrinfo(address->host, NULL, &hints, &found)) {
-        add(list, address->host, address->v6, address->port);
-        return;
-    }
-    for (const struct addrinfo *at = found; at; at = at->ai_next) {
+    if (getaddrinfo(address->host, NULL, &hints, &found))
+        return add(list, address->host, address->v6, address->port, why, why_size);
+    for (const struct addrinfo *at = found; at && !error; at = at->ai_next) {
         char host[64];
         if (!getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST))
-            add(list, host, at->ai_family == AF_INET6, address->port);
+            error = add(list, host, at->ai_family == AF_INET6, address->port, why, why_size);
     }
     freeaddrinfo(found);
+    return error;
 }
 
 static int add_file(struct seed_list *list, const char *path, char *why, size_t why_size);
@@ -42,11 +56,8 @@ static int add_file(struct seed_list *list, const char *path, char *why, size_t 
 static int add_seed(struct seed_list *list, const struct seed *seed, char *why, size_t why_size)
 {
     if (seed->kind == SEED_FILE) return add_file(list, seed->path, why, why_size);
-    if (seed->kind == SEED_DNS)
-        add_dns(list, &seed->address);
-    else
-        add(list, seed->address.host, seed->address.v6, seed->address.port);
-    return 0;
+    if (seed->kind == SEED_DNS) return add_dns(list, &seed->address, why, why_size);
+    return add(list, seed->address.host, seed->address.v6, seed->address.port, why, why_size);
 }
 
 /* Files hold no @FILE: the parser refuses it, so this goes one level deep. */
@@ -71,7 +82,7 @@ int seed_list_make(struct seed_list *list, const struct seeds *join, const char 
                    char *why, size_t why_size)
 {
     int error = 0;
-    list->count = 0;
+    list->count = list->left_out = 0;
     list->asks_dns = false;
     for (size_t i = 0; !error && i < join->count; i++)
         error = add_seed(list, &join->items[i], why, why_size);

@@ -63,6 +63,10 @@ expect 2 "parley: model 'lenet' takes images of" run --model lenet
 expect 2 'parley: --partition: "dirichlet:0"' run --partition dirichlet:0
 expect 2 '--config: nofile: No such file' run -c nofile
 expect 2 '--join: nofile: No such file' node --join @nofile
+long=$(printf 'n%.0s' {1..70}):7000 # a seed that none could dial is not left out
+expect 2 "parley: --join: \"$long\" is longer than 71 characters" node --join "$long"
+for i in {1..300}; do echo "127.0.0.1:$i"; done > many
+expect 4 '44 seeds are left out: at most 256 are dialled' node --join @many --join-timeout 1ms
 expect 7 '--compute: nofile: No such file' sim --compute trace:nofile
 expect 2 'gd takes its whole share' run --optimizer gd --lr-scale cluster
 expect 2 '"topk:0.01" sends differences' sim --codec topk:0.01
