@@ -243,10 +243,9 @@ void connection_incoming(struct parley_node *node, uint32_t id, const char *addr
             host_length(conn->address) == length && strncmp(conn->address, address, length) == 0;
         if (!oldest || conn->since_us < oldest->since_us) oldest = conn;
     }
-    if (pending >= node->config.pending_max) connection_close(node, oldest);
-    struct conn *conn = !loopback && same_host >= PENDING_PER_HOST_MAX
-                            ? NULL
-                            : conn_open(node, id, address, CONN_PENDING);
+    bool welcome = loopback || same_host < PENDING_PER_HOST_MAX;
+    if (welcome && pending >= node->config.pending_max) connection_close(node, oldest);
+    struct conn *conn = welcome ? conn_open(node, id, address, CONN_PENDING) : NULL;
     if (!conn)
         out_add(node, PARLEY_UPDATE_CLOSE)->close.conn = id;
     else

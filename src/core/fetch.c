@@ -138,6 +138,10 @@ void fetch_progress(struct parley_node *node)
 void fetch_received(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
+    if (fetch->state != FETCH_STREAMING) { /* floats, and no word of what they are */
+        failed(node);
+        return;
+    }
     if (fetch->by_digest) {
         fetch->state = FETCH_IDLE;
         holding_fetched(node);

@@ -33,7 +33,7 @@
 
 enum {
     PICK_TRIES = 8,
-    AHEAD_MAX = 1024 /* incarnations beyond those known that others may tell of */
+    AHEAD_MAX = 1024 /* incarnations beyond those known that others may tell of; generations, too */
 };
 
 /* ---- The table ------------------------------------------------------------------------------- */
@@ -270,9 +270,9 @@ void membership_start(struct parley_node *node)
 
 /* ---- Merging --------------------------------------------------------------------------------- */
 
-static bool is_far_ahead(uint32_t incarnation, uint32_t known)
+static bool is_far_ahead(uint32_t number, uint32_t known)
 {
-    return incarnation > known && incarnation - known > AHEAD_MAX;
+    return number > known && number - known > AHEAD_MAX;
 }
 
 /* Others think wrongly of this node. */
@@ -325,13 +325,14 @@ static bool is_news(const struct parley_node *node, const struct record *old,
            old->lock_generation != new->lock_generation;
 }
 
-static bool is_sane(const struct record *r)
+static bool is_sane(const struct parley_node *node, const struct record *r)
 {
+    uint32_t newest = node->roster->generation; /* all follow: none may be led to the last number */
     return r->boot != 0 && *r->name && *r->address && r->state <= PARLEY_MEMBER_LEFT &&
            r->phase <= PARLEY_PHASE_LEFT && r->stop <= PARLEY_STOP_OPERATOR &&
            r->distance_sq >= 0 && r->mean_sq >= 0 && isfinite(r->distance_sq) &&
            isfinite(r->mean_sq) && isfinite(r->score) && r->incarnation < UINT32_MAX / 2 &&
-           r->generation < UINT32_MAX / 2 && r->lock_generation < UINT32_MAX / 2;
+           !is_far_ahead(r->generation, newest) && !is_far_ahead(r->lock_generation, newest);
 }
 
 static void merge_own_words(struct parley_node *node, int member, const struct record *record)
@@ -349,7 +350,7 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
 
 int membership_merge(struct parley_node *node, const struct record *record, int from)
 {
-    if (!is_sane(record)) return NONE;
+    if (!is_sane(node, record)) return NONE;
     if (record->boot == self_of(node)->boot) {
         if (record->state != PARLEY_MEMBER_ALIVE) refute(node, record);
         return node->self;
@@ -428,6 +429,7 @@ void membership_refused(struct parley_node *node, int member)
 
 void membership_replaced(struct parley_node *node, int member)
 {
+    if (node->roster->shared) return; /* the driver tells who died */
     uint64_t boot = record_of(node, member)->boot;
     struct conn *conn = connection_of(node, member);
     if (membership_is_live(node, member))

@@ -16,7 +16,7 @@ static uint64_t redial_wait_us(struct parley_node *node, const struct member *m)
     uint64_t wait_us = (node->now_us - m->dead_since_us) / 4;
     if (wait_us < REDIAL_DEAD_US) wait_us = REDIAL_DEAD_US;
     if (wait_us > node->config.redial_max_us) wait_us = node->config.redial_max_us;
-    return (uint64_t)((0.5 + rng_unit(&node->rng) / 2) * (double)wait_us);
+    return 1 + (uint64_t)((0.5 + rng_unit(&node->rng) / 2) * (double)wait_us);
 }
 
 /* A dead member's name or address is a live one's now, or a later one that died was there: a dial

@@ -37,6 +37,22 @@ Test(node_limits, four_silent_connections_come_from_one_host)
     lone_free(lone);
 }
 
+Test(node_limits, a_host_that_has_its_share_pushes_out_nobody)
+{
+    /* Proves that where all places before HELLO are taken, one more dial of a host that has as many
+     * as it may have costs no other its place. */
+    struct parley_config config = lone_config();
+    config.pending_max = 5;
+    struct lone *lone = training_node(&config);
+    uint32_t other = lone_incoming(lone, "10.0.0.1:5000");
+    for (int i = 0; i < 5; i++)
+        lone_incoming(lone, "10.1.2.3:99");
+    cr_assert_eq(lone->conns[other], LONE_OPEN);
+    lone_incoming(lone, "10.0.0.2:5000");
+    cr_assert_eq(lone->conns[other], LONE_CLOSED, "of the others the oldest goes");
+    lone_free(lone);
+}
+
 Test(node_limits, who_asks_and_never_reads_is_cut_off)
 {
     /* Proves the bound of the queue, before HELLO and after it. */
@@ -168,8 +184,8 @@ Test(node_limits, absurd_numbers_in_records_change_nothing)
         if (i == 6) r->name[0] = 0;
         if (i == 7) r->boot = 0;
         if (i == 8) r->incarnation = UINT32_MAX;
-        if (i == 9) r->generation = UINT32_MAX;
-        if (i == 10) r->lock_generation = UINT32_MAX;
+        if (i == 9) r->generation = 1 + 1024 + 1; /* all would follow, on to where none is left */
+        if (i == 10) r->lock_generation = 1 + 1024 + 1;
         lone_say(lone, conn, WIRE_MEMBERS, &members);
         cr_assert_eq(parley_node_members(lone->node), 2, "case %d", i);
     }

@@ -1,5 +1,6 @@
 /* One node, its peers played by hand: who is believed of whom, and who is asked whether it lives.
  */
+#include "core/strategy/server.h"
 #include "lone_talk.h"
 
 Test(node_members, the_living_are_named_once_each_and_in_order)
@@ -178,5 +179,90 @@ Test(node_members, who_has_no_room_for_a_link_to_be_probed_in_is_not_suspected)
         answers++;
     }
     cr_assert_gt(answers, 5);
+    lone_free(lone);
+}
+
+Test(node_members, the_dead_that_are_not_dialled_are_looked_at_no_more_than_once_an_event)
+{
+    /* Proves that the shortest pauses that may be set are pauses: of a name that a live one has
+     * there is none to dial. */
+    struct parley_config config = lone_config();
+    config.redial_min_us = config.redial_max_us = 1;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_members m = {.count = 2};
+    m.records[0] = (struct record){
+        .boot = 5, .name = "z", .address = "z:1", .clock = 1, .state = PARLEY_MEMBER_DEAD};
+    m.records[1] = (struct record){.boot = 6, .name = "z", .address = "z:2", .clock = 1};
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    cr_assert(record_of(lone->node, 2)->state == PARLEY_MEMBER_DEAD);
+    lone_run(lone, 2500000); /* or it would not return */
+    lone_free(lone);
+}
+
+Test(node_members, where_the_driver_tells_who_died_a_new_boot_at_an_address_does_not)
+{
+    struct parley_roster *roster;
+    cr_assert_eq(parley_roster_new(&roster, 4, 0), 0);
+    struct parley_config config = lone_config(), other = lone_config();
+    config.roster = other.roster = roster;
+    other.name = "b";
+    other.boot = 2;
+    struct lone *b = lone_new(&other);
+    lone_start(b);
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    int member = roster_find(roster, 2);
+    lone->node->out = &lone->updates;
+    lone->updates.count = 0;
+    connection_want(lone->node, member);
+    lone_carry_out(lone, &lone->updates.list[0]);
+    lone_connected(lone, lone->highest);
+    struct message_hello hello = lone_hello(lone, "b", 3);
+    lone_say(lone, lone->highest, WIRE_HELLO, &hello);
+    cr_assert_eq(record_of(lone->node, (uint32_t)member)->state, PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+    lone_free(b);
+    parley_roster_free(roster);
+}
+
+/* A node that trains with a, and with b's boot `before`; then b is started anew, and its new boot
+ * gets the place of the old, in one frame. */
+static struct lone *node_with_a_restart(enum parley_strategy strategy,
+                                        void (*between)(struct lone *))
+{
+    struct parley_config config = lone_config();
+    config.members_max = 3;
+    config.strategy = strategy;
+    struct lone *lone = training_node(&config);
+    uint32_t a = training_peer(lone, "a", 1);
+    struct record b = {.boot = 2, .name = "b", .address = "x:2", .phase = PARLEY_PHASE_TRAIN};
+    struct message_members m = {.count = 1, .complete = 1};
+    b.clock = 1;
+    m.records[0] = b;
+    lone_say(lone, a, WIRE_MEMBERS, &m);
+    between(lone);
+    m.count = 2;
+    m.records[0].state = PARLEY_MEMBER_DEAD;
+    m.records[1] = b;
+    m.records[1].boot = 3;
+    lone_say(lone, a, WIRE_MEMBERS, &m);
+    cr_assert_eq(roster_find(lone->node->roster, 2), NONE);
+    cr_assert_eq(roster_find(lone->node->roster, 3), 2);
+    return lone;
+}
+
+static void muster(struct lone *lone)
+{
+    crew_muster(lone->node);
+}
+
+Test(node_members, who_gets_anothers_place_is_not_taken_for_it_by_who_serves)
+{
+    struct lone *lone = node_with_a_restart(PARLEY_STRATEGY_PS_BSP, muster);
+    struct server *s = lone->node->strategy_state;
+    crew_muster(lone->node);
+    cr_assert_null(crew_find(s, 2));
+    cr_assert_not_null(crew_find(s, 3));
     lone_free(lone);
 }

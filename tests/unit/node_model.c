@@ -255,6 +255,25 @@ Test(node_model, training_goes_on_after_the_model_was_replaced)
     lone_free(lone);
 }
 
+Test(node_model, floats_without_a_word_of_what_they_are_become_nobodys_model)
+{
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
+    lose_model(lone);
+    lone_say(lone, conn, WIRE_REFUSE, &refused);
+    lone_run(lone, 200000);
+    const struct fetch *fetch = &lone->node->fetch;
+    cr_assert_eq(fetch->state, FETCH_ASKED);
+    uint32_t sequence = fetch->sequence;
+    say_chunk(lone, conn, WIRE_STREAM_FETCH, sequence, 0, true);
+    for (uint32_t i = 0; i < lone->ops_count; i++)
+        cr_assert_neq(lone->ops[i].type, PARLEY_UPDATE_SET);
+    lone_run(lone, 200000);
+    cr_assert_gt(fetch->sequence, sequence, "it asks again");
+    lone_free(lone);
+}
+
 Test(node_model, another_is_asked_at_once_where_the_link_to_who_gives_its_model_breaks)
 {
     /* Proves that nobody waits for the rest of a model until time is up. */

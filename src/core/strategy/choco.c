@@ -51,11 +51,6 @@ static struct choco *choco_of(const struct parley_node *node)
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
-static uint64_t boot_of(const struct parley_node *node, const struct neighbour *n)
-{
-    return record_of(node, (uint32_t)n->member)->boot;
-}
-
 static struct copy *copy_of(const struct parley_node *node, const struct neighbour *n)
 {
     struct choco *s = choco_of(node);
@@ -70,7 +65,7 @@ static int place_of(const struct parley_node *node, uint64_t boot)
 {
     const struct rounds *s = rounds_of(node);
     for (uint32_t i = 0; i < s->count; i++)
-        if (boot_of(node, &s->neighbours[i]) == boot) return (int)i;
+        if (s->neighbours[i].boot == boot) return (int)i;
     return NONE;
 }
 
@@ -95,7 +90,7 @@ static void assign(struct parley_node *node)
 static bool fits(const struct parley_node *node, const struct neighbour *n)
 {
     const struct copy *copy = copy_of(node, n);
-    return copy->boot == boot_of(node, n) && copy->round > 0 && copy->round == n->before;
+    return copy->boot == n->boot && copy->round > 0 && copy->round == n->before;
 }
 
 /* ---- What is told ---------------------------------------------------------------------------- */
@@ -143,7 +138,7 @@ static void read(struct parley_node *node, const struct neighbour *n, bool is_sh
 {
     struct copy *copy = copy_of(node, n);
     uint32_t z = strategy_buffer(node, COPIES + (uint32_t)(copy - choco_of(node)->copies));
-    copy->boot = boot_of(node, n); /* it may have another than when the round began */
+    copy->boot = n->boot;
     if (is_short) decode(node, z, buffer, number);
     strategy_combine(node, is_short ? buffer : z, 0, is_short ? z : buffer, 1, number);
 }

@@ -40,7 +40,7 @@ static void leave(struct parley_node *node, uint32_t i)
 /* A request may come before the record that says that its sender trains. */
 static bool is_here(const struct server_worker *w, const struct record *r)
 {
-    return record_is_live(r) &&
+    return record_is_live(r) && r->boot == w->boot &&
            (r->phase == PARLEY_PHASE_TRAIN || (w->conn != 0 && r->phase == PARLEY_PHASE_JOINING));
 }
 

@@ -21,8 +21,11 @@ static void find_neighbours(struct parley_node *node)
         int member = (int)roster->live[at];
         double weight = at == own ? 0 : topology_weight(t, s->round, own, at);
         if (weight <= 0 || !takes_part(node, member)) continue;
-        s->neighbours[s->count++] = (struct neighbour){
-            .member = member, .weight = (float)weight, .lane = NONE, .heard_us = node->now_us};
+        s->neighbours[s->count++] = (struct neighbour){.member = member,
+                                                       .boot = record_of(node, member)->boot,
+                                                       .weight = (float)weight,
+                                                       .lane = NONE,
+                                                       .heard_us = node->now_us};
     }
 }
 
@@ -75,7 +78,9 @@ static void drop_lost(struct parley_node *node)
     for (uint32_t i = 0; s->open && i < s->count; i++) {
         struct neighbour *n = &s->neighbours[i];
         bool silent = node->now_us >= n->heard_us + node->config.progress_timeout_us;
-        if (!n->dropped && !rounds_is_over(n) && (silent || !membership_is_live(node, n->member)))
+        bool gone = !membership_is_live(node, n->member) ||
+                    record_of(node, (uint32_t)n->member)->boot != n->boot;
+        if (!n->dropped && !rounds_is_over(n) && (silent || gone))
             rounds_drop(node, n);
     }
 }
@@ -126,7 +131,7 @@ void rounds_advance(struct parley_node *node)
     end_if_over(node);
     if (s->open || s->ending || node->training.diverged || phase_of(node) != PARLEY_PHASE_TRAIN)
         return;
-    if (behind * node->config.mix_every > node->config.behind_steps_max) s->follows = true;
+    if (behind > node->config.behind_steps_max / node->config.mix_every) s->follows = true;
     if (s->follows && has_lost_leader(node)) {
         s->follows = false;
         s->ahead = 0;

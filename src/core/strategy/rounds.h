@@ -49,7 +49,8 @@ enum { ROUNDS_LANES = 2, ROUNDS_OWN = ROUNDS_LANES, ROUNDS_SHORT, ROUNDS_COMMON 
 enum { ROUNDS_SENDS = 4, ROUNDS_NUMBERS = 100 };
 
 struct neighbour {
-    int member;
+    int member;    /* where it has its place, ... */
+    uint64_t boot; /* ... as long as it is this one */
     float weight;
     uint64_t before; /* its short form changes z of that round (plus 1); 0: it has none */
     bool met;        /* it is in this round, and has named its weight */
