@@ -125,7 +125,7 @@ struct parley_roster {
     uint64_t samples_forgotten;     /* ... and in both, of those whose places went to others: */
     struct roster_forgotten forgotten[ROSTER_FORGOTTEN]; /* the last of them, in a ring */
     uint32_t forgotten_next;
-    uint64_t fetched;               /* bytes of picked models, of all */
+    uint64_t fetched; /* bytes of picked models, of all */
 };
 
 /* PARLEY_ENOMEM. `max` is at least 1. */

@@ -80,8 +80,7 @@ static void drop_lost(struct parley_node *node)
         bool silent = node->now_us >= n->heard_us + node->config.progress_timeout_us;
         bool gone = !membership_is_live(node, n->member) ||
                     record_of(node, (uint32_t)n->member)->boot != n->boot;
-        if (!n->dropped && !rounds_is_over(n) && (silent || gone))
-            rounds_drop(node, n);
+        if (!n->dropped && !rounds_is_over(n) && (silent || gone)) rounds_drop(node, n);
     }
 }
 
