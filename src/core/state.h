@@ -11,8 +11,8 @@
  *   membership  records, SWIM                          training    local steps and the budget
  *   gossip      which records go where                 agreement   the end
  *
- * node.c dispatches. All time below is node time: the driver's clock less what this process slept
- * through (node.c), so that waking up late expires nothing.
+ * node.c dispatches, frames.c what comes over links. All time below is node time: the driver's
+ * clock less what this process slept through (node.c), so that waking up late expires nothing.
  */
 #ifndef PARLEY_CORE_STATE_H
 #define PARLEY_CORE_STATE_H
