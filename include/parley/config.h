@@ -117,7 +117,7 @@ struct parley_resumed {
 
 /* In brackets: what parley_config_defaults() sets; all else is 0, false, NULL or "". */
 struct parley_config {
-    /* Who and where: texts without control characters. */
+    /* Who and where: texts in UTF-8 without control characters. */
     const char *cluster; /* clusters of another name are refused ["parley"] */
     const char *name;    /* unique among live nodes: ASCII from '!' to '~' */
     const char *address; /* where peers reach this node, "host:port" */

@@ -20,6 +20,10 @@ static void answer_status(struct parley_node *node, struct conn *conn,
 {
     struct message_report report = {.total = node->roster->count};
     struct parley_view view;
+    if (conn->queued > PARLEY_CONTROL_BYTES_MAX) { /* it has others to read first */
+        connection_close(node, conn);
+        return;
+    }
     parley_node_view(node, &view);
     memcpy(report.cluster, node->cluster, sizeof report.cluster);
     report.live = view.live;

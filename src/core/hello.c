@@ -17,6 +17,7 @@
 #include "core/gossip.h"
 #include "core/membership.h"
 #include "core/out.h"
+#include "core/plain.h"
 #include "core/seeds.h"
 #include "core/state.h"
 #include "core/strategy/strategy.h"
@@ -147,6 +148,8 @@ static void refuse(struct parley_node *node, struct conn *conn, int error, const
     struct message_reject reject = {.code = (uint32_t)-error,
                                     .alone = is_alone(node) && !seeds_only_self(node)};
     snprintf(reject.text, sizeof reject.text, "%s", text);
+    while (!plain_text(reject.text, strlen(reject.text))) /* cut within a character */
+        reject.text[strlen(reject.text) - 1] = 0;
     connection_send(node, conn, WIRE_REJECT, &reject);
     conn->goodbye = true;
     connection_close(node, conn);
@@ -369,6 +372,11 @@ void hello_rejected(struct parley_node *node, struct conn *conn,
                     const struct message_reject *reject)
 {
     bool known = reject->code >= 1 && reject->code <= PARLEY_ERRORS_COUNT;
+    /* This node was let in: by this it is not sent away again. */
+    if (conn->outgoing && conn->state != CONN_PENDING) {
+        connection_close(node, conn);
+        return;
+    }
     conn->goodbye = true;
     connection_close(node, conn);
     refused(node, conn, known ? -(int)reject->code : PARLEY_EFAIL, reject->alone, reject->text);

@@ -5,6 +5,7 @@
 #include <msgpack.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "parley/error.h"
 
 static void *scratch;
@@ -246,7 +247,7 @@ Test(message, texts_are_short_and_printable)
         begin(1);
         key("addr");
         msgpack_pack_str_with_body(&packer, one, 3);
-        cr_assert_eq(decode(WIRE_HELLO, &hello), c < 32 || c == 127 ? PARLEY_EMALFORMED : 0, "%d",
+        cr_assert_eq(decode(WIRE_HELLO, &hello), c < 32 || c >= 127 ? PARLEY_EMALFORMED : 0, "%d",
                      c);
         begin(1);
         key("name");
@@ -258,4 +259,34 @@ Test(message, texts_are_short_and_printable)
     key("name");
     msgpack_pack_bin_with_body(&packer, "n", 1);
     cr_assert_eq(decode(WIRE_HELLO, &hello), PARLEY_EMALFORMED);
+}
+
+Test(message, texts_are_utf8_that_a_terminal_can_show)
+{
+    /* Proves that letters of all lengths pass, and that control characters beyond ASCII, what turns
+     * the direction of a line, and what is no UTF-8 do not: some terminals obey those. */
+    static const char *const good[] = {"gr\xc3\xb6\xc3\x9f"
+                                       "e",
+                                       "\xe2\x82\xac", "\xf0\x9f\x90\x8c", "\xc2\xa0",
+                                       "\xf4\x8f\xbf\xbd"};
+    static const char *const bad[] = {"\xc2\x9b"
+                                      "2J",
+                                      "\x9b"
+                                      "2J",
+                                      "\xff",
+                                      "\xe2\x80\xae"
+                                      "x",
+                                      "\xe2\x81\xa6",
+                                      "\xe2\x80\xa8",
+                                      "\xc0\xaf",
+                                      "\xe0\x80\xaf",
+                                      "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf8\x88\x80\x80\x80",
+                                      "\xe2\x82",
+                                      "\xf0\x9f\x90"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        cr_assert(plain_text(good[i], strlen(good[i])), "%d", (int)i);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert(!plain_text(bad[i], strlen(bad[i])), "%d", (int)i);
 }

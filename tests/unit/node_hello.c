@@ -305,3 +305,23 @@ Test(node_hello, a_name_that_another_got_while_it_was_checked_is_checked_again)
     cr_assert(lone->node->name_check.active);
     lone_free(lone);
 }
+
+Test(node_hello, who_was_let_in_is_not_sent_away)
+{
+    /* Proves that a peer that says of everybody that it has left does not end a node in the middle
+     * of its training by the word that ends one that wants to join. */
+    struct parley_config config = lone_config();
+    struct lone *lone = lone_with_seed(&config);
+    lone_run(lone, 100000);
+    say_trains(lone, SEED_CONN, 2000);
+    struct message_members m = {.records = {*record_of(lone->node, 1)}, .count = 1};
+    m.records[0].state = PARLEY_MEMBER_LEFT;
+    m.records[0].incarnation = 1;
+    lone_say(lone, SEED_CONN, WIRE_MEMBERS, &m);
+    cr_assert(lone->conns[SEED_CONN] == LONE_OPEN && live_of(lone->node) == 1);
+    struct message_reject reject = {.code = (uint32_t)-PARLEY_ENAME_TAKEN, .text = "go"};
+    lone_say(lone, SEED_CONN, WIRE_REJECT, &reject);
+    cr_assert(!lone->finished);
+    cr_assert_eq(lone->conns[SEED_CONN], LONE_CLOSED);
+    lone_free(lone);
+}

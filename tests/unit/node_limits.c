@@ -68,7 +68,7 @@ Test(node_limits, who_asks_and_never_reads_is_cut_off)
         for (int i = 0; i < 2000 && lone->conns[conn] == LONE_OPEN; i++)
             lone_say(lone, conn, WIRE_STATUS, &status);
         cr_assert_eq(lone->conns[conn], LONE_CLOSED, "live %d", live);
-        cr_assert_lt(lone->unsent[conn], lone->config.queue_bytes_max + 128 * 1024);
+        cr_assert_lt(lone->unsent[conn], 2 * PARLEY_CONTROL_BYTES_MAX);
         lone_free(lone);
     }
 }
