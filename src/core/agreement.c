@@ -131,7 +131,11 @@ static void settle(struct parley_node *node)
     bool meets = said_joining(node) || !seeds_met(node) || met_latecomers_alone(node);
     if (meets && node->now_us < a->since_us + JOINING_US) return;
     if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
-    if (node->drift.sketching || node->exchange.slots[INITIATOR].state != SLOT_IDLE) return;
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    /* Who only says that it will answer may do so for ever. */
+    if (late && slot->state >= SLOT_CONNECTING && slot->state <= SLOT_OFFERED)
+        slot_abort(node, slot, EXCHANGE_STALLED, slot->state == SLOT_OFFERED);
+    if (node->drift.sketching || slot->state != SLOT_IDLE) return;
     if (doubt_blocks(node) && !late) return;
     if (!drift_settled(node) && !locked) say_unsettled(node);
     reserve(node);
@@ -426,7 +430,7 @@ static void lock(struct parley_node *node)
     self->lock_voters = node->roster->counts[ROSTER_HELD];
     self->lock_generation = self->generation;
     memcpy(self->lock_digest, self->digest, sizeof self->lock_digest);
-    node->agreement.verify_since_us = 0;
+    node->agreement.verify_since_us = 0; /* over slow lines the missing are found late */
     node_phase(node, PARLEY_PHASE_LOCKED);
 }
 

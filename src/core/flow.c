@@ -21,7 +21,8 @@ enum {
     CHUNKS_IN_FLIGHT_MAX = 2,
     CHUNK_BYTES_MIN = 4 * 1024,
     CHUNK_FAST_US = 25000,
-    CHUNK_SLOW_US = 100000
+    CHUNK_SLOW_US = 100000,
+    STALL_TIMES = 6 /* a line that has become slow still takes a large chunk */
 };
 
 /* ---- Out ------------------------------------------------------------------------------------- */
@@ -150,6 +151,32 @@ void flow_pump(struct parley_node *node)
                out_room(node))
             give_chunk(node, (int)i, conn);
     }
+}
+
+static uint64_t stalls_us(const struct parley_node *node, const struct outflow *out)
+{
+    bool waits = out->active && out->in_flight > 0;
+    return waits ? out->chunk_us + STALL_TIMES * node->config.progress_timeout_us : NEVER;
+}
+
+void flow_timers(struct parley_node *node)
+{
+    for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
+        if (node->now_us >= stalls_us(node, &node->outflows[i]) && out_room(node)) {
+            node->outflows[i].chunk_us = node->now_us; /* it may take a while to be given back */
+            connection_stalled(node, node->outflows[i].conn);
+        }
+}
+
+uint64_t flow_deadline(const struct parley_node *node)
+{
+    uint64_t at = NEVER;
+    for (uint32_t i = 0, left = node->outflows_active; left > 0; i++) {
+        uint64_t out_at = stalls_us(node, &node->outflows[i]);
+        left -= node->outflows[i].active;
+        if (out_at < at) at = out_at;
+    }
+    return at;
 }
 
 /* ---- In -------------------------------------------------------------------------------------- */

@@ -58,6 +58,9 @@ int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, ui
 int flow_send_part(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
                    int number);
 void flow_abort(struct parley_node *node, int outflow);
+/* A link that takes no chunk for long is closed: what goes over it holds its buffers till then. */
+void flow_timers(struct parley_node *node);
+uint64_t flow_deadline(const struct parley_node *node);
 
 void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enum wire_stream kind,
                  uint32_t sequence, const uint32_t *buffers, uint32_t vectors);

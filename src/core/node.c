@@ -141,6 +141,7 @@ static void node_timers(struct parley_node *node)
     exchange_timers(node);
     doubt_timers(node);
     fetch_timers(node);
+    flow_timers(node);
 }
 
 static void node_advance(struct parley_node *node)
@@ -172,6 +173,7 @@ static uint64_t node_deadline(const struct parley_node *node)
     at = least(at, exchange_deadline(node));
     at = least(at, doubt_deadline(node));
     at = least(at, fetch_deadline(node));
+    at = least(at, flow_deadline(node));
     at = least(at, drift_deadline(node));
     at = least(at, training_deadline(node));
     at = least(at, strategy_deadline(node));

@@ -185,3 +185,19 @@ Test(agreement, many_that_have_only_just_met_agree_at_once)
         parley_sim_free(sim);
     }
 }
+
+Test(agreement, who_is_alone_looks_for_the_others_before_it_locks_and_before_it_is_done)
+{
+    /* Proves that one of two whose peer fell silent waits half a minute for it, twice, and no
+     * longer. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2, .seed = 1});
+    scene_train(sim, 2);
+    parley_sim_kill(sim, 1, true);
+    scene_run(sim, 20 * SECOND);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    uint64_t from_us = parley_sim_now(sim);
+    scene_until(sim, 2, parley_sim_agreed, NULL, 90);
+    double took_s = (double)(parley_sim_now(sim) - from_us) / 1e6;
+    cr_assert(took_s > 59 && took_s < 65, "%g s", took_s);
+    parley_sim_free(sim);
+}

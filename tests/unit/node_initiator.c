@@ -409,3 +409,57 @@ Test(node_initiator, a_third_passes_on_the_question_and_the_answer)
     cr_assert(ask.initiator == 2 && ask.sequence == 7 && ask.outcome == MESSAGE_COMMITTED);
     lone_free(lone);
 }
+
+/* The peer at `conn` says every second that its answer to the newest offer is on its way, and reads
+ * what it is sent, or not. */
+static void put_off_for(struct lone *lone, uint32_t conn, int seconds, bool reads)
+{
+    for (int i = 0; i < seconds; i++) {
+        const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
+        struct message_exchange alive = {.sequence = slot->sequence, .from_responder = 1};
+        lone_say(lone, conn, WIRE_KEEPALIVE, &alive);
+        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        lone_run(lone, 1000000);
+        while (lone->ops_count > 0 && (reads || lone->ops[0].type != PARLEY_UPDATE_SEND_CHUNK))
+            lone_done(lone, 0);
+    }
+}
+
+Test(node_initiator, who_only_says_that_it_will_answer_keeps_nobody_from_the_end)
+{
+    /* Proves that an exchange that is put off for ever ends with the time for settling. */
+    struct parley_config config = lone_config();
+    config.settle_timeout_us = 5000000;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_members m = {.count = 1, .complete = 1};
+    m.records[0] = (struct record){.boot = 1,
+                                   .name = "a",
+                                   .address = "x:1",
+                                   .clock = 1,
+                                   .phase = PARLEY_PHASE_SETTLE,
+                                   .stop = PARLEY_STOP_OPERATOR,
+                                   .stop_live = 2};
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    lone_done_all(lone);
+    put_off_for(lone, conn, 3, true);
+    cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_OFFERED);
+    put_off_for(lone, conn, 30, true);
+    cr_assert_geq(phase_of(lone->node), PARLEY_PHASE_PROPOSED);
+    lone_free(lone);
+}
+
+Test(node_initiator, a_link_that_takes_no_byte_is_closed_whatever_its_end_says)
+{
+    /* Proves that what is on its way to a peer that reads nothing, and says that it is there, does
+     * not hold its buffer, and so the node, for ever. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    put_off_for(lone, conn, 55, false);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    put_off_for(lone, conn, 10, false);
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_free(lone);
+}
