@@ -357,7 +357,12 @@ void connection_bye(struct parley_node *node, struct conn *conn, struct message_
         put_off(node, conn->member, node->config.redial_min_us);
     else if (conn->outgoing && conn->state == CONN_LIVE && no_room)
         put_off(node, conn->member, NO_ROOM_WAIT_US);
+    int member = conn->state == CONN_LIVE && !conn->outgoing ? conn->member : NONE;
     part(node, conn);
+    /* Who came, and has said no word of itself, may be nobody: it is looked for. */
+    if (member != NONE && record_of(node, (uint32_t)member)->clock == 0 &&
+        !connection_of(node, member))
+        membership_lost(node, member);
 }
 
 void connection_stalled(struct parley_node *node, uint32_t id)

@@ -77,17 +77,17 @@ static bool is_twice(const struct parley_node *node, const char *name)
 }
 
 /* The place of whom is not live any more, of those whose name another record has too, or is to
- * have: so no name is forgotten, and a node that is started anew again and again does not fill the
- * table.
+ * have, and of those who never said a word of themselves: so no name that counts is forgotten, and
+ * neither a node that is started anew again and again nor one who just says hello fills the table.
  */
 static int spare_place(struct parley_node *node, const char *name)
 {
     int spare = NONE;
     for (uint32_t i = 1; i < node->roster->count; i++) {
         const struct member *m = &node->members[i];
-        const char *own = record_of(node, i)->name;
-        if (membership_is_live(node, (int)i) || is_in_use(node, (int)i)) continue;
-        if (!is_twice(node, own) && strcmp(own, name) != 0) continue;
+        const struct record *r = record_of(node, i);
+        if (record_is_live(r) || is_in_use(node, (int)i)) continue;
+        if (!is_twice(node, r->name) && strcmp(r->name, name) != 0 && r->clock > 0) continue;
         if (spare == NONE || m->dead_since_us < node->members[spare].dead_since_us) spare = (int)i;
     }
     return spare;

@@ -96,6 +96,32 @@ Test(node_limits, a_full_table_refuses_new_members_and_keeps_the_old)
     lone_free(lone);
 }
 
+Test(node_limits, those_who_say_hello_and_go_keep_nobody_out)
+{
+    /* Proves that strangers whose address refuses are dead soon, whatever goodbye they said, and
+     * that their places are there for others. */
+    struct parley_config config = lone_config();
+    config.members_max = 6;
+    struct lone *lone = training_node(&config);
+    for (uint64_t boot = 1; boot <= 5; boot++) {
+        char name[16];
+        snprintf(name, sizeof name, "m%u", (unsigned)boot);
+        uint32_t conn = lone_peer(lone, name, boot);
+        struct message_bye_frame bye = {MESSAGE_BYE_IDLE};
+        lone_say(lone, conn, WIRE_BYE, &bye);
+        lone_closed(lone, conn, PARLEY_CLOSED_LOCAL);
+    }
+    cr_assert_eq(parley_node_members(lone->node), 6);
+    for (uint32_t conn = 1; conn <= lone->highest; conn += 2)
+        if (lone->conns[conn] == LONE_DIALED) lone_closed(lone, conn, PARLEY_CLOSED_REFUSED);
+    lone_run(lone, 600000);
+    cr_assert_eq(live_of(lone->node), 1);
+    uint32_t conn = lone_peer(lone, "honest", 9);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    cr_assert_eq(live_of(lone->node), 2);
+    lone_free(lone);
+}
+
 Test(node_limits, who_finds_no_room_in_the_table_ends)
 {
     /* Proves that a joiner does not dial for ever where there will never be a place. */

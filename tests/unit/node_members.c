@@ -167,8 +167,9 @@ Test(node_members, who_has_no_room_for_a_link_to_be_probed_in_is_not_suspected)
     /* b answers each dial by HELLO and, as it has links enough, BYE. */
     const struct message_bye_frame bye = {MESSAGE_BYE_IDLE};
     struct lone *lone = plain_node();
-    lone_say(lone, lone_peer(lone, "b", 2000), WIRE_BYE, &bye);
-    uint32_t answers = 0;
+    uint32_t b = lone_peer(lone, "b", 2000), answers = 0;
+    say_trains(lone, b, 2000);
+    lone_say(lone, b, WIRE_BYE, &bye);
     for (int i = 0; i < 2000; i++) {
         lone_run(lone, 10000);
         uint32_t conn = dialled(lone);
