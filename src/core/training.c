@@ -175,6 +175,8 @@ static void resume(struct parley_node *node)
     t->part += (double)t->before.samples;
     self_of(node)->version = t->before.steps;
     self_of(node)->samples = t->before.samples;
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++)
+        node->members[i].heard = t->before.samples; /* it made these before it heard of anybody */
     out_log(node, PARLEY_LOG_INFO, "goes on from its step %llu",
             (unsigned long long)t->before.steps);
 }

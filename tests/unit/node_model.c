@@ -1,6 +1,7 @@
 /* One node, its peers played by hand: whole models, given and taken. */
 #include <math.h>
 
+#include "core/strategy/rounds.h"
 #include "lone_talk.h"
 
 /* One that keeps slow weights, and is about to make the first. */
@@ -294,5 +295,60 @@ Test(node_model, another_is_asked_at_once_where_the_link_to_who_gives_its_model_
     lone_listen(lone, conn);
     lone_run(lone, 200000);
     cr_assert(lone_heard(lone, WIRE_FETCH, NULL));
+    lone_free(lone);
+}
+
+Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)
+{
+    /* Proves that what a node had made before it was started anew is its own alone: the cluster has
+     * not gone on meanwhile. */
+    struct parley_config config = lone_config();
+    config.min_peers = 2;
+    config.samples_budget = 1600;
+    config.resumed = (struct parley_resumed){
+        .steps = 300, .samples = 600, .state_steps = 300, .samples_cluster = 1200};
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_members m = {.count = 1, .complete = 1};
+    m.records[0] = (struct record){.boot = 1,
+                                   .name = "a",
+                                   .address = "x:1",
+                                   .clock = 1,
+                                   .phase = PARLEY_PHASE_TRAIN,
+                                   .version = 300,
+                                   .samples = 600};
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
+    lone_peer(lone, "b", 2);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    cr_assert_float_eq(view.progress, 0.75, 0.01, "%g", view.progress);
+    lone_free(lone);
+}
+
+Test(node_model, who_is_far_ahead_and_gives_no_state_stops_nobody)
+{
+    /* Proves that in rounds a node that was told of one far off, and asks for its state in vain,
+     * goes on with its own after a while. */
+    struct parley_config config = lone_config();
+    config.strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    say_trains(lone, conn, 1);
+    struct message_strategy far = {.what = 1, .round = 1, .stamp = UINT64_C(1) << 62};
+    lone_say(lone, conn, WIRE_STRATEGY, &far);
+    make_steps(lone, 1);
+    const struct rounds *s = lone->node->strategy_state;
+    for (int i = 0; i < 120; i++) {
+        struct message_fetch no = {.sequence = lone->node->fetch.sequence};
+        lone_run(lone, 100000);
+        lone_done_all(lone);
+        lone_say(lone, conn, WIRE_FETCHED, &no);
+        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, config.boot});
+        if (i == 50) cr_assert(s->follows && lone->node->fetch.sequence > 5, "it asks");
+    }
+    cr_assert(!s->follows && s->open, "a round of its own");
     lone_free(lone);
 }

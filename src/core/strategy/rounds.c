@@ -114,10 +114,13 @@ static bool is_due(const struct parley_node *node)
     return budget && self_of(node)->version >= budget && s->ahead >= s->round;
 }
 
-/* What it was ahead by is gone with it. Others that are ahead will say so: every frame tells. */
+/* What it was ahead by is gone with it, or was never there: it gives no state. Others that are
+ * ahead will say so: every frame tells. */
 static bool has_lost_leader(const struct parley_node *node)
 {
-    return node->fetch.state == FETCH_IDLE && !membership_is_live(node, rounds_of(node)->leader);
+    const struct rounds *s = rounds_of(node);
+    bool in_vain = node->now_us >= s->follows_us + node->config.progress_timeout_us;
+    return node->fetch.state == FETCH_IDLE && (in_vain || !membership_is_live(node, s->leader));
 }
 
 void rounds_advance(struct parley_node *node)
@@ -130,7 +133,10 @@ void rounds_advance(struct parley_node *node)
     end_if_over(node);
     if (s->open || s->ending || node->training.diverged || phase_of(node) != PARLEY_PHASE_TRAIN)
         return;
-    if (behind > node->config.behind_steps_max / node->config.mix_every) s->follows = true;
+    if (!s->follows && behind > node->config.behind_steps_max / node->config.mix_every) {
+        s->follows = true;
+        s->follows_us = node->now_us;
+    }
     if (s->follows && has_lost_leader(node)) {
         s->follows = false;
         s->ahead = 0;

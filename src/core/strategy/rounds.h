@@ -101,8 +101,9 @@ struct rounds {
     bool open, made;
     bool ending, refused; /* no more rounds, and the neighbours know */
     bool follows;
-    uint64_t ahead; /* the furthest round heard of */
-    int leader;     /* from whom */
+    uint64_t follows_us; /* since then */
+    uint64_t ahead;      /* the furthest round heard of */
+    int leader;          /* from whom */
     uint64_t say_us;
     double part;
     struct neighbour neighbours[PARLEY_NEIGHBOURS_MAX];
