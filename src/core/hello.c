@@ -169,11 +169,11 @@ static void refuse_name(struct parley_node *node, struct conn *conn, const struc
  * refused by such a one goes on as long as there is another seed. But who slept until its name was
  * given to another, and is alone now, would end with a model of its own beside that of the cluster.
  */
-static void refused(struct parley_node *node, struct conn *conn, int error, bool by_loner,
+static void refused(struct parley_node *node, struct conn *conn, int seed, int error, bool by_loner,
                     const char *text)
 {
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
-    if (lasts && conn->seed != NONE) node->seeds[conn->seed].refused = true;
+    if (lasts && seed != NONE) node->seeds[seed].refused = true;
     bool joins = is_alone(node) && (!by_loner || seeds_refuse(node));
     bool replaced = error == PARLEY_ENAME_TAKEN && live_of(node) == 1 &&
                     phase_of(node) != PARLEY_PHASE_JOINING && phase_of(node) != PARLEY_PHASE_DONE;
@@ -185,8 +185,9 @@ static void refused(struct parley_node *node, struct conn *conn, int error, bool
 /* Each keeps away from the other. */
 static void part(struct parley_node *node, struct conn *conn, const char *text)
 {
+    int seed = conn->seed; /* which goes with the link */
     refuse(node, conn, PARLEY_EMISMATCH, text);
-    refused(node, conn, PARLEY_EMISMATCH, false, text);
+    refused(node, conn, seed, PARLEY_EMISMATCH, false, text);
 }
 
 /* ---- Letting in ------------------------------------------------------------------------------ */
@@ -377,9 +378,11 @@ void hello_rejected(struct parley_node *node, struct conn *conn,
         connection_close(node, conn);
         return;
     }
+    int seed = conn->seed;
     conn->goodbye = true;
     connection_close(node, conn);
-    refused(node, conn, known ? -(int)reject->code : PARLEY_EFAIL, reject->alone, reject->text);
+    refused(node, conn, seed, known ? -(int)reject->code : PARLEY_EFAIL, reject->alone,
+            reject->text);
 }
 
 void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version)

@@ -325,3 +325,24 @@ Test(node_hello, who_was_let_in_is_not_sent_away)
     cr_assert_eq(lone->conns[SEED_CONN], LONE_CLOSED);
     lone_free(lone);
 }
+
+Test(node_hello, who_is_refused_by_a_loner_ends_once_no_other_seed_is_left)
+{
+    /* Proves that of two with one name that know of nobody but each other one ends, with its
+     * status, and that one with another seed goes on. */
+    static const char *const both[] = {"127.0.0.1:7005", "127.0.0.1:7006"};
+    for (uint32_t seeds = 1; seeds <= 2; seeds++) {
+        struct parley_config config = lone_config();
+        config.seeds = both;
+        config.seeds_count = seeds;
+        struct lone *lone = lone_new(&config);
+        lone_start(lone);
+        lone_connected(lone, SEED_CONN);
+        struct message_reject reject = {
+            .code = (uint32_t)-PARLEY_ENAME_TAKEN, .alone = 1, .text = "it is taken"};
+        lone_say(lone, SEED_CONN, WIRE_REJECT, &reject);
+        cr_assert_eq(lone->finished, seeds == 1);
+        if (lone->finished) cr_assert_eq(lone->error, PARLEY_ENAME_TAKEN);
+        lone_free(lone);
+    }
+}
