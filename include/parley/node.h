@@ -171,7 +171,7 @@ enum parley_update_type {
     PARLEY_UPDATE_PUBLISH, /* what was written becomes the final model file, atomically */
     /* Telling. */
     PARLEY_UPDATE_PHASE,   /* the node's phase changed: parley_node_view() has it */
-    PARLEY_UPDATE_MEMBER,  /* a member's state changed */
+    PARLEY_UPDATE_MEMBER,  /* a member came, or its state changed; not of who was gone before */
     PARLEY_UPDATE_LOG,     /* a line for people */
     PARLEY_UPDATE_FINISHED /* the node has ended: close everything; no event after this */
 };

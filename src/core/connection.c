@@ -392,6 +392,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     if (member != NONE) {
         put_off(node, member, node->config.redial_min_us);
         if (refused) membership_refused(node, member);
+        membership_unreached(node, member, event->closed.text ? event->closed.text : "no link");
     }
 }
 
@@ -412,6 +413,7 @@ static void give_up(struct parley_node *node, struct conn *conn)
 {
     bool dials = conn->state == CONN_DIALING;
     int seed = dials || conn->state == CONN_PENDING ? conn->seed : NONE;
+    if (dials && conn->member != NONE) membership_unreached(node, conn->member, "no answer");
     connection_close(node, conn);
     if (seed != NONE)
         seeds_log(node, seed, dials ? "no answer" : "it says nothing (no parley node?)");

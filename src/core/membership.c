@@ -32,6 +32,7 @@
 #include "core/state.h"
 
 enum {
+    UNREACHED_US = 10000000,
     PICK_TRIES = 8,
     AHEAD_MAX = 1024 /* incarnations beyond those known that others may tell of; generations, too */
 };
@@ -180,7 +181,7 @@ static void forget_earlier(struct parley_node *node, int member)
     }
 }
 
-/* Every move between states goes through here. */
+/* Every move between states goes through here. reason NULL: it is not told. */
 static void member_state(struct parley_node *node, int member, enum parley_member_state state,
                          const char *reason)
 {
@@ -212,7 +213,7 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
         if (m->redial_us < node->next_redial_us) node->next_redial_us = m->redial_us;
         if (roster_namesake(node->roster, r->name, r->boot) != NONE) gone_for_good(node, r->boot);
     }
-    tell(node, member, reason);
+    if (reason) tell(node, member, reason);
 }
 
 void membership_suspect(struct parley_node *node, int member, const char *reason)
@@ -362,8 +363,10 @@ int membership_merge(struct parley_node *node, const struct record *record, int 
         member = member_add(node, record);
         if (member == NONE) return NONE;
         record_of(node, member)->incarnation = record->incarnation;
+        const char *reason = from == NONE ? "it connected" : "a peer told of it";
+        /* Who was gone before it was heard of is no news: former lives of a name, mostly. */
         member_state(node, member, (enum parley_member_state)record->state,
-                     from == NONE ? "it connected" : "a peer told of it");
+                     record_is_live(record) ? reason : NULL);
     }
     if (record->clock > record_of(node, member)->clock) merge_own_words(node, member, record);
     if (!added) merge_state(node, member, record, from);
@@ -396,7 +399,9 @@ void membership_forgive(struct parley_node *node, int member)
 
 void membership_contact(struct parley_node *node, struct conn *conn)
 {
+    struct member *m = member_of(node, conn->member);
     membership_forgive(node, conn->member);
+    if (m) m->unreached_us = 0;
     node->gossip.due = node->drift.due = true;
     probe_contact(node, conn);
     uint32_t state = record_of(node, conn->member)->state;
@@ -425,6 +430,26 @@ void membership_refused(struct parley_node *node, int member)
     if (until_us < m->suspect_until_us) m->suspect_until_us = until_us;
     if (m->suspect_until_us < node->next_suspicion_us)
         node->next_suspicion_us = m->suspect_until_us;
+}
+
+/* As others reach it, it goes on, and whoever needs a link with it waits: as behind NAT. */
+void membership_unreached(struct parley_node *node, int member, const char *why)
+{
+    struct member *m = member_of(node, member);
+    const struct record *r = record_of(node, member);
+    if (!m || m->unreached_us == NEVER) return;
+    if (r->state != PARLEY_MEMBER_ALIVE || node->leaving)
+        m->unreached_us = 0;
+    else if (m->unreached_us == 0)
+        m->unreached_us = node->now_us;
+    else if (node->now_us >= m->unreached_us + UNREACHED_US) {
+        m->unreached_us = NEVER;
+        out_log(
+            node, PARLEY_LOG_WARN,
+            "%s lives, as others say, but this node can't reach it at %s: %s; what needs a link "
+            "between the two waits",
+            r->name, r->address, why);
+    }
 }
 
 void membership_replaced(struct parley_node *node, int member)

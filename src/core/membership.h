@@ -25,6 +25,8 @@ struct member {
     uint64_t alive_us;  /* a frame of it came then, the last over links that ended with BYE */
     bool counted;       /* this node's proposal has settled with it */
     bool refused;       /* since it was last alive its address refused a dial, or is another's */
+    uint64_t
+        unreached_us; /* it lives and no dial comes through, since then; NEVER: that was said */
     uint64_t applied;
     double mass, mass_abs;
     uint64_t heard; /* own samples when its were heard of: training_reckoned() */
@@ -46,7 +48,7 @@ void membership_members(struct parley_node *node, struct conn *conn, struct mess
 /* It seems silent or gone. */
 void membership_suspect(struct parley_node *node, int member, const char *reason);
 /* What links tell of members: HELLO is done; it may be dialled again; its connection broke; its
- * address refused a dial; another boot has its place. */
+ * address refused a dial, or gave no answer; another boot has its place. */
 void membership_contact(struct parley_node *node, struct conn *conn);
 /* Whether anything came of it since then, also over a link that has ended: who has no room for one
  * says so, and that is an answer, too. */
@@ -54,6 +56,7 @@ bool membership_heard(struct parley_node *node, int member, uint64_t since_us);
 void membership_forgive(struct parley_node *node, int member);
 void membership_lost(struct parley_node *node, int member);
 void membership_refused(struct parley_node *node, int member);
+void membership_unreached(struct parley_node *node, int member, const char *why);
 void membership_replaced(struct parley_node *node, int member);
 
 void membership_timers(struct parley_node *node);

@@ -190,7 +190,6 @@ Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
                  "n0 member n2 alive: it connected\n"
                  "n2 member n0 alive: it connected\n"
                  "n2 member n1 alive: a peer told of it\n"
-                 "n2 member n2 dead: a peer told of it\n"
                  "n2 phase train\n"
                  "n1 member n2 alive: it connected\n");
     scene_agree(sim, 3, 0);

@@ -453,3 +453,32 @@ Test(partitions, under_a_majority_quorum_what_most_have_locked_is_the_only_model
         parley_sim_free(sim);
     }
 }
+
+static uint32_t unreached;
+
+static void watch_unreached(const char *line, void *arg)
+{
+    (void)arg;
+    if (strstr(line, "can't reach it at")) unreached++;
+}
+
+Test(partitions, who_is_reached_by_others_alone_is_named)
+{
+    /* Proves that two that a third one reaches, and that don't reach each other, say so, once each:
+     * a ring of all would wait for that link. */
+    uint32_t peers = 2;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 1, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 3);
+    unreached = 0;
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, watch_unreached, NULL);
+    scene_run(sim, 10 * SECOND);
+    cr_assert_eq(unreached, 0);
+    parley_sim_block(sim, 1, 2);
+    parley_sim_block(sim, 2, 1);
+    scene_run(sim, 120 * SECOND);
+    cr_assert_eq(unreached, 2, "%u", unreached);
+    parley_sim_heal(sim);
+    scene_agree(sim, 3, 0);
+    parley_sim_free(sim);
+}
