@@ -1,8 +1,8 @@
 /* agreement.c: from the end of training to one model that all live nodes hold, bit for bit.
  *
  *   STOP      training ends, for one and so for all (stop.c)
- *   SETTLE    averaging only, until drift is within tolerance (drift.c), or no one has come to
- *             settle for config.settle_timeout_us
+ *   SETTLE    averaging only, until drift is within tolerance, or no one has come to settle for
+ *             config.settle_timeout_us (settling.c)
  *   PROPOSED  a frozen copy, its digest and score (own distance to the mean) are announced
  *   HELD      all have proposed: the highest lock, else the least (score, digest) is fetched,
  *             hashed, written and read back (holding.c)
@@ -26,39 +26,24 @@
  */
 #include "core/agreement.h"
 
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/connection.h"
-#include "core/doubt.h"
-#include "core/drift.h"
 #include "core/exchange.h"
 #include "core/fetch.h"
 #include "core/flow.h"
 #include "core/gossip.h"
 #include "core/holding.h"
+#include "core/late.h"
 #include "core/membership.h"
 #include "core/out.h"
-#include "core/pairing.h"
 #include "core/quorum.h"
 #include "core/said.h"
-#include "core/seeds.h"
+#include "core/settling.h"
 #include "core/state.h"
 #include "core/stop.h"
-#include "core/training.h"
 
-enum {
-    PATIENCE_US = 10000000,
-    ALONE_US = 30000000,
-    LINGER_US = 15000000,
-    JOINING_US = 3000000,
-    RECHECK_US = 100000,
-    REJOIN_US = 2000000,
-    WITNESS_US = 1000000,
-    SETTLE_TIMES = 5
-};
+enum { LINGER_US = 15000000, RECHECK_US = 100000, WITNESS_US = 1000000, SETTLE_TIMES = 5 };
 
 uint64_t agreement_end_us(const struct parley_node *node)
 {
@@ -67,86 +52,8 @@ uint64_t agreement_end_us(const struct parley_node *node)
 
 /* ---- Proposing ------------------------------------------------------------------------------- */
 
-static void reserve(struct parley_node *node)
-{
-    struct slot *slot = &node->exchange.slots[INITIATOR];
-    struct agreement *a = &node->agreement;
-    exchange_reserve(node, INITIATOR);
-    a->buffer = slot->own;
-    a->other = slot->theirs;
-    a->since_us = a->progress_us = node->now_us;
-    a->patience_us = PATIENCE_US;
-    a->heard_us = 0;
-    a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
-    doubt_drop_all(node);
-    a->alone_news = 0;
-    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        node->members[i].counted = record_is_waited_for(r) && r->phase >= PARLEY_PHASE_SETTLE;
-    }
-}
-
-/* It counts from when the last one came to settle: who comes late, as after a cut, brings all that
- * mixing has done back to its beginning. Who comes and goes for ever delays it so often at most. */
-static bool is_timed_out(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    uint32_t settlers = node->roster->counts[ROSTER_WAITED] - node->roster->counts[ROSTER_TRAINS];
-    if (settlers > a->settlers) a->mixes_us = node->now_us;
-    a->settlers = settlers;
-    return node->now_us >= a->mixes_us + node->config.settle_timeout_us ||
-           node->now_us >= agreement_end_us(node);
-}
-
-/* Somebody is here, and nobody who ever trained: who comes anew may be all that leads to those. */
-static bool met_latecomers_alone(const struct parley_node *node)
-{
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        bool late = r->phase == PARLEY_PHASE_JOINING || r->phase == PARLEY_PHASE_LATE;
-        if ((int)i != node->self && !(late && record_is_live(r))) return false;
-    }
-    return node->roster->count > 1;
-}
-
-static void say_unsettled(struct parley_node *node)
-{
-    char drift[32] = "not known";
-    if (node->drift.value >= 0) snprintf(drift, sizeof drift, "%.2e", node->drift.value);
-    out_log(node, PARLEY_LOG_WARN,
-            "drift is %s after %.0f s, and this model %.2e from the mean: not within the "
-            "tolerance of %.2e; agreeing all the same",
-            drift, (double)(node->now_us - node->agreement.since_us) / 1e6, drift_own(node),
-            node->config.tolerance);
-}
-
-static void settle(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    bool late = is_timed_out(node);
-    /* What is locked will be picked: no mixing changes that, and who locked mixes no more. */
-    bool locked = said_locked(node);
-    if (node->training.diverged || (!drift_settled(node) && !late && !locked)) return;
-    /* Who is about to come, or is yet to be met, may have mixed with others. */
-    bool meets = said_joining(node) || !seeds_met(node) || met_latecomers_alone(node);
-    if (meets && node->now_us < a->since_us + JOINING_US) return;
-    if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
-    struct slot *slot = &node->exchange.slots[INITIATOR];
-    /* Who only says that it will answer may do so for ever. */
-    if (late && slot->state >= SLOT_CONNECTING && slot->state <= SLOT_OFFERED)
-        slot_abort(node, slot, EXCHANGE_STALLED, slot->state == SLOT_OFFERED);
-    if (node->drift.sketching || slot->state != SLOT_IDLE) return;
-    if (doubt_blocks(node) && !late) return;
-    if (!drift_settled(node) && !locked) say_unsettled(node);
-    reserve(node);
-    /* Who has not measured itself against others does not win against those who have. */
-    a->score = self_of(node)->measured ? sqrt(self_of(node)->distance_sq) : DBL_MAX;
-    a->candidate = CANDIDATE_TAKING;
-    out_vector(node, PARLEY_UPDATE_TAKE, OP_CANDIDATE_TAKE, NONE, a->buffer);
-}
-
 /* Says again what this node's buffer holds, in generation `generation`. */
-static void propose(struct parley_node *node, uint32_t generation)
+void agreement_propose(struct parley_node *node, uint32_t generation)
 {
     struct agreement *a = &node->agreement;
     struct record *self = self_of(node);
@@ -167,7 +74,7 @@ static void next_generation(struct parley_node *node, uint32_t generation, const
     if (a->candidate == CANDIDATE_FETCHING) fetch_stop(node);
     if (a->candidate == CANDIDATE_FETCHING || a->candidate == CANDIDATE_HELD)
         a->candidate = CANDIDATE_OWN;
-    propose(node, generation);
+    agreement_propose(node, generation);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -220,7 +127,7 @@ static void adopt(struct parley_node *node, int member)
         if (phase_of(node) < PARLEY_PHASE_SETTLE || node->drift.sketching ||
             node->exchange.slots[INITIATOR].state != SLOT_IDLE || node->fetch.state != FETCH_IDLE)
             return;
-        reserve(node);
+        holding_reserve(node);
         a->candidate = CANDIDATE_OWN;
     }
     if (a->candidate == CANDIDATE_HELD && said_same(a->own, r->digest)) {
@@ -280,7 +187,8 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
     case OP_CANDIDATE_HASH:
         memcpy(a->own, event->done.digest, sizeof a->own);
         a->candidate = CANDIDATE_OWN;
-        if (phase_of(node) == PARLEY_PHASE_SETTLE) propose(node, node->roster->generation);
+        if (phase_of(node) == PARLEY_PHASE_SETTLE)
+            agreement_propose(node, node->roster->generation);
         break;
     case OP_PUBLISH:
         if (!event->done.ok) {
@@ -300,7 +208,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
 
 /* ---- The way through it ---------------------------------------------------------------------- */
 
-static void give_up(struct parley_node *node)
+void agreement_give_up(struct parley_node *node)
 {
     uint32_t live = live_of(node), known = roster_known(node->roster);
     if (!quorum_is_here(node))
@@ -329,99 +237,19 @@ static void watch_progress(struct parley_node *node, bool verifying)
         a->fetched_us = node->now_us;
     }
     /* Over a slow line a model may take longer than all else together. */
-    if (node->now_us >= agreement_end_us(node) && node->now_us >= a->fetched_us + PATIENCE_US) {
-        give_up(node);
+    if (node->now_us >= agreement_end_us(node) &&
+        node->now_us >= a->fetched_us + AGREEMENT_PATIENCE_US) {
+        agreement_give_up(node);
         return;
     }
     if (node->now_us < a->progress_us + a->patience_us) return;
     a->patience_us *= 2;
-    a->patience_us += rng_below(&node->rng, PATIENCE_US / 10);
+    a->patience_us += rng_below(&node->rng, AGREEMENT_PATIENCE_US / 10);
     bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD ||
                 a->candidate == CANDIDATE_FETCHING;
     if (node->config.robust && idle && a->candidate != CANDIDATE_HELD && a->proposer)
         holding_distrust(node, a->proposer, "nobody gets its model");
     if (idle) next_generation(node, self_of(node)->generation + 1, "nothing moved");
-}
-
-/* Others still fetch from the buffers that this node is about to use for something else: they are
- * to ask again, somebody else or for another model. False once the last chunk is out of its hands.
- */
-static bool is_read(struct parley_node *node)
-{
-    bool read = false;
-    for (uint32_t i = 0; i < node->outflows_count; i++) {
-        const struct outflow *out = &node->outflows[i];
-        bool ours =
-            out->buffers[0] == node->agreement.buffer || out->buffers[0] == node->agreement.other;
-        if (!out->active || out->slot != NONE || !ours) continue;
-        flow_abort(node, (int)i);
-        read = read || out->active;
-    }
-    return read;
-}
-
-/* Mixing uses the buffers again: the model that was there can't be held or served any more. */
-static void release(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    exchange_release(node, INITIATOR);
-    a->candidate = CANDIDATE_NONE;
-    memset(a->own, 0, sizeof a->own);
-}
-
-static void begin_settling(struct parley_node *node)
-{
-    self_of(node)->near = 0;
-    node_phase(node, PARLEY_PHASE_SETTLE);
-    node->agreement.settlers = 0;
-    slots_stale(node);
-    pairing_start(node);
-}
-
-/* Back to SETTLE, to mix and propose anew. Not so who has locked: others may be done with that
- * model and gone, so it stays the one to be picked, and is held, and proposed at once. */
-static void rejoin(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    struct record *self = self_of(node);
-    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
-    bool keeps = idle && self->lock_generation && said_same(a->own, self->lock_digest);
-    if (a->candidate != CANDIDATE_NONE && !idle) return;
-    if (idle && !keeps && is_read(node)) return;
-    if (idle && !keeps) release(node);
-    a->since_us = node->now_us;
-    a->rejoined = true;
-    /* What this node held of its generation may be counted already: it speaks anew in the next. */
-    if (self->generation) self->generation++;
-    a->follows = false;
-    node->drift.passed = 0;
-    if (!keeps) {
-        begin_settling(node);
-        return;
-    }
-    a->candidate = CANDIDATE_OWN;
-    propose(node, self->generation);
-}
-
-/* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
-static bool somebody_is_back(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    const struct record *self = self_of(node);
-    const struct roster_place *places = node->roster->places;
-    if (!node->members || self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
-        (a->candidate != CANDIDATE_OWN && a->candidate != CANDIDATE_HELD))
-        return false;
-    for (int i = node->roster->newest[ROSTER_NEWS];
-         i != NONE && places[i].change[ROSTER_NEWS] > a->alone_news;
-         i = places[i].older[ROSTER_NEWS]) {
-        const struct record *r = record_of(node, (uint32_t)i);
-        if (i != node->self && record_is_waited_for(r) && !node->members[i].counted &&
-            r->phase == PARLEY_PHASE_SETTLE)
-            return true;
-    }
-    a->alone_news = node->roster->news;
-    return false;
 }
 
 static void lock(struct parley_node *node)
@@ -477,39 +305,6 @@ static void decide(struct parley_node *node)
     watch_progress(node, verifying);
 }
 
-void agreement_late(struct parley_node *node)
-{
-    node->agreement.progress_us = node->now_us;
-    node->agreement.follows = false;
-    node->training.helpless_us = 0; /* who could help is met only now */
-    node_phase(node, PARLEY_PHASE_LATE);
-    if (node->training.stop != PARLEY_STOP_NONE) stop_tell(node, node->training.stop);
-}
-
-/* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
- * all of them (a partition that healed), or so many that the rest is no quorum, the one of least id
- * that has been in training, were it for no step, goes back to SETTLE, and who sees that follows.
- */
-static void wait_for_others(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    const struct record *first = NULL, *self = self_of(node);
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (!membership_is_live(node, (int)i)) continue;
-        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING &&
-            quorum_is_here(node))
-            a->progress_us = node->now_us;
-        bool trained = r->phase == PARLEY_PHASE_LATE && stop_has_trained(r);
-        if (trained && (!first || r->boot < first->boot)) first = r;
-    }
-    bool leads = first == self && node->now_us >= a->progress_us + PATIENCE_US;
-    if (leads || (a->follows && stop_has_trained(self)))
-        rejoin(node);
-    else if (!first && node->now_us >= a->progress_us + ALONE_US)
-        give_up(node);
-}
-
 void agreement_advance(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -523,20 +318,20 @@ void agreement_advance(struct parley_node *node)
     if (phase == PARLEY_PHASE_TRAIN) stop_obey(node);
     if (phase_of(node) == PARLEY_PHASE_STOP && node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
         a->since_us = node->now_us;
-        begin_settling(node);
+        settling_begin(node);
     }
     phase = phase_of(node);
-    if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_OWN && done == NONE &&
-        !is_read(node))
-        release(node); /* who had finished is gone before it could be adopted */
+    /* Who had finished may be gone before it could be adopted. */
+    bool keeps = phase != PARLEY_PHASE_SETTLE || a->candidate != CANDIDATE_OWN || done != NONE;
+    if (!keeps && !holding_let_go(node)) return;
     if (done != NONE && !awaits_locks(node, done))
         adopt(node, done);
     else if (phase == PARLEY_PHASE_LATE)
-        wait_for_others(node);
+        late_advance(node);
     else if (phase == PARLEY_PHASE_SETTLE && a->candidate == CANDIDATE_NONE)
-        settle(node);
-    else if (phase >= PARLEY_PHASE_PROPOSED && somebody_is_back(node))
-        rejoin(node);
+        settling_advance(node);
+    else if (phase >= PARLEY_PHASE_PROPOSED && late_is_somebody_back(node))
+        late_rejoin(node);
     else if (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LOCKED)
         decide(node);
 }

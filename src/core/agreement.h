@@ -1,8 +1,10 @@
 /* agreement.h: from the end of training to one model that all live nodes hold.
  *
  *   agreement.c  its phases
+ *   settling.c   the first of them: averaging only
  *   said.c       what the members' records, taken together, say about it
  *   holding.c    how a node gets hold of the model that was picked
+ *   late.c       who is not with the others
  *
  * Thread rule: as the node's.
  */
@@ -14,6 +16,8 @@
 
 #include "core/out.h"
 #include "parley/node.h"
+
+enum { AGREEMENT_PATIENCE_US = 10000000 }; /* in which nothing may move */
 
 enum candidate_state {
     CANDIDATE_NONE,
@@ -53,14 +57,15 @@ struct agreement {
 };
 
 void agreement_advance(struct parley_node *node);
-/* The others go on without this node; it adopts what they agree on. */
-void agreement_late(struct parley_node *node);
+/* Says that this node's copy is what it proposes, in that generation. */
+void agreement_propose(struct parley_node *node, uint32_t generation);
 void agreement_done(struct parley_node *node, const struct op *op,
                     const struct parley_event *event);
 uint64_t agreement_deadline(const struct parley_node *node);
 uint64_t agreement_end_us(const struct parley_node *node); /* it is given up then, unless a model
                                                               still comes in somewhere */
-/* Says goodbye to everybody and ends. */
+/* Says goodbye to everybody and ends; without an agreement, and why. */
 void agreement_finish(struct parley_node *node, int error);
+void agreement_give_up(struct parley_node *node);
 
 #endif

@@ -25,6 +25,56 @@ enum { RETRY_US = 100000 };
  * the tolerance of their mean, within this many tolerances. */
 static const double FAR = 2, FAR_TOLERANCES = 3;
 
+/* ---- The buffers ----------------------------------------------------------------------------- */
+
+void holding_reserve(struct parley_node *node)
+{
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    struct agreement *a = &node->agreement;
+    exchange_reserve(node, INITIATOR);
+    a->buffer = slot->own;
+    a->other = slot->theirs;
+    a->since_us = a->progress_us = node->now_us;
+    a->patience_us = AGREEMENT_PATIENCE_US;
+    a->heard_us = 0;
+    a->drift_before = live_of(node) == 1 ? 0 : node->drift.value;
+    doubt_drop_all(node);
+    a->alone_news = 0;
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        node->members[i].counted = record_is_waited_for(r) && r->phase >= PARLEY_PHASE_SETTLE;
+    }
+}
+
+/* Others still fetch from the buffers that this node is about to use for something else: they are
+ * to ask again, somebody else or for another model. False once the last chunk is out of its hands.
+ */
+static bool is_read(struct parley_node *node)
+{
+    bool read = false;
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
+        const struct outflow *out = &node->outflows[i];
+        bool ours =
+            out->buffers[0] == node->agreement.buffer || out->buffers[0] == node->agreement.other;
+        if (!out->active || out->slot != NONE || !ours) continue;
+        flow_abort(node, (int)i);
+        read = read || out->active;
+    }
+    return read;
+}
+
+bool holding_let_go(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    if (is_read(node)) return false;
+    exchange_release(node, INITIATOR);
+    a->candidate = CANDIDATE_NONE;
+    memset(a->own, 0, sizeof a->own);
+    return true;
+}
+
+/* ---- Getting hold ---------------------------------------------------------------------------- */
+
 static void write_candidate(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;

@@ -11,6 +11,12 @@
 #include "core/out.h"
 #include "parley/node.h"
 
+/* Two buffers for the agreement: the candidate's, and one to fetch another into. */
+void holding_reserve(struct parley_node *node);
+/* They are for mixing again, and what was there can't be held or served any more. False: somebody
+ * still reads one, and is asked to stop. */
+bool holding_let_go(struct parley_node *node);
+
 /* Gets hold of the model of `digest`: it is here, or it is fetched. False if nobody has it. */
 bool holding_obtain(struct parley_node *node, const uint8_t *digest);
 

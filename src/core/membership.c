@@ -15,12 +15,12 @@
  * with.
  */
 #include "core/membership.h"
+#include "core/late.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/agreement.h"
 #include "core/connection.h"
 #include "core/doubt.h"
 #include "core/exchange.h"
@@ -288,7 +288,7 @@ static void refute(struct parley_node *node, const struct record *record)
     if (record->state != PARLEY_MEMBER_DEAD) return;
     out_log(node, PARLEY_LOG_WARN, "the others took this node for dead; it is back");
     enum parley_phase phase = phase_of(node);
-    if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) agreement_late(node);
+    if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) late_begin(node);
 }
 
 static void merge_state(struct parley_node *node, int member, const struct record *record, int from)

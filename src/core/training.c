@@ -19,6 +19,7 @@
 #include "core/agreement.h"
 #include "core/exchange.h"
 #include "core/fetch.h"
+#include "core/late.h"
 #include "core/membership.h"
 #include "core/out.h"
 #include "core/plant.h"
@@ -237,7 +238,7 @@ static void join(struct parley_node *node)
     }
     uint32_t training = node->roster->counts[ROSTER_TRAINS];
     if (node->roster->counts[ROSTER_ENDING] > 0 && node->fetch.state == FETCH_IDLE) {
-        agreement_late(node);
+        late_begin(node);
         return;
     }
     /* Who trains has met that many; told of it before being told of them, one waits. */
