@@ -20,6 +20,7 @@
 #define TRACE_BYTES_MAX (UINT64_C(64) << 20)
 #define ENDING_US UINT64_C(3600000000)
 #define START_INTERVAL_US UINT64_C(1000)
+#define FLOAT_PS 1000 /* of an operation on vectors */
 
 enum {
     STARTS_AT_ONCE = 16,
@@ -183,11 +184,12 @@ static int prepare_sim(struct run *run)
                  .loss = s->loss,
                  .again = {.least_us = s->retransmit_us},
                  .threads = run->threads,
-                 .operation_us = SIM_OPERATION_US + run->task.parameters / 1000, /* 1 ns each */
+                 .operation_us = SIM_OPERATION_US,
                  .configure = configure,
                  .arg = run},
         .compute = time_of(&s->compute),
         .latency = time_of(&s->latency),
+        .float_ps = FLOAT_PS,
         .trace = run->trace.times ? &run->trace : NULL,
         .task = &run->task,
         .shares_roster = s->membership == MEMBERSHIP_STATIC,

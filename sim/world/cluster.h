@@ -178,6 +178,7 @@ struct sim_call {
 struct sim_options {
     struct parley_sim_options base;
     struct sim_time compute, latency;
+    uint64_t float_ps;             /* an operation's, beside base.operation_us, for each float */
     const struct sim_trace *trace; /* in place of compute, or NULL; borrowed */
     const struct sim_task *task;   /* borrowed */
     bool shares_roster;            /* all nodes have one table of members */

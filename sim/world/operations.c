@@ -254,6 +254,17 @@ static void give(struct sim_host *host, struct sim_done *done)
         sim_workers_give(workers, &host->lane, &done->job);
 }
 
+/* By its floats; what is done at a boundary takes none. */
+static uint64_t cost_us(const struct sim_host *host, const struct parley_update *update)
+{
+    const struct sim_options *options = &host->sim->options;
+    uint64_t floats = host->sim->parameters * update->vector.wide;
+    if (at_boundary(update->type)) return 0;
+    if (update->type == PARLEY_UPDATE_COMBINE) floats = update->vector.size / sizeof(float);
+    uint64_t cost = options->base.operation_us + floats * options->float_ps / 1000000;
+    return update->type == PARLEY_UPDATE_WRITE ? cost + host->disk_us : cost;
+}
+
 static void perform(struct sim_host *host, const struct parley_update *update)
 {
     struct parley_sim *sim = host->sim;
@@ -277,8 +288,7 @@ static void perform(struct sim_host *host, const struct parley_update *update)
         sim_step_lasts(host, done);
         return;
     }
-    uint64_t cost = at_boundary(update->type) ? 0 : sim->options.base.operation_us;
-    if (update->type == PARLEY_UPDATE_WRITE) cost += host->disk_us;
+    uint64_t cost = cost_us(host, update);
     uint64_t start = sim->queue.now_us;
     if (cost > 0) {
         if (host->computed_us > start) start = host->computed_us;

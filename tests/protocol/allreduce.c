@@ -60,6 +60,7 @@ struct ring_scene {
     uint32_t nodes, peers;
     uint64_t seed, latency_us, compute_us;
     uint64_t steps;      /* budget; 0: none */
+    uint64_t float_ps;   /* of an operation on vectors */
     const double *outer; /* rate and momentum of DILOCO; NULL: the defaults */
     struct vectors vectors;
     struct sim_task task;
@@ -97,6 +98,7 @@ static struct parley_sim *begin_task(struct ring_scene *scene)
                  .threads = 1},
         .compute = {.low_us = scene->compute_us, .high_us = scene->compute_us},
         .latency = {.low_us = scene->latency_us, .high_us = scene->latency_us},
+        .float_ps = scene->float_ps,
         .task = &scene->task,
         .check_events = scene->nodes <= 8 ? 1 : 1000, /* it looks at all members */
     };
@@ -201,6 +203,31 @@ Test(allreduce, who_lags_in_a_long_ring_gets_all_parts_at_once_and_adds_them)
     scene_run(sim, SECOND / 2);
     parley_sim_resume(sim, 3);
     end(sim, &scene);
+}
+
+Test(allreduce, a_sum_of_parts_takes_as_long_as_their_floats_do_however_many_nodes)
+{
+    /* Proves that the simulator charges a part of a vector for its own floats: 10 ms for all of
+     * them, so that a round adds up less than twice that among 4 as among 16. */
+    static const uint32_t nodes[] = {4, 16};
+    for (int n = 0; n < 2; n++) {
+        struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                                   .nodes = nodes[n],
+                                   .seed = 1,
+                                   .latency_us = 10,
+                                   .float_ps = 10000 * UINT64_C(1000000) / 1600,
+                                   .vectors = {.parameters = 1600}};
+        struct parley_sim *sim = begin(&scene);
+        struct parley_view before, after;
+        scene_train(sim, nodes[n]);
+        scene_run(sim, SECOND);
+        parley_sim_view(sim, 0, &before);
+        scene_run(sim, 2 * SECOND);
+        parley_sim_view(sim, 0, &after);
+        double ms = 2000.0 / (double)(after.version - before.version);
+        cr_assert(ms > 10 && ms < 30, "%u nodes: %g ms a round", nodes[n], ms);
+        end(sim, &scene);
+    }
 }
 
 /* Four rounds of four local steps, against the same in float64: x += a draw is a local step. */
