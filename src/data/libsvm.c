@@ -34,6 +34,12 @@ static int refuse(const struct reading *r, const char *at, size_t size, const ch
     return PARLEY_EDATA;
 }
 
+/* A zero byte is none. */
+static bool ends_word(char byte)
+{
+    return memchr(" \t\r\n#", byte, strlen(" \t\r\n#"));
+}
+
 /* The next word of the line (no bytes at its end); *word stays where it begins. */
 static size_t next_word(struct reading *r, const char **word)
 {
@@ -44,7 +50,7 @@ static size_t next_word(struct reading *r, const char **word)
         while (r->at < r->end && *r->at != '\n')
             r->at++;
     const char *start = r->at;
-    while (r->at < r->end && !strchr(" \t\r\n#", *r->at))
+    while (r->at < r->end && !ends_word(*r->at))
         r->at++;
     return (size_t)(r->at - start);
 }

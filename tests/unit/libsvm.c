@@ -98,6 +98,28 @@ Test(libsvm, a_bad_word_is_named_with_line_and_column)
     }
 }
 
+Test(libsvm, a_zero_byte_is_no_blank)
+{
+    /* Proves that it is refused within a line, and in front of one. */
+    static const struct {
+        char text[16];
+        const char *why;
+    } bad[] = {
+        {"1 1:1\0002:5\n", "t.svm:1:5: found \"1?2:5\", expected a number"},
+        {"1 1:1 \0\n", "t.svm:1:7: found \"?\", expected INDEX:VALUE, INDEX a whole number from 1 "
+                       "to 16777216"},
+        {"\0001 1:1\n", "t.svm:1:1: found \"?1\", expected a number as label"},
+    };
+    static const size_t sizes[] = {10, 8, 7};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct dataset set;
+        struct rows_shape shape = {0};
+        cr_expect_eq(load_bytes(&set, &shape, bad[i].text, sizes[i], false), PARLEY_EDATA);
+        cr_expect_str_eq(why, bad[i].why);
+        rows_shape_close(&shape);
+    }
+}
+
 Test(libsvm, a_small_file_can_not_claim_much_memory)
 {
     /* Proves the limit on dense rows before they are made. */
