@@ -48,17 +48,25 @@ static int parse_line(const struct sim_trace *trace, char *text, unsigned number
     return 0;
 }
 
-/* Without its comment and the blanks around it. False if there is nothing left, or too much. */
+/* Whether it is one of those that may stand around a line's text: a zero byte is not. */
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r';
+}
+
+/* Without its comment and the blanks around it. False if there is nothing left. A zero byte would
+ * end the text before what may be wrong in it: it becomes what no line may have. */
 static bool trim(const char *from, const char *end, char text[128])
 {
     const char *comment = memchr(from, '#', (size_t)(end - from));
     if (comment) end = comment;
-    while (from < end && strchr(" \t\r", *from))
+    while (from < end && is_blank(*from))
         from++;
-    while (end > from && strchr(" \t\r", end[-1]))
+    while (end > from && is_blank(end[-1]))
         end--;
     size_t length = (size_t)(end - from) < 127 ? (size_t)(end - from) : 127;
-    memcpy(text, from, length);
+    for (size_t i = 0; i < length; i++)
+        text[i] = (char)(from[i] ? from[i] : '?');
     text[length] = '\0';
     return length > 0;
 }

@@ -82,4 +82,10 @@ Test(trace, nodes_play_their_own_lines_or_those_of_all)
         cr_assert(strstr(why, bad[i].names), "%s: %s", bad[i].text, why);
         sim_trace_close(&trace);
     }
+    static const char zero[] = "5ms\0junk";
+    cr_assert_eq(sim_trace_init(&trace, 3, zero, sizeof zero - 1, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "\"5ms?junk\""), "%s", why);
+    sim_trace_close(&trace);
+    cr_assert_eq(sim_trace_init(&trace, 3, zero, 4, why, sizeof why), PARLEY_EUSAGE);
+    sim_trace_close(&trace);
 }
