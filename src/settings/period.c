@@ -2,7 +2,6 @@
 #include "settings/period.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "settings/settings.h"
@@ -26,11 +25,15 @@ static int parse_piece(const char *piece, uint64_t most, struct parley_period *p
     period->steps = (uint32_t)count;
     period->from = 0;
     if (!piece[length]) return 0;
-    char *end;
-    period->from = strtod(piece + length + 1, &end) / 100;
-    if (end == piece + length + 1 || strcmp(end, "%") != 0 || !(period->from >= 0) ||
-        period->from >= 1)
+    char share[64];
+    double percent;
+    snprintf(share, sizeof share, "%s", piece + length + 1);
+    size_t number = strcspn(share, "%");
+    bool ends = strcmp(share + number, "%") == 0;
+    share[number] = '\0';
+    if (!ends || units_real(share, 0, 100, &percent, clause) || percent >= 100)
         return refuse(clause, "has a share that is none from 0% to below 100% (like 1,8@50%)");
+    period->from = percent / 100;
     return 0;
 }
 

@@ -26,9 +26,9 @@ Test(period, counts_schedules_and_auto_are_read)
     cr_assert_eq(parse(&p, "auto"), 0);
     cr_assert(p.steered && p.steps == 1);
     static const char *const bad[] = {
-        "0",        "",         "8@50%",     "1,8",       "1,8@50",
-        "1,8@100%", "1,8@0%",   "1,8@-5%",   "1,8@50%,4", "1,8@50%,4@50%",
-        "1,8@nan%", "1,,8@50%", "auto,8@5%", "1000001",   "1,8@50%x"};
+        "0",        "",          "8@50%",         "1,8",      "1,8@50",   "1,8@100%",  "1,8@0%",
+        "1,8@-5%",  "1,8@50%,4", "1,8@50%,4@50%", "1,8@nan%", "1,,8@50%", "auto,8@5%", "1000001",
+        "1,8@50%x", "1,8@0x20%", "1,8@ 50%",      "1,8@50%%", "1,8@%",    "1,8@inf%"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_assert_eq(parse(&p, bad[i]), PARLEY_EUSAGE, "%s", bad[i]);
 }
