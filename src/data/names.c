@@ -10,11 +10,6 @@
 
 #include "data/number.h"
 
-static uint32_t first_slot(const struct names *names, const char *name, size_t size)
-{
-    return (uint32_t)XXH3_64bits(name, size) & (names->slots_count - 1);
-}
-
 const char *names_text(const struct names *names, uint32_t place)
 {
     return names->text + names->at[place];
@@ -26,23 +21,29 @@ static size_t length_of(const struct names *names, uint32_t place)
     return next - names->at[place] - 1;
 }
 
-uint32_t names_find(const struct names *names, const char *name, size_t size)
+/* Where a name stands, or else the free one that it would get. */
+static uint32_t slot_of(const struct names *names, const char *name, size_t size)
 {
-    if (names->count == 0) return NAMES_NONE;
-    for (uint32_t s = first_slot(names, name, size);; s = (s + 1) & (names->slots_count - 1)) {
-        if (names->slots[s] == 0) return NAMES_NONE;
+    uint32_t s = (uint32_t)XXH3_64bits(name, size) & (names->slots_count - 1);
+    for (; names->slots[s] != 0; s = (s + 1) & (names->slots_count - 1)) {
         uint32_t place = names->slots[s] - 1;
         if (length_of(names, place) == size && memcmp(names_text(names, place), name, size) == 0)
-            return place;
+            break;
     }
+    return s;
 }
 
+/* A free slot holds 0, and is NAMES_NONE + 1. */
+uint32_t names_find(const struct names *names, const char *name, size_t size)
+{
+    return names->count > 0 ? names->slots[slot_of(names, name, size)] - 1 : NAMES_NONE;
+}
+
+/* Of equal names only the first has a slot: many of them would be one long search. */
 static void put_slot(struct names *names, uint32_t place)
 {
-    uint32_t s = first_slot(names, names_text(names, place), length_of(names, place));
-    while (names->slots[s] != 0)
-        s = (s + 1) & (names->slots_count - 1);
-    names->slots[s] = place + 1;
+    uint32_t s = slot_of(names, names_text(names, place), length_of(names, place));
+    if (names->slots[s] == 0) names->slots[s] = place + 1;
 }
 
 /* Room for one more name; at most half of the slots are taken. */

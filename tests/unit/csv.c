@@ -268,6 +268,23 @@ static void expect_lines(const char *text, const char *lines)
     rows_shape_close(&back);
 }
 
+Test(csv, equal_names_are_not_looked_through_one_by_one)
+{
+    /* Proves that of equal cells of a first line one alone takes a place in the table that they are
+     * looked up in, however often that has grown: else each further one passes by all before. */
+    struct names names = {0};
+    uint32_t taken = 0;
+    for (int i = 0; i < 1000; i++)
+        cr_assert_eq(names_add(&names, i == 500 ? "b" : "a", 1), 0);
+    for (uint32_t s = 0; s < names.slots_count; s++)
+        taken += names.slots[s] != 0;
+    cr_expect_eq(taken, 2);
+    cr_expect_eq(names_find(&names, "a", 1), 0);
+    cr_expect_eq(names_find(&names, "b", 1), 500);
+    cr_expect_eq(names_find(&names, "c", 1), NAMES_NONE);
+    names_close(&names);
+}
+
 Test(csv, names_of_classes_are_written_as_lines_and_read_back)
 {
     /* Proves that a model's file gets the names in their order, or none of them where one is of two
