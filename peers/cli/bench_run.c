@@ -242,7 +242,7 @@ static int bench_memory(struct run *run)
         run->round = r;
         error = slope(run, 1, &limits[r], &unused);
         if (!error) error = slope(run, 2, &values[r], &base[r]);
-        base[r] /= 1e6;
+        if (!error) base[r] /= 1e6;
     }
     if (error) return error;
     const char *name = run->bench->quick ? "run/memory/1e6" : "run/memory/1e7";
