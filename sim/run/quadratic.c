@@ -70,11 +70,17 @@ static double gradient(void *pointer, uint32_t node, uint32_t thread, const floa
     return loss / (double)self->parameters;
 }
 
+static float rate_of(const struct quadratic *self, const struct trainer_turn *turn)
+{
+    double rate = self->rate * schedule_factor(&self->schedule, turn->progress);
+    return (float)(turn->weight > 0 ? rate / turn->weight : rate);
+}
+
 static void apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
                   const float *from, float factor, const struct trainer_turn *turn)
 {
     const struct quadratic *self = pointer;
-    float rate = (float)(self->rate * schedule_factor(&self->schedule, turn->progress));
+    float rate = rate_of(self, turn);
     (void)node;
     (void)thread;
     for (uint64_t j = 0; j < self->parameters; j++)
@@ -86,7 +92,7 @@ static double step(void *pointer, uint32_t node, uint32_t thread, const float *f
 {
     const struct quadratic *self = pointer;
     const struct bowl bowl = bowl_of(self, node);
-    float rate = (float)(self->rate * schedule_factor(&self->schedule, turn->progress));
+    float rate = rate_of(self, turn);
     float *x = vectors[0];
     double loss = 0;
     (void)thread;
