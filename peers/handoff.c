@@ -210,7 +210,7 @@ static void allow_work(struct handoff *handoff, struct parley_turn *turn)
         .factor = update->vector.factor,
         .progress = update->vector.progress,
         .live = update->vector.live,
-        .weight = 1,
+        .weight = update->vector.weight > 0 ? update->vector.weight : 1,
         .state_steps = update->vector.steps,
     };
 }

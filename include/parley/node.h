@@ -275,6 +275,7 @@ struct parley_update {
             double progress; /* APPLY: of the cluster's budget, for the schedule; ... */
             uint32_t live;   /* ... nodes that the rate may scale with; GRADIENT: as in TRAIN */
             uint64_t steps;  /* APPLY: that the optimizer's vectors have been through before */
+            double weight;   /* APPLY: the rate is to be divided by it; 0: 1 */
         } vector;
         struct {
             enum parley_phase phase;

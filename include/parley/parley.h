@@ -149,7 +149,7 @@ struct parley_turn {
     bool started;    /* true once: the first step comes; parley_live() tells whose the data is */
     double progress; /* of the cluster's budget, in [0, 1]: for the learning-rate schedule */
     uint32_t live;   /* nodes that live, this one included */
-    double weight;   /* divide the learning rate by it; 1 but for push-sum */
+    double weight;   /* divide the learning rate by it; 1 but for push-sum and stale gradients */
     /* Local steps that the optimizer's vectors have been through, those made by the peer that a
      * late node took them from included: for corrections by step count. */
     uint64_t state_steps;

@@ -47,11 +47,11 @@ static void vectors_apply(void *pointer, uint32_t node, uint32_t thread, float *
                           const float *gradient, float factor, const struct trainer_turn *turn)
 {
     const struct vectors *self = pointer;
+    float rate = (float)(turn->weight > 0 ? self->rate / turn->weight : self->rate);
     (void)node;
     (void)thread;
-    (void)turn;
     for (uint64_t j = 0; j < self->parameters; j++)
-        vectors[0][j] -= (float)self->rate * (factor * gradient[j]);
+        vectors[0][j] -= rate * (factor * gradient[j]);
 }
 
 static double vectors_step(void *pointer, uint32_t node, uint32_t thread, const float *from,

@@ -124,7 +124,8 @@ static void apply(struct sim_done *done, uint32_t thread)
     const struct sim_task *task = host->sim->task;
     struct trainer_turn turn = {.progress = done->update.vector.progress,
                                 .steps = done->update.vector.steps,
-                                .live = done->update.vector.live};
+                                .live = done->update.vector.live,
+                                .weight = done->update.vector.weight};
     bring(done);
     task->apply(task->self, host->index, thread, host->vectors, done->from[0]->x,
                 done->update.vector.factor, &turn);

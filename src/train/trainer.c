@@ -422,9 +422,12 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
         .steps = turn->steps,
     };
 
+    /* Of statistics, too, what is stale would overshoot. */
+    double moves = turn->weight > 0 ? (double)factor / turn->weight : (double)factor;
+
     optimizer_apply(&step, gradient);
     for (size_t i = step.count; i < model_parameters(trainer->model); i++)
-        x[i] += factor * gradient[i];
+        x[i] += (float)moves * gradient[i];
     node->rate = step.rate;
     note_averaging(node, turn->averaged);
 }

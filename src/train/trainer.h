@@ -64,7 +64,8 @@ struct trainer_turn {
     uint64_t steps;    /* that the optimizer's vectors have been through, whoever made them */
     uint32_t live;     /* nodes, this one included; at least 1 */
     uint64_t averaged; /* times that averaging has changed x so far */
-    double weight;     /* of x (push-sum): the rate is divided by it; 0: 1 */
+    double weight;     /* of x (push-sum), or how stale a gradient is: the rate is divided by it;
+                          0: 1 */
 };
 
 /* What is a node's own from one step to the next, beside x and the optimizer's vectors. */
@@ -129,8 +130,9 @@ double trainer_step(struct trainer *trainer, float *x, float *const *state,
 /* The two halves of a step, for strategies that average gradients. The first: the next batch's
  * gradient at x, of the mean loss, into gradient[parameters]; returns the loss. If that is not
  * finite, neither need the gradient be. Behind the gradient stands by how much the batch moves the
- * running statistics, which the second adds, times factor. The second: the optimizer's step with
- * factor times any gradient, which stays as it is; turn->live is what the rate may scale with. */
+ * running statistics, which the second adds, times factor over turn->weight. The second: the
+ * optimizer's step with factor times any gradient, which stays as it is; turn->live is what the
+ * rate may scale with. */
 double trainer_gradient(struct trainer *trainer, const float *x, float *gradient);
 void trainer_apply(struct trainer *trainer, float *x, float *const *state, const float *gradient,
                    float factor, const struct trainer_turn *turn);

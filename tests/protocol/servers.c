@@ -293,6 +293,45 @@ Test(servers, ps_asp_waits_for_nobody)
     parley_sim_free(sim);
 }
 
+static struct applied {
+    double least, most; /* weights */
+    float factor;       /* the last one */
+    void (*apply)(void *, uint32_t, uint32_t, float *const *, const float *, float,
+                  const struct trainer_turn *);
+} applied;
+
+static void noted_apply(void *self, uint32_t node, uint32_t thread, float *const *vectors,
+                        const float *gradient, float factor, const struct trainer_turn *turn)
+{
+    applied.least = fmin(applied.least, turn->weight);
+    applied.most = fmax(applied.most, turn->weight);
+    applied.factor = factor;
+    applied.apply(self, node, thread, vectors, gradient, factor, turn);
+}
+
+Test(servers, a_mean_scales_the_gradient_and_staleness_the_rate)
+{
+    /* Proves that a gradient that is applied alone comes to the optimizer whole, for its weight
+     * decay and its clipping, with its staleness, n at least, for the rate; and a mean as one. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        bool sums = cast.strategy == PARLEY_STRATEGY_PS_BSP;
+        struct parley_sim *sim = play(&cast, 6);
+        scene_train(sim, NODES);
+        parley_sim_slow(sim, 2, 5);
+        scene_run(sim, SECOND / 2); /* all are there */
+        applied = (struct applied){1e9, 0, 0, sim->own_task.apply};
+        sim->own_task.apply = noted_apply;
+        scene_run(sim, SECOND);
+        cr_assert_eq(applied.least, sums ? 1 : NODES, "cast %d: %g", c, applied.least);
+        cr_assert(!sums || applied.most == 1, "cast %d: %g", c, applied.most);
+        if (cast.strategy == PARLEY_STRATEGY_PS_ASP) /* as one is slow; in ps-ssp all wait for it */
+            cr_assert_gt(applied.most, NODES);
+        cr_assert_eq(applied.factor, sums ? 1.0f / (float)(NODES - cast.backups) : 1);
+        parley_sim_free(sim);
+    }
+}
+
 Test(servers, backup_workers_are_not_waited_for)
 {
     /* With one a hundred times slower, ps-bsp makes its steps; but with a backup worker hardly

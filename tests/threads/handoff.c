@@ -57,6 +57,7 @@ static void work(const struct parley_turn *turn, struct parley_step *step)
     check(turn->live == 3 && turn->progress == 0.25, "work sees what its op said");
     if (turn->work == PARLEY_WORK_APPLY) {
         check(turn->state_steps == 77, "the optimizer's step count is the op's");
+        check(turn->weight == 5, "what divides the rate is the op's");
         for (int i = 0; i < FLOATS; i++)
             x[i] -= turn->factor * turn->gradient[i];
         return;
@@ -297,6 +298,7 @@ static void put_work(struct op *op, enum parley_update_type type, uint32_t buffe
     op->update.vector.live = 3;
     op->update.vector.progress = 0.25;
     op->update.vector.steps = 77;
+    op->update.vector.weight = 5;
     mailbox_put(&handoff.box, op);
 }
 

@@ -568,6 +568,39 @@ Test(train_trainer, a_step_from_elsewhere_is_that_in_place_to_the_bit)
     dataset_close(&set);
 }
 
+Test(train_trainer, a_stale_gradient_is_applied_whole_at_a_smaller_rate)
+{
+    /* Proves that a weight of 4 is a quarter of the rate and nothing else: not of the decay beside
+     * the gradient, nor of what clipping goes by; and adam, which sees no scale, is slowed too. */
+    static const char *const optimizers[] = {"sgd", "momentum", "nesterov", "adam", "adamw"};
+    struct dataset set = clusters(64, 0.5, 1, 2);
+    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++) {
+        struct trainer_options options = defaults;
+        struct bench stale, slow;
+        float gradient[64];
+
+        options.optimizer = optimizers[o];
+        options.numbers.weight_decay = 0.1;
+        options.numbers.clip_norm = 0.3;
+        bench_init(&stale, &options, &set, 1);
+        options.rate /= 4;
+        bench_init(&slow, &options, &set, 1);
+        for (int s = 0; s < 5; s++) {
+            struct trainer_turn turn = {.live = 1, .steps = (uint64_t)s};
+            trainer_gradient(slow.trainer, slow.x, gradient);
+            trainer_apply(slow.trainer, slow.x, slow.state, gradient, 1, &turn);
+            turn.weight = 4;
+            trainer_apply(stale.trainer, stale.x, stale.state, gradient, 1, &turn);
+        }
+        for (size_t i = 0; i < trainer_parameters(slow.trainer); i++)
+            cr_assert_float_eq(stale.x[i], slow.x[i], 1e-7, "%s: %g for %g", options.optimizer,
+                               (double)stale.x[i], (double)slow.x[i]);
+        bench_close(&slow);
+        bench_close(&stale);
+    }
+    dataset_close(&set);
+}
+
 Test(train_trainer, the_linear_scaling_rule_multiplies_the_rate_by_the_samples_over_32)
 {
     /* Proves what is counted: a node's batch, or that of all live nodes; and the warm-up on top. */
@@ -907,6 +940,11 @@ Test(train_trainer, gradients_that_are_averaged_bring_running_statistics_along)
         cr_assert_float_eq(whole.x[i], apart.x[i], 1e-4, "at %zu: %g, %g", i, (double)whole.x[i],
                            (double)apart.x[i]);
     cr_expect_neq(whole.x[trained], 0);
+    const float was = apart.x[trained];
+    const struct trainer_turn stale = {.live = 1, .weight = 4};
+    gradient[trained] = 8;
+    trainer_apply(apart.trainer, apart.x, apart.state, gradient, 0.5f, &stale);
+    cr_expect_float_eq(apart.x[trained], was + 1, 1e-6);
     free(gradient);
     bench_close(&apart);
     bench_close(&whole);

@@ -6,13 +6,16 @@
  */
 #include "core/strategy/server.h"
 
-static void apply(struct parley_node *node, uint32_t buffer, uint32_t gradients, uint64_t divisor,
+/* The mean of so many gradients. How stale they are slows the rate, and leaves the gradient what it
+ * is: weight decay and clipping go by that, and some rules don't even see its scale. */
+static void apply(struct parley_node *node, uint32_t buffer, uint32_t gradients, uint64_t staleness,
                   int arrival)
 {
     struct server *s = server_of(node);
     struct parley_update *update =
         strategy_op(node, PARLEY_UPDATE_APPLY, buffer, server_task(TASK_APPLY, arrival));
-    update->vector.factor = 1.0f / (float)divisor;
+    update->vector.factor = 1.0f / (float)gradients;
+    update->vector.weight = (double)staleness;
     update->vector.live = gradients;
     update->vector.steps = s->merged++;
     s->pending++;
@@ -59,7 +62,7 @@ static uint64_t staleness_of(const struct server *s, const struct server_arrival
 void merge_finish_round(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    apply(node, s->sum, s->summed, s->summed, SERVER_OWN + 1);
+    apply(node, s->sum, s->summed, 1, SERVER_OWN + 1);
     s->applied = s->summed;
     s->summed = 0;
     for (uint32_t i = 0; i < s->count; i++) {

@@ -20,8 +20,8 @@
  *   ps-ssp:S  each as it comes; once the worker is at most S steps ahead of the slowest
  *             (Ho et al., NIPS 2013, section 3)
  *
- * Where each gradient is a step of its own, it is divided by its staleness, and by the number of
- * workers at least, which is what that is on average (Zhang, Gupta, Lian, Liu, IJCAI 2016,
+ * Where each gradient is a step of its own, its rate is divided by its staleness, and by the number
+ * of workers at least, which is what that is on average (Zhang, Gupta, Lian, Liu, IJCAI 2016,
  * arXiv:1511.05950). So --lr is that of one batch, as with one node; undivided, the gradients of
  * four nodes and a momentum of 0.9 drive the loss up at rates at which one node trains well.
  *
