@@ -48,9 +48,9 @@ static void loop_plain(const struct optimizer_factors *f, float *restrict x, flo
 static void loop_momentum(const struct optimizer_factors *f, float *restrict x, float *restrict g,
                           float *restrict m, float *restrict b, size_t count)
 {
-    float rate = f->rate, beta = f->beta;
+    float rate = f->rate, keep = f->keep;
     for (size_t i = 0; i < count; i++) {
-        m[i] = beta * m[i] + g[i];
+        m[i] = keep * m[i] + g[i];
         x[i] -= rate * m[i];
     }
 }
@@ -58,9 +58,9 @@ static void loop_momentum(const struct optimizer_factors *f, float *restrict x, 
 static void loop_nesterov(const struct optimizer_factors *f, float *restrict x, float *restrict g,
                           float *restrict m, float *restrict b, size_t count)
 {
-    float rate = f->rate, beta = f->beta;
+    float rate = f->rate, beta = f->beta, keep = f->keep;
     for (size_t i = 0; i < count; i++) {
-        m[i] = beta * m[i] + g[i];
+        m[i] = keep * m[i] + g[i];
         x[i] -= rate * (g[i] + beta * m[i]);
     }
 }
@@ -220,6 +220,7 @@ static void fill_factors(struct optimizer_step *step)
     step->factors = (struct optimizer_factors){
         .rate = (float)rate,
         .beta = (float)n->momentum,
+        .keep = step->anew ? 0 : (float)n->momentum,
         .beta_rest = (float)(1 - n->momentum),
         .beta2_rest = (float)(1 - n->beta2),
         .root = (float)root,
@@ -314,7 +315,7 @@ struct gradient_sink optimizer_sink(struct optimizer_step *step)
     if (!optimizer_wants_gradient(optimizer))
         return (struct gradient_sink){.into = step->state[0],
                                       .scale = factor,
-                                      .keep = f->beta,
+                                      .keep = f->keep,
                                       .finish = pass_momentum,
                                       .context = step,
                                       .statistics = step->x};

@@ -76,10 +76,12 @@ struct optimizer_step {
     double rate;            /* of this step, at least 0 */
     double gradient_factor; /* on what gradient_backward computes: 1 / rows for a mean */
     uint64_t steps;         /* that `state` has been through before this one */
+    bool anew;              /* what of momentum and nesterov is in state[0] counts as 0 */
 
     /* Filled by optimizer_sink. */
     struct optimizer_factors {
         float rate, beta, beta_rest, beta2_rest; /* rest: 1 - beta */
+        float keep;                              /* of the momentum before: beta, or 0 */
         float root;                              /* on sqrt(v): 1 / sqrt(1 - beta2^t) */
         float epsilon, decay, clip;              /* clip: by norm */
     } factors;

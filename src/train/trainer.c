@@ -355,22 +355,22 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const
         .rate = rate_now(trainer, turn),
         .gradient_factor = 1.0 / predictions_of(trainer, node),
         .steps = turn->steps,
+        .anew =
+            trainer->momentum_mode == TRAINER_MOMENTUM_RESET && turn->averaged != node->averaged,
     };
     struct gradient_sink sink = optimizer_sink(&step);
-    bool resets = trainer->momentum_mode == TRAINER_MOMENTUM_RESET &&
-                  turn->averaged != node->averaged && optimizer_has_momentum(&trainer->optimizer);
     uint64_t before = flush_begin();
 
-    if (resets) memset(state[0], 0, step.count * sizeof *state[0]);
     bring(trainer, from, x, false);
     double loss = run_batch(trainer, node, from, &sink);
-    if (isfinite(loss))
+    if (isfinite(loss)) {
         optimizer_end(&step);
-    else
+        node->rate = step.rate;
+        note_averaging(node, turn->averaged);
+    } else {
         bring(trainer, from, x, true);
+    }
     flush_end(before);
-    node->rate = step.rate;
-    note_averaging(node, turn->averaged);
     return loss;
 }
 

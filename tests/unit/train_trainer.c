@@ -722,6 +722,54 @@ Test(train_trainer, a_run_away_rate_ends_in_a_loss_that_is_not_finite)
     }
 }
 
+/* A first step, one from a model that is lost if `lost`, and one after an averaging. */
+static void step_after_averaging(struct bench *bench, const char *optimizer, double clip_norm,
+                                 const struct dataset *set, bool lost)
+{
+    struct trainer_options options = defaults;
+    float kept;
+
+    options.optimizer = optimizer;
+    options.numbers.clip_norm = clip_norm;
+    options.momentum_mode = TRAINER_MOMENTUM_RESET;
+    options.batch = set->count; /* whatever is visited, it is the same */
+    bench_init(bench, &options, set, 1);
+    step(bench, 0);
+    const struct trainer_turn averaged = {.live = 2, .steps = 1, .averaged = 1};
+    if (lost) {
+        float *before = malloc(trainer_parameters(bench->trainer) * sizeof *before);
+        memcpy(before, bench->m, trainer_parameters(bench->trainer) * sizeof *before);
+        kept = bench->x[0];
+        bench->x[0] = NAN;
+        cr_expect(!isfinite(trainer_step(bench->trainer, bench->x, bench->state, &averaged)));
+        for (size_t i = 0; i < trainer_parameters(bench->trainer); i++)
+            cr_assert_eq(bench->m[i], before[i], "%s: a momentum is lost", optimizer);
+        bench->x[0] = kept;
+        free(before);
+    }
+    trainer_step(bench->trainer, bench->x, bench->state, &averaged);
+}
+
+Test(train_trainer, a_step_that_fails_after_an_averaging_changes_nothing)
+{
+    /* Proves that a momentum that is to begin anew stands until the loss is known, and that the
+     * averaging counts for the next step then, in all three ways that a gradient takes. */
+    static const char *const optimizers[] = {"momentum", "momentum", "nesterov"};
+    struct dataset set = clusters(32, 1, 1, 1);
+    for (int t = 0; t < 3; t++) {
+        struct bench hit, sound;
+        step_after_averaging(&hit, optimizers[t], t % 2, &set, true);
+        step_after_averaging(&sound, optimizers[t], t % 2, &set, false);
+        for (size_t i = 0; i < trainer_parameters(hit.trainer); i++) {
+            cr_assert_float_eq(hit.m[i], sound.m[i], 1e-6, "%s", optimizers[t]);
+            cr_assert_float_eq(hit.x[i], sound.x[i], 1e-6, "%s", optimizers[t]);
+        }
+        bench_close(&sound);
+        bench_close(&hit);
+    }
+    dataset_close(&set);
+}
+
 Test(train_trainer, a_diverged_step_leaves_the_parameters_as_they_were)
 {
     /* Proves that the last finite model survives, under every optimizer. */
