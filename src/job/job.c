@@ -25,14 +25,24 @@ static enum parley_codec codec_of(const struct settings *s, double *part)
 
 /* ---- What must be equal on all nodes --------------------------------------------------------- */
 
+/* The longest is a schedule of --mix-every. */
+#define TEXT_BYTES 1024
+#define VALUE_BEGIN 40 /* bytes that are kept of a text that does not fit */
+
 __attribute__((format(printf, 3, 4))) static void share(struct job *job, const char *name,
                                                         const char *format, ...)
 {
-    char *value = job->values[job->shared_count];
+    char *value = job->values[job->shared_count], text[TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(value, sizeof job->values[0], format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    size_t size = strlen(text);
+    if (size < sizeof job->values[0])
+        memcpy(value, text, size + 1);
+    else
+        snprintf(value, sizeof job->values[0], "%.*s... %016" PRIx64, VALUE_BEGIN, text,
+                 (uint64_t)XXH3_64bits(text, size));
     job->shared[job->shared_count++] = (struct parley_setting){name, value};
 }
 
@@ -45,16 +55,16 @@ static const char *number(char text[40], double value)
 static void share_budget(struct job *job)
 {
     const struct settings *s = job->settings;
-    char text[64] = "", a[40];
+    char text[160] = "", a[40]; /* room for all four */
     size_t at = 0;
     if (s->epochs > 0)
         at += (size_t)snprintf(text, sizeof text, "%s epochs ", number(a, s->epochs));
     if (s->steps > 0)
         at += (size_t)snprintf(text + at, sizeof text - at, "%" PRIu64 " steps ", s->steps);
-    if (s->time_us > 0 && at < sizeof text)
+    if (s->time_us > 0)
         at += (size_t)snprintf(text + at, sizeof text - at, "%ss ",
                                number(a, (double)s->time_us / 1e6));
-    if (s->accuracy > 0 && at < sizeof text)
+    if (s->accuracy > 0)
         snprintf(text + at, sizeof text - at, "accuracy %s ", number(a, s->accuracy));
     text[strlen(text) - (text[0] != 0)] = 0;
     share(job, "budget", "%s", text);

@@ -26,7 +26,7 @@ struct job {
     struct trainer *trainer;
     const struct model *model;                         /* the trainer's */
     struct parley_setting shared[PARLEY_SETTINGS_MAX]; /* that must match across the cluster */
-    char values[PARLEY_SETTINGS_MAX][64];
+    char values[PARLEY_SETTINGS_MAX][64]; /* of what is longer the beginning, and a digest */
     uint32_t shared_count;
     uint64_t run; /* equal on all nodes with equal settings */
 };

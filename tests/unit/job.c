@@ -1,0 +1,63 @@
+/* job.c: which settings must match across the cluster, as they are told to peers. */
+#include "job/job.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "settings/settings.h"
+
+enum { ARGUMENTS = 12 };
+
+/* The value of `setting`, and the run, of a job with the given flags. */
+static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
+{
+    char *argv[ARGUMENTS] = {"parley", "run", "--model", "softmax"};
+    char why[SETTINGS_WHY_BYTES] = "";
+    struct settings settings;
+    struct job job;
+    int count = 4;
+    for (int i = 0; flags[i]; i++)
+        argv[count++] = (char *)flags[i];
+    settings_init(&settings);
+    cr_assert_eq(settings_flags(&settings, count, argv, why), 0, "%s", why);
+    cr_assert_eq(settings_finish(&settings, why), 0, "%s", why);
+    cr_assert_eq(job_init(&job, &settings, NULL, NULL, why, sizeof why), 0, "%s", why);
+    for (uint32_t i = 0; i < job.shared_count; i++)
+        if (strcmp(job.shared[i].name, setting) == 0) snprintf(value, 64, "%s", job.values[i]);
+    uint64_t run = job.run;
+    job_close(&job);
+    settings_close(&settings);
+    return run;
+}
+
+Test(job, long_settings_that_differ_at_their_end_are_not_equal)
+{
+    /* Proves that nodes whose schedules, budgets or models agree in what a value has room for, and
+     * no further, refuse each other; and that what fits is told as it is. */
+#define WIDE "mlp:100,101,102,103,104,105,106,107,108,109,110,111,112,113,114"
+#define SCHEDULE "1,2@10.125%,3@20.125%,4@30.125%,5@40.125%,6@50.125%,7@60.125%,"
+    static const struct {
+        const char *setting, *flags[2][9];
+    } cases[] = {
+        {"mix-every", {{"--mix-every", SCHEDULE "8@70%"}, {"--mix-every", SCHEDULE "9@70%"}}},
+        {"model", {{"--model", WIDE ",1"}, {"--model", WIDE ",2"}}},
+        {"budget",
+         {{"--epochs", "1.12345678901234", "--steps", "1000000000", "--time", "1234567891us",
+           "--target-accuracy", "0.912345678901234"},
+          {"--epochs", "1.12345678901234", "--steps", "1000000000", "--time", "1234567891us",
+           "--target-accuracy", "0.912345678901235"}}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char values[2][64];
+        cr_expect_neq(run_of(cases[i].setting, cases[i].flags[0], values[0]),
+                      run_of(cases[i].setting, cases[i].flags[1], values[1]));
+        cr_expect_str_neq(values[0], values[1]);
+        cr_expect_eq(memcmp(values[0], values[1], 40), 0, "%s", values[0]);
+        cr_expect_eq(strlen(values[0]), 40 + strlen("... ") + 16, "%s", values[0]);
+    }
+    static const char *const plain[] = {"--mix-every", "1,8@50%", NULL};
+    char value[64];
+    run_of("mix-every", plain, value);
+    cr_expect_str_eq(value, "1,8@50%");
+}
