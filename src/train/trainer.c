@@ -23,6 +23,11 @@
 /* The batch that the rate is for under the linear scaling rule. */
 #define SCALE_SAMPLES 32.0
 
+/* Where the rule ends for a whole cluster, that is at 256 samples. Measured with 16 to 64 nodes: 12
+ * times the rate is worse than 8 by up to 2 points, 16 by up to 7, and 32 ends in guesses; 4 is
+ * better on MNIST by 0.7 and worse on the digits by up to 2.6. */
+#define SCALE_MOST 8.0
+
 /* How much of what averaging does enters the momentum, where each step is followed by one; over how
  * many steps that is measured. */
 #define FOLLOW_PART 0.5
@@ -220,9 +225,10 @@ uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_
 static double rate_now(const struct trainer *trainer, const struct trainer_turn *turn)
 {
     double rate = trainer->rate * schedule_factor(&trainer->schedule, turn->progress);
+    double factor = trainer->batch / SCALE_SAMPLES;
 
-    if (trainer->scale != TRAINER_SCALE_NONE) rate *= trainer->batch / SCALE_SAMPLES;
-    if (trainer->scale == TRAINER_SCALE_CLUSTER) rate *= turn->live;
+    if (trainer->scale == TRAINER_SCALE_CLUSTER) factor = fmin(factor * turn->live, SCALE_MOST);
+    if (trainer->scale != TRAINER_SCALE_NONE) rate *= factor;
     return turn->weight > 0 ? rate / turn->weight : rate;
 }
 

@@ -23,11 +23,12 @@ struct model;
 struct trainer; /* opaque */
 
 /* The linear scaling rule (Goyal et al., arXiv:1706.02677, section 2.1): `rate` is for 32 samples
- * and grows with those that a step of ... takes. */
+ * and grows with those that a step of ... takes. It holds up to some number of samples only (there,
+ * section 5.1). */
 enum trainer_scale {
     TRAINER_SCALE_NONE,
     TRAINER_SCALE_BATCH,  /* ... one node */
-    TRAINER_SCALE_CLUSTER /* ... all live nodes */
+    TRAINER_SCALE_CLUSTER /* ... all live nodes, up to 256: 8 times the rate at most */
 };
 
 /* What averaging does to the momentum of "momentum" and "nesterov". */

@@ -603,15 +603,17 @@ Test(train_trainer, a_stale_gradient_is_applied_whole_at_a_smaller_rate)
 
 Test(train_trainer, the_linear_scaling_rule_multiplies_the_rate_by_the_samples_over_32)
 {
-    /* Proves what is counted: a node's batch, or that of all live nodes; and the warm-up on top. */
+    /* Proves what is counted: a node's batch, or that of all live nodes, up to 256 samples; and the
+     * warm-up on top. */
     static const struct {
         enum trainer_scale scale;
         uint32_t live;
         double factor;
-    } cases[] = {
-        {TRAINER_SCALE_NONE, 3, 1}, {TRAINER_SCALE_BATCH, 3, 2}, {TRAINER_SCALE_CLUSTER, 3, 6}};
+    } cases[] = {{TRAINER_SCALE_NONE, 3, 1},    {TRAINER_SCALE_BATCH, 3, 2},
+                 {TRAINER_SCALE_CLUSTER, 3, 6}, {TRAINER_SCALE_CLUSTER, 4, 8},
+                 {TRAINER_SCALE_CLUSTER, 5, 8}, {TRAINER_SCALE_CLUSTER, 64, 8}};
 
-    for (size_t t = 0; t < 3; t++) {
+    for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         struct dataset set = clusters(100, 1, 1, 1);
         struct trainer_options options = defaults;
         struct bench scaled, plain;
