@@ -147,6 +147,11 @@ static int judge_swarm(const struct settings *settings, char *why)
     return 0;
 }
 
+static bool is_quadratic(const struct settings *settings)
+{
+    return strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0;
+}
+
 /* The one model of one run. */
 static int judge_sim_out(const struct settings *settings, char *why)
 {
@@ -159,7 +164,7 @@ static int judge_sim_out(const struct settings *settings, char *why)
                  "--out: \"%s\" is for the model of one run, and --%s asks for several; repeat the "
                  "best of them alone with --out",
                  settings->out, many);
-    else if (strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0)
+    else if (is_quadratic(settings))
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--out: \"%s\" is for a model of data, and \"%s\" (--model) is none; leave --out "
                  "away",
@@ -169,9 +174,32 @@ static int judge_sim_out(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+/* Its steps are x -= rate * gradient: only what says just that may be given. */
+static int judge_quadratic(const struct settings *settings, char *why)
+{
+    static const struct {
+        enum option_id id;
+        const char *is; /* NULL: nothing of the kind */
+    } rule[] = {{OPTION_ID_OPTIMIZER, "sgd"},   {OPTION_ID_LR_SCALE, "none"},
+                {OPTION_ID_MOMENTUM, NULL},     {OPTION_ID_MOMENTUM_MODE, "local"},
+                {OPTION_ID_BETA2, NULL},        {OPTION_ID_EPSILON, NULL},
+                {OPTION_ID_WEIGHT_DECAY, NULL}, {OPTION_ID_CLIP_NORM, NULL},
+                {OPTION_ID_CLIP_VALUE, NULL}};
+    for (size_t i = 0; is_quadratic(settings) && i < sizeof rule / sizeof *rule; i++) {
+        const struct settings_value *value = &settings->values[rule[i].id];
+        if (value->origin <= ORIGIN_DEFAULT) continue;
+        if (rule[i].is && strcmp(value->text, rule[i].is) == 0) continue;
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--%s: \"%s\" changes nothing: quadratic makes plain gradient steps",
+                 option_info(rule[i].id)->name, value->text);
+        return PARLEY_EUSAGE;
+    }
+    return 0;
+}
+
 static int judge_model(const struct settings *settings, char *why)
 {
-    bool quadratic = strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0;
+    bool quadratic = is_quadratic(settings);
     if (!quadratic || (settings->verb == VERB_SIM && settings->accuracy <= 0)) return 0;
     if (settings->verb == VERB_SIM)
         snprintf(why, SETTINGS_WHY_BYTES, "--target-accuracy: \"%s\" has no accuracy",
@@ -268,6 +296,7 @@ static const struct {
     {judge_loudness, ~0u, false},
     {judge_outputs, NODE | RUN, false},
     {judge_model, NODE | RUN, false},
+    {judge_quadratic, VERB_BIT(VERB_SIM), false},
     {judge_codec, NODE | RUN, false},
     {judge_network, NODE, false},
     {judge_size, NODE | RUN, false},

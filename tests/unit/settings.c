@@ -383,6 +383,38 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     settings_close(&settings);
 }
 
+Test(settings, what_a_quadratic_would_not_heed_is_refused)
+{
+    /* Each number of an optimizer, wherever it was given; but not what is the default of something
+     * else, nor what says how a quadratic trains anyway. */
+    static const char *const given[][2] = {
+        {"optimizer", "adam"}, {"optimizer", "momentum"},  {"lr-scale", "cluster"},
+        {"momentum", "0.5"},   {"momentum-mode", "reset"}, {"beta2", "0.9"},
+        {"epsilon", "0.1"},    {"weight-decay", "0.1"},    {"clip-norm", "1"},
+        {"clip-value", "1"},
+    };
+    char line[128], text[128];
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        snprintf(line, sizeof line, "sim --model quadratic:8 --%s %s", given[i][0], given[i][1]);
+        snprintf(text, sizeof text,
+                 "--%s: \"%s\" changes nothing: quadratic makes plain gradient steps", given[i][0],
+                 given[i][1]);
+        expect(line, NULL, text);
+        snprintf(line, sizeof line, "sim --compare all --model quadratic:8,softmax --%s %s",
+                 given[i][0], given[i][1]);
+        expect(line, NULL, text);
+    }
+    cr_assert_eq(load("sim --model quadratic:8 --optimizer sgd --lr-scale none --lr 0.1 --warmup 0 "
+                      "--momentum-mode local --strategy allreduce",
+                      NULL, NULL),
+                 0, "%s", why);
+    settings_close(&settings);
+    cr_assert_eq(load("sim --model quadratic:8 --compare all", NULL, NULL), 0, "%s", why);
+    settings_close(&settings);
+    cr_assert_eq(load("sim --model softmax --optimizer adam", NULL, NULL), 0, "%s", why);
+    settings_close(&settings);
+}
+
 Test(settings, a_budget_given_replaces_the_four_epochs)
 {
     /* Four epochs are the budget only where there is none. */
