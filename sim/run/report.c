@@ -181,9 +181,9 @@ void sim_report_progress(struct sim_report *report)
         struct report_line line = {
             .event = REPORT_PROGRESS,
             .node = sim->names[i],
-            .as.progress = {.step = host->version,
+            .as.progress = {.step = host->life.version,
                             .epoch = (double)view.samples_cluster / report->job->data.train.count,
-                            .loss = host->version > 0 ? host->loss : NAN,
+                            .loss = host->life.version > 0 ? host->life.loss : NAN,
                             .drift = view.drift >= 0 ? view.drift : NAN,
                             .drift_age_s = NAN,
                             .live = view.live,
@@ -194,15 +194,15 @@ void sim_report_progress(struct sim_report *report)
                             .bytes_sketches = host->bytes_sketches,
                             .gap_max_ms = NAN,
                             .turn_max_ms = NAN,
-                            .passes = host->place / SAMPLER_SLICES},
+                            .passes = host->life.place / SAMPLER_SLICES},
         };
         if (view.drift >= 0)
             line.as.progress.drift_age_s =
                 (double)(parley_sim_now(sim) + host->clock_us - view.drift_us) / 1e6;
-        if (seconds > 0 && host->samples >= report->seen_samples[i])
+        if (seconds > 0 && host->life.samples >= report->seen_samples[i])
             line.as.progress.samples_per_s =
-                (double)(host->samples - report->seen_samples[i]) / seconds;
-        report->seen_samples[i] = host->samples;
+                (double)(host->life.samples - report->seen_samples[i]) / seconds;
+        report->seen_samples[i] = host->life.samples;
         say(report, &line);
     }
     report->seen_us = parley_sim_now(sim);
@@ -219,8 +219,8 @@ void sim_report_speak(struct sim_report *report, double progress)
         return;
     report->spoken_s = wall;
     for (uint32_t i = 0; i < sim->nodes; i++) {
-        if (!parley_sim_live(sim, i) || sim->hosts[i].version == 0) continue;
-        loss += sim->hosts[i].loss;
+        if (!parley_sim_live(sim, i) || sim->hosts[i].life.version == 0) continue;
+        loss += sim->hosts[i].life.loss;
         stepped++;
     }
     char t[HUMAN_BYTES], virtual[HUMAN_BYTES], losses[HUMAN_BYTES], drift[HUMAN_BYTES],

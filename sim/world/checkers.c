@@ -37,7 +37,7 @@ uint32_t parley_sim_live_count(const struct parley_sim *sim)
 bool parley_sim_finished(const struct parley_sim *sim, uint32_t node, int *error)
 {
     if (sim->hosts[node].state != SIM_HOST_ENDED) return false;
-    if (error) *error = sim->hosts[node].error;
+    if (error) *error = sim->hosts[node].life.error;
     return true;
 }
 
@@ -86,7 +86,7 @@ const float *parley_sim_agreed_vector(const struct parley_sim *sim, uint32_t nod
 
 const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node)
 {
-    return sim->hosts[node].published ? sim->hosts[node].file : NULL;
+    return sim->hosts[node].life.published ? sim->hosts[node].file : NULL;
 }
 
 /* ---- The truth ------------------------------------------------------------------------------- */

@@ -92,6 +92,30 @@ enum sim_host_state {
     SIM_HOST_ENDED /* FINISHED: the core is kept to be looked at, its model counts unless it left */
 };
 
+/* What belongs to one process: all of it is 0 as that starts. */
+struct sim_life {
+    int error; /* ENDED: of FINISHED */
+    bool stepping;
+    bool seals;              /* its chunks carry sums: where options.configure asks for them */
+    bool measures;           /* how far steps move x */
+    bool written, published; /* its model's file */
+    uint32_t conn_next;      /* of the next incoming connection */
+    struct codec codec;      /* but for its draw */
+    uint64_t steps_left, version, samples;
+    uint64_t version_told;    /* of STEPPED */
+    uint64_t heard;           /* of so many steps the loss is known */
+    struct trainer_turn turn; /* as last granted; its steps are to be added to version, ... */
+    struct parley_pace pace;  /* ... and its progress is what this has for that */
+    uint64_t averaged;        /* ADDs so far */
+    double loss;              /* of the newest step that was heard of */
+    double sound_loss;        /* the newest that is finite */
+    double moved_sq;          /* of the step that `loss` is of */
+    uint64_t set;         /* steps made when x was last replaced: they tell nothing of what it is */
+    uint64_t place;       /* in its share, after that step */
+    uint64_t turnover;    /* of its live members, when its share of the data was cut */
+    uint64_t computed_us; /* when its operations so far are through */
+};
+
 struct sim_host {
     struct parley_sim *sim;
     uint32_t index;
@@ -102,8 +126,6 @@ struct sim_host {
     bool silent;    /* OFF: the plug was pulled */
     bool paused;
     bool counted; /* its model is part of the truth */
-    bool seals;   /* its chunks carry sums: only where options.configure asks for them */
-    int error;    /* ENDED: of FINISHED */
     struct parley_node *node;
     uint64_t clock_us; /* what its clock was at virtual time 0 */
     uint64_t tick_us;  /* virtual time of its tick in the queue, UINT64_MAX: none */
@@ -112,7 +134,6 @@ struct sim_host {
      * half full, probed from conn on. */
     struct sim_place *links;
     uint32_t links_count, links_places;
-    uint32_t conn_next; /* of the next incoming connection */
     struct sim_line out, in;
     double loss_rate;      /* of packets from and to it */
     double cut_rate;       /* of messages from and to it that end their connection */
@@ -126,32 +147,18 @@ struct sim_host {
     float *vectors[PARLEY_VECTORS_MAX]; /* of [parameters], in those; [0]: the jobs' */
     struct sim_buffer *buffers;         /* [buffers_count] */
     uint32_t buffers_count;
-    struct codec codec; /* but for its draw */
-    bool measures;      /* how far steps move x */
-    double moved_sq;    /* of the step that `loss` is of */
     /* [operations_count], in the order given: those on vectors that wait for the trainer's boundary
      * or for an earlier one on their buffers. */
     struct parley_update *operations;
     uint32_t operations_count, operations_capacity;
-    uint64_t computed_us;  /* when its operations so far are through */
     struct sim_lane lane;  /* its jobs: steps and operations */
     struct sim_lane aside; /* those on blocks alone */
     struct sim_done *told; /* whose DONE was told and that may not be made yet */
 
-    uint64_t steps_left, version, samples;
-    uint64_t version_told;    /* of STEPPED */
-    uint64_t heard;           /* of so many steps the loss is known */
-    struct trainer_turn turn; /* as last granted; its steps are to be added to version, ... */
-    struct parley_pace pace;  /* ... and its progress is what this has for that */
-    uint64_t averaged;        /* ADDs so far */
     struct sim_step *leaving; /* steps that hold what x was in */
-    bool stepping;
-    double loss, slow; /* loss: of the newest step that was heard of */
-    double sound_loss; /* the newest that is finite */
-    uint64_t set;      /* steps made when x was last replaced: they tell nothing of what it is */
-    uint64_t place;    /* in its share, after that step */
-    uint64_t turnover; /* of its live members, when its share of the data was cut */
-    struct rng draws;  /* of the time of a step */
+    struct sim_life life;
+    double slow;      /* steps take so many times as long */
+    struct rng draws; /* of the time of a step */
 
     struct sim_item *waiting; /* [waiting_count], came while paused */
     uint32_t waiting_count, waiting_capacity;
@@ -161,7 +168,7 @@ struct sim_host {
     /* What is above, most items look at. */
     struct sim_step steps[SIM_STEPS]; /* the newest, by number */
     struct parley_view last;          /* of a killed node */
-    bool disk_full, disk_torn, written, published;
+    bool disk_full, disk_torn;
     uint64_t disk_us; /* that a write takes longer */
     uint8_t file[PARLEY_DIGEST_BYTES];
 };

@@ -62,9 +62,9 @@ static int core_new(struct sim_host *host)
         error = PARLEY_EUSAGE;
     if (!error) error = parley_node_new(&host->node, &config);
     host->boot = config.boot;
-    host->measures = config.mix_steered;
-    host->codec = (struct codec){.kind = config.codec, .part = config.codec_part};
-    host->seals = config.chunk_sums;
+    host->life.measures = config.mix_steered;
+    host->life.codec = (struct codec){.kind = config.codec, .part = config.codec_part};
+    host->life.seals = config.chunk_sums;
     if (error) return error;
     uint32_t buffers = parley_config_buffers(&config);
     host->buffers = calloc(buffers, sizeof *host->buffers);
@@ -107,18 +107,11 @@ static void sim_host_start(struct sim_host *host)
     sim_host_stop(host);
     host->epoch++;
     host->boots++;
-    host->silent = host->paused = host->stepping = false;
-    host->written = host->published = false;
-    host->error = 0;
+    host->silent = host->paused = false;
     host->tick_us = UINT64_MAX;
-    host->conn_next = 0;
-    host->steps_left = host->version = host->samples = host->version_told = 0;
-    host->loss = 0;
-    host->place = 0;
-    host->heard = 0;
+    host->life = (struct sim_life){0};
     for (int i = 0; i < SIM_STEPS; i++) /* a GRADIENT takes a number, and no place */
         host->steps[i] = (struct sim_step){.job = {.made = true}};
-    host->averaged = 0;
     int error = core_new(host);
     if (!error) error = vectors_new(host);
     if (error) {
@@ -165,11 +158,11 @@ static void finish(struct sim_host *host, int error)
 {
     sim_network_end(host, SIM_NETWORK_FLUSH);
     host->state = SIM_HOST_ENDED;
-    host->error = error;
+    host->life.error = error;
     if (host->sim->roster) parley_roster_dead(host->sim->roster, host->boot);
     host->epoch++;
     host->operations_count = 0;
-    host->steps_left = 0;
+    host->life.steps_left = 0;
     waiting_drop(host);
     struct parley_view view;
     parley_node_view(host->node, &view);
@@ -248,8 +241,8 @@ static uint32_t gone_members(struct sim_host *host, struct partition_gone *gone)
 void sim_share(struct sim_host *host, bool first)
 {
     const struct sim_task *task = host->sim->task;
-    if (!task->share || (!first && host->turnover == parley_node_turnover(host->node))) return;
-    host->turnover = parley_node_turnover(host->node);
+    if (!task->share || (!first && host->life.turnover == parley_node_turnover(host->node))) return;
+    host->life.turnover = parley_node_turnover(host->node);
     char why[128] = "", text[160];
     struct parley_view view;
     uint32_t records = parley_node_members(host->node);
@@ -313,7 +306,7 @@ static void carry_out(struct sim_host *host, const struct parley_update *update)
         sim_train(host, update);
         break;
     case PARLEY_UPDATE_HALT:
-        host->steps_left = 0;
+        host->life.steps_left = 0;
         break;
     case PARLEY_UPDATE_STORE:
         sim_store(host, update);

@@ -146,7 +146,7 @@ static void send_chunk(struct sim_host *host, const struct parley_update *update
     struct sim_message *message =
         sim_message_new(link, sim_end_side(link, end), update->chunk.head_size);
     if (!message) return;
-    if (host->seals)
+    if (host->life.seals)
         wire_chunk_seal(update->chunk.head, (const uint8_t *)block->x + update->chunk.offset,
                         update->chunk.size);
     memcpy(message->head, update->chunk.head, message->head_size);
@@ -190,8 +190,8 @@ static bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uin
 static bool sim_accept(struct parley_sim *sim, struct sim_link *link, uint64_t back_us)
 {
     struct sim_host *to = link->end[1].host;
-    to->conn_next += 2;
-    if (!sim_end_attach(link, 1, to, to->conn_next, SIM_END_OPEN)) return false;
+    to->life.conn_next += 2;
+    if (!sim_end_attach(link, 1, to, to->life.conn_next, SIM_END_OPEN)) return false;
     link->end[1].arrival_us = back_us;
     sim_link_put(link, 1, SIM_INCOMING, sim->queue.now_us, 0);
     return true;

@@ -134,7 +134,7 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
         /* What is read back is not what was written: no driver would publish that. */
         if (host->disk_torn) done->digest[0] ^= 1;
         memcpy(host->file, done->digest, sizeof host->file);
-        host->written = !host->disk_torn;
+        host->life.written = !host->disk_torn;
     }
     sim_host_event(host, &done->event);
     if (sim_workers_made(&done->job))
@@ -220,12 +220,12 @@ static void find_blocks(struct sim_host *host, struct sim_done *done)
 static bool on_disk(struct sim_host *host, struct sim_done *done)
 {
     if (done->update.type == PARLEY_UPDATE_PUBLISH) {
-        host->published = host->written && !host->disk_full;
-        done->event.done.ok = host->published;
+        host->life.published = host->life.written && !host->disk_full;
+        done->event.done.ok = host->life.published;
         return false;
     }
     if (done->update.type == PARLEY_UPDATE_WRITE) {
-        host->written = false; /* what was there gives way, whatever comes of this one */
+        host->life.written = false; /* what was there gives way, whatever comes of this one */
         if (host->disk_full) done->event.done.ok = false;
     }
     return done->event.done.ok;
@@ -247,7 +247,7 @@ static void give(struct sim_host *host, struct sim_done *done)
     struct sim_workers *workers = host->sim->workers;
     if (done->gap && done->update.type == PARLEY_UPDATE_DIFF)
         return; /* the gap's own job does that */
-    done->steps = host->version + host->stepping;
+    done->steps = host->life.version + host->life.stepping;
     if (done->update.type == PARLEY_UPDATE_ADD && !done->update.vector.rest)
         sim_workers_hold(workers, &host->lane, &done->job);
     else
@@ -273,8 +273,8 @@ static void perform(struct sim_host *host, const struct parley_update *update)
     if (!done) return;
     if (update->type == PARLEY_UPDATE_GRADIENT) sim_share(host, false);
     done->update = *update;
-    done->event.done.version = host->version;
-    host->averaged += update->type == PARLEY_UPDATE_ADD;
+    done->event.done.version = host->life.version;
+    host->life.averaged += update->type == PARLEY_UPDATE_ADD;
     if (on_disk(host, done)) {
         if (update->type == PARLEY_UPDATE_HASH && sim_lies(host))
             sim_byzantine(host, sim_buffer_own(host, update->vector.buffer)->x, 0, sim->parameters);
@@ -291,8 +291,8 @@ static void perform(struct sim_host *host, const struct parley_update *update)
     uint64_t cost = cost_us(host, update);
     uint64_t start = sim->queue.now_us;
     if (cost > 0) {
-        if (host->computed_us > start) start = host->computed_us;
-        host->computed_us = start + cost;
+        if (host->life.computed_us > start) start = host->life.computed_us;
+        host->life.computed_us = start + cost;
     }
     sim_done_put(host, done, start + cost);
 }
@@ -300,7 +300,7 @@ static void perform(struct sim_host *host, const struct parley_update *update)
 void sim_operations_run(struct sim_host *host)
 {
     uint64_t busy = 0;
-    bool wait = host->stepping;
+    bool wait = host->life.stepping;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < host->operations_count; i++) {
         const struct parley_update *update = &host->operations[i];
@@ -312,7 +312,7 @@ void sim_operations_run(struct sim_host *host)
         } else {
             struct parley_update now = *update;
             perform(host, &now);
-            wait = wait || host->stepping;
+            wait = wait || host->life.stepping;
         }
     }
     host->operations_count = kept;

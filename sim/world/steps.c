@@ -22,28 +22,29 @@ static void step_make(struct sim_job *job, uint32_t thread)
     const float *from = host->vectors[0];
     struct moved moved;
     host->vectors[0] = step->x;
-    if (host->measures) moved_begin(&moved, from, host->sim->parameters);
+    if (host->life.measures) moved_begin(&moved, from, host->sim->parameters);
     step->loss = task->step(task->self, host->index, thread, from, host->vectors, &step->turn);
     if (task->place) step->place = task->place(task->self, host->index);
-    if (host->measures) step->moved_sq = moved_end(&moved, host->vectors[0], host->sim->parameters);
+    if (host->life.measures)
+        step->moved_sq = moved_end(&moved, host->vectors[0], host->sim->parameters);
 }
 
 void sim_steps_hear(struct sim_host *host, uint64_t steps)
 {
-    uint64_t begun = host->version + host->stepping;
-    if (!host->sim->task->step || steps <= host->heard || begun >= steps + SIM_STEPS) return;
+    uint64_t begun = host->life.version + host->life.stepping;
+    if (!host->sim->task->step || steps <= host->life.heard || begun >= steps + SIM_STEPS) return;
     double loss = host->steps[(steps - 1) % SIM_STEPS].loss;
-    host->heard = steps;
-    if (isfinite(loss)) host->sound_loss = loss;
-    if (isfinite(loss) || steps > host->set) host->loss = loss;
-    host->moved_sq = host->steps[(steps - 1) % SIM_STEPS].moved_sq;
-    host->place = host->steps[(steps - 1) % SIM_STEPS].place;
+    host->life.heard = steps;
+    if (isfinite(loss)) host->life.sound_loss = loss;
+    if (isfinite(loss) || steps > host->life.set) host->life.loss = loss;
+    host->life.moved_sq = host->steps[(steps - 1) % SIM_STEPS].moved_sq;
+    host->life.place = host->steps[(steps - 1) % SIM_STEPS].place;
 }
 
 void sim_steps_set(struct sim_host *host)
 {
-    host->set = host->version;
-    if (!isfinite(host->loss)) host->loss = host->sound_loss;
+    host->life.set = host->life.version;
+    if (!isfinite(host->life.loss)) host->life.loss = host->life.sound_loss;
 }
 
 struct sim_block *sim_x_leave(struct sim_host *host)
@@ -76,9 +77,9 @@ void sim_steps_leave(struct sim_host *host)
 static void begin_run(struct sim_host *host)
 {
     struct sim_workers *workers = host->sim->workers;
-    uint64_t before = host->version - SIM_RUN_STEPS;
+    uint64_t before = host->life.version - SIM_RUN_STEPS;
     sim_workers_hurry(workers, &host->lane);
-    if (host->version < SIM_STEPS) return;
+    if (host->life.version < SIM_STEPS) return;
     sim_workers_wait(workers, &host->lane, &host->steps[(before - 1) % SIM_STEPS].job);
     sim_steps_hear(host, before);
     sim_steps_leave(host);
@@ -86,62 +87,62 @@ static void begin_run(struct sim_host *host)
 
 static void step_give(struct sim_host *host)
 {
-    struct sim_step *step = &host->steps[host->version % SIM_STEPS];
-    if (host->version % SIM_RUN_STEPS == 0) begin_run(host);
-    *step = (struct sim_step){.job = {.make = step_make}, .host = host, .turn = host->turn};
+    struct sim_step *step = &host->steps[host->life.version % SIM_STEPS];
+    if (host->life.version % SIM_RUN_STEPS == 0) begin_run(host);
+    *step = (struct sim_step){.job = {.make = step_make}, .host = host, .turn = host->life.turn};
     step->left = sim_x_leave(host);
     step->x = host->blocks[0]->x;
     if (step->left) {
         step->next = host->leaving;
         host->leaving = step;
     }
-    step->turn.steps += host->version;
-    step->turn.progress = parley_pace_progress(&host->pace, host->version);
-    step->turn.averaged = host->averaged;
+    step->turn.steps += host->life.version;
+    step->turn.progress = parley_pace_progress(&host->life.pace, host->life.version);
+    step->turn.averaged = host->life.averaged;
     sim_workers_hold(host->sim->workers, &host->lane, &step->job);
 }
 
 void sim_step_lasts(struct sim_host *host, struct sim_done *gradient)
 {
     const struct sim_options *options = &host->sim->options;
-    uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->version)
+    uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->life.version)
                                     : sim_draw_us(&host->draws, &options->compute);
     struct sim_item item = sim_item_for(host, SIM_STEP_END);
     item.time_us = sim_later_us(host->sim, (uint64_t)((double)takes * host->slow));
     item.data = gradient;
-    host->stepping = host->sim->begun = true;
+    host->life.stepping = host->sim->begun = true;
     sim_put(host->sim, item);
 }
 
 static void step_begin(struct sim_host *host)
 {
-    if (host->stepping || host->steps_left == 0) return;
+    if (host->life.stepping || host->life.steps_left == 0) return;
     sim_share(host, false);
     if (host->sim->task->step) step_give(host);
-    host->steps_left--;
+    host->life.steps_left--;
     sim_step_lasts(host, NULL);
 }
 
 void sim_train(struct sim_host *host, const struct parley_update *update)
 {
-    host->steps_left += update->train.steps;
-    host->turn = (struct trainer_turn){.steps = update->train.inherited,
-                                       .live = update->train.live,
-                                       .weight = update->train.weight};
-    host->pace = update->train.pace;
+    host->life.steps_left += update->train.steps;
+    host->life.turn = (struct trainer_turn){.steps = update->train.inherited,
+                                            .live = update->train.live,
+                                            .weight = update->train.weight};
+    host->life.pace = update->train.pace;
     step_begin(host);
 }
 
 void sim_steps_tell(struct sim_host *host)
 {
-    if (host->version_told == host->version) return;
-    host->version_told = host->version;
+    if (host->life.version_told == host->life.version) return;
+    host->life.version_told = host->life.version;
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                                .stepped = {.version = host->version,
-                                                            .samples = host->samples,
-                                                            .moved_sq = host->moved_sq,
-                                                            .loss = host->loss,
-                                                            .place = host->place}});
+                                                .stepped = {.version = host->life.version,
+                                                            .samples = host->life.samples,
+                                                            .moved_sq = host->life.moved_sq,
+                                                            .loss = host->life.loss,
+                                                            .place = host->life.place}});
 }
 
 void sim_step_end(struct sim_host *host, struct sim_done *gradient)
@@ -151,20 +152,20 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
     uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
     if (gradient) {
         sim_workers_wait(sim->workers, &host->lane, &gradient->job);
-        host->loss = gradient->loss;
-        host->heard = host->version + 1;
-        if (task->place) host->place = task->place(task->self, host->index);
+        host->life.loss = gradient->loss;
+        host->life.heard = host->life.version + 1;
+        if (task->place) host->life.place = task->place(task->self, host->index);
         sim_done_put(host, gradient, sim->queue.now_us);
-    } else if (task->step && host->version == 0) { /* so that there is a loss to tell */
+    } else if (task->step && host->life.version == 0) { /* so that there is a loss to tell */
         sim_workers_wait(sim->workers, &host->lane, &host->steps[0].job);
         sim_steps_hear(host, 1);
     }
-    host->stepping = false;
-    host->version++;
-    host->samples += samples;
+    host->life.stepping = false;
+    host->life.version++;
+    host->life.samples += samples;
     sim->steps++;
     sim->samples += samples;
     sim_operations_run(host);
     step_begin(host);
-    if (host->version >= parley_node_awaits_steps(host->node)) sim_steps_tell(host);
+    if (host->life.version >= parley_node_awaits_steps(host->node)) sim_steps_tell(host);
 }

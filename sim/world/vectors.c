@@ -82,7 +82,7 @@ static void add(struct sim_done *done, uint32_t thread)
 
 static struct codec codec_of(const struct sim_done *done)
 {
-    struct codec codec = done->host->codec;
+    struct codec codec = done->host->life.codec;
     codec.draw = done->update.vector.draw;
     return codec;
 }

@@ -53,6 +53,32 @@ Test(churn, who_was_started_anew_keeps_its_links)
     parley_sim_free(sim);
 }
 
+static bool trains(struct parley_sim *sim, void *arg)
+{
+    const uint32_t *node = arg;
+    return sim->hosts[*node].life.version > 0;
+}
+
+Test(churn, who_was_started_anew_has_nothing_of_the_process_before)
+{
+    /* Proves that the simulator's new process neither waits for its predecessor's operations, of a
+     * second each here, nor tells its losses. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 1, .seeds = 2, .rate = 0.01, .operation_us = SECOND});
+    uint32_t node = 2;
+    scene_run(sim, 10 * SECOND);
+    const struct sim_life *life = &sim->hosts[node].life;
+    cr_assert(life->computed_us > parley_sim_now(sim) && life->sound_loss > 0);
+    parley_sim_kill(sim, node, false);
+    parley_sim_start(sim, node);
+    scene_run(sim, 1);
+    cr_assert_eq(life->computed_us, 0);
+    cr_assert_eq(life->sound_loss, 0);
+    cr_assert_eq(life->version, 0);
+    scene_until(sim, 3, trains, &node, 20);
+    parley_sim_free(sim);
+}
+
 static void few_connections(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;

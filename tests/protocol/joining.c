@@ -157,19 +157,19 @@ Test(joining, optimizer_vectors_keep_their_step_count_from_hand_to_hand)
     uint64_t starts[5] = {0, 0, 0, 2 * SECOND, 4 * SECOND};
     struct parley_sim *sim = five(starts, until_target);
     scene_run(sim, 3 * SECOND);
-    uint64_t made = sim->hosts[0].version, late = sim->hosts[3].version;
-    cr_assert_eq(sim->hosts[0].turn.steps, 0);
+    uint64_t made = sim->hosts[0].life.version, late = sim->hosts[3].life.version;
+    cr_assert_eq(sim->hosts[0].life.turn.steps, 0);
     cr_assert_lt(late + 1000, made);
-    cr_assert_leq(made - (sim->hosts[3].turn.steps + late), 100);
+    cr_assert_leq(made - (sim->hosts[3].life.turn.steps + late), 100);
     for (uint32_t node = 0; node < 3; node++)
         parley_sim_kill(sim, node, false);
     scene_run(sim, 3 * SECOND);
-    made = sim->hosts[3].turn.steps + sim->hosts[3].version;
-    late = sim->hosts[4].version;
+    made = sim->hosts[3].life.turn.steps + sim->hosts[3].life.version;
+    late = sim->hosts[4].life.version;
     cr_assert_gt(late, 0);
     cr_assert_lt(late + 3000, made);
-    cr_assert_leq(made - (sim->hosts[4].turn.steps + late), 100);
-    cr_assert_eq(sim->hosts[4].turn.live, 2);
+    cr_assert_leq(made - (sim->hosts[4].life.turn.steps + late), 100);
+    cr_assert_eq(sim->hosts[4].life.turn.live, 2);
     parley_sim_free(sim);
 }
 
@@ -302,7 +302,7 @@ Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
                      : node == 4 ? 7000
                                  : 10000 + 500 * node,
                      "n%u", node);
-        cr_expect_eq(sim->hosts[node].turn.steps >= 7000, true, "n%u", node);
+        cr_expect_eq(sim->hosts[node].life.turn.steps >= 7000, true, "n%u", node);
     }
     scene_agree(sim, 5, 0);
     parley_sim_free(sim);
