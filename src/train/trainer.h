@@ -35,8 +35,9 @@ enum trainer_scale {
 enum trainer_momentum {
     /* Nothing: it sums gradients of the node's own data only (Lian et al., NeurIPS 2017). */
     TRAINER_MOMENTUM_LOCAL,
-    /* It sums, in part, what x has really moved by, averaging included (after Lin et al., ICML
-     * 2021, algorithm 1): see trainer_follow(). */
+    /* It sums, in part, what x has really moved by, averaging included. After Lin et al., ICML
+     * 2021, algorithm 1, but not by their equation, a running mean of all that x has moved by:
+     * beside the own gradients stands up to half of what averaging did, see trainer_follow(). */
     TRAINER_MOMENTUM_QUASI_GLOBAL,
     /* It is averaged as x is, by whoever does that: twice the traffic (Yu, Jin, Yang, ICML 2019).
      */
