@@ -135,7 +135,8 @@ struct parley_config {
     /* What is averaged. */
     uint64_t parameters; /* floats in the parameter vector, 1 to PARLEY_PARAMETERS_MAX */
     uint32_t vectors;    /* 1 + optimizer vectors that a joiner takes along, 1 to 3 [1] */
-    /* Of those, the first so many are averaged while training: 1, just x, to `vectors` [1]. */
+    /* Of those, the first so many are averaged: 1, just x, to `vectors`, and more than 1 with
+     * GOSSIP and NONE alone [1]. */
     uint32_t averaged;
     uint64_t model_digest;                 /* of names, shapes, dtype */
     const struct parley_setting *settings; /* [settings_count] that must match */

@@ -10,6 +10,7 @@
 #include "core/codec.h"
 #include "core/message.h"
 #include "core/plain.h"
+#include "core/strategy/strategy.h"
 #include "parley/node.h"
 
 #define MS UINT64_C(1000)
@@ -219,6 +220,11 @@ static int check_strategy(const struct parley_config *c, char *why, size_t size)
         return refuse_real(why, size, "outer_momentum", c->outer_momentum, "0 to below 1");
     if (!(c->choco_step >= 0 && c->choco_step <= 1))
         return refuse_real(why, size, "choco_step", c->choco_step, "0 to 1");
+    if (c->averaged > 1 && c->strategy != PARLEY_STRATEGY_GOSSIP &&
+        c->strategy != PARLEY_STRATEGY_NONE)
+        return refuse(why, size,
+                      "averaged: %" PRIu32 " vectors are for gossip and none, not for %s",
+                      c->averaged, strategy_name(c->strategy));
     if (c->robust &&
         (c->strategy != PARLEY_STRATEGY_GOSSIP || c->averaged > 1 || c->codec != PARLEY_CODEC_FP32))
         return refuse(why, size, "robust: it needs gossip of one vector in fp32");

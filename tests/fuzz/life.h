@@ -434,6 +434,7 @@ static bool any_config(struct parley_config *config, uint64_t seed)
     config->topology_degree = 3;
     config->strategy =
         one_in(2) ? PARLEY_STRATEGY_GOSSIP : (enum parley_strategy)life_below(PARLEY_STRATEGIES);
+    if (config->strategy > PARLEY_STRATEGY_NONE) config->averaged = 1;
     config->staleness = life_below(3);
     config->backup_workers = life_below(2);
     config->codec = one_in(3) ? (enum parley_codec)life_below(PARLEY_CODEC_SUBSET + 1) : 0;

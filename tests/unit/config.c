@@ -170,6 +170,23 @@ Test(config, a_line_has_the_value_that_is_refused)
     says(&bad, "must have no blanks, and ASCII alone");
 }
 
+Test(config, further_vectors_are_averaged_by_gossip_and_none_alone)
+{
+    /* Proves that no other strategy is let in with them, and that the line says which. */
+    char why[160];
+    struct parley_config config = good();
+    config.vectors = config.averaged = 2;
+    for (int s = 0; s < PARLEY_STRATEGIES; s++) {
+        config.strategy = (enum parley_strategy)s;
+        if (s == PARLEY_STRATEGY_GOSSIP || s == PARLEY_STRATEGY_NONE)
+            cr_assert_eq(parley_config_check(&config, why, sizeof why), 0, "%s", why);
+        else
+            refused(&config, "averaged");
+    }
+    config.strategy = PARLEY_STRATEGY_PUSH_SUM;
+    says(&config, "averaged: 2 vectors are for gossip and none, not for push-sum");
+}
+
 Test(config, a_setting_that_would_be_cut_off_is_refused)
 {
     /* Proves that no two nodes are let in whose settings differ behind what HELLO has room for. */
