@@ -485,6 +485,62 @@ Test(servers, a_server_that_leaves_with_a_model_that_is_not_finite_is_gone_soon)
     }
 }
 
+/* From when n3, a worker, is told to leave until it has ended. */
+static uint64_t leave_us(struct parley_sim *sim)
+{
+    int error;
+    uint64_t since_us = parley_sim_now(sim);
+    cr_assert_neq(said_by(sim, 3)->follows, said_by(sim, 3)->boot, "n3 serves");
+    parley_sim_leave(sim, 3);
+    while (!parley_sim_finished(sim, 3, &error))
+        cr_assert(parley_sim_step(sim));
+    return parley_sim_now(sim) - since_us;
+}
+
+Test(servers, a_worker_that_leaves_is_gone_once_its_gradient_is_taken)
+{
+    /* In any moment of a step that is at most a step later; nobody stops for it, and where each
+     * gradient is a step of its own, the last model has all that were made, its own too. */
+    for (int c = 0; c < CASTS; c++)
+        for (uint64_t moment = 0; moment < 12; moment++) {
+            struct cast cast = casts[c];
+            struct parley_sim *sim = play(&cast, 20 + moment);
+            scene_train(sim, NODES);
+            server_of_all(sim, NODES);
+            scene_run(sim, 500000 + 500 * moment);
+            uint64_t made = version_of(sim, 3), us = leave_us(sim);
+            cr_assert_lt(us, 20000, "cast %d, moment %d: %d us", c, (int)moment, (int)us);
+            cr_assert_leq(version_of(sim, 3), made + 1);
+            if (moment == 0) scene_steps(sim, NODES, 100);
+            scene_agree(sim, NODES, 1);
+            made = 0;
+            for (uint32_t i = 0; i < NODES; i++)
+                made += version_of(sim, i);
+            if (cast.strategy != PARLEY_STRATEGY_PS_BSP)
+                cr_assert_eq(said_by(sim, 0)->holds, made, "cast %d, moment %d", c, (int)moment);
+            parley_sim_free(sim);
+        }
+}
+
+Test(servers, a_worker_that_has_made_its_steps_leaves_at_once)
+{
+    /* It asks for the last model only, which comes when n2, far slower, has made its steps, too. */
+    for (int c = 2; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.steps = 50;
+        cast.staleness = 50;
+        struct parley_sim *sim = play(&cast, 21);
+        scene_train(sim, NODES);
+        server_of_all(sim, NODES);
+        parley_sim_slow(sim, 2, 100);
+        scene_run(sim, 2 * SECOND);
+        cr_assert_eq(version_of(sim, 3), 50);
+        uint64_t us = leave_us(sim);
+        cr_assert_lt(us, 2000, "cast %d: %d us", c, (int)us);
+        parley_sim_free(sim);
+    }
+}
+
 Test(servers, a_late_node_takes_the_model_and_works_along)
 {
     /* It starts where the slowest is, and nobody stops for it. */

@@ -171,6 +171,7 @@ struct server {
     bool room;                      /* the next gradient may follow its PULL at once */
     bool unsent;                    /* it waits for SEND */
     bool sending;                   /* its floats are under way */
+    bool given;                     /* ... and no answer has come since */
     bool told;                      /* that it rests, or that the run is to end */
     uint64_t giver, from;           /* boot and reign that gave the model in x; 0: none */
     uint64_t clock;                 /* that came with it */

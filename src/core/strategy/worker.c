@@ -34,7 +34,10 @@ static void pull(struct parley_node *node, struct conn *conn, uint32_t flags)
                                        .key = s->from,
                                        .stamp = s->clock,
                                        .count = flags};
-    if (flags & PULL_GRADIENT) message.round = s->base;
+    if (flags & PULL_GRADIENT) {
+        message.round = s->base;
+        s->given = true;
+    }
     if (node->training.stop != PARLEY_STOP_NONE) {
         message.count |= PULL_STOP;
         message.part = node->training.stop;
@@ -52,7 +55,7 @@ void worker_lose(struct parley_node *node)
     struct server *s = server_of(node);
     if (s->state == WORKER_RECEIVING) strategy_forget(node, SERVER_INFLOW);
     s->state = WORKER_IDLE;
-    s->unsent = s->room = false;
+    s->unsent = s->room = s->given = false;
 }
 
 /* It is still there, and still asks: who serves may have begun anew since. */
@@ -156,7 +159,7 @@ void worker_answered(struct parley_node *node, struct conn *conn, const struct m
     s->heard_us = node->now_us;
     s->answer = *m;
     s->answerer = record_of(node, (uint32_t)conn->member)->boot;
-    s->unsent = false;
+    s->unsent = s->given = false;
     if (m->count & MODEL_SAME) {
         ready(node);
         return;
@@ -225,12 +228,20 @@ void worker_advance(struct parley_node *node)
         worker_lose(node);
 }
 
+/* Nothing of it is on its way: no floats in or out, nor the answer that says that its gradient is
+ * in the model. */
+static bool has_parted(const struct server *s)
+{
+    bool asks = s->state == WORKER_ASKING && !s->given;
+    return asks || s->state == WORKER_READY || s->state == WORKER_IDLE;
+}
+
 /* A worker's part of strategy->stop(): it has the last model, or there is none to be had. */
 bool worker_stops(struct parley_node *node)
 {
     struct server *s = server_of(node);
     if (s->last) return true;
-    if (node->leaving) return s->state == WORKER_READY || s->state == WORKER_IDLE;
+    if (node->leaving) return has_parted(s);
     uint64_t since_us = s->heard_us > s->ends_us ? s->heard_us : s->ends_us;
     if (node->now_us < since_us + 2 * node->config.progress_timeout_us) return false;
     if (s->state == WORKER_SETTING) return false;
