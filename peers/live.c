@@ -41,11 +41,39 @@ static uint64_t digest(const struct loop *loop)
     return digest;
 }
 
-static struct parley_gone as_gone(const struct parley_member *member)
+static int by_name(const void *a, const void *b)
 {
-    struct parley_gone gone = {.place = member->place};
-    snprintf(gone.name, sizeof gone.name, "%s", member->name);
-    return gone;
+    return strcmp(a, b);
+}
+
+/* Of one name the furthest first. */
+static int by_name_and_place(const void *a, const void *b)
+{
+    const struct parley_gone *one = a, *other = b;
+    int order = strcmp(one->name, other->name);
+    return order ? order : (one->place < other->place) - (one->place > other->place);
+}
+
+/* Each start of a process is a member of its own: under one name several may have died, and another
+ * live. What this node had under its own name before is not gone either. */
+static void refresh_gone(struct loop *loop)
+{
+    struct parley_member self, member;
+    uint32_t count = 0, kept = 0;
+    parley_node_member(loop->node, 0, &self);
+    for (uint32_t i = 0; i < parley_node_members(loop->node); i++) {
+        parley_node_member(loop->node, i, &member);
+        bool lives =
+            bsearch(member.name, loop->live, loop->live_count, sizeof *loop->live, by_name);
+        if (lives || member.place == 0 || strcmp(member.name, self.name) == 0) continue;
+        loop->gone[count].place = member.place;
+        snprintf(loop->gone[count++].name, PARLEY_NAME_SIZE, "%s", member.name);
+    }
+    qsort(loop->gone, count, sizeof *loop->gone, by_name_and_place);
+    for (uint32_t i = 0; i < count; i++)
+        if (kept == 0 || strcmp(loop->gone[kept - 1].name, loop->gone[i].name) != 0)
+            loop->gone[kept++] = loop->gone[i];
+    loop->gone_count = kept;
 }
 
 void live_refresh(struct loop *loop)
@@ -57,13 +85,7 @@ void live_refresh(struct loop *loop)
     loop->live_count = parley_node_live(loop->node, loop->live_names);
     for (uint32_t i = 0; i < loop->live_count; i++)
         snprintf(loop->live[i], sizeof loop->live[i], "%s", loop->live_names[i]);
-    loop->gone_count = 0;
-    for (uint32_t i = 0; i < parley_node_members(loop->node); i++) {
-        struct parley_member member;
-        parley_node_member(loop->node, i, &member);
-        bool lives = member.state == PARLEY_MEMBER_ALIVE || member.state == PARLEY_MEMBER_SUSPECT;
-        if (!lives && member.place > 0) loop->gone[loop->gone_count++] = as_gone(&member);
-    }
+    refresh_gone(loop);
     if (digest(loop) != before) atomic_fetch_add(&loop->live_turnover, 1);
     uv_mutex_unlock(&loop->live_lock);
 }

@@ -181,14 +181,15 @@ PARLEY_CHECK int parley_seeds(struct parley *p, const char *const *seeds, uint32
  * names[max], which may be NULL for 0. Returns how many there are. */
 uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t max);
 
-/* A member that no longer lives, and the newest parley_step.place that was heard of it. */
+/* A name that no live member has, and the furthest parley_step.place that was heard of it. */
 struct parley_gone {
     char name[PARLEY_NAME_SIZE];
     uint64_t place;
 };
 
-/* Those of whom a place was heard, as of the newest change among the live: at most max of them go
- * to gone[max], which may be NULL for 0. Returns how many there are. */
+/* Those of whom a place was heard, each once and sorted by name, never this node itself, as of the
+ * newest change among the live: at most max of them go to gone[max], which may be NULL for 0.
+ * Returns how many there are. */
 uint32_t parley_gone(struct parley *p, struct parley_gone *gone, uint32_t max);
 
 struct parley_stats {

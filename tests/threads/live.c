@@ -1,0 +1,105 @@
+/* live.c: who lives and who is gone, as other threads see it (peers/live.c).
+ *
+ *   - of several processes under one name that have died one is told of, with the furthest place
+ *   - nobody is gone whose name a live process has; nor is the node itself, once it has ended
+ *
+ * The members are those of a simulation. Plain main(), so that it runs under ThreadSanitizer.
+ */
+#include "live.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "loop.h"
+#include "world/cluster.h"
+
+enum { NODES = 3 };
+#define SECOND UINT64_C(1000000)
+
+static int failures;
+static uint64_t places[NODES];
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "broken: %s\n", what);
+    failures++;
+}
+
+static uint64_t place_of(void *self, uint32_t node)
+{
+    (void)self;
+    return places[node];
+}
+
+static void configure(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    (void)node;
+    config->min_peers = NODES - 1;
+}
+
+/* It gets so far, as the others hear, and dies. */
+static void live_and_die(struct parley_sim *sim, uint32_t node, uint64_t place)
+{
+    places[node] = place;
+    check(parley_sim_run_for(sim, 10 * SECOND) == 0, "they train");
+    parley_sim_kill(sim, node, false);
+    check(parley_sim_run_for(sim, 10 * SECOND) == 0, "it is found dead");
+}
+
+static void look(struct loop *loop, struct parley_sim *sim)
+{
+    loop->node = sim->hosts[0].node;
+    loop->live_stale = true;
+    live_refresh(loop);
+}
+
+static void expect_gone(struct loop *loop, const char *name, uint64_t place, const char *what)
+{
+    struct parley_gone gone;
+    check(live_gone(loop, &gone, 1) == 1 && strcmp(gone.name, name) == 0 && gone.place == place,
+          what);
+}
+
+static void tell_each_name_once(void)
+{
+    struct parley_sim *sim;
+    struct loop loop = {0};
+    if (parley_sim_new(&sim, &(struct parley_sim_options){.nodes = NODES,
+                                                          .seeds = NODES,
+                                                          .rate = 0.1,
+                                                          .step_us = 10000,
+                                                          .configure = configure}) ||
+        live_init(&loop, 64)) {
+        check(false, "there is memory");
+        return;
+    }
+    sim->own_task.place = place_of;
+    places[0] = 5;
+    live_and_die(sim, 2, 700);
+    look(&loop, sim);
+    expect_gone(&loop, "n2", 700, "who died is gone");
+    parley_sim_start(sim, 2);
+    check(parley_sim_run_for(sim, 10 * SECOND) == 0, "it comes back");
+    look(&loop, sim);
+    check(live_copy(&loop, NULL, 0) == NODES, "all live");
+    check(live_gone(&loop, NULL, 0) == 0, "whose name is back is not gone");
+    live_and_die(sim, 2, 300);
+    look(&loop, sim);
+    expect_gone(&loop, "n2", 700, "who died twice is told of once");
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    check(parley_sim_step_until(sim, parley_sim_agreed, NULL, 60 * SECOND) == 0, "they agree");
+    parley_sim_kill(sim, 1, false);
+    check(parley_sim_run_for(sim, 10 * SECOND) == 0, "all end");
+    look(&loop, sim);
+    expect_gone(&loop, "n2", 700, "at the end the node is not gone itself");
+    live_close(&loop);
+    parley_sim_free(sim);
+}
+
+int main(void)
+{
+    tell_each_name_once();
+    return failures ? 1 : 0;
+}
