@@ -9,14 +9,18 @@
 
 #include "loop.h"
 
-int live_init(struct loop *loop, uint32_t members_max)
+int live_init(struct loop *loop, uint32_t members_max, const char *name)
 {
     loop->live = malloc((size_t)members_max * sizeof *loop->live);
     loop->live_names = malloc((size_t)members_max * sizeof *loop->live_names);
     loop->gone = malloc((size_t)members_max * sizeof *loop->gone);
     int error = loop->live && loop->live_names && loop->gone ? PARLEY_OK : PARLEY_ENOMEM;
     if (!error && uv_mutex_init(&loop->live_lock)) error = PARLEY_EFAIL;
-    if (!error) return error;
+    if (!error) { /* as its node will say once it is told to start */
+        snprintf(loop->live[0], sizeof loop->live[0], "%s", name);
+        loop->live_count = 1;
+        return PARLEY_OK;
+    }
     free(loop->gone);
     free(loop->live_names);
     free(loop->live);

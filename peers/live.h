@@ -8,8 +8,8 @@
 
 struct loop;
 
-/* Room for members_max names. PARLEY_ENOMEM, PARLEY_EFAIL. */
-int live_init(struct loop *loop, uint32_t members_max);
+/* Room for members_max names, of which that of this node lives. PARLEY_ENOMEM, PARLEY_EFAIL. */
+int live_init(struct loop *loop, uint32_t members_max, const char *name);
 void live_close(struct loop *loop);
 
 /* The loop's: brings it up to date if it is stale. */

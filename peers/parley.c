@@ -69,7 +69,7 @@ static int make(struct parley *p, char *why, size_t size)
     }
     code = vectors_init(&p->vectors, &p->options, config, why, size);
     if (!code) code = files_init(&p->files, &p->vectors, &p->options, config->boot, why, size);
-    if (!code) code = live_init(&p->loop, config->members_max);
+    if (!code) code = live_init(&p->loop, config->members_max, config->name);
     if (code) goto out_vectors;
     code = parley_updates_init(&p->loop.updates);
     if (code) goto out_live;

@@ -2,6 +2,7 @@
  *
  *   - of several processes under one name that have died one is told of, with the furthest place
  *   - nobody is gone whose name a live process has; nor is the node itself, once it has ended
+ *   - who lives is known as soon as parley_open() returns
  *
  * The members are those of a simulation. Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -13,7 +14,7 @@
 #include "loop.h"
 #include "world/cluster.h"
 
-enum { NODES = 3 };
+enum { NODES = 3, FLOATS = 10 };
 #define SECOND UINT64_C(1000000)
 
 static int failures;
@@ -71,7 +72,7 @@ static void tell_each_name_once(void)
                                                           .rate = 0.1,
                                                           .step_us = 10000,
                                                           .configure = configure}) ||
-        live_init(&loop, 64)) {
+        live_init(&loop, 64, "n0")) {
         check(false, "there is memory");
         return;
     }
@@ -98,8 +99,48 @@ static void tell_each_name_once(void)
     parley_sim_free(sim);
 }
 
+/* ---- Right after the start ------------------------------------------------------------------- */
+
+static uv_sem_t looked;
+
+/* The loop gets no further than its first word until the test has looked. */
+static void on_update(void *context, struct parley *p, const struct parley_update *update)
+{
+    bool *told = context;
+    (void)p;
+    if (*told || update->type == PARLEY_UPDATE_LOG) return;
+    *told = true;
+    uv_sem_wait(&looked);
+}
+
+static void know_it_at_once(void)
+{
+    static float x[FLOATS];
+    char why[256], name[PARLEY_NAME_SIZE] = "";
+    bool told = false;
+    struct parley *p;
+    struct parley_options options;
+    parley_options_defaults(&options);
+    options.config.name = "n0";
+    options.config.parameters = FLOATS;
+    options.vectors[0] = x;
+    options.on_update = on_update;
+    options.context = &told;
+    uv_sem_init(&looked, 0);
+    if (parley_open(&p, &options, why, sizeof why)) {
+        check(false, why);
+        return;
+    }
+    check(parley_live(p, &name, 1) == 1 && strcmp(name, "n0") == 0, "this node lives");
+    check(parley_gone(p, NULL, 0) == 0, "and nobody is gone");
+    uv_sem_post(&looked);
+    parley_close(p);
+    uv_sem_destroy(&looked);
+}
+
 int main(void)
 {
     tell_each_name_once();
+    know_it_at_once();
     return failures ? 1 : 0;
 }
