@@ -39,6 +39,10 @@ void parley_options_defaults(struct parley_options *options)
 void loop_show(struct loop *loop, const struct parley_update *update)
 {
     struct parley *p = loop->parley;
+    /* The core's own lines go by the same level. */
+    bool quiet =
+        update->type == PARLEY_UPDATE_LOG && (int)update->log.level > p->options.config.log_level;
+    if (quiet) return;
     if (update->type == PARLEY_UPDATE_FINISHED) parley_node_view(loop->node, &p->view);
     if (p->options.on_update) p->options.on_update(p->options.context, p, update);
 }

@@ -1,0 +1,98 @@
+/* lone.c: one node alone, by the public API.
+ *
+ *   - no line comes past log_level, whoever has written it
+ *
+ * Plain main(), so that it runs under ThreadSanitizer.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "parley/parley.h"
+
+enum { FLOATS = 10, STEPS = 3 };
+
+static int failures;
+static float x[FLOATS];
+static unsigned lines[PARLEY_LOG_DEBUG + 1]; /* by level */
+
+static void check(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "broken: %s\n", what);
+    failures++;
+}
+
+static struct parley_options plain(void)
+{
+    struct parley_options options;
+    parley_options_defaults(&options);
+    options.config.name = "n0";
+    options.config.parameters = FLOATS;
+    options.config.steps_budget = STEPS;
+    options.vectors[0] = x;
+    return options;
+}
+
+static struct parley *start(const struct parley_options *options)
+{
+    char why[256];
+    struct parley *p;
+    if (!parley_open(&p, options, why, sizeof why)) return p;
+    fprintf(stderr, "%s\n", why);
+    exit(1);
+}
+
+/* To its end; steps take no time. */
+static struct parley_result train(struct parley *p)
+{
+    struct parley_result result;
+    struct parley_turn turn;
+    const struct parley_step step = {.steps = 1, .samples = 1};
+    const struct parley_step *made = NULL;
+    while (parley_boundary(p, made, &turn) == PARLEY_GO)
+        made = &step;
+    parley_result(p, &result);
+    return result;
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+static void count_lines(void *context, struct parley *p, const struct parley_update *update)
+{
+    (void)context;
+    (void)p;
+    if (update->type == PARLEY_UPDATE_LOG) lines[update->log.level]++;
+}
+
+/* A folder in the place of the record is what the files' thread warns of. */
+static void warn_as_asked(void)
+{
+    char folder[] = "/tmp/parley-lone-XXXXXX", out[64], record[96];
+    if (!mkdtemp(folder)) exit(1);
+    snprintf(out, sizeof out, "%s/model", folder);
+    snprintf(record, sizeof record, "%s.agreement.json", out);
+    for (int level = PARLEY_LOG_WARN; level >= PARLEY_LOG_ERROR; level--) {
+        memset(lines, 0, sizeof lines);
+        if (mkdir(record, 0700)) exit(1);
+        struct parley_options options = plain();
+        options.out = out;
+        options.config.log_level = level;
+        options.on_update = count_lines;
+        struct parley *p = start(&options);
+        check(train(p).agreed, "a model without a record is agreed on, too");
+        parley_close(p);
+        check(lines[PARLEY_LOG_WARN] == (level == PARLEY_LOG_WARN), "warnings that are asked for");
+        check(lines[PARLEY_LOG_INFO] == 0, "no line past the level");
+        check(!unlink(out) && !rmdir(record), "the model is there, and no record");
+    }
+    check(!rmdir(folder), "and nothing else");
+}
+
+int main(void)
+{
+    warn_as_asked();
+    return failures ? 1 : 0;
+}
