@@ -171,6 +171,7 @@ int parley_boundary(struct parley *p, const struct parley_step *step, struct par
 
 void parley_stop(struct parley *p, enum parley_stop cause)
 {
+    if (cause == PARLEY_STOP_NONE) return; /* else it would undo one that is not yet obeyed */
     uv_mutex_lock(&p->loop.answers.lock);
     p->loop.commands.stop = cause;
     uv_mutex_unlock(&p->loop.answers.lock);

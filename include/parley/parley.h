@@ -166,7 +166,8 @@ enum { PARLEY_END, PARLEY_GO };
 PARLEY_CHECK int parley_boundary(struct parley *p, const struct parley_step *step,
                                  struct parley_turn *turn);
 
-/* Ask for the end, with an agreement; the cause travels to all nodes. */
+/* Ask for the end, with an agreement; the cause travels to all nodes. PARLEY_STOP_NONE asks for
+ * nothing. */
 void parley_stop(struct parley *p, enum parley_stop cause);
 
 /* Leave alone: hand the work over by averaging, say goodbye, end. Nothing is agreed then. */

@@ -1,6 +1,7 @@
 /* lone.c: one node alone, by the public API.
  *
  *   - no line comes past log_level, whoever has written it
+ *   - a stop without a cause takes none back
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -91,8 +92,34 @@ static void warn_as_asked(void)
     check(!rmdir(folder), "and nothing else");
 }
 
+/* ---- Stops ----------------------------------------------------------------------------------- */
+
+/* On the loop's own thread, which can obey neither before both are given. */
+static void stop_and_not(void *context, struct parley *p, const struct parley_update *update)
+{
+    bool *done = context;
+    if (*done || update->type == PARLEY_UPDATE_LOG) return;
+    *done = true;
+    parley_stop(p, PARLEY_STOP_TARGET);
+    parley_stop(p, PARLEY_STOP_NONE);
+}
+
+static void stop_for_a_cause(void)
+{
+    bool done = false;
+    struct parley_options options = plain();
+    options.config.steps_budget = 100000; /* where it does not stop, it ends all the same */
+    options.on_update = stop_and_not;
+    options.context = &done;
+    struct parley *p = start(&options);
+    struct parley_result result = train(p);
+    check(done && result.agreed && result.view.stop == PARLEY_STOP_TARGET, "the stop holds");
+    parley_close(p);
+}
+
 int main(void)
 {
     warn_as_asked();
+    stop_for_a_cause();
     return failures ? 1 : 0;
 }
