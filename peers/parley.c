@@ -246,7 +246,7 @@ void parley_result(struct parley *p, struct parley_result *result)
 {
     memset(result, 0, sizeof *result);
     result->error = p->error;
-    result->view = p->view;
+    if (p->over) result->view = p->view; /* else the loop may be writing it */
     result->agreed = p->over && p->view.phase == PARLEY_PHASE_DONE;
     parley_stats(p, &result->stats);
 }

@@ -2,6 +2,7 @@
  *
  *   - no line comes past log_level, whoever has written it
  *   - a stop without a cause takes none back
+ *   - the result is the trainer's only once it has seen the end
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <uv.h>
 
 #include "parley/parley.h"
 
@@ -117,9 +120,38 @@ static void stop_for_a_cause(void)
     parley_close(p);
 }
 
+/* ---- Results --------------------------------------------------------------------------------- */
+
+static void on_end(void *context, struct parley *p, const struct parley_update *update)
+{
+    (void)p;
+    if (update->type == PARLEY_UPDATE_FINISHED) uv_sem_post(context);
+}
+
+/* As after an error of the trainer's own: it has not come to the next boundary. */
+static void look_too_early(void)
+{
+    uv_sem_t ended;
+    struct parley_result result;
+    struct parley_options options = plain();
+    uv_sem_init(&ended, 0);
+    options.on_update = on_end;
+    options.context = &ended;
+    struct parley *p = start(&options);
+    parley_leave(p);
+    uv_sem_wait(&ended);
+    parley_result(p, &result);
+    check(result.view.phase == 0 && result.view.known == 0, "there is no result before the end");
+    result = train(p);
+    check(result.view.phase == PARLEY_PHASE_LEFT && !result.agreed, "then there is");
+    parley_close(p);
+    uv_sem_destroy(&ended);
+}
+
 int main(void)
 {
     warn_as_asked();
     stop_for_a_cause();
+    look_too_early();
     return failures ? 1 : 0;
 }
