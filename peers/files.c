@@ -149,6 +149,18 @@ static int check_out(const char *out, char *why, size_t size)
     return code;
 }
 
+/* Where the model will be written, wherever the program's working folder is by then. As it was
+ * given where that folder has no name, or one that is too long. */
+static char *whole_path(const char *out)
+{
+    char *path = malloc(PATH_MAX + strlen(out) + 2);
+    if (!path) return NULL;
+    if (out[0] == '/' || !getcwd(path, PATH_MAX) ||
+        strlen(path) + strlen(out) + NAME_BYTES > PATH_MAX)
+        return strcpy(path, out);
+    return strcat(strcat(path, "/"), out);
+}
+
 /* Shifts and scales of the inputs, and of a label. */
 static size_t scaling_floats(const struct model_meta *meta)
 {
@@ -166,7 +178,7 @@ int files_init(struct files *files, struct vectors *vectors, const struct parley
     int code = check_out(options->out, why, size);
     if (!code) code = copy_about(files, about, why, size);
     if (code) return code;
-    files->out = strdup(options->out);
+    files->out = whole_path(options->out);
     files->scaling = calloc(scaling_floats(&files->meta) + 1, sizeof *files->scaling);
     if (!files->out || !files->scaling) return PARLEY_ENOMEM;
     for (uint32_t i = 0; i < about->scaling; i++) {

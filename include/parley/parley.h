@@ -86,7 +86,7 @@ struct parley_options {
     float *vectors[PARLEY_VECTORS_MAX];
 
     /* The final model, as safetensors; NULL: none is written. Its record stands beside it, with
-     * ".agreement.json" added to the name. */
+     * ".agreement.json" added to the name. From the working folder as it is at parley_open(). */
     const char *out;
     const struct parley_tensor *tensors; /* NULL: one tensor named "vector" */
     uint32_t tensors_count;

@@ -1,6 +1,7 @@
 /* lone.c: one node alone, by the public API.
  *
  *   - no line comes past log_level, whoever has written it
+ *   - a model whose place is from the working folder is written there, wherever that is by then
  *   - a stop without a cause takes none back
  *   - the result is the trainer's only once it has seen the end
  *
@@ -95,6 +96,35 @@ static void warn_as_asked(void)
     check(!rmdir(folder), "and nothing else");
 }
 
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+static void write_from(const char *folder, const char *out)
+{
+    struct parley_options options = plain();
+    if (chdir(folder)) exit(1);
+    options.out = out;
+    struct parley *p = start(&options);
+    if (chdir("other")) exit(1);
+    check(train(p).agreed, "the model is agreed on");
+    parley_close(p);
+    check(access("model", F_OK) != 0, "no file where the program is by now");
+    if (chdir("..")) exit(1);
+    check(!unlink(out), "the model is where the program was");
+    check(!unlink("model.agreement.json") || !unlink("in/model.agreement.json"), "and its record");
+}
+
+static void write_where_it_was(void)
+{
+    char folder[] = "/tmp/parley-lone-XXXXXX", from[4096];
+    if (!getcwd(from, sizeof from) || !mkdtemp(folder) || chdir(folder) || mkdir("other", 0700) ||
+        mkdir("in", 0700))
+        exit(1);
+    write_from(folder, "model");
+    write_from(folder, "in/model");
+    check(!rmdir("other") && !rmdir("in") && !rmdir(folder), "and nothing else");
+    if (chdir(from)) exit(1);
+}
+
 /* ---- Stops ----------------------------------------------------------------------------------- */
 
 /* On the loop's own thread, which can obey neither before both are given. */
@@ -151,6 +181,7 @@ static void look_too_early(void)
 int main(void)
 {
     warn_as_asked();
+    write_where_it_was();
     stop_for_a_cause();
     look_too_early();
     return failures ? 1 : 0;
