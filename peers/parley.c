@@ -14,6 +14,7 @@
 #include "handoff.h"
 #include "live.h"
 #include "loop.h"
+#include "report/text.h"
 #include "worker.h"
 
 struct parley {
@@ -151,6 +152,7 @@ out_loop:
     loop_close(&p->loop);
 out:
     if (size > 0 && !why[0]) snprintf(why, size, "%s", parley_error_text(code));
+    if (size > 0) text_scrub(why); /* settings and paths stand in it as they were given */
     free(p);
     return code;
 }

@@ -226,7 +226,8 @@ struct parley_config {
 
 void parley_config_defaults(struct parley_config *config);
 
-/* PARLEY_EUSAGE with a line in why[size] that names the setting, its value and the valid range. */
+/* PARLEY_EUSAGE with a line in why[size] that names the setting, its value and the valid range;
+ * '?' stands for control characters. */
 PARLEY_CHECK int parley_config_check(const struct parley_config *config, char *why, size_t size);
 
 /* How many buffers of `averaged` times `parameters` floats the driver must provide: for gossip and

@@ -108,9 +108,9 @@ struct parley_options {
 void parley_options_defaults(struct parley_options *options);
 
 /* Listens, starts the threads, joins by the seeds. Options are copied; vectors are borrowed.
- * On errors *p is NULL and why[size] holds a line: PARLEY_EUSAGE, PARLEY_ENETWORK (the address
- * can't be listened on), PARLEY_ENOMEM, PARLEY_EFAIL (threads; descriptors, of which 0, 1 and 2
- * must be open, on /dev/null at least). */
+ * On errors *p is NULL and why[size] holds a line, with '?' in place of control characters:
+ * PARLEY_EUSAGE, PARLEY_ENETWORK (the address can't be listened on), PARLEY_ENOMEM, PARLEY_EFAIL
+ * (threads; descriptors, of which 0, 1 and 2 must be open, on /dev/null at least). */
 PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *options, char *why,
                              size_t size);
 

@@ -57,7 +57,8 @@ void parley_config_defaults(struct parley_config *config)
     };
 }
 
-/* A line that begins with the setting's name and has its value. */
+/* A line that begins with the setting's name and has its value, without what would end the line or
+ * move a terminal's cursor. */
 __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, const char *format,
                                                         ...)
 {
@@ -65,6 +66,8 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, 
     va_start(arguments, format);
     if (size > 0) vsnprintf(why, size, format, arguments);
     va_end(arguments);
+    for (size_t i = 0; i < size && why[i]; i++)
+        if (!plain_text(&why[i], 1)) why[i] = '?';
     return PARLEY_EUSAGE;
 }
 

@@ -169,6 +169,17 @@ bool text_clean(const char *value)
     return true;
 }
 
+void text_scrub(char *value)
+{
+    for (unsigned char *p = (unsigned char *)value; *p;) {
+        int bytes = sequence_bytes(p);
+        if (bytes == 0 || is_control(p))
+            *p++ = '?';
+        else
+            p += bytes;
+    }
+}
+
 size_t text_point(const char *value, char out[5])
 {
     int bytes = sequence_bytes((const unsigned char *)value);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "parley/parley.h"
+#include "report/text.h"
 
 enum { FLOATS = 20000 };
 
@@ -43,6 +44,7 @@ static void expect_usage(struct parley_options *options, const char *words)
     char why[256];
     int code = parley_open(&p, options, why, sizeof why);
     check(code == PARLEY_EUSAGE && !p && strstr(why, words), words);
+    check(text_clean(why), "it is a line that can be shown");
     if (code) return;
     parley_close(p);
 }
@@ -73,10 +75,19 @@ static void refuse_control_characters(void)
     const struct parley_setting setting = {.name = "lr", .value = "0.1\n"};
     struct parley_options options = plain();
     options.config.name = "a\tb";
-    expect_usage(&options, "name: \"a\tb\"");
+    expect_usage(&options, "name: \"a?b\"");
     options = plain();
-    options.config.cluster = "\033[2J";
-    expect_usage(&options, "cluster");
+    options.config.cluster = "\033[2J\xff";
+    expect_usage(&options, "cluster: \"?[2J?\"");
+    options = plain();
+    options.listen = "1.2.3.4\n";
+    expect_usage(&options, "listen: \"1.2.3.4?\" is no HOST:PORT");
+    options = plain();
+    options.config.address = "a\nb:99999";
+    expect_usage(&options, "address: \"a?b:99999\" is no HOST:PORT");
+    options = plain();
+    options.out = "no\n\xc2\x85x/model";
+    expect_usage(&options, "out: no file can be made in no???x/");
     options = plain();
     options.config.settings = &setting;
     options.config.settings_count = 1;

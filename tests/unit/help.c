@@ -124,6 +124,13 @@ Test(text, only_well_formed_utf8_without_controls_is_clean)
                          "\xc3", "a\n",      "\x7f",         "\xc2\x9b",     "\xf0\x9f\x8c"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         cr_assert(text_clean(good[i]));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char scrubbed[8];
         cr_assert_not(text_clean(bad[i]), "%zu", i);
+        text_scrub(strcpy(scrubbed, bad[i]));
+        cr_assert(text_clean(scrubbed) && strlen(scrubbed) == strlen(bad[i]), "%zu", i);
+    }
+    char mixed[] = "a\n\xc2\x9b é\xff…";
+    text_scrub(mixed);
+    cr_assert_str_eq(mixed, "a??? é?…");
 }
