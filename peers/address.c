@@ -28,6 +28,16 @@ int address_split(struct address *address, const char *text)
     return PARLEY_OK;
 }
 
+int address_refuse(const char *name, const char *text, char *why, size_t size)
+{
+    if (strlen(text) >= PARLEY_ADDRESS_SIZE)
+        snprintf(why, size, "%s: \"%.80s\" is longer than %d bytes", name, text,
+                 PARLEY_ADDRESS_SIZE - 1);
+    else
+        snprintf(why, size, "%s: \"%s\" is no HOST:PORT", name, text);
+    return PARLEY_EUSAGE;
+}
+
 int address_join(char text[PARLEY_ADDRESS_SIZE], const char *host, unsigned port)
 {
     const char *format = strchr(host, ':') ? "[%s]:%u" : "%s:%u";

@@ -20,6 +20,9 @@ struct address {
 /* PARLEY_EUSAGE: no port, an empty host, a port over 65535, a text that is too long. */
 int address_split(struct address *address, const char *text);
 
+/* Says of the setting `name` why its text was refused. Returns PARLEY_EUSAGE. */
+int address_refuse(const char *name, const char *text, char *why, size_t size);
+
 /* "host:port", with brackets where the host has a colon. PARLEY_EUSAGE: it doesn't fit. */
 int address_join(char text[PARLEY_ADDRESS_SIZE], const char *host, unsigned port);
 

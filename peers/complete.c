@@ -27,10 +27,8 @@ static int complete_address(struct complete *complete, const struct loop *loop, 
         strcpy(complete->address, loop->listens);
         return PARLEY_OK;
     }
-    if (address_split(&split, wanted) || address_split(&listens, loop->listens)) {
-        snprintf(why, size, "address: \"%s\" is no HOST:PORT", wanted);
-        return PARLEY_EUSAGE;
-    }
+    if (address_split(&split, wanted) || address_split(&listens, loop->listens))
+        return address_refuse("address", wanted, why, size);
     struct sockaddr_storage numeric;
     if (address_numeric(&numeric, &split) && address_is_any((struct sockaddr *)&numeric)) {
         snprintf(why, size, "address: \"%s\" is no address that peers can dial", wanted);
@@ -55,8 +53,8 @@ int complete_check_seeds(const char *const *seeds, uint32_t count, char *why, si
     }
     for (uint32_t i = 0; i < count; i++) {
         const char *seed = seeds[i] ? seeds[i] : "";
-        bool fits = strlen(seed) < PARLEY_ADDRESS_SIZE && text_clean(seed);
-        if (fits && !address_split(&split, seed) && atoi(split.port) > 0) continue;
+        if (strlen(seed) >= PARLEY_ADDRESS_SIZE) return address_refuse("seeds", seed, why, size);
+        if (text_clean(seed) && !address_split(&split, seed) && atoi(split.port) > 0) continue;
         char quoted[TEXT_QUOTED_BYTES];
         snprintf(why, size, "seeds: %s is no HOST:PORT that can be dialled",
                  text_quote(quoted, seed));
@@ -72,7 +70,7 @@ static int keep(char to[PARLEY_NAME_SIZE], const char *from)
 
 static int too_long(const char *what, const char *value, char *why, size_t size)
 {
-    snprintf(why, size, "%s: \"%s\" is longer than %d bytes", what, value, PARLEY_NAME_SIZE - 1);
+    snprintf(why, size, "%s: \"%.80s\" is longer than %d bytes", what, value, PARLEY_NAME_SIZE - 1);
     return PARLEY_EUSAGE;
 }
 
@@ -88,7 +86,8 @@ static int complete_tensors(struct complete *complete, struct parley_options *op
 {
     uint64_t floats = options->config.parameters;
     if (options->tensors) return PARLEY_OK;
-    if (floats > UINT32_MAX) {
+    /* More than there may be is refused with all else (parley_config_check()). */
+    if (floats > UINT32_MAX && floats <= PARLEY_PARAMETERS_MAX) {
         snprintf(why, size, "parameters: %" PRIu64 " floats need a table of tensors", floats);
         return PARLEY_EUSAGE;
     }

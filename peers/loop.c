@@ -287,10 +287,7 @@ static int bind_listener(struct loop *loop, const char *listen, char *why, size_
     struct address address;
     struct sockaddr_storage to;
     if (!listen) listen = "";
-    if (address_split(&address, listen)) {
-        snprintf(why, size, "listen: \"%s\" is no HOST:PORT", listen);
-        return PARLEY_EUSAGE;
-    }
+    if (address_split(&address, listen)) return address_refuse("listen", listen, why, size);
     int length = sizeof to;
     int code = address_resolve(&loop->uv, &to, &address);
     if (!code) code = uv_tcp_bind(&loop->listener, (struct sockaddr *)&to, 0);

@@ -2,6 +2,7 @@
  *
  *   - seeds and addresses that no peer could dial, and texts that peers would call malformed
  *   - tensors, texts and places that no model file could have
+ *   - more parameters than there may be, and what is merely too long
  *   - a table of members, which belongs to one thread
  *   - a process with a closed standard file, or without the descriptors that a node starts with
  *
@@ -92,6 +93,30 @@ static void refuse_control_characters(void)
     options.config.settings = &setting;
     options.config.settings_count = 1;
     expect_usage(&options, "settings: \"lr\"");
+}
+
+static void say_what_is_too_much(void)
+{
+    char text[300];
+    memset(text, 'h', sizeof text - 3);
+    strcpy(text + sizeof text - 3, ":1");
+    const char *seed = text;
+    struct parley_options options = plain();
+    options.config.parameters = UINT64_MAX;
+    expect_usage(&options, "parameters: 18446744073709551615 is out of range (1 to ");
+    options = plain();
+    options.config.address = text;
+    expect_usage(&options, "\" is longer than 71 bytes");
+    options = plain();
+    options.listen = text;
+    expect_usage(&options, "\" is longer than 71 bytes");
+    options = plain();
+    options.config.seeds = &seed;
+    options.config.seeds_count = 1;
+    expect_usage(&options, "\" is longer than 71 bytes");
+    options = plain();
+    options.config.name = text;
+    expect_usage(&options, "\" is longer than 31 bytes");
 }
 
 /* Else it would be said after the training. */
@@ -209,6 +234,7 @@ int main(void)
     refuse_what_no_peer_can_dial();
     refuse_what_no_file_holds();
     refuse_control_characters();
+    say_what_is_too_much();
     refuse_where_no_file_can_be();
     refuse_a_roster();
     refuse_without_standard_files();
