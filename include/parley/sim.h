@@ -195,11 +195,13 @@ void parley_sim_on_line(struct parley_sim *sim, enum parley_log level,
  *                               "12.400s n0 phase stop\n"
  *                               "n0 finished ...\n", 60000000, why, sizeof why);
  *
- * Lines are those of parley_sim_on_line(); kinds are the words after the node's name: of "phase",
- * "member", "finished" and "log", those that count. A line without a time may come at any time; one
- * that ends in "..." may go on. Blanks at the start of a line are layout. Returns 0 right after the
- * last line; PARLEY_ENO_AGREEMENT where another line came, or none within limit_us of virtual time:
- * why then says what was expected and what came; or the failure. */
+ * Lines are those of parley_sim_on_line(), of the level given there; where it was not called, all
+ * that nodes log. Kinds are the words after the node's name: of "phase", "member", "finished" and
+ * "log", those that count. A line without a time may come at any time; one that ends in "..." may
+ * go on. Blanks at the start of a line are layout. Returns 0 right after the last line;
+ * PARLEY_ENO_AGREEMENT where another line came, or none within limit_us of virtual time: why then
+ * says what was expected and what came; PARLEY_EUSAGE for an unknown kind, which why names; or the
+ * failure. */
 PARLEY_CHECK int parley_sim_expect(struct parley_sim *sim, const char *kinds,
                                    const char *transcript, uint64_t limit_us, char *why,
                                    size_t why_size);

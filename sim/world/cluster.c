@@ -198,6 +198,7 @@ int sim_new(struct parley_sim **result, const struct sim_options *options)
     sim->floats = sim->parameters * (options->base.averaged ? options->base.averaged : 1);
     sim->run = rng_mix(options->base.seed + UINT64_C(0x7061726c6579)) | 1;
     sim->draws = rng_init(options->base.seed, UINT64_C(0x6c6174));
+    sim->line_level = PARLEY_LOG_DEBUG; /* all that nodes log, if nobody says what to hear */
     sim_queue_init(&sim->queue);
     int error = parley_updates_init(&sim->updates);
     if (error) {

@@ -21,14 +21,38 @@ static const char *past_time(const char *line)
     return blank ? blank + 1 : line;
 }
 
+/* The next of some words. */
+static const char *past_word(const char *words)
+{
+    words += strcspn(words, " ");
+    return words + strspn(words, " ");
+}
+
+/* Whether what `word` begins with is one of them. */
+static bool is_among(const char *word, const char *words)
+{
+    size_t length = strcspn(word, " ");
+    for (; *words; words = past_word(words))
+        if (strcspn(words, " ") == length && strncmp(words, word, length) == 0) return true;
+    return false;
+}
+
 /* "0.100s n0 phase stop" has the kind phase. */
 static bool counts(const char *kinds, const char *line)
 {
-    const char *kind = past_time(past_time(line));
-    size_t length = strcspn(kind, " ");
-    for (const char *at = kinds; *at; at += strcspn(at, " "), at += strspn(at, " "))
-        if (strcspn(at, " ") == length && strncmp(at, kind, length) == 0) return true;
-    return false;
+    return is_among(past_time(past_time(line)), kinds);
+}
+
+/* Lines of such a kind would never come. */
+static int check_kinds(const char *kinds, char *why, size_t why_size)
+{
+    for (kinds += strspn(kinds, " "); *kinds; kinds = past_word(kinds)) {
+        if (is_among(kinds, "phase member finished log")) continue;
+        snprintf(why, why_size, "kinds: \"%.*s\" is none of phase, member, finished and log",
+                 (int)strcspn(kinds, " "), kinds);
+        return PARLEY_EUSAGE;
+    }
+    return 0;
 }
 
 /* Whether the line is as expected; a time that is left out is any. "..." ends a line early. */
@@ -69,6 +93,8 @@ int parley_sim_expect(struct parley_sim *sim, const char *kinds, const char *tra
     struct transcript t = {kinds,        to_text(transcript), why, why_size, false,
                            sim->on_line, sim->on_line_arg};
     uint64_t end_us = sim_later_us(sim, limit_us);
+    int error = check_kinds(kinds, why, why_size);
+    if (error) return error;
     sim->on_line = on_line;
     sim->on_line_arg = &t;
     if (why_size > 0) why[0] = '\0';

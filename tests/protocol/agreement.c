@@ -35,6 +35,7 @@ Test(agreement, a_full_disk_keeps_the_model_in_memory)
     scene_train(sim, 2);
     scene_run(sim, 500000 - parley_sim_now(sim));
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, NULL, NULL);
     scene_expect(sim, "phase log finished", 60,
                  "n0 phase stop\n"
                  "n0 phase settle\n"

@@ -216,3 +216,23 @@ Test(kills, a_transcript_that_breaks_off_shows_both_lines)
     cr_assert_not_null(strstr(why, "got: nothing until"), "%s", why);
     parley_sim_free(sim);
 }
+
+Test(kills, a_transcript_hears_all_that_is_logged_and_of_known_kinds_alone)
+{
+    /* The fixture's own: without parley_sim_on_line(), too; with it, up to its level. */
+    uint32_t peers = 1;
+    char why[300];
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 2, .seed = 1, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    cr_assert_eq(parley_sim_expect(sim, "phase logs", "n0 phase stop", SECOND, why, sizeof why),
+                 PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "kinds: \"logs\" is none of phase, member, finished and log");
+    scene_train(sim, 2);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_expect(sim, " log ", 10, "n0 log ...");
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, NULL, NULL);
+    cr_assert_eq(parley_sim_expect(sim, "log", "n0 log ...", 10 * SECOND, why, sizeof why),
+                 PARLEY_ENO_AGREEMENT);
+    cr_assert_not_null(strstr(why, "got: nothing until"), "%s", why);
+    parley_sim_free(sim);
+}
