@@ -122,7 +122,10 @@ void parley_sim_unblock(struct parley_sim *sim, uint32_t from, uint32_t to);
 void parley_sim_partition(struct parley_sim *sim, const uint32_t *group);
 void parley_sim_heal(struct parley_sim *sim); /* removes all blocks */
 void parley_sim_latency(struct parley_sim *sim, uint32_t node, uint64_t extra_us);
-/* Each packet from or to the node is lost with this probability and sent again (options.again; of a
+/* In the next three a probability is 0 to 1; another one ends the simulation: parley_sim_error()
+ * says PARLEY_EUSAGE.
+ *
+ * Each packet from or to the node is lost with this probability and sent again (options.again; of a
  * handshake after 200 ms, then 400, and so on). Where that ends a connection the sender sees it
  * reset, the receiver not before it sends something itself. */
 void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability);

@@ -81,19 +81,30 @@ void parley_sim_latency(struct parley_sim *sim, uint32_t node, uint64_t extra_us
     sim->hosts[node].extra_us = extra_us;
 }
 
+static void set_rate(struct parley_sim *sim, double *rate, double probability, const char *refused)
+{
+    if (probability >= 0 && probability <= 1)
+        *rate = probability;
+    else
+        sim_fail(sim, PARLEY_EUSAGE, refused);
+}
+
 void parley_sim_loss(struct parley_sim *sim, uint32_t node, double probability)
 {
-    sim->hosts[node].loss_rate = probability;
+    set_rate(sim, &sim->hosts[node].loss_rate, probability,
+             "parley_sim_loss: the probability is out of range");
 }
 
 void parley_sim_cut(struct parley_sim *sim, uint32_t node, double probability)
 {
-    sim->hosts[node].cut_rate = probability;
+    set_rate(sim, &sim->hosts[node].cut_rate, probability,
+             "parley_sim_cut: the probability is out of range");
 }
 
 void parley_sim_duplicate(struct parley_sim *sim, uint32_t node, double probability)
 {
-    sim->hosts[node].duplicate_rate = probability;
+    set_rate(sim, &sim->hosts[node].duplicate_rate, probability,
+             "parley_sim_duplicate: the probability is out of range");
 }
 
 void parley_sim_reorder(struct parley_sim *sim, uint32_t node, uint64_t longest_us)

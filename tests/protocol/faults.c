@@ -243,6 +243,28 @@ Test(faults, how_long_a_step_takes_is_refused_out_of_its_range)
     }
 }
 
+Test(faults, a_probability_is_refused_out_of_its_range)
+{
+    void (*const faults[])(struct parley_sim *, uint32_t,
+                           double) = {parley_sim_loss, parley_sim_cut, parley_sim_duplicate};
+    static const char *const names[] = {
+        "parley_sim_loss: ", "parley_sim_cut: ", "parley_sim_duplicate: "};
+    const double beyond[] = {-1, 2, NAN, INFINITY};
+    for (int f = 0; f < 3; f++)
+        for (int i = 0; i < 4; i++) {
+            const char *text;
+            struct parley_sim *sim = scene(&(struct parley_sim_options){0});
+            faults[f](sim, 0, 1);
+            faults[f](sim, 0, 0);
+            cr_assert_eq(parley_sim_run_for(sim, SECOND), 0);
+            faults[f](sim, 0, beyond[i]);
+            cr_assert_eq(parley_sim_run_for(sim, SECOND), PARLEY_EUSAGE, "%g", beyond[i]);
+            parley_sim_error(sim, &text);
+            cr_assert(strstr(text, names[f]), "%s", text);
+            parley_sim_free(sim);
+        }
+}
+
 Test(faults, a_torn_write_is_found_at_read_back_and_never_published)
 {
     /* n1 reads back other bytes than it wrote: it holds the model in memory only, ends so, and the
