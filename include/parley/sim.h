@@ -72,12 +72,13 @@ struct parley_sim_options {
     uint32_t threads; /* that compute, this one included; no result depends on it (default 1) */
     bool unchecked;   /* leaves out parley_node_check() after every event */
     /* Changes a node's configuration before each of its starts; not its parameters, vectors and
-     * averaged. A bad one ends the simulation: parley_sim_error() says PARLEY_EUSAGE. */
+     * averaged. A bad one ends the simulation: parley_sim_error() says PARLEY_EUSAGE, with the
+     * node's name and the line of parley_config_check(). */
     void (*configure)(struct parley_config *config, uint32_t node, void *arg);
     void *arg; /* for configure */
 };
 
-/* PARLEY_EUSAGE (an option out of range), PARLEY_ENOMEM. */
+/* PARLEY_EUSAGE (an option out of range), PARLEY_ENOMEM: *sim is NULL then. */
 PARLEY_CHECK int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *options);
 void parley_sim_free(struct parley_sim *sim);
 

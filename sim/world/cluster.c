@@ -189,6 +189,7 @@ static void again_init(struct parley_sim_again *again)
 int sim_new(struct parley_sim **result, const struct sim_options *options)
 {
     struct parley_sim *sim = calloc(1, sizeof *sim);
+    *result = NULL;
     if (!sim) return PARLEY_ENOMEM;
     sim->options = *options;
     again_init(&sim->options.base.again);
@@ -227,6 +228,7 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
 {
     struct sim_options options = {.base = *given};
     struct parley_sim_options *base = &options.base;
+    *sim = NULL;
     if (base->nodes == 0) base->nodes = 1;
     if (base->parameters == 0) base->parameters = 64;
     if (base->vectors == 0) base->vectors = 1;

@@ -30,7 +30,18 @@ static int roster_for(struct parley_sim *sim, const struct parley_config *config
     return sim->roster ? 0 : parley_roster_new(&sim->roster, boots, config->steps_budget);
 }
 
-static int core_new(struct sim_host *host)
+/* Whether a node can be made of what `configure` left. */
+static int check_config(const struct parley_sim *sim, const struct parley_config *config, char *why,
+                        size_t size)
+{
+    if (config->parameters == sim->parameters && config->vectors == sim->task->vectors &&
+        config->averaged * sim->parameters == sim->floats)
+        return parley_config_check(config, why, size);
+    snprintf(why, size, "parameters, vectors and averaged are not for configure to change");
+    return PARLEY_EUSAGE;
+}
+
+static int core_new(struct sim_host *host, char *why, size_t size)
 {
     struct parley_sim *sim = host->sim;
     const struct parley_sim_options *options = &sim->options.base;
@@ -57,9 +68,7 @@ static int core_new(struct sim_host *host)
     if (options->configure) options->configure(&config, host->index, options->arg);
     int error = sim->options.shares_roster ? roster_for(sim, &config) : 0;
     config.roster = sim->roster;
-    if (config.parameters != sim->parameters || config.vectors != sim->task->vectors ||
-        config.averaged * sim->parameters != sim->floats)
-        error = PARLEY_EUSAGE;
+    if (!error) error = check_config(sim, &config, why, size);
     if (!error) error = parley_node_new(&host->node, &config);
     host->boot = config.boot;
     host->life.measures = config.mix_steered;
@@ -112,10 +121,12 @@ static void sim_host_start(struct sim_host *host)
     host->life = (struct sim_life){0};
     for (int i = 0; i < SIM_STEPS; i++) /* a GRADIENT takes a number, and no place */
         host->steps[i] = (struct sim_step){.job = {.made = true}};
-    int error = core_new(host);
+    char why[128] = "it could not be made", text[160];
+    int error = core_new(host, why, sizeof why);
     if (!error) error = vectors_new(host);
     if (error) {
-        sim_fail(host->sim, error, "a node could not be made");
+        snprintf(text, sizeof text, "%s: %s", host->sim->names[host->index], why);
+        sim_fail(host->sim, error, text);
         return;
     }
     host->state = SIM_HOST_UP;

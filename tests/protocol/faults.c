@@ -223,9 +223,11 @@ static void see_torn(const char *line, void *arg)
 
 Test(faults, how_long_a_step_takes_is_refused_out_of_its_range)
 {
-    struct parley_sim *sim;
+    struct parley_sim *other = scene(&(struct parley_sim_options){0}), *sim = other;
     struct parley_sim_options options = {.step_us = PARLEY_SIM_STEP_US_MAX + 1};
     cr_assert_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
+    cr_assert_null(sim);
+    parley_sim_free(other);
     options.step_us = PARLEY_SIM_STEP_US_MAX;
     cr_assert_eq(parley_sim_new(&sim, &options), 0);
     parley_sim_slow(sim, 0, PARLEY_SIM_SLOW_MAX);
@@ -263,6 +265,31 @@ Test(faults, a_probability_is_refused_out_of_its_range)
             cr_assert(strstr(text, names[f]), "%s", text);
             parley_sim_free(sim);
         }
+}
+
+static void configure_badly(struct parley_config *config, uint32_t node, void *arg)
+{
+    if (node != 1) return;
+    if (arg)
+        config->mix_every = 0;
+    else
+        config->vectors = 2;
+}
+
+Test(faults, a_node_that_can_not_be_made_is_told_with_the_reason)
+{
+    /* Proves that who configures badly learns of which node, and of which setting. */
+    const char *const says[] = {"n1: parameters, vectors and averaged are not for configure",
+                                "n1: mix_every: 0 is out of range"};
+    for (int i = 0; i < 2; i++) {
+        const char *text;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = 2, .configure = configure_badly, .arg = i ? &i : NULL});
+        cr_assert_eq(parley_sim_run_for(sim, SECOND), PARLEY_EUSAGE);
+        parley_sim_error(sim, &text);
+        cr_assert(strstr(text, says[i]), "%s", text);
+        parley_sim_free(sim);
+    }
 }
 
 Test(faults, a_torn_write_is_found_at_read_back_and_never_published)
