@@ -30,6 +30,11 @@ struct parley {
     int error;
 };
 
+const char *parley_version(void)
+{
+    return PARLEY_VERSION;
+}
+
 void parley_options_defaults(struct parley_options *options)
 {
     memset(options, 0, sizeof *options);

@@ -48,6 +48,9 @@ extern "C" {
 
 struct parley;
 
+/* Of the library that runs: "0.1.0". Static. Any thread. */
+const char *parley_version(void);
+
 /* A named part of the parameter vector; the parts follow one another without gaps. With `out`,
  * their names are of 1 to 31 bytes from '!' to '~', and no two are alike: what a model file can
  * hold. */

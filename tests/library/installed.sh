@@ -26,8 +26,11 @@ int main()
     parley_options options;
     parley_options_defaults(&options);
     std::puts(parley_error_text(parley_config_check(&options.config, nullptr, 0)));
+    std::puts(parley_version());
 }
 END
 # shellcheck disable=SC2046
 c++ -Wall -Wextra -Wpedantic -Werror -o "$folder/text" "$folder/text.cc" $(pkg-config --cflags --libs parley)
-LD_LIBRARY_PATH=$libraries "$folder/text" | grep -q '^bad usage'
+LD_LIBRARY_PATH=$libraries "$folder/text" > "$folder/said"
+grep -q '^bad usage' "$folder/said"
+grep -qx "$(pkg-config --modversion parley)" "$folder/said"

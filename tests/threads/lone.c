@@ -1,5 +1,6 @@
 /* lone.c: one node alone, by the public API.
  *
+ *   - the library says which version it is
  *   - no line comes past log_level, whoever has written it
  *   - a model whose place is from the working folder is written there, wherever that is by then
  *   - a stop without a cause takes none back
@@ -180,6 +181,7 @@ static void look_too_early(void)
 
 int main(void)
 {
+    check(!strcmp(parley_version(), PARLEY_VERSION), "it is the version that was built");
     warn_as_asked();
     write_where_it_was();
     stop_for_a_cause();
