@@ -1,6 +1,8 @@
 /* parley/config.h: what a node is told before it starts, and every limit in one table.
  *
- * Fill with parley_config_defaults(), change what you need, check with parley_config_check().
+ * Fill with parley_config_defaults(), change what you need, check with parley_config_check(). That
+ * wants all that a node needs: for what parley_open() would choose itself (name, address and boot,
+ * parley.h) put something there first.
  * All strings and arrays are copied by parley_node_new() unless said otherwise; durations are
  * microseconds, at most 2^48 (nine years).
  * Thread rule: plain data.
@@ -153,7 +155,9 @@ struct parley_config {
      * on all nodes. */
     bool batch_is_shared;
     uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
-    uint64_t steps_budget;   /* of each node: STOP when all live nodes have made theirs */
+    /* Of each node: STOP when all live nodes have made theirs. With ALLREDUCE and PS_BSP, whose
+     * steps are made in common, those before a late node came are its own, too. */
+    uint64_t steps_budget;
     uint64_t time_budget_us; /* from the start of training */
 
     /* Averaging. */
@@ -199,7 +203,7 @@ struct parley_config {
     /* The same once the connection broke and a new dial is refused [500 ms]. */
     uint64_t broken_suspicion_us;
     uint64_t join_timeout_us;              /* UINT64_MAX is for ever [that] */
-    uint64_t leave_timeout_us;             /* [10 s] */
+    uint64_t leave_timeout_us;             /* who leaves hands over for half of it at most [10 s] */
     uint64_t redial_min_us, redial_max_us; /* back-off of seeds, 1 and up [500 ms, 30 s] */
 
     /* Timers of an exchange. */

@@ -79,8 +79,8 @@ struct parley_options {
     /* Filled by parley_options_defaults(). Set at least `parameters`. Left 0, NULL or "", these are
      * chosen at the start: boot and seed (drawn; the default of seed is 1), name ("node-" and the
      * boot id), address (where it listens; needed when it listens on all addresses; a port 0 in it
-     * becomes the real one). `roster` stays NULL: it belongs to one thread, and each parley has one
-     * of its own. */
+     * becomes the real one), model_digest (of the tensors' names and shapes). `roster` stays NULL:
+     * it belongs to one thread, and each parley has one of its own. */
     struct parley_config config;
     bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/lane.h) */
     const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */
@@ -173,7 +173,8 @@ PARLEY_CHECK int parley_boundary(struct parley *p, const struct parley_step *ste
  * nothing. */
 void parley_stop(struct parley *p, enum parley_stop cause);
 
-/* Leave alone: hand the work over by averaging, say goodbye, end. Nothing is agreed then. */
+/* Leave alone: hand the work over by averaging, for half of config.leave_timeout_us at most, say
+ * goodbye, end. Nothing is agreed then. */
 void parley_leave(struct parley *p);
 
 /* The peer list was read again: these are dialled from now on, and no others; links that there are
