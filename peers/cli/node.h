@@ -39,6 +39,8 @@ struct node_control {
  * `busy`. */
 struct node_checkpoint {
     uint64_t taken_us; /* the newest */
+    uint64_t newest;   /* number of the newest file there; 0: there is none */
+    uint64_t number;   /* of the file under way */
     float *copy;       /* of all vectors; owned, NULL: none was made yet */
     struct checkpoint head;
     uv_thread_t thread;

@@ -5,11 +5,9 @@
  *   at a boundary, when it is time: a copy of the vectors, which a thread writes beside the others
  *   and renames; the two newest stay
  *
- * Files are DIR/NAME-STEPS.checkpoint. What can't be written is said, and tried again when it is
- * time for the next; what was there stays.
+ * Files are checkpoint_files.h's. What can't be written is said, and tried again when it is time
+ * for the next; what was there stays.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,62 +15,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoint_files.h"
 #include "cli.h"
 #include "durable.h"
 #include "node.h"
 
-enum { KEPT = 2, PATH_BYTES = 4096 };
-#define SUFFIX ".checkpoint"
+enum { PATH_BYTES = CHECKPOINT_PATH_BYTES };
+#define SUFFIX CHECKPOINT_SUFFIX
 
 static const char *directory(const struct node *node)
 {
     return node->settings->checkpoint;
 }
 
-/* ---- Which files there are ------------------------------------------------------------------- */
-
-/* The steps that a file name of this node tells; false for any other name. */
-static bool is_own(const struct node *node, const char *file, uint64_t *steps)
+static const char *name_of(const struct node *node)
 {
-    const char *name = node->options.config.name;
-    size_t length = strlen(name);
-    char *end;
-    if (strncmp(file, name, length) != 0 || file[length] != '-') return false;
-    if (!isdigit((unsigned char)file[length + 1])) return false; /* of "a" is not "a--7" of "a-" */
-    *steps = strtoull(file + length + 1, &end, 10);
-    return strcmp(end, SUFFIX) == 0;
+    return node->options.config.name;
 }
 
-static void path_of(const struct node *node, uint64_t steps, char path[PATH_BYTES])
+static void path_of(const struct node *node, uint64_t number, char path[PATH_BYTES])
 {
-    snprintf(path, PATH_BYTES, "%s/%s-%" PRIu64 SUFFIX, directory(node), node->options.config.name,
-             steps);
-}
-
-/* The newest below `below`; false: there is none. */
-static bool find_newest(const struct node *node, uint64_t below, uint64_t *newest)
-{
-    bool found = false;
-    uint64_t steps;
-    DIR *dir = opendir(directory(node));
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (!is_own(node, entry->d_name, &steps) || steps >= below) continue;
-        if (!found || steps > *newest) *newest = steps;
-        found = true;
-    }
-    if (dir) closedir(dir);
-    return found;
-}
-
-static void remove_old(const struct node *node)
-{
-    char path[PATH_BYTES];
-    uint64_t steps = UINT64_MAX;
-    for (int kept = 0; find_newest(node, steps, &steps); kept++) {
-        if (kept < KEPT) continue;
-        path_of(node, steps, path);
-        unlink(path);
-    }
+    checkpoint_files_path(directory(node), name_of(node), number, path);
 }
 
 /* ---- Taking up again ------------------------------------------------------------------------- */
@@ -108,14 +71,14 @@ static void take_up(struct node *node, const struct checkpoint *checkpoint, cons
 }
 
 /* 1: the file is of no use, and that was said. */
-static int resume_from(struct node *node, uint64_t steps, char *why, size_t why_size)
+static int resume_from(struct node *node, uint64_t number, char *why, size_t why_size)
 {
     char path[PATH_BYTES], reason[256] = "", said[PATH_BYTES + 300];
     struct checkpoint checkpoint;
     const uint8_t *vectors;
     uint8_t *bytes;
     size_t size;
-    path_of(node, steps, path);
+    path_of(node, number, path);
     int error = durable_read(path, &bytes, &size, reason, sizeof reason)
                     ? PARLEY_EDATA
                     : checkpoint_read(&checkpoint, &vectors, bytes, size, reason, sizeof reason);
@@ -147,14 +110,21 @@ static int open_directory(const struct node *node, char *why, size_t why_size)
 
 int node_checkpoint_init(struct node *node, char *why, size_t why_size)
 {
-    uint64_t steps = UINT64_MAX;
+    uint64_t number = UINT64_MAX;
     bool damaged = false;
     if (!directory(node)) return 0;
     node->checkpoint.taken_us = cli_now_us();
     int error = open_directory(node, why, why_size);
-    if (error || !node->settings->resume) return error;
-    while (find_newest(node, steps, &steps)) {
-        error = resume_from(node, steps, why, why_size);
+    if (error) return error;
+    bool found =
+        checkpoint_files_newest(directory(node), name_of(node), number, &node->checkpoint.newest);
+    if (!node->settings->resume) {
+        if (found && !node->controlled)
+            say(PARLEY_LOG_WARN, CHECKPOINT_FILES_REPLACED, directory(node), name_of(node));
+        return 0;
+    }
+    while (checkpoint_files_newest(directory(node), name_of(node), number, &number)) {
+        error = resume_from(node, number, why, why_size);
         if (error != 1) return error;
         damaged = true;
     }
@@ -162,11 +132,11 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
         snprintf(why, why_size,
                  "--resume: no file of %s/%s-*" SUFFIX
                  " is whole; remove them, or start without --resume",
-                 directory(node), node->options.config.name);
+                 directory(node), name_of(node));
         return PARLEY_EDATA;
     }
-    say(PARLEY_LOG_INFO, "no checkpoint of %s in %s: starts with the first model",
-        node->options.config.name, directory(node));
+    say(PARLEY_LOG_INFO, "no checkpoint of %s in %s: starts with the first model", name_of(node),
+        directory(node));
     return 0;
 }
 
@@ -189,9 +159,9 @@ static int write_file(const struct node *node, char *why, size_t why_size)
         error = digest_add(&hash, pieces[i].bytes, pieces[i].size);
     if (!error) error = digest_end(&hash, digest);
     digest_close(&hash);
-    path_of(node, c->head.steps, path);
+    path_of(node, c->number, path);
     /* One name for all steps: what a killed process left, the next one's overwrites. */
-    snprintf(part, sizeof part, "%s/%s" SUFFIX ".part", directory(node), node->options.config.name);
+    snprintf(part, sizeof part, "%s/%s" SUFFIX ".part", directory(node), name_of(node));
     if (!error) error = durable_write(part, pieces, 3, why, why_size);
     if (!error && (error = durable_rename(part, path, why, why_size)) != 0) unlink(part);
     free(header);
@@ -210,12 +180,14 @@ static void write_one(void *pointer)
     struct node *node = pointer;
     char why[512] = "";
     int error = write_file(node, why, sizeof why);
-    if (error)
-        say_unmade(node, error, node->checkpoint.head.steps,
-                   why[0] ? why : parley_error_text(error));
-    else
-        remove_old(node);
-    atomic_store(&node->checkpoint.busy, false);
+    struct node_checkpoint *c = &node->checkpoint;
+    if (error) {
+        say_unmade(node, error, c->head.steps, why[0] ? why : parley_error_text(error));
+    } else {
+        c->newest = c->number;
+        checkpoint_files_trim(directory(node), name_of(node));
+    }
+    atomic_store(&c->busy, false);
 }
 
 static void copy_state(struct node *node, const struct parley_turn *turn)
@@ -233,7 +205,8 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
         .pass = place / SAMPLER_SLICES,
         .position = place % SAMPLER_SLICES,
     };
-    snprintf(c->head.node, sizeof c->head.node, "%s", node->options.config.name);
+    c->number = c->head.steps > c->newest ? c->head.steps : c->newest + 1;
+    snprintf(c->head.node, sizeof c->head.node, "%s", name_of(node));
     snprintf(c->head.model, sizeof c->head.model, "%s", model_spec(node->job.model));
     snprintf(c->head.optimizer, sizeof c->head.optimizer, "%s", node->settings->optimizer);
     for (uint32_t v = 0; v < c->head.vectors; v++)

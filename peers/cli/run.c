@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checkpoint_files.h"
 #include "cli.h"
 #include "control.h"
 #include "job/job.h"
@@ -297,6 +298,21 @@ static void watch_signals(struct run *run)
     }
 }
 
+/* Once for all nodes. */
+static void warn_of_replaced(const struct run *run)
+{
+    const struct settings *settings = run->settings;
+    char whose[32];
+    uint64_t newest;
+    uint32_t count = 0;
+    if (!settings->checkpoint || settings->resume) return;
+    for (uint32_t i = 0; i < run->nodes; i++)
+        count += checkpoint_files_newest(settings->checkpoint, run->children[i].name, UINT64_MAX,
+                                         &newest);
+    snprintf(whose, sizeof whose, "%" PRIu32 " of these nodes", count);
+    if (count > 0) say(PARLEY_LOG_WARN, CHECKPOINT_FILES_REPLACED, settings->checkpoint, whose);
+}
+
 static int start_all(struct run *run)
 {
     uv_timer_init(&run->loop, &run->timer);
@@ -308,6 +324,7 @@ static int start_all(struct run *run)
         run->children[i].number = i;
         snprintf(run->children[i].name, sizeof run->children[i].name, "n%" PRIu32, i);
     }
+    warn_of_replaced(run);
     for (uint32_t i = 0; i < run->nodes; i++) {
         int error = child_start(&run->children[i], false);
         if (!error) continue;

@@ -106,6 +106,23 @@ for name in a- a; do
     find alike -name "$name-[0-9]*.checkpoint" | grep -q . || fail "$name has lost its checkpoints: $(ls alike)"
 done
 
+# Steps that count from 0 again make the newest file all the same, and who starts so is told.
+life() { "$parley" "$1" --model mlp:32 --checkpoint lives --checkpoint-every 1us "${@:2}" > out 2> err; }
+life node --name=n0 --steps 300 || fail "the first life: $(cat err)"
+! grep 'will be replaced' err || fail "nothing was to be replaced"
+mv "$(find lives -name 'n0-*' | head -n 1)" lives/n0-99999.checkpoint
+life node --name=n0 --steps 20 || fail "the second life: $(cat err)"
+grep -q '^parley: --checkpoint: lives has checkpoints of n0, which will be replaced; --resume goes on from them$' err ||
+    fail "who replaces checkpoints is not told: $(cat err)"
+life node --name=n0 --steps 30 --resume || fail "the third life: $(cat err)"
+grep -qE 'goes on from its step (1?[0-9]|20)$' err || fail "not the newest life: $(cat err)"
+! grep 'will be replaced' err || fail "who resumes replaces nothing"
+[ "$(find lives -name 'n0-*' | wc -l)" -eq 2 ] && [ ! -e lives/n0-99999.checkpoint ] ||
+    fail "not the two newest: $(ls lives)"
+life run -n 3 --steps 20 || fail "a run: $(cat err)"
+[ "$(grep -c 'replaced' err)" -eq 1 ] && grep -q 'lives has checkpoints of 1 of these nodes, which will' err ||
+    fail "run does not say once what it replaces: $(cat err)"
+
 refused() {
     local status=$1 text=$2
     shift 2

@@ -1,0 +1,27 @@
+/* checkpoint_files.h: the files of a node's checkpoints: DIR/NAME-NUMBER.checkpoint.
+ *
+ * The number is that of the node's steps, but above all that are there: steps count from 0 again
+ * where a node takes a peer's model or begins anew, and the newest file is the one with the highest
+ * number all the same.
+ */
+#ifndef PARLEY_CLI_CHECKPOINT_FILES_H
+#define PARLEY_CLI_CHECKPOINT_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CHECKPOINT_PATH_BYTES = 4096 };
+#define CHECKPOINT_SUFFIX ".checkpoint"
+/* Who starts without --resume where there are some; of the directory, and whose they are. */
+#define CHECKPOINT_FILES_REPLACED                                                                  \
+    "--checkpoint: %s has checkpoints of %s, which will be replaced; --resume goes on from them"
+
+void checkpoint_files_path(const char *directory, const char *name, uint64_t number,
+                           char path[CHECKPOINT_PATH_BYTES]);
+/* The newest below `below`; false: there is none, and *newest stays. */
+bool checkpoint_files_newest(const char *directory, const char *name, uint64_t below,
+                             uint64_t *newest);
+/* All but the two newest go. */
+void checkpoint_files_trim(const char *directory, const char *name);
+
+#endif
