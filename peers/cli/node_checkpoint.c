@@ -56,12 +56,27 @@ static int check_kind(const struct node *node, const struct checkpoint *checkpoi
     return PARLEY_EMISMATCH;
 }
 
+/* Its place in the data, and what it knows of them, are nothing to others. */
+static int check_data(const struct node *node, const struct checkpoint *checkpoint, char *why,
+                      size_t why_size)
+{
+    if (strcmp(checkpoint->data, node->job.data.name) == 0) return 0;
+    snprintf(why, why_size,
+             "--resume: %s has a checkpoint that was trained on other data (%s) than these (%s); "
+             "give the same --data, or another --checkpoint",
+             directory(node), checkpoint->data, node->job.data.name);
+    return PARLEY_EMISMATCH;
+}
+
 static void take_up(struct node *node, const struct checkpoint *checkpoint, const uint8_t *vectors)
 {
     size_t bytes = checkpoint->n * sizeof(float);
     for (uint32_t v = 0; v < checkpoint->vectors; v++)
         memcpy(node->options.vectors[v], vectors + v * bytes, bytes);
     node->resumed = *checkpoint;
+    if (checkpoint->run != node->job.run)
+        say(PARLEY_LOG_INFO,
+            "--resume: goes on with other settings than the checkpoint was made with");
     node->options.config.resumed = (struct parley_resumed){
         .steps = checkpoint->steps,
         .samples = checkpoint->samples,
@@ -91,6 +106,7 @@ static int resume_from(struct node *node, uint64_t number, char *why, size_t why
         error = 1;
     }
     if (!error) error = check_kind(node, &checkpoint, why, why_size);
+    if (!error) error = check_data(node, &checkpoint, why, why_size);
     if (!error) take_up(node, &checkpoint, vectors);
     free(bytes);
     return error;
@@ -196,6 +212,7 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
     uint64_t place = trainer_place(node->job.trainer);
     size_t n = trainer_parameters(node->job.trainer);
     c->head = (struct checkpoint){
+        .run = node->job.run,
         .n = n,
         .vectors = node->options.config.vectors,
         .steps = node->resumed.steps + node->steps,
@@ -209,6 +226,7 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
     snprintf(c->head.node, sizeof c->head.node, "%s", name_of(node));
     snprintf(c->head.model, sizeof c->head.model, "%s", model_spec(node->job.model));
     snprintf(c->head.optimizer, sizeof c->head.optimizer, "%s", node->settings->optimizer);
+    snprintf(c->head.data, sizeof c->head.data, "%s", node->job.data.name);
     for (uint32_t v = 0; v < c->head.vectors; v++)
         memcpy(c->copy + v * n, node->options.vectors[v], n * sizeof *c->copy);
 }

@@ -10,9 +10,10 @@
 #include "file/safetensors.h"
 #include "file/why.h"
 
-#define FORMAT "1"
+#define FORMAT "2"
 #define PROGRESS "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-enum { PROGRESS_BYTES = 128, PAIRS = 5 };
+#define RUN "%016" PRIx64
+enum { PROGRESS_BYTES = 128, RUN_BYTES = 17, PAIRS = 7 };
 
 static const char *const vector_names[PARLEY_VECTORS_MAX] = {"x", "state.0", "state.1"};
 
@@ -25,7 +26,7 @@ static void print_progress(const struct checkpoint *c, char text[PROGRESS_BYTES]
 int checkpoint_header(const struct checkpoint *c, uint8_t **header, size_t *size)
 {
     struct tensor tensors[PARLEY_VECTORS_MAX + 1] = {0};
-    char progress[PROGRESS_BYTES];
+    char progress[PROGRESS_BYTES], run[RUN_BYTES];
     if (c->n == 0 || c->n > MODEL_PARAMETERS_MAX || c->vectors == 0 ||
         c->vectors > PARLEY_VECTORS_MAX)
         return PARLEY_EUSAGE;
@@ -36,11 +37,11 @@ int checkpoint_header(const struct checkpoint *c, uint8_t **header, size_t *size
     }
     tensors[c->vectors] = (struct tensor){"digest", 1, {8}, c->vectors * c->n, 8};
     print_progress(c, progress);
-    const struct safetensors_pair pairs[PAIRS] = {{"parley-checkpoint", FORMAT},
-                                                  {"node", c->node},
-                                                  {"model", c->model},
-                                                  {"optimizer", c->optimizer},
-                                                  {"progress", progress}};
+    snprintf(run, sizeof run, RUN, c->run);
+    const struct safetensors_pair pairs[PAIRS] = {
+        {"parley-checkpoint", FORMAT}, {"node", c->node}, {"model", c->model},
+        {"optimizer", c->optimizer},   {"data", c->data}, {"run", run},
+        {"progress", progress}};
     return safetensors_header(tensors, c->vectors + 1, pairs, PAIRS, header, size);
 }
 
@@ -75,6 +76,15 @@ static bool read_progress(const struct safetensors *file, struct checkpoint *c)
     return strcmp(text, again) == 0;
 }
 
+static bool read_run(const struct safetensors *file, struct checkpoint *c)
+{
+    char text[RUN_BYTES], again[RUN_BYTES];
+    if (!read_text(file, "run", text, sizeof text)) return false;
+    c->run = strtoull(text, NULL, 16);
+    snprintf(again, sizeof again, RUN, c->run);
+    return strcmp(text, again) == 0;
+}
+
 static bool read_vectors(const struct safetensors *file, struct checkpoint *c)
 {
     c->vectors = file->tensor_count - 1;
@@ -103,6 +113,7 @@ int checkpoint_read(struct checkpoint *c, const uint8_t **vectors, const uint8_t
     else if (!read_text(&file, "node", c->node, sizeof c->node) ||
              !read_text(&file, "model", c->model, sizeof c->model) ||
              !read_text(&file, "optimizer", c->optimizer, sizeof c->optimizer) ||
+             !read_text(&file, "data", c->data, sizeof c->data) || !read_run(&file, c) ||
              !read_progress(&file, c) || !read_vectors(&file, c))
         error = why_set(PARLEY_EDATA, why, why_size, "it lacks a part");
     *vectors = file.data;

@@ -20,6 +20,8 @@ struct checkpoint {
     char node[PARLEY_NAME_SIZE];           /* its name */
     char model[CHECKPOINT_TEXT_BYTES];     /* spec in its normal form */
     char optimizer[CHECKPOINT_TEXT_BYTES]; /* its name */
+    char data[CHECKPOINT_TEXT_BYTES];      /* what it has trained on; another name: other data */
+    uint64_t run;                          /* job.h's; another one: other settings */
     uint64_t n;                            /* floats in a vector, at least 1 */
     uint32_t vectors;                      /* x and the optimizer's, 1 to PARLEY_VECTORS_MAX */
     uint64_t steps, samples;               /* that the node has made and used, all told */

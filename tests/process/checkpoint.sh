@@ -119,6 +119,9 @@ grep -qE 'goes on from its step (1?[0-9]|20)$' err || fail "not the newest life:
 ! grep 'will be replaced' err || fail "who resumes replaces nothing"
 [ "$(find lives -name 'n0-*' | wc -l)" -eq 2 ] && [ ! -e lives/n0-99999.checkpoint ] ||
     fail "not the two newest: $(ls lives)"
+grep -q 'goes on with other settings than the checkpoint was made with$' err || fail "other settings are not told"
+life node --name=n0 --steps 30 --resume || fail "the same once more: $(cat err)"
+! grep 'other settings' err || fail "the same settings are others"
 life run -n 3 --steps 20 || fail "a run: $(cat err)"
 [ "$(grep -c 'replaced' err)" -eq 1 ] && grep -q 'lives has checkpoints of 1 of these nodes, which will' err ||
     fail "run does not say once what it replaces: $(cat err)"
@@ -137,4 +140,11 @@ refused 2 'checkpoint: /dev/null/x: Not a directory' run -n 1 --checkpoint /dev/
 : > file
 refused 2 'checkpoint: file: Not a directory; give a directory' run -n 1 --steps 3 --checkpoint file
 refused 6 'kept has a checkpoint of mlp:32' run -n 1 --checkpoint kept --resume --model softmax
+# Other data of the same shape are as little what it was trained on.
+for bit in 0 1; do for i in {1..40}; do echo "$i,$((i % 2))"; echo "$((i + bit)),$((i % 2))"; done > data$bit.csv; done
+table=(--model softmax --batch 4 --checkpoint table --checkpoint-every 1us)
+"$parley" run -q -n 1 "${table[@]}" --data csv:data0.csv --steps 20 > out 2> err || fail "a table: $(cat err)"
+refused 6 'table has a checkpoint that was trained on other data' run -n 1 "${table[@]}" --resume --data csv:data1.csv
+"$parley" run -q -n 1 "${table[@]}" --data csv:data0.csv --steps 40 --lr 0.01 --seed 2 --resume > out 2> err ||
+    fail "another rate is refused: $(cat err)"
 [ $failures -eq 0 ]

@@ -8,7 +8,8 @@
 enum { N = 7, VECTORS = 2 };
 static const float vectors[VECTORS * N] = {1, -2, 3, 4.5f, 0, 6, 7, -8, 9, 10, 11, 12, 13, 14};
 static const struct checkpoint made = {
-    "n0", "mlp:3", "momentum", N, VECTORS, 1200, UINT64_C(1) << 40, 1300, 99, 3, 17};
+    "n0", "mlp:3", "momentum", "digits", UINT64_C(1) << 63 | 5, N, VECTORS, 1200, UINT64_C(1) << 40,
+    1300, 99,      3,          17};
 
 static uint8_t *bytes_new(size_t *size)
 {
@@ -44,6 +45,8 @@ Test(checkpoint, what_was_written_is_read_back)
     cr_expect_str_eq(read.node, made.node);
     cr_expect_str_eq(read.model, made.model);
     cr_expect_str_eq(read.optimizer, made.optimizer);
+    cr_expect_str_eq(read.data, made.data);
+    cr_expect_eq(read.run, made.run);
     cr_expect_eq(read.n, made.n);
     cr_expect_eq(read.vectors, made.vectors);
     cr_expect_eq(read.steps, made.steps);
