@@ -115,6 +115,7 @@ struct parley_resumed {
     uint64_t steps, samples;  /* that it has made and used */
     uint64_t state_steps;     /* that its optimizer vectors have been through */
     uint64_t samples_cluster; /* that all nodes together had used then, as far as it knew */
+    uint64_t trained_us;      /* that the cluster had trained then: of the budget of time */
 };
 
 /* In brackets: what parley_config_defaults() sets; all else is 0, false, NULL or "". */

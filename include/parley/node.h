@@ -398,6 +398,7 @@ struct parley_view {
     uint32_t known;           /* names ever seen alive that have not left of their own will */
     uint64_t version;         /* local steps that this process has made */
     uint64_t samples_cluster; /* samples of all nodes ever seen */
+    uint64_t trained_us;      /* since the cluster began to train, as this node knows; 0: before */
     double weight;            /* of x in push-sum, else 1; of all, and of what is on its way, n */
     double progress;          /* of the budget, in [0, 1] */
     double drift;             /* relative consensus distance; negative: not known yet */

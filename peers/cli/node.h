@@ -80,6 +80,7 @@ struct node {
     _Atomic uint64_t place;           /* in its share: sampler.h */
     uint64_t taken, share;            /* takeovers told; samples of the share */
     _Atomic uint64_t samples_cluster; /* as of the newest timer, or when training started */
+    _Atomic uint64_t trained_us;      /* likewise */
 
     /* node_report.c's, on parley's loop. */
     uint64_t told_us, told_samples; /* of the progress line before */

@@ -82,6 +82,7 @@ static void take_up(struct node *node, const struct checkpoint *checkpoint, cons
         .samples = checkpoint->samples,
         .state_steps = checkpoint->state_steps,
         .samples_cluster = checkpoint->samples_cluster,
+        .trained_us = checkpoint->trained_us,
     };
 }
 
@@ -219,6 +220,7 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
         .samples = node->resumed.samples + atomic_load(&node->samples),
         .state_steps = turn->state_steps,
         .samples_cluster = atomic_load(&node->samples_cluster),
+        .trained_us = atomic_load(&node->trained_us),
         .pass = place / SAMPLER_SLICES,
         .position = place % SAMPLER_SLICES,
     };

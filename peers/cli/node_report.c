@@ -175,12 +175,19 @@ static void say_where(struct node *node, const struct parley_view *view)
     free(text);
 }
 
+/* For the trainer. */
+static void keep_progress(struct node *node, const struct parley_view *view)
+{
+    atomic_store(&node->samples_cluster, view->samples_cluster);
+    atomic_store(&node->trained_us, view->trained_us);
+}
+
 void node_on_timer(void *context, struct parley *p)
 {
     struct node *node = context;
     struct parley_view view;
     parley_node_view(parley_node_of(p), &view);
-    atomic_store(&node->samples_cluster, view.samples_cluster);
+    keep_progress(node, &view);
     if (cli_now_us() < node->told_us + 240000) return;
     tell_progress(node, p, &view);
     say_where(node, &view);
@@ -238,7 +245,7 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     struct parley_view view;
     parley_node_view(parley_node_of(p), &view);
     bool stops = phase == PARLEY_PHASE_STOP;
-    atomic_store(&node->samples_cluster, view.samples_cluster);
+    keep_progress(node, &view);
     if (stops) tell_progress(node, p, &view);
     struct report_line line = {
         .event = REPORT_PHASE,

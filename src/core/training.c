@@ -193,7 +193,8 @@ static void begin(struct parley_node *node)
     if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
     t->started = true;
     t->alike = (double)node->roster->samples;
-    t->start_us = t->stepped_us = node->now_us;
+    t->stepped_us = node->now_us;
+    t->start_us = node->now_us - t->before.trained_us;
     if (node->ledger.joins > 0) training_share_time(node, node->fetch.answer.trained_us);
     period_start(node);
     node->exchange.next_version = t->version + period_steps(node);

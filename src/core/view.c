@@ -41,6 +41,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .known = agreement->known ? agreement->known : roster_known(node->roster),
         .version = node->training.version,
         .samples_cluster = training_reckoned(node),
+        .trained_us = node->training.started ? training_spent_us(node) : 0,
         .weight = node->training.weight,
         .progress = training_progress(node),
         .drift = node->drift.value,

@@ -11,16 +11,16 @@
 #include "file/why.h"
 
 #define FORMAT "2"
-#define PROGRESS "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+#define PROGRESS "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
 #define RUN "%016" PRIx64
-enum { PROGRESS_BYTES = 128, RUN_BYTES = 17, PAIRS = 7 };
+enum { PROGRESS_BYTES = 160, RUN_BYTES = 17, PAIRS = 7 };
 
 static const char *const vector_names[PARLEY_VECTORS_MAX] = {"x", "state.0", "state.1"};
 
 static void print_progress(const struct checkpoint *c, char text[PROGRESS_BYTES])
 {
     snprintf(text, PROGRESS_BYTES, PROGRESS, c->steps, c->samples, c->state_steps,
-             c->samples_cluster, c->pass, c->position);
+             c->samples_cluster, c->trained_us, c->pass, c->position);
 }
 
 int checkpoint_header(const struct checkpoint *c, uint8_t **header, size_t *size)
@@ -67,8 +67,8 @@ static bool read_text(const struct safetensors *file, const char *key, char *to,
 static bool read_progress(const struct safetensors *file, struct checkpoint *c)
 {
     char text[PROGRESS_BYTES], again[PROGRESS_BYTES], *at = text;
-    uint64_t *const numbers[] = {&c->steps,           &c->samples, &c->state_steps,
-                                 &c->samples_cluster, &c->pass,    &c->position};
+    uint64_t *const numbers[] = {&c->steps,      &c->samples, &c->state_steps, &c->samples_cluster,
+                                 &c->trained_us, &c->pass,    &c->position};
     if (!read_text(file, "progress", text, sizeof text)) return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i] = strtoull(at, &at, 10);

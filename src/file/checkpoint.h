@@ -27,6 +27,7 @@ struct checkpoint {
     uint64_t steps, samples;               /* that the node has made and used, all told */
     uint64_t state_steps;                  /* that the optimizer's vectors have been through */
     uint64_t samples_cluster;              /* that all nodes together have used */
+    uint64_t trained_us;                   /* that they have trained */
     uint64_t pass, position;               /* in its share of the data: sampler.h's place */
 };
 

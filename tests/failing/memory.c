@@ -198,7 +198,7 @@ static int write_and_read_checkpoints(void)
 {
     static const float vectors[14];
     static const struct checkpoint made = {"n0", "mlp:3", "momentum", "digits", 5, 7, 2,
-                                           12,   50,      13,         99,       3, 17};
+                                           12,   50,      13,         99,       8, 3, 17};
     struct checkpoint read;
     uint8_t *header, bytes[4096];
     const uint8_t *found;

@@ -45,7 +45,7 @@ void fuzz_checkpoint_seeds(fuzz_emit *emit, void *context)
     static const float vectors[3 * 7] = {1, -2, 3, 4.5f, 0, 6, 7};
     for (uint32_t count = 1; count <= 3; count++) {
         const struct checkpoint made = {"n0", "mlp:3", "momentum", "digits", 5, 7, count,
-                                        1200, 5000,    1300,       99,       3, 17};
+                                        1200, 5000,    1300,       99,       8, 3, 17};
         uint8_t *header, bytes[4096];
         size_t size;
         FUZZ_CHECK(checkpoint_header(&made, &header, &size) == 0);

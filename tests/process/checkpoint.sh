@@ -126,6 +126,12 @@ life run -n 3 --steps 20 || fail "a run: $(cat err)"
 [ "$(grep -c 'replaced' err)" -eq 1 ] && grep -q 'lives has checkpoints of 1 of these nodes, which will' err ||
     fail "run does not say once what it replaces: $(cat err)"
 
+# Time that is spent stays so: of less than that no step is left.
+rm -r lives
+life run -n 1 --time 1s || fail "a time: $(cat err)"
+life run -n 1 --time 200ms --resume || fail "no time left: $(cat err)"
+grep -q '^training .* 0 steps, ' out || fail "the time begins anew: $(cat out)"
+
 refused() {
     local status=$1 text=$2
     shift 2

@@ -278,9 +278,9 @@ static void resumed_far_or_near(struct parley_config *config, uint32_t node, voi
     (void)arg;
     config->min_peers = node < 3 ? 2 : 0;
     if (node < 3)
-        config->resumed = (struct parley_resumed){10000 + 500 * node, 20000, 10000, 60000};
-    if (node == 3) config->resumed = (struct parley_resumed){9000, 18000, 9000, 40000};
-    if (node == 4) config->resumed = (struct parley_resumed){7000, 14000, 7000, 68000};
+        config->resumed = (struct parley_resumed){10000 + 500 * node, 20000, 10000, 60000, 0};
+    if (node == 3) config->resumed = (struct parley_resumed){9000, 18000, 9000, 40000, 0};
+    if (node == 4) config->resumed = (struct parley_resumed){7000, 14000, 7000, 68000, 0};
 }
 
 Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
@@ -392,6 +392,31 @@ Test(joining, a_budget_of_time_is_the_clusters)
         scene_same(sim, 2);
         parley_sim_free(sim);
     }
+}
+
+static void resumed_late(struct parley_config *config, uint32_t node, void *arg)
+{
+    wait_for_time(config, node, NULL);
+    config->min_peers = 1;
+    config->resumed = (struct parley_resumed){1000, 32000, 1000, 64000, 15 * SECOND};
+    (void)arg;
+}
+
+Test(joining, a_budget_of_time_goes_on_where_it_was)
+{
+    /* Proves that nodes which go on from their files have the rest of it, and the learning rate of
+     * where they were. */
+    struct parley_view view;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 2, .seed = 4, .rate = 0.01, .latency_us = 200, .configure = resumed_late});
+    scene_train(sim, 2);
+    parley_sim_view(sim, 0, &view);
+    cr_expect_geq(view.progress, 0.75);
+    cr_expect_geq(view.trained_us, 15 * SECOND);
+    scene_until(sim, 2, parley_sim_agreed, NULL, 7);
+    parley_sim_view(sim, 0, &view);
+    cr_expect_eq(view.stop, PARLEY_STOP_DEADLINE);
+    parley_sim_free(sim);
 }
 
 Test(joining, so_is_what_a_node_has_slept_through)

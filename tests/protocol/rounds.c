@@ -214,7 +214,7 @@ static void resume_apart(struct parley_config *config, uint32_t node, void *arg)
     const uint64_t made = 1000 + 250 * node, budget = 2000;
     configure(config, node, arg);
     config->steps_budget = budget;
-    config->resumed = (struct parley_resumed){made, made, made, 3 * made};
+    config->resumed = (struct parley_resumed){made, made, made, 3 * made, 0};
 }
 
 Test(rounds, who_has_made_its_steps_in_two_lives_mixes_with_those_who_have_not)

@@ -21,8 +21,8 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->staleness = cast->staleness;
     config->steps_budget = cast->steps;
     if (cast->resumed)
-        config->resumed = node == 2 ? (struct parley_resumed){550, 17600, 440, 70400}
-                                    : (struct parley_resumed){500, 16000, 400, 64000};
+        config->resumed = node == 2 ? (struct parley_resumed){550, 17600, 440, 70400, 0}
+                                    : (struct parley_resumed){500, 16000, 400, 64000, 0};
 }
 
 static struct parley_sim *play(struct cast *cast, uint64_t seed)

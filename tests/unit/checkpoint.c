@@ -8,8 +8,8 @@
 enum { N = 7, VECTORS = 2 };
 static const float vectors[VECTORS * N] = {1, -2, 3, 4.5f, 0, 6, 7, -8, 9, 10, 11, 12, 13, 14};
 static const struct checkpoint made = {
-    "n0", "mlp:3", "momentum", "digits", UINT64_C(1) << 63 | 5, N, VECTORS, 1200, UINT64_C(1) << 40,
-    1300, 99,      3,          17};
+    "n0", "mlp:3",           "momentum", "digits", UINT64_C(1) << 63 | 5, N, VECTORS,
+    1200, UINT64_C(1) << 40, 1300,       99,       UINT64_C(3600000000),  3, 17};
 
 static uint8_t *bytes_new(size_t *size)
 {
@@ -53,6 +53,7 @@ Test(checkpoint, what_was_written_is_read_back)
     cr_expect_eq(read.samples, made.samples);
     cr_expect_eq(read.state_steps, made.state_steps);
     cr_expect_eq(read.samples_cluster, made.samples_cluster);
+    cr_expect_eq(read.trained_us, made.trained_us);
     cr_expect_eq(read.pass, made.pass);
     cr_expect_eq(read.position, made.position);
     free(bytes);
