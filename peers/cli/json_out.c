@@ -2,7 +2,11 @@
 #include "json_out.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -12,12 +16,38 @@ static int refuse(const char *path, int error, const char *why)
     return error;
 }
 
+/* Empties the file only once it is nobody else's: a node may write there, which a second start with
+ * the same command line must not harm. File systems that have no locks do without. */
+static bool claim(int fd)
+{
+    struct stat about;
+    if (fstat(fd, &about)) return false;
+    if (!S_ISREG(about.st_mode)) return true;
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return false;
+    return ftruncate(fd, 0) == 0;
+}
+
+static int open_file(struct json_out *out, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666), code;
+    if (fd >= 0 && claim(fd)) out->file = fdopen(fd, "w");
+    if (out->file) return 0;
+    code = errno;
+    if (fd >= 0) close(fd);
+    return refuse(path, PARLEY_EUSAGE,
+                  code == EWOULDBLOCK
+                      ? "is being written by another process; give each a file of its own"
+                      : strerror(code));
+}
+
 int json_out_open(struct json_out *out, const char *path, writer_lost lost, void *context)
 {
     *out = (struct json_out){0};
     if (!path) return 0;
-    out->file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    if (!out->file) return refuse(path, PARLEY_EUSAGE, strerror(errno));
+    if (strcmp(path, "-") == 0)
+        out->file = stdout;
+    else if (open_file(out, path))
+        return PARLEY_EUSAGE;
     out->writer = writer_new(out->file, lost, context);
     if (out->writer) return 0;
     return refuse(path, PARLEY_ENOMEM, parley_error_text(PARLEY_ENOMEM));

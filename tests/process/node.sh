@@ -43,6 +43,23 @@ until grep -q 'descriptors are in use: further peers are turned away' a.err; do
 done
 prlimit --pid "$a" --nofile="$(ulimit -n)":
 
+# Who is started with the same command line leaves the lines of the one that runs alone. Pipes and
+# devices are for as many as like.
+status=0
+"$parley" node --name a --model mlp:32 --json a.json > x.out 2> x.err || status=$?
+[ $status -eq 2 ]
+grep -q '^parley: --json: a.json: is being written by another process; give each a file of its own$' x.err
+status=0
+"$parley" run -n 1 --model mlp:32 --steps 1 --json a.json > x.out 2> x.err || status=$?
+[ $status -eq 2 ]
+grep -q '"event":"started"' a.json
+for _ in 1 2; do "$parley" node --model softmax --steps 1 --out x --json /dev/stdout 2> x.err | grep '"agreed"' > x.out; done
+seq 100000 > x.json # longer than what comes
+"$parley" node --model softmax --steps 1 --out x --json x.json > x.out 2> x.err
+if grep -x 100000 x.json; then exit 1; fi
+"$parley" node --model softmax --steps 1 --out x --json /dev/stdout > x.json 2> x.err
+grep -q '"agreed"' x.json
+
 start b --time 600s --join "$address"
 b=$pid
 until_line b "$b" '"phase":"train"'
