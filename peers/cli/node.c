@@ -374,6 +374,14 @@ static int save_own(struct node *node, char *why, size_t why_size)
     return error;
 }
 
+/* Of a node that was asked to leave. */
+static int keep_own(struct node *node, char *why, size_t why_size)
+{
+    int error = save_own(node, why, why_size);
+    if (!error) say(PARLEY_LOG_INFO, "left; this node's own model is in %s", node->own_path);
+    return error;
+}
+
 static int finish(struct node *node, int error, char *why, size_t why_size)
 {
     struct parley_result result;
@@ -382,7 +390,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
     if (result.agreed)
         trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
     if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;
-    if (!result.agreed && !error && !node->controlled) error = save_own(node, why, why_size);
+    if (!result.agreed && !error && !node->controlled) error = keep_own(node, why, why_size);
     node_report_end(node, &result, accuracy, loss);
     return error;
 }

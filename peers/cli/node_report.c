@@ -327,11 +327,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
                      double loss)
 {
     say_clear();
-    if (!result->agreed) {
-        if (node->own_path[0])
-            say(PARLEY_LOG_INFO, "left; this node's own model is in %s", node->own_path);
-        return;
-    }
+    if (!result->agreed) return;
     char digest[DIGEST_TEXT_BYTES];
     digest_text(result->view.digest, digest);
     struct report_line line = {

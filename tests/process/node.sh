@@ -63,7 +63,8 @@ grep -q '"agreed"' x.json
 start b --time 600s --join "$address"
 b=$pid
 until_line b "$b" '"phase":"train"'
-until_line a "$a" '"phase":"train"'
+until_step a "$a"
+until_step b "$b"
 
 # A second node of that name is refused while the first lives.
 status=0
@@ -121,7 +122,7 @@ mkfifo w.w.part
 w=$!
 pids+=("$w")
 while [ ! -e w.json ]; do :; done
-until_line w "$w" '"phase":"train"'
+until_step w "$w"
 kill -TERM "$w"
 exec 6< w.w.part
 status=0
@@ -130,6 +131,17 @@ wait "$w" || status=$?
 exec 6<&-
 [ $status -eq 130 ]
 [ ! -e w.w.part ]
+
+# One whose model has no place says that, and not where it is.
+mkdir v.safetensors.v.part
+start v --time 600s
+until_step v "$pid"
+kill -TERM "$pid"
+status=0
+wait "$pid" || status=$?
+[ $status -eq 9 ]
+grep -q '^parley: v.safetensors.v.part: can.t create' v.err
+if grep 'own model is in' v.err; then exit 1; fi
 
 # The line to paste has what the next node must be given, whole and quoted, and nothing else.
 printf 'a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n1,1\n' > "my table.csv"

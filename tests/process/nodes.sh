@@ -21,6 +21,11 @@ until_line() {
     }
 }
 
+# until_step NAME PID: until that node has made one.
+until_step() {
+    grep -q -m 1 '"event":"progress".*"step":[1-9]' < <(exec tail -n +1 -f --pid="$2" "$1.json")
+}
+
 address_of() {
     grep -m 1 '"event":"started"' "$1.json" | grep -o '"listen":"[^"]*"' | cut -d'"' -f4
 }
