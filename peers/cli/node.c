@@ -374,9 +374,20 @@ static int save_own(struct node *node, char *why, size_t why_size)
     return error;
 }
 
-/* Of a node that was asked to leave. */
-static int keep_own(struct node *node, char *why, size_t why_size)
+/* It is as any node begins: no steps, nobody's state, no average, no file that it went on from. */
+static bool is_first_model(const struct node *node, const struct parley_view *view)
 {
+    return node->steps == 0 && view->ledger.joins == 0 && view->ledger.applied == 0 &&
+           node->options.config.resumed.steps == 0;
+}
+
+/* Of a node that was asked to leave. A model of before is not to give way to one of no training. */
+static int keep_own(struct node *node, const struct parley_view *view, char *why, size_t why_size)
+{
+    if (is_first_model(node, view)) {
+        say(PARLEY_LOG_INFO, "left before it had trained: no model is saved");
+        return 0;
+    }
     int error = save_own(node, why, why_size);
     if (!error) say(PARLEY_LOG_INFO, "left; this node's own model is in %s", node->own_path);
     return error;
@@ -390,7 +401,8 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
     if (result.agreed)
         trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
     if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;
-    if (!result.agreed && !error && !node->controlled) error = keep_own(node, why, why_size);
+    if (!result.agreed && !error && !node->controlled)
+        error = keep_own(node, &result.view, why, why_size);
     node_report_end(node, &result, accuracy, loss);
     return error;
 }

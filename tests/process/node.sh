@@ -143,6 +143,15 @@ wait "$pid" || status=$?
 grep -q '^parley: v.safetensors.v.part: can.t create' v.err
 if grep 'own model is in' v.err; then exit 1; fi
 
+# One that has not trained has none to save, and leaves what is there.
+echo before > z.safetensors.z
+start z --time 600s --min-peers 1
+until_line z "$pid" '"event":"started"'
+kill -TERM "$pid"
+wait "$pid"
+[ "$(cat z.safetensors.z)" = before ]
+grep -q '^parley: left before it had trained: no model is saved$' z.err
+
 # The line to paste has what the next node must be given, whole and quoted, and nothing else.
 printf 'a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n1,1\n' > "my table.csv"
 dots=$(printf './%.0s' {1..1500})
