@@ -323,10 +323,12 @@ static int train(struct node *node, char *why, size_t why_size)
         if (error) return error;
         turnover = turn.turnover;
         look_at_target(node, &looked);
-        node_checkpoint_step(node, &turn);
+        node->state_steps = turn.state_steps;
+        node_checkpoint_step(node);
         uint64_t before_us = cli_now_us();
         uint32_t samples = trainer_samples(node->job.trainer);
         double loss = work(node, &turn);
+        if (turn.work != PARLEY_WORK_GRADIENT) node->state_steps++;
         step = (struct parley_step){0};
         if (turn.work == PARLEY_WORK_APPLY) continue;
         double smooth = atomic_load_explicit(&node->loss, memory_order_relaxed);
@@ -401,6 +403,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
     if (result.agreed)
         trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
     if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;
+    if (!result.agreed && !error) node_checkpoint_last(node);
     if (!result.agreed && !error && !node->controlled)
         error = keep_own(node, &result.view, why, why_size);
     node_report_end(node, &result, accuracy, loss);

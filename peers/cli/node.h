@@ -62,6 +62,7 @@ struct node {
     struct checkpoint resumed; /* what it goes on from; zeroed: nothing */
     struct node_checkpoint checkpoint;
     uint64_t steps;           /* made since this process started; the trainer's */
+    uint64_t state_steps;     /* that the optimizer's vectors have been through; likewise */
     struct coverage coverage; /* under `parley run`: mapped, the samples of all its nodes */
     struct node_control control;
     uint64_t start_us;      /* `t` counts from here */
@@ -121,7 +122,9 @@ void node_leave_late(struct node *node);
  * PARLEY_EMISMATCH, PARLEY_EDATA with a line in why, PARLEY_ENOMEM. */
 int node_checkpoint_init(struct node *node, char *why, size_t why_size);
 /* At a boundary: makes one if it is time. */
-void node_checkpoint_step(struct node *node, const struct parley_turn *turn);
+void node_checkpoint_step(struct node *node);
+/* Of a node that has left, with all that it has done: it is written on return, or that is said. */
+void node_checkpoint_last(struct node *node);
 void node_checkpoint_close(struct node *node);
 
 /* node_seeds.c, on the control thread, which it never blocks. */

@@ -4,6 +4,7 @@
  *   and where there are no others the node ends: nobody trains anew who asked to go on
  *   at a boundary, when it is time: a copy of the vectors, which a thread writes beside the others
  *   and renames; the two newest stay
+ *   as it leaves: a last one
  *
  * Files are checkpoint_files.h's. What can't be written is said, and tried again when it is time
  * for the next; what was there stays.
@@ -207,7 +208,7 @@ static void write_one(void *pointer)
     atomic_store(&c->busy, false);
 }
 
-static void copy_state(struct node *node, const struct parley_turn *turn)
+static void copy_state(struct node *node)
 {
     struct node_checkpoint *c = &node->checkpoint;
     uint64_t place = trainer_place(node->job.trainer);
@@ -218,7 +219,7 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
         .vectors = node->options.config.vectors,
         .steps = node->resumed.steps + node->steps,
         .samples = node->resumed.samples + atomic_load(&node->samples),
-        .state_steps = turn->state_steps,
+        .state_steps = node->state_steps,
         .samples_cluster = atomic_load(&node->samples_cluster),
         .trained_us = atomic_load(&node->trained_us),
         .pass = place / SAMPLER_SLICES,
@@ -233,7 +234,23 @@ static void copy_state(struct node *node, const struct parley_turn *turn)
         memcpy(c->copy + v * n, node->options.vectors[v], n * sizeof *c->copy);
 }
 
-void node_checkpoint_step(struct node *node, const struct parley_turn *turn)
+/* Once no other is under way. False: there is no memory for it. */
+static bool begin(struct node *node)
+{
+    struct node_checkpoint *c = &node->checkpoint;
+    size_t floats = node->options.config.vectors * trainer_parameters(node->job.trainer);
+    if (c->started) uv_thread_join(&c->thread);
+    c->started = false;
+    if (!c->copy) c->copy = malloc(floats * sizeof *c->copy);
+    if (!c->copy) return false;
+    copy_state(node);
+    atomic_store(&c->busy, true);
+    return true;
+}
+
+static const char no_means[] = "no memory or thread for it";
+
+void node_checkpoint_step(struct node *node)
 {
     struct node_checkpoint *c = &node->checkpoint;
     uint64_t now_us = directory(node) ? cli_now_us() : 0;
@@ -242,18 +259,24 @@ void node_checkpoint_step(struct node *node, const struct parley_turn *turn)
     if (!asked && now_us < c->taken_us + node->settings->checkpoint_every_us) return;
     c->taken_us = now_us;
     atomic_store(&c->asked, false);
-    size_t floats = node->options.config.vectors * trainer_parameters(node->job.trainer);
-    if (!c->copy) c->copy = malloc(floats * sizeof *c->copy);
-    if (c->started) uv_thread_join(&c->thread);
-    c->started = false;
-    if (c->copy) {
-        copy_state(node, turn);
-        atomic_store(&c->busy, true);
-        c->started = uv_thread_create(&c->thread, write_one, node) == 0;
-    }
+    if (begin(node)) c->started = uv_thread_create(&c->thread, write_one, node) == 0;
     if (c->started) return;
     atomic_store(&c->busy, false);
-    say_unmade(node, PARLEY_ENOMEM, node->steps, "no memory or thread for it");
+    say_unmade(node, PARLEY_ENOMEM, node->steps, no_means);
+}
+
+void node_checkpoint_last(struct node *node)
+{
+    const struct node_checkpoint *c = &node->checkpoint;
+    if (!directory(node) || node->steps == 0) return;
+    if (!begin(node)) {
+        say_unmade(node, PARLEY_ENOMEM, node->steps, no_means);
+        return;
+    }
+    write_one(node);
+    if (c->newest == c->number)
+        say(PARLEY_LOG_INFO, "a last checkpoint, of step %" PRIu64 ", is in %s", c->head.steps,
+            directory(node));
 }
 
 void node_checkpoint_close(struct node *node)

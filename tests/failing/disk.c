@@ -354,12 +354,11 @@ static void close_node(struct node *node)
 /* Makes the checkpoint of that step, and waits for it. */
 static void make_one(struct node *node, uint64_t step)
 {
-    struct parley_turn turn = {.state_steps = step};
     said[0] = '\0';
-    node->steps = step;
+    node->steps = node->state_steps = step;
     node->x[0] = (float)step;
     atomic_store(&node->checkpoint.asked, true);
-    node_checkpoint_step(node, &turn);
+    node_checkpoint_step(node);
     if (node->checkpoint.started) uv_thread_join(&node->checkpoint.thread);
     node->checkpoint.started = false;
 }

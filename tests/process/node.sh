@@ -152,6 +152,34 @@ wait "$pid"
 [ "$(cat z.safetensors.z)" = before ]
 grep -q '^parley: left before it had trained: no model is saved$' z.err
 
+# Who leaves keeps all that it has done, and goes on from there; but not where the others have gone
+# on: then the newest file is one of what it has taken of them.
+made() { tail -n 20 "$1.json" | grep '"event":"progress"' | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2; }
+kept=(--time 600s --checkpoint kept --checkpoint-every 1h)
+start e "${kept[@]}"
+e=$pid
+until_step e "$e"
+start f "${kept[@]}" --join "$(address_of e)"
+until_step f "$pid"
+kill -TERM "$pid"
+wait "$pid"
+grep -q "^parley: a last checkpoint, of step $(made f), is in kept\$" f.err
+mv "kept/f-$(made f).checkpoint" kept/f-99999999.checkpoint
+start f "${kept[@]}" --resume --join "$(address_of e)"
+until_step f "$pid"
+grep -q '^parley: took model and optimizer state of e' f.err
+kill -TERM "$pid" "$e"
+wait "$pid"
+wait "$e"
+[ -e kept/f-100000000.checkpoint ]
+start e "${kept[@]}" --resume
+step=$(find kept -name 'e-*' | grep -o '[0-9]*')
+until_step e "$pid"
+grep -q "^parley: goes on from its step $step\$" e.err
+kill -KILL "$pid"
+"$parley" node --name g --model softmax --steps 5 --out g --checkpoint kept > g.out 2> g.err
+[ -z "$(find kept -name 'g-*')" ]
+
 # The line to paste has what the next node must be given, whole and quoted, and nothing else.
 printf 'a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n1,1\n' > "my table.csv"
 dots=$(printf './%.0s' {1..1500})
