@@ -37,6 +37,18 @@ static int judge_network(const struct settings *settings, char *why)
     return 0;
 }
 
+/* In a file it may be for all nodes, of which the first has no seeds. */
+static int judge_seeds(const struct settings *settings, char *why)
+{
+    if (settings->values[OPTION_ID_JOIN_TIMEOUT].origin != ORIGIN_FLAG) return 0;
+    if (settings->join.count > 0 || settings->peers_file) return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--join-timeout: \"%s\" to reach a seed, and there are none; name them with --join "
+             "or --peers",
+             settings->values[OPTION_ID_JOIN_TIMEOUT].text);
+    return PARLEY_EUSAGE;
+}
+
 static int judge_size(const struct settings *settings, char *why)
 {
     if (settings->quorum == PARLEY_QUORUM_MAJORITY && settings->nodes == 0) {
@@ -299,6 +311,7 @@ static const struct {
     {judge_quadratic, VERB_BIT(VERB_SIM), false},
     {judge_codec, NODE | RUN, false},
     {judge_network, NODE, false},
+    {judge_seeds, NODE, false},
     {judge_size, NODE | RUN, false},
     {judge_strategy, NODE | RUN, true},
     {judge_servers, NODE | RUN, true},

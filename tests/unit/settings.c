@@ -318,6 +318,9 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("run --min-peers 4", NULL,
            "--min-peers: \"4\" other nodes can't be alive among 4 (--nodes)");
     expect("run -qv", NULL, "--quiet and --verbose exclude each other");
+    expect("node --join-timeout 5s", NULL,
+           "--join-timeout: \"5s\" to reach a seed, and there are none; name them with --join or "
+           "--peers");
     expect("run --fault kill:n4@5s", NULL, "--fault: \"n4\" is not a node (n0 to n3)");
     expect("run --fault kill:n01@5s", NULL, "--fault: \"n01\" is not a node (n0 to n3)");
     expect("run --fault kill:5@5s", NULL, "--fault: \"kill\" of 5 nodes, but there are 4");
@@ -469,6 +472,23 @@ Test(settings, what_was_given_is_forwarded_to_a_child_and_loads_the_same)
     cr_assert_null(arguments[count]);
     free(arguments);
     settings_close(&settings);
+}
+
+Test(settings, a_file_of_all_nodes_has_the_join_timeout_of_those_with_seeds)
+{
+    /* The first node has none, and takes the same file. */
+    static const char file[] = "join-timeout: 5s\n";
+    const char *lines[] = {"node", "node --join a:1", "check --peers x"};
+    for (size_t i = 0; i < 3; i++) {
+        cr_assert_eq(load(lines[i], NULL, file), 0, "%s: %s", lines[i], why);
+        settings_close(&settings);
+    }
+    for (size_t i = 1; i < 3; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "%s --join-timeout 5s", lines[i]);
+        cr_assert_eq(load(line, NULL, NULL), 0, "%s: %s", line, why);
+        settings_close(&settings);
+    }
 }
 
 Test(settings, what_run_does_not_take_reaches_no_child)
