@@ -23,7 +23,7 @@ struct node_control {
     uv_loop_t loop;
     uv_thread_t thread;
     uv_async_t end;
-    uv_signal_t signals[4]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1 */
+    uv_signal_t signals[5]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 */
     uv_pipe_t pipe;         /* stdin, under `parley run` */
     uv_timer_t dns, late;
     uv_async_t looked_up;       /* node_seeds.c's, as the next two */

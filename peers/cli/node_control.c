@@ -10,7 +10,7 @@
 #include "control.h"
 #include "node.h"
 
-static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 #define SIGNALS (sizeof numbers / sizeof *numbers)
 
 enum { DNS_MS = 5000, LATE_MS = 50, STATUS_SIGNAL = 128 };
@@ -57,6 +57,9 @@ static void on_signal(uv_signal_t *handle, int number)
         if (!node->settings->checkpoint)
             say(PARLEY_LOG_ERROR, "SIGUSR1: --checkpoint says where to; not given");
         atomic_store(&node->checkpoint.asked, true);
+    } else if (number == SIGUSR2) {
+        say(PARLEY_LOG_INFO, "stopping: all nodes settle and agree");
+        parley_stop(node->p, PARLEY_STOP_OPERATOR);
     } else {
         end(node, number);
     }

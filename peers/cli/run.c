@@ -6,10 +6,10 @@
  * A node that dies while training is the cluster's to bear. One that ends before any has trained
  * ends the run: the others would wait for it for ever. One that somebody has stopped (SIGSTOP) is
  * killed when the others are through. The first signal asks the nodes to settle and agree, SIGHUP
- * as well as SIGINT and SIGTERM: there is no peer list to be read again here, and hours of work
- * shall outlive a terminal. The second kills them. SIGUSR1 goes on to the nodes, by their pipes:
- * one that does not listen to signals yet would die of it. Should this process be killed, the nodes
- * see their pipes end.
+ * and SIGUSR2 as well as SIGINT and SIGTERM: there is no peer list to be read again here, and hours
+ * of work shall outlive a terminal. The second kills them. SIGUSR1 goes on to the nodes, by their
+ * pipes: one that does not listen to signals yet would die of it. Should this process be killed,
+ * the nodes see their pipes end.
  */
 #include "run.h"
 
@@ -158,11 +158,12 @@ static void ask_for_checkpoints(struct run *run)
 }
 
 /* Who closes a terminal sends SIGHUP more than once: the kernel does, and the shell. So it never
- * counts as the second signal. */
+ * counts as the second signal, and nor does SIGUSR2, which asks for an agreement. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
-    if (number == SIGHUP && run->asked.since_us > 0) return;
+    bool once = number == SIGHUP || number == SIGUSR2;
+    if (once && run->asked.since_us > 0) return;
     run_view_clear(run);
     if (number == SIGUSR1) {
         ask_for_checkpoints(run);
@@ -287,7 +288,7 @@ static bool is_ignored(int number)
 
 static void watch_signals(struct run *run)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     _Static_assert(sizeof numbers / sizeof *numbers == sizeof run->signals / sizeof *run->signals,
                    "a handle each");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

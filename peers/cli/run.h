@@ -76,7 +76,7 @@ struct run {
     const struct settings *settings;
     uv_loop_t loop;
     uv_timer_t timer;
-    uv_signal_t signals[4]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1 */
+    uv_signal_t signals[5]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 */
     struct child *children; /* [nodes]; owned */
     uint32_t nodes;
     char executable[4096];

@@ -180,6 +180,21 @@ kill -KILL "$pid"
 "$parley" node --name g --model softmax --steps 5 --out g --checkpoint kept > g.out 2> g.err
 [ -z "$(find kept -name 'g-*')" ]
 
+# One that is told to stop all does: both agree.
+start h --time 600s
+h=$pid
+until_line h "$h" '"event":"started"'
+start i --time 600s --join "$(address_of h)"
+until_step h "$h"
+until_step i "$pid"
+kill -USR2 "$pid"
+wait "$h"
+wait "$pid"
+grep -q '"phase":"stop","cause":"operator"' h.json
+digest=$(grep -o '"digest":"sha256:[0-9a-f]*"' i.json)
+grep '"event":"agreed"' h.json | grep -q "$digest,\"held\":2"
+[ -e h.safetensors ] && [ -e i.safetensors ]
+
 # The line to paste has what the next node must be given, whole and quoted, and nothing else.
 printf 'a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n1,1\n' > "my table.csv"
 dots=$(printf './%.0s' {1..1500})

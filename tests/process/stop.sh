@@ -28,6 +28,22 @@ kill -INT $run
 wait $run
 agreed
 
+# That is what SIGUSR2 asks for, of any of them; it is never the second signal.
+start
+kill -USR2 "$(grep -m 1 '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)"
+wait $run
+agreed
+start
+kill -USR2 $run
+wait $run
+agreed
+start
+kill -INT $run
+grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
+kill -USR2 $run
+wait $run
+agreed
+
 # timeout(1) sends its signal to its child and then to the child's group: that is one signal.
 start
 kill -INT $run $run
