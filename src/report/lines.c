@@ -51,7 +51,7 @@ static const struct field progress[] = {F(progress, COUNT, step),
                                         F(progress, COUNT, bytes_sketches),
                                         END};
 static const struct field member[] = {F(member, STRING, peer), F(member, STRING, state),
-                                      F(member, STRING, reason), END};
+                                      F(member, STRING, reason), F(member, STRING, boot), END};
 static const struct field fault[] = {F(fault, STRING, kind), F(fault, STRING, target), END};
 static const struct field phase[] = {F(phase, STRING, phase), F(phase, STRING, cause), END};
 static const struct field takeover[] = {F(takeover, COUNT, samples), END};

@@ -61,6 +61,7 @@ struct report_progress {
 
 struct report_member {
     const char *peer, *state, *reason;
+    const char *boot; /* hex: which process of that name */
 };
 
 struct report_fault {

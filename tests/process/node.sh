@@ -168,6 +168,9 @@ mv "kept/f-$(made f).checkpoint" kept/f-99999999.checkpoint
 start f "${kept[@]}" --resume --join "$(address_of e)"
 until_step f "$pid"
 grep -q '^parley: took model and optimizer state of e' f.err
+# Each of its lives is a process of its own.
+until_line e "$e" '"peer":"f","state":"left"'
+[ "$(grep '"peer":"f"' e.json | grep -o '"boot":"[0-9a-f]\{16\}"' | sort -u | wc -l)" -eq 2 ]
 kill -TERM "$pid" "$e"
 wait "$pid"
 wait "$e"

@@ -42,9 +42,11 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
                        "\"gap_max_ms\":1.5,\"turn_max_ms\":null,\"passes\":3,"
                        "\"bytes_membership\":4,\"bytes_sketches\":5}\n");
     line = (struct report_line){.event = REPORT_MEMBER, .t = 1, .node = "n0"};
-    line.as.member = (struct report_member){"n1", "dead", "connection \"reset\"\n"};
-    expect_line(&line, "{\"event\":\"member\",\"t\":1,\"node\":\"n0\",\"peer\":\"n1\","
-                       "\"state\":\"dead\",\"reason\":\"connection \\\"reset\\\"\\u000a\"}\n");
+    line.as.member = (struct report_member){"n1", "dead", "connection \"reset\"\n", "00f0"};
+    expect_line(
+        &line,
+        "{\"event\":\"member\",\"t\":1,\"node\":\"n0\",\"peer\":\"n1\","
+        "\"state\":\"dead\",\"reason\":\"connection \\\"reset\\\"\\u000a\",\"boot\":\"00f0\"}\n");
     line = (struct report_line){.event = REPORT_TAKEOVER, .t = 1, .node = "n0"};
     line.as.takeover = (struct report_takeover){20};
     expect_line(&line, "{\"event\":\"takeover\",\"t\":1,\"node\":\"n0\",\"samples\":20}\n");
