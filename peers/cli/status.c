@@ -154,6 +154,21 @@ static const char *phase_of(const struct record *record)
                                               : "?";
 }
 
+static bool is_live(const struct record *record)
+{
+    return record->state == PARLEY_MEMBER_ALIVE || record->state == PARLEY_MEMBER_SUSPECT;
+}
+
+/* A process that is gone, and another of its name lives: people know but one node of it. */
+static bool is_former(const struct cluster *cluster, const struct record *record)
+{
+    if (is_live(record)) return false;
+    for (uint32_t i = 0; i < cluster->count; i++)
+        if (is_live(&cluster->records[i]) && strcmp(cluster->records[i].name, record->name) == 0)
+            return true;
+    return false;
+}
+
 static char *as_text(const struct cluster *cluster)
 {
     char drift[HUMAN_BYTES];
@@ -168,6 +183,7 @@ static char *as_text(const struct cluster *cluster)
              "address");
     for (uint32_t i = 0; i < cluster->count; i++) {
         const struct record *record = &cluster->records[i];
+        if (is_former(cluster, record)) continue;
         text_column(&text, record->name, 16);
         text_add(&text, " %-8s %-9s %10" PRIu64 " %12" PRIu64 "  ", state_of(record),
                  phase_of(record), record->version, record->samples);

@@ -168,8 +168,12 @@ mv "kept/f-$(made f).checkpoint" kept/f-99999999.checkpoint
 start f "${kept[@]}" --resume --join "$(address_of e)"
 until_step f "$pid"
 grep -q '^parley: took model and optimizer state of e' f.err
-# Each of its lives is a process of its own.
+# Its former life is one of another process: for scripts, but not for people.
 until_line e "$e" '"peer":"f","state":"left"'
+"$parley" status --json "$(address_of e)" > status.json
+[ "$(grep -o '"node":"f"' status.json | wc -l)" -eq 2 ]
+[ "$("$parley" status "$(address_of e)" | grep -c '^f ')" -eq 1 ]
+"$parley" status "$(address_of e)" | grep '^f .*alive' > /dev/null
 [ "$(grep '"peer":"f"' e.json | grep -o '"boot":"[0-9a-f]\{16\}"' | sort -u | wc -l)" -eq 2 ]
 kill -TERM "$pid" "$e"
 wait "$pid"
