@@ -357,7 +357,8 @@ void connection_bye(struct parley_node *node, struct conn *conn, struct message_
         put_off(node, conn->member, node->config.redial_min_us);
     else if (conn->outgoing && conn->state == CONN_LIVE && no_room)
         put_off(node, conn->member, NO_ROOM_WAIT_US);
-    int member = conn->state == CONN_LIVE && !conn->outgoing ? conn->member : NONE;
+    bool came = conn->state == CONN_LIVE && !conn->outgoing;
+    int member = came && bye->reason != MESSAGE_BYE_DUPLICATE ? conn->member : NONE;
     part(node, conn);
     /* Who came, and has said no word of itself, may be nobody: it is looked for. */
     if (member != NONE && record_of(node, (uint32_t)member)->clock == 0 &&
@@ -392,7 +393,8 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     if (member != NONE) {
         put_off(node, member, node->config.redial_min_us);
         if (refused) membership_refused(node, member);
-        membership_unreached(node, member, event->closed.text ? event->closed.text : "no link");
+        const char *text = event->closed.text;
+        membership_unreached(node, member, text && *text ? text : "no link");
     }
 }
 

@@ -118,12 +118,11 @@ static bool may_come_first(enum wire_type type)
 
 /* Nothing goes before HELLO. But its name may turn out to be another's: who dialled says no more
  * till that is known, who answered may; yet no more than the driver has room for (node.h). */
-static bool waits(struct parley_node *node, const struct conn *conn, size_t size, int *error)
+static int before_hello(const struct parley_node *node, const struct conn *conn, size_t size)
 {
     bool checked = hello_is_checked(node, conn);
-    if (checked && size <= WIRE_HEADER_BYTES + PARLEY_CONTROL_BYTES_MAX) return true;
-    *error = checked ? PARLEY_ELIMIT : PARLEY_EMALFORMED;
-    return false;
+    if (checked && size <= WIRE_HEADER_BYTES + PARLEY_CONTROL_BYTES_MAX) return 0;
+    return checked ? PARLEY_ELIMIT : PARLEY_EMALFORMED;
 }
 
 /* The frame at the head of bytes[size]: how many it took, or 0 if it is not all there. Of a chunk
@@ -135,9 +134,10 @@ static size_t take_frame(struct parley_node *node, struct conn *conn, const uint
     if (size < WIRE_HEADER_BYTES) return 0;
     *error = wire_header_read(bytes, &header);
     if (*error) return 0;
-    if (conn->state != CONN_LIVE && !may_come_first((enum wire_type)header.type) &&
-        (waits(node, conn, size, error) || *error))
+    if (conn->state != CONN_LIVE && !may_come_first((enum wire_type)header.type)) {
+        *error = before_hello(node, conn, size);
         return 0;
+    }
     size_t need = header.type == WIRE_CHUNK ? WIRE_CHUNK_BYTES : header.size;
     const uint8_t *body = bytes + WIRE_HEADER_BYTES;
     if (size - WIRE_HEADER_BYTES < need) return 0;

@@ -326,14 +326,13 @@ static bool is_news(const struct parley_node *node, const struct record *old,
            old->lock_generation != new->lock_generation;
 }
 
-static bool is_sane(const struct parley_node *node, const struct record *r)
+static bool is_sane(const struct record *r)
 {
-    uint32_t newest = node->roster->generation; /* all follow: none may be led to the last number */
     return r->boot != 0 && *r->name && *r->address && r->state <= PARLEY_MEMBER_LEFT &&
            r->phase <= PARLEY_PHASE_LEFT && r->stop <= PARLEY_STOP_OPERATOR &&
            r->distance_sq >= 0 && r->mean_sq >= 0 && isfinite(r->distance_sq) &&
            isfinite(r->mean_sq) && isfinite(r->score) && r->incarnation < UINT32_MAX / 2 &&
-           !is_far_ahead(r->generation, newest) && !is_far_ahead(r->lock_generation, newest);
+           r->generation < UINT32_MAX / 2 && r->lock_generation < UINT32_MAX / 2;
 }
 
 static void merge_own_words(struct parley_node *node, int member, const struct record *record)
@@ -343,6 +342,12 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
     memcpy(r->name, old.name, sizeof old.name);
     r->incarnation = old.incarnation;
     r->state = old.state;
+    /* All follow the newest: nobody is led to the last number at a bound. Who joins takes it as it
+     * is: the others may have come far. */
+    uint32_t most = node->roster->generation + AHEAD_MAX;
+    bool bounded = phase_of(node) > PARLEY_PHASE_JOINING;
+    if (bounded && r->generation > most) r->generation = most;
+    if (bounded && r->lock_generation > most) r->lock_generation = 0;
     member_of(node, member)->heard = self_of(node)->samples;
     bool settles = record->phase >= PARLEY_PHASE_SETTLE && record->phase <= PARLEY_PHASE_PROPOSED;
     if (old.phase == PARLEY_PHASE_LATE && settles) node->agreement.follows = true;
@@ -351,7 +356,7 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
 
 int membership_merge(struct parley_node *node, const struct record *record, int from)
 {
-    if (!is_sane(node, record)) return NONE;
+    if (!is_sane(record)) return NONE;
     if (record->boot == self_of(node)->boot) {
         if (record->state != PARLEY_MEMBER_ALIVE) refute(node, record);
         return node->self;
@@ -438,7 +443,7 @@ void membership_unreached(struct parley_node *node, int member, const char *why)
     struct member *m = member_of(node, member);
     const struct record *r = record_of(node, member);
     if (!m || m->unreached_us == NEVER) return;
-    if (r->state != PARLEY_MEMBER_ALIVE || node->leaving)
+    if (r->state != PARLEY_MEMBER_ALIVE || node->leaving || connection_of(node, member))
         m->unreached_us = 0;
     else if (m->unreached_us == 0)
         m->unreached_us = node->now_us;

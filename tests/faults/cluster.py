@@ -33,15 +33,24 @@ class Skipped(Exception):
     """What this machine lacks for a trial."""
 
 
+held = []  # bound for good, so that nobody else who looks for a port by this finds it free
+
+
 def free_ports(count):
-    """Ports of 127.0.0.1 that are free now, below those that the kernel gives to who asks for any:
-    others' dials can't take them before their nodes do."""
+    """Ports of 127.0.0.1, below those that the kernel gives to who asks for any: others' dials can't
+    take them before their nodes do. A node may bind one again, as it sets SO_REUSEADDR, and this
+    socket does not listen."""
     chosen, system = [], random.SystemRandom()
     while len(chosen) < count:
-        with socket.socket() as s, contextlib.suppress(OSError):
-            port = system.randrange(10000, 32768)
+        s, port = socket.socket(), system.randrange(10000, 32768)
+        try:
             s.bind(("127.0.0.1", port))
-            chosen += [port] if port not in chosen else []
+        except OSError:
+            s.close()
+            continue
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.append(s)
+        chosen.append(port)
     return chosen
 
 

@@ -165,6 +165,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "two doubts on processes that others had replaced kept a node from averaging for minutes"},
         {SWARM_DRAWN, 3793678,
          "a worker that had given up the last model put it into x as that was averaged"},
+        {SWARM_DRAWN, 4522635,
+         "a server waited for a gradient that its worker had given up as it was told to send it"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)

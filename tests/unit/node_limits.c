@@ -210,10 +210,38 @@ Test(node_limits, absurd_numbers_in_records_change_nothing)
         if (i == 6) r->name[0] = 0;
         if (i == 7) r->boot = 0;
         if (i == 8) r->incarnation = UINT32_MAX;
-        if (i == 9) r->generation = 1 + 1024 + 1; /* all would follow, on to where none is left */
-        if (i == 10) r->lock_generation = 1 + 1024 + 1;
+        if (i == 9) r->generation = UINT32_MAX;
+        if (i == 10) r->lock_generation = UINT32_MAX;
         lone_say(lone, conn, WIRE_MEMBERS, &members);
         cr_assert_eq(parley_node_members(lone->node), 2, "case %d", i);
     }
     lone_free(lone);
+}
+
+Test(node_limits, nobody_is_led_to_the_last_generation_and_who_joins_takes_what_is)
+{
+    /* Proves that one word takes those who are in 1,024 generations further at most, as all follow,
+     * and that a newcomer hears those who have come that far. */
+    for (uint32_t joins = 0; joins < 2; joins++) {
+        struct parley_config config = lone_config();
+        config.min_peers = 5 * joins;
+        struct lone *lone = lone_new(&config);
+        lone_start(lone);
+        lone_tick(lone);
+        uint32_t conn = lone_peer(lone, "a", 1);
+        struct message_members m = {.count = 1};
+        m.records[0] = (struct record){.boot = 1,
+                                       .name = "a",
+                                       .address = "x:1",
+                                       .clock = 1,
+                                       .phase = PARLEY_PHASE_TRAIN,
+                                       .generation = 5000,
+                                       .lock_generation = 4000};
+        lone_say(lone, conn, WIRE_MEMBERS, &m);
+        const struct record *a = record_of(lone->node, 1);
+        cr_assert_eq(a->clock, 1);
+        cr_assert_eq(a->generation, joins ? 5000 : 1025, "%u", a->generation);
+        cr_assert_eq(a->lock_generation, joins ? 4000 : 0);
+        lone_free(lone);
+    }
 }

@@ -12,10 +12,14 @@ enum { WHOLE, SHORT };
 /* Operations of a lane. */
 enum { OP_READ, OP_DIFFED = OP_READ + ROUNDS_LANES, OP_ADDED = OP_DIFFED + ROUNDS_LANES };
 
-static struct neighbour *find(struct rounds *s, int member)
+/* Who has the place of one that was in the round is not that one. */
+static struct neighbour *find(struct parley_node *node, int member)
 {
+    struct rounds *s = rounds_of(node);
     for (uint32_t i = 0; s->open && i < s->count; i++)
-        if (s->neighbours[i].member == member) return &s->neighbours[i];
+        if (s->neighbours[i].member == member &&
+            s->neighbours[i].boot == record_of(node, (uint32_t)member)->boot)
+            return &s->neighbours[i];
     return NULL;
 }
 
@@ -254,7 +258,7 @@ void rounds_frame(struct parley_node *node, struct conn *conn,
                   const struct message_strategy *message)
 {
     struct rounds *s = rounds_of(node);
-    struct neighbour *n = find(s, conn->member);
+    struct neighbour *n = find(node, conn->member);
     bool now = s->open && message->round == s->round;
     if (n) n->heard_us = node->now_us;
     if (message->stamp > s->ahead && message->stamp < UINT64_MAX / 2) {
@@ -283,13 +287,13 @@ void rounds_frame(struct parley_node *node, struct conn *conn,
 void rounds_live(struct parley_node *node, struct conn *conn)
 {
     struct rounds *s = rounds_of(node);
-    struct neighbour *n = find(s, conn->member);
+    struct neighbour *n = find(node, conn->member);
     if (n && s->made && !n->dropped && !rounds_is_over(n)) say(node, conn, ROUND, s->round, n);
 }
 
 void rounds_closed(struct parley_node *node, uint32_t conn, int member)
 {
-    struct neighbour *n = find(rounds_of(node), member);
+    struct neighbour *n = find(node, member);
     (void)conn;
     if (!n) return;
     n->pulled = false;

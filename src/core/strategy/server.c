@@ -227,6 +227,16 @@ static void set_clock(struct parley_node *node, struct server_worker *w,
     if (node->config.strategy == PARLEY_STRATEGY_PS_SSP && w->clock + apart < low) w->clock = low;
 }
 
+/* It asks anew, and will not send what it was told to: it had given that up by then. */
+static void drop_unbegun(struct parley_node *node, const struct server_worker *w)
+{
+    struct server *s = server_of(node);
+    for (int a = 0; a < SERVER_ARRIVALS; a++)
+        if (s->arrivals[a].boot == w->boot && s->arrivals[a].state == ARRIVAL_RECEIVING &&
+            node->inflows[a].offset == 0)
+            server_release(node, a);
+}
+
 void server_pulled(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
 {
     struct server *s = server_of(node);
@@ -240,10 +250,12 @@ void server_pulled(struct parley_node *node, struct conn *conn, const struct mes
     w->queued = false;
     w->rests = (m->count & PULL_RESTS) != 0;
     w->holds = m->key == s->reign && m->round <= s->version ? m->round : NEVER;
-    if (m->count & PULL_GRADIENT)
+    if (m->count & PULL_GRADIENT) {
         pushed(node, w, (m->count & PULL_WAITS) != 0);
-    else if (!crew_is_pending(s, w))
-        w->wants = s->version;
+    } else {
+        drop_unbegun(node, w);
+        if (!crew_is_pending(s, w)) w->wants = s->version;
+    }
     if (m->count & PULL_STOP && m->part > PARLEY_STOP_NONE && m->part <= PARLEY_STOP_OPERATOR)
         stop_raise(node, (enum parley_stop)m->part);
 }
