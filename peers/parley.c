@@ -4,6 +4,7 @@
  * and the node are made, the threads start. Closing goes the same way back.
  */
 #include "parley/parley.h"
+#include "core/plain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,6 @@
 #include "handoff.h"
 #include "live.h"
 #include "loop.h"
-#include "report/text.h"
 #include "worker.h"
 
 struct parley {
@@ -157,7 +157,7 @@ out_loop:
     loop_close(&p->loop);
 out:
     if (size > 0 && !why[0]) snprintf(why, size, "%s", parley_error_text(code));
-    if (size > 0) text_scrub(why); /* settings and paths stand in it as they were given */
+    if (size > 0) plain_scrub(why); /* settings and paths stand in it as they were given */
     free(p);
     return code;
 }

@@ -141,7 +141,8 @@ enum parley_work {
     /* gradient[] = that of the next batch's mean loss at at[]; is a step, too. It comes again until
      * a step is reported, after parley_stop(), too: others wait for it. */
     PARLEY_WORK_GRADIENT,
-    PARLEY_WORK_APPLY /* the optimizer's step with factor * gradient[]; reports none */
+    /* The optimizer's step with factor * gradient[], at a rate divided by weight; reports none. */
+    PARLEY_WORK_APPLY
 };
 
 struct parley_turn {
@@ -152,7 +153,9 @@ struct parley_turn {
     bool started;    /* true once: the first step comes; parley_live() tells whose the data is */
     double progress; /* of the cluster's budget, in [0, 1]: for the learning-rate schedule */
     uint32_t live;   /* nodes that live, this one included */
-    double weight;   /* divide the learning rate by it; 1 but for push-sum and stale gradients */
+    /* Above 0: divide the learning rate by it; 1 but for PUSH_SUM, and APPLY of PS_ASP and PS_SSP.
+     */
+    double weight;
     /* Local steps that the optimizer's vectors have been through, those made by the peer that a
      * late node took them from included: for corrections by step count. */
     uint64_t state_steps;

@@ -48,6 +48,17 @@ static void end(struct node *node, int number)
     say_exit(node->json.writer, STATUS_SIGNAL + number);
 }
 
+/* A model of no training is nothing to agree on. */
+static void stop_all(struct node *node)
+{
+    if (atomic_load(&node->samples) == 0 && node->resumed.samples == 0) {
+        say(PARLEY_LOG_ERROR, "SIGUSR2: this node has not trained yet; end it by SIGTERM");
+        return;
+    }
+    say(PARLEY_LOG_INFO, "stopping: all nodes settle and agree");
+    parley_stop(node->p, PARLEY_STOP_OPERATOR);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->loop->data;
@@ -58,8 +69,7 @@ static void on_signal(uv_signal_t *handle, int number)
             say(PARLEY_LOG_ERROR, "SIGUSR1: --checkpoint says where to; not given");
         atomic_store(&node->checkpoint.asked, true);
     } else if (number == SIGUSR2) {
-        say(PARLEY_LOG_INFO, "stopping: all nodes settle and agree");
-        parley_stop(node->p, PARLEY_STOP_OPERATOR);
+        stop_all(node);
     } else {
         end(node, number);
     }

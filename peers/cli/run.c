@@ -169,6 +169,10 @@ static void on_signal(uv_signal_t *handle, int number)
         ask_for_checkpoints(run);
         return;
     }
+    if (number == SIGUSR2 && !has_trained(run)) {
+        say(PARLEY_LOG_ERROR, "SIGUSR2: nobody has trained yet; end it by SIGINT");
+        return;
+    }
     enum asked_as as = asked_by(&run->asked, number);
     if (as == ASKED_STILL) return;
     if (as == ASKED_FIRST && has_trained(run)) {

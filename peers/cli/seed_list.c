@@ -40,8 +40,15 @@ static int add_dns(struct seed_list *list, const struct units_address *address, 
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     int error = 0;
     list->asks_dns = true;
-    if (getaddrinfo(address->host, NULL, &hints, &found))
-        return add(list, address->host, address->v6, address->port, why, why_size);
+    if (getaddrinfo(address->host, NULL, &hints, &found)) {
+        error = add(list, address->host, address->v6, address->port, why, why_size);
+        if (error)
+            snprintf(
+                why, why_size,
+                "\"dns:%s:%u\" is not found now, and too long (%d characters) to be tried later",
+                address->host, address->port, PARLEY_ADDRESS_SIZE - 1);
+        return error;
+    }
     for (const struct addrinfo *at = found; at && !error; at = at->ai_next) {
         char host[64];
         if (!getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST))

@@ -66,8 +66,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, 
     va_start(arguments, format);
     if (size > 0) vsnprintf(why, size, format, arguments);
     va_end(arguments);
-    for (size_t i = 0; i < size && why[i]; i++)
-        if (!plain_text(&why[i], 1)) why[i] = '?';
+    if (size > 0) plain_scrub(why);
     return PARLEY_EUSAGE;
 }
 
@@ -106,8 +105,9 @@ static bool fits(const char *text, size_t size)
 
 static int refuse_text(char *why, size_t size, const char *name, const char *value, int most)
 {
-    return refuse(why, size, "%s: \"%.80s\" must have 1 to %d bytes, and no control characters",
-                  name, value ? value : "", most);
+    return refuse(why, size,
+                  "%s: \"%.80s\" must have 1 to %d bytes of UTF-8, and no control characters", name,
+                  value ? value : "", most);
 }
 
 /* The first that is out of its own. */
@@ -133,8 +133,10 @@ static int check_settings(const struct parley_config *c, char *why, size_t size)
                           "settings: \"%s\" has the value \"%.80s\", of more than %d bytes",
                           s->name, s->value ? s->value : "(NULL)", MESSAGE_VALUE_SIZE - 1);
         if (!plain_text(s->value, strlen(s->value)))
-            return refuse(why, size, "settings: \"%s\" has a value with control characters",
-                          s->name);
+            return refuse(
+                why, size,
+                "settings: \"%s\" has a value that is no UTF-8, or has control characters",
+                s->name);
     }
     return code;
 }

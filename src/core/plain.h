@@ -9,31 +9,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Moves a terminal, or turns the direction of what follows. */
-static inline bool plain_commands(uint32_t code)
-{
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x200e || code == 0x200f ||
-           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
-/* UTF-8 (RFC 3629) without control characters, of whichever kind, and without zero bytes. */
-static inline bool plain_text(const char *bytes, size_t size)
+/* Bytes of the UTF-8 sequence (RFC 3629) at the start of bytes[size], and its code point; 0: there
+ * is none. What has a zero byte at its end may give a size beyond it. */
+static inline size_t plain_utf8(const char *bytes, size_t size, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    for (size_t i = 0; i < size; i++) {
-        uint32_t code = (unsigned char)bytes[i];
-        size_t more = code < 0x80 ? 0 : code < 0xe0 ? 1 : code < 0xf0 ? 2 : 3;
-        if ((code >= 0x80 && code < 0xc2) || code > 0xf4 || size - i <= more) return false;
-        if (more > 0) code &= 0x3fu >> more;
-        for (size_t k = 0; k < more; k++) {
-            if (((unsigned char)bytes[++i] & 0xc0) != 0x80) return false;
-            code = code << 6 | ((unsigned char)bytes[i] & 0x3f);
-        }
-        bool surrogate = code >= 0xd800 && code < 0xe000;
-        if (code < least[more] || code > 0x10ffff || surrogate || plain_commands(code))
-            return false;
+    if (size == 0) return 0;
+    *code = (unsigned char)bytes[0];
+    size_t more = *code < 0x80 ? 0 : *code < 0xe0 ? 1 : *code < 0xf0 ? 2 : 3;
+    if ((*code >= 0x80 && *code < 0xc2) || *code > 0xf4 || size <= more) return 0;
+    if (more > 0) *code &= 0x3fu >> more;
+    for (size_t i = 1; i <= more; i++) {
+        if (((unsigned char)bytes[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)bytes[i] & 0x3f);
     }
+    bool surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code >= least[more] && *code <= 0x10ffff && !surrogate ? more + 1 : 0;
+}
+
+/* The same, of what neither moves a terminal nor turns the direction of what follows. */
+static inline size_t plain_point(const char *bytes, size_t size)
+{
+    uint32_t code = 0;
+    size_t length = plain_utf8(bytes, size, &code);
+    bool commands = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+                    code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+                    (code >= 0x2066 && code <= 0x2069);
+    return commands ? 0 : length;
+}
+
+/* UTF-8 without control characters, of whichever kind, and without zero bytes. */
+static inline bool plain_text(const char *bytes, size_t size)
+{
+    for (size_t at = 0, length; at < size; at += length)
+        if ((length = plain_point(bytes + at, size - at)) == 0) return false;
     return true;
+}
+
+/* Bytes for which it would be false become '?'. */
+static inline void plain_scrub(char *text)
+{
+    for (size_t length; *text; text += length > 0 ? length : 1)
+        if ((length = plain_point(text, 4)) == 0) *text = '?';
 }
 
 /* Printable ASCII. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
+
 void text_init(struct text *text, size_t bytes_max)
 {
     *text = (struct text){.bytes_max = bytes_max};
@@ -128,79 +130,32 @@ void text_close(struct text *text)
     *text = (struct text){0};
 }
 
-/* Bytes of the well-formed sequence at p (RFC 3629, section 4), 0 if there is none. */
-static int sequence_bytes(const unsigned char *p)
-{
-    int more;
-    unsigned low = 0x80, high = 0xbf;
-    if (p[0] < 0x80) return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        more = 1;
-    else if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        more = 2;
-        if (p[0] == 0xe0) low = 0xa0;
-        if (p[0] == 0xed) high = 0x9f;
-    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        more = 3;
-        if (p[0] == 0xf0) low = 0x90;
-        if (p[0] == 0xf4) high = 0x8f;
-    } else
-        return 0;
-    if (p[1] < low || p[1] > high) return 0;
-    for (int i = 2; i <= more; i++)
-        if (p[i] < 0x80 || p[i] > 0xbf) return 0;
-    return more + 1;
-}
-
-/* U+0000 to U+001F, U+007F and U+0080 to U+009F move cursors and colours. */
-static bool is_control(const unsigned char *p)
-{
-    return p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0);
-}
-
 bool text_clean(const char *value)
 {
-    const unsigned char *p = (const unsigned char *)value;
-    while (*p) {
-        int bytes = sequence_bytes(p);
-        if (bytes == 0 || is_control(p)) return false;
-        p += bytes;
-    }
-    return true;
-}
-
-void text_scrub(char *value)
-{
-    for (unsigned char *p = (unsigned char *)value; *p;) {
-        int bytes = sequence_bytes(p);
-        if (bytes == 0 || is_control(p))
-            *p++ = '?';
-        else
-            p += bytes;
-    }
+    return plain_text(value, strlen(value));
 }
 
 size_t text_point(const char *value, char out[5])
 {
-    int bytes = sequence_bytes((const unsigned char *)value);
-    snprintf(out, 5, "%.*s", bytes ? bytes : 3, bytes ? value : "\xef\xbf\xbd");
-    return bytes ? (size_t)bytes : 1;
+    uint32_t code;
+    size_t bytes = plain_utf8(value, 4, &code);
+    snprintf(out, 5, "%.*s", bytes ? (int)bytes : 3, bytes ? value : "\xef\xbf\xbd");
+    return bytes ? bytes : 1;
 }
 
 const char *text_quote(char out[TEXT_QUOTED_BYTES], const char *value)
 {
-    const unsigned char *p = (const unsigned char *)value;
-    const unsigned char *end = p + 48;
+    const char *p = value, *end = value + 48;
     size_t length = 0;
     out[length++] = '"';
     while (*p && p < end) {
-        int bytes = sequence_bytes(p);
-        if (bytes == 0 || is_control(p)) {
-            length += (size_t)snprintf(out + length, 5, "\\x%02x", *p++);
+        size_t bytes = plain_point(p, 4);
+        if (bytes == 0) {
+            length += (size_t)snprintf(out + length, 5, "\\x%02x", (unsigned char)*p++);
             continue;
         }
-        memcpy(out + length, p, (size_t)bytes);
-        length += (size_t)bytes;
+        memcpy(out + length, p, bytes);
+        length += bytes;
         p += bytes;
     }
     snprintf(out + length, TEXT_QUOTED_BYTES - length, "%s", *p ? "…\"" : "\"");

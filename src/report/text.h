@@ -41,9 +41,6 @@ size_t text_width(const char *value);
 /* True if `value` is well-formed UTF-8 (RFC 3629) without control characters. */
 bool text_clean(const char *value);
 
-/* Bytes for which text_clean() would be false become '?'. */
-void text_scrub(char *value);
-
 /* Copies the first code point of a non-empty value and returns its bytes (1 to 4); a byte that
  * begins no well-formed sequence comes out as U+FFFD, and 1 is returned. */
 size_t text_point(const char *value, char out[5]);

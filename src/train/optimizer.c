@@ -50,7 +50,7 @@ static void loop_momentum(const struct optimizer_factors *f, float *restrict x, 
 {
     float rate = f->rate, keep = f->keep;
     for (size_t i = 0; i < count; i++) {
-        m[i] = keep * m[i] + g[i];
+        m[i] = (keep > 0 ? keep * m[i] : 0) + g[i];
         x[i] -= rate * m[i];
     }
 }
@@ -60,7 +60,7 @@ static void loop_nesterov(const struct optimizer_factors *f, float *restrict x, 
 {
     float rate = f->rate, beta = f->beta, keep = f->keep;
     for (size_t i = 0; i < count; i++) {
-        m[i] = keep * m[i] + g[i];
+        m[i] = (keep > 0 ? keep * m[i] : 0) + g[i];
         x[i] -= rate * (g[i] + beta * m[i]);
     }
 }

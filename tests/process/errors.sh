@@ -65,6 +65,7 @@ expect 2 '--config: nofile: No such file' run -c nofile
 expect 2 '--join: nofile: No such file' node --join @nofile
 long=$(printf 'n%.0s' {1..70}):7000 # a seed that none could dial is not left out
 expect 2 "parley: --join: \"$long\" is longer than 71 characters" node --join "$long"
+expect 2 'is not found now, and too long (71 characters) to be tried later' node --join "dns:${long%:*}.invalid:7000"
 for i in {1..300}; do echo "127.0.0.1:$i"; done > many
 expect 4 '44 seeds are left out: at most 256 are dialled' node --join @many --join-timeout 1ms
 expect 7 '--compute: nofile: No such file' sim --compute trace:nofile

@@ -147,6 +147,8 @@ if grep 'own model is in' v.err; then exit 1; fi
 echo before > z.safetensors.z
 start z --time 600s --min-peers 1
 until_line z "$pid" '"event":"started"'
+kill -USR2 "$pid" # nor is it agreed on
+grep -q -m 1 '^parley: SIGUSR2: this node has not trained yet' < <(exec tail -n +1 -f --pid="$pid" z.err)
 kill -TERM "$pid"
 wait "$pid"
 [ "$(cat z.safetensors.z)" = before ]

@@ -167,9 +167,10 @@ Test(config, a_line_has_the_value_that_is_refused)
     bad.name = "a b";
     says(&bad, "name: \"a b\" must have no blanks");
     bad.name = "a\n\033[2J\x7f";
-    says(&bad, "name: \"a??[2J?\" must have 1 to 31 bytes, and no control characters");
+    says(&bad, "name: \"a??[2J?\" must have 1 to 31 bytes of UTF-8, and no control "
+               "characters");
     bad.name = "k\xc3\xb6ln";
-    says(&bad, "must have no blanks, and ASCII alone");
+    says(&bad, "name: \"k\xc3\xb6ln\" must have no blanks, and ASCII alone");
 }
 
 Test(config, further_vectors_are_averaged_by_gossip_and_none_alone)

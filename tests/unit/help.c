@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "report/text.h"
 #include "settings/help.h"
 
@@ -127,10 +128,10 @@ Test(text, only_well_formed_utf8_without_controls_is_clean)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char scrubbed[8];
         cr_assert_not(text_clean(bad[i]), "%zu", i);
-        text_scrub(strcpy(scrubbed, bad[i]));
+        plain_scrub(strcpy(scrubbed, bad[i]));
         cr_assert(text_clean(scrubbed) && strlen(scrubbed) == strlen(bad[i]), "%zu", i);
     }
     char mixed[] = "a\n\xc2\x9b é\xff…";
-    text_scrub(mixed);
+    plain_scrub(mixed);
     cr_assert_str_eq(mixed, "a??? é?…");
 }
