@@ -21,9 +21,6 @@
 #include "durable.h"
 #include "node.h"
 
-enum { PATH_BYTES = CHECKPOINT_PATH_BYTES };
-#define SUFFIX CHECKPOINT_SUFFIX
-
 static const char *directory(const struct node *node)
 {
     return node->settings->checkpoint;
@@ -34,7 +31,7 @@ static const char *name_of(const struct node *node)
     return node->options.config.name;
 }
 
-static void path_of(const struct node *node, uint64_t number, char path[PATH_BYTES])
+static void path_of(const struct node *node, uint64_t number, char path[CHECKPOINT_PATH_BYTES])
 {
     checkpoint_files_path(directory(node), name_of(node), number, path);
 }
@@ -90,7 +87,7 @@ static void take_up(struct node *node, const struct checkpoint *checkpoint, cons
 /* 1: the file is of no use, and that was said. */
 static int resume_from(struct node *node, uint64_t number, char *why, size_t why_size)
 {
-    char path[PATH_BYTES], reason[256] = "", said[PATH_BYTES + 300];
+    char path[CHECKPOINT_PATH_BYTES], reason[256] = "", said[CHECKPOINT_PATH_BYTES + 300];
     struct checkpoint checkpoint;
     const uint8_t *vectors;
     uint8_t *bytes;
@@ -117,7 +114,7 @@ static int resume_from(struct node *node, uint64_t number, char *why, size_t why
 /* Made where it is not there; files must go in and be found again. */
 static int open_directory(const struct node *node, char *why, size_t why_size)
 {
-    char inside[PATH_BYTES];
+    char inside[CHECKPOINT_PATH_BYTES];
     snprintf(inside, sizeof inside, "%s/.", directory(node));
     if ((!mkdir(directory(node), 0777) || errno == EEXIST) && !access(inside, R_OK | W_OK | X_OK))
         return 0;
@@ -148,7 +145,7 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     }
     if (damaged) {
         snprintf(why, why_size,
-                 "--resume: no file of %s/%s-*" SUFFIX
+                 "--resume: no file of %s/%s-*" CHECKPOINT_SUFFIX
                  " is whole; remove them, or start without --resume",
                  directory(node), name_of(node));
         return PARLEY_EDATA;
@@ -165,7 +162,7 @@ static int write_file(const struct node *node, char *why, size_t why_size)
     const struct node_checkpoint *c = &node->checkpoint;
     size_t bytes = c->head.vectors * c->head.n * sizeof *c->copy;
     uint8_t digest[DIGEST_BYTES];
-    char path[PATH_BYTES], part[PATH_BYTES + 8];
+    char path[CHECKPOINT_PATH_BYTES], part[CHECKPOINT_PATH_BYTES + 8];
     struct piece pieces[3] = {{NULL, 0}, {c->copy, bytes}, {digest, sizeof digest}};
     struct digest hash;
     uint8_t *header = NULL;
@@ -179,7 +176,7 @@ static int write_file(const struct node *node, char *why, size_t why_size)
     digest_close(&hash);
     path_of(node, c->number, path);
     /* One name for all steps: what a killed process left, the next one's overwrites. */
-    snprintf(part, sizeof part, "%s/%s" SUFFIX ".part", directory(node), name_of(node));
+    snprintf(part, sizeof part, "%s/%s" CHECKPOINT_SUFFIX ".part", directory(node), name_of(node));
     if (!error) error = durable_write(part, pieces, 3, why, why_size);
     if (!error && (error = durable_rename(part, path, why, why_size)) != 0) unlink(part);
     free(header);

@@ -19,7 +19,7 @@
 #include "report/summary.h"
 #include "report/table.h"
 
-enum { QUICK_US = 1000000, SLOW_US = 5000000, QUICK_UNTIL_US = 3000000, BOOT_BYTES = 17 };
+enum { QUICK_US = 1000000, SLOW_US = 5000000, QUICK_UNTIL_US = 3000000 };
 
 static const char *name_of(const struct node *node)
 {
@@ -193,17 +193,12 @@ void node_on_timer(void *context, struct parley *p)
     say_where(node, &view);
 }
 
-static void boot_text(uint64_t boot, char text[BOOT_BYTES])
-{
-    snprintf(text, BOOT_BYTES, "%016" PRIx64, boot);
-}
-
 static void tell_ledger(struct node *node, struct parley *p)
 {
     const struct parley_node *core = parley_node_of(p);
     uint32_t count = parley_node_members(core);
     struct report_ledger_peer *peers = calloc(count, sizeof *peers);
-    char(*boots)[BOOT_BYTES] = calloc(count, sizeof *boots), own[BOOT_BYTES];
+    char(*boots)[REPORT_BOOT_BYTES] = calloc(count, sizeof *boots), own[REPORT_BOOT_BYTES];
     struct parley_view view;
     struct report_line line = {.event = REPORT_LEDGER};
     struct report_ledger *ledger = &line.as.ledger;
@@ -212,7 +207,7 @@ static void tell_ledger(struct node *node, struct parley *p)
         struct parley_member member;
         parley_node_member(core, i, &member);
         if (member.applied == 0 || ledger->peer_count == REPORT_LEDGER_PEERS_MAX) continue;
-        boot_text(member.boot, boots[i]);
+        report_boot(member.boot, boots[i]);
         peers[ledger->peer_count++] = (struct report_ledger_peer){
             .boot = boots[i],
             .name = member.name,
@@ -221,7 +216,7 @@ static void tell_ledger(struct node *node, struct parley *p)
             .mass_abs = member.mass_abs,
         };
     }
-    boot_text(parley_config_of(p)->boot, own);
+    report_boot(parley_config_of(p)->boot, own);
     ledger->boot = own;
     ledger->peers = peers;
     ledger->started = view.ledger.started;
@@ -262,7 +257,7 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
 
 static void on_member(struct node *node, struct parley *p, const struct parley_update *update)
 {
-    char boot[BOOT_BYTES];
+    char boot[REPORT_BOOT_BYTES];
     struct report_line line = {
         .event = REPORT_MEMBER,
         .as.member = {.peer = update->member.name,
@@ -270,7 +265,7 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
                       .reason = update->member.reason,
                       .boot = boot},
     };
-    boot_text(update->member.boot, boot);
+    report_boot(update->member.boot, boot);
     tell(node, &line, parley_config_of(p)->name);
     bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
     if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "core/message.h"
+#include "core/roster.h"
 #include "report/human.h"
 #include "report/text.h"
 
@@ -154,17 +154,13 @@ static const char *phase_of(const struct record *record)
                                               : "?";
 }
 
-static bool is_live(const struct record *record)
-{
-    return record->state == PARLEY_MEMBER_ALIVE || record->state == PARLEY_MEMBER_SUSPECT;
-}
-
 /* A process that is gone, and another of its name lives: people know but one node of it. */
 static bool is_former(const struct cluster *cluster, const struct record *record)
 {
-    if (is_live(record)) return false;
+    if (record_is_live(record)) return false;
     for (uint32_t i = 0; i < cluster->count; i++)
-        if (is_live(&cluster->records[i]) && strcmp(cluster->records[i].name, record->name) == 0)
+        if (record_is_live(&cluster->records[i]) &&
+            strcmp(cluster->records[i].name, record->name) == 0)
             return true;
     return false;
 }

@@ -121,7 +121,7 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
 {
     struct sim_report *report = arg;
     struct report_line line = {.node = sim->names[node]};
-    char boot[17];
+    char boot[REPORT_BOOT_BYTES];
     switch (update->type) {
     case PARLEY_UPDATE_PHASE:
         phase_line(report, node, update->phase.phase);
@@ -132,7 +132,7 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
         break;
     case PARLEY_UPDATE_MEMBER:
         line.event = REPORT_MEMBER;
-        snprintf(boot, sizeof boot, "%016" PRIx64, update->member.boot);
+        report_boot(update->member.boot, boot);
         line.as.member = (struct report_member){
             .peer = update->member.name,
             .state = parley_member_state_name(update->member.state),

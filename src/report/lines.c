@@ -5,6 +5,7 @@
  */
 #include "report/lines.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -189,6 +190,11 @@ static void add_coverage(struct text *text, const struct report_summary *from)
         add_real(text, from->coverage[i]);
     }
     text_add(text, "],\"epochs_whole\":%llu", (unsigned long long)from->epochs_whole);
+}
+
+void report_boot(uint64_t boot, char text[REPORT_BOOT_BYTES])
+{
+    snprintf(text, REPORT_BOOT_BYTES, "%016" PRIx64, boot);
 }
 
 char *report_line_text(const struct report_line *line)

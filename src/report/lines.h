@@ -157,6 +157,10 @@ struct report_line {
     void *json; /* of a parsed line: owns its strings; NULL for lines to be built */
 };
 
+/* A boot id as lines have it. */
+enum { REPORT_BOOT_BYTES = 17 };
+void report_boot(uint64_t boot, char text[REPORT_BOOT_BYTES]);
+
 /* The line with its newline, to be freed by the caller; NULL when out of memory. Strings that are
  * not UTF-8 have each bad byte replaced. */
 char *report_line_text(const struct report_line *line);

@@ -86,26 +86,33 @@ static inline struct lone *lone_with_seed(struct parley_config *config)
     return lone;
 }
 
+/* The peer at `conn` says this of a member, and that it has told all. */
+static inline void say_record(struct lone *lone, uint32_t conn, const struct record *record)
+{
+    struct message_members members = {.count = 1, .complete = 1};
+    members.records[0] = *record;
+    lone_say(lone, conn, WIRE_MEMBERS, &members);
+}
+
 /* The peer at `conn` says that it has left. */
 static inline void say_left(struct lone *lone, uint32_t conn, uint64_t boot)
 {
-    struct message_members members = {.count = 1};
-    members.records[0] = (struct record){.boot = boot,
-                                         .name = "a",
-                                         .address = "x:1",
-                                         .incarnation = 1,
-                                         .clock = 1,
-                                         .state = PARLEY_MEMBER_LEFT};
-    lone_say(lone, conn, WIRE_MEMBERS, &members);
+    say_record(lone, conn,
+               &(struct record){.boot = boot,
+                                .name = "a",
+                                .address = "x:1",
+                                .incarnation = 1,
+                                .clock = 1,
+                                .state = PARLEY_MEMBER_LEFT});
 }
 
 /* The peer at `conn` says that it trains. */
 static inline void say_trains(struct lone *lone, uint32_t conn, uint64_t boot)
 {
-    struct message_members members = {.count = 1, .complete = 1};
-    members.records[0] = (struct record){
-        .boot = boot, .name = "a", .address = "x:1", .clock = 1, .phase = PARLEY_PHASE_TRAIN};
-    lone_say(lone, conn, WIRE_MEMBERS, &members);
+    say_record(
+        lone, conn,
+        &(struct record){
+            .boot = boot, .name = "a", .address = "x:1", .clock = 1, .phase = PARLEY_PHASE_TRAIN});
 }
 
 /* Makes the node offer to the peer at `conn`; returns the sequence. */

@@ -229,15 +229,14 @@ Test(node_limits, nobody_is_led_to_the_last_generation_and_who_joins_takes_what_
         lone_start(lone);
         lone_tick(lone);
         uint32_t conn = lone_peer(lone, "a", 1);
-        struct message_members m = {.count = 1};
-        m.records[0] = (struct record){.boot = 1,
-                                       .name = "a",
-                                       .address = "x:1",
-                                       .clock = 1,
-                                       .phase = PARLEY_PHASE_TRAIN,
-                                       .generation = 5000,
-                                       .lock_generation = 4000};
-        lone_say(lone, conn, WIRE_MEMBERS, &m);
+        say_record(lone, conn,
+                   &(struct record){.boot = 1,
+                                    .name = "a",
+                                    .address = "x:1",
+                                    .clock = 1,
+                                    .phase = PARLEY_PHASE_TRAIN,
+                                    .generation = 5000,
+                                    .lock_generation = 4000});
         const struct record *a = record_of(lone->node, 1);
         cr_assert_eq(a->clock, 1);
         cr_assert_eq(a->generation, joins ? 5000 : 1025, "%u", a->generation);

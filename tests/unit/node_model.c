@@ -310,15 +310,14 @@ Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)
     struct lone *lone = lone_new(&config);
     lone_start(lone);
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_members m = {.count = 1, .complete = 1};
-    m.records[0] = (struct record){.boot = 1,
-                                   .name = "a",
-                                   .address = "x:1",
-                                   .clock = 1,
-                                   .phase = PARLEY_PHASE_TRAIN,
-                                   .version = 300,
-                                   .samples = 600};
-    lone_say(lone, conn, WIRE_MEMBERS, &m);
+    say_record(lone, conn,
+               &(struct record){.boot = 1,
+                                .name = "a",
+                                .address = "x:1",
+                                .clock = 1,
+                                .phase = PARLEY_PHASE_TRAIN,
+                                .version = 300,
+                                .samples = 600});
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
     lone_peer(lone, "b", 2);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
