@@ -30,6 +30,8 @@ enum {
     NO_ROOM_WAIT_US = 20000,
     RENEW_US = 1000000, /* the kernel's first try of a dial has failed */
     PENDING_PER_HOST_MAX = 4,
+    NEWS_MAX = 10, /* lines in so long a time: */
+    NEWS_US = 60000000,
     CHUNK_BYTES_FIRST = 64 * 1024
 };
 
@@ -373,6 +375,22 @@ void connection_stalled(struct parley_node *node, uint32_t id)
     out_log(node, PARLEY_LOG_INFO, "nothing gets through to %s; its connection is closed",
             record_of(node, (uint32_t)conn->member)->name);
     connection_goodbye(node, conn, MESSAGE_BYE_IDLE);
+}
+
+bool connection_is_news(struct parley_node *node, const struct conn *conn)
+{
+    if (conn->outgoing) return true;
+    if (node->now_us >= node->news_us + NEWS_US) {
+        node->news_us = node->now_us;
+        node->news_count = 0;
+    }
+    if (node->news_count >= NEWS_MAX) return false;
+    if (++node->news_count < NEWS_MAX) return true;
+    out_log(node, PARLEY_LOG_WARN,
+            "connections are closed or refused again and again, that of %s now; no more of that "
+            "for %d s",
+            conn->address, NEWS_US / 1000000);
+    return false;
 }
 
 void connection_closed(struct parley_node *node, const struct parley_event *event)

@@ -78,6 +78,10 @@ void connection_goodbye(struct parley_node *node, struct conn *conn, enum messag
  * for it; it is dialled anew when somebody wants it. */
 void connection_stalled(struct parley_node *node, uint32_t id);
 
+/* Whether a line of the log may be about it. Of those that others have dialled a few a minute, or
+ * whoever reaches the port fills the disk. */
+bool connection_is_news(struct parley_node *node, const struct conn *conn);
+
 /* Events. */
 void connection_incoming(struct parley_node *node, uint32_t id, const char *address,
                          uint64_t token);

@@ -105,9 +105,10 @@ static int hand_over(struct parley_node *node, struct conn *conn, enum wire_type
 
 static void malformed(struct parley_node *node, struct conn *conn, int error)
 {
-    out_log(node, PARLEY_LOG_WARN, "closed a connection with %s: %s",
-            conn->member >= 0 ? record_of(node, conn->member)->name : conn->address,
-            parley_error_text(error));
+    if (connection_is_news(node, conn))
+        out_log(node, PARLEY_LOG_WARN, "closed a connection with %s: %s",
+                conn->member >= 0 ? record_of(node, conn->member)->name : conn->address,
+                parley_error_text(error));
     connection_close(node, conn);
 }
 

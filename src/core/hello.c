@@ -178,7 +178,8 @@ static void refused(struct parley_node *node, struct conn *conn, int seed, int e
     bool replaced = error == PARLEY_ENAME_TAKEN && live_of(node) == 1 &&
                     phase_of(node) != PARLEY_PHASE_JOINING && phase_of(node) != PARLEY_PHASE_DONE;
     bool ends = conn->outgoing && lasts && (joins || replaced);
-    out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
+    if (connection_is_news(node, conn))
+        out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
     if (ends) out_finish(node, error);
 }
 

@@ -58,6 +58,8 @@ struct parley_node {
     struct open *open;  /* [open_count of conns_count], those not FREE, in no order */
     uint32_t conns_count, open_count;
     uint32_t next_conn;
+    uint64_t news_us; /* since when news_count lines were about connections dialled by others */
+    uint32_t news_count;
     uint64_t next_conn_us;   /* no connection's deadline is before that */
     struct seed_dial *seeds; /* [seeds_room()] */
     uint32_t seeds_count;    /* places used so far, those that are free again among them */

@@ -47,7 +47,7 @@ struct lone {
     uint8_t *sent; /* of the connection `listened` */
     size_t sent_size;
     uint32_t listened;
-    uint32_t updates_most, dials;
+    uint32_t updates_most, dials, warnings;
     bool finite, finished;
     bool lacks; /* what needs a disk or memory can't be carried out */
     int error;
@@ -183,6 +183,9 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
     case PARLEY_UPDATE_PUBLISH:
         cr_assert(u->vector.buffer < buffers);
         lone_vector(lone, u);
+        break;
+    case PARLEY_UPDATE_LOG:
+        lone->warnings += u->log.level == PARLEY_LOG_WARN;
         break;
     case PARLEY_UPDATE_FINISHED:
         lone->finished = true;

@@ -122,6 +122,27 @@ Test(node_limits, those_who_say_hello_and_go_keep_nobody_out)
     lone_free(lone);
 }
 
+Test(node_limits, strangers_do_not_fill_the_log)
+{
+    /* Proves that what is malformed, and what is refused, costs ten lines a minute in all. */
+    struct lone *lone = plain_node();
+    struct message_hello hello = lone_hello(lone, "b", 2000);
+    strcpy(hello.cluster, "other");
+    for (int minute = 1; minute <= 2; minute++) {
+        for (int i = 0; i < 100; i++) {
+            uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+            if (i % 2)
+                lone_say(lone, conn, WIRE_HELLO, &hello);
+            else
+                lone_receive(lone, conn, "GET / HTTP/1.1\r\n\r\n", 18);
+            lone_closed(lone, conn, PARLEY_CLOSED_LOCAL);
+        }
+        cr_assert_eq(lone->warnings, 10 * minute);
+        lone_run(lone, 60000000);
+    }
+    lone_free(lone);
+}
+
 Test(node_limits, who_finds_no_room_in_the_table_ends)
 {
     /* Proves that a joiner does not dial for ever where there will never be a place. */
