@@ -31,19 +31,6 @@ static bool begins_alone(const struct swarm *s, uint32_t node)
     return s->restarted > 0 && node < s->seeds && view.known == 1 && up > 1;
 }
 
-/* Cuts are too short for a death. But what is lost, or a cut has held back, is sent again as late
- * as it was silent: of such a pause and another cut together one that is up may be taken for dead,
- * and the others agree without it. */
-static bool is_lost_in_a_cut(const struct swarm *s, const char *line)
-{
-    double at;
-    unsigned node, other;
-    bool adds_up = s->cuts && (s->echoes || s->kinds & 1u << SWARM_LOSS);
-    return adds_up && strstr(line, " dead: ") &&
-           sscanf(line, "%lfs n%u member n%u", &at, &node, &other) == 3 && s->up[other] &&
-           !s->resume_us[other];
-}
-
 static void on_line(const char *line, void *arg)
 {
     struct swarm *s = arg;
@@ -52,7 +39,6 @@ static void on_line(const char *line, void *arg)
     char phase[16];
     sim_say(PARLEY_LOG_DEBUG, "%s", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
-    if (is_lost_in_a_cut(s, line)) swarm_excludes(s);
     if (strstr(line, " dead: ")) sim_watch_apart(s->watch); /* it may be back, and be far */
     if (strstr(line, " finished ") && strstr(line, parley_error_text(PARLEY_EDIVERGED)) &&
         sscanf(line, "%lfs n%u", &at, &node) == 2)

@@ -118,13 +118,10 @@ static bool cut_lasts(struct swarm *s, struct rng *rng)
         if (s->heal_us) return false;
         if (us > SWARM_SHORT_US) us = SWARM_SHORT_US;
     }
-    s->cuts = true;
     /* Cuts that follow each other may add up to a long one. */
     if (us > SWARM_SHORT_US || s->heal_us) swarm_excludes(s);
-    uint64_t now_us = parley_sim_now(s->sim), until_us = now_us + us;
-    s->echoes = s->echoes || now_us < s->echo_us;
+    uint64_t until_us = parley_sim_now(s->sim) + us;
     if (until_us > s->heal_us) s->heal_us = until_us;
-    if (until_us + us > s->echo_us) s->echo_us = until_us + us;
     return true;
 }
 
@@ -134,6 +131,7 @@ static void cut(struct swarm *s, bool partition)
     uint32_t group[SWARM_NODES_MAX];
     for (uint32_t i = 0; i < s->nodes; i++)
         group[i] = rng_below(&s->rng, 2);
+    s->hushed = ~0u;
     uint32_t from = 0, to = 0;
     if (!partition) {
         to = rng_below(&s->rng, s->nodes);
@@ -151,6 +149,7 @@ static void clog_node(struct swarm *s, uint32_t node)
     uint32_t group[SWARM_NODES_MAX] = {0};
     if (!cut_lasts(s, &s->links)) return;
     group[node] = 1;
+    s->hushed |= 1u << node;
     parley_sim_partition(s->sim, group);
 }
 
@@ -216,6 +215,7 @@ static void act_on(struct swarm *s, enum swarm_act act, uint32_t a, uint32_t b)
         parley_sim_pause(s->sim, a);
         if (!s->resume_us[a])
             s->resume_us[a] = parley_sim_now(s->sim) + swarm_between(rng, 100000, 20 * SECOND);
+        s->hushed |= 1u << a;
         s->silent = true;
         break;
     case SWARM_DISCONNECT:
@@ -230,6 +230,7 @@ static void act_on(struct swarm *s, enum swarm_act act, uint32_t a, uint32_t b)
         break;
     case SWARM_LOSS:
         parley_sim_loss(s->sim, a, 0.2 * rng_unit(rng));
+        s->hushed |= 1u << a;
         s->silent = true;
         break;
     case SWARM_SLOW:

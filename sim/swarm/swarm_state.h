@@ -25,7 +25,7 @@ enum { SWARM_NODES_MAX = 24, SWARM_AGREED_MAX = 64, SWARM_PARAMETERS = 64 };
 
 struct swarm_agreed {
     uint32_t node;
-    bool outsider; /* it was joining, stopped or not there when the first node was done */
+    bool outsider; /* to who was done first: it was joining, stopped or not there */
     uint8_t digest[PARLEY_DIGEST_BYTES];
 };
 
@@ -67,7 +67,7 @@ struct swarm {
     uint64_t resume_us[SWARM_NODES_MAX]; /* 0: awake */
     uint64_t heal_us;                    /* 0: no link is cut */
     uint64_t whole_us;                   /* when the last cut or pause ended */
-    uint64_t echo_us;                    /* what cuts held back has been sent again by then */
+    uint32_t hushed;                     /* set of nodes that were paused, lossy or cut off */
     uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
     uint32_t kinds;                      /* set of the acts that this seed allows */
     bool spares;                         /* seeds are neither killed nor paused, and do not leave */
@@ -76,8 +76,6 @@ struct swarm {
     bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
     bool distrusts;  /* time to settle was too short for those that clip what they are told, and
                         take nobody's model that is far from their own */
-    bool cuts;       /* links were cut, for however short */
-    bool echoes;     /* and again while what the last cut had held back was still to come */
     bool silent;     /* somebody may not have been heard for as long as a round waits */
     uint32_t killed, restarted;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];

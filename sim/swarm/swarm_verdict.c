@@ -75,6 +75,14 @@ static void check_model_of(struct swarm *s, uint32_t node, const struct parley_v
         fail(s, "its file is not what was agreed", node);
 }
 
+/* `node` is done without it. Who was silent for a fault's sake may have been taken for dead. */
+static bool is_outsider(const struct swarm *s, uint32_t node, uint32_t other)
+{
+    bool hushed = s->hushed & 1u << other;
+    return !s->up[other] || s->joins[other] || s->resume_us[other] ||
+           (hushed && !sees(s, node, other, PARLEY_PHASE_JOINING));
+}
+
 void swarm_done(struct swarm *s, uint32_t node)
 {
     struct parley_view mine, other;
@@ -82,7 +90,7 @@ void swarm_done(struct swarm *s, uint32_t node)
     parley_sim_view(s->sim, node, &mine);
     for (uint32_t i = 0; i < s->nodes; i++) {
         parley_sim_view(s->sim, i, &other);
-        if (s->agreed_count == 0) s->outsider[i] = !s->up[i] || s->joins[i] || s->resume_us[i];
+        if (s->agreed_count == 0) s->outsider[i] = is_outsider(s, node, i);
         if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
         done += s->up[i] && other.phase == PARLEY_PHASE_DONE &&
                 !parley_sim_finished(s->sim, i, 0) && sees(s, node, i, PARLEY_PHASE_JOINING);

@@ -167,6 +167,10 @@ Test(swarm, what_was_found_once_stays_mended)
          "a worker that had given up the last model put it into x as that was averaged"},
         {SWARM_DRAWN, 4522635,
          "a server waited for a gradient that its worker had given up as it was told to send it"},
+        {SWARM_DRAWN, 4381404,
+         "of the verdict: who lives behind losses or a pause may be taken for dead by all"},
+        {SWARM_DRAWN, 4514181, "the same"},
+        {SWARM_DRAWN, 4554023, "the same, of two that met each other again"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
