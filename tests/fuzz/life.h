@@ -387,9 +387,7 @@ static void act(struct lone *lone)
         uint64_t made = 1 + life_below((uint32_t)lone->steps_left);
         lone->steps_left -= made;
         lone->version += made;
-        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                              .stepped = {lone->version, lone->version,
-                                                          one_in(99) ? 0.0 / 0.0 : 1, 0}});
+        lone_stepped(lone, lone->version, one_in(99) ? 0.0 / 0.0 : 1);
         break;
     case 9:
         if (one_in(100))

@@ -302,6 +302,14 @@ static inline void lone_say(struct lone *lone, uint32_t conn, enum wire_type typ
     lone_receive(lone, conn, bytes, size);
 }
 
+/* The trainer has come to lone->version, with so many samples. */
+static inline void lone_stepped(struct lone *lone, uint64_t samples, double loss)
+{
+    lone_step(lone, (struct parley_event){
+                        .type = PARLEY_EVENT_STEPPED,
+                        .stepped = {.version = lone->version, .samples = samples, .loss = loss}});
+}
+
 static inline bool lone_is_trainers(enum parley_update_type type)
 {
     return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
@@ -327,8 +335,7 @@ static inline void lone_done(struct lone *lone, uint32_t index)
     uint8_t digest[PARLEY_DIGEST_BYTES] = {7};
     if (op.type == PARLEY_UPDATE_GRADIENT) {
         lone->version++;
-        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                              .stepped = {lone->version, lone->version, 1, 0}});
+        lone_stepped(lone, lone->version, 1);
     }
     lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_DONE,
                                           .done = {.op = op.op,

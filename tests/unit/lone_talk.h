@@ -120,8 +120,7 @@ static inline uint32_t to_offered(struct lone *lone, uint32_t conn, uint64_t boo
 {
     say_trains(lone, conn, boot);
     lone->version += 2;
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, lone->version, 1}});
+    lone_stepped(lone, lone->version, 1);
     lone_done_all(lone);
     cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_OFFERED);
     return lone->node->exchange.slots[INITIATOR].sequence;
@@ -130,8 +129,7 @@ static inline uint32_t to_offered(struct lone *lone, uint32_t conn, uint64_t boo
 static inline void make_steps(struct lone *lone, uint64_t steps)
 {
     lone->version += steps;
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, lone->version, 1}});
+    lone_stepped(lone, lone->version, 1);
 }
 
 /* The peer at `conn` takes the offer, gives its floats and is ready: the node decides, and adds. */

@@ -265,10 +265,8 @@ Test(message, texts_are_utf8_that_a_terminal_can_show)
 {
     /* Proves that letters of all lengths pass, and that control characters beyond ASCII, what turns
      * the direction of a line, and what is no UTF-8 do not: some terminals obey those. */
-    static const char *const good[] = {"gr\xc3\xb6\xc3\x9f"
-                                       "e",
-                                       "\xe2\x82\xac", "\xf0\x9f\x90\x8c", "\xc2\xa0",
-                                       "\xf4\x8f\xbf\xbd"};
+    static const char *const good[] = {"M\xc3\xb6\xc3\x9f", "\xe2\x82\xac", "\xf0\x9f\x90\x8c",
+                                       "\xc2\xa0", "\xf4\x8f\xbf\xbd"};
     static const char *const bad[] = {"\xc2\x9b"
                                       "2J",
                                       "\x9b"

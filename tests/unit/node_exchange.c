@@ -151,8 +151,8 @@ Test(node_exchange, what_is_undecided_as_a_node_ends_is_counted)
         if (end == LEAVES_IN_DOUBT) lone_closed(lone, conn, PARLEY_CLOSED_RESET);
         if (end == FALLS_ILL_READY) {
             say_left(lone, conn, 1); /* nobody could help */
-            lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                                  .stepped = {1, 9, 0.0 / 0.0}});
+            lone->version = 1;
+            lone_stepped(lone, 9, 0.0 / 0.0);
         } else {
             lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
             lone_run(lone, lone->config.leave_timeout_us);

@@ -137,7 +137,7 @@ Test(node_limits, strangers_do_not_fill_the_log)
                 lone_receive(lone, conn, "GET / HTTP/1.1\r\n\r\n", 18);
             lone_closed(lone, conn, PARLEY_CLOSED_LOCAL);
         }
-        cr_assert_eq(lone->warnings, 10 * minute);
+        cr_assert_eq(lone->warnings, 10u * (unsigned)minute);
         lone_run(lone, 60000000);
     }
     lone_free(lone);

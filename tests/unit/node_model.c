@@ -42,8 +42,7 @@ static void say_vector(struct lone *lone, uint32_t conn, uint32_t sequence, uint
 static void lose_model(struct lone *lone)
 {
     lone->version++;
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, 9, 0.0 / 0.0}});
+    lone_stepped(lone, 9, 0.0 / 0.0);
 }
 
 /* Its model is lost, it is known, and another's is asked for. */
@@ -223,9 +222,7 @@ Test(node_model, each_step_of_a_grant_has_its_own_place_in_the_budget)
             lone->steps_left--;
             lone->now_us += STEP_US;
             if (lone->version % 3 && lone->steps_left > 0) continue;
-            lone_step(lone,
-                      (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                            .stepped = {lone->version, 32 * lone->version, 1}});
+            lone_stepped(lone, 32 * lone->version, 1);
         }
         cr_assert_geq(lone->version, BUDGET, "%d", kind);
         lone_free(lone);
@@ -241,8 +238,7 @@ Test(node_model, training_goes_on_after_the_model_was_replaced)
     lose_model(lone);
     cr_assert_eq(lone->steps_left, 0, "HALT");
     lone->version++; /* it was under way */
-    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
-                                          .stepped = {lone->version, 9, 1}});
+    lone_stepped(lone, 9, 1);
     struct message_exchange busy = {.sequence = lone->node->exchange.slots[INITIATOR].sequence};
     lone_say(lone, conn, WIRE_REFUSE, &busy);
     lone_run(lone, 200000);
