@@ -336,7 +336,11 @@ static void on_door(uv_poll_t *poll, int status, int events)
         socklen_t size = sizeof name;
         int fd =
             accept4(loop->door.fd, (struct sockaddr *)&name, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) return;
+        if (fd < 0) {
+            /* Without descriptors who waits here would end every wait of the loop. */
+            if (errno != EAGAIN && errno != EINTR) lane_close_door(loop);
+            return;
+        }
         struct conn *conn = is_own(fd) ? conn_of_guest(loop, &name, size) : NULL;
         struct lane *lane = conn ? lane_new(conn, fd) : NULL;
         if (lane && !give(lane)) lane_end(conn);

@@ -28,8 +28,9 @@
  * no file sent to, another than the own effective one, nor does the loop close what such a one has
  * sent. A file is sealed against being cut short and against being written to by others.
  *
- * Failure modes: no memory file (vectors.c), no local socket, another user's process: no lane. The
- * local socket ends while chunks are under way: so does the connection.
+ * Failure modes: no memory file (vectors.c), no local socket, another user's process: no lane. No
+ * descriptor for who asks for one: nobody is given one any more. The local socket ends while chunks
+ * are under way: so does the connection.
  * Thread rule: the loop's.
  */
 #ifndef PARLEY_PEERS_LANE_H

@@ -7,6 +7,7 @@
  *   - descriptors that anybody sends to the door, of any number, are closed
  *   - nor does one that takes an hour to be closed, from another user, hold up the loop
  *   - who says that floats nobody waits for come aside, and has no lane, is cut off
+ *   - where no descriptor is left for who asks, the door closes, and the loop sleeps again
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -88,14 +89,18 @@ static void survive_a_kill(struct peer peer, bool lane)
     check((node->result.stats.bytes_lane > 0) == lane, "through shared memory, if they may");
 }
 
-static int knock(const char *listens)
+static int knock_with(int fd, const char *listens)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int size = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "parley %s", listens);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&name, length)) return -1;
-    return fd;
+    return connect(fd, (struct sockaddr *)&name, length);
+}
+
+static int knock(const char *listens)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    return fd >= 0 && knock_with(fd, listens) ? -1 : fd;
 }
 
 /* A note of so many bytes at the node's door, with the descriptor so many times. */
@@ -193,6 +198,25 @@ static void cut_off_who_has_no_lane(void)
     parley_close(node->p);
 }
 
+/* Who stood there is shown out as it closes. */
+static void close_without_descriptors(void)
+{
+    char byte;
+    struct rlimit before, none;
+    struct node *node = open_with(0, NULL, true, STEPS);
+    int guest = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = STDERR_FILENO + 1;
+    setrlimit(RLIMIT_NOFILE, &none);
+    check(!knock_with(guest, parley_listens(node->p)), "it can knock");
+    check(read(guest, &byte, 1) <= 0, "it is shown out");
+    setrlimit(RLIMIT_NOFILE, &before);
+    close(guest);
+    check(knock(parley_listens(node->p)) < 0, "nobody can knock any more");
+    parley_close(node->p);
+}
+
 /* An end of a TCP connection that has much to send, to nobody who reads, and takes an hour to be
  * closed. */
 static int lingering(void)
@@ -271,6 +295,7 @@ int main(void)
     agree_without_files();
     keep_no_descriptors();
     cut_off_who_has_no_lane();
+    close_without_descriptors();
     if (root) go_on_whatever_a_stranger_sends(stranger);
     return failures ? 1 : 0;
 }
