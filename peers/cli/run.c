@@ -214,14 +214,15 @@ static void on_tick(uv_timer_t *timer)
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
 /* Each node reads the graph by itself, but none would say who is not in it but that one. */
-static int check_graph(const struct settings *settings)
+static int check_graph(const struct settings *settings, char *why, size_t why_size)
 {
     struct graph graph;
-    char why[512] = "";
-    int error = graph_load(&graph, settings->topology, &file_reader, why, sizeof why);
-    if (!error) error = graph_covers(&graph, settings->topology, settings->nodes, why, sizeof why);
+    char cause[512] = "";
+    int error = graph_load(&graph, settings->topology, &file_reader, cause, sizeof cause);
+    if (!error)
+        error = graph_covers(&graph, settings->topology, settings->nodes, cause, sizeof cause);
     graph_close(&graph);
-    if (why[0]) say(PARLEY_LOG_ERROR, "--topology: %s", why);
+    if (cause[0]) snprintf(why, why_size, "--topology: %s", cause);
     return error;
 }
 
@@ -242,45 +243,45 @@ static int say_cycled(struct run *run, const struct dataset *train, char *why, s
 
 /* Once for all nodes. A file that can't be read, a node finds and says; what does not go with the
  * data is said once, before there are any. */
-static int load_data(struct run *run)
+static int load_data(struct run *run, char *why, size_t why_size)
 {
-    char why[512] = "";
     struct source source;
     const struct settings *settings = run->settings;
     int error = 0;
-    if (!source_load(&source, &file_reader, settings->data, settings->test, why, sizeof why)) {
+    if (!source_load(&source, &file_reader, settings->data, settings->test, why, why_size)) {
         struct job job;
-        error = job_init(&job, settings, &source, &file_reader, why, sizeof why);
+        error = job_init(&job, settings, &source, &file_reader, why, why_size);
         job_close(&job);
-        if (!error) error = job_fits(settings, &source.train, why, sizeof why);
-        if (!error) error = say_cycled(run, &source.train, why, sizeof why);
-        if (error)
-            say(PARLEY_LOG_ERROR, "%s", why[0] ? why : parley_error_text(error));
-        else
-            run->data = shared_data_make(&source);
+        if (!error) error = job_fits(settings, &source.train, why, why_size);
+        if (!error) error = say_cycled(run, &source.train, why, why_size);
+        if (!error) run->data = shared_data_make(&source);
         run->coverage = shared_coverage_make(source.train.count);
     }
     source_close(&source);
     return error;
 }
 
-static int prepare(struct run *run)
+static int prepare(struct run *run, char *why, size_t why_size)
 {
     run->nodes = (uint32_t)run->settings->nodes;
     run->children = calloc(run->nodes, sizeof *run->children);
     if (!run->children) return PARLEY_ENOMEM;
     size_t size = sizeof run->executable;
-    if (uv_exepath(run->executable, &size)) return PARLEY_EFAIL;
+    int code = uv_exepath(run->executable, &size);
+    if (code) {
+        snprintf(why, why_size, "can't find this program to start nodes of it, /proc/self/exe: %s",
+                 uv_strerror(code));
+        return PARLEY_EFAIL;
+    }
     int error = settings_forward(run->settings, VERB_NODE, &run->forward, &run->forward_count);
     /* Talk is ours; -v reaches the nodes by its level. */
     for (size_t i = run->forward_count; !error && i-- > 0;)
         if (strcmp(run->forward[i], "--quiet") == 0)
             memmove(&run->forward[i], &run->forward[i + 1],
                     (run->forward_count-- - i) * sizeof *run->forward);
-    if (!error) error = check_graph(run->settings);
-    if (!error) error = load_data(run);
     if (!error) error = run_faults_init(run);
-    return error ? error : json_out_open(&run->json, run->settings->json, run_lost_line, run);
+    if (!error) error = check_graph(run->settings, why, why_size);
+    return error ? error : load_data(run, why, why_size);
 }
 
 /* Under nohup, SIGHUP is ignored, and stays so. */
@@ -341,6 +342,7 @@ static int start_all(struct run *run)
 
 int run_command(const struct settings *settings)
 {
+    char why[600] = "";
     struct run *run = calloc(1, sizeof *run);
     if (!run || say_start()) {
         free(run);
@@ -355,7 +357,11 @@ int run_command(const struct settings *settings)
     }
     run->data = run->coverage = -1;
     run->start_us = cli_now_us();
-    int error = prepare(run);
+    int error = prepare(run, why, sizeof why);
+    if (error)
+        say_failure(error, why);
+    else
+        error = json_out_open(&run->json, settings->json, run_lost_line, run);
     if (!error) {
         error = start_all(run);
         if (error) stop_watching(run);

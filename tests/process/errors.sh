@@ -271,4 +271,13 @@ expect 0 '"ok":true' sim --swarm --seeds 1..3 --tally tally --json -
 # A file that may not grow (ulimit -f) is one that can't be written, not the end.
 (ulimit -f 40; expect 9 'File too large' run -n 2 --model mlp:32 --steps 5 --out grown; exit $failures) || failures=$((failures + 1))
 
+# Nodes are started as this very program, which nobody can tell where /proc is not mounted.
+for apart in 'unshare -m' 'unshare -r -m'; do
+    $apart mount -t tmpfs none /proc 2> /dev/null || continue
+    $apart sh -c 'mount -t tmpfs none /proc; exec "$0" run -n 2' "$parley" > out 2>&1
+    [ $? -eq 1 ] && grep -qF '/proc/self/exe: no such file' out ||
+        { echo 'run without /proc:'; cat out; failures=$((failures + 1)); }
+    break
+done
+
 exit $((failures > 0))
