@@ -34,7 +34,8 @@ static int check_spare(char *why, size_t size)
     for (int i = 0; i < count; i++)
         close(spare[i]);
     if (count == AT_START) return PARLEY_OK;
-    snprintf(why, size, "too many open files: a node starts with %d more, and %d can be had",
+    snprintf(why, size,
+             "too many open files (ulimit -n): a node starts with %d more, and %d can be had",
              AT_START, count);
     return PARLEY_EFAIL;
 }

@@ -23,6 +23,7 @@
 #include "checkpoint_files.h"
 #include "cli.h"
 #include "control.h"
+#include "descriptors.h"
 #include "job/job.h"
 #include "read_file.h"
 #include "shared_data.h"
@@ -340,6 +341,16 @@ static int start_all(struct run *run)
     return 0;
 }
 
+/* libuv aborts where it finds no descriptors for its own; a node needs more than `run`. */
+static int open_loop(struct run *run, char *why, size_t why_size)
+{
+    int error = descriptors_check(why, why_size);
+    int code = error ? 0 : uv_loop_init(&run->loop);
+    if (!code) return error;
+    snprintf(why, why_size, "can't start a loop: %s", uv_strerror(code));
+    return PARLEY_EFAIL;
+}
+
 int run_command(const struct settings *settings)
 {
     char why[600] = "";
@@ -349,15 +360,16 @@ int run_command(const struct settings *settings)
         return say_failure(PARLEY_ENOMEM, NULL);
     }
     run->settings = settings;
-    if (uv_loop_init(&run->loop)) {
+    int error = open_loop(run, why, sizeof why);
+    if (error) {
         free(run);
-        int status = say_failure(PARLEY_EFAIL, "no event loop");
+        int status = say_failure(error, why);
         say_end();
         return status;
     }
     run->data = run->coverage = -1;
     run->start_us = cli_now_us();
-    int error = prepare(run, why, sizeof why);
+    error = prepare(run, why, sizeof why);
     if (error)
         say_failure(error, why);
     else

@@ -424,7 +424,8 @@ out:
     free(arguments);
     free(environment);
     if (!code) return 0;
-    say(PARLEY_LOG_ERROR, "%s could not be started: %s", child->name, uv_strerror(code));
+    say(PARLEY_LOG_ERROR, "%s could not be started: %s%s", child->name, uv_strerror(code),
+        code == UV_EMFILE ? "; raise the limit with ulimit -n" : "");
     return PARLEY_EFAIL;
 }
 

@@ -209,6 +209,12 @@ for most in 12 16; do # too few descriptors to listen, and to wait for signals
     grep -q 'too many open files' out && grep -q 'hint: raise the limit with ulimit -n' out ||
         { echo "with $most descriptors:"; cat out; failures=$((failures + 1)); }
 done
+for most in 5 20; do # too few to wait for nodes, and to start one
+    (ulimit -n $most && exec "$parley" run --steps 3 --model softmax) > out 2>&1
+    status=$?
+    [ $status -eq 1 ] && grep -q 'too many open files.*ulimit -n' out ||
+        { echo "run with $most descriptors: $status"; cat out; failures=$((failures + 1)); }
+done
 expect 4 'hint: --listen takes an address of this machine; 0.0.0.0 is' node --insecure --listen 192.0.2.1:0
 expect 4 'hint: --listen takes an address of this machine; [::] is' node --insecure --listen '[2001:db8::1]:0'
 # As root may take any port, root's rights are dropped; where even others may, there is no hint.
