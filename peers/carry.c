@@ -37,8 +37,6 @@ void carry_ops(struct loop *loop)
 
 static void carry_vector(struct loop *loop, const struct parley_update *update)
 {
-    /* Who trains learns first whose the data is. */
-    if (update->type == PARLEY_UPDATE_GRADIENT) live_refresh(loop);
     struct op *op = ops_add(&loop->ops, update);
     if (update->type == PARLEY_UPDATE_PUBLISH) op->record = agreement_record(loop);
 }
@@ -59,7 +57,6 @@ static void carry(struct loop *loop, const struct parley_update *update)
         conn_send_chunk(loop, update);
         break;
     case PARLEY_UPDATE_TRAIN:
-        live_refresh(loop);
         handoff_grant(loop->handoff, update);
         break;
     case PARLEY_UPDATE_HALT:
@@ -85,9 +82,6 @@ static void carry(struct loop *loop, const struct parley_update *update)
         break;
     case PARLEY_UPDATE_MEMBER:
     case PARLEY_UPDATE_PHASE:
-        loop->live_stale = true;
-        loop_show(loop, update);
-        break;
     case PARLEY_UPDATE_LOG:
         loop_show(loop, update);
         break;
@@ -98,10 +92,20 @@ static void carry(struct loop *loop, const struct parley_update *update)
     }
 }
 
+static bool changes_members(const struct parley_updates *updates)
+{
+    for (uint32_t i = 0; i < updates->count; i++) {
+        enum parley_update_type type = updates->list[i].type;
+        if (type == PARLEY_UPDATE_MEMBER || type == PARLEY_UPDATE_PHASE) return true;
+    }
+    return false;
+}
+
+/* Who lives is known before anybody is told of a change, or trains by it. */
 void carry_updates(struct loop *loop, const struct parley_updates *updates)
 {
+    if (changes_members(updates)) live_refresh(loop);
     for (uint32_t i = 0; i < updates->count && !loop->finished; i++)
         carry(loop, &updates->list[i]);
-    live_refresh(loop);
     carry_ops(loop);
 }

@@ -82,8 +82,6 @@ static void refresh_gone(struct loop *loop)
 
 void live_refresh(struct loop *loop)
 {
-    if (!loop->live_stale) return;
-    loop->live_stale = false;
     uv_mutex_lock(&loop->live_lock);
     uint64_t before = digest(loop);
     loop->live_count = parley_node_live(loop->node, loop->live_names);

@@ -85,8 +85,7 @@ struct loop {
     char (*live)[PARLEY_NAME_SIZE];
     struct parley_gone *gone;
     uint32_t live_count, gone_count;
-    const char **live_names; /* as the node has them, while `live` is made */
-    bool live_stale;
+    const char **live_names;        /* as the node has them, while `live` is made */
     _Atomic uint64_t live_turnover; /* how often those names have changed */
 
     uint64_t turn_us, idle_us; /* when the turn began; time spent waiting, at that point */

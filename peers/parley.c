@@ -118,7 +118,6 @@ static int start(struct parley *p, char *why, size_t size)
     p->loop.handoff = &p->handoff;
     p->loop.worker = &p->worker;
     p->loop.streams_most = p->complete.config.streams;
-    p->loop.live_stale = true;
     int code = worker_init(&p->worker, &p->vectors, &p->files, &p->loop.answers);
     if (!code) {
         code = loop_start(&p->loop, p->options.on_timer ? p->options.timer_us : 0);

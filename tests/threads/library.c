@@ -2,7 +2,8 @@
  *
  *   - two nodes, one dialled by a host's name, agree; each has the model's file and its record
  *   - parley_stop() ends a run without a budget by agreement; parley_leave() ends one node alone
- *   - seeds given later are joined; who lives is known to the trainer at its first step
+ *   - seeds given later are joined; who lives is known to the trainer at its first step, and to who
+ *     is told of a change
  *   - a node can be closed in the middle of its run, and the others finish without it
  *   - an address in use or a bad one is refused with a line that names it (refused.c has the rest)
  *
@@ -48,9 +49,22 @@ static void check(bool good, const char *what)
     uv_mutex_unlock(&lock);
 }
 
+static bool knows_who_lives(struct parley *p)
+{
+    char live[NODES][PARLEY_NAME_SIZE];
+    const char *names[8];
+    uint32_t count = parley_node_live(parley_node_of(p), names);
+    bool same = parley_live(p, live, NODES) == count;
+    for (uint32_t i = 0; same && i < count; i++)
+        same = strcmp(live[i], names[i]) == 0;
+    return same;
+}
+
 static void on_update(void *context, struct parley *p, const struct parley_update *update)
 {
     const struct node *node = context;
+    if (update->type == PARLEY_UPDATE_MEMBER || update->type == PARLEY_UPDATE_PHASE)
+        check(knows_who_lives(p), "who is told of a change is told who lives by now");
     if (update->type == PARLEY_UPDATE_LOG && update->log.level <= PARLEY_LOG_WARN)
         fprintf(stderr, "%s: %s\n", node->name, update->log.text);
     if (update->type == PARLEY_UPDATE_MEMBER && (int)update->member.state == node->stop_on)

@@ -52,7 +52,6 @@ static void live_and_die(struct parley_sim *sim, uint32_t node, uint64_t place)
 static void look(struct loop *loop, struct parley_sim *sim)
 {
     loop->node = sim->hosts[0].node;
-    loop->live_stale = true;
     live_refresh(loop);
 }
 
