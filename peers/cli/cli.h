@@ -90,6 +90,10 @@ enum asked_as { ASKED_FIRST, ASKED_STILL, ASKED_AGAIN };
  * timeout(1) sends it to its child and then to the child's group. */
 enum asked_as asked_by(struct asked *asked, int number);
 
+/* signals.c: SIGHUP, SIGUSR1 and SIGUSR2 ask for nothing that is still to be done; where nobody
+ * listens to them any more they would end the process. The main thread's: no other takes any. */
+void signals_forget(void);
+
 /* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
  * anew once, or what it will start. Returns if there is nothing to be done. */
 void environment_choose(enum verb verb, char *const *argv);

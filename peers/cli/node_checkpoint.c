@@ -20,6 +20,7 @@
 #include "cli.h"
 #include "durable.h"
 #include "node.h"
+#include "quiet.h"
 
 static const char *directory(const struct node *node)
 {
@@ -256,7 +257,7 @@ void node_checkpoint_step(struct node *node)
     if (!asked && now_us < c->taken_us + node->settings->checkpoint_every_us) return;
     c->taken_us = now_us;
     atomic_store(&c->asked, false);
-    if (begin(node)) c->started = uv_thread_create(&c->thread, write_one, node) == 0;
+    if (begin(node)) c->started = quiet_thread_start(&c->thread, write_one, node) == 0;
     if (c->started) return;
     atomic_store(&c->busy, false);
     say_unmade(node, PARLEY_ENOMEM, node->steps, no_means);

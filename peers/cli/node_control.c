@@ -195,6 +195,7 @@ int node_control_start(struct node *node, char *why, size_t why_size)
 
 void node_control_end(struct node *node)
 {
+    signals_forget();
     uv_async_send(&node->control.end);
     uv_thread_join(&node->control.thread);
     uv_loop_close(&node->control.loop);

@@ -87,6 +87,7 @@ static void failed_start(struct child *child)
 
 static void stop_watching(struct run *run)
 {
+    signals_forget();
     uv_close((uv_handle_t *)&run->timer, NULL);
     for (size_t i = 0; i < sizeof run->signals / sizeof *run->signals; i++)
         uv_close((uv_handle_t *)&run->signals[i], NULL);

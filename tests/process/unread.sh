@@ -105,6 +105,30 @@ status=0
 wait "$d" || status=$?
 [ $status -eq 143 ] || [ $status -eq 130 ]
 
+# Signals that ask for nothing more end nobody who waits there: a node whose threads but two that
+# write are gone, and `run` once all its nodes are.
+mkfifo e.out f.err
+exec 7<> e.out 8<> f.err
+fill e.out
+fill f.err
+: > f.json
+"$parley" node --name e --model softmax --steps 20 --out e.model --json - > e.out 2> e.err 7>&- 8>&- &
+e=$!
+"$parley" run -n 2 --model softmax --epochs 0.1 --out f.model --json f.json > f.out 2> f.err 7>&- 8>&- &
+f=$!
+pids+=("$e" "$f")
+while [ ! -e e.model ] || [ "$(find "/proc/$e/task" -mindepth 1 -maxdepth 1 | wc -l)" -gt 3 ]; do
+    kill -0 "$e"
+done
+until_line f "$f" '"event":"summary"'
+for signal in HUP USR1 USR2; do kill -"$signal" "$e" "$f"; done
+exec 5< e.out 6< f.err 7>&- 8>&-
+cat <&5 > e.read &
+cat <&6 > f.read &
+wait "$e"
+wait "$f"
+grep -q '"event":"agreed"' e.read
+
 # Nor is anything lost where whoever started it has made its pipe return at once, and reads late.
 python3 - "$parley" << 'END'
 import fcntl, json, os, subprocess, sys
