@@ -43,11 +43,13 @@
 #include "core/state.h"
 #include "core/stop.h"
 
-enum { LINGER_US = 15000000, RECHECK_US = 100000, WITNESS_US = 1000000, SETTLE_TIMES = 5 };
+enum { LINGER_US = 15000000, RECHECK_US = 100000, WITNESS_US = 1000000, LEAST_US = 90000000 };
 
+/* However short settling may be, those who are missing are looked for twice (quorum.c). */
 uint64_t agreement_end_us(const struct parley_node *node)
 {
-    return node->agreement.since_us + SETTLE_TIMES * node->config.settle_timeout_us;
+    uint64_t times_us = SETTLE_TIMES * node->config.settle_timeout_us;
+    return node->agreement.since_us + (times_us > LEAST_US ? times_us : LEAST_US);
 }
 
 /* ---- Proposing ------------------------------------------------------------------------------- */

@@ -17,7 +17,10 @@
 #include "core/out.h"
 #include "parley/node.h"
 
-enum { AGREEMENT_PATIENCE_US = 10000000 }; /* in which nothing may move */
+enum {
+    AGREEMENT_PATIENCE_US = 10000000, /* in which nothing may move */
+    SETTLE_TIMES = 5                  /* config.settle_timeout_us, at most */
+};
 
 enum candidate_state {
     CANDIDATE_NONE,

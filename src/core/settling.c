@@ -25,8 +25,9 @@ static bool is_timed_out(struct parley_node *node)
     uint32_t settlers = node->roster->counts[ROSTER_WAITED] - node->roster->counts[ROSTER_TRAINS];
     if (settlers > a->settlers) a->mixes_us = node->now_us;
     a->settlers = settlers;
-    return node->now_us >= a->mixes_us + node->config.settle_timeout_us ||
-           node->now_us >= agreement_end_us(node);
+    uint64_t settle_us = node->config.settle_timeout_us;
+    return node->now_us >= a->mixes_us + settle_us ||
+           node->now_us >= a->since_us + SETTLE_TIMES * settle_us;
 }
 
 /* Somebody is here, and nobody who ever trained: who comes anew may be all that leads to those. */

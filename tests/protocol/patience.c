@@ -192,6 +192,31 @@ Test(patience, begins_anew_with_whoever_comes_to_settle_later)
     }
 }
 
+static void with_no_time_to_settle(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 3;
+    config->settle_timeout_us = 0;
+}
+
+Test(patience, of_an_agreement_does_not_end_with_the_time_to_settle)
+{
+    /* What comes after settling takes what it takes, however short that may be: 100 ms each way,
+     * where all are there; a minute, where half of them are silent and have to be looked for. */
+    for (uint32_t silent = 0; silent <= 2; silent += 2) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = 4, .latency_us = SECOND / 10, .seed = 5, .configure = with_no_time_to_settle});
+        scene_train(sim, 4);
+        scene_run(sim, SECOND);
+        for (uint32_t i = 0; i < silent; i++)
+            parley_sim_pause(sim, 3 - i);
+        scene_run(sim, 20 * SECOND);
+        scene_agree(sim, 4, 0);
+        parley_sim_free(sim);
+    }
+}
+
 static uint64_t applied_by(struct parley_sim *sim, uint32_t node)
 {
     struct parley_view view;
