@@ -3,7 +3,8 @@
  * By default those who are here do. But a view that is no majority of whom it knows may be a part
  * that was cut off, or one node that slept, while the others agree on another model: it dials each
  * missing member first, and decides once all have refused, or been silent for long.
- * With --quorum majority those who are here must be most of the fixed number of nodes, or wait.
+ * With --quorum majority those who are here must be most of the fixed number of nodes, or wait; of
+ * more where more have come, or two parts of them would each be most of that number.
  */
 #include "core/quorum.h"
 
@@ -21,10 +22,15 @@ uint32_t quorum_here(const struct parley_node *node)
     return node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
 }
 
+uint32_t quorum_of(const struct parley_node *node)
+{
+    uint32_t known = roster_known(node->roster);
+    return known > node->config.nodes ? known : node->config.nodes;
+}
+
 bool quorum_is_here(const struct parley_node *node)
 {
-    return node->config.quorum != PARLEY_QUORUM_MAJORITY ||
-           2 * quorum_here(node) > node->config.nodes;
+    return node->config.quorum != PARLEY_QUORUM_MAJORITY || 2 * quorum_here(node) > quorum_of(node);
 }
 
 /* Who is gone may come back, until time is up. */
@@ -40,7 +46,7 @@ static bool has_majority(struct parley_node *node)
         out_log(node, PARLEY_LOG_WARN,
                 "only %u of %u nodes are here, and %u must be (--quorum majority): waiting for "
                 "others, %.0f s at most",
-                quorum_here(node), node->config.nodes, node->config.nodes / 2 + 1,
+                quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1,
                 (double)(agreement_end_us(node) - node->now_us) / 1e6);
     }
     return false;

@@ -336,6 +336,39 @@ static bool seven_ended(struct parley_sim *sim, void *error)
     return true;
 }
 
+static void majority_of_three(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 3;
+    config->quorum = PARLEY_QUORUM_MAJORITY;
+    config->nodes = 3;
+}
+
+Test(partitions, under_a_majority_quorum_more_nodes_than_it_is_of_have_no_two_majorities)
+{
+    /* Two and two of four would each be most of three. Neither agrees, and healed they all do. */
+    const uint32_t group[] = {0, 0, 1, 1};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 5, .latency_us = 500, .configure = majority_of_three});
+    scene_train(sim, 4);
+    scene_run(sim, SECOND);
+    parley_sim_partition(sim, group);
+    scene_run(sim, 20 * SECOND);
+    for (uint32_t i = 0; i < 4; i++)
+        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+    scene_run(sim, 60 * SECOND);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        cr_assert_neq(view.phase, PARLEY_PHASE_DONE, "n%u", i);
+    }
+    parley_sim_heal(sim);
+    scene_until(sim, 4, parley_sim_agreed, NULL, 60);
+    scene_same(sim, 4);
+    parley_sim_free(sim);
+}
+
 Test(partitions, under_a_majority_quorum_a_minority_left_alone_ends_without_a_model)
 {
     /* The four agree, say "4 of 7", and are gone. The three, healed or not, end with status 3. */
