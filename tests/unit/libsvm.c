@@ -46,6 +46,19 @@ Test(libsvm, rows_become_dense_and_labels_classes)
     rows_shape_close(&shape);
 }
 
+Test(libsvm, long_labels_that_differ_are_different_classes)
+{
+    /* Proves that labels are not rounded to fewer digits than they have. */
+    struct dataset set;
+    struct rows_shape shape = {0};
+    cr_assert_eq(load(&set, &shape, "12345678901 1:1\n12345678902 1:1\n0.1 1:1\n", false), 0);
+    cr_assert_eq(set.classes, 3);
+    cr_assert_str_eq(names_text(&shape.classes, 0), "0.1");
+    cr_assert_str_eq(names_text(&shape.classes, 2), "12345678902");
+    dataset_close(&set);
+    rows_shape_close(&shape);
+}
+
 Test(libsvm, a_test_set_has_the_features_and_classes_of_its_training_set)
 {
     /* Proves that it may name fewer features or more, and no new class. */
