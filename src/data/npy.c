@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANK_MAX = 4, LABELS_MAX = 65536 };
+enum { RANK_MAX = 4, LABELS_MAX = 65536, COLOURS_MAX = 4 };
 
 enum type { TYPE_F4, TYPE_F8, TYPE_U1, TYPE_I4, TYPE_I8, TYPES };
 
@@ -240,14 +240,24 @@ static int wrong_shape(const struct array *a, const char *expected)
     return PARLEY_EDATA;
 }
 
+/* Pixels with their colours side by side, as most programs keep them. Nothing else would tell: read
+ * as planes they are images that a model learns nothing from. */
+static bool has_colours_last(const struct array *a)
+{
+    return a->rank == 4 && a->sizes[3] <= COLOURS_MAX && a->sizes[1] > COLOURS_MAX;
+}
+
 static int fill_samples(struct dataset *set, const struct array *a)
 {
+    bool images = a->type == TYPE_U1 && a->rank > 2;
     if (a->rank < 2) return wrong_shape(a, "(samples, values ...)");
     if (a->cells / a->sizes[0] > NPY_FEATURES_MAX)
         return wrong_shape(a, "at most 16777216 values a sample");
+    if (images && has_colours_last(a))
+        return wrong_shape(a, "(samples, channels, height, width) (save x.transpose(0, 3, 1, 2))");
     set->count = (uint32_t)a->sizes[0];
     set->features = (uint32_t)(a->cells / set->count);
-    if (a->type == TYPE_U1 && a->rank > 2) {
+    if (images) {
         set->channels = a->rank == 4 ? (uint32_t)a->sizes[1] : 1;
         set->height = (uint32_t)a->sizes[a->rank - 2];
         set->width = (uint32_t)a->sizes[a->rank - 1];

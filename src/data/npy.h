@@ -17,7 +17,8 @@
 
 /* Makes `set` (which need not be initialised) from samples x, [n][...] of rank 2 to 4, and labels
  * y, [n] or [n][1]: whole numbers from 0. u1 of rank 3 ([n][height][width]) and 4
- * ([n][channels][height][width]) are images; all else is a table of floats.
+ * ([n][channels][height][width]) are images, and refused where the channels seem to be last; all
+ * else is a table of floats.
  * classes: 0 for a training set, whose classes are then its largest label + 1; for a test set those
  * of its training set. y.data NULL: all labels are 0. The scaling is not measured yet.
  * PARLEY_EDATA with a message in why[why_size] that says file and byte or sample, what is there and

@@ -194,6 +194,10 @@ Test(npy, sizes_shapes_and_values_that_do_not_fit_are_refused)
     expect_refused(&x, &y, 2, "y.npy: label 2 of sample 0, expected a class from 0 to 1");
     y = make(1, flat, halves, sizeof halves);
     expect_refused(&x, &y, 0, "y.npy: label 0.5 of sample 1, expected a class from 0 to 65535");
+    x = make(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 5, 1, 4), }", f4, 20);
+    expect_refused(&x, &y, 0,
+                   "x.npy: its shape is (1, 5, 1, 4), expected (samples, channels, height, width) "
+                   "(save x.transpose(0, 3, 1, 2))");
     x = make(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2147483647, 2147483647), }", f4,
              0);
     expect_refused(&x, &y, 0, "x.npy: more than 1073741824 values, the limit");
