@@ -27,8 +27,9 @@ struct reading {
     struct bytes file;
     const char *at, *end;
     size_t line;
-    uint32_t columns; /* of each row */
-    uint32_t label;   /* its column, from 1; 0: there is none */
+    uint32_t columns;  /* of each row */
+    uint32_t label;    /* its column, from 1; 0: there is none */
+    struct names head; /* what the first line calls the columns, if it is a header */
     char unquoted[NAMES_BYTES_MAX + 2];
     struct dataset *set;
     struct rows rows;
@@ -38,12 +39,19 @@ struct reading {
     size_t why_size;
 };
 
+/* What the columns are called: as in the file, or else as in the training data, where they are the
+ * same ones; maybe no names. */
+static const struct names *titles_of(const struct reading *r)
+{
+    return r->shape->label == r->label && r->head.count == 0 ? &r->shape->columns : &r->head;
+}
+
 /* FILE:LINE: column C ("name"): MESSAGE; column 0: no column. */
 __attribute__((format(printf, 4, 5))) static int refuse(const struct reading *r, size_t line,
                                                         uint32_t column, const char *format, ...)
 {
     char place[160] = "", name[64], text[256];
-    const struct names *columns = &r->shape->columns;
+    const struct names *columns = titles_of(r);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -138,11 +146,44 @@ static int read_field(struct reading *r, struct field *field, uint32_t column)
 
 /* ---- The first line -------------------------------------------------------------------------- */
 
-static bool is_number(const struct names *names, uint32_t place)
+/* What stands in the first line of a column; LACK: no value that is read, and no name either. */
+enum { NUMBER, LACK, NAME };
+
+static int kind_of(const struct names *names, uint32_t place)
 {
-    double value;
+    static const char *const lacks[] = {"", "?", "NA", "N/A", "n/a", "NULL", "null", "None"};
     const char *text = names_text(names, place);
-    return number_parse(text, strlen(text), &value);
+    char *end;
+    double value;
+    if (number_parse(text, strlen(text), &value)) return NUMBER;
+    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++)
+        if (strcmp(text, lacks[i]) == 0) return LACK;
+    (void)strtod(text, &end); /* takes NaN, infinities and what is too large, too */
+    return *end == 0 ? LACK : NAME;
+}
+
+/* Columns that nobody named, as some programs number them: 0, 1, 2, 3 and so on. Fewer could be
+ * values, unless the first, of row numbers, is called nothing. The label may have a name. */
+static bool is_counted(const struct names *first, uint32_t label)
+{
+    char number[16];
+    bool nameless = *names_text(first, 0) == 0;
+    uint32_t counted = 0, least = nameless ? 2 : 4;
+    for (uint32_t c = nameless; c < first->count; c++) {
+        if (c + 1 == label && kind_of(first, c) == NAME) continue;
+        snprintf(number, sizeof number, "%" PRIu32, counted++);
+        if (strcmp(names_text(first, c), number) != 0) return false;
+    }
+    return counted >= least;
+}
+
+/* Whether the first line names columns of values. One that lacks a value or two does not. */
+static bool is_header(const struct names *first, uint32_t label)
+{
+    bool has[NAME + 1] = {false};
+    for (uint32_t c = 0; c < first->count; c++)
+        if (c + 1 != label) has[kind_of(first, c)] = true;
+    return has[NAME] || (has[LACK] && !has[NUMBER]) || is_counted(first, label);
 }
 
 /* The label's column from 1, or 0. *named: the first line is sure to be a header. */
@@ -184,12 +225,17 @@ static int read_names(struct reading *r, struct names *names)
     return 0;
 }
 
+/* The columns of values one by one, wherever the labels stand. */
 static int compare_header(const struct reading *r, size_t line, const struct names *first)
 {
     const struct names *wanted = &r->shape->columns;
-    for (uint32_t c = 0; c < wanted->count && c < first->count; c++) {
+    uint32_t w = 0;
+    for (uint32_t c = 0; c < first->count; c++) {
+        if (c + 1 == r->label) continue;
+        w += w + 1 == r->shape->label;
+        if (w >= wanted->count) break;
         char found[64], expected[64];
-        const char *there = names_text(first, c), *name = names_text(wanted, c);
+        const char *there = names_text(first, c), *name = names_text(wanted, w++);
         if (strcmp(there, name) == 0) continue;
         return refuse(r, line, c + 1, "found %s, expected %s as in the training data",
                       number_found(found, there, strlen(there)),
@@ -242,16 +288,13 @@ static int read_head(struct reading *r, const char *label)
     if (error) goto out;
     error = find_columns(r, &first, label, line, &header);
     if (error) goto out;
-    for (uint32_t c = 0; c < first.count; c++)
-        header = header || (c + 1 != r->label && !is_number(&first, c));
-    if (!header) {
+    if (header || is_header(&first, r->label)) {
+        error = compare_header(r, line, &first);
+        r->head = first;
+        first = (struct names){0};
+    } else {
         r->at = start;
         r->line = line;
-    } else if (r->test) {
-        error = compare_header(r, line, &first);
-    } else {
-        r->shape->columns = first;
-        first = (struct names){0};
     }
     if (!error && r->test) error = check_columns(r, line);
 out:
@@ -363,6 +406,11 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
     set->classes = shape->numbers ? 1 : shape->classes.count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
     if (error) dataset_close(set);
+    if (!error && !test && shape->columns.count == 0) {
+        shape->columns = r->head;
+        shape->label = r->label;
+    } else
+        names_close(&r->head);
     free(r);
     return error;
 }

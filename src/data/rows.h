@@ -15,7 +15,8 @@
 /* Learned from a training file, and asked of its test file. */
 struct rows_shape {
     struct names classes; /* in their order: label i is the i-th */
-    struct names columns; /* csv's, where a header names them; the label's among them */
+    struct names columns; /* csv's, where a header names them */
+    uint32_t label;       /* the label's place among them, from 1; 0: it is not */
     uint32_t features;    /* 0: not known yet */
     bool numbers;         /* labels are targets, not classes; set by who reads */
     bool unlabelled;      /* labels are not looked at and may be missing; likewise, of a test set */

@@ -81,6 +81,31 @@ Test(csv, rows_are_read_with_and_without_header_quotes_blanks_and_line_ends)
         expect_set(same[i], NULL, 2, 2, values, labels, "\"x\", \"y\"");
 }
 
+Test(csv, a_first_line_is_a_header_if_it_names_or_counts_the_columns)
+{
+    /* Proves that numbered columns are no sample, that two or three numbers are one, and that a
+     * sample which lacks a value is not taken for a header and lost. */
+    const float values[] = {7, 8, 9, 6}, six[] = {0, 1, 2, 7, 8, 9};
+    const uint16_t labels[] = {0, 1};
+    expect_set("0,1,2,3,4\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
+    expect_set("0,1,2,3,kind\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
+    expect_set(",0,1,2,3\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
+    expect_set(",0,1\n7,8,x\n", NULL, 1, 2, values, labels, "\"x\"");
+    expect_set("kind,0,1,2,3\nx,7,8,9,6\n", "1", 1, 4, values, labels, "\"x\"");
+    expect_set(",b,?,NA,k\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
+    expect_set(",k\n7,x\n", NULL, 1, 1, values, labels, "\"x\"");
+    expect_set("0,1,2,w\n7,8,9,x\n", NULL, 2, 3, six, labels, "\"w\", \"x\"");
+    expect_refused("0,1,3,4,x\n7,8,9,6\n", NULL,
+                   "t.csv:2: found 4 columns, expected 5 as in the first line");
+    expect_refused("7,,x\n8,9,y\n", NULL, "t.csv:1: column 2: found nothing, expected a number");
+    expect_refused("7,?,x\n8,9,y\n", NULL, "t.csv:1: column 2: found \"?\", expected a number");
+    expect_refused("NA,7,x\n8,9,y\n", NULL, "t.csv:1: column 1: found \"NA\", expected a number");
+    expect_refused("7,-inf,x\n8,9,y\n", NULL,
+                   "t.csv:1: column 2: found \"-inf\", expected a number");
+    expect_refused("1e99,7,x\n8,9,y\n", NULL,
+                   "t.csv:1: column 1: found \"1e99\", expected a number");
+}
+
 Test(csv, the_label_is_a_column_by_name_or_number)
 {
     /* Proves each way to name it, and that the values beside it keep their order. */
@@ -145,6 +170,8 @@ Test(csv, a_test_set_has_the_columns_and_classes_of_its_training_set)
         {"1,x\n", "t.csv:1: 2 columns, expected 3 as in the training data"},
         {"b,a,k\n1,2,x\n",
          "t.csv:1: column 1 (\"a\"): found \"b\", expected \"a\" as in the training data"},
+        {"a,k,b\n1,x,2\n",
+         "t.csv:1: column 2 (\"b\"): found \"k\", expected \"b\" as in the training data"},
     };
     struct dataset set, test;
     struct rows_shape shape = {0};
@@ -156,10 +183,19 @@ Test(csv, a_test_set_has_the_columns_and_classes_of_its_training_set)
     cr_assert_eq(load(&test, &shape, "a,b,k\n9,9,x\n", NULL, true), 0, "%s", why);
     cr_assert_eq(test.labels[0], 0);
     dataset_close(&test);
+    cr_assert_eq(load(&test, &shape, "k,a,b\nx,8,9\n", "k", true), 0, "%s", why);
+    cr_assert(test.labels[0] == 0 && test.values[0] == 8 && test.values[1] == 9);
+    dataset_close(&test);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cr_expect_eq(load(&test, &shape, bad[i].text, NULL, true), PARLEY_EDATA);
         cr_expect_str_eq(why, bad[i].why);
     }
+    dataset_close(&set);
+    rows_shape_close(&shape);
+    shape = (struct rows_shape){0};
+    cr_assert_eq(load(&set, &shape, "k,a,b\nx,3,4\n", "k", false), 0);
+    cr_expect_eq(load(&test, &shape, "b,a,k\n1,2,x\n", "k", true), PARLEY_EDATA);
+    cr_expect_str_eq(why, "t.csv:1: column 1: found \"b\", expected \"a\" as in the training data");
     dataset_close(&set);
     rows_shape_close(&shape);
 }

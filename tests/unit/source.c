@@ -222,8 +222,8 @@ Test(source, a_saved_model_s_class_names_read_the_table_it_is_tried_on)
     cr_expect_eq(
         source_load_test(&alone, &reader, "csv:other.csv,label=k", NULL, &model, why, sizeof why),
         PARLEY_EDATA);
-    cr_expect_str_eq(why, "other.csv:3: column 1: found \"z\", which is no label of the training "
-                          "data: \"a\", \"b\", \"c\"");
+    cr_expect_str_eq(why, "other.csv:3: column 1 (\"k\"): found \"z\", which is no label of the "
+                          "training data: \"a\", \"b\", \"c\"");
     cr_assert_eq(source_load_test(&alone, &reader, "libsvm:few.svm", "libsvm:few.svm",
                                   &(struct source_model){"", "1\n2", 2, 1, false}, why, sizeof why),
                  0, "%s", why);
