@@ -138,7 +138,15 @@ static int judge_simulation(const struct settings *settings, char *why)
     return error;
 }
 
-/* A swarm draws by itself what a run is told. */
+/* A swarm draws by itself what a run is told: only who computes can be chosen, and what is said. */
+static bool is_for_swarm(enum option_id id)
+{
+    enum option_group group = option_info(id)->group;
+    return id == OPTION_ID_SWARM || id == OPTION_ID_SEEDS || id == OPTION_ID_TALLY ||
+           id == OPTION_ID_THREADS || group == GROUP_GENERAL ||
+           (group == GROUP_WATCHING && id != OPTION_ID_CSV && id != OPTION_ID_REPORT);
+}
+
 static int judge_swarm(const struct settings *settings, char *why)
 {
     static const enum option_id only[] = {OPTION_ID_SEEDS, OPTION_ID_TALLY};
@@ -152,8 +160,12 @@ static int judge_swarm(const struct settings *settings, char *why)
         snprintf(why, SETTINGS_WHY_BYTES, "--swarm: needs --seeds A..B, like --seeds 1..2000");
         return PARLEY_EUSAGE;
     }
-    if (settings->swarm && settings->faults.count > 0) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--fault: a swarm draws its own faults (--swarm)");
+    for (int i = 0; settings->swarm && i < OPTION_ID_COUNT; i++) {
+        enum option_id id = (enum option_id)i;
+        if (settings->values[id].origin <= ORIGIN_DEFAULT || is_for_swarm(id)) continue;
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--%s: is not for --swarm, which draws clusters, settings and faults by itself",
+                 option_info(id)->name);
         return PARLEY_EUSAGE;
     }
     return 0;
@@ -167,7 +179,7 @@ static bool is_quadratic(const struct settings *settings)
 /* The one model of one run. */
 static int judge_sim_out(const struct settings *settings, char *why)
 {
-    const char *many = settings->swarm ? "swarm" : settings->compare ? "compare" : NULL;
+    const char *many = settings->compare ? "compare" : NULL;
     if (!settings->out) return 0;
     for (int i = 0; i < OPTION_ID_COUNT && !many; i++)
         if (settings->sweeps[i].count > 1) many = option_info((enum option_id)i)->name;
@@ -283,13 +295,49 @@ static int judge_loudness(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+/* Flags of a verb that are of some of the things it does: the others would not heed them. In the
+ * environment they are for whoever does. */
+struct part {
+    enum option_id id;
+    const char *of[2];
+};
+
+static int judge_parts(const struct settings *settings, const struct part *parts, size_t count,
+                       char *why)
+{
+    const char *verb = verb_info(settings->verb)->name, *does = settings->operands[0];
+    for (size_t i = 0; i < count; i++) {
+        const char *const *of = parts[i].of;
+        if (settings->values[parts[i].id].origin != ORIGIN_FLAG) continue;
+        if (strcmp(does, of[0]) == 0 || (of[1] && strcmp(does, of[1]) == 0)) continue;
+        snprintf(why, SETTINGS_WHY_BYTES, "--%s is of %s %s%s%s, not of %s %s%s",
+                 option_info(parts[i].id)->name, verb, of[0], of[1] ? " and " : "",
+                 of[1] ? of[1] : "", verb, does,
+                 parts[i].id == OPTION_ID_EXPORT_OUT ? ", which prints to stdout" : "");
+        return PARLEY_EUSAGE;
+    }
+    return 0;
+}
+
 static int judge_bench(const struct settings *settings, char *why)
 {
-    const char *what = settings->operands[0];
-    if (settings->floats == 0 || strcmp(what, "wire") == 0) return 0;
-    snprintf(why, SETTINGS_WHY_BYTES, "--floats is of bench wire; bench %s has its own sizes",
-             what);
+    static const struct part parts[] = {
+        {OPTION_ID_FLOATS, {"wire"}}, {OPTION_ID_FULL, {"sim"}}, {OPTION_ID_DATA, {"run"}}};
+    int error = judge_parts(settings, parts, sizeof parts / sizeof *parts, why);
+    if (error || !settings->quick || !settings->full) return error;
+    snprintf(why, SETTINGS_WHY_BYTES, "--quick and --full exclude each other");
     return PARLEY_EUSAGE;
+}
+
+static int judge_saved(const struct settings *settings, char *why)
+{
+    static const struct part parts[] = {
+        {OPTION_ID_DATA, {"eval", "predict"}}, {OPTION_ID_TEST, {"eval", "predict"}},
+        {OPTION_ID_EXPORT_OUT, {"export"}},    {OPTION_ID_PROMPT, {"sample"}},
+        {OPTION_ID_LENGTH, {"sample"}},        {OPTION_ID_TEMPERATURE, {"sample"}},
+        {OPTION_ID_SAMPLE_SEED, {"sample"}},
+    };
+    return judge_parts(settings, parts, sizeof parts / sizeof *parts, why);
 }
 
 bool judge_is_of_several(const struct settings *settings)
@@ -325,6 +373,7 @@ static const struct {
     {judge_sim_out, VERB_BIT(VERB_SIM), false},
     {judge_faults, RUN, false},
     {judge_bench, VERB_BIT(VERB_BENCH), false},
+    {judge_saved, VERB_BIT(VERB_MODEL), false},
 #undef NODE
 #undef RUN
 };

@@ -164,7 +164,6 @@ expect 2 '--csv and --report: both write' sim --steps 3 --csv x.html --report x.
 expect 0 'agreed' sim --steps 3 --model softmax --json /dev/null --csv /dev/null
 expect 2 '--compare asks for several' sim --steps 3 --compare gossip --out model
 expect 2 '--seed asks for several' sim --steps 3 --seed 1..2 --out model
-expect 2 '--swarm asks for several' sim --swarm --seeds 1..2 --out model
 expect 2 '"quadratic:8" (--model) is none' sim --model quadratic:8 --out model
 for how in node run sim; do expect 2 '--json: nodir/x: No such file' $how --steps 3 --model softmax --json nodir/x; done
 # Who can't write what was asked for says so once, and ends with 1 if the run itself went well.
@@ -267,6 +266,7 @@ expect 0 'of 3 nodes' topology file:graph
 expect 7 'has no link of "n3"; the nodes are n0 to n4' topology file:graph -n 5
 expect 7 'has no link of "n3"; the nodes are n0 to n4' run --topology file:graph -n 5
 expect 2 '--floats is of bench wire' bench step --floats 10
+expect 2 '--out is of model export' model predict nomodel --out classes.csv
 expect 2 '"extra": --version takes nothing behind it' --version extra
 expect 7 'no-such-graph' run --topology file:no-such-graph
 expect 2 '"nodir/tally": No such file' sim --swarm --seeds 1..2 --tally nodir/tally

@@ -330,8 +330,6 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("sim --fault partition:n0|n9@5s", NULL, "--fault: \"n9\" is not a node (n0 to n3)");
     expect("sim --swarm", NULL, "--swarm: needs --seeds A..B, like --seeds 1..2000");
     expect("sim --seeds 1..3", NULL, "--seeds: is for --swarm, which is not given");
-    expect("sim --swarm --seeds 1..3 --fault kill:n1@5s", NULL,
-           "--fault: a swarm draws its own faults (--swarm)");
     expect("run --backup-workers 1", NULL,
            "--backup-workers: \"1\" of the slowest are left out of a step by --strategy ps-bsp "
            "only, not by gossip");
@@ -383,6 +381,64 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     settings_close(&settings);
     cr_assert_eq(load("sim --swarm --seeds 7..9", NULL, NULL), 0, "%s", why);
     cr_assert(settings.seeds.first == 7 && settings.seeds.last == 9 && settings.threads == 0);
+    settings_close(&settings);
+}
+
+Test(settings, what_a_swarm_draws_by_itself_is_refused)
+{
+    static const char *const given[] = {
+        "fault kill:n1@5s", "nodes 5",  "model softmax", "strategy choco", "epochs 2",
+        "loss 0.1",         "csv runs", "report r.html", "compare all",    "out model",
+    };
+    char line[128], text[160];
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        snprintf(line, sizeof line, "sim --swarm --seeds 1..3 --%s", given[i]);
+        snprintf(text, sizeof text,
+                 "--%.*s: is not for --swarm, which draws clusters, settings and faults by itself",
+                 (int)strcspn(given[i], " "), given[i]);
+        expect(line, NULL, text);
+    }
+    cr_assert_eq(load("sim --swarm --seeds 7..9 --threads 2 --tally t --json - --progress never -q",
+                      NULL, NULL),
+                 0, "%s", why);
+    settings_close(&settings);
+}
+
+Test(settings, what_is_of_another_part_of_a_verb_is_refused)
+{
+    /* Of each flag where it is heeded, and one place where it is not. */
+    static const struct {
+        const char *flag, *of, *not_of, *text;
+    } parts[] = {
+        {"--data digits", "model eval m", "model verify m",
+         "--data is of model eval and predict, not of model verify"},
+        {"--test digits", "model predict m", "model inspect m",
+         "--test is of model eval and predict, not of model inspect"},
+        {"--out m.npz", "model export m", "model predict m",
+         "--out is of model export, not of model predict, which prints to stdout"},
+        {"--prompt x", "model sample m", "model eval m",
+         "--prompt is of model sample, not of model eval"},
+        {"--length 9", "model sample m", "model eval m",
+         "--length is of model sample, not of model eval"},
+        {"--temperature 1", "model sample m", "model export m",
+         "--temperature is of model sample, not of model export"},
+        {"--seed 2", "model sample m", "model predict m",
+         "--seed is of model sample, not of model predict"},
+        {"--floats 10", "bench wire", "bench mix", "--floats is of bench wire, not of bench mix"},
+        {"--data digits", "bench run", "bench step", "--data is of bench run, not of bench step"},
+        {"--full", "bench sim", "bench wire", "--full is of bench sim, not of bench wire"},
+    };
+    char *const variables[] = {(char *)"PARLEY_DATA=digits", NULL};
+    char line[128];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        snprintf(line, sizeof line, "%s %s", parts[i].not_of, parts[i].flag);
+        expect(line, NULL, parts[i].text);
+        snprintf(line, sizeof line, "%s %s", parts[i].of, parts[i].flag);
+        cr_assert_eq(load(line, NULL, NULL), 0, "%s", why);
+        settings_close(&settings);
+    }
+    expect("bench sim --quick --full", NULL, "--quick and --full exclude each other");
+    cr_assert_eq(load("bench step", variables, NULL), 0, "%s", why);
     settings_close(&settings);
 }
 
