@@ -36,10 +36,16 @@ struct sim_time {
     double sigma;
 };
 
+enum { SIM_IDLES = 16 };
+
 /* What carries bytes, one after the other. */
 struct sim_line {
     uint64_t rate_bytes; /* a second; 0: without limit */
     uint64_t free_us;    /* when all that it has taken is through */
+    struct sim_idle {
+        uint64_t from_us, to_us;
+    } idle[SIM_IDLES]; /* before that, when nothing was on it: the newest, in their order */
+    uint32_t idles;
 };
 
 /* Where an end is found by its connection's number; conn 0: the place is free. */

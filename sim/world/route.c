@@ -12,16 +12,43 @@ const struct parley_sim_again sim_again_hard = {
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
+/* Nothing is on the line until the next message's first byte. */
+static void rest(struct sim_line *line, uint64_t until_us)
+{
+    if (line->idles == SIM_IDLES)
+        memmove(line->idle, line->idle + 1, --line->idles * sizeof *line->idle);
+    line->idle[line->idles++] = (struct sim_idle){line->free_us, until_us};
+    line->free_us = until_us;
+}
+
+/* What is left of a message's time on the line when it has used what others left since first_us,
+ * the newest first. */
+static uint64_t fill(struct sim_line *line, uint64_t first_us, uint64_t takes_us)
+{
+    while (line->idles > 0 && takes_us > 0) {
+        struct sim_idle *idle = &line->idle[line->idles - 1];
+        if (idle->to_us <= first_us) break;
+        uint64_t from_us = idle->from_us > first_us ? idle->from_us : first_us;
+        uint64_t used_us = idle->to_us - from_us < takes_us ? idle->to_us - from_us : takes_us;
+        takes_us -= used_us;
+        idle->to_us -= used_us;
+        if (idle->to_us > idle->from_us) break; /* of which it can use no more */
+        line->idles--;
+    }
+    return takes_us;
+}
+
 uint64_t sim_line_us(struct sim_line *line, uint64_t now_us, size_t size, uint64_t *span_us)
 {
     if (line->rate_bytes == 0) /* of what came while it had a limit, some may still be on it */
         return line->free_us > now_us ? line->free_us : now_us;
-    uint64_t takes = (uint64_t)((double)size * 1e6 / (double)line->rate_bytes);
+    uint64_t takes_us = (uint64_t)((double)size * 1e6 / (double)line->rate_bytes);
     uint64_t first_us = *span_us < now_us ? now_us - *span_us : 0; /* the first byte was here */
-    uint64_t end = (line->free_us > first_us ? line->free_us : first_us) + takes;
-    line->free_us = end > now_us ? end : now_us;
-    if (takes > *span_us) *span_us = takes;
-    return line->free_us;
+    if (takes_us > *span_us) *span_us = takes_us;
+    if (first_us > line->free_us) rest(line, first_us);
+    uint64_t left_us = fill(line, first_us, takes_us);
+    line->free_us += left_us;
+    return left_us > 0 && line->free_us > now_us ? line->free_us : now_us;
 }
 
 /* The newest link whose groups part the two, or NULL. */

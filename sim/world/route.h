@@ -4,8 +4,10 @@
  *   the sender's line -> the line between two sites, if there is one -> latency -> the receiver's
  * line
  *
- * A line takes what comes in the order it comes. A message's first byte goes on while its last is
- * still on the line before, so that only the slowest line of the way costs its time.
+ * A message's first byte goes on while its last is still on the line before, so that only the
+ * slowest line of the way costs its time. A line takes messages in the order in which their last
+ * bytes come; one that came bit by bit has used the time that others left since its first byte
+ * came.
  */
 #ifndef PARLEY_SIM_ROUTE_H
 #define PARLEY_SIM_ROUTE_H

@@ -506,6 +506,44 @@ Test(allreduce, who_joins_late_is_in_the_sums)
     }
 }
 
+static void configure_ring(struct parley_config *config, uint32_t node, void *arg)
+{
+    const uint32_t *nodes = arg;
+    (void)node;
+    config->strategy = PARLEY_STRATEGY_ALLREDUCE;
+    config->min_peers = *nodes - 1;
+}
+
+Test(allreduce, a_step_takes_the_time_that_the_lines_of_the_ring_need)
+{
+    /* Of each node's line 2 (n-1)/n times the model. What else crosses it, and what the ring waits
+     * for between its parts, is less than a hundredth. */
+    static const uint32_t sizes[] = {3, 8};
+    for (int k = 0; k < 2; k++) {
+        uint32_t n = sizes[k];
+        const struct parley_sim_options options = {.nodes = n,
+                                                   .parameters = 50000,
+                                                   .seed = 1,
+                                                   .rate = 0.01,
+                                                   .step_us = 10000,
+                                                   .bandwidth_bytes = 2500000,
+                                                   .configure = configure_ring,
+                                                   .arg = &n};
+        struct parley_sim *sim = scene(&options);
+        struct parley_view before, after;
+        scene_train(sim, n);
+        scene_run(sim, SECOND);
+        parley_sim_view(sim, 0, &before);
+        scene_run(sim, 20 * SECOND);
+        parley_sim_view(sim, 0, &after);
+        double step_s = 20.0 / (double)(after.version - before.version);
+        double wanted_s = 0.01 + 2 * (n - 1.0) / n * 50000 * sizeof(float) / 2500000;
+        cr_assert_geq(step_s, 0.99 * wanted_s, "%u nodes: %g s for %g", n, step_s, wanted_s);
+        cr_assert_leq(step_s, 1.01 * wanted_s, "%u nodes: %g s for %g", n, step_s, wanted_s);
+        parley_sim_free(sim);
+    }
+}
+
 Test(allreduce, all_wait_for_a_paused_node_and_go_on_without_a_dead_one)
 {
     /* What it is: a node that stops is waited for until it is called dead; back, it follows. */

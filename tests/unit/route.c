@@ -1,4 +1,4 @@
-/* route.c: what the simulator makes of lines that lose packets. */
+/* route.c: what the simulator makes of lines that lose packets, and that several messages share. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -89,4 +89,79 @@ Test(route, nothing_is_lost_on_the_way_to_oneself)
         cr_assert(!ends);
     }
     parley_sim_free(sim);
+}
+
+/* ---- Lines: here of a byte a microsecond ----------------------------------------------------- */
+
+static struct sim_line empty_line(void)
+{
+    return (struct sim_line){.rate_bytes = 1000000};
+}
+
+/* When a message is through whose last byte comes to the line now, its first span_us before. */
+static uint64_t through_us(struct sim_line *line, uint64_t now_us, size_t size, uint64_t span_us)
+{
+    return sim_line_us(line, now_us, size, &span_us);
+}
+
+Test(route, a_message_that_comes_as_fast_as_the_line_goes_waits_for_nothing)
+{
+    struct sim_line line = empty_line();
+    cr_assert_eq(through_us(&line, 5000, 1000, 1000), 5000);
+    cr_assert_eq(through_us(&line, 6000, 1000, 1000), 6000, "right behind it");
+}
+
+Test(route, what_is_at_hand_takes_its_time_behind_what_was_there)
+{
+    struct sim_line line = empty_line();
+    cr_assert_eq(through_us(&line, 5000, 1000, 0), 6000);
+    cr_assert_eq(through_us(&line, 5400, 1000, 0), 7000);
+}
+
+Test(route, a_few_bytes_in_the_midst_of_a_message_cost_it_only_their_own_time)
+{
+    /* The long one is on the line from 4000 on. Each short one comes before its last byte, and
+     * takes 10 us of it. */
+    struct sim_line line = empty_line();
+    for (uint64_t i = 0; i < 5; i++)
+        cr_assert_eq(through_us(&line, 4110 + 150 * i, 10, 10), 4110 + 150 * i);
+    cr_assert_eq(through_us(&line, 5000, 1000, 1000), 5050);
+    cr_assert_eq(through_us(&line, 6000, 1000, 1000), 6050, "what they took is not made up for");
+}
+
+Test(route, two_that_come_at_once_share_the_line)
+{
+    struct sim_line line = empty_line();
+    cr_assert_eq(through_us(&line, 5000, 1000, 1000), 5000);
+    cr_assert_eq(through_us(&line, 5000, 1000, 1000), 6000);
+}
+
+Test(route, those_who_send_slowly_together_fill_the_line_and_no_more)
+{
+    /* Ten that each come at a tenth of its rate, all at the same time; an eleventh is too much. */
+    struct sim_line line = empty_line();
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(through_us(&line, 10000, 1000, 10000), 10000);
+    cr_assert_eq(through_us(&line, 10000, 1000, 10000), 11000);
+}
+
+Test(route, a_line_carries_no_more_than_its_rate)
+{
+    /* Messages of any sizes and spans: from one time to another all that has come through is no
+     * more than the line could take in between, and the last comes when a queue would let it. */
+    struct rng rng = rng_init(3, 0);
+    for (int trial = 0; trial < 100; trial++) {
+        struct sim_line line = empty_line();
+        uint64_t now_us = 1000000, bytes = 0, last_us = 0, first_us = now_us;
+        for (int i = 0; i < 200; i++) {
+            uint32_t size = 1 + rng_below(&rng, 2000), span = rng_below(&rng, 3000);
+            now_us += rng_below(&rng, 1500);
+            uint64_t end_us = through_us(&line, now_us, size, span);
+            cr_assert_geq(end_us, now_us);
+            if (now_us - span < first_us) first_us = now_us - span;
+            if (end_us > last_us) last_us = end_us;
+            bytes += size;
+            cr_assert_leq(bytes, last_us - first_us, "trial %d, message %d", trial, i);
+        }
+    }
 }
