@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "core/wire.h"
 #include "parley/sim.h"
+#include "world/cluster.h"
 
 #define SECOND UINT64_C(1000000)
 
@@ -89,7 +90,8 @@ static inline void scene_same(const struct parley_sim *sim, uint32_t nodes)
         cr_assert_not_null(x, "n%u has no agreed model", i);
         cr_assert_not_null(f, "n%u has no file", i);
         if (first) {
-            cr_assert_eq(memcmp(first, x, 64 * sizeof *x), 0, "n%u has another model", i);
+            cr_assert_eq(memcmp(first, x, sim->parameters * sizeof *x), 0, "n%u has another model",
+                         i);
             cr_assert_eq(memcmp(file, f, PARLEY_DIGEST_BYTES), 0, "n%u has another file", i);
         }
         first = x;
