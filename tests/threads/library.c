@@ -52,10 +52,10 @@ static void check(bool good, const char *what)
 static bool knows_who_lives(struct parley *p)
 {
     char live[NODES][PARLEY_NAME_SIZE];
-    const char *names[8];
+    const char *names[NODES];
     uint32_t count = parley_node_live(parley_node_of(p), names);
     bool same = parley_live(p, live, NODES) == count;
-    for (uint32_t i = 0; same && i < count; i++)
+    for (uint32_t i = 0; same && i < count && i < NODES; i++)
         same = strcmp(live[i], names[i]) == 0;
     return same;
 }
