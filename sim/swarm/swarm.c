@@ -40,9 +40,10 @@ static void on_line(const char *line, void *arg)
     sim_say(PARLEY_LOG_DEBUG, "%s", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
     if (strstr(line, " dead: ")) sim_watch_apart(s->watch); /* it may be back, and be far */
-    if (strstr(line, " finished ") && strstr(line, parley_error_text(PARLEY_EDIVERGED)) &&
-        sscanf(line, "%lfs n%u", &at, &node) == 2)
-        swarm_diverged(s, node);
+    if (strstr(line, " finished ") && sscanf(line, "%lfs n%u", &at, &node) == 2) {
+        if (strstr(line, parley_error_text(PARLEY_EDIVERGED))) swarm_diverged(s, node);
+        if (strstr(line, parley_error_text(PARLEY_ENO_SEED))) swarm_seedless(s, node);
+    }
     if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
     s->joins[node] = false;
     if (strcmp(phase, "train") == 0 && begins_alone(s, node)) swarm_excludes(s);

@@ -82,6 +82,7 @@ struct swarm {
     uint32_t agreed_count;
     uint8_t held[SWARM_NODES_MAX][PARLEY_DIGEST_BYTES]; /* what each has said last that it holds */
     uint32_t helpless;  /* set of nodes that may have ended as their model is not finite */
+    uint32_t seedless;  /* set of nodes that may have ended as a seed was not there */
     uint32_t just_done; /* set of nodes whose end is yet to be looked at */
 };
 
@@ -128,6 +129,7 @@ void swarm_held(struct swarm *s, uint32_t node);
 void swarm_locked(struct swarm *s, uint32_t node);
 void swarm_done(struct swarm *s, uint32_t node);
 void swarm_diverged(struct swarm *s, uint32_t node); /* ... or ended, its model not being finite */
+void swarm_seedless(struct swarm *s, uint32_t node); /* ... or ended, no seed having answered */
 void swarm_views(struct swarm *s);                   /* in the calm: all see who is there */
 void swarm_meet(struct swarm *s);                    /* if they do, they are apart no longer */
 void swarm_judge(struct swarm *s);                   /* all is over */

@@ -130,6 +130,15 @@ void swarm_diverged(struct swarm *s, uint32_t node)
     if (s->spoilt[node] > TAKEN_MAX || (s->spoilt[node] > 0 && !helped)) s->helpless |= 1u << node;
 }
 
+/* A seed is gone, or came so late that who was told to stop before had given up, or was about to.
+ */
+void swarm_seedless(struct swarm *s, uint32_t node)
+{
+    for (uint32_t i = 0; i < s->seeds; i++)
+        if (!s->up[i] || s->helpless & 1u << i || s->left[i] || s->start_us[i] > SWARM_LATE_US)
+            s->seedless |= 1u << node;
+}
+
 /* ---- Views ----------------------------------------------------------------------------------- */
 
 /* It is there for the others: it has joined, and neither left nor ended. */
@@ -237,15 +246,6 @@ void swarm_meet(struct swarm *s)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-/* Gone, or come so late that who was told to stop before had given up, or was about to. */
-static bool seed_is_missed(const struct swarm *s)
-{
-    for (uint32_t i = 0; i < s->seeds; i++)
-        if (!s->up[i] || s->helpless & 1u << i || s->left[i] || s->start_us[i] > SWARM_LATE_US)
-            return true;
-    return false;
-}
-
 static bool somebody_left(const struct swarm *s)
 {
     for (uint32_t i = 0; i < s->nodes; i++)
@@ -270,7 +270,7 @@ static bool excused(const struct swarm *s, uint32_t node, const struct parley_vi
     case PARLEY_EDIVERGED:
         return s->helpless & 1u << node;
     case PARLEY_ENO_SEED:
-        return s->outsider[node] || s->excludes || seed_is_missed(s);
+        return s->outsider[node] || s->excludes || s->seedless & 1u << node;
     default:
         return false;
     }

@@ -167,6 +167,7 @@ Test(swarm, what_was_found_once_stays_mended)
          "a worker that had given up the last model put it into x as that was averaged"},
         {SWARM_DRAWN, 4522635,
          "a server waited for a gradient that its worker had given up as it was told to send it"},
+        {SWARM_DRAWN, 4600203, "of the verdict: the seed that one missed came back, and too late"},
         {SWARM_DRAWN, 4381404,
          "of the verdict: who lives behind losses or a pause may be taken for dead by all"},
         {SWARM_DRAWN, 4514181, "the same"},
