@@ -43,7 +43,7 @@
 #include "core/state.h"
 #include "core/stop.h"
 
-enum { LINGER_US = 15000000, RECHECK_US = 100000, WITNESS_US = 1000000, LEAST_US = 90000000 };
+enum { LINGER_US = 15000000, RECHECK_US = 100000, WITNESS_US = 1000000, LEAST_US = 120000000 };
 
 /* However short settling may be, those who are missing are looked for twice (quorum.c). */
 uint64_t agreement_end_us(const struct parley_node *node)
