@@ -295,14 +295,13 @@ static void decide(struct parley_node *node)
             if (!verifying) lock(node);
         }
     }
-    if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD &&
-        said_all(node, ROSTER_LOCKED)) {
-        /* Who locked may be gone since, and the others not know of it. */
-        if (quorum_may_decide(node)) {
+    if (self->phase == PARLEY_PHASE_LOCKED && a->candidate == CANDIDATE_HELD) {
+        /* Who locked may be gone since, and the others not know of it, or still be looking. */
+        verifying = !quorum_may_decide(node);
+        if (!verifying && said_all(node, ROSTER_LOCKED)) {
             publish(node);
             return;
         }
-        verifying = true;
     }
     watch_progress(node, verifying);
 }

@@ -214,6 +214,35 @@ Test(partitions, a_minority_does_not_decide_alone_at_once)
     parley_sim_free(sim);
 }
 
+static bool one_locks(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    struct parley_view view;
+    parley_sim_view(sim, 0, &view);
+    return view.phase == PARLEY_PHASE_LOCKED;
+}
+
+Test(partitions, who_is_through_with_looking_for_the_missing_waits_for_who_is_not)
+{
+    /* Half of the nodes are dead. n0 is refused by both and locks at once; n1 hears nothing of one,
+     * and looks for half a minute. Were n0 to lose patience, both would look again, and again. */
+    uint32_t peers = 3;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 5, .latency_us = 200000, .configure = scene_wait_for, .arg = &peers});
+    scene_train(sim, 4);
+    scene_run(sim, SECOND);
+    parley_sim_kill(sim, 2, false);
+    parley_sim_kill(sim, 3, false);
+    scene_run(sim, 20 * SECOND);
+    parley_sim_block(sim, 2, 1);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 4, one_locks, NULL, 10);
+    parley_sim_block(sim, 2, 0);
+    scene_until(sim, 4, parley_sim_agreed, NULL, 60);
+    scene_same(sim, 4);
+    parley_sim_free(sim);
+}
+
 static void majority(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;
