@@ -21,8 +21,9 @@
  *
  * Decision: a member that dies just leaves the view, without a new generation. A digest it had
  * proposed may by then be held by some and unknown to others; that is the conflict that starts one.
- * Decision: locks are not written to disk. A restarted boot is LATE and never counts, so no vote
- * can be given twice; what is given up is that all nodes restart in the middle of an agreement.
+ * Decision: locks are not written to disk. A boot that restarts in the middle of an agreement is
+ * LATE and never counts, so no vote can be given twice; what is given up is that all nodes restart
+ * then, or that one does among nodes that have not heard of it and train still.
  */
 #include "core/agreement.h"
 
