@@ -7,6 +7,7 @@
 
 #include "parley/config.h"
 #include "settings/judge.h"
+#include "train/trainer.h"
 
 /* --lr is for one batch, and the strategy's steps are of several. gd has no batch. */
 static bool scales(const struct settings *settings)
@@ -18,14 +19,14 @@ static bool scales(const struct settings *settings)
 static const char *of_strategy(const struct settings *settings, enum option_id id,
                                char text[FALLBACK_BYTES])
 {
-    bool scale_given = settings->values[OPTION_ID_LR_SCALE].origin > ORIGIN_DEFAULT;
+    bool grows = settings->lr_scale == TRAINER_SCALE_CLUSTER; /* it is settled before a warm-up */
     int strategy = settings->strategy;
     uint32_t steps = parley_strategy_mix_every((enum parley_strategy)strategy);
     switch (id) {
     case OPTION_ID_LR_SCALE:
         return scales(settings) ? "cluster" : NULL;
     case OPTION_ID_WARMUP: /* a rate that grows with the nodes is not met at once */
-        return scales(settings) && !scale_given ? "0.05" : NULL;
+        return scales(settings) && grows ? "0.05" : NULL;
     case OPTION_ID_MOMENTUM_MODE: /* where x is not just averaged, a momentum can't follow that */
         return strategy == PARLEY_STRATEGY_NOLOCO || strategy == PARLEY_STRATEGY_PUSH_SUM ? "local"
                                                                                           : NULL;

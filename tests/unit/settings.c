@@ -590,6 +590,9 @@ Test(settings, what_a_strategy_is_meant_for_is_the_default_and_named_as_its_own)
     expect_default(OPTION_ID_WARMUP, "0.05", "default of allreduce");
     expect_default(OPTION_ID_MIX_EVERY, "1", "default");
     settings_close(&settings);
+    cr_assert_eq(load("node --strategy allreduce --lr-scale cluster", NULL, NULL), 0, "%s", why);
+    expect_default(OPTION_ID_WARMUP, "0.05", "default of allreduce");
+    settings_close(&settings);
     cr_assert_eq(load("node --strategy allreduce --lr-scale none", NULL, NULL), 0, "%s", why);
     expect_default(OPTION_ID_WARMUP, "0", "default");
     settings_close(&settings);
