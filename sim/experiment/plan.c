@@ -100,15 +100,24 @@ static uint32_t group_of(struct plan *plan, const struct plan_run *run, bool fir
     return fresh ? plan->groups++ : plan->groups - 1;
 }
 
-/* What is for others of the strategies is left out; of the combinations that are then alike, the
- * first is a run. False for the others. */
+/* A number in the equation of others of several optimizers. */
+static bool is_of_others(const char *const *texts, enum option_id id)
+{
+    const char *optimizer = texts[OPTION_ID_OPTIMIZER];
+    return optimizer && !settings_optimizer_heeds(optimizer, id);
+}
+
+/* What is for others of the strategies or optimizers is left out; of the combinations that are then
+ * alike, the first is a run. False for the others. */
 static bool leave_unheeded(const struct plan *plan, struct plan_run *run, const char **texts)
 {
     int number = number_of(run->strategy);
-    for (int id = 0; id < OPTION_ID_COUNT; id++)
-        if (!settings_heeds(number, (enum option_id)id)) texts[id] = "";
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        enum option_id id = (enum option_id)i;
+        if (!settings_heeds(number, id) || is_of_others(texts, id)) texts[i] = "";
+    }
     for (uint32_t i = 0; i < plan->axes_count; i++) {
-        if (settings_heeds(number, plan->axes[i])) continue;
+        if (settings_heeds(number, plan->axes[i]) && !is_of_others(texts, plan->axes[i])) continue;
         if (run->values[i] != axis(plan, i)->values[0]) return false;
         run->values[i] = NULL;
     }
@@ -134,22 +143,34 @@ static int add_strategy(struct plan *plan, const char *strategy, char *why)
     return 0;
 }
 
+static bool strategy_heeds(const char *strategy, enum option_id id)
+{
+    return settings_heeds(number_of(strategy), id);
+}
+
+static void add_unheeded(struct text *text, enum option_id id, const struct sweep *of,
+                         bool (*heeds)(const char *, enum option_id))
+{
+    bool named = false;
+    for (size_t i = 0; i < of->count; i++) {
+        if (heeds(of->values[i], id)) continue;
+        if (!named) text_add(text, "--%s changes nothing for ", option_info(id)->name);
+        text_add(text, "%s%s", named ? ", " : "", of->values[i]);
+        named = true;
+    }
+    if (named) text_add(text, "\n");
+}
+
 char *plan_unheeded(const struct plan *plan)
 {
     struct text text;
     text_init(&text, 1 << 16);
-    for (int id = 0; id < OPTION_ID_COUNT; id++) {
-        bool given = plan->base->values[id].origin > ORIGIN_DEFAULT, named = false;
-        if (!given || plan->base->sweeps[id].count > 1) continue;
-        for (size_t i = 0; i < plan->strategies.count; i++) {
-            const char *strategy = plan->strategies.values[i];
-            if (settings_heeds(number_of(strategy), (enum option_id)id)) continue;
-            if (!named)
-                text_add(&text, "--%s changes nothing for ", option_info((enum option_id)id)->name);
-            text_add(&text, "%s%s", named ? ", " : "", strategy);
-            named = true;
-        }
-        if (named) text_add(&text, "\n");
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        enum option_id id = (enum option_id)i;
+        bool given = plan->base->values[i].origin > ORIGIN_DEFAULT;
+        if (!given || plan->base->sweeps[i].count > 1) continue;
+        add_unheeded(&text, id, &plan->strategies, strategy_heeds);
+        add_unheeded(&text, id, &plan->base->sweeps[OPTION_ID_OPTIMIZER], settings_optimizer_heeds);
     }
     return text_take(&text);
 }
@@ -195,12 +216,15 @@ static int add_single(struct plan *plan, uint32_t first, uint64_t number, char *
     if (!run) return PARLEY_ENOMEM;
     run->strategy = "single";
     whole_budget(plan, run, texts, steps);
-    for (int id = 0; id < OPTION_ID_COUNT; id++)
-        if (is_social((enum option_id)id)) texts[id] = "";
+    for (int i = 0; i < OPTION_ID_COUNT; i++) {
+        enum option_id id = (enum option_id)i;
+        if (is_social(id) || is_of_others(texts, id)) texts[i] = "";
+    }
     texts[OPTION_ID_NODES] = "1";
     for (uint32_t i = 0; i < plan->axes_count; i++) {
-        bool tells = plan->axes[i] == OPTION_ID_NODES && texts[OPTION_ID_STEPS];
-        if (is_social(plan->axes[i]) && !tells) run->values[i] = NULL;
+        enum option_id id = plan->axes[i];
+        bool tells = id == OPTION_ID_NODES && texts[OPTION_ID_STEPS];
+        if ((is_social(id) && !tells) || is_of_others(texts, id)) run->values[i] = NULL;
     }
     int error = add_run(plan, texts, run, why);
     if (error) return error;

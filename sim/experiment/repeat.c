@@ -21,9 +21,10 @@ static bool given(const struct settings *settings, enum option_id id)
 }
 
 /* Of several strategies each may have its own: a file that gave them one would make another run.
- * What a strategy does not heed it would refuse. */
+ * What a strategy or an optimizer does not heed it would refuse. */
 static bool default_holds(const struct settings *settings, enum option_id id)
 {
+    if (!settings_optimizer_heeds(settings->optimizer, id)) return false;
     if (judge_is_of_several(settings)) return !fallback_varies(id);
     return settings_heeds(settings->strategy, id);
 }

@@ -234,6 +234,15 @@ static int judge_model(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
+static int judge_target(const struct settings *settings, char *why)
+{
+    if (settings->accuracy > 0 || settings->values[OPTION_ID_EVAL_EVERY].origin <= ORIGIN_DEFAULT)
+        return 0;
+    snprintf(why, SETTINGS_WHY_BYTES,
+             "--eval-every: needs --target-accuracy A, for which it looks");
+    return PARLEY_EUSAGE;
+}
+
 static int judge_checkpoint(const struct settings *settings, char *why)
 {
     static const enum option_id only[] = {OPTION_ID_RESUME, OPTION_ID_CHECKPOINT_EVERY};
@@ -364,7 +373,9 @@ static const struct {
     {judge_strategy, NODE | RUN, true},
     {judge_servers, NODE | RUN, true},
     {judge_robust, NODE | RUN, true},
+    {judge_optimizer, NODE | RUN, false},
     {judge_training, NODE | RUN, false},
+    {judge_target, NODE | RUN, false},
     {judge_checkpoint, NODE | RUN, false},
     {judge_topology, NODE | RUN | VERB_BIT(VERB_TOPOLOGY), false},
     {judge_rounds, NODE | RUN, false},

@@ -19,6 +19,7 @@ PARLEY_CHECK int judge_servers(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_robust(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_topology(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_rounds(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_optimizer(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_training(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_codec(const struct settings *settings, char *why);
 

@@ -227,6 +227,41 @@ static bool is_followed(const struct settings *settings)
     }
 }
 
+bool settings_optimizer_heeds(const char *optimizer, enum option_id id)
+{
+    bool adam = strcmp(optimizer, "adam") == 0 || strcmp(optimizer, "adamw") == 0;
+    bool squares = adam || strcmp(optimizer, "rmsprop") == 0;
+    if (id == OPTION_ID_MOMENTUM)
+        return adam || strcmp(optimizer, "momentum") == 0 || strcmp(optimizer, "nesterov") == 0;
+    if (id == OPTION_ID_BETA2) return squares;
+    return id != OPTION_ID_EPSILON || squares || strcmp(optimizer, "adagrad") == 0;
+}
+
+/* Of several optimizers each run leaves out what is of the others (plan.c). */
+int judge_optimizer(const struct settings *settings, char *why)
+{
+    static const struct {
+        enum option_id id;
+        const char *of;
+    } numbers[] = {
+        {OPTION_ID_MOMENTUM, "momentum, nesterov, adam and adamw"},
+        {OPTION_ID_BETA2, "rmsprop, adam and adamw"},
+        {OPTION_ID_EPSILON, "adagrad, rmsprop, adam and adamw"},
+    };
+    bool several = settings->sweeps[OPTION_ID_OPTIMIZER].count > 1;
+    for (size_t i = 0; !several && i < sizeof numbers / sizeof *numbers; i++) {
+        const struct settings_value *value = &settings->values[numbers[i].id];
+        if (value->origin <= ORIGIN_DEFAULT ||
+            settings_optimizer_heeds(settings->optimizer, numbers[i].id))
+            continue;
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--%s: \"%s\" is of --optimizer %s; %s has nothing of the kind",
+                 option_info(numbers[i].id)->name, value->text, numbers[i].of, settings->optimizer);
+        return PARLEY_EUSAGE;
+    }
+    return 0;
+}
+
 int judge_training(const struct settings *settings, char *why)
 {
     const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];

@@ -15,7 +15,7 @@ mean() {
     shift
     got=$(for seed in $seeds; do
         "$parley" sim -q --nodes 16 --data "idx:$data" --model mlp:256,128 --epochs 4 \
-            --partition dirichlet:0.1 --seed "$seed" --eval-every 60000 "$@" --json - | tail -n 1
+            --partition dirichlet:0.1 --seed "$seed" "$@" --json - | tail -n 1
     done | python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]

@@ -71,6 +71,24 @@ Test(plan, what_a_strategy_does_not_heed_is_not_swept_for_it)
     unload();
 }
 
+/* Proves the same of optimizers, with the run of a single node among them. */
+Test(plan, what_an_optimizer_does_not_heed_is_left_out_for_it)
+{
+    cr_assert_eq(load("optimizer: [sgd, momentum]\nmomentum: [0.5, 0.9]\ncompare: gossip\n"), 0,
+                 "%s", why);
+    cr_assert_eq(plan.count, 6);
+    expect_run(0, "gossip, optimizer sgd", 0);
+    expect_run(2, "gossip, optimizer momentum, momentum 0.9", 2);
+    expect_run(3, "single, optimizer sgd", 3);
+    expect_run(4, "single, optimizer momentum, momentum 0.5", 4);
+    unload();
+    cr_assert_eq(load("optimizer: [adam, gd]\nbeta2: 0.5\n"), 0, "%s", why);
+    char *unheeded = plan_unheeded(&plan);
+    cr_assert_str_eq(unheeded, "--beta2 changes nothing for gd\n");
+    free(unheeded);
+    unload();
+}
+
 /* Proves that what is for one strategy of a list is not held against the one that stands first. */
 Test(plan, of_a_list_of_strategies_each_run_is_judged_by_itself)
 {

@@ -11,6 +11,7 @@
 #include "settings/list.h"
 #include "settings/nearest.h"
 #include "settings/settings.h"
+#include "train/optimizer.h"
 
 static struct settings settings;
 static char why[SETTINGS_WHY_BYTES];
@@ -330,6 +331,8 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("sim --fault partition:n0|n9@5s", NULL, "--fault: \"n9\" is not a node (n0 to n3)");
     expect("sim --swarm", NULL, "--swarm: needs --seeds A..B, like --seeds 1..2000");
     expect("sim --seeds 1..3", NULL, "--seeds: is for --swarm, which is not given");
+    expect("run --eval-every 100", NULL,
+           "--eval-every: needs --target-accuracy A, for which it looks");
     expect("run --backup-workers 1", NULL,
            "--backup-workers: \"1\" of the slowest are left out of a step by --strategy ps-bsp "
            "only, not by gossip");
@@ -382,6 +385,51 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     cr_assert_eq(load("sim --swarm --seeds 7..9", NULL, NULL), 0, "%s", why);
     cr_assert(settings.seeds.first == 7 && settings.seeds.last == 9 && settings.threads == 0);
     settings_close(&settings);
+}
+
+/* Where a parameter is after three steps of that optimizer. */
+static float after_steps(const char *optimizer, const struct optimizer_numbers *numbers)
+{
+    static float scratch[OPTIMIZER_RANGE];
+    struct optimizer made;
+    float x = 1, a = 0, b = 0;
+    cr_assert_eq(optimizer_init(&made, optimizer, numbers, why, sizeof why), 0, "%s", why);
+    for (int i = 1; i <= 3; i++) {
+        float gradient = 0.3F * (float)i;
+        struct optimizer_step step = {.optimizer = &made,
+                                      .from = &x,
+                                      .x = &x,
+                                      .count = 1,
+                                      .state = (float *[]){&a, &b},
+                                      .gradient = scratch,
+                                      .rate = 0.1,
+                                      .gradient_factor = 1,
+                                      .steps = (uint64_t)i - 1};
+        optimizer_apply(&step, &gradient);
+    }
+    return x;
+}
+
+Test(settings, a_number_that_an_optimizer_has_not_is_refused)
+{
+    /* Refused is just what changes nothing in its steps. */
+    const struct optimizer_numbers none = {.momentum = 0.9};
+    struct optimizer_numbers numbers[3] = {none, none, none};
+    static const char *const names[] = {"momentum", "beta2", "epsilon"};
+    numbers[0].momentum = numbers[1].beta2 = numbers[2].epsilon = 0.25;
+    const char *const *optimizers = option_info(OPTION_ID_OPTIMIZER)->valid;
+    for (size_t o = 0; optimizers[o]; o++)
+        for (size_t n = 0; n < 3; n++) {
+            char line[128];
+            snprintf(line, sizeof line, "node --optimizer %s --%s 0.25", optimizers[o], names[n]);
+            bool moves =
+                after_steps(optimizers[o], &numbers[n]) != after_steps(optimizers[o], &none);
+            cr_expect_eq(load(line, NULL, NULL), moves ? 0 : PARLEY_EUSAGE, "%s", line);
+            settings_close(&settings);
+        }
+    expect("run --optimizer sgd --momentum 0.5", NULL,
+           "--momentum: \"0.5\" is of --optimizer momentum, nesterov, adam and adamw; sgd has "
+           "nothing of the kind");
 }
 
 Test(settings, what_a_swarm_draws_by_itself_is_refused)
