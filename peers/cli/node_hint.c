@@ -28,7 +28,9 @@ const char *node_hint(int error, const char *message)
         return "give each node a --name of its own";
     case PARLEY_ENO_SEED:
         return "check the addresses of --join, or leave --join-timeout out to wait for ever";
-    case PARLEY_EMISMATCH:
+    case PARLEY_EMISMATCH: /* of a checkpoint the message says what to do: no other node is unlike
+                            */
+        if (strncmp(message, "--resume:", strlen("--resume:")) == 0) return NULL;
         return "start all nodes with the same settings; `parley check` prints them";
     case PARLEY_ENOT_WRITTEN:
         return "make room, or choose another --out";

@@ -146,6 +146,7 @@ refused 2 'checkpoint: /dev/null/x: Not a directory' run -n 1 --checkpoint /dev/
 : > file
 refused 2 'checkpoint: file: Not a directory; give a directory' run -n 1 --steps 3 --checkpoint file
 refused 6 'kept has a checkpoint of mlp:32' run -n 1 --checkpoint kept --resume --model softmax
+! grep 'hint: ' err || fail "other nodes have no part in what a checkpoint is unlike"
 # Other data of the same shape are as little what it was trained on.
 for bit in 0 1; do for i in {1..40}; do echo "$i,$((i % 2))"; echo "$((i + bit)),$((i % 2))"; done > data$bit.csv; done
 table=(--model softmax --batch 4 --checkpoint table --checkpoint-every 1us)
