@@ -107,7 +107,7 @@ static bool has_ended(const struct run *run)
  * came back too late to get in, is waited for as long as there is somebody that it can come to. */
 static bool is_given_up(const struct child *child)
 {
-    bool outside = strcmp(child->phase, "start") == 0 || strcmp(child->phase, "joining") == 0;
+    bool outside = strcmp(child->phase, "start") == 0; /* and no phase told since */
     if (child->paused) return !child->resumes;
     return (child->stopped || (outside && has_trained(child->run))) && has_ended(child->run);
 }
