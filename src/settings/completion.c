@@ -14,7 +14,7 @@ static bool takes(enum option_id id, enum verb verb)
 static bool takes_file(enum option_id id)
 {
     const char *metavar = option_info(id)->metavar;
-    return metavar && strncmp(metavar, "FILE", 4) == 0;
+    return metavar && (strncmp(metavar, "FILE", 4) == 0 || strcmp(metavar, "DIR") == 0);
 }
 
 static void add_verbs(struct text *text)

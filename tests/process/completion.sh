@@ -31,6 +31,7 @@ expect 'images' filenames parley run --data idx : im
 expect 'images run.yaml' filenames parley run --data idx :
 expect 'run.yaml' filenames parley run --config ru
 expect 'run.yaml' filenames parley run -c ru
+expect 'images' filenames parley node --checkpoint im
 expect 'verify' none parley model ver
 expect 'run.yaml' filenames parley model verify ru
 exit $((failures > 0))
