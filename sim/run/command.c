@@ -5,6 +5,7 @@
  */
 #include "run/run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -363,7 +364,9 @@ int sim_run(const struct settings *settings, const struct source *data,
     };
     int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data, reader) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)
-        sim_say(PARLEY_LOG_ERROR, "sim: at most %d nodes", PARLEY_MEMBERS_MAX);
+        sim_say(PARLEY_LOG_ERROR,
+                "--fault: with those that join there are %" PRIu32 " nodes; at most %d", run.nodes,
+                PARLEY_MEMBERS_MAX);
     if (!error) error = prepare_trace(&run, reader);
     if (!error) error = prepare_sim(&run);
     if (!error) {

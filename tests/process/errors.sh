@@ -53,6 +53,8 @@ expect 2 '"quadratic:8" is possible in parley sim only' node --model quadratic:8
 expect 2 'quadratic:D or quadratic:D,common' sim --model quadratic:8x
 expect 2 '"quadratic:8" has no accuracy' sim --model quadratic:8 --target-accuracy 0.9
 expect 2 '--threads: "0"' sim --threads 0
+expect 2 '--nodes: "16385" is out of range (1 to 16384)' sim -n 16385
+expect 2 '--fault: with those that join there are 16385 nodes; at most 16384' sim -n 16384 --membership static --fault join:1@5s
 expect 2 'did you mean "adam"' check --optimizer adamm
 for how in run sim node; do
     expect 2 "model 'mlp:0' has a missing or bad number" $how --model mlp:0
