@@ -48,6 +48,14 @@ static void open_standard_files(void)
         make_wait(fd);
 }
 
+/* Whoever started this may have blocked some; without SIGCHLD `run` would wait for ever. */
+static void unblock_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static bool needs_nothing(enum verb verb)
 {
     return verb == VERB_HELP || verb == VERB_VERSION || verb == VERB_COMPLETION;
@@ -158,6 +166,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is one that can't be written */
     signal(SIGUSR1, SIG_IGN); /* "checkpoint now": until there is a node, nothing is to be kept */
+    unblock_signals();
     settings_init(&settings);
     if (argc > 1) {
         int error = settings_flags(&settings, argc, argv, why);

@@ -7,7 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# start [OPTION]: of env; SIGHUP may come in ignored, as from nohup.
+# start [OPTION]: of env; SIGHUP may come in ignored, as from nohup, and signals blocked.
 start() {
     : > json
     env "${1:---default-signal=HUP}" "$parley" run -n 3 --model mlp:32 --time 600s --json json > out 2> err &
@@ -62,6 +62,12 @@ kill -HUP $run
 wait $run
 agreed
 [ -s parley-model.safetensors ]
+
+# Whoever starts it may have blocked signals: it hears them, and sees its nodes end.
+start --block-signal=CHLD,TERM
+kill -TERM $run
+wait $run
+agreed
 
 # Under nohup nothing hangs up.
 start --ignore-signal=HUP
