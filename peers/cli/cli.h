@@ -31,7 +31,8 @@ int topology_command(const struct settings *settings);
 void say_open(const struct settings *settings);
 
 /* say.c: from here to say_end(), no thread waits for who reads stderr: writer.h. Where nobody does
- * for long, lines are lost but for errors, and a line tells so. PARLEY_ENOMEM. */
+ * for long, lines are lost but for errors, and a line tells so. 0, or the exit status for want of a
+ * thread, which is said. */
 int say_start(void);
 void say_end(void);  /* all is written then; once one thread is left */
 void say_wait(void); /* until all that was said is written; before results go to stdout */
@@ -63,6 +64,10 @@ bool say_unwritten(FILE *file, const char *flag, const char *name);
 
 /* say.c: the exit status of `error`, whose line (or else its text) is said. */
 int say_failure(int error, const char *why);
+
+/* node_hint.c: what to do about what ends a node, or keeps one from starting. NULL: nothing that
+ * the message does not say. */
+const char *node_hint(int error, const char *message);
 
 /* say.c: whether --progress wants something that moves, and it may be drawn in place. */
 bool say_in_place(const struct settings *settings);

@@ -50,7 +50,7 @@ int json_out_open(struct json_out *out, const char *path, writer_lost lost, void
         return PARLEY_EUSAGE;
     out->writer = writer_new(out->file, lost, context);
     if (out->writer) return 0;
-    return refuse(path, PARLEY_ENOMEM, parley_error_text(PARLEY_ENOMEM));
+    return refuse(path, PARLEY_EFAIL, WRITER_NONE);
 }
 
 void json_out_put(struct json_out *out, const char *line, size_t size, bool must)

@@ -425,9 +425,10 @@ int node_command(const struct settings *settings)
 {
     char why[512] = "";
     struct node *node = calloc(1, sizeof *node);
-    if (!node || say_start()) {
+    int status = node ? say_start() : say_failure(PARLEY_ENOMEM, NULL);
+    if (status) {
         free(node);
-        return say_failure(PARLEY_ENOMEM, NULL);
+        return status;
     }
     node->settings = settings;
     atomic_init(&node->loss, NAN);

@@ -104,9 +104,6 @@ int node_report_close(struct node *node); /* PARLEY_EFAIL if lines are lost, whi
 void node_on_update(void *context, struct parley *p, const struct parley_update *update);
 void node_on_timer(void *context, struct parley *p);
 
-/* node_hint.c. NULL: nothing that the message does not say. */
-const char *node_hint(int error, const char *message);
-
 /* node_join.c, once parley is open. */
 void node_join_say_next(struct node *node);
 void node_join_warn(struct node *node);

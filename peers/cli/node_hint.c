@@ -1,7 +1,8 @@
-/* node_hint.c: what to do about an error that ends a node. */
+/* node_hint.c: what to do about an error that ends a node, or keeps one from starting. */
 #include <string.h>
 
-#include "node.h"
+#include "cli.h"
+#include "parley/error.h"
 
 static const char *listen_hint(const char *message)
 {
@@ -18,6 +19,8 @@ static const char *listen_hint(const char *message)
 const char *node_hint(int error, const char *message)
 {
     if (strstr(message, "oo many open files")) return "raise the limit with ulimit -n";
+    if (strstr(message, "resource temporarily unavailable"))
+        return "raise the limit with ulimit -u";
     if (strstr(message, "left within"))
         return "a longer --leave-timeout waits for the step; --checkpoint keeps what came before "
                "it";

@@ -356,15 +356,16 @@ int run_command(const struct settings *settings)
 {
     char why[600] = "";
     struct run *run = calloc(1, sizeof *run);
-    if (!run || say_start()) {
+    int status = run ? say_start() : say_failure(PARLEY_ENOMEM, NULL);
+    if (status) {
         free(run);
-        return say_failure(PARLEY_ENOMEM, NULL);
+        return status;
     }
     run->settings = settings;
     int error = open_loop(run, why, sizeof why);
     if (error) {
         free(run);
-        int status = say_failure(error, why);
+        status = say_failure(error, why);
         say_end();
         return status;
     }

@@ -424,8 +424,9 @@ out:
     free(arguments);
     free(environment);
     if (!code) return 0;
-    say(PARLEY_LOG_ERROR, "%s could not be started: %s%s", child->name, uv_strerror(code),
-        code == UV_EMFILE ? "; raise the limit with ulimit -n" : "");
+    const char *hint = node_hint(PARLEY_EFAIL, uv_strerror(code));
+    say(PARLEY_LOG_ERROR, "%s could not be started: %s", child->name, uv_strerror(code));
+    if (hint) say(PARLEY_LOG_ERROR, "hint: %s", hint);
     return PARLEY_EFAIL;
 }
 

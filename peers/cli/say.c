@@ -91,7 +91,7 @@ static char *lost_text(void *unused, uint64_t lines)
 int say_start(void)
 {
     writer = writer_new(stderr, lost_text, NULL);
-    return writer ? 0 : PARLEY_ENOMEM;
+    return writer ? 0 : say_failure(PARLEY_EFAIL, WRITER_NONE);
 }
 
 void say_end(void)

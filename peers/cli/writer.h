@@ -25,6 +25,11 @@ typedef char *(*writer_lost)(void *context, uint64_t lines);
 
 struct writer;
 
+/* What there is to say where writer_new() says NULL. */
+#define WRITER_NONE                                                                                \
+    "can't start a thread that writes: memory (ulimit -v) or threads (ulimit -u) are at their "    \
+    "limit"
+
 /* The file is borrowed, and the writer's alone until writer_free(); its ferror() tells then whether
  * some could not be written. NULL: no memory, or no thread. */
 struct writer *writer_new(FILE *file, writer_lost lost, void *context);
