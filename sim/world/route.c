@@ -46,9 +46,9 @@ uint64_t sim_line_us(struct sim_line *line, uint64_t now_us, size_t size, uint64
     uint64_t first_us = *span_us < now_us ? now_us - *span_us : 0; /* the first byte was here */
     if (takes_us > *span_us) *span_us = takes_us;
     if (first_us > line->free_us) rest(line, first_us);
-    uint64_t left_us = fill(line, first_us, takes_us);
-    line->free_us += left_us;
-    return left_us > 0 && line->free_us > now_us ? line->free_us : now_us;
+    line->free_us += fill(line, first_us, takes_us);
+    bool had_room = line->idles > 0 && line->idle[line->idles - 1].to_us > first_us;
+    return !had_room && line->free_us > now_us ? line->free_us : now_us;
 }
 
 /* The newest link whose groups part the two, or NULL. */

@@ -165,3 +165,23 @@ Test(route, a_line_carries_no_more_than_its_rate)
         }
     }
 }
+
+Test(route, what_follows_on_a_connection_never_overtakes)
+{
+    /* Three connections whose messages come in their order, some of less than a microsecond. */
+    struct rng rng = rng_init(4, 0);
+    for (int trial = 0; trial < 200; trial++) {
+        struct sim_line line = {.rate_bytes = 100000000};
+        uint64_t came_us[3] = {0}, ended_us[3] = {0}, now_us = 1000000;
+        for (int i = 0; i < 300; i++) {
+            uint32_t size = rng_below(&rng, 2) ? rng_below(&rng, 200) : rng_below(&rng, 200000);
+            uint32_t conn = rng_below(&rng, 3), span = rng_below(&rng, 3000);
+            now_us += rng_below(&rng, 700);
+            if (now_us - span < came_us[conn]) span = (uint32_t)(now_us - came_us[conn]);
+            uint64_t end_us = through_us(&line, now_us, size, span);
+            cr_assert_geq(end_us, ended_us[conn], "trial %d, message %d", trial, i);
+            came_us[conn] = now_us;
+            ended_us[conn] = end_us;
+        }
+    }
+}
