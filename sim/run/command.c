@@ -48,6 +48,7 @@ struct run {
     uint32_t nodes;   /* with those that join later */
     uint32_t threads;
     uint64_t steps_seen, evaluated;
+    uint64_t begun_us; /* the first local step */
 };
 
 static struct sim_time time_of(const struct units_dist *dist)
@@ -219,15 +220,19 @@ static int prepare_sim(struct run *run)
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
+/* Steps are each node's own: those of the dead are made by nobody, and who joins has its own to
+ * make. Time counts from the first step. */
 static double progress_of(const struct run *run)
 {
     const struct settings *s = run->settings;
-    double progress = 0, samples = (double)run->sim->samples;
-    if (s->epochs > 0) progress = samples / (s->epochs * run->job.data.train.count);
-    if (s->steps > 0)
-        progress = fmax(progress, (double)run->sim->steps / ((double)s->steps * run->nodes));
-    if (s->time_us > 0)
-        progress = fmax(progress, (double)parley_sim_now(run->sim) / (double)s->time_us);
+    const struct parley_sim *sim = run->sim;
+    double progress = 0, steps = (double)(sim->steps - sim->steps_gone);
+    if (s->epochs > 0) progress = (double)sim->samples / (s->epochs * run->job.data.train.count);
+    if (s->steps > 0 && sim->standing > 0)
+        progress = fmax(progress, steps / ((double)s->steps * sim->standing));
+    if (s->time_us > 0 && sim->begun)
+        progress =
+            fmax(progress, (double)(parley_sim_now(sim) - run->begun_us) / (double)s->time_us);
     return fmin(progress, 1);
 }
 
@@ -303,8 +308,10 @@ static void run_to_end(struct run *run)
     for (uint64_t events = 1; !is_over_before(run, next_us) && parley_sim_step(sim); events++) {
         if (events % EVENTS_UNSEEN == 0)
             sim_report_speak(&run->report, has_budget(run->settings) ? progress_of(run) : -1);
-        if (sim->begun && run->report.wall_train_s == 0)
+        if (sim->begun && run->report.wall_train_s == 0) {
             run->report.wall_train_s = sim_report_wall();
+            run->begun_us = parley_sim_now(sim);
+        }
         if (sim->steps != run->steps_seen) stepped(run);
         if (run->draws_curve && sim->steps > 0)
             curve_settle(&run->outcome->curve, sim, (double)run->report.trained_us / 1e6);

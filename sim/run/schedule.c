@@ -9,7 +9,9 @@
 struct sim_planned {
     struct sim_schedule *schedule;
     const struct fault_spec *spec;
-    bool struck, over;
+    uint32_t struck; /* as so many-th; 0: not yet */
+    bool over;
+    double last;     /* part of the budget at which one ends that lasts a part of it */
     uint32_t *nodes; /* [count] whom it struck; owned */
     uint32_t count;
 };
@@ -167,22 +169,67 @@ static void tell(struct sim_planned *planned)
         schedule->on_fault(kind, schedule->sim->names[planned->nodes[i]], schedule->arg);
 }
 
+static bool holds(const struct sim_planned *planned, uint32_t node)
+{
+    for (uint32_t i = 0; planned->struck && !planned->over && i < planned->count; i++)
+        if (planned->nodes[i] == node) return true;
+    return false;
+}
+
+/* The newest fault of that kind which holds the node still, or NULL. */
+static const struct fault_spec *still(const struct sim_schedule *schedule, enum fault_kind kind,
+                                      uint32_t node)
+{
+    const struct sim_planned *newest = NULL;
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct sim_planned *other = &schedule->planned[i];
+        if (other->spec->kind == kind && holds(other, node) &&
+            (!newest || other->struck > newest->struck))
+            newest = other;
+    }
+    return newest ? newest->spec : NULL;
+}
+
+static bool is_wall(enum fault_kind kind)
+{
+    return kind == FAULT_PARTITION || kind == FAULT_ONEWAY || kind == FAULT_CLOG;
+}
+
+/* Those of other faults, which the end of one has taken down. */
+static void walls_again(struct sim_schedule *schedule)
+{
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct sim_planned *planned = &schedule->planned[i];
+        if (!planned->struck || planned->over || !is_wall(planned->spec->kind)) continue;
+        if (planned->spec->target == FAULT_GROUPS) separate(schedule->sim, planned->spec, true);
+        for (uint32_t k = 0; k < planned->count; k++)
+            strike_node(schedule->sim, planned->spec, planned->nodes[k], true);
+    }
+}
+
 static void end(struct parley_sim *sim, void *arg)
 {
     struct sim_planned *planned = arg;
+    const struct fault_spec *spec = planned->spec;
     if (planned->over) return;
     planned->over = true;
-    if (planned->spec->target == FAULT_GROUPS) separate(sim, planned->spec, false);
-    for (uint32_t i = 0; i < planned->count; i++)
-        strike_node(sim, planned->spec, planned->nodes[i], false);
+    if (spec->target == FAULT_GROUPS) separate(sim, spec, false);
+    for (uint32_t i = 0; i < planned->count; i++) {
+        const struct fault_spec *left = still(planned->schedule, spec->kind, planned->nodes[i]);
+        strike_node(sim, left ? left : spec, planned->nodes[i], left != NULL);
+    }
+    if (is_wall(spec->kind)) walls_again(planned->schedule);
 }
 
 static void strike(struct parley_sim *sim, void *arg)
 {
     struct sim_planned *planned = arg;
+    struct sim_schedule *schedule = planned->schedule;
     const struct fault_spec *spec = planned->spec;
+    bool by_budget = spec->when.kind == FAULT_BUDGET;
     if (planned->struck || !draw_targets(planned)) return;
-    planned->struck = true;
+    planned->struck = ++schedule->strikes;
+    planned->last = (by_budget ? spec->when.share : schedule->progress) + spec->lasting.share;
     tell(planned);
     if (spec->target == FAULT_GROUPS) separate(sim, spec, true);
     for (uint32_t i = 0; i < planned->count; i++)
@@ -198,13 +245,14 @@ static void strike(struct parley_sim *sim, void *arg)
 
 void sim_schedule_progress(struct sim_schedule *schedule, double progress)
 {
+    schedule->progress = progress;
     for (size_t i = 0; i < schedule->count; i++) {
         struct sim_planned *planned = &schedule->planned[i];
         const struct fault_spec *spec = planned->spec;
         if (!planned->struck && spec->when.kind == FAULT_BUDGET && progress >= spec->when.share)
             strike(schedule->sim, planned);
-        double last = spec->when.share + spec->lasting.share;
-        if (planned->struck && spec->lasting.kind == FAULT_BUDGET && progress >= fmin(last, 1))
+        if (planned->struck && spec->lasting.kind == FAULT_BUDGET &&
+            progress >= fmin(planned->last, 1))
             end(schedule->sim, planned);
     }
 }
@@ -213,9 +261,13 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
                       const struct faults *faults, uint64_t seed, char *why, size_t why_size)
 {
     const uint64_t *start_us = sim->options.base.start_us;
+    uint64_t all_us = 0; /* when the last node of the start is there */
     *schedule = (struct sim_schedule){.sim = sim, .draws = rng_init(seed, 0x6661756c74)};
-    for (uint32_t i = 0; i < sim->nodes; i++)
-        schedule->nodes += !start_us || start_us[i] != PARLEY_SIM_NEVER;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        if (start_us && start_us[i] == PARLEY_SIM_NEVER) continue;
+        schedule->nodes++;
+        if (start_us && start_us[i] > all_us) all_us = start_us[i];
+    }
     if (faults->count == 0) return 0;
     schedule->planned = calloc(faults->count, sizeof *schedule->planned);
     if (!schedule->planned) return PARLEY_ENOMEM;
@@ -234,7 +286,8 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
             return PARLEY_EUSAGE;
         }
         if (spec->when.kind != FAULT_TIME) continue;
-        int error = sim_call_at(sim, spec->when.time_us, strike, &schedule->planned[i]);
+        uint64_t time_us = spec->when.time_us > all_us ? spec->when.time_us : all_us;
+        int error = sim_call_at(sim, time_us, strike, &schedule->planned[i]);
         if (error) return error;
     }
     return 0;

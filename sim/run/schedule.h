@@ -1,8 +1,9 @@
 /* schedule.h: the faults of --fault, carried out in virtual time.
  *
- * A fault at a time is a call in the queue; one at a share of the budget strikes when the cluster's
- * samples have come that far. Who a number or a share of the nodes are is drawn by the seed from
- * those alive then.
+ * A fault at a time is a call in the queue, and waits until the last node of the start is there;
+ * one at a share of the budget strikes when the cluster has come that far. Who a number or a share
+ * of the nodes are is drawn by the seed from those alive then. Of several of one kind that hold a
+ * node at once the newest counts; when it ends, the one before it does again.
  */
 #ifndef PARLEY_SIM_SCHEDULE_H
 #define PARLEY_SIM_SCHEDULE_H
@@ -15,7 +16,9 @@ struct sim_schedule {
     struct sim_planned *planned; /* [count]; owned */
     size_t count;
     struct rng draws;
-    uint32_t nodes; /* at the start: what shares are of */
+    uint32_t nodes;  /* at the start: what shares are of */
+    double progress; /* of the budget, as last told */
+    uint32_t strikes;
     /* Told of each fault as it is carried out. */
     void (*on_fault)(const char *kind, const char *target, void *arg);
     void *arg;

@@ -236,6 +236,8 @@ struct parley_sim {
     uint64_t hash, events, events_now; /* events_now: since the clock last moved */
     uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;
     uint64_t steps, samples; /* of all nodes */
+    uint64_t steps_gone;     /* of those steps, by processes that were killed */
+    uint32_t standing;       /* processes that run, or have ended by themselves */
     bool begun;              /* the first of those steps */
     int error;
     char error_text[160];

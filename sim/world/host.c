@@ -130,6 +130,7 @@ static void sim_host_start(struct sim_host *host)
         return;
     }
     host->state = SIM_HOST_UP;
+    host->sim->standing++;
     host->sim->task->start(host->sim->task->self, host->index, host->boots, host->vectors);
     host->counted = true;
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_START});
@@ -146,6 +147,10 @@ void sim_host_stop(struct sim_host *host)
 {
     if (host->node) parley_node_view(host->node, &host->last);
     if (host->node && host->sim->roster) parley_roster_dead(host->sim->roster, host->boot);
+    if (host->state != SIM_HOST_OFF) {
+        host->sim->standing--;
+        host->sim->steps_gone += host->life.version;
+    }
     host->counted = false;
     host->paused = false;
     host->state = SIM_HOST_OFF;

@@ -137,6 +137,22 @@ for kind in partition oneway; do
     done
 done
 
+# struck KIND SECONDS ARGUMENT...: when the first fault of a kind was carried out.
+struck() {
+    local kind=$1 wanted=$2 time
+    shift 2
+    "$parley" sim -q --json struck.json --nodes 4 --model quadratic:20 "$@" > said 2>&1
+    time=$(sed -n "s/.*\"event\":\"fault\",\"t\":\([0-9.]*\),\"kind\":\"$kind\".*/\1/p" struck.json | head -n 1)
+    awk "BEGIN { exit !(\"$time\" != \"\" && $wanted - 0.01 < $time + 0 && $time + 0 < $wanted + 0.01) }" ||
+        { echo "$*: $kind at \"$time\", not $wanted s"; failures=$((failures + 1)); }
+}
+
+# A part of the budget is one of what those who live have to do: steps are each node's own, and time
+# begins with the first of them.
+struck join 0.6 --steps 1000 --fault 'join:4@60%'
+struck kill 0.9 --steps 1000 --fault 'restart:2@30%+1s kill:1@90%'
+struck kill 2.5 --time 2s --latency 300ms --fault 'kill:n3@50%'
+
 # whole NAME COUNT EXPECTED ARGUMENT...: how many epochs are whole, and what is said of them.
 whole() {
     local name=$1 count=$2 expected=$3

@@ -1,0 +1,139 @@
+/* schedule.c: whom a simulated fault strikes, until when, and what holds where several overlap. */
+#include <criterion/criterion.h>
+
+#include "run/schedule.h"
+
+#define SECOND UINT64_C(1000000)
+
+static struct faults faults;
+static struct sim_schedule schedule;
+
+static struct parley_sim *scene(const struct parley_sim_options *options, const char *list)
+{
+    struct parley_sim *sim;
+    char why[256] = "";
+    units_why clause = "";
+    cr_assert_eq(parley_sim_new(&sim, options), 0);
+    cr_assert_eq(faults_add_list(&faults, list, clause), 0, "%s", clause);
+    cr_assert_eq(sim_schedule_init(&schedule, sim, &faults, 1, why, sizeof why), 0, "%s", why);
+    return sim;
+}
+
+static struct parley_sim *four(const char *list)
+{
+    return scene(&(struct parley_sim_options){.nodes = 4, .seed = 1}, list);
+}
+
+static void close_scene(struct parley_sim *sim)
+{
+    sim_schedule_close(&schedule);
+    faults_close(&faults);
+    parley_sim_free(sim);
+}
+
+static void run_until(struct parley_sim *sim, double seconds)
+{
+    uint64_t us = (uint64_t)(seconds * (double)SECOND);
+    cr_assert_eq(parley_sim_run_for(sim, us - parley_sim_now(sim)), 0);
+}
+
+static bool blocked(const struct parley_sim *sim, uint32_t a, uint32_t b)
+{
+    return sim->blocked && sim->blocked[a * sim->nodes + b];
+}
+
+Test(schedule, a_short_fault_within_a_long_one_of_its_kind_leaves_that_in_force)
+{
+    /* Of the node that both strike; the others are not touched. */
+    struct parley_sim *sim = four("slow=4:n3@0s slow=10:n3@2s+1s latency=5ms:n2@1s+4s "
+                                  "latency=9ms:n2@2s+1s bandwidth=8Mbit:n1@0s "
+                                  "bandwidth=80Mbit:n1@1s+1s");
+    const struct sim_host *hosts = sim->hosts;
+    run_until(sim, 1.5);
+    cr_expect_eq(hosts[3].slow, 4);
+    cr_expect_eq(hosts[2].extra_us, 5000);
+    cr_expect_eq(hosts[1].out.rate_bytes, 10000000);
+    run_until(sim, 2.5);
+    cr_expect_eq(hosts[3].slow, 10);
+    cr_expect_eq(hosts[2].extra_us, 9000);
+    cr_expect_eq(hosts[1].out.rate_bytes, 1000000);
+    run_until(sim, 4);
+    cr_expect_eq(hosts[3].slow, 4);
+    cr_expect_eq(hosts[2].extra_us, 5000);
+    run_until(sim, 6);
+    cr_expect_eq(hosts[3].slow, 4);
+    cr_expect_eq(hosts[2].extra_us, 0);
+    cr_expect_eq(hosts[0].slow, 1);
+    close_scene(sim);
+}
+
+Test(schedule, where_two_overlap_the_newer_holds_to_its_own_end)
+{
+    struct parley_sim *sim =
+        four("loss=0.5:n3@1s+2s loss=0.1:n3@2s+2s pause:n2@1s+2s pause:n2@2s+2s");
+    const struct sim_host *hosts = sim->hosts;
+    run_until(sim, 3.5);
+    cr_expect_eq(hosts[3].loss_rate, 0.1);
+    cr_expect(hosts[2].paused);
+    run_until(sim, 4.5);
+    cr_expect_eq(hosts[3].loss_rate, 0);
+    cr_expect_not(hosts[2].paused);
+    close_scene(sim);
+}
+
+Test(schedule, the_end_of_one_wall_leaves_the_others_standing)
+{
+    struct parley_sim *sim = four("partition:n0,n1|n2,n3@1s+4s clog:n0@2s+1s oneway:n1|n2@2s+1s");
+    run_until(sim, 2.5);
+    cr_expect(blocked(sim, 0, 1) && blocked(sim, 0, 2) && blocked(sim, 2, 1));
+    run_until(sim, 4);
+    cr_expect_not(blocked(sim, 0, 1));
+    cr_expect(blocked(sim, 0, 2) && blocked(sim, 2, 0) && blocked(sim, 2, 1));
+    run_until(sim, 6);
+    for (uint32_t a = 0; a < 4; a++)
+        for (uint32_t b = 0; b < 4; b++)
+            cr_expect_not(blocked(sim, a, b), "n%u to n%u", a, b);
+    close_scene(sim);
+}
+
+Test(schedule, a_part_of_the_budget_lasts_from_when_its_fault_struck)
+{
+    /* At a time as at a part; and no fault lasts beyond the budget's end. */
+    struct parley_sim *sim = four("slow=2:n1@1s+20% slow=2:n2@40%+20% slow=2:n3@90%+20%");
+    const struct sim_host *hosts = sim->hosts;
+    sim_schedule_progress(&schedule, 0.5);
+    run_until(sim, 2);
+    sim_schedule_progress(&schedule, 0.55);
+    cr_expect_eq(hosts[1].slow, 2);
+    cr_expect_eq(hosts[2].slow, 2);
+    sim_schedule_progress(&schedule, 0.65);
+    cr_expect_eq(hosts[1].slow, 2);
+    cr_expect_eq(hosts[2].slow, 1);
+    sim_schedule_progress(&schedule, 0.95);
+    cr_expect_eq(hosts[1].slow, 1);
+    cr_expect_eq(hosts[3].slow, 2);
+    sim_schedule_progress(&schedule, 1);
+    cr_expect_eq(hosts[3].slow, 1);
+    close_scene(sim);
+}
+
+Test(schedule, half_of_the_nodes_are_half_though_some_are_started_later)
+{
+    enum { NODES = 20 };
+    uint64_t starts[NODES];
+    for (uint32_t i = 0; i < NODES; i++)
+        starts[i] = i < 5 ? 0 : i * 1000;
+    struct parley_sim *sim = scene(
+        &(struct parley_sim_options){.nodes = NODES, .seed = 1, .seeds = 3, .start_us = starts},
+        "slow=4:50%@0s kill:n19@0s");
+    uint32_t slow = 0, late = 0;
+    run_until(sim, 1);
+    for (uint32_t i = 0; i < NODES; i++) {
+        slow += sim->hosts[i].slow == 4;
+        late += sim->hosts[i].slow == 4 && i >= 5;
+    }
+    cr_assert_eq(slow, NODES / 2);
+    cr_assert_gt(late, 0);
+    cr_assert_not(parley_sim_live(sim, 19));
+    close_scene(sim);
+}
