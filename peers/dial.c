@@ -8,7 +8,8 @@
  * UNREACHED, with the system's words and a name's addresses. Nothing here waits longer than the
  * kernel does; the core closes what takes too long. A lookup that has begun can't be interrupted,
  * so it has memory of its own: the connection is gone before it, and only the loop's end waits for
- * it. libuv runs few at a time; those that have not begun are taken back.
+ * it. libuv runs few at a time; those that have not begun are taken back. Where threads are at
+ * their limit a name can't be looked up, and is tried again as any other dial.
  */
 #define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
 #include "conn.h"
@@ -21,7 +22,11 @@
 
 #include "address.h"
 
-enum { REDIALS_MAX = 2 }; /* retransmit.h */
+enum {
+    REDIALS_MAX = 2,  /* retransmit.h */
+    POOL_DEFAULT = 4, /* libuv's threads, ... */
+    POOL_MAX = 1024   /* ... and whatever UV_THREADPOOL_SIZE says */
+};
 
 struct lookup {
     uv_getaddrinfo_t request;
@@ -129,12 +134,52 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
     connect_to(conn, conn->try->ai_addr);
 }
 
+static void wait_for(void *end)
+{
+    uv_sem_wait(end);
+}
+
+/* As many threads at once, with such stacks, as libuv wants. 0 or a libuv error. */
+static int try_threads(unsigned wanted)
+{
+    const uv_thread_options_t options = {UV_THREAD_HAS_STACK_SIZE, 8 << 20};
+    uv_thread_t threads[POOL_MAX + 1];
+    uv_sem_t end;
+    unsigned count = 0;
+    int code = uv_sem_init(&end, 0);
+    if (code) return code;
+    while (count < wanted && !code) {
+        code = uv_thread_create_ex(&threads[count], &options, wait_for, &end);
+        if (!code) count++;
+    }
+    for (unsigned i = 0; i < count; i++)
+        uv_sem_post(&end);
+    for (unsigned i = 0; i < count; i++)
+        uv_thread_join(&threads[i]);
+    uv_sem_destroy(&end);
+    return code;
+}
+
+/* With the first lookup of a process libuv starts its threads, and aborts where it can't. So they
+ * are tried before; who takes them in between is bad luck. */
+static int check_pool(void)
+{
+    static atomic_bool there;
+    const char *wish = getenv("UV_THREADPOOL_SIZE");
+    unsigned wanted = wish ? (unsigned)atoi(wish) : POOL_DEFAULT;
+    if (atomic_load(&there)) return 0;
+    /* One more, as the system may still count the last that has ended. */
+    int code = try_threads((wanted < POOL_MAX ? wanted : POOL_MAX) + 1);
+    if (!code) atomic_store(&there, true);
+    return code;
+}
+
 static void look_up(struct conn *conn, const struct address *address)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct lookup *lookup = malloc(sizeof *lookup);
-    int code = UV_ENOMEM;
-    if (lookup)
+    int code = lookup ? check_pool() : UV_ENOMEM;
+    if (!code)
         code = uv_getaddrinfo(&conn->loop->uv, &lookup->request, on_lookup, address->host,
                               address->port, &hints);
     if (code) {

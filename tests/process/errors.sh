@@ -235,6 +235,14 @@ if "${common[@]}" test -x "$parley"; then
         [ $status -eq 1 ] && grep -q 'threads (ulimit -u)' out ||
             { echo "$verb without threads: $status"; cat out; failures=$((failures + 1)); }
     done
+    # With one thread more each time: some are enough to start, and too few for names to be looked up.
+    for most in {2..12}; do
+        (ulimit -u "$most" && exec "${common[@]}" "$parley" node --join localhost:1 --join-timeout 100ms \
+            --steps 3 --model softmax --out /tmp/m) > out 2>&1
+        status=$?
+        [ $status -eq 1 ] || [ $status -eq 4 ] ||
+            { echo "a name and $most threads: $status"; cat out; failures=$((failures + 1)); }
+    done
 fi
 # Too little memory for the BLAS, which would ask for it for ever. Sanitizers need more than that, and
 # what they say of it would count as a report of theirs.
