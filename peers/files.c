@@ -46,16 +46,22 @@ static int copy_text(const struct files *files, const char *name, char *to, size
     return code;
 }
 
-static int copy_class_names(struct files *files, const char *from, char *why, size_t size)
+/* Names of classes, or of columns. */
+static int copy_lines(struct files *files, bool columns, const char *from, char *why, size_t size)
 {
+    struct model_meta *meta = &files->meta;
     if (!from) return PARLEY_OK;
-    files->meta.class_names = files->class_names = strdup(from);
-    int code = files->class_names ? try_header(files) : PARLEY_ENOMEM;
+    char *copy = strdup(from);
+    if (columns)
+        meta->columns = files->columns = copy;
+    else
+        meta->class_names = files->class_names = copy;
+    int code = copy ? try_header(files) : PARLEY_ENOMEM;
     if (code && code != PARLEY_ENOMEM)
         snprintf(why, size,
-                 "about.class_names: not one line of UTF-8, of at most %u bytes, for each of "
-                 "about.classes, %u",
-                 NAMES_BYTES_MAX, files->meta.classes);
+                 "about.%s: not one line of UTF-8, of at most %u bytes, for each of about.%s, %u",
+                 columns ? "columns" : "class_names", NAMES_BYTES_MAX,
+                 columns ? "features" : "classes", columns ? meta->features : meta->classes);
     return code;
 }
 
@@ -101,7 +107,8 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     if (!code)
         code = copy_text(files, "vocabulary", meta->vocabulary, sizeof meta->vocabulary,
                          about->vocabulary, why, size);
-    return code ? code : copy_class_names(files, about->class_names, why, size);
+    if (!code) code = copy_lines(files, false, about->class_names, why, size);
+    return code ? code : copy_lines(files, true, about->columns, why, size);
 }
 
 /* The folder of a path, "" for this one; false: its name is too long. */
@@ -201,6 +208,7 @@ void files_close(struct files *files)
     drop_part(files);
     free(files->scaling);
     free(files->class_names);
+    free(files->columns);
     free(files->out);
 }
 

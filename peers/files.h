@@ -25,6 +25,7 @@ struct files {
     struct model_meta meta; /* but for the digest */
     float *scaling;         /* shift, scale, label: as in the file */
     char *class_names;      /* meta's; owned */
+    char *columns;          /* likewise */
 };
 
 /* What stands there is replaced by a new file in the end: that must not hit a device, and there

@@ -73,6 +73,7 @@ struct parley_about {
                                          NULL: labels are classes */
     const char *vocabulary;           /* of text: a character of UTF-8 a class, or NULL */
     const char *class_names;          /* of a table: a line of UTF-8 a class, or NULL */
+    const char *columns;              /* likewise a line a feature; may be NULL on some nodes */
 };
 
 struct parley_options {

@@ -57,14 +57,14 @@ static void print_tensor(const struct tensor *tensor, const char *format)
     printf(format, tensor->name, shape, tensor->count);
 }
 
-/* As far as a line holds them. */
-static int print_class_names(const char *class_names)
+/* As far as a line holds them; NULL: there are none. */
+static int print_names(const char *title, const char *lines)
 {
     char list[400];
-    struct names classes = {0};
-    int error = rows_read_classes(&classes, class_names);
-    if (!error) printf("classes     %s\n", names_list(&classes, list, sizeof list));
-    names_close(&classes);
+    struct names names = {0};
+    int error = lines ? rows_read_lines(&names, lines) : 0;
+    if (!error && lines) printf("%-12s%s\n", title, names_list(&names, list, sizeof list));
+    names_close(&names);
     return error;
 }
 
@@ -103,7 +103,8 @@ static int inspect(const struct opened *opened, bool json)
         char quoted[TEXT_QUOTED_BYTES];
         printf("characters  %s\n", text_quote(quoted, meta->vocabulary));
     }
-    int error = meta->class_names ? print_class_names(meta->class_names) : 0;
+    int error = print_names("classes", meta->class_names);
+    if (!error) error = print_names("columns", meta->columns);
     if (error) return error;
     printf("run         %016" PRIx64 "\ndigest      %s, says the file; model verify computes it\n",
            meta->run, digest);

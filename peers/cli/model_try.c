@@ -39,7 +39,8 @@ static int load(struct trial *t, const struct settings *settings, bool labelled,
                                        .class_names = meta->class_names,
                                        .classes = meta->classes,
                                        .numbers = meta->numbers,
-                                       .features = meta->features};
+                                       .features = meta->features,
+                                       .columns = meta->columns};
     if (labelled)
         return source_load_test(&t->set, &file_reader, settings->data, settings->test, &model, why,
                                 why_size);
@@ -240,7 +241,7 @@ int model_predict(const struct opened *opened, const struct settings *settings, 
     struct names names = {0};
     const char *class_names = opened->file.meta.class_names;
     int error = open_trial(&t, settings, false, why, why_size);
-    if (!error && class_names) error = rows_read_classes(&names, class_names);
+    if (!error && class_names) error = rows_read_lines(&names, class_names);
     if (!error) error = predict(&t, &names, settings->json_stdout, why, why_size);
     names_close(&names);
     close_trial(&t);

@@ -93,6 +93,7 @@ static int fill_options(struct node *node)
         .label = meta->numbers ? set->label : NULL,
         .vocabulary = meta->vocabulary,
         .class_names = meta->class_names,
+        .columns = meta->columns,
     };
     return fill_tensors(node);
 }

@@ -15,35 +15,49 @@ void rows_shape_close(struct rows_shape *shape)
 }
 
 /* The zero byte behind each name becomes the line's end; of the last it stays. */
-int rows_write_classes(const struct names *classes, char **text)
+int rows_write_lines(const struct names *names, char **text)
 {
     *text = NULL;
-    if (classes->count == 0) return 0;
-    char *out = malloc(classes->size);
+    if (names->count == 0) return 0;
+    char *out = malloc(names->size);
     if (!out) return PARLEY_ENOMEM;
-    memcpy(out, classes->text, classes->size);
+    memcpy(out, names->text, names->size);
     uint32_t lines = 0;
     bool fits = true;
-    for (size_t i = 0, n; fits && i < classes->size; i += n) {
-        n = out[i] ? chars_bytes((const uint8_t *)out + i, classes->size - i) : 1;
+    for (size_t i = 0, n; fits && i < names->size; i += n) {
+        n = out[i] ? chars_bytes((const uint8_t *)out + i, names->size - i) : 1;
         fits = n > 0 && out[i] != '\n';
         if (out[i]) continue;
         out[i] = '\n';
         lines++;
     }
-    out[classes->size - 1] = 0;
-    if (fits && lines == classes->count) /* else a name has a zero byte in it */
+    out[names->size - 1] = 0;
+    if (fits && lines == names->count) /* else a name has a zero byte in it */
         *text = out;
     else
         free(out);
     return 0;
 }
 
-int rows_read_classes(struct names *classes, const char *text)
+int rows_write_columns(const struct rows_shape *shape, char **text)
+{
+    struct names values = {0};
+    int error = 0;
+    for (uint32_t c = 0; !error && c < shape->columns.count; c++) {
+        const char *name = names_text(&shape->columns, c);
+        if (c + 1 != shape->label) error = names_add(&values, name, strlen(name));
+    }
+    *text = NULL;
+    if (!error) error = rows_write_lines(&values, text);
+    names_close(&values);
+    return error;
+}
+
+int rows_read_lines(struct names *names, const char *text)
 {
     for (;; text++) {
         size_t size = strcspn(text, "\n");
-        int error = names_add(classes, text, size);
+        int error = names_add(names, text, size);
         text += size;
         if (error || !*text) return error;
     }

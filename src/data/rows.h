@@ -27,10 +27,13 @@ void rows_shape_close(struct rows_shape *shape);
 /* Names of classes as a model's file keeps them, one a line, in *text, to be freed; NULL if there
  * are none, or one of them can't stand there: it is not UTF-8, or of more than a line.
  * PARLEY_ENOMEM. */
-PARLEY_CHECK int rows_write_classes(const struct names *classes, char **text);
+PARLEY_CHECK int rows_write_lines(const struct names *names, char **text);
+
+/* The same of the columns of values, without the label's. */
+PARLEY_CHECK int rows_write_columns(const struct rows_shape *shape, char **text);
 
 /* And back, into a zeroed list. PARLEY_ENOMEM, PARLEY_ELIMIT for too long a line. */
-PARLEY_CHECK int rows_read_classes(struct names *classes, const char *text);
+PARLEY_CHECK int rows_read_lines(struct names *names, const char *text);
 
 /* Rows in the making; features is set before the first. */
 struct rows {

@@ -315,7 +315,7 @@ static int load_text(const struct loading *l, struct dataset *test, struct spec 
 static int load_named(const struct loading *l, struct dataset *test, const struct spec *data,
                       struct spec *spec, const char *class_names, bool whole, const char *text)
 {
-    int error = rows_read_classes(&l->shape->classes, class_names);
+    int error = rows_read_lines(&l->shape->classes, class_names);
     if (!error && data->meaning == NAMES) error = match_specs(data, spec, text, l);
     return error ? error : load_known(l, test, spec, whole, text);
 }
@@ -342,6 +342,8 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
     read_as(&spec, model);
     const char *text = test_spec ? test_spec : data_spec;
     bool named = spec.meaning != NUMBERS;
+    if (model->columns) error = rows_read_lines(&shape.columns, model->columns);
+    if (error) goto out;
     expect_numbers(&l, test_spec ? &spec : &data);
     bool alike = spec.meaning == data.meaning;
     bool known = model->class_names && spec.meaning == NAMES && !spec.numbers;
@@ -381,7 +383,8 @@ int source_load_inputs(struct dataset *set, const struct source_reader *reader, 
     if (error) return error;
     if (spec.format == TEXT || model->vocabulary[0])
         return bad_spec(&l, text, "a text is gone on with, by model sample");
-    error = load(&l, set, &spec, spec.format != IDX || has_own_test(&l, &spec));
+    if (model->columns) error = rows_read_lines(&shape.columns, model->columns);
+    if (!error) error = load(&l, set, &spec, spec.format != IDX || has_own_test(&l, &spec));
     set->classes = model->classes;
     if (!error && model->numbers && !(set->targets = calloc(set->count, sizeof *set->targets)))
         error = PARLEY_ENOMEM;

@@ -56,7 +56,8 @@ struct source_model {
     const char *vocabulary;  /* of text (chars.h), or "" */
     const char *class_names; /* of a table (rows.h), or NULL: not known */
     uint32_t classes, features;
-    bool numbers; /* labels are */
+    bool numbers;        /* labels are */
+    const char *columns; /* of a table's values (rows.h), or NULL: not known */
 };
 
 /* Only a set to try a model on: the test data of test_spec, or else of data_spec; its scaling is

@@ -21,7 +21,7 @@
 #include "file/why.h"
 
 #define FORMAT "1"
-#define PAIRS 10 /* and "vocabulary", of text, or "class_names", of a table */
+#define PAIRS 10 /* and "vocabulary", of text, or "class_names" and "columns", of a table */
 
 /* Tensors of a scaling: shift and scale; there are two scalings at most. */
 enum { PAIRED = 2, SCALING_MAX = 2 * PAIRED };
@@ -45,17 +45,18 @@ static bool vocabulary_is_good(const char *vocabulary, uint32_t classes)
     return count == classes;
 }
 
-/* A line of at most NAMES_BYTES_MAX bytes for each class. */
-static bool class_names_are_good(const char *names, uint32_t classes)
+/* NULL, or a line of at most NAMES_BYTES_MAX bytes for each of `wanted`. */
+static bool lines_are_good(const char *names, uint32_t wanted)
 {
     uint32_t count = 0;
-    for (const char *line = names;; line++) {
+    for (const char *line = names; line != NULL; line++) {
         size_t size = strcspn(line, "\n");
         if (size > NAMES_BYTES_MAX) return false;
         count++;
         line += size;
-        if (*line == 0) return count == classes;
+        if (*line == 0) return count == wanted;
     }
+    return true;
 }
 
 static void add_tensor(struct tensor *all, uint32_t *count, const char *name, uint32_t floats,
@@ -100,14 +101,15 @@ int model_file_header(const struct model_meta *meta, size_t n, const struct tens
     if (!text_is_good(meta->model) || !text_is_good(meta->data)) return PARLEY_EUSAGE;
     if (meta->vocabulary[0] != 0 && !vocabulary_is_good(meta->vocabulary, meta->classes))
         return PARLEY_EUSAGE;
-    if (meta->class_names != NULL && !class_names_are_good(meta->class_names, meta->classes))
+    if (!lines_are_good(meta->class_names, meta->classes) ||
+        !lines_are_good(meta->columns, meta->features))
         return PARLEY_EUSAGE;
     if (tensor_count > SAFETENSORS_TENSORS_MAX - SCALING_MAX) return PARLEY_ELIMIT;
     snprintf(run, sizeof run, "%016" PRIx64, meta->run);
     digest_text(meta->digest, digest);
     for (int i = 0; i < 5; i++)
         snprintf(number[i], sizeof number[i], "%" PRIu32, numbers[i]);
-    struct safetensors_pair pairs[PAIRS + 2] = {
+    struct safetensors_pair pairs[PAIRS + 3] = {
         {"parley", FORMAT},      {"model", meta->model}, {"data", meta->data},
         {"features", number[0]}, {"classes", number[1]}, {"channels", number[2]},
         {"height", number[3]},   {"width", number[4]},   {"run", run},
@@ -116,14 +118,17 @@ int model_file_header(const struct model_meta *meta, size_t n, const struct tens
     uint32_t count = 0, pair_count = PAIRS;
     if (meta->vocabulary[0] != 0)
         pairs[pair_count++] = (struct safetensors_pair){"vocabulary", meta->vocabulary};
+    uint32_t needed = pair_count;
     if (meta->class_names != NULL)
         pairs[pair_count++] = (struct safetensors_pair){"class_names", meta->class_names};
+    if (meta->columns != NULL)
+        pairs[pair_count++] = (struct safetensors_pair){"columns", meta->columns};
     struct tensor *all = calloc((size_t)tensor_count + 1 + SCALING_MAX, sizeof *all);
     if (all == NULL) return PARLEY_ENOMEM;
     int error = list_tensors(all, &count, meta, n, tensors, tensor_count);
     if (error == 0) error = safetensors_header(all, count, pairs, pair_count, header, header_size);
-    if (error == PARLEY_ELIMIT && meta->class_names != NULL)
-        error = safetensors_header(all, count, pairs, pair_count - 1, header, header_size);
+    while (error == PARLEY_ELIMIT && pair_count > needed)
+        error = safetensors_header(all, count, pairs, --pair_count, header, header_size);
     free(all);
     return error;
 }
@@ -174,16 +179,14 @@ static int read_vocabulary(struct model_meta *meta, const struct safetensors *fi
     return 0;
 }
 
-static int read_class_names(struct model_meta *meta, const struct safetensors *file, char *why,
-                            size_t why_size)
+static int read_lines(const char **lines, const struct safetensors *file, const char *key,
+                      uint32_t wanted, char *why, size_t why_size)
 {
-    meta->class_names = safetensors_metadata(file, "class_names");
-    if (meta->class_names == NULL || class_names_are_good(meta->class_names, meta->classes))
-        return 0;
+    *lines = safetensors_metadata(file, key);
+    if (lines_are_good(*lines, wanted)) return 0;
     return why_set(PARLEY_EDATA, why, why_size,
-                   "metadata \"class_names\" has not one line for each of %u classes, of at most "
-                   "%u bytes",
-                   (unsigned)meta->classes, NAMES_BYTES_MAX);
+                   "metadata \"%s\" has not one line for each of %u, of at most %u bytes", key,
+                   (unsigned)wanted, NAMES_BYTES_MAX);
 }
 
 static int read_meta(struct model_meta *meta, const struct safetensors *file, char *why,
@@ -206,7 +209,10 @@ static int read_meta(struct model_meta *meta, const struct safetensors *file, ch
     }
     if (error == 0) error = read_number(file, "run", 16, UINT64_MAX, &meta->run, why, why_size);
     if (error == 0) error = read_vocabulary(meta, file, why, why_size);
-    if (error == 0) error = read_class_names(meta, file, why, why_size);
+    if (error == 0)
+        error = read_lines(&meta->class_names, file, "class_names", meta->classes, why, why_size);
+    if (error == 0)
+        error = read_lines(&meta->columns, file, "columns", meta->features, why, why_size);
     if (error != 0) return error;
     const char *digest = safetensors_metadata(file, "digest");
     if (digest == NULL || digest_parse(digest, meta->digest) != 0)

@@ -28,6 +28,7 @@ struct model_meta {
     char data[MODEL_FILE_TEXT_BYTES];  /* "digits"; in a form that is equal on all nodes */
     char vocabulary[MODEL_FILE_VOCABULARY_BYTES]; /* of text, in the order of its classes; or "" */
     const char *class_names; /* of a table, one a line, in their order; or NULL; borrowed */
+    const char *columns;     /* likewise, of its values: one for each of `features` */
     uint32_t features, classes;
     uint32_t channels, height, width; /* 0 for tables */
     uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
@@ -40,16 +41,16 @@ struct model_meta {
 bool model_file_scales_label(const float scaling[2]);
 
 /* The bytes to write before x, shift, scale and label; *header is to be freed. tensors as for
- * digest_model (none: one named "vector" of shape [n]). Names of classes that are too long for a
- * header are left out. PARLEY_EUSAGE for texts that are not printable, for a vocabulary or names
- * that are not UTF-8 or not of `classes` characters or lines, for tensors that do not cover [n] in
- * order or have the scaling's names, PARLEY_ELIMIT, PARLEY_ENOMEM. */
+ * digest_model (none: one named "vector" of shape [n]). Names of columns or classes that are too
+ * long for a header are left out. PARLEY_EUSAGE for texts that are not printable, for a vocabulary
+ * or names that are not UTF-8 or not of as many characters or lines as there must be, for tensors
+ * that do not cover [n] in order or have the scaling's names, PARLEY_ELIMIT, PARLEY_ENOMEM. */
 PARLEY_CHECK int model_file_header(const struct model_meta *meta, size_t n,
                                    const struct tensor *tensors, uint32_t tensor_count,
                                    uint8_t **header, size_t *header_size);
 
 struct model_file {
-    struct model_meta meta;       /* its names of classes are `file`'s */
+    struct model_meta meta;       /* its names are `file`'s */
     const struct tensor *tensors; /* [tensor_count], the model's only */
     uint32_t tensor_count;
     size_t n;                     /* floats in x */

@@ -184,7 +184,9 @@ static int finish(struct job *job, char *why, size_t why_size)
     share_settings(job);
     job->run = run_id(job);
     if (job->data.train.vocabulary) return 0;
-    return rows_write_classes(&job->data.shape.classes, &job->class_names);
+    error = rows_write_columns(&job->data.shape, &job->columns);
+    if (error) return error;
+    return rows_write_lines(&job->data.shape.classes, &job->class_names);
 }
 
 int job_init(struct job *job, const struct settings *settings, const struct source *data,
@@ -222,6 +224,7 @@ void job_close(struct job *job)
     trainer_free(job->trainer);
     graph_close(&job->graph);
     free(job->class_names);
+    free(job->columns);
     if (!job->shares_data) source_close(&job->data);
     memset(job, 0, sizeof *job);
 }
@@ -241,6 +244,7 @@ void job_meta(const struct job *job, struct model_meta *meta)
         .numbers = set->targets != NULL,
         .run = job->run,
         .class_names = job->class_names,
+        .columns = job->columns,
     };
     snprintf(meta->model, sizeof meta->model, "%s", model_spec(job->model));
     snprintf(meta->data, sizeof meta->data, "%s", job->data.name);

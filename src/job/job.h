@@ -21,6 +21,7 @@ struct job {
     struct source data;
     bool shares_data;  /* it is another's, who outlives the job */
     char *class_names; /* of a table, for the model's file; or NULL; owned */
+    char *columns;     /* likewise, of its values */
     struct partition_spec partition;
     struct graph graph; /* of --topology file:PATH */
     struct trainer *trainer;

@@ -173,8 +173,12 @@ static int write_and_read_models(void)
 {
     static const struct tensor tensors[] = {{"w", 2, {2, 3}, 0, 6}, {"b", 1, {3}, 6, 3}};
     static const float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-    struct model_meta meta = {
-        .model = "softmax", .data = "csv:t", .class_names = "a\nb\nc", .features = 2, .classes = 3};
+    struct model_meta meta = {.model = "softmax",
+                              .data = "csv:t",
+                              .class_names = "a\nb\nc",
+                              .columns = "u\nv",
+                              .features = 2,
+                              .classes = 3};
     uint8_t *header, bytes[4096], *archive;
     size_t size;
     int error = digest_model(x, 9, tensors, 2, meta.run, meta.digest);

@@ -61,6 +61,7 @@ void fuzz_model_seeds(fuzz_emit *emit, void *context)
         size_t size;
         if (kind == 5) strcpy(meta.vocabulary, "abc");
         if (kind == 6) meta.class_names = "a\n\"b\"\n\xe2\x82\xac";
+        if (kind == 6) meta.columns = "\nv";
         FUZZ_CHECK(digest_model(data, 9, tensors, count, meta.run, meta.digest) == 0);
         FUZZ_CHECK(model_file_header(&meta, 9, tensors, count, &header, &size) == 0);
         memcpy(bytes, header, size);

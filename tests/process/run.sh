@@ -171,6 +171,12 @@ for seed in 1 2 3 4; do
 done
 if "$parley" model eval kinds --data csv:line.csv,numbers 2> refused; then exit 1; fi
 grep -q "labels are numbers, the model's classes" refused
+"$parley" model inspect line | grep -qFx 'columns     "a", "b"'
+awk -F, '{ print $2 "," $1 "," $3 }' line.csv > turned.csv
+status=0
+"$parley" model predict line --data csv:turned.csv > out 2> err || status=$?
+[ $status -eq 7 ] && [ ! -s out ]
+grep -qFx 'parley: turned.csv:1: column 1: found "b", expected "a" as in the training data' err
 "$parley" model predict line --data csv:line.csv > values
 "$parley" model predict line --data csv:line.csv --json > values.json
 python3 - "$parley" << 'END'

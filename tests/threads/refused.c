@@ -174,6 +174,9 @@ static void refuse_what_no_file_holds(void)
     expect_usage(&options, "about.class_names");
     options.about.class_names = NULL;
     options.about.features = 3;
+    options.about.columns = "u\nv";
+    expect_usage(&options, "about.columns");
+    options.about.columns = NULL;
     options.about.scaling = 2;
     options.about.shift = options.about.scale = one;
     expect_usage(&options, "about.scaling: 2");

@@ -289,11 +289,11 @@ static void expect_lines(const char *text, const char *lines)
     struct rows_shape shape = {0}, back = {0};
     char *written;
     cr_assert_eq(load(&set, &shape, text, NULL, false), 0, "%s", why);
-    cr_assert_eq(rows_write_classes(&shape.classes, &written), 0);
+    cr_assert_eq(rows_write_lines(&shape.classes, &written), 0);
     if (lines) {
         cr_assert_not_null(written, "%s", text);
         cr_expect_str_eq(written, lines);
-        cr_assert_eq(rows_read_classes(&back.classes, written), 0);
+        cr_assert_eq(rows_read_lines(&back.classes, written), 0);
         cr_assert_eq(back.classes.size, shape.classes.size);
         cr_expect_arr_eq(back.classes.text, shape.classes.text, shape.classes.size);
     } else
@@ -334,9 +334,9 @@ Test(csv, names_of_classes_are_written_as_lines_and_read_back)
     struct names none = {0}, zero = {0};
     char *written;
     cr_assert_eq(names_add(&zero, "a\0b", 3), 0);
-    cr_assert_eq(rows_write_classes(&zero, &written), 0);
+    cr_assert_eq(rows_write_lines(&zero, &written), 0);
     cr_expect_null(written);
     names_close(&zero);
-    cr_assert_eq(rows_write_classes(&none, &written), 0);
+    cr_assert_eq(rows_write_lines(&none, &written), 0);
     cr_expect_null(written);
 }

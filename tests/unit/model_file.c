@@ -133,17 +133,21 @@ Test(model_file, a_vocabulary_comes_back_and_has_a_character_a_class)
     cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
 }
 
-Test(model_file, class_names_come_back_and_are_a_line_a_class)
+Test(model_file, names_come_back_and_are_a_line_a_class_or_a_column)
 {
-    /* Proves that a model of a table carries what its numbers mean, whatever is in the names. */
+    /* Proves that a model of a table carries what its numbers and inputs are, whatever is in the
+     * names. */
     struct model_meta meta = meta_of(tensors, 2, 1);
     struct model_file file;
     uint8_t *header;
     size_t size;
     meta.class_names = "a \"b\"\\n\t\r\n\x01/\xe2\x82\xac\n{}";
+    meta.features = 3;
+    meta.columns = "\nlength, cm\n";
     uint8_t *bytes = file_new(&meta, tensors, 2, &size);
     cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
     cr_assert_str_eq(file.meta.class_names, meta.class_names);
+    cr_assert_str_eq(file.meta.columns, meta.columns);
     cr_assert_eq(model_file_verify(&file, why, sizeof why), 0, "%s", why);
     model_file_close(&file);
     memcpy(strstr((char *)bytes + 8, "u20AC") - 1, "aa\\nbb", 6);
@@ -155,9 +159,13 @@ Test(model_file, class_names_come_back_and_are_a_line_a_class)
     meta.class_names = "a\nb\n\xff";
     cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
     meta.class_names = NULL;
+    meta.columns = "u\nv";
+    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    meta.columns = NULL;
     bytes = file_new(&meta, tensors, 2, &size);
     cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
     cr_assert_null(file.meta.class_names);
+    cr_assert_null(file.meta.columns);
     model_file_close(&file);
     free(bytes);
 }

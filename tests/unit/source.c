@@ -131,25 +131,25 @@ Test(source, a_saved_model_s_vocabulary_and_window_read_the_text_it_is_tried_on)
     struct dataset alone;
     put("text", "cbabcbabc", 9);
     cr_assert_eq(source_load_test(&alone, &reader, "digits", "text:text",
-                                  &(struct source_model){"abcd", NULL, 4, 2, false}, why,
+                                  &(struct source_model){"abcd", NULL, 4, 2, false, NULL}, why,
                                   sizeof why),
                  0, "%s", why);
     cr_expect(alone.count == 4 && alone.features == 2 && alone.vocabulary == 4);
     cr_expect(alone.bytes[0] == 2 && alone.bytes[1] == 1 && alone.labels[0] == 0);
     dataset_close(&alone);
     cr_assert_eq(source_load_test(&alone, &reader, "text:text,window=4", NULL,
-                                  &(struct source_model){"abcd", NULL, 4, 2, false}, why,
+                                  &(struct source_model){"abcd", NULL, 4, 2, false, NULL}, why,
                                   sizeof why),
                  0, "%s", why);
     cr_expect(alone.count == 1 && alone.features == 4, "a tenth");
     dataset_close(&alone);
     cr_expect_eq(source_load_test(&alone, &reader, "text:text", NULL,
-                                  &(struct source_model){"abd", NULL, 3, 2, false}, why,
+                                  &(struct source_model){"abd", NULL, 3, 2, false, NULL}, why,
                                   sizeof why),
                  PARLEY_EDATA);
     cr_expect(strstr(why, "text:1:1: found a character"), "%s", why);
     cr_expect_eq(source_load_test(&alone, &reader, "digits", NULL,
-                                  &(struct source_model){"abc", NULL, 3, 2, false}, why,
+                                  &(struct source_model){"abc", NULL, 3, 2, false, NULL}, why,
                                   sizeof why),
                  PARLEY_EUSAGE);
     cr_expect_str_eq(
@@ -173,22 +173,26 @@ Test(source, a_test_file_keeps_the_classes_and_the_label_column_of_the_training_
     cr_expect(source.test.labels[0] == 2 && source.test.labels[1] == 1);
     source_close(&source);
     cr_assert_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:test.csv",
-                                  &(struct source_model){"", NULL, 3, 1, false}, why, sizeof why),
+                                  &(struct source_model){"", NULL, 3, 1, false, NULL}, why,
+                                  sizeof why),
                  0, "%s", why);
     cr_expect(alone.labels[0] == 2 && alone.labels[1] == 1);
     dataset_close(&alone);
     cr_expect_eq(source_load_test(&alone, &reader, "csv:train.csv,label=k", "csv:new.csv",
-                                  &(struct source_model){"", NULL, 3, 1, false}, why, sizeof why),
+                                  &(struct source_model){"", NULL, 3, 1, false, NULL}, why,
+                                  sizeof why),
                  PARLEY_EDATA);
     cr_expect(strstr(why, "new.csv:2: column 1 (\"k\"): found \"d\", which is no label"), "%s",
               why);
     cr_expect_eq(source_load_test(&alone, &reader, "digits", "csv:test.csv,label=k",
-                                  &(struct source_model){"", NULL, 3, 1, false}, why, sizeof why),
+                                  &(struct source_model){"", NULL, 3, 1, false, NULL}, why,
+                                  sizeof why),
                  PARLEY_EDATA);
     cr_expect_str_eq(why, "csv:test.csv,label=k: 2 classes where the model has 3; name the model's "
                           "own training data with --data");
     cr_assert_eq(source_load_test(&alone, &reader, "digits", "csv:train.csv,label=k",
-                                  &(struct source_model){"", NULL, 3, 1, false}, why, sizeof why),
+                                  &(struct source_model){"", NULL, 3, 1, false, NULL}, why,
+                                  sizeof why),
                  0, "%s", why);
     cr_expect(alone.count == 3 && alone.labels[0] == 1 && alone.labels[1] == 0);
     dataset_close(&alone);
@@ -198,7 +202,7 @@ Test(source, a_saved_model_s_class_names_read_the_table_it_is_tried_on)
 {
     /* Proves that a label has the model's number for it, whichever labels the file has and whatever
      * their order, and that a label which the model has not is refused by name. */
-    static const struct source_model model = {"", "a\nb\nc", 3, 1, false};
+    static const struct source_model model = {"", "a\nb\nc", 3, 1, false, NULL};
     struct dataset alone;
     put("few.csv", "k,v\nc,1\nb,1\n", 12);
     put("other.csv", "k,v\nc,1\nz,1\n", 12);
@@ -225,7 +229,8 @@ Test(source, a_saved_model_s_class_names_read_the_table_it_is_tried_on)
     cr_expect_str_eq(why, "other.csv:3: column 1 (\"k\"): found \"z\", which is no label of the "
                           "training data: \"a\", \"b\", \"c\"");
     cr_assert_eq(source_load_test(&alone, &reader, "libsvm:few.svm", "libsvm:few.svm",
-                                  &(struct source_model){"", "1\n2", 2, 1, false}, why, sizeof why),
+                                  &(struct source_model){"", "1\n2", 2, 1, false, NULL}, why,
+                                  sizeof why),
                  0, "%s", why);
     cr_expect(alone.count == 1 && alone.labels[0] == 1);
     dataset_close(&alone);
@@ -269,7 +274,7 @@ Test(source, arrays_and_sparse_tables_are_read_too)
 /* Loads the inputs for a model of two values and these classes, and expects 1, 2 and 3, 4. */
 static void expect_inputs(const char *spec, uint32_t classes)
 {
-    const struct source_model model = {"", "a\nb", classes, 2, classes == 1};
+    const struct source_model model = {"", "a\nb", classes, 2, classes == 1, NULL};
     struct dataset set;
     cr_assert_eq(source_load_inputs(&set, &reader, spec, &model, why, sizeof why), 0, "%s", why);
     cr_expect(set.count == 2 && set.features == 2 && set.classes == classes, "%s", spec);
@@ -306,10 +311,60 @@ Test(source, a_model_may_be_asked_about_samples_with_labels_of_any_kind_or_none)
     }
 }
 
+Test(source, inputs_have_the_columns_of_the_model_in_their_order)
+{
+    /* Proves that a table whose columns have changed places, or with one more before them, is no
+     * input, be it asked about or tried on; and that the label may stand anywhere, or a header be
+     * missing. */
+    static const struct source_model model = {"", "x\ny", 2, 2, false, "u\nv"},
+                                     number = {"", NULL, 1, 2, true, "u\nv"};
+    static const char *const good[] = {"csv:last.csv", "csv:first.csv,label=k", "csv:plain.csv"};
+    static const struct {
+        const char *spec, *why;
+    } bad[] = {
+        {"csv:turned.csv",
+         "turned.csv:1: column 1: found \"v\", expected \"u\" as in the training data"},
+        {"csv:numbered.csv",
+         "numbered.csv:1: column 1: found nothing, expected \"u\" as in the training data"},
+    };
+    struct dataset set;
+    put("last.csv", "u,v,k\n1,2,x\n3,4,y\n", 18);
+    put("first.csv", "k,u,v\nx,1,2\ny,3,4\n", 18);
+    put("plain.csv", "1,2,x\n3,4,y\n", 12);
+    put("turned.csv", "v,u,k\n1,2,3\n3,4,3\n", 18);
+    put("numbered.csv", ",u,v\n0,1,2\n1,3,4\n", 17);
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        cr_assert_eq(source_load_inputs(&set, &reader, good[i], &model, why, sizeof why), 0, "%s",
+                     why);
+        cr_expect(set.count == 2 && set.values[0] == 1 && set.values[3] == 4, "%s", good[i]);
+        dataset_close(&set);
+        cr_assert_eq(source_load_test(&set, &reader, "digits", good[i], &model, why, sizeof why), 0,
+                     "%s", why);
+        cr_expect(set.values[0] == 1 && set.values[3] == 4 && set.labels[1] == 1, "%s", good[i]);
+        dataset_close(&set);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cr_expect_eq(source_load_inputs(&set, &reader, bad[i].spec, &model, why, sizeof why),
+                     PARLEY_EDATA);
+        cr_expect_str_eq(why, bad[i].why);
+        cr_expect_eq(
+            source_load_test(&set, &reader, "digits", bad[i].spec, &model, why, sizeof why),
+            PARLEY_EDATA);
+        cr_expect_str_eq(why, bad[i].why);
+        cr_expect_eq(
+            source_load_test(&set, &reader, "digits", bad[i].spec, &number, why, sizeof why),
+            PARLEY_EDATA);
+        cr_expect_str_eq(why, bad[i].why);
+        cr_expect_eq(source_load_test(&set, &reader, bad[i].spec, NULL, &number, why, sizeof why),
+                     PARLEY_EDATA);
+        cr_expect_str_eq(why, bad[i].why);
+    }
+}
+
 Test(source, inputs_of_another_width_are_refused)
 {
-    static const struct source_model wide = {"", NULL, 2, 5, false},
-                                     text = {"\na", NULL, 2, 2, false};
+    static const struct source_model wide = {"", NULL, 2, 5, false, NULL},
+                                     text = {"\na", NULL, 2, 2, false, NULL};
     struct dataset set;
     put("bare.csv", "1,2\n3,4\n", 8);
     cr_expect_eq(source_load_inputs(&set, &reader, "csv:bare.csv", &wide, why, sizeof why),
