@@ -84,7 +84,7 @@ enum parley_codec {
 
 enum parley_quorum {
     PARLEY_QUORUM_LIVE,    /* the live view decides */
-    PARLEY_QUORUM_MAJORITY /* more than half of `nodes` decide */
+    PARLEY_QUORUM_MAJORITY /* more than half of `nodes`, or of all that are known, if more */
 };
 
 /* Links by names of nodes. Who is not in it averages with nobody while training. */
