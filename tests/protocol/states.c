@@ -13,7 +13,7 @@
 
 enum { NODES = 5, EXCHANGE_STATES = 11 };
 
-/* As tests/soak.py calls them: the role and the state that is entered. */
+/* As tests/faults/soak.py calls them: the role and the state that is entered. */
 static const struct state {
     const char *role, *state;
 } states[] = {
