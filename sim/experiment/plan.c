@@ -100,7 +100,7 @@ static uint32_t group_of(struct plan *plan, const struct plan_run *run, bool fir
     return fresh ? plan->groups++ : plan->groups - 1;
 }
 
-/* A number in the equation of others of several optimizers. */
+/* For others of several optimizers. */
 static bool is_of_others(const char *const *texts, enum option_id id)
 {
     const char *optimizer = texts[OPTION_ID_OPTIMIZER];

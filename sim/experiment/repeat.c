@@ -21,10 +21,11 @@ static bool given(const struct settings *settings, enum option_id id)
 }
 
 /* Of several strategies each may have its own: a file that gave them one would make another run.
- * What a strategy or an optimizer does not heed it would refuse. */
+ * What nothing heeds it would refuse. */
 static bool default_holds(const struct settings *settings, enum option_id id)
 {
     if (!settings_optimizer_heeds(settings->optimizer, id)) return false;
+    if (id == OPTION_ID_EVAL_EVERY && settings->accuracy <= 0) return false;
     if (judge_is_of_several(settings)) return !fallback_varies(id);
     return settings_heeds(settings->strategy, id);
 }

@@ -231,8 +231,9 @@ bool settings_optimizer_heeds(const char *optimizer, enum option_id id)
 {
     bool adam = strcmp(optimizer, "adam") == 0 || strcmp(optimizer, "adamw") == 0;
     bool squares = adam || strcmp(optimizer, "rmsprop") == 0;
-    if (id == OPTION_ID_MOMENTUM)
-        return adam || strcmp(optimizer, "momentum") == 0 || strcmp(optimizer, "nesterov") == 0;
+    bool momentum = strcmp(optimizer, "momentum") == 0 || strcmp(optimizer, "nesterov") == 0;
+    if (id == OPTION_ID_MOMENTUM) return adam || momentum;
+    if (id == OPTION_ID_MOMENTUM_MODE) return momentum;
     if (id == OPTION_ID_BETA2) return squares;
     return id != OPTION_ID_EPSILON || squares || strcmp(optimizer, "adagrad") == 0;
 }
@@ -265,9 +266,9 @@ int judge_optimizer(const struct settings *settings, char *why)
 int judge_training(const struct settings *settings, char *why)
 {
     const struct settings_value *mode = &settings->values[OPTION_ID_MOMENTUM_MODE];
-    bool momentum = strcmp(settings->optimizer, "momentum") == 0 ||
-                    strcmp(settings->optimizer, "nesterov") == 0;
-    if (settings->momentum_mode != TRAINER_MOMENTUM_LOCAL && !momentum &&
+    bool heeds = settings_optimizer_heeds(settings->optimizer, OPTION_ID_MOMENTUM_MODE) ||
+                 settings->sweeps[OPTION_ID_OPTIMIZER].count > 1;
+    if (settings->momentum_mode != TRAINER_MOMENTUM_LOCAL && !heeds &&
         mode->origin != ORIGIN_DEFAULT) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "

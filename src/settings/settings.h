@@ -198,7 +198,7 @@ bool settings_wants_progress(const struct settings *settings);
 /* Whether the option changes what the strategy (enum parley_strategy) does. */
 bool settings_heeds(int strategy, enum option_id id);
 
-/* Whether a step of this optimizer has that number in its equation; true of all other options. */
+/* Whether the option changes what a step of this optimizer does. */
 bool settings_optimizer_heeds(const char *optimizer, enum option_id id);
 
 void settings_close(struct settings *settings);

@@ -87,6 +87,8 @@ Test(plan, what_an_optimizer_does_not_heed_is_left_out_for_it)
     cr_assert_str_eq(unheeded, "--beta2 changes nothing for gd\n");
     free(unheeded);
     unload();
+    cr_assert_eq(load("optimizer: [adam, momentum]\nmomentum-mode: reset\n"), 0, "%s", why);
+    unload();
 }
 
 /* Proves that what is for one strategy of a list is not held against the one that stands first. */
@@ -190,4 +192,21 @@ Test(plan, an_experiment_written_down_is_the_same_experiment)
     free(one);
     free(two);
     free(line);
+}
+
+Test(plan, the_defaults_that_a_file_names_may_be_written_into_it)
+{
+    static const char *const files[] = {"steps: 3\n", "optimizer: adam\n", "optimizer: sgd\n",
+                                        "strategy: choco\n", "target-accuracy: 0.9\n"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        cr_assert_eq(load(files[i]), 0, "%s", why);
+        char *file = repeat_file(&settings);
+        unload();
+        char *at = strchr(file, '\n'); /* behind the line that says whose it is */
+        for (; at; at = strchr(at + 1, '\n'))
+            if (at[1] == '#') at[1] = at[2] = '\n'; /* the comment is a setting then */
+        cr_expect_eq(load(file), 0, "%s%s", files[i], why);
+        unload();
+        free(file);
+    }
 }
