@@ -7,7 +7,7 @@
 enum { COLORS = 8, DASHES = 4 };
 
 /* Room for titles and labels around the frame. */
-enum { ABOVE = 26, BELOW = 40, BEFORE = 52, BEHIND = 14 };
+enum { ABOVE = 26, BELOW = 40, BEFORE = 52, BEHIND = 14, LABEL_HEIGHT = 11 };
 
 void chart_text(struct text *svg, const char *value)
 {
@@ -140,10 +140,12 @@ static double at_y(const struct frame *frame, double y)
 static void draw_axes(struct text *svg, const struct frame *frame, const struct chart *chart)
 {
     char label[AXIS_LABEL_BYTES];
-    double bottom = frame->top + frame->height;
+    double bottom = frame->top + frame->height, label_y = INFINITY;
     for (uint32_t i = 0; i < frame->y.count; i++) {
         double y = at_y(frame, frame->y.ticks[i]);
         text_add(svg, "<path class=\"rule\" d=\"M%.1f %.1fh%.1f\"/>", frame->left, y, frame->width);
+        if (label_y - y < LABEL_HEIGHT) continue; /* it would stand in the one below */
+        label_y = y;
         text_add(svg, "<text class=\"dim end\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", frame->left - 6,
                  y + 4, axis_label(&frame->y, frame->y.ticks[i], label));
     }

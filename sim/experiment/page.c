@@ -63,9 +63,10 @@ static void add_svg(struct text *page, struct text *body, double height, bool al
         page->failed = true;
         return;
     }
-    text_add(page, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\"%s>\n",
-             PICTURE_WIDTH + (alone ? 40 : 0), height, alone ? "" : " role=\"img\"");
-    text_add(page, "%s</svg>\n", bytes);
+    text_add(page, "%s<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\"%s>\n",
+             alone ? "" : "<div class=\"wide\">", PICTURE_WIDTH + (alone ? 40 : 0), height,
+             alone ? "" : " role=\"img\"");
+    text_add(page, "%s</svg>%s\n", bytes, alone ? "" : "</div>");
     free(bytes);
 }
 
@@ -137,7 +138,7 @@ static const char page_style[] =
     "p{margin:6px 0}.note{color:var(--dim);font-size:13px}"
     "svg{width:100%;height:auto;display:block;margin:14px 0}"
     "svg.key{width:38px;height:14px;margin:0}"
-    ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:14px}"
+    ".wide{overflow-x:auto}.wide>svg{min-width:760px}table{border-collapse:collapse;font-size:14px}"
     "th,td{padding:4px 12px 4px 0;text-align:right;white-space:nowrap;"
     "border-bottom:1px solid var(--rule)}th{color:var(--dim);font-weight:500}"
     ".name{text-align:left}"
