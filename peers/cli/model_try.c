@@ -65,6 +65,14 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
                  set->features, file->meta.features);
         return PARLEY_EDATA;
     }
+    if (set->channels != file->meta.channels || set->height != file->meta.height) {
+        snprintf(why, why_size,
+                 "the data are images of %" PRIu32 " x %" PRIu32 " in %" PRIu32
+                 " channels, the model takes %" PRIu32 " x %" PRIu32 " in %" PRIu32,
+                 set->height, set->width, set->channels, file->meta.height, file->meta.width,
+                 file->meta.channels);
+        return PARLEY_EDATA;
+    }
     free(set->shift);
     free(set->scale);
     set->shift = malloc(n * sizeof *set->shift);

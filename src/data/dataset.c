@@ -154,6 +154,7 @@ int dataset_scale_like(struct dataset *set, const struct dataset *from)
     assert(from->shift && from->scale);
     bool images = set->bytes != NULL;
     if (set->features != from->features || images != (from->bytes != NULL)) return PARLEY_EDATA;
+    if (set->channels != from->channels || set->height != from->height) return PARLEY_EDATA;
     size_t n = images ? 1 : set->features;
     int error = scaling_new(set, n);
     if (error) return error;

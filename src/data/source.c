@@ -214,9 +214,15 @@ static int scale_both(const struct loading *l, struct source *source, const char
         snprintf(l->why, l->why_size,
                  "the test data have %" PRIu32 " values a sample, not %" PRIu32, test->features,
                  train->features);
-    else
+    else if ((train->bytes != NULL) != (test->bytes != NULL))
         snprintf(l->why, l->why_size,
                  "of training and test data one are images, the other a table");
+    else
+        snprintf(l->why, l->why_size,
+                 "the test data are images of %" PRIu32 " x %" PRIu32 " in %" PRIu32
+                 " channels, not %" PRIu32 " x %" PRIu32 " in %" PRIu32,
+                 test->height, test->width, test->channels, train->height, train->width,
+                 train->channels);
     return error;
 }
 

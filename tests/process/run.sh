@@ -177,6 +177,22 @@ status=0
 "$parley" model predict line --data csv:turned.csv > out 2> err || status=$?
 [ $status -eq 7 ] && [ ! -s out ]
 grep -qFx 'parley: turned.csv:1: column 1: found "b", expected "a" as in the training data' err
+# Images of as many pixels in another shape are none that the model was made for.
+python3 - << 'END'
+import os
+for shape in (6, 10), (10, 6):
+    folder = "%dx%d" % shape
+    os.mkdir(folder)
+    for name, size, data in ("x", "20, %d, %d" % shape, bytes(range(240)) * 5), ("y", "20,", bytes([0, 1] * 10)):
+        head = b"{'descr': '|u1', 'fortran_order': False, 'shape': (%s)}" % size.encode()
+        open(folder + "/" + name + ".npy", "wb").write(b"\x93NUMPY\1\0" + bytes([len(head), 0]) + head + data)
+END
+"$parley" run -n 2 --data npy:6x10 --model resnet:1 --steps 2 --out images -q > /dev/null
+"$parley" model predict images --data npy:6x10 > /dev/null
+status=0
+"$parley" model predict images --data npy:10x6 > out 2> err || status=$?
+[ $status -eq 7 ] && [ ! -s out ]
+grep -qFx 'parley: the data are images of 10 x 6 in 1 channels, the model takes 6 x 10 in 1' err
 "$parley" model predict line --data csv:line.csv > values
 "$parley" model predict line --data csv:line.csv --json > values.json
 python3 - "$parley" << 'END'

@@ -138,6 +138,10 @@ Test(dataset, a_test_set_takes_the_scaling_of_its_training_set)
     cr_assert_eq(test.shift[0], train.shift[0]);
     cr_assert_eq(test.scale[0], train.scale[0]);
     cr_assert_eq(dataset_scale_like(&other, &train), PARLEY_EDATA);
+    test.height = 2, test.width = 8; /* as many values */
+    cr_assert_eq(dataset_scale_like(&test, &train), PARLEY_EDATA);
+    test.channels = 4, test.height = 4, test.width = 1;
+    cr_assert_eq(dataset_scale_like(&test, &train), PARLEY_EDATA);
     dataset_close(&train);
     dataset_close(&test);
     dataset_close(&other);
