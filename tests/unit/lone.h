@@ -365,6 +365,7 @@ static inline struct message_hello lone_hello(const struct lone *lone, const cha
                                   .parameters = lone->config.parameters,
                                   .vectors = lone->config.vectors,
                                   .averaged = lone->config.averaged,
+                                  .robust = lone->config.robust,
                                   .strategy = lone->config.strategy};
     snprintf(hello.name, sizeof hello.name, "%s", name);
     snprintf(hello.address, sizeof hello.address, "127.0.0.1:%u", 7000 + (unsigned)boot % 1000);

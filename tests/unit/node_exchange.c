@@ -13,6 +13,25 @@ Test(node_exchange, floats_that_nobody_wants_are_read_and_dropped)
     lone_free(lone);
 }
 
+Test(node_exchange, who_waits_for_its_trainer_says_so_to_who_waits_for_it)
+{
+    /* Proves that a step that takes long does not look like a peer that is gone. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = 7}, alive;
+    lone_say(lone, conn, WIRE_OFFER, &m);
+    cr_assert_eq(responder(lone)->state, SLOT_TAKING);
+    for (int i = 0; i < 3; i++) {
+        lone_listen(lone, conn);
+        lone_run(lone, lone->config.keepalive_us - 1);
+        cr_assert(!lone_heard(lone, WIRE_KEEPALIVE, NULL), "%d", i);
+        lone_run(lone, 1);
+        cr_assert(lone_heard(lone, WIRE_KEEPALIVE, &alive) && alive.sequence == 7, "%d", i);
+        cr_assert(alive.from_responder);
+    }
+    lone_free(lone);
+}
+
 Test(node_exchange, what_is_awaited_is_the_rest_of_a_wanted_chunk_and_nothing_else)
 {
     /* A driver that reads floats right to their place writes where STORE would, and only then. */
@@ -187,6 +206,31 @@ Test(node_exchange, who_has_left_undecided_makes_room_for_another)
     lone_free(lone);
 }
 
+Test(node_exchange, what_is_being_added_makes_no_room)
+{
+    /* Proves that a delta that was decided is not given up for a new exchange, though its initiator
+     * is gone. */
+    struct lone *lone = plain_node();
+    for (uint64_t boot = 1; boot <= 2; boot++) {
+        uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
+        to_ready(lone, conn);
+        if (boot == 1) say_left(lone, conn, boot);
+        lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    }
+    for (uint32_t dial = 1; dial <= lone->highest; dial += 2)
+        if (lone->conns[dial] == LONE_DIALED) lone_closed(lone, dial, PARLEY_CLOSED_REFUSED);
+    uint32_t c = training_peer(lone, "c", 3);
+    struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
+    lone_say(lone, c, WIRE_OUTCOME, &outcome);
+    struct message_exchange offer = {.sequence = 7};
+    lone_listen(lone, c);
+    lone_say(lone, c, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_REFUSE, NULL) && ledger(lone).dropped == 0);
+    lone_done_all(lone);
+    cr_assert_eq(ledger(lone).applied, 1);
+    lone_free(lone);
+}
+
 Test(node_exchange, what_a_replaced_node_left_undecided_is_given_up)
 {
     /* Proves that the link to a process that died, and whose name another has by now, leaves no
@@ -206,6 +250,33 @@ Test(node_exchange, what_a_replaced_node_left_undecided_is_given_up)
     if (lone->conns[a] == LONE_OPEN) lone_closed(lone, a, PARLEY_CLOSED_RESET);
     cr_assert(ledger(lone).in_doubt == 0 && ledger(lone).dropped == 1);
     lone_free(lone);
+}
+
+Test(node_exchange, what_was_decided_does_not_go_with_who_decided_it)
+{
+    /* Proves that of a node that is started anew neither the answers that were heard are taken
+     * back, nor what is in doubt with another. */
+    for (uint32_t committed = 0; committed < 2; committed++) {
+        struct lone *lone = plain_node();
+        uint32_t conns[] = {training_peer(lone, "a", 1), training_peer(lone, "b", 2)};
+        for (int i = 0; i < 2; i++) {
+            to_ready(lone, conns[i]);
+            lone_closed(lone, conns[i], PARLEY_CLOSED_RESET);
+        }
+        cr_assert_eq(ledger(lone).in_doubt, 2);
+        struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_ABORTED};
+        if (committed) outcome.outcome = MESSAGE_COMMITTED;
+        uint32_t c = training_peer(lone, "c", 3);
+        lone_say(lone, c, WIRE_OUTCOME, &outcome);
+        struct record a = {.boot = 1, .name = "a", .address = "x:1", .incarnation = 1, .clock = 1};
+        a.state = PARLEY_MEMBER_DEAD;
+        say_record(lone, c, &a);
+        training_peer(lone, "a", 11);
+        lone_done_all(lone);
+        struct parley_ledger after = ledger(lone);
+        cr_assert(after.dropped == 0 && after.in_doubt == 1 && after.applied == committed);
+        lone_free(lone);
+    }
 }
 
 Test(node_exchange, a_broken_link_at_any_point_frees_the_responders_slot)

@@ -162,6 +162,15 @@ Test(node_hello, who_differs_in_anything_that_must_match_is_refused_by_name)
     cr_assert(!lets_in(&config, &hello, "the run is "));
 }
 
+Test(node_hello, who_has_the_boot_id_of_another_node_is_refused)
+{
+    /* Proves that it is not taken for a seed that is this node itself. */
+    struct parley_config config = lone_config();
+    struct lone from = {.config = config};
+    struct message_hello hello = lone_hello(&from, "b", config.boot);
+    cr_assert(!lets_in(&config, &hello, "self and b have one boot id"));
+}
+
 Test(node_hello, nothing_but_hello_is_heard_before_hello)
 {
     /* Proves that each other type, but what a stranger may say, ends a connection before HELLO. */

@@ -359,6 +359,36 @@ Test(node_initiator, a_decision_is_remembered_until_its_own_applied)
     lone_free(lone);
 }
 
+Test(node_initiator, who_remembers_all_the_decisions_it_can_offers_no_more)
+{
+    /* Proves that none is forgotten for a new one; and that the first that is heard of makes room.
+     */
+    struct parley_config config = lone_config();
+    config.connections_max = COMMITS_MAX + 8;
+    struct lone *lone = training_node(&config);
+    const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
+    struct message_exchange m = {.share = SHARE_ALONE};
+    uint32_t conns[COMMITS_MAX + 1];
+    for (uint64_t boot = 1; boot <= COMMITS_MAX; boot++) {
+        char name[16];
+        snprintf(name, sizeof name, "m%u", (unsigned)boot);
+        conns[boot - 1] = training_peer(lone, name, boot);
+        m.sequence = to_offered(lone, conns[boot - 1], boot);
+        to_committed(lone, conns[boot - 1], &m);
+    }
+    cr_assert_eq(ledger(lone).applied, COMMITS_MAX);
+    say_trains(lone, training_peer(lone, "last", 999), 999);
+    make_steps(lone, 10);
+    lone_run(lone, 1000000);
+    lone_done_all(lone);
+    cr_assert_lt(slot->state, SLOT_OFFERED);
+    lone_say(lone, conns[COMMITS_MAX - 1], WIRE_APPLIED, &m);
+    lone_run(lone, 1000000);
+    lone_done_all(lone);
+    cr_assert_eq(slot->state, SLOT_OFFERED);
+    lone_free(lone);
+}
+
 Test(node_initiator, a_decision_is_not_remembered_for_who_has_left)
 {
     /* Proves that who left without APPLIED takes no place among the decisions that are kept. */
@@ -445,6 +475,20 @@ Test(node_initiator, who_only_says_that_it_will_answer_keeps_nobody_from_the_end
     cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_OFFERED);
     put_off_for(lone, conn, 30, true);
     cr_assert_geq(phase_of(lone->node), PARLEY_PHASE_PROPOSED);
+    lone_free(lone);
+}
+
+Test(node_initiator, nobody_is_waited_for_because_another_says_that_it_will_answer)
+{
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    to_offered(lone, conn, 1);
+    for (int second = 0; second < 11; second++) {
+        cr_assert(second > 9 || lone->conns[conn] == LONE_OPEN, "%d", second);
+        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        put_off_for(lone, other, 1, true);
+    }
+    cr_assert_eq(lone->conns[conn], LONE_CLOSED);
     lone_free(lone);
 }
 

@@ -143,6 +143,25 @@ Test(node_limits, strangers_do_not_fill_the_log)
     lone_free(lone);
 }
 
+Test(node_limits, the_dead_keep_their_places_but_for_former_lives_of_a_name)
+{
+    /* Proves that a name that was a member's counts as known for ever, however full the table. */
+    struct parley_config config = lone_config();
+    config.members_max = 3;
+    struct lone *lone = training_node(&config);
+    const struct parley_roster *roster = lone->node->roster;
+    uint32_t a = lone_peer(lone, "a", 1), c = lone_incoming(lone, "127.0.0.1:1");
+    struct record dead = {.boot = 2, .name = "b", .address = "x:1", .clock = 1, .incarnation = 1};
+    dead.state = PARLEY_MEMBER_DEAD;
+    say_record(lone, a, &dead);
+    struct message_hello hello = lone_hello(lone, "c", 3);
+    lone_say(lone, c, WIRE_HELLO, &hello);
+    cr_assert(roster_find(roster, 3) == NONE && roster_find(roster, 2) != NONE);
+    lone_peer(lone, "b", 4);
+    cr_assert(roster_find(roster, 4) != NONE && roster_find(roster, 2) == NONE);
+    lone_free(lone);
+}
+
 Test(node_limits, who_finds_no_room_in_the_table_ends)
 {
     /* Proves that a joiner does not dial for ever where there will never be a place. */
@@ -258,10 +277,18 @@ Test(node_limits, nobody_is_led_to_the_last_generation_and_who_joins_takes_what_
                                     .phase = PARLEY_PHASE_TRAIN,
                                     .generation = 5000,
                                     .lock_generation = 4000});
+        say_record(lone, conn,
+                   &(struct record){.boot = 2,
+                                    .name = "b",
+                                    .address = "x:2",
+                                    .clock = 1,
+                                    .phase = PARLEY_PHASE_TRAIN,
+                                    .lock_generation = 1000});
         const struct record *a = record_of(lone->node, 1);
         cr_assert_eq(a->clock, 1);
         cr_assert_eq(a->generation, joins ? 5000 : 1025, "%u", a->generation);
         cr_assert_eq(a->lock_generation, joins ? 4000 : 0);
+        cr_assert_eq(record_of(lone->node, 2)->lock_generation, 1000, "a lock within it is kept");
         lone_free(lone);
     }
 }

@@ -52,6 +52,38 @@ Test(node_members, who_says_a_suspicion_again_confirms_it_once)
     lone_free(lone);
 }
 
+Test(node_members, who_asks_for_the_state_of_a_run_is_told_of_its_members_from_a_place_on)
+{
+    struct lone *lone = plain_node();
+    lone_peer(lone, "a", 1);
+    lone_peer(lone, "b", 2);
+    uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+    struct message_status status = {.from = 1};
+    static struct message_report report;
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_STATUS, &status);
+    cr_assert(lone_heard(lone, WIRE_REPORT, &report));
+    cr_assert(report.total == 3 && report.live == 3 && report.known == 3);
+    cr_assert_str_eq(report.cluster, "parley");
+    cr_assert(report.count == 2 && report.records[0].boot == 1 && report.records[1].boot == 2);
+    lone_free(lone);
+}
+
+Test(node_members, nobody_gets_another_name_by_what_is_said_of_it)
+{
+    /* Proves that a name stays with the boot that it was first heard of, its own word included. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2);
+    struct record claim = {.boot = 2, .name = "a", .address = "x:9", .incarnation = 1};
+    for (uint32_t clock = 1; clock <= 2; clock++) {
+        claim.clock = clock;
+        say_record(lone, clock == 1 ? a : b, &claim);
+        const struct record *r = record_of(lone->node, roster_find(lone->node->roster, 2));
+        cr_assert(r->clock == clock && strcmp(r->name, "b") == 0, "%s", r->name);
+    }
+    lone_free(lone);
+}
+
 Test(node_members, what_others_say_of_a_far_incarnation_is_not_believed)
 {
     /* Proves that one claim near the last number does not leave a member none to refute with. */
@@ -76,6 +108,8 @@ Test(node_members, a_members_own_word_outbids_a_lie_about_it)
     cr_assert_eq(b->state, PARLEY_MEMBER_DEAD);
     say_of_b(lone, conn, 1, PARLEY_MEMBER_ALIVE);
     cr_assert(b->state == PARLEY_MEMBER_ALIVE && b->incarnation == 1);
+    say_of_b(lone, conn, 1000000, PARLEY_MEMBER_ALIVE);
+    cr_assert_eq(b->incarnation, 1000000, "it may have been called gone so often");
     lone_free(lone);
 }
 

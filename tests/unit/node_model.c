@@ -273,25 +273,29 @@ Test(node_model, floats_without_a_word_of_what_they_are_become_nobodys_model)
 
 Test(node_model, another_is_asked_at_once_where_the_link_to_who_gives_its_model_breaks)
 {
-    /* Proves that nobody waits for the rest of a model until time is up. */
-    struct lone *lone = plain_node();
-    const struct fetch *fetch = &lone->node->fetch;
-    uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
-    lose_model(lone);
-    lone_say(lone, conn, WIRE_REFUSE, &refused);
-    lone_run(lone, 200000);
-    cr_assert_eq(fetch->state, FETCH_ASKED);
-    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
-    lone_say(lone, conn, WIRE_FETCHED, &fetched);
-    cr_assert_eq(fetch->state, FETCH_STREAMING);
-    conn = training_peer(lone, "b", 2);
-    say_trains(lone, conn, 2);
-    lone_closed(lone, 2, PARLEY_CLOSED_RESET);
-    lone_listen(lone, conn);
-    lone_run(lone, 200000);
-    cr_assert(lone_heard(lone, WIRE_FETCH, NULL));
-    lone_free(lone);
+    /* Proves that nobody waits for an answer, or for the rest of a model, until time is up. */
+    for (int answered = 0; answered < 2; answered++) {
+        struct lone *lone = plain_node();
+        const struct fetch *fetch = &lone->node->fetch;
+        uint32_t conn = training_peer(lone, "a", 1);
+        struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
+        lose_model(lone);
+        lone_say(lone, conn, WIRE_REFUSE, &refused);
+        lone_run(lone, 200000);
+        cr_assert_eq(fetch->state, FETCH_ASKED);
+        struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
+        if (answered) lone_say(lone, conn, WIRE_FETCHED, &fetched);
+        cr_assert_eq(fetch->state, answered ? FETCH_STREAMING : FETCH_ASKED);
+        lone_closed(lone, training_peer(lone, "c", 3), PARLEY_CLOSED_RESET);
+        cr_assert_neq(fetch->state, FETCH_IDLE, "another link is none of its");
+        uint32_t other = training_peer(lone, "b", 2);
+        say_trains(lone, other, 2);
+        lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+        lone_listen(lone, other);
+        lone_run(lone, 200000);
+        cr_assert(lone_heard(lone, WIRE_FETCH, NULL));
+        lone_free(lone);
+    }
 }
 
 Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)

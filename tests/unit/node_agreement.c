@@ -1,0 +1,195 @@
+/* One node, its peers played by hand: the models that others propose, and what is believed of them.
+ */
+#include "core/said.h"
+#include "lone_talk.h"
+
+/* What lone_done() says that all models hash to, and others. */
+static const uint8_t own_digest[PARLEY_DIGEST_BYTES] = {7}, other_digest[PARLEY_DIGEST_BYTES] = {9},
+                     third_digest[PARLEY_DIGEST_BYTES] = {8};
+
+/* The peer at `conn` says that it has ended training, and what it proposes. */
+static void say_proposes(struct lone *lone, uint32_t conn, uint64_t boot, const uint8_t *digest)
+{
+    struct record r = {.boot = boot,
+                       .address = "x:1",
+                       .clock = 1,
+                       .phase = PARLEY_PHASE_PROPOSED,
+                       .stop = PARLEY_STOP_OPERATOR,
+                       .stop_live = 2,
+                       .generation = 1,
+                       .score = (double)boot};
+    snprintf(r.name, sizeof r.name, "%s", boot == 1 ? "a" : "b");
+    memcpy(r.digest, digest, sizeof r.digest);
+    if (boot == 2) r.distrusts[0] = 1;
+    say_record(lone, conn, &r);
+}
+
+/* a goes on to say that it lives, and no more. */
+static void keep_alive(struct lone *lone, uint32_t conn)
+{
+    lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+    lone_run(lone, 1000000);
+    lone_done_all(lone);
+}
+
+/* A node that has proposed, and has asked a, which proposes what wins, for it. */
+static struct lone *asking_node(struct parley_config *config, uint32_t *conn)
+{
+    config->settle_timeout_us = 20000000;
+    config->progress_timeout_us = 60000000;
+    struct lone *lone = training_node(config);
+    *conn = training_peer(lone, "a", 1);
+    say_proposes(lone, *conn, 1, other_digest);
+    for (int i = 0; i < 30 && lone->node->fetch.state != FETCH_ASKED; i++)
+        keep_alive(lone, *conn);
+    cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
+    return lone;
+}
+
+Test(node_agreement, who_gives_another_model_than_it_announced_is_not_trusted)
+{
+    /* Proves that the model is not written; and that what is proposed by one whom most do not trust
+     * is not picked. */
+    struct parley_config config = lone_config();
+    uint32_t conn;
+    struct lone *lone = asking_node(&config, &conn);
+    struct message_fetch fetched = {.sequence = lone->node->fetch.sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    say_chunk(lone, conn, WIRE_STREAM_FETCH, fetched.sequence, 0, true);
+    cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_HASH);
+    lone_done(lone, 0);
+    const struct record *self = record_of(lone->node, 0);
+    cr_assert_eq(self->distrusts[MESSAGE_DISTRUSTS_MAX - 1], 1);
+    cr_assert(lone->ops_count == 0 && self->phase == PARLEY_PHASE_PROPOSED, "it is not written");
+    cr_assert_eq(memcmp(self->digest, own_digest, sizeof self->digest), 0);
+    uint32_t b = training_peer(lone, "b", 2);
+    lone_run(lone, 200000);
+    cr_assert_neq(lone->node->fetch.state, FETCH_ASKED, "one of two is not most");
+    lone_listen(lone, b);
+    say_proposes(lone, b, 2, third_digest);
+    lone_run(lone, 200000);
+    struct message_fetch asked;
+    cr_assert(lone_heard(lone, WIRE_FETCH, &asked) && asked.by_digest);
+    cr_assert_eq(memcmp(asked.digest, third_digest, sizeof asked.digest), 0);
+    lone_free(lone);
+}
+
+Test(node_agreement, where_some_may_lie_who_gives_nobody_its_model_is_not_trusted)
+{
+    /* Proves that it is no way to keep the others from an end, and is said once; where all are
+     * honest it is slow. */
+    for (uint32_t robust = 0; robust < 2; robust++) {
+        struct parley_config config = lone_config();
+        config.robust = robust;
+        uint32_t conn;
+        struct lone *lone = asking_node(&config, &conn);
+        const struct record *self = record_of(lone->node, 0);
+        for (int i = 0; i < 100 && self->generation < 3 && !lone->finished; i++)
+            keep_alive(lone, conn);
+        cr_assert_eq(self->generation, 3);
+        cr_assert_eq(self->distrusts[MESSAGE_DISTRUSTS_MAX - 1], robust);
+        cr_assert_eq(self->distrusts[MESSAGE_DISTRUSTS_MAX - 2], 0);
+        lone_free(lone);
+    }
+}
+
+Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_for_for_ever)
+{
+    struct parley_config config = lone_config();
+    uint32_t conn;
+    struct lone *lone = asking_node(&config, &conn);
+    struct record a = *record_of(lone->node, 1);
+    a.clock++;
+    a.fetched = 1000;
+    say_record(lone, conn, &a);
+    for (int i = 0; i < 200 && !lone->finished; i++)
+        keep_alive(lone, conn);
+    cr_assert(lone->finished && lone->error == PARLEY_ENO_AGREEMENT);
+    lone_free(lone);
+}
+
+Test(node_agreement, who_asks_for_a_model_that_is_not_here_is_told_so_and_given_none)
+{
+    struct parley_config config = lone_config();
+    uint32_t conn;
+    struct lone *lone = asking_node(&config, &conn);
+    struct message_fetch fetch = {.sequence = 1, .by_digest = true}, answer;
+    memcpy(fetch.digest, third_digest, sizeof fetch.digest);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_FETCH, &fetch);
+    cr_assert(lone_heard(lone, WIRE_FETCHED, &answer) && !answer.ok);
+    cr_assert_eq(lone->ops_count, 0);
+    lone_free(lone);
+}
+
+Test(node_agreement, who_asks_for_the_model_again_and_again_keeps_no_place_from_others)
+{
+    /* Proves that a new question ends the answer to the one before. */
+    struct parley_config config = lone_config();
+    config.parameters = 1 << 24;
+    uint32_t conn;
+    struct lone *lone = asking_node(&config, &conn);
+    struct message_fetch fetch = {.by_digest = true}, answer;
+    memcpy(fetch.digest, own_digest, sizeof fetch.digest);
+    for (fetch.sequence = 1; fetch.sequence <= OUTFLOWS_MAX; fetch.sequence++) {
+        uint32_t under_way = lone->ops_count;
+        lone_say(lone, conn, WIRE_FETCH, &fetch);
+        for (uint32_t i = 0; i < under_way; i++)
+            lone_done(lone, 0); /* of the model that it does not want any more */
+    }
+    uint32_t other = training_peer(lone, "b", 2);
+    lone_listen(lone, other);
+    lone_say(lone, other, WIRE_FETCH, &fetch);
+    cr_assert(lone_heard(lone, WIRE_FETCHED, &answer) && answer.ok);
+    uint32_t served = 0;
+    for (uint32_t i = 0; i < lone->node->outflows_count; i++)
+        served += lone->node->outflows[i].active && !lone->node->outflows[i].aborted;
+    cr_assert_eq(served, 2, "another's question ends no answer");
+    lone_free(lone);
+}
+
+/* A lock on a model that its owner has. */
+struct locked {
+    uint32_t voters, generation;
+};
+
+/* Whether b's lock is picked, where a has another. */
+static bool picks_b(enum parley_quorum quorum, struct locked a, struct locked b)
+{
+    struct parley_config config = lone_config();
+    if (quorum == PARLEY_QUORUM_MAJORITY) config.nodes = 3;
+    config.quorum = quorum;
+    uint32_t conn;
+    struct lone *lone = asking_node(&config, &conn);
+    for (uint64_t boot = 1; boot <= 2; boot++) {
+        struct locked lock = boot == 1 ? a : b;
+        struct record r = *record_of(lone->node, 1);
+        r.boot = boot;
+        r.clock = 9;
+        r.name[0] = boot == 1 ? 'a' : 'b';
+        r.lock_voters = lock.voters;
+        r.lock_generation = lock.generation;
+        memcpy(r.digest, boot == 1 ? other_digest : third_digest, sizeof r.digest);
+        memcpy(r.lock_digest, r.digest, sizeof r.digest);
+        say_record(lone, conn, &r);
+    }
+    struct pick pick = said_pick(lone->node);
+    cr_assert_not_null(pick.digest);
+    bool is_b = pick.proposer == 2;
+    cr_assert(said_same(pick.digest, is_b ? third_digest : other_digest));
+    lone_free(lone);
+    return is_b;
+}
+
+Test(node_agreement, of_two_locks_the_higher_is_picked)
+{
+    /* Proves that more voters count for more where the live decide, the newer lock where a majority
+     * does; and that of equal ones all pick the same. */
+    cr_assert(picks_b(PARLEY_QUORUM_LIVE, (struct locked){2, 2}, (struct locked){3, 1}));
+    cr_assert(!picks_b(PARLEY_QUORUM_LIVE, (struct locked){3, 1}, (struct locked){2, 2}));
+    cr_assert(picks_b(PARLEY_QUORUM_LIVE, (struct locked){2, 1}, (struct locked){2, 2}));
+    cr_assert(!picks_b(PARLEY_QUORUM_LIVE, (struct locked){2, 2}, (struct locked){2, 1}));
+    cr_assert(!picks_b(PARLEY_QUORUM_MAJORITY, (struct locked){2, 2}, (struct locked){3, 1}));
+    cr_assert(picks_b(PARLEY_QUORUM_MAJORITY, (struct locked){3, 1}, (struct locked){2, 2}));
+    cr_assert(picks_b(PARLEY_QUORUM_LIVE, (struct locked){2, 1}, (struct locked){2, 1}));
+}
