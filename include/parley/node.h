@@ -386,8 +386,6 @@ struct parley_ledger {
     uint64_t dropped;    /* in doubt, then given up */
     uint64_t busy;       /* offers answered BUSY */
     uint64_t joins;      /* models taken from a peer */
-    double mass;         /* sum of <r, factor * d> over what was applied */
-    double mass_abs;     /* sum of the absolute values */
     double mass_dropped; /* sum of absolute values of what was given up */
 };
 

@@ -278,15 +278,13 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
 void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap)
 {
     struct member *m = member_of(node, member);
-    double moved = mass * (double)factor, size = moved < 0 ? -moved : moved;
+    double moved = mass * (double)factor;
     if (m) {
         m->applied++;
         m->mass += moved;
-        m->mass_abs += size;
+        m->mass_abs += fabs(moved);
     }
     node->ledger.applied += 1 + PLANTED(LEDGER_TWICE);
-    node->ledger.mass += moved;
-    node->ledger.mass_abs += size;
     training_averaged(node, gap, (double)factor);
 }
 

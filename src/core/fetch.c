@@ -271,7 +271,7 @@ static void end_earlier(struct parley_node *node, const struct conn *conn)
 {
     for (uint32_t i = 0; i < node->outflows_count; i++) {
         const struct outflow *out = &node->outflows[i];
-        if (out->active && out->conn == conn->id && out->slot == NONE) flow_abort(node, (int)i);
+        if (out->conn == conn->id && out->slot == NONE) flow_abort(node, (int)i);
     }
 }
 

@@ -320,5 +320,5 @@ size_t parley_node_awaits_aside(struct parley_node *node, uint32_t id)
 void flow_closed(struct parley_node *node, uint32_t conn)
 {
     for (uint32_t i = 0; i < node->outflows_count; i++)
-        if (node->outflows[i].active && node->outflows[i].conn == conn) flow_abort(node, (int)i);
+        if (node->outflows[i].conn == conn) flow_abort(node, (int)i);
 }

@@ -196,7 +196,7 @@ static void member_state(struct parley_node *node, int member, enum parley_membe
         if (m->suspect_until_us < node->next_suspicion_us)
             node->next_suspicion_us = m->suspect_until_us;
         /* A frame can bring many suspects: they are dialled as far as there is room. */
-        if (member != node->self && out_room(node)) connection_want(node, member);
+        if (out_room(node)) connection_want(node, member);
         warn(node, member);
         if (node->now_us + node->config.redial_min_us < node->next_redial_us)
             node->next_redial_us = node->now_us + node->config.redial_min_us;

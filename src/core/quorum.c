@@ -57,7 +57,7 @@ bool quorum_may_decide(struct parley_node *node)
     struct agreement *a = &node->agreement;
     uint32_t here = quorum_here(node);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
-    if (2 * here > node->roster->count || 2 * here > roster_known(node->roster)) {
+    if (2 * here > roster_known(node->roster)) {
         a->verify_since_us = 0; /* who is alone again later dials again */
         return true;
     }
