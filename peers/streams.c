@@ -184,26 +184,33 @@ void streams_ask(struct conn *conn)
     attend(conn->streams);
 }
 
-bool streams_accept(struct conn *conn)
+/* The link takes it, if it may have one more. */
+static void accept_for(struct conn *link, int fd)
 {
     uint8_t first[STREAMS_TOKEN_BYTES];
     uint64_t own;
+    uint32_t most = parley_node_streams(link->loop->node, link->id, &own);
+    if (most == 0 || (link->streams && link->streams->stripes.count >= most)) return;
+    /* Of its own, so that the handle may go. */
+    int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (!is_affordable(other) || !streams_of(link, most)) {
+        if (other >= 0) close(other);
+        return;
+    }
+    (void)!recv(other, first, sizeof first, MSG_DONTWAIT);
+    if (add(link, other, NULL)) attend(link->streams);
+}
+
+bool streams_accept(struct conn *conn)
+{
+    uint8_t first[STREAMS_TOKEN_BYTES];
     uv_os_fd_t fd;
     if (conn->loop->streams_most < 2 || uv_fileno((uv_handle_t *)&conn->tcp, &fd) ||
         recv(fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof first ||
         memcmp(first, magic, sizeof magic) != 0)
         return false;
     struct conn *link = conn_of_token(conn->loop, wire_get(first + sizeof magic, 8));
-    uint32_t most = link ? parley_node_streams(conn->loop->node, link->id, &own) : 0;
-    if (most == 0 || (link->streams && link->streams->stripes.count >= most)) return false;
-    /* Of its own, so that the handle may go. */
-    int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (!is_affordable(other) || !streams_of(link, most)) {
-        if (other >= 0) close(other);
-        return false;
-    }
-    (void)!recv(other, first, sizeof first, MSG_DONTWAIT);
-    if (add(link, other, NULL)) attend(link->streams);
+    if (link) accept_for(link, fd);
     return true;
 }
 

@@ -27,11 +27,12 @@
  * Why not fewer: the first connection carries no floats where there are streams, so that what is
  * said on it waits for no retransmission of theirs on the way, and --streams 2 is twice of one.
  *
- * Hostile input: a connection that shows no token of a live link, or one stream too many, is the
- * core's like any other, which closes it at its first bytes: they are no frame. A token is drawn by
- * the system's generator for each connection that comes in and is told to its dialler alone. No
- * stream is taken or made whose descriptor is in the upper half of those the process may have, so
- * that links and files never lack one because of streams.
+ * Hostile input: a stream that shows no token of a live link, or is one too many, is closed at once
+ * and without a word: honest ones come to that where two nodes have dialled each other, and one of
+ * the two links has just been closed. A token is drawn by the system's generator for each
+ * connection that comes in and is told to its dialler alone. No stream is taken or made whose
+ * descriptor is in the upper half of those the process may have, so that links and files never lack
+ * one because of streams.
  *
  * Failure modes: the loss of a stream that was greeted ends its link, as the loss of the first
  * connection does; so do segments that fit nowhere (EPROTO).
@@ -55,8 +56,9 @@ struct loop;
 /* The dialler's, once the other end has answered. */
 void streams_ask(struct conn *conn);
 
-/* A connection was accepted, of which the core has not heard. True: it was a stream of one of our
- * links, which has taken it over; what is left of `conn` is to be closed. */
+/* A connection was accepted, of which the core has not heard. True: it is a stream; the link that
+ * it is of has taken it over, if there is one and it may. What is left of `conn` is to be closed.
+ */
 bool streams_accept(struct conn *conn);
 
 /* Whether the next chunk may go that way. */

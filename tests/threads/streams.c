@@ -7,7 +7,7 @@
  *     made, and they agree
  *   - a peer that is killed in the middle of exchanges is found dead, and the other one goes on
  *   - streams leave alone the upper half of the descriptors that the process may have
- *   - a connection with a token of nobody's, or that is one too many, is closed at once
+ *   - a stream with a token of nobody's, or that is one too many, is closed at once, without a word
  *
  * What goes from b to a goes through a relay of this test's, which counts and spoils.
  * Plain main(), so that it runs under ThreadSanitizer.
@@ -173,12 +173,14 @@ static void relay_close(void)
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-static atomic_uint suspicions, deaths;
+static atomic_uint suspicions, deaths, warnings;
 static atomic_uint high; /* descriptors in the upper half of DESCRIPTORS, at the most */
 
 static void on_update(void *context, struct parley *p, const struct parley_update *update)
 {
     stop_at_death(context, p, update);
+    if (update->type == PARLEY_UPDATE_LOG && update->log.level <= PARLEY_LOG_WARN)
+        atomic_fetch_add(&warnings, 1);
     if (update->type != PARLEY_UPDATE_MEMBER) return;
     if (update->member.state == PARLEY_MEMBER_SUSPECT) atomic_fetch_add(&suspicions, 1);
     if (update->member.state == PARLEY_MEMBER_DEAD) atomic_fetch_add(&deaths, 1);
@@ -327,6 +329,7 @@ static void turn_strangers_away(unsigned most)
     const uint8_t none[PREAMBLE] = {'P', 's', 1};
     relay_init(NO_HARM, 0);
     relay.most = most;
+    atomic_store(&warnings, 0);
     open_both(4, 4, 0);
     pair_start();
     struct parley_stats stats;
@@ -341,6 +344,7 @@ static void turn_strangers_away(unsigned most)
     pair_end();
     relay_close();
     check(nodes[0].result.agreed && nodes[1].result.agreed, "strangers disturb nobody");
+    check(atomic_load(&warnings) == 0, "and nobody is warned of them");
     check(atomic_load(&relay.streams) == 4, "and no link");
 }
 
