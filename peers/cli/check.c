@@ -44,7 +44,9 @@ static void print_data(const struct source *data)
            " %s\n",
            data->name, set->count, data->test.count, set->features,
            set->vocabulary ? "characters" : "values", set->classes,
-           set->vocabulary ? "different ones" : "classes");
+           set->vocabulary ? "different ones"
+           : set->targets  ? "number"
+                           : "classes");
     if (data->shape.classes.count > 0)
         printf("%s %s\n", set->vocabulary ? "characters" : "classes   ",
                names_list(&data->shape.classes, list, sizeof list));
@@ -78,6 +80,7 @@ int check_command(const struct settings *settings)
     if (job.data.name[0]) print_data(&job.data); /* even if the model can't take them */
     if (!error) {
         print_job(&job);
+        if (job_remark(&job)) printf("remark     %s\n", job_remark(&job));
         error = print_seeds(settings, why, sizeof why);
     }
     job_close(&job);

@@ -152,6 +152,8 @@ static int prepare(struct node *node, char *why, size_t why_size)
     if (!error) error = environment_claim(1, why, why_size);
     if (!error) error = make_job(node, why, why_size);
     if (error) return error;
+    if (!node->controlled && job_remark(&node->job))
+        say(PARLEY_LOG_WARN, "%s", job_remark(&node->job));
     if (node->seeds.left_out > 0)
         say(PARLEY_LOG_WARN, "%u seeds are left out: at most %d are dialled", node->seeds.left_out,
             PARLEY_SEEDS_MAX);

@@ -253,6 +253,7 @@ static int load_data(struct run *run, char *why, size_t why_size)
     if (!source_load(&source, &file_reader, settings->data, settings->test, why, why_size)) {
         struct job job;
         error = job_init(&job, settings, &source, &file_reader, why, why_size);
+        if (!error && job_remark(&job)) run_say(run, "%s", job_remark(&job));
         job_close(&job);
         if (!error) error = job_fits(settings, &source.train, why, why_size);
         if (!error) error = say_cycled(run, &source.train, why, why_size);

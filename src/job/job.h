@@ -54,6 +54,10 @@ PARLEY_CHECK int job_fits(const struct settings *settings, const struct dataset 
 PARLEY_CHECK int job_smallest_share(const struct settings *settings, const struct dataset *train,
                                     uint32_t *samples, char *why, size_t why_size);
 
+/* What is to be said of the data though they are good, or NULL: that a model's file can't carry the
+ * names of their classes. */
+const char *job_remark(const struct job *job);
+
 /* Overwrites in *config what settings, data and model say of a node; who and where it is, is left
  * to the driver. It borrows from the job. */
 void job_config(const struct job *job, struct parley_config *config);

@@ -177,6 +177,17 @@ status=0
 "$parley" model predict line --data csv:turned.csv > out 2> err || status=$?
 [ $status -eq 7 ] && [ ! -s out ]
 grep -qFx 'parley: turned.csv:1: column 1: found "b", expected "a" as in the training data' err
+# A name that a model's file can't carry is said to be lost.
+printf '1,b\n2,caf\351\n3,b\n' > latin.csv
+lost='the model will not carry the names of its classes, as one is not UTF-8 or has two lines'
+"$parley" run -n 1 --data csv:latin.csv --model softmax --steps 2 --out latin 2> err > /dev/null
+grep -qF "$lost" err
+"$parley" check --data csv:latin.csv --model softmax > out
+grep -qF "remark     $lost" out
+"$parley" check --data csv:kinds.csv --model softmax > out
+if grep -q '^remark' out; then exit 1; fi
+"$parley" check --data csv:line.csv,numbers --model linear > out
+grep -q '^data .* 2 values each, 1 number$' out
 # Images of as many pixels in another shape are none that the model was made for.
 python3 - << 'END'
 import os
