@@ -98,13 +98,13 @@ import json, os, signal, subprocess, sys
 for kill in range(2):
     run = subprocess.Popen([sys.argv[1], "run", "-n2", "--time=2s", "--model=softmax", "-q", "--json=-",
                             "--out=died"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    pids, summary = {}, None
+    pids, killed, summary = {}, None, None
     for line in map(json.loads, run.stdout):
         if line["event"] == "started":
             pids[line["node"]] = line["pid"]
-        if line["event"] == "phase" and line["phase"] == "train" and pids:
-            os.kill(pids.pop(line["node"]), signal.SIGKILL)
-            pids = {}
+        if line["event"] == "phase" and line["phase"] == "train" and not killed:
+            killed = line["node"]
+            os.kill(pids[killed], signal.SIGKILL)
         if line["event"] == "summary":
             summary = line
     said = run.stderr.read()
