@@ -171,6 +171,15 @@ Test(node_hello, who_has_the_boot_id_of_another_node_is_refused)
     cr_assert(!lets_in(&config, &hello, "self and b have one boot id"));
 }
 
+Test(node_hello, who_has_the_name_of_this_very_node_is_refused)
+{
+    struct parley_config config = lone_config();
+    struct lone from = {.config = config};
+    struct message_hello hello = lone_hello(&from, config.name, 2000);
+    cr_assert(
+        !lets_in(&config, &hello, "the name self is taken by the live node at 127.0.0.1:7000"));
+}
+
 Test(node_hello, nothing_but_hello_is_heard_before_hello)
 {
     /* Proves that each other type, but what a stranger may say, ends a connection before HELLO. */

@@ -256,6 +256,11 @@ Test(node_members, where_the_driver_tells_who_died_a_new_boot_at_an_address_does
     struct message_hello hello = lone_hello(lone, "b", 3);
     lone_say(lone, lone->highest, WIRE_HELLO, &hello);
     cr_assert_eq(record_of(lone->node, (uint32_t)member)->state, PARLEY_MEMBER_ALIVE);
+    parley_roster_dead(roster, 3); /* of whom nobody has heard */
+    cr_assert_eq(live_of(lone->node), 2);
+    parley_roster_dead(roster, 2);
+    cr_assert_eq(record_of(lone->node, (uint32_t)member)->state, PARLEY_MEMBER_DEAD);
+    cr_assert_eq(live_of(lone->node), 1);
     lone_free(lone);
     lone_free(b);
     parley_roster_free(roster);
