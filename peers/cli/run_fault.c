@@ -85,9 +85,18 @@ static void start_if_gone(struct child *child)
     if (child->again && child->again_us == 0 && child->handles == 0) run_child_gone(child);
 }
 
-static void strike(struct run *run, struct plan *plan, struct child *child)
+static void say_pace(struct child *child, enum fault_kind kind, const struct fault_spec *spec)
 {
     char text[64];
+    if (kind == FAULT_SLOW)
+        snprintf(text, sizeof text, CONTROL_SLOW "%g", spec ? spec->value : 1);
+    else
+        snprintf(text, sizeof text, CONTROL_SLEEP "%" PRIu64, spec ? spec->time_us : 0);
+    child_say(child, text);
+}
+
+static void strike(struct run *run, struct plan *plan, struct child *child)
+{
     switch (plan->spec->kind) {
     case FAULT_KILL:
     case FAULT_RESTART:
@@ -104,12 +113,8 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
         child_signal(child, SIGSTOP);
         break;
     case FAULT_SLOW:
-        snprintf(text, sizeof text, CONTROL_SLOW "%g", plan->spec->value);
-        child_say(child, text);
-        break;
     case FAULT_SLEEP:
-        snprintf(text, sizeof text, CONTROL_SLEEP "%" PRIu64, plan->spec->time_us);
-        child_say(child, text);
+        say_pace(child, plan->spec->kind, plan->spec);
         break;
     default:
         return;
@@ -117,9 +122,37 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
     tell(run, fault_kind_text(plan->spec->kind), child->name);
 }
 
+/* The newest fault of that kind which holds the node still, or NULL. */
+static const struct fault_spec *still(const struct run *run, enum fault_kind kind,
+                                      const struct child *child)
+{
+    const struct plan *newest = NULL;
+    for (size_t i = 0; i < run->settings->faults.count; i++) {
+        const struct plan *plan = &run->plans[i];
+        if (!plan->struck || plan->ended || plan->spec->kind != kind) continue;
+        for (uint32_t k = 0; k < plan->count; k++)
+            if (&run->children[plan->targets[k]] == child &&
+                (!newest || plan->start_us >= newest->start_us))
+                newest = plan;
+    }
+    return newest ? newest->spec : NULL;
+}
+
+/* What held it before does again, and is told again. */
+static void end_pace(struct run *run, enum fault_kind kind, struct child *child)
+{
+    const struct fault_spec *left = still(run, kind, child);
+    say_pace(child, kind, left);
+    if (left)
+        tell(run, fault_kind_text(kind), child->name);
+    else
+        tell(run, kind == FAULT_SLOW ? "slow-end" : "sleep-end", child->name);
+}
+
 static void end(struct run *run, struct plan *plan, struct child *child)
 {
-    switch (plan->spec->kind) {
+    enum fault_kind kind = plan->spec->kind;
+    switch (kind) {
     case FAULT_RESTART:
         child->again_us = 0;
         start_if_gone(child);
@@ -132,12 +165,8 @@ static void end(struct run *run, struct plan *plan, struct child *child)
         tell(run, "resume", child->name);
         break;
     case FAULT_SLOW:
-        child_say(child, CONTROL_SLOW "1");
-        tell(run, "slow-end", child->name);
-        break;
     case FAULT_SLEEP:
-        child_say(child, CONTROL_SLEEP "0");
-        tell(run, "sleep-end", child->name);
+        end_pace(run, kind, child);
         break;
     default:
         break;

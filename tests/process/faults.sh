@@ -33,6 +33,13 @@ grep -q '"kind":"resume","target":"n1"' json
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(steps_of n2)" -lt "$(steps_of n0)" ]
 
+# Of two that overlap the newest counts, and then the one before it again.
+"$parley" run -n 3 --epochs 150 --model mlp:64 --fault slow=2:n1@10% --fault slow=3:n1@20%+10% --fault sleep=1ms:n2@10%+10% --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+[ "$(grep -c '"kind":"slow","target":"n1"' json)" -eq 3 ]
+if grep '"kind":"slow-end"' json; then exit 1; fi
+[ "$(grep -c '"kind":"sleep-end","target":"n2"' json)" -eq 1 ]
+
 # A restarted node takes its model from the others. The record has it once, and takes the place of an
 # older one.
 echo stale > parley-model.safetensors.agreement.json
