@@ -170,17 +170,32 @@ int job_trainer(const struct job *job, struct trainer **trainer, char *why, size
     return trainer_new(trainer, &options, &job->data.train, why, why_size);
 }
 
+/* What goes by classes, where labels are numbers. */
+static int check_numbers(const struct job *job, char *why, size_t why_size)
+{
+    bool skewed =
+        job->partition.kind == PARTITION_SHARDS || job->partition.kind == PARTITION_DIRICHLET;
+    if (!job->data.train.targets) return 0;
+    if (job->settings->accuracy > 0)
+        snprintf(why, why_size,
+                 "--target-accuracy needs classes; labels that are numbers have no accuracy");
+    else if (skewed)
+        snprintf(why, why_size,
+                 "--partition: \"%.64s\" goes by classes, and labels are numbers; take iid or all",
+                 job->settings->partition);
+    else
+        return 0;
+    return PARLEY_EUSAGE;
+}
+
 /* With its data. */
 static int finish(struct job *job, char *why, size_t why_size)
 {
     int error = job_trainer(job, &job->trainer, why, why_size);
     if (error) return error;
     job->model = trainer_model(job->trainer);
-    if (job->data.train.targets && job->settings->accuracy > 0) {
-        snprintf(why, why_size,
-                 "--target-accuracy needs classes; labels that are numbers have no accuracy");
-        return PARLEY_EUSAGE;
-    }
+    error = check_numbers(job, why, why_size);
+    if (error) return error;
     share_settings(job);
     job->run = run_id(job);
     if (job->data.train.vocabulary) return 0;

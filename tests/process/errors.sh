@@ -124,6 +124,7 @@ expect 2 'images of 28 x 28 or 32 x 32 values' node --model lenet
 expect 2 'takes numbers as labels, not classes' run -n 2 --model linear
 expect 2 'takes images, not tables' sim --model resnet:1 --data csv:t.csv
 expect 2 'target-accuracy needs classes' sim --model linear --data csv:n.csv,numbers --target-accuracy 0.9
+for how in run node sim; do expect 2 '--partition: "dirichlet:0.1" goes by classes, and labels are numbers' $how --model linear --data csv:n.csv,numbers --partition dirichlet:0.1; done
 expect 2 '3 characters each, 14 different ones' check --data text:t.csv,window=3
 expect 7 'nomodel: No such file' model inspect nomodel
 expect 7 "full/$images" model verify full/$images
