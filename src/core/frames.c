@@ -10,6 +10,7 @@
 #include "core/flow.h"
 #include "core/hello.h"
 #include "core/membership.h"
+#include "core/merge.h"
 #include "core/out.h"
 #include "core/probe.h"
 #include "core/sketches.h"
@@ -59,7 +60,7 @@ static int hand_over(struct parley_node *node, struct conn *conn, enum wire_type
         probe_received(node, conn, type, &m.probe);
         break;
     case WIRE_MEMBERS:
-        membership_members(node, conn, &m.members);
+        merge_members(node, conn, &m.members);
         break;
     case WIRE_SKETCHES:
         sketches_received(node, conn, &m.sketches);

@@ -16,6 +16,7 @@
 #include "core/connection.h"
 #include "core/gossip.h"
 #include "core/membership.h"
+#include "core/merge.h"
 #include "core/out.h"
 #include "core/plain.h"
 #include "core/seeds.h"
@@ -207,7 +208,7 @@ static void admit(struct parley_node *node, struct conn *conn, const struct mess
     struct record record = {.boot = hello->boot, .state = PARLEY_MEMBER_ALIVE};
     memcpy(record.name, hello->name, sizeof record.name);
     memcpy(record.address, hello->address, sizeof record.address);
-    int member = membership_merge(node, &record, NONE);
+    int member = merge_record(node, &record, NONE);
     if (member == NONE) {
         refuse(node, conn, PARLEY_ELIMIT,
                node->roster->shared ? "it is not on the list" : "the table of members is full");

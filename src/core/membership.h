@@ -41,9 +41,13 @@ void membership_changed(struct parley_node *node, bool urgent);
 void membership_start(struct parley_node *node);
 void membership_leave(struct parley_node *node);
 
-/* A record seen directly or heard of. `from` is the member that said it, NONE for HELLO. */
-int membership_merge(struct parley_node *node, const struct record *record, int from);
-void membership_members(struct parley_node *node, struct conn *conn, struct message_members *m);
+/* Every move between states goes through here. reason NULL: it is not told. */
+void membership_state(struct parley_node *node, int member, enum parley_member_state state,
+                      const char *reason);
+/* A further one, `by`, suspects it. */
+void membership_confirm(struct parley_node *node, int member, uint64_t by);
+/* That process is gone for good, and with it what it had decided. */
+void membership_gone(struct parley_node *node, uint64_t boot);
 
 /* It seems silent or gone. */
 void membership_suspect(struct parley_node *node, int member, const char *reason);

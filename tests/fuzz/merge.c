@@ -1,4 +1,4 @@
-/* merge.c: membership_merge() of records that the input names, four bytes each: the same in any
+/* merge.c: merge_record() of records that the input names, four bytes each: the same in any
  * order and any number of times (commutative, idempotent), and by way of others (associative). */
 #include "fuzz.h"
 

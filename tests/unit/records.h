@@ -2,6 +2,7 @@
 #ifndef PARLEY_TESTS_RECORDS_H
 #define PARLEY_TESTS_RECORDS_H
 
+#include "core/merge.h"
 #include "lone.h"
 
 /* What an honest member says at a clock is one thing; who is alive may be said by anybody. */
@@ -39,7 +40,7 @@ static inline void merge(struct lone *lone, const struct record *record)
     lone->updates.count = 0;
     lone->updates.arena_used = 0;
     lone->node->out = &lone->updates;
-    membership_merge(lone->node, record, NONE);
+    merge_record(lone->node, record, NONE);
     lone->node->out = NULL;
 }
 
