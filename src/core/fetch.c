@@ -17,6 +17,7 @@
 #include "core/holding.h"
 #include "core/membership.h"
 #include "core/out.h"
+#include "core/said.h"
 #include "core/slot.h"
 #include "core/state.h"
 #include "core/training.h"
@@ -228,10 +229,9 @@ static bool has_place(const struct parley_node *node)
 static void serve_model(struct parley_node *node, struct conn *conn,
                         const struct message_fetch *message)
 {
-    static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
     const struct agreement *a = &node->agreement;
-    bool have = a->candidate >= CANDIDATE_OWN && memcmp(a->own, no_digest, sizeof a->own) != 0 &&
-                memcmp(a->own, message->digest, sizeof a->own) == 0 && has_place(node);
+    bool have = a->candidate >= CANDIDATE_OWN && !said_none(a->own) &&
+                said_same(a->own, message->digest) && has_place(node);
     answer(node, conn, message->sequence, have ? 1 : 0);
     if (have) flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);
 }

@@ -177,14 +177,13 @@ static void compared(struct parley_node *node, const struct parley_event *event)
 
 static void checked(struct parley_node *node, const struct parley_event *event)
 {
-    static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
     struct agreement *a = &node->agreement;
     if (!said_same(event->done.digest, a->pick))
         holding_distrust(node, record_of(node, node->fetch.member)->boot,
                          "it sent a model of another digest than it announced");
     else if (!event->done.finite)
         holding_distrust(node, a->proposer, "its model is not finite");
-    else if (!node->config.robust || a->proposer == 0 || said_same(a->own, no_digest) ||
+    else if (!node->config.robust || a->proposer == 0 || said_none(a->own) ||
              said_is_distrusted(node, a->proposer))
         accept(node); /* most are DONE with it, or hold it though this node has said no */
     else

@@ -79,6 +79,14 @@ static uint64_t suspicion_us(const struct parley_node *node, uint32_t confirmati
     return (uint64_t)(span > least ? span : least);
 }
 
+/* So long it has to be heard of, if that is less than it had. */
+static void shorten(struct parley_node *node, struct member *m, uint64_t until_us)
+{
+    if (until_us < m->suspect_until_us) m->suspect_until_us = until_us;
+    if (m->suspect_until_us < node->next_suspicion_us)
+        node->next_suspicion_us = m->suspect_until_us;
+}
+
 static void tell(struct parley_node *node, int member, const char *reason)
 {
     const struct record *r = record_of(node, (uint32_t)member);
@@ -123,9 +131,8 @@ void membership_state(struct parley_node *node, int member, enum parley_member_s
     if (state == PARLEY_MEMBER_SUSPECT) {
         m->suspect_since_us = node->now_us;
         m->confirmations = 0;
-        m->suspect_until_us = node->now_us + suspicion_us(node, 0);
-        if (m->suspect_until_us < node->next_suspicion_us)
-            node->next_suspicion_us = m->suspect_until_us;
+        m->suspect_until_us = NEVER;
+        shorten(node, m, node->now_us + suspicion_us(node, 0));
         /* A frame can bring many suspects: they are dialled as far as there is room. */
         if (out_room(node)) connection_want(node, member);
         warn(node, member);
@@ -160,10 +167,7 @@ void membership_confirm(struct parley_node *node, int member, uint64_t by)
         if (m->confirmers[i] == by) return;
     if (m->confirmations == 3) return;
     m->confirmers[m->confirmations++] = by;
-    uint64_t until_us = m->suspect_since_us + suspicion_us(node, m->confirmations);
-    if (until_us < m->suspect_until_us) m->suspect_until_us = until_us;
-    if (m->suspect_until_us < node->next_suspicion_us)
-        node->next_suspicion_us = m->suspect_until_us;
+    shorten(node, m, m->suspect_since_us + suspicion_us(node, m->confirmations));
 }
 
 void membership_changed(struct parley_node *node, bool urgent)
@@ -239,10 +243,7 @@ void membership_refused(struct parley_node *node, int member)
     if (!m) return;
     m->refused = true;
     if (record_of(node, member)->state != PARLEY_MEMBER_SUSPECT) return;
-    uint64_t until_us = node->now_us + node->config.broken_suspicion_us;
-    if (until_us < m->suspect_until_us) m->suspect_until_us = until_us;
-    if (m->suspect_until_us < node->next_suspicion_us)
-        node->next_suspicion_us = m->suspect_until_us;
+    shorten(node, m, node->now_us + node->config.broken_suspicion_us);
 }
 
 /* As others reach it, it goes on, and whoever needs a link with it waits: as behind NAT. */

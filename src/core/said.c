@@ -10,8 +10,6 @@
 #include "core/plant.h"
 #include "core/state.h"
 
-static const uint8_t no_digest[PARLEY_DIGEST_BYTES];
-
 static bool distrusts(const struct record *r, uint64_t boot)
 {
     for (int i = 0; i < MESSAGE_DISTRUSTS_MAX; i++)
@@ -32,6 +30,12 @@ static bool is_distrusted(const struct parley_node *node, uint64_t boot)
 bool said_same(const uint8_t *a, const uint8_t *b)
 {
     return memcmp(a, b, PARLEY_DIGEST_BYTES) == 0;
+}
+
+bool said_none(const uint8_t *digest)
+{
+    static const uint8_t none[PARLEY_DIGEST_BYTES];
+    return said_same(digest, none);
 }
 
 /* A live member that joins may train already, by news on their way, or will soon say it is LATE. */
@@ -177,8 +181,7 @@ int said_done(const struct parley_node *node)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if ((int)i != node->self && r->phase == PARLEY_PHASE_DONE &&
-            r->state != PARLEY_MEMBER_DEAD && 2 * r->voters >= voices &&
-            !said_same(r->digest, no_digest) &&
+            r->state != PARLEY_MEMBER_DEAD && 2 * r->voters >= voices && !said_none(r->digest) &&
             (!node->config.robust || is_said_by_most(node, r->digest, voices)))
             return (int)i;
     }

@@ -20,6 +20,7 @@ struct pick {
 };
 
 bool said_same(const uint8_t *a, const uint8_t *b); /* digests */
+bool said_none(const uint8_t *digest);              /* all 0: there is no model */
 
 /* All who are waited for are in this class, in this node's generation. */
 bool said_all(const struct parley_node *node, enum roster_class phase);
