@@ -15,6 +15,7 @@
 #include "core/exchange.h"
 #include "core/flow.h"
 #include "core/holding.h"
+#include "core/joining.h"
 #include "core/membership.h"
 #include "core/out.h"
 #include "core/said.h"
@@ -297,7 +298,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     struct slot *slot = &node->exchange.slots[RESPONDER];
     if (op->kind == OP_ADOPT) {
         node->fetch.state = FETCH_IDLE;
-        training_adopted(node, node->fetch.answer.version, event->done.version);
+        joining_adopted(node, node->fetch.answer.version, event->done.version);
         return;
     }
     struct conn *conn = connection_find(node, node->fetch.serve_conn);

@@ -8,8 +8,9 @@
  *   connection  links                                  flow        streams of floats
  *   hello       who may have a link                    drift       how far models are apart
  *   seeds       addresses to start from                fetch       a model from a peer
- *   membership  records, SWIM                          training    local steps and the budget
- *   gossip      which records go where                 agreement   the end
+ *   membership  records, SWIM                          joining     how training begins
+ *   gossip      which records go where                 training    local steps and the budget
+ *                                                      agreement   the end
  *
  * node.c dispatches, frames.c what comes over links. All time below is node time: the driver's
  * clock less what this process slept through (node.c), so that waking up late expires nothing.

@@ -1,12 +1,7 @@
-/* training.c: when training starts, how many steps it makes, and when it has had enough.
+/* training.c: how many steps a node makes, and when it has had enough.
  *
- *   JOINING  until the cluster is met and, if it is further than an exchange may be old, its state
- *            taken over; a node alone in its peer list starts by itself
- *            (where others train already, knowing of min_peers others is enough, even if dead;
- *            nothing less is: the share of the data is cut for the members known now)
- *            (told to stop, it does so once it is in; if nobody is met for a while, it ends)
- *   TRAIN    the driver is granted a few steps at a time, so that a budget of samples is met
- *            closely and the schedule follows the progress of the whole cluster
+ * The driver is granted a few steps at a time, so that a budget of samples is met closely and the
+ * schedule follows the progress of the whole cluster. How training begins is joining.c's.
  *
  * A node whose model is no longer finite takes a live peer's, three times at most; if none has one
  * to give for a while, theirs are not finite either.
@@ -18,11 +13,9 @@
 
 #include "core/agreement.h"
 #include "core/exchange.h"
-#include "core/fetch.h"
-#include "core/late.h"
+#include "core/joining.h"
 #include "core/membership.h"
 #include "core/out.h"
-#include "core/plant.h"
 #include "core/seeds.h"
 #include "core/slot.h"
 #include "core/state.h"
@@ -35,7 +28,6 @@ enum {
     DIVERGED_MAX = 3,
     LOOK_US = 10000,
     HEARD_MAX = 12,
-    MEET_US = 10000000,
     HELPLESS_US = 30000000
 };
 
@@ -127,149 +119,9 @@ double training_progress(const struct parley_node *node)
     return parley_pace_progress(&pace, pace.made);
 }
 
-/* ---- Joining --------------------------------------------------------------------------------- */
-
-/* The most steps that a node which trains has made. */
-static uint64_t furthest(const struct parley_node *node)
-{
-    uint64_t steps = 0;
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN && r->version > steps)
-            steps = r->version;
-    }
-    return steps;
-}
-
-static bool has_state(struct parley_node *node, int member)
-{
-    uint32_t phase = record_of(node, member)->phase;
-    return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_PROPOSED;
-}
-
-/* Whether the cluster counts what this node did before it was started anew. */
-static bool is_counted(const struct parley_node *node)
-{
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        if ((int)i != node->self && record_of(node, i)->samples > 0 &&
-            strcmp(record_of(node, i)->name, self_of(node)->name) == 0)
-            return true;
-    return false;
-}
-
-/* Whether what this node brings along is older than what the others have. Nodes that were all
- * killed and come back are not of one age, either: files are written now and then. */
-static bool is_behind(const struct parley_node *node)
-{
-    const struct parley_resumed *resumed = &node->config.resumed;
-    return resumed->steps == 0 || is_counted(node) ||
-           node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
-}
-
-/* With the vectors it has brought along. */
-static void resume(struct parley_node *node)
-{
-    struct training *t = &node->training;
-    t->before = node->config.resumed;
-    if (is_counted(node)) t->before.samples = 0;
-    t->inherited = t->before.state_steps;
-    t->part += (double)t->before.samples;
-    self_of(node)->version = t->before.steps;
-    self_of(node)->samples = t->before.samples;
-    for (uint32_t i = 0; node->members && i < node->roster->count; i++)
-        node->members[i].heard = t->before.samples; /* it made these before it heard of anybody */
-    out_log(node, PARLEY_LOG_INFO, "goes on from its step %llu",
-            (unsigned long long)t->before.steps);
-}
-
 void training_share_time(struct parley_node *node, uint64_t spent_us)
 {
     if (training_spent_us(node) < spent_us) node->training.start_us = node->now_us - spent_us;
-}
-
-static void begin(struct parley_node *node)
-{
-    struct training *t = &node->training;
-    if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
-    t->started = true;
-    t->alike = (double)node->roster->samples;
-    t->stepped_us = node->now_us;
-    t->start_us = node->now_us - t->before.trained_us;
-    if (node->ledger.joins > 0) training_share_time(node, node->fetch.answer.trained_us);
-    period_start(node);
-    node->exchange.next_version = t->version + period_steps(node);
-    node_phase(node, PARLEY_PHASE_TRAIN);
-    node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
-    if (node->strategy->begin) node->strategy->begin(node);
-    if (t->stop != PARLEY_STOP_NONE) stop_raise(node, t->stop);
-}
-
-/* What a peer's state is to overwrite is in use: the strategy writes what it keeps beside x, or is
- * about to find x not finite, which is not to be said of the x that comes. */
-static bool state_is_used(const struct parley_node *node)
-{
-    if (exchange_mixes_kept(node) && slot_is_open(&node->exchange.slots[RESPONDER])) return true;
-    for (uint32_t i = 0; i < node->ops_count; i++)
-        if (node->ops[i].kind == OP_STRATEGY) return true;
-    return false;
-}
-
-void training_follow(struct parley_node *node, int peer)
-{
-    struct slot *slot = &node->exchange.slots[INITIATOR];
-    if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
-    if (slot->state != SLOT_IDLE || node->fetch.serving) return; /* it would change what is given */
-    if (state_is_used(node)) return;
-    if (peer == NONE) peer = membership_pick(node, has_state);
-    if (peer == NONE) return;
-    exchange_reserve(node, INITIATOR);
-    fetch_start(node, peer, NULL);
-}
-
-static void join(struct parley_node *node)
-{
-    const struct parley_config *c = &node->config;
-    const struct training *t = &node->training;
-    bool met = node->roster->shared || (node->contacted && node->met_all);
-    if (!met && !(seeds_only_self(node) && (live_of(node) == 1 || node->contacted))) {
-        if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
-        out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
-        out_finish(node, PARLEY_ENO_SEED);
-        return;
-    }
-    uint32_t training = node->roster->counts[ROSTER_TRAINS];
-    if (node->roster->counts[ROSTER_ENDING] > 0 && node->fetch.state == FETCH_IDLE) {
-        late_begin(node);
-        return;
-    }
-    /* Who trains has met that many; told of it before being told of them, one waits. */
-    if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
-    bool behind =
-        furthest(node) > c->behind_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
-    if (training > 0 && behind && !node->strategy->catches_up)
-        training_follow(node, NONE);
-    else if (node->fetch.state == FETCH_IDLE &&
-             (training > 0 || live_of(node) > c->min_peers || t->stop))
-        begin(node);
-}
-
-void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version)
-{
-    node->training.inherited = steps - version;
-    if (node->strategy->adopted) node->strategy->adopted(node, &node->fetch.answer);
-    exchange_release(node, INITIATOR);
-    node->ledger.joins++;
-    node->exchange.decided++; /* snapshots taken before are of another model */
-    node->exchange.added++;
-    out_log(node, PARLEY_LOG_INFO, "took model and optimizer state of %s at its step %llu",
-            record_of(node, node->fetch.member)->name, (unsigned long long)steps);
-    node->training.recovered += node->training.diverged > 0;
-    node->training.diverged = 0;
-    node->training.helpless_us = 0;
-    if (phase_of(node) == PARLEY_PHASE_JOINING)
-        begin(node);
-    else
-        training_share_time(node, node->fetch.answer.trained_us); /* it has begun first */
 }
 
 /* ---- Training -------------------------------------------------------------------------------- */
@@ -431,7 +283,7 @@ static bool recovers(struct parley_node *node)
         out_add(node, PARLEY_UPDATE_HALT);
         t->granted = t->version;
     }
-    training_follow(node, NONE);
+    joining_follow(node, NONE);
     return true;
 }
 
@@ -465,7 +317,7 @@ void training_advance(struct parley_node *node)
     if (node->leaving) {
         leave(node);
     } else if (phase == PARLEY_PHASE_JOINING) {
-        join(node);
+        joining_advance(node);
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
         if (node->training.stop != PARLEY_STOP_NONE)
             stop_raise(node, node->training.stop);
@@ -493,11 +345,8 @@ uint64_t training_deadline(const struct parley_node *node)
     const struct training *t = &node->training;
     uint64_t at = NEVER;
     if (node->leaving) return node->now_us + LOOK_US;
-    if (phase_of(node) == PARLEY_PHASE_JOINING && node->roster->shared)
-        return node->now_us + LOOK_US; /* nobody tells it that the others are there */
+    if (phase_of(node) == PARLEY_PHASE_JOINING) return joining_deadline(node);
     if (t->helpless_us > node->now_us) return t->helpless_us;
-    if (phase_of(node) == PARLEY_PHASE_JOINING && t->stop && t->stop_us + MEET_US > node->now_us)
-        return t->stop_us + MEET_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&
         t->stop == PARLEY_STOP_NONE)
         at = node->now_us + time_left_us(node);

@@ -34,7 +34,7 @@ struct training {
     uint64_t stop_us;
 };
 
-void training_advance(struct parley_node *node); /* joining, start, budget, steps to make */
+void training_advance(struct parley_node *node); /* joining, budget, steps to make */
 void training_stepped(struct parley_node *node, const struct parley_event *event);
 /* How much of the cluster's time is spent, since it began to train. */
 uint64_t training_spent_us(const struct parley_node *node);
@@ -50,12 +50,6 @@ void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint
 void training_leave(struct parley_node *node);
 uint64_t training_awaits(const struct parley_node *node); /* see parley_node_awaits_steps() */
 uint64_t training_deadline(const struct parley_node *node);
-
-/* Takes the model and what belongs to it of that member, or of any that trains (NONE). Call again
- * until strategy->adopted(). */
-void training_follow(struct parley_node *node, int member);
-/* steps: that the vectors taken have been through; version: own steps so far. */
-void training_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
 
 /* A peer's part was more by `gap`, and came in by this factor. */
 void training_averaged(struct parley_node *node, double gap, double factor);

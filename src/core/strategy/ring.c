@@ -4,6 +4,7 @@
  *   USING     the sum is here, and is put to use; then the next round
  *   PULLING, FOLLOWING   where the left is ahead
  */
+#include "core/joining.h"
 #include "core/strategy/ring_state.h"
 
 enum {
@@ -177,7 +178,7 @@ static void follow(struct parley_node *node)
     strategy_forget(node, RING_PARTS);
     if (ring->pending > 0) return;
     if (place && is_ahead(ring, place))
-        training_follow(node, ring->left);
+        joining_follow(node, ring->left);
     else
         ring->stage = RING_RESTING;
 }

@@ -1,6 +1,8 @@
 /* rounds.c: when a round begins and ends, and who takes part; see rounds.h. */
 #include "core/strategy/rounds.h"
 
+#include "core/joining.h"
+
 /* ---- A round --------------------------------------------------------------------------------- */
 
 static bool takes_part(const struct parley_node *node, int member)
@@ -142,7 +144,7 @@ void rounds_advance(struct parley_node *node)
         s->ahead = 0;
     }
     if (s->follows)
-        training_follow(node, s->leader);
+        joining_follow(node, s->leader);
     else if (is_due(node))
         start(node);
 }

@@ -56,7 +56,7 @@ struct strategy {
     bool offers;     /* starts pairwise exchanges while it trains (exchange.c) */
     bool answers;    /* takes part in those that peers start: x may change between any two steps */
     bool splits;     /* steps come as GRADIENT and APPLY */
-    bool catches_up; /* who joins late enters TRAIN at once, and takes a state by training_follow()
+    bool catches_up; /* who joins late enters TRAIN at once, and takes a state by joining_follow()
                       */
     bool sums_batches;  /* a step takes the batches of all nodes: --lr is scaled, unless told not to
                          */
