@@ -386,6 +386,7 @@ bool connection_is_news(struct parley_node *node, const struct conn *conn)
     }
     if (node->news_count >= NEWS_MAX) return false;
     if (++node->news_count < NEWS_MAX) return true;
+    node->news_us = node->now_us; /* so long from this line on */
     out_log(node, PARLEY_LOG_WARN,
             "connections are closed or refused again and again, that of %s now; no more of that "
             "for %d s",

@@ -143,6 +143,24 @@ Test(node_limits, strangers_do_not_fill_the_log)
     lone_free(lone);
 }
 
+Test(node_limits, when_the_log_says_for_how_long_it_is_quiet_of_strangers_it_is)
+{
+    /* They come one by one; the tenth nearly a minute after the first. */
+    static const uint64_t until_us[] = {6500000, 59000000, 1000000, 0};
+    static const uint32_t lines[] = {9, 10, 10, 11}, strangers[] = {9, 1, 1, 1};
+    struct lone *lone = plain_node();
+    for (int part = 0; part < 4; part++) {
+        for (uint32_t i = 0; i < strangers[part]; i++) {
+            uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+            lone_receive(lone, conn, "GET / HTTP/1.1\r\n\r\n", 18);
+            lone_closed(lone, conn, PARLEY_CLOSED_LOCAL);
+            lone_run(lone, until_us[part]);
+        }
+        cr_assert_eq(lone->warnings, lines[part]);
+    }
+    lone_free(lone);
+}
+
 Test(node_limits, the_dead_keep_their_places_but_for_former_lives_of_a_name)
 {
     /* Proves that a name that was a member's counts as known for ever, however full the table. */
