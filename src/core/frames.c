@@ -9,7 +9,6 @@
 #include "core/fetch.h"
 #include "core/flow.h"
 #include "core/hello.h"
-#include "core/membership.h"
 #include "core/merge.h"
 #include "core/out.h"
 #include "core/probe.h"

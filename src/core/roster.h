@@ -1,6 +1,6 @@
 /* roster.h: the table of member records, its indices, and what is counted over it.
  *
- * A node has one of its own, fed by gossip (membership.c). A simulation of very many nodes may give
+ * A node has one of its own, fed by gossip (merge.c). A simulation of very many nodes may give
  * them one in common (parley_roster in node.h), in which each writes its own record: then there is
  * nothing to gossip, and the driver tells who died.
  *

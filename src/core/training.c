@@ -16,7 +16,6 @@
 #include "core/joining.h"
 #include "core/membership.h"
 #include "core/out.h"
-#include "core/seeds.h"
 #include "core/slot.h"
 #include "core/state.h"
 #include "core/stop.h"
