@@ -262,9 +262,9 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
     }
     from->held_us = 0;
     if (to->state == SIM_END_OPEN || to->state == SIM_END_DIALING) {
-        sim_message_put(
-            message, SIM_RECEIVED,
-            sim_line_us(&to->host->in, sim->queue.now_us, message->size, &message->span_us));
+        uint64_t through_us = sim_line_us(&to->host->in, now_us, message->size, &message->span_us);
+        if (through_us > from->through_us) from->through_us = through_us;
+        sim_message_put(message, SIM_RECEIVED, from->through_us);
         return;
     }
     /* A machine that is back, or has given up, knows nothing of its old connections. */

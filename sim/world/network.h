@@ -60,7 +60,8 @@ struct sim_end {
     struct sim_message *first, *last; /* not yet left */
     size_t flight_bytes;              /* left, not yet consumed */
     size_t sent_bytes;                /* left, and its core does not know */
-    uint64_t arrival_us;              /* of the newest that left: they don't overtake */
+    uint64_t arrival_us;              /* of the newest that left: they don't overtake ... */
+    uint64_t through_us;              /* ... on the receiver's line, either */
     uint64_t held_us;                 /* since when nothing gets through; 0: it does */
     uint64_t again_us;                /* when what was held is sent again: nothing comes before */
     uint8_t *rest;                    /* [rest_size] received and not consumed; owned */

@@ -172,6 +172,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "of the verdict: who lives behind losses or a pause may be taken for dead by all"},
         {SWARM_DRAWN, 4514181, "the same"},
         {SWARM_DRAWN, 4554023, "the same, of two that met each other again"},
+        {SWARM_DRAWN, 4649417,
+         "of the simulator: a chunk found a gap on its line, and overtook what announced it"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
