@@ -61,8 +61,8 @@ struct parley_tensor {
     uint32_t shape[4]; /* outermost first */
 };
 
-/* What a model file says about itself beside tensors, digest and run; equal on all nodes. Zeroes
- * will do for a bare vector. */
+/* What a model file says about itself beside tensors, digest and run; equal on all nodes, or their
+ * files differ in that, and in nothing else. Zeroes will do for a bare vector. */
 struct parley_about {
     const char *model; /* "mlp:256,128", or NULL */
     const char *data;  /* "digits", or NULL */
@@ -74,7 +74,7 @@ struct parley_about {
                                          NULL: labels are classes */
     const char *vocabulary;           /* of text: a character of UTF-8 a class, or NULL */
     const char *class_names;          /* of a table: a line of UTF-8 a class, or NULL */
-    const char *columns;              /* likewise a line a feature; may be NULL on some nodes */
+    const char *columns;              /* likewise a line a feature */
 };
 
 struct parley_options {
