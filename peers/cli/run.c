@@ -140,7 +140,10 @@ void run_child_gone(struct child *child)
 {
     struct run *run = child->run;
     if (!run->ending && child->again && child->again_us == 0) {
-        if (child_start(child, true)) run->failed = PARLEY_EFAIL;
+        if (child_start(child, true))
+            run->failed = PARLEY_EFAIL;
+        else
+            run_faults_again(run, child);
         return;
     }
     if (!run->ending && !child->again && !has_trained(run)) failed_start(child);

@@ -112,6 +112,7 @@ void run_tell_seeds(struct run *run);
 /* run_fault.c */
 int run_faults_init(struct run *run);
 void run_faults_advance(struct run *run);
+void run_faults_again(struct run *run, struct child *child); /* it was started anew */
 void run_faults_close(struct run *run);
 
 /* run_view.c */

@@ -149,6 +149,17 @@ static void end_pace(struct run *run, enum fault_kind kind, struct child *child)
         tell(run, kind == FAULT_SLOW ? "slow-end" : "sleep-end", child->name);
 }
 
+void run_faults_again(struct run *run, struct child *child)
+{
+    static const enum fault_kind kinds[] = {FAULT_SLOW, FAULT_SLEEP};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const struct fault_spec *spec = still(run, kinds[i], child);
+        if (!spec) continue;
+        say_pace(child, kinds[i], spec);
+        tell(run, fault_kind_text(kinds[i]), child->name);
+    }
+}
+
 static void end(struct run *run, struct plan *plan, struct child *child)
 {
     enum fault_kind kind = plan->spec->kind;

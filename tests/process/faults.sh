@@ -40,6 +40,11 @@ grep -q '"kind":"resume","target":"n1"' json
 if grep '"kind":"slow-end"' json; then exit 1; fi
 [ "$(grep -c '"kind":"sleep-end","target":"n2"' json)" -eq 1 ]
 
+# Who is started anew is held by what held it before.
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault slow=2:n1@0s --fault restart:n1@20% --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+[ "$(grep -c '"kind":"slow","target":"n1"' json)" -eq 2 ]
+
 # A restarted node takes its model from the others. The record has it once, and takes the place of an
 # older one.
 echo stale > parley-model.safetensors.agreement.json
