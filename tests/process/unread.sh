@@ -127,6 +127,7 @@ cat <&5 > e.read &
 cat <&6 > f.read &
 wait "$e"
 wait "$f"
+wait
 grep -q '"event":"agreed"' e.read
 
 # Nor is anything lost where whoever started it has made its pipe return at once, and reads late.
