@@ -61,6 +61,7 @@ while True:
         reply += b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
     server.sendto(reply, asker)
 END
+    : > asked
     python3 resolver.py > asked 2>&1 &
     resolver=$!
     pids+=("$resolver")
