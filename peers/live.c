@@ -59,17 +59,16 @@ static int by_name_and_place(const void *a, const void *b)
 }
 
 /* Each start of a process is a member of its own: under one name several may have died, and another
- * live. What this node had under its own name before is not gone either. */
+ * live. */
 static void refresh_gone(struct loop *loop)
 {
-    struct parley_member self, member;
+    struct parley_member member;
     uint32_t count = 0, kept = 0;
-    parley_node_member(loop->node, 0, &self);
     for (uint32_t i = 0; i < parley_node_members(loop->node); i++) {
         parley_node_member(loop->node, i, &member);
         bool lives =
             bsearch(member.name, loop->live, loop->live_count, sizeof *loop->live, by_name);
-        if (lives || member.place == 0 || strcmp(member.name, self.name) == 0) continue;
+        if (lives || member.place == 0) continue;
         loop->gone[count].place = member.place;
         snprintf(loop->gone[count++].name, PARLEY_NAME_SIZE, "%s", member.name);
     }
@@ -80,8 +79,13 @@ static void refresh_gone(struct loop *loop)
     loop->gone_count = kept;
 }
 
+/* Once this node has left, all stays as it was: its trainer may only now be at the share of the
+ * data that the last change gave it, and looks for its own name. */
 void live_refresh(struct loop *loop)
 {
+    struct parley_member self;
+    parley_node_member(loop->node, 0, &self);
+    if (self.state == PARLEY_MEMBER_LEFT) return;
     uv_mutex_lock(&loop->live_lock);
     uint64_t before = digest(loop);
     loop->live_count = parley_node_live(loop->node, loop->live_names);

@@ -12,7 +12,7 @@ struct loop;
 int live_init(struct loop *loop, uint32_t members_max, const char *name);
 void live_close(struct loop *loop);
 
-/* The loop's: makes it anew, as the node says. */
+/* The loop's: makes it anew, as the node says, which is among those who live for good. */
 void live_refresh(struct loop *loop);
 
 /* Any thread: as parley_live(). */

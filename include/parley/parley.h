@@ -187,8 +187,9 @@ void parley_leave(struct parley *p);
  * dial: the list stays as it was. */
 PARLEY_CHECK int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count);
 
-/* Names of the members that live (this node included), sorted, as of now: at most max of them go to
- * names[max], which may be NULL for 0. Returns how many there are. */
+/* Names of the members that live, sorted, as of now; once this node has left, as of then, itself
+ * included. At most max of them go to names[max], which may be NULL for 0. Returns how many there
+ * are. */
 uint32_t parley_live(struct parley *p, char (*names)[PARLEY_NAME_SIZE], uint32_t max);
 
 /* A name that no live member has, and the furthest parley_step.place that was heard of it. */

@@ -53,6 +53,9 @@ static bool knows_who_lives(struct parley *p)
 {
     char live[NODES][PARLEY_NAME_SIZE];
     const char *names[NODES];
+    struct parley_member self;
+    parley_node_member(parley_node_of(p), 0, &self);
+    if (self.state == PARLEY_MEMBER_LEFT) return true; /* it lives as of before: see live.c */
     uint32_t count = parley_node_live(parley_node_of(p), names);
     bool same = parley_live(p, live, NODES) == count;
     for (uint32_t i = 0; same && i < count && i < NODES; i++)

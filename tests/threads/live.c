@@ -2,6 +2,7 @@
  *
  *   - of several processes under one name that have died one is told of, with the furthest place
  *   - nobody is gone whose name a live process has; nor is the node itself, once it has ended
+ *   - a trainer that is a step behind its node finds it among the living, once it has left, too
  *   - who lives is known as soon as parley_open() returns
  *
  * The members are those of a simulation. Plain main(), so that it runs under ThreadSanitizer.
@@ -62,6 +63,16 @@ static void expect_gone(struct loop *loop, const char *name, uint64_t place, con
           what);
 }
 
+static bool lives(struct loop *loop, const char *name)
+{
+    char names[NODES][PARLEY_NAME_SIZE];
+    uint32_t count = live_copy(loop, names, NODES);
+    bool found = false;
+    for (uint32_t i = 0; i < count && i < NODES; i++)
+        found |= strcmp(names[i], name) == 0;
+    return found;
+}
+
 static void tell_each_name_once(void)
 {
     struct parley_sim *sim;
@@ -93,6 +104,7 @@ static void tell_each_name_once(void)
     parley_sim_kill(sim, 1, false);
     check(parley_sim_run_for(sim, 10 * SECOND) == 0, "all end");
     look(&loop, sim);
+    check(lives(&loop, "n0"), "who has left finds itself among those it lived with");
     expect_gone(&loop, "n2", 700, "at the end the node is not gone itself");
     live_close(&loop);
     parley_sim_free(sim);
