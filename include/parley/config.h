@@ -31,7 +31,7 @@ enum {
     PARLEY_CONTROL_BYTES_MAX = 64 * 1024, /* payload of a control frame */
     PARLEY_CHUNK_BYTES_MAX = 256 * 1024,  /* floats of one tensor frame, in bytes */
     PARLEY_MEMBERS_MAX = 16384,           /* upper bound of members_max */
-    PARLEY_CONNECTIONS_MIN = 4,           /* lower bound of connections_max: a joiner needs one */
+    PARLEY_CONNECTIONS_MIN = 6,           /* lower bound of connections_max: half are relays */
     PARLEY_CONNECTIONS_MAX = 1024,        /* upper bound of connections_max */
     PARLEY_STREAMS_MAX = 64,              /* upper bound of streams */
     PARLEY_DEGREE_MAX = 64,               /* neighbours of a random regular graph */

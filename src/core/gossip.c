@@ -12,8 +12,9 @@
  * A node asks RELAYS of its links, so it hears of each change that often and no more, however many
  * nodes there are. The first are who it joined by, like all others; so it chooses again as it has
  * more links, and in an order of its own: else a few would tell everybody everything, and what is
- * told to others would go no further. Each record goes out once a change and link; the roster's
- * numbers order them.
+ * told to others would go no further. With fewer than three the nodes would fall apart into groups
+ * that hear nothing of each other; so half of the smallest pool of links are relays. Each record
+ * goes out once a change and link; the roster's numbers order them.
  */
 #include "core/gossip.h"
 
@@ -144,7 +145,7 @@ static void choose_anew(struct parley_node *node, uint32_t links)
  * hardly any: averaging makes links too, but not for who joins, or has few neighbours. */
 static void want(struct parley_node *node)
 {
-    uint32_t most = node->config.connections_max / 4, wanted = 0, links = 0;
+    uint32_t most = node->config.connections_max / 2, wanted = 0, links = 0;
     if (most > RELAYS) most = RELAYS;
     for (uint32_t i = 0; i < node->open_count; i++)
         links += node->open[i].member != NONE;

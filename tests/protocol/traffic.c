@@ -208,14 +208,24 @@ Test(traffic, an_agreement_of_64_nodes_loads_no_node_much_more_than_the_others)
 /* ---- Where there is no room for links to all --------------------------------------------------
  */
 
-enum { CROWD = 24, LINKS = 20 };
+enum { CROWD = 24 };
 
-static void configure_crowd(struct parley_config *config, uint32_t node, void *arg)
+static void configure_crowd(struct parley_config *config, uint32_t node, void *links)
 {
     (void)node;
-    (void)arg;
-    config->min_peers = CROWD - 1;
-    config->connections_max = LINKS;
+    config->min_peers = CROWD / 2;
+    config->connections_max = *(uint32_t *)links;
+}
+
+static struct parley_sim *crowd(uint32_t *links, uint64_t seed)
+{
+    return scene(&(struct parley_sim_options){.nodes = CROWD,
+                                              .rate = 0.01,
+                                              .step_us = STEP_US,
+                                              .latency_us = 100,
+                                              .seed = seed,
+                                              .configure = configure_crowd,
+                                              .arg = links});
 }
 
 static void count_hello(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
@@ -229,17 +239,28 @@ Test(traffic, who_has_no_room_for_a_link_is_not_dialled_again_and_again)
     /* Proves that settling, in which each is to meet many, does not turn to dialling: that was ten
      * thousand times, and took ten seconds and more. */
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        uint32_t hellos = 0;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = CROWD,
-                                                                    .rate = 0.01,
-                                                                    .step_us = STEP_US,
-                                                                    .latency_us = 100,
-                                                                    .seed = seed,
-                                                                    .configure = configure_crowd});
+        uint32_t hellos = 0, links = 20;
+        struct parley_sim *sim = crowd(&links, seed);
         scene_train(sim, CROWD);
         parley_sim_on_frame(sim, count_hello, &hellos);
         scene_agree(sim, CROWD, 0);
         cr_assert_leq(hellos, 20 * CROWD, "seed %llu: %u", (unsigned long long)seed, hellos);
+        parley_sim_free(sim);
+    }
+}
+
+Test(traffic, the_fewest_links_that_may_be_are_enough_for_news_to_reach_all)
+{
+    /* Proves that who asks few for news, because it has few links, still hears of all: nodes that
+     * asked one each knew no more than their asker, settled for a minute and agreed unsettled. */
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        uint32_t links = PARLEY_CONNECTIONS_MIN;
+        struct parley_sim *sim = crowd(&links, seed);
+        scene_train(sim, CROWD);
+        uint64_t from_us = parley_sim_now(sim);
+        scene_agree(sim, CROWD, 0);
+        cr_assert_lt(parley_sim_now(sim), from_us + 10 * SECOND, "seed %llu: %llu us",
+                     (unsigned long long)seed, (unsigned long long)(parley_sim_now(sim) - from_us));
         parley_sim_free(sim);
     }
 }

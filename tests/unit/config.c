@@ -152,7 +152,7 @@ Test(config, a_line_has_the_value_that_is_refused)
     /* Proves what the header says: setting, value and range; of a number, a real one, a text. */
     struct parley_config bad = good();
     bad.connections_max = 5000;
-    says(&bad, "connections_max: 5000 is out of range (4 to 1024)");
+    says(&bad, "connections_max: 5000 is out of range (6 to 1024)");
     bad = good();
     bad.tolerance = -0.5;
     says(&bad, "-0.5");
