@@ -31,10 +31,20 @@ static void find_neighbours(struct parley_node *node)
     }
 }
 
+/* Where partners change from round to round only a sweep of them binds all together: who is less
+ * than two behind another may have kept nobody waiting, and leaves out no round that somebody waits
+ * for. */
+static bool is_late(const struct parley_node *node)
+{
+    const struct rounds *s = rounds_of(node);
+    const struct topology *t = roster_topology(node->roster, node->config.topology_seed);
+    return s->ahead > s->round + 2 * (topology_rounds(t) - 1);
+}
+
 static void start(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
-    if (s->ahead > s->round) s->round = s->ahead;
+    if (is_late(node)) s->round = s->ahead;
     s->open = true;
     s->made = false;
     s->next_version = node->training.version + node->config.mix_every;
