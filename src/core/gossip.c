@@ -116,6 +116,12 @@ static bool is_stranger(struct parley_node *node, int member)
     return !connection_of(node, member);
 }
 
+/* Who is suspected may be the other side of a cut, with all that it would tell. */
+static bool may_relay(const struct parley_node *node, const struct conn *conn)
+{
+    return record_of(node, (uint32_t)conn->member)->state == PARLEY_MEMBER_ALIVE;
+}
+
 /* The link that is to be asked next: each node has another order of the others. */
 static struct conn *next_relay(struct parley_node *node)
 {
@@ -123,7 +129,7 @@ static struct conn *next_relay(struct parley_node *node)
     uint64_t least_rank = 0;
     for (uint32_t i = 0; i < node->open_count; i++) {
         struct conn *conn = connection_at(node, i);
-        if (node->open[i].member == NONE || conn->wanted) continue;
+        if (node->open[i].member == NONE || conn->wanted || !may_relay(node, conn)) continue;
         uint64_t boot = record_of(node, (uint32_t)conn->member)->boot;
         uint64_t rank = rng_mix(self_of(node)->boot ^ rng_mix(boot));
         if (least && rank >= least_rank) continue;
@@ -150,8 +156,12 @@ static void want(struct parley_node *node)
     for (uint32_t i = 0; i < node->open_count; i++)
         links += node->open[i].member != NONE;
     if (links >= 2 * RELAYS && links >= node->gossip.choose_at) choose_anew(node, links);
-    for (uint32_t i = 0; i < node->open_count; i++)
-        wanted += node->open[i].member != NONE && connection_at(node, i)->wanted;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        struct conn *conn = connection_at(node, i);
+        if (node->open[i].member == NONE) continue;
+        conn->wanted = conn->wanted && may_relay(node, conn);
+        wanted += conn->wanted;
+    }
     for (struct conn *conn; wanted < most && (conn = next_relay(node)); wanted++)
         conn->wanted = true;
     if (links >= LINKS_LEAST || links + 1 >= live_of(node) || node->leaving ||

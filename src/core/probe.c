@@ -1,6 +1,7 @@
 /* probe.c: see probe.h. Any byte heard in the interval counts as an answer; silence makes the
  * member SUSPECT (membership.c). Lifeguard, section IV-A: who is itself slow probes less often and
- * waits longer.
+ * waits longer; a probe that fails is no sign of that where one of those that are asked to help has
+ * answered (there by a nack).
  */
 #include "core/probe.h"
 
@@ -47,6 +48,7 @@ static void ask_others(struct parley_node *node)
         if (again) continue;
         asked[count++] = helper;
         connection_send(node, connection_of(node, helper), WIRE_PING_FOR, &probe);
+        ping(node, helper, now->sequence);
     }
 }
 
@@ -62,9 +64,25 @@ static void shuffle(struct parley_node *node)
     }
 }
 
+/* Of those that relay news to this node (gossip.c): where they are all silent it hears of nothing.
+ */
+static int silent_relay(struct parley_node *node)
+{
+    uint64_t since_us = node->now_us - node->config.probe_interval_us;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        int member = node->open[i].member;
+        if (member != NONE && connection_at(node, i)->asked &&
+            !membership_heard(node, member, since_us))
+            return member;
+    }
+    return NONE;
+}
+
 static int next_target(struct parley_node *node)
 {
     struct probing *p = &node->probing;
+    int relay = rng_below(&node->rng, 2) == 0 ? silent_relay(node) : NONE;
+    if (relay != NONE) return relay;
     for (uint32_t tries = 0; tries <= node->roster->count; tries++) {
         if (p->at >= p->count) shuffle(node);
         if (p->count == 0) return NONE;
@@ -94,7 +112,7 @@ static void begin(struct parley_node *node)
 {
     struct probing *p = &node->probing;
     int target = next_target(node);
-    p->now = (struct probe){target, ++p->sequence, node->now_us, false};
+    p->now = (struct probe){.member = target, .sequence = ++p->sequence, .sent_us = node->now_us};
     if (target == NONE) return;
     if (membership_heard(node, target, node->now_us - node->config.probe_interval_us))
         succeed(node);
@@ -114,7 +132,7 @@ void probe_timers(struct parley_node *node)
     if (node->now_us < p->next_us) return;
     if (now->member != NONE) {
         membership_suspect(node, now->member, "it did not answer probes");
-        probe_unwell(node);
+        if (!now->helped) probe_unwell(node);
     }
     p->next_us = node->now_us + node->config.probe_interval_us * (1 + p->health);
     begin(node);
@@ -165,12 +183,12 @@ static void favour(struct parley_node *node, const struct conn *conn,
 
 static void acknowledged(struct parley_node *node, const struct message_probe *message)
 {
-    const struct probe *now = &node->probing.now;
+    struct probe *now = &node->probing.now;
     struct favour *favours = node->probing.favours;
     hello_ack(node, message);
-    if (now->member != NONE && message->sequence == now->sequence &&
-        message->boot == record_of(node, now->member)->boot) {
-        succeed(node);
+    if (now->member != NONE && message->sequence == now->sequence) {
+        now->helped = true;
+        if (message->boot == record_of(node, now->member)->boot) succeed(node);
         return;
     }
     for (int i = 0; i < FAVOURS_MAX; i++)

@@ -21,7 +21,8 @@ struct probe {
     int member; /* NONE: nobody is being probed */
     uint32_t sequence;
     uint64_t sent_us;
-    bool indirect; /* others have been asked, too */
+    bool indirect; /* others have been asked, too ... */
+    bool helped;   /* ... and one of them has answered, if only for itself */
 };
 
 /* A probe made for another member. */
