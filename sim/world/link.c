@@ -249,8 +249,9 @@ void sim_message_left(struct sim_message *message)
     }
     const struct sim_host *to = link->end[!message->side].host;
     bool lost = false;
-    uint64_t arrival = sim_site_line_us(sim, end->host, to, message->size, &message->span_us) +
-                       sim_message_us(sim, end->host, to, message->size, &lost);
+    end->way_us = sim_message_us(sim, end->host, to, message->size, &lost);
+    uint64_t arrival =
+        end->way_us + sim_site_line_us(sim, end->host, to, message->size, &message->span_us);
     if (end->broken || lost || sim_end_cut(link, message->side)) {
         if (lost) sim_end_break(link, message->side);
         sim_message_free(sim, message);
@@ -261,13 +262,28 @@ void sim_message_left(struct sim_message *message)
     sim_message_put(message, SIM_ARRIVED, arrival);
 }
 
+/* What the narrowest line takes on the way there and back, and in the queue before it. */
+static uint64_t window_bytes(const struct sim_link *link, int side)
+{
+    const struct sim_end *end = &link->end[side];
+    uint64_t rate = sim_narrowest_bytes(end->host, link->end[!side].host);
+    double bytes = (double)rate * (double)(2 * end->way_us + SIM_QUEUE_US) / 1e6;
+    if (rate == 0 || bytes > SIM_WINDOW_BYTES) return SIM_WINDOW_BYTES;
+    return bytes > SIM_WINDOW_LEAST_BYTES ? (uint64_t)bytes : SIM_WINDOW_LEAST_BYTES;
+}
+
+static bool is_open_for(const struct sim_end *end, const struct sim_message *message)
+{
+    return end->flight_bytes == 0 ||
+           end->flight_bytes + message->size <= window_bytes(message->link, message->side);
+}
+
 /* Lets messages go as far as the window is open. */
 void sim_end_pump(struct sim_end *end)
 {
     if (end->state != SIM_END_OPEN && !end->flushing) return;
     struct parley_sim *sim = end->host->sim;
-    while (end->first &&
-           (end->flight_bytes == 0 || end->flight_bytes + end->first->size <= SIM_WINDOW_BYTES)) {
+    while (end->first && is_open_for(end, end->first)) {
         struct sim_message *message = end->first;
         end->first = message->next;
         if (!end->first) end->last = NULL;

@@ -18,7 +18,9 @@
 #include "world/cluster.h"
 
 enum {
-    SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction, about what two sockets hold */
+    SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction at most, about what two sockets hold */
+    SIM_WINDOW_LEAST_BYTES = 16 * 1024,
+    SIM_QUEUE_US = 250000,      /* of a narrow line TCP keeps about so much waiting before it */
     SIM_SENT_BYTES = 16 * 1024, /* less is not told: far below what a core lets wait */
     SIM_SYN_AGAIN_US = 1000000, /* the second; the next after 2, 4, ... s */
     SIM_SYNS_AGAIN = 7,         /* the last is not sent: 127 s have passed (Linux) */
@@ -59,6 +61,7 @@ struct sim_end {
     bool flushing;                    /* closed by its core: what was sent still leaves */
     struct sim_message *first, *last; /* not yet left */
     size_t flight_bytes;              /* left, not yet consumed */
+    uint64_t way_us;                  /* that the newest has before it, but for lines */
     size_t sent_bytes;                /* left, and its core does not know */
     uint64_t arrival_us;              /* of the newest that left: they don't overtake ... */
     uint64_t through_us;              /* ... on the receiver's line, either */

@@ -73,6 +73,18 @@ uint64_t sim_site_line_us(struct parley_sim *sim, const struct sim_host *from,
     return sim_line_us(&link->lines[line], now_us, size, span_us);
 }
 
+static uint64_t narrower_bytes(uint64_t one, uint64_t other)
+{
+    return other == 0 || (one > 0 && one < other) ? one : other;
+}
+
+uint64_t sim_narrowest_bytes(const struct sim_host *from, const struct sim_host *to)
+{
+    const struct sim_site_link *link = site_link(from->sim, from, to);
+    uint64_t rate = narrower_bytes(from->out.rate_bytes, to->in.rate_bytes);
+    return link ? narrower_bytes(rate, link->lines[0].rate_bytes) : rate;
+}
+
 /* ---- Latency and loss ------------------------------------------------------------------------ */
 
 static uint64_t draw_way_us(struct parley_sim *sim, const struct sim_host *from,

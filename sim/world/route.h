@@ -33,6 +33,9 @@ uint64_t sim_line_us(struct sim_line *line, uint64_t now_us, size_t size, uint64
 uint64_t sim_site_line_us(struct parley_sim *sim, const struct sim_host *from,
                           const struct sim_host *to, size_t size, uint64_t *span_us);
 
+/* The rate of the narrowest line between two machines; 0: none has a limit. */
+uint64_t sim_narrowest_bytes(const struct sim_host *from, const struct sim_host *to);
+
 /* An older kernel's pauses, each twice the last, and who gives up soon: of all handshakes, and of
  * whoever is to have a hard life. */
 extern const struct parley_sim_again sim_again_hard;

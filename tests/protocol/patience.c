@@ -266,6 +266,33 @@ static void watch_holders(const char *line, void *arg)
     if (held && strstr(line, "nothing moved")) begun_anew++;
 }
 
+static void count_suspicions(const char *line, void *count)
+{
+    *(uint32_t *)count += strstr(line, " suspect: ") != NULL;
+}
+
+Test(patience, nobody_is_suspected_where_a_model_has_the_line_for_16_s)
+{
+    /* Proves that 1 MiB of a model does not wait before a line of 1 Mbit, and every probe behind
+     * it: two senders kept their receiver from hearing others for 16 s, which TCP does not. It was
+     * 93 suspicions. */
+    uint32_t peers = 7, suspicions = 0;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
+                                                                .parameters = 500000,
+                                                                .unchecked = true,
+                                                                .seed = 5,
+                                                                .latency_us = 20000,
+                                                                .bandwidth_bytes = 125000,
+                                                                .step_us = SECOND,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    scene_train(sim, 8);
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, count_suspicions, &suspicions);
+    scene_run(sim, 200 * SECOND);
+    cr_assert_eq(suspicions, 0, "%u", suspicions);
+    parley_sim_free(sim);
+}
+
 Test(patience, a_model_that_takes_minutes_to_fetch_is_waited_for)
 {
     /* Proves that who holds the picked model hears how it comes in elsewhere: its fetch is not
