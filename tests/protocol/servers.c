@@ -438,6 +438,28 @@ Test(servers, who_comes_back_after_a_minute_holds_nobody_up)
     }
 }
 
+Test(servers, who_has_served_alone_comes_back_as_from_another_server)
+{
+    /* Proves that what a node computes while it serves names its own reign, and not that of whom it
+     * followed before: who serves then would take a gradient of another model, and let it wait for
+     * the others to make all the steps that it has made meanwhile. */
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_SSP, .nodes = NODES, .staleness = 2};
+    const uint32_t sides[NODES] = {0, 1, 0, 0};
+    struct parley_sim *sim = play(&cast, 9);
+    scene_train(sim, NODES);
+    cr_assert_eq(server_of_all(sim, NODES), 0);
+    scene_run(sim, SECOND); /* n1 has had models of n0 */
+    parley_sim_partition(sim, sides);
+    for (uint32_t i = 0; i < NODES; i++)
+        parley_sim_slow(sim, i, sides[i] ? 1 : 1.5);
+    scene_run(sim, 60 * SECOND);
+    cr_assert_gt(said_by(sim, 1)->version, said_by(sim, 2)->version + 1000);
+    parley_sim_heal(sim);
+    cr_assert_eq(server_of_all(sim, NODES), 0);
+    scene_steps(sim, NODES, 100);
+    parley_sim_free(sim);
+}
+
 /* They train, and the one that serves is told to leave. */
 static struct parley_sim *server_leaves(struct cast *cast, uint64_t seed, uint32_t *server)
 {

@@ -405,6 +405,7 @@ void server_open(struct parley_node *node)
     bool again = s->reign > 0; /* what its vectors hold is of an earlier model */
     s->reign = again ? s->reign + 1 : self_of(node)->boot;
     s->version = self_of(node)->holds;
+    s->from = s->reign; /* what it computes from now on is of no other's model */
     if (s->state != WORKER_COMPUTING) worker_lose(node);
     s->count = s->summed = 0;
     s->seen = NEVER;
