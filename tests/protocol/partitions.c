@@ -155,7 +155,16 @@ Test(partitions, who_is_behind_a_wall_is_given_up_as_soon_among_many)
         group[i] = i % 2;
     for (uint64_t run = 0; run < 6; run++) {
         uint32_t n = nodes[run % 2], peers = n - 1;
-        struct parley_sim *sim = trained(&peers, run);
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = n,
+                                                                    .unchecked = n > 8,
+                                                                    .seed = run,
+                                                                    .seeds = 2,
+                                                                    .step_us = 20000,
+                                                                    .latency_us = 500,
+                                                                    .configure = scene_wait_for,
+                                                                    .arg = &peers});
+        scene_train(sim, n);
+        scene_run(sim, 2 * SECOND);
         parley_sim_partition(sim, group);
         scene_until(sim, n, sees_half, &n, most_s[run % 2]);
         parley_sim_free(sim);
