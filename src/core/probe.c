@@ -64,8 +64,7 @@ static void shuffle(struct parley_node *node)
     }
 }
 
-/* Of those that relay news to this node (gossip.c): where they are all silent it hears of nothing.
- */
+/* Of its relays (gossip.c): where all of them are silent this node hears of nothing. */
 static int silent_relay(struct parley_node *node)
 {
     uint64_t since_us = node->now_us - node->config.probe_interval_us;

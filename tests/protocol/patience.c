@@ -266,11 +266,6 @@ static void watch_holders(const char *line, void *arg)
     if (held && strstr(line, "nothing moved")) begun_anew++;
 }
 
-static void count_suspicions(const char *line, void *count)
-{
-    *(uint32_t *)count += strstr(line, " suspect: ") != NULL;
-}
-
 Test(patience, nobody_is_suspected_where_a_model_has_the_line_for_16_s)
 {
     /* Proves that 1 MiB of a model does not wait before a line of 1 Mbit, and every probe behind
@@ -287,7 +282,7 @@ Test(patience, nobody_is_suspected_where_a_model_has_the_line_for_16_s)
                                                                 .configure = scene_wait_for,
                                                                 .arg = &peers});
     scene_train(sim, 8);
-    parley_sim_on_line(sim, PARLEY_LOG_ERROR, count_suspicions, &suspicions);
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, scene_count_suspects, &suspicions);
     scene_run(sim, 200 * SECOND);
     cr_assert_eq(suspicions, 0, "%u", suspicions);
     parley_sim_free(sim);

@@ -112,6 +112,24 @@ static inline uint64_t scene_applied(const struct parley_sim *sim, uint32_t node
     return sum;
 }
 
+/* Local steps that the nodes have made, the dead among them. */
+static inline uint64_t scene_made(const struct parley_sim *sim, uint32_t nodes)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        sum += view.version;
+    }
+    return sum;
+}
+
+/* For parley_sim_on_line(): how often somebody was suspected. `count` is a uint32_t. */
+static inline void scene_count_suspects(const char *line, void *count)
+{
+    *(uint32_t *)count += strstr(line, " suspect: ") != NULL;
+}
+
 /* All live nodes are in training. */
 static inline void scene_train(struct parley_sim *sim, uint32_t nodes)
 {

@@ -535,9 +535,7 @@ Test(servers, a_worker_that_leaves_is_gone_once_its_gradient_is_taken)
             cr_assert_leq(version_of(sim, 3), made + 1);
             if (moment == 0) scene_steps(sim, NODES, 100);
             scene_agree(sim, NODES, 1);
-            made = 0;
-            for (uint32_t i = 0; i < NODES; i++)
-                made += version_of(sim, i);
+            made = scene_made(sim, NODES);
             if (cast.strategy != PARLEY_STRATEGY_PS_BSP)
                 cr_assert_eq(said_by(sim, 0)->holds, made, "cast %d, moment %d", c, (int)moment);
             parley_sim_free(sim);

@@ -49,15 +49,24 @@ static void check(bool good, const char *what)
     uv_mutex_unlock(&lock);
 }
 
+static bool has(char live[NODES][PARLEY_NAME_SIZE], uint32_t count, const char *name)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < count && i < NODES; i++)
+        found |= strcmp(live[i], name) == 0;
+    return found;
+}
+
 static bool knows_who_lives(struct parley *p)
 {
     char live[NODES][PARLEY_NAME_SIZE];
     const char *names[NODES];
     struct parley_member self;
     parley_node_member(parley_node_of(p), 0, &self);
-    if (self.state == PARLEY_MEMBER_LEFT) return true; /* it lives as of before: see live.c */
     uint32_t count = parley_node_live(parley_node_of(p), names);
-    bool same = parley_live(p, live, NODES) == count;
+    uint32_t told = parley_live(p, live, NODES);
+    if (self.state == PARLEY_MEMBER_LEFT) return has(live, told, self.name); /* as of before */
+    bool same = told == count;
     for (uint32_t i = 0; same && i < count && i < NODES; i++)
         same = strcmp(live[i], names[i]) == 0;
     return same;
