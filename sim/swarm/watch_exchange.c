@@ -157,7 +157,7 @@ static const char *term_added(struct sim_watch *watch, struct sim_host *host, in
                               const struct parley_update *update)
 {
     struct watch_term end = term_of(host->node, lane, update);
-    end.delta = read_delta(watch, host, strategy_buffer(host->node, (uint32_t)lane));
+    end.delta = read_delta(watch, host, strategy_lane_buffer(host->node, lane));
     if (!end.delta) return "no memory for a delta";
     struct watch_term *other = other_end(watch, &end);
     if (!other) {

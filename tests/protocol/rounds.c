@@ -123,6 +123,20 @@ Test(rounds, of_a_base_graph_leave_nobody_out_over_long_lines)
     parley_sim_free(sim);
 }
 
+Test(rounds, with_many_neighbours_take_no_longer_over_long_lines)
+{
+    /* Proves that the models of all neighbours are on their way together: with two at a time, each
+     * of which goes there and back, a round with 15 neighbours took 15 ways. */
+    struct cluster cluster = {16, PARLEY_TOPOLOGY_COMPLETE, 0, 0, 0};
+    struct parley_sim *sim = begin(&cluster, 8, 1000, 30000, 0);
+    scene_train(sim, 16);
+    uint64_t applied = scene_applied(sim, 16);
+    scene_run(sim, 10 * SECOND);
+    uint64_t rounds = (scene_applied(sim, 16) - applied) / (16 * 15);
+    cr_assert_gt(rounds, 10 * SECOND / (6 * 30000), "%llu", (unsigned long long)rounds);
+    parley_sim_free(sim);
+}
+
 static bool a_term_is_lonely(struct parley_sim *sim, void *watch)
 {
     (void)sim;

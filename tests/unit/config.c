@@ -249,6 +249,21 @@ Test(config, buffers_are_two_a_slot_at_least_and_two_in_doubt)
     cr_assert_eq(parley_config_buffers(&config), 7);
 }
 
+Test(config, buffers_for_neighbours_are_many_only_where_they_are_small)
+{
+    /* Proves that beside its snapshot gossip-sync has room for 16 small models, and for two large
+     * ones. */
+    struct parley_config config = good();
+    config.strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
+    config.vectors = 1;
+    config.parameters = 1000;
+    cr_assert_eq(parley_config_buffers(&config), 6 + 1 + 16);
+    config.parameters = 235146;
+    cr_assert_eq(parley_config_buffers(&config), 6 + 1 + 8);
+    config.parameters = 10000000;
+    cr_assert_eq(parley_config_buffers(&config), 6 + 1 + 2);
+}
+
 Test(config, each_error_has_a_name_a_text_and_a_status)
 {
     /* Proves that the table is whole and that what is no error of ours is said so. */

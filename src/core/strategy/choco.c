@@ -21,7 +21,7 @@
  *                           begin anew
  *   another's model taken   (late, diverged) z_i is x_i then, and all take it whole
  *
- * Buffers: 5, and one for each neighbour, of which there may be PARLEY_CHOCO_NEIGHBOURS_MAX.
+ * Buffers: 3, lanes, and one for each neighbour, of which there may be PARLEY_CHOCO_NEIGHBOURS_MAX.
  */
 #include "core/strategy/rounds.h"
 
@@ -107,7 +107,7 @@ static void make(struct parley_node *node)
 {
     struct choco *s = choco_of(node);
     uint32_t z = strategy_buffer(node, ROUNDS_OWN), q = strategy_buffer(node, TELL);
-    uint32_t apart = strategy_buffer(node, 0);
+    uint32_t apart = strategy_lane_buffer(node, 0);
     assign(node);
     s->finite = true;
     if (s->told == 0) {

@@ -113,7 +113,8 @@ void rounds_begin(struct parley_node *node, const struct rounds_use *use)
     struct rounds *s = rounds_of(node);
     s->use = use;
     s->next_version = node->training.version + node->config.mix_every;
-    for (int lane = 0; lane < ROUNDS_LANES; lane++)
+    s->lanes_count = (int)strategy_lanes(&node->config);
+    for (int lane = 0; lane < s->lanes_count; lane++)
         s->lanes[lane].neighbour = NONE;
 }
 

@@ -44,11 +44,11 @@
 #include "core/state.h"
 #include "core/strategy/strategy.h"
 
-/* Buffers: the lanes, which are the strategy's until rounds_made(), then z, then its short form, if
- * any: what changes z_j of the round before, where the other end has that, into the present one, in
- * as many bytes as config.codec makes. */
-enum { ROUNDS_LANES = 2, ROUNDS_OWN = ROUNDS_LANES, ROUNDS_SHORT, ROUNDS_COMMON = ROUNDS_SHORT };
-enum { ROUNDS_SENDS = 4, ROUNDS_NUMBERS = 100 };
+/* Buffers: z, then its short form, if any: what changes z_j of the round before, where the other
+ * end has that, into the present one, in as many bytes as config.codec makes. The lanes' are the
+ * strategy's until rounds_made(). */
+enum { ROUNDS_OWN, ROUNDS_SHORT, ROUNDS_COMMON = ROUNDS_SHORT };
+enum { ROUNDS_LANES_MAX = 16, ROUNDS_SENDS = 16, ROUNDS_NUMBERS = 100 };
 
 struct neighbour {
     int member;    /* where it has its place, ... */
@@ -110,7 +110,8 @@ struct rounds {
     double part;
     struct neighbour neighbours[PARLEY_NEIGHBOURS_MAX];
     uint32_t count;
-    struct lane lanes[ROUNDS_LANES];
+    struct lane lanes[ROUNDS_LANES_MAX]; /* [lanes_count] */
+    int lanes_count;
 };
 
 static inline struct rounds *rounds_of(const struct parley_node *node)
@@ -156,9 +157,10 @@ static inline bool rounds_is_over(const struct neighbour *n)
 
 /* What is alike in a strategy of synchronous rounds. */
 #define ROUNDS_STRATEGY                                                                            \
-    .inflows = ROUNDS_LANES, .outflows = ROUNDS_SENDS, .advance = rounds_advance,                  \
-    .deadline = rounds_deadline, .limit = rounds_limit, .received = rounds_received,               \
-    .progress = rounds_progress, .sent = rounds_sent, .frame = rounds_frame, .live = rounds_live,  \
-    .closed = rounds_closed, .give = rounds_give, .stop = rounds_stop
+    .inflows = ROUNDS_LANES_MAX, .outflows = ROUNDS_SENDS, .lanes = true,                          \
+    .advance = rounds_advance, .deadline = rounds_deadline, .limit = rounds_limit,                 \
+    .received = rounds_received, .progress = rounds_progress, .sent = rounds_sent,                 \
+    .frame = rounds_frame, .live = rounds_live, .closed = rounds_closed, .give = rounds_give,      \
+    .stop = rounds_stop
 
 #endif

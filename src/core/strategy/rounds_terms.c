@@ -10,7 +10,8 @@ enum what { ROUND = 1, ANSWER, WAIT, PULL, GOT, NO };
 enum { WHOLE, SHORT };
 
 /* Operations of a lane. */
-enum { OP_READ, OP_DIFFED = OP_READ + ROUNDS_LANES, OP_ADDED = OP_DIFFED + ROUNDS_LANES };
+enum { OP_READ, OP_DIFFED = OP_READ + ROUNDS_LANES_MAX, OP_ADDED = OP_DIFFED + ROUNDS_LANES_MAX };
+_Static_assert(OP_ADDED + ROUNDS_LANES_MAX <= ROUNDS_NUMBERS, "one number for one thing");
 
 /* Who has the place of one that was in the round is not that one. */
 static struct neighbour *find(struct parley_node *node, int member)
@@ -78,7 +79,7 @@ static struct strategy_part part_of(const struct parley_node *node, bool is_shor
     return (struct strategy_part){
         .tag = (uint32_t)rounds_of(node)->round,
         .part = is_short ? SHORT : WHOLE,
-        .buffer = strategy_buffer(node, buffer),
+        .buffer = buffer,
         .size = codec_bytes(is_short ? c->codec : PARLEY_CODEC_FP32, c->codec_part, c->parameters)};
 }
 
@@ -86,7 +87,7 @@ static void ask(struct parley_node *node, struct neighbour *n, struct conn *conn
 {
     struct rounds *s = rounds_of(node);
     bool is_short = s->use->fits && s->use->fits(node, n);
-    struct strategy_part part = part_of(node, is_short, (uint32_t)lane);
+    struct strategy_part part = part_of(node, is_short, strategy_lane_buffer(node, lane));
     struct message_strategy message = {
         .what = PULL, .round = s->round, .stamp = s->round, .part = part.part};
     s->lanes[lane] =
@@ -100,7 +101,7 @@ static void pull(struct parley_node *node, struct neighbour *n)
 {
     struct rounds *s = rounds_of(node);
     struct conn *conn = connection_of(node, n->member);
-    for (int lane = 0; conn && lane < ROUNDS_LANES && n->lane == NONE; lane++)
+    for (int lane = 0; conn && lane < s->lanes_count && n->lane == NONE; lane++)
         if (s->lanes[lane].neighbour == NONE) ask(node, n, conn, lane);
 }
 
@@ -117,8 +118,8 @@ static void give(struct parley_node *node, struct neighbour *n)
 {
     struct rounds *s = rounds_of(node);
     struct conn *conn = connection_of(node, n->member);
-    struct strategy_part part =
-        part_of(node, n->pulls_short, n->pulls_short ? ROUNDS_SHORT : ROUNDS_OWN);
+    uint32_t buffer = strategy_buffer(node, n->pulls_short ? ROUNDS_SHORT : ROUNDS_OWN);
+    struct strategy_part part = part_of(node, n->pulls_short, buffer);
     if (!conn || !strategy_send(node, conn->id, &part, (int)(n - s->neighbours))) return;
     n->pulled = false;
     n->sending = true;
@@ -140,7 +141,7 @@ void rounds_received(struct parley_node *node, int lane)
 {
     struct rounds *s = rounds_of(node);
     struct lane *l = &s->lanes[lane];
-    uint32_t buffer = strategy_buffer(node, (uint32_t)lane);
+    uint32_t buffer = strategy_lane_buffer(node, lane);
     l->coming = false;
     if (s->use->read)
         s->use->read(node, &s->neighbours[l->neighbour], l->is_short, buffer, OP_READ + lane);
@@ -184,7 +185,7 @@ static void diffed(struct parley_node *node, int lane, const struct parley_event
     drift_pair(node, event->done.norm_sq, event->done.own_norm_sq);
     if (conn) say(node, conn, GOT, s->round, NULL);
     if (s->use->step) n->weight *= s->use->step(node);
-    add(node, strategy_buffer(node, (uint32_t)lane), n->weight, OP_ADDED + lane);
+    add(node, strategy_lane_buffer(node, lane), n->weight, OP_ADDED + lane);
 }
 
 static void added(struct parley_node *node, int lane)

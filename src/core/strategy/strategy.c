@@ -80,15 +80,30 @@ static uint32_t exchange_buffers(const struct parley_config *config)
     return 2 * (config->vectors > 2 ? config->vectors : 2) + 2;
 }
 
+uint32_t strategy_lanes(const struct parley_config *config)
+{
+    const struct strategy *s = strategy_of(config->strategy);
+    if (!s->lanes) return 0;
+    uint64_t fit = STRATEGY_LANES_BYTES / sizeof(float) / config->parameters;
+    return fit < 2 ? 2 : fit < s->inflows ? (uint32_t)fit : s->inflows;
+}
+
 uint32_t parley_config_buffers(const struct parley_config *config)
 {
-    return exchange_buffers(config) + strategy_of(config->strategy)->buffers + config->robust;
+    return exchange_buffers(config) + strategy_of(config->strategy)->buffers +
+           strategy_lanes(config) + config->robust;
 }
 
 uint32_t strategy_buffer(const struct parley_node *node, uint32_t index)
 {
     assert(index < node->strategy->buffers);
     return exchange_buffers(&node->config) + index;
+}
+
+uint32_t strategy_lane_buffer(const struct parley_node *node, int lane)
+{
+    assert(lane >= 0 && (uint32_t)lane < strategy_lanes(&node->config));
+    return exchange_buffers(&node->config) + node->strategy->buffers + (uint32_t)lane;
 }
 
 struct parley_update *strategy_op(struct parley_node *node, enum parley_update_type type,
