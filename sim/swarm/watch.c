@@ -1,6 +1,7 @@
 /* watch.c: the hooks, the books, and what hangs on buffers and counts. */
 #include "swarm/watch_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,39 +74,62 @@ static void start(struct sim_watch *watch, struct sim_host *host)
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
-static uint32_t bit(uint32_t buffer)
+static const struct watch_set none;
+
+static struct watch_set one(uint32_t buffer)
 {
-    return UINT32_C(1) << (buffer % 32);
+    struct watch_set set = none;
+    assert(buffer < 64 * WATCH_WORDS);
+    set.words[buffer / 64] = UINT64_C(1) << (buffer % 64);
+    return set;
 }
 
-static uint32_t set_of(const struct parley_update *update)
+static struct watch_set both(struct watch_set a, const struct watch_set *b)
 {
-    uint32_t set = 0;
-    for (uint32_t v = 0; v < update->vector.vectors; v++)
-        set |= bit(update->vector.buffers[v]);
+    for (int i = 0; i < WATCH_WORDS; i++)
+        a.words[i] |= b->words[i];
+    return a;
+}
+
+static bool meet(const struct watch_set *a, const struct watch_set *b)
+{
+    bool any = false;
+    for (int i = 0; i < WATCH_WORDS; i++)
+        any = any || (a->words[i] & b->words[i]) != 0;
+    return any;
+}
+
+static struct watch_set set_of(const struct parley_update *update)
+{
+    struct watch_set set = none;
+    for (uint32_t v = 0; v < update->vector.vectors; v++) {
+        struct watch_set buffer = one(update->vector.buffers[v]);
+        set = both(set, &buffer);
+    }
     return set;
 }
 
 /* The update hands `reads` to an operation and changes `writes`: at once, or in its turn. */
 static void use_part(struct sim_watch *watch, struct sim_host *host, uint32_t op,
-                     enum parley_update_type type, uint32_t reads, uint32_t writes, uint64_t from,
-                     uint64_t size)
+                     enum parley_update_type type, struct watch_set reads, struct watch_set writes,
+                     uint64_t from, uint64_t size)
 {
     struct watch_host *h = &watch->hosts[host->index];
     for (uint32_t i = 0; i < h->pending_count; i++) {
         const struct watch_operation *other = &h->pending[i];
         /* STORE waits for nothing, and nothing waits for a chunk. */
         bool races = type == PARLEY_UPDATE_STORE || other->type == PARLEY_UPDATE_SEND_CHUNK;
-        if (races && other->buffers & writes && other->from < from + size && from < other->end)
+        if (races && meet(&other->buffers, &writes) && other->from < from + size &&
+            from < other->end)
             sim_watch_fail(watch->sim, host->index, "a buffer changes while it is read");
     }
-    if (type == PARLEY_UPDATE_STORE || h->pending_count == OPS_MAX) return;
+    if (type == PARLEY_UPDATE_STORE || h->pending_count == WATCH_OPERATIONS) return;
     h->pending[h->pending_count++] =
-        (struct watch_operation){op, type, reads | writes, from, from + size};
+        (struct watch_operation){op, type, both(reads, &writes), from, from + size};
 }
 
 static void use(struct sim_watch *watch, struct sim_host *host, uint32_t op,
-                enum parley_update_type type, uint32_t reads, uint32_t writes)
+                enum parley_update_type type, struct watch_set reads, struct watch_set writes)
 {
     use_part(watch, host, op, type, reads, writes, 0, UINT64_MAX / 2);
 }
@@ -122,13 +146,13 @@ static void operation_done(struct sim_watch *watch, struct sim_host *host, uint3
         h->pending[i] = h->pending[--h->pending_count];
         break;
     }
-    if (done.buffers == 0) return; /* over with a later one */
+    if (!meet(&done.buffers, &done.buffers)) return; /* over with a later one */
     watch->books[h->book].added += done.type == PARLEY_UPDATE_ADD || done.type == PARLEY_UPDATE_MIX;
     h->issued += done.type == PARLEY_UPDATE_SET;
     for (uint32_t i = 0; i < h->pending_count; i++) {
         const struct watch_operation *other = &h->pending[i];
         if (other->type != PARLEY_UPDATE_COMBINE || done.type == PARLEY_UPDATE_SEND_CHUNK ||
-            other->id > op || !(other->buffers & done.buffers))
+            other->id > op || !meet(&other->buffers, &done.buffers))
             continue;
         h->pending[i--] = h->pending[--h->pending_count];
     }
@@ -183,40 +207,40 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
     uint32_t op = update->vector.op;
     switch (update->type) {
     case PARLEY_UPDATE_SEND_CHUNK:
-        use_part(watch, host, update->chunk.op, update->type, bit(update->chunk.buffer), 0,
+        use_part(watch, host, update->chunk.op, update->type, one(update->chunk.buffer), none,
                  update->chunk.part ? update->chunk.offset : 0,
                  update->chunk.part ? update->chunk.size : UINT64_MAX / 2);
         break;
     case PARLEY_UPDATE_STORE:
-        use_part(watch, host, 0, update->type, 0, bit(update->store.buffer), update->store.offset,
-                 update->store.size);
+        use_part(watch, host, 0, update->type, none, one(update->store.buffer),
+                 update->store.offset, update->store.size);
         break;
     case PARLEY_UPDATE_TAKE:
-        use(watch, host, op, update->type, 0, set_of(update));
+        use(watch, host, op, update->type, none, set_of(update));
         taken(watch, host, update);
         break;
     case PARLEY_UPDATE_SET:
-        use(watch, host, op, update->type, set_of(update), 0);
+        use(watch, host, op, update->type, set_of(update), none);
         break;
     case PARLEY_UPDATE_ADD:
     case PARLEY_UPDATE_MIX:
-        use(watch, host, op, update->type, bit(update->vector.buffer), 0);
+        use(watch, host, op, update->type, one(update->vector.buffer), none);
         watch_delta(watch, host, update);
         check_decided(watch, host);
         break;
     case PARLEY_UPDATE_GRADIENT:
-        use(watch, host, op, update->type, update->vector.at_other ? bit(update->vector.other) : 0,
-            bit(update->vector.buffer));
+        use(watch, host, op, update->type,
+            update->vector.at_other ? one(update->vector.other) : none, one(update->vector.buffer));
         break;
     case PARLEY_UPDATE_ENCODE:
-        use(watch, host, op, update->type, 0, bit(update->vector.buffer));
+        use(watch, host, op, update->type, none, one(update->vector.buffer));
         break;
     case PARLEY_UPDATE_COMBINE:
-        use_part(watch, host, op, update->type, bit(update->vector.other),
-                 bit(update->vector.buffer), update->vector.offset, update->vector.size);
+        use_part(watch, host, op, update->type, one(update->vector.other),
+                 one(update->vector.buffer), update->vector.offset, update->vector.size);
         break;
     case PARLEY_UPDATE_DIFF:
-        use(watch, host, op, update->type, bit(update->vector.other), bit(update->vector.buffer));
+        use(watch, host, op, update->type, one(update->vector.other), one(update->vector.buffer));
         break;
     case PARLEY_UPDATE_PUBLISH:
         watch_publish(watch, host);
@@ -225,7 +249,7 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
     case PARLEY_UPDATE_SKETCH:
     case PARLEY_UPDATE_HASH:
     case PARLEY_UPDATE_WRITE:
-        use(watch, host, op, update->type, bit(update->vector.buffer), 0);
+        use(watch, host, op, update->type, one(update->vector.buffer), none);
         break;
     case PARLEY_UPDATE_PHASE:
         watch_phase(watch, host, update->phase.phase);

@@ -5,7 +5,11 @@
 #include "core/state.h"
 #include "swarm/watch.h"
 
-enum { WATCH_BUFFERS = 16 };
+enum {
+    WATCH_BUFFERS = 16, /* those of exchanges, which come first */
+    WATCH_OPERATIONS = OPS_MAX + OPS_PER_OUTFLOW * PARLEY_SERVED_MAX,
+    WATCH_WORDS = 2
+};
 
 #define WATCH_NOBODY UINT32_MAX /* no book, no buffer */
 
@@ -35,17 +39,22 @@ struct watch_book {
     uint8_t lock[PARLEY_DIGEST_BYTES];
 };
 
+/* A set of buffers: as many as there are, with 63 lanes. */
+struct watch_set {
+    uint64_t words[WATCH_WORDS];
+};
+
 /* An operation that the driver has not said DONE of. */
 struct watch_operation {
     uint32_t id;
     enum parley_update_type type;
-    uint32_t buffers;   /* set */
+    struct watch_set buffers;
     uint64_t from, end; /* the part of each, in bytes */
 };
 
 struct watch_host {
-    uint32_t book; /* of the present boot */
-    struct watch_operation pending[OPS_MAX];
+    uint32_t book;                                    /* of the present boot */
+    struct watch_operation pending[WATCH_OPERATIONS]; /* [pending_count] */
     uint32_t pending_count;
     uint64_t issued; /* deltas given to the trainer */
     struct {
