@@ -218,6 +218,10 @@ struct parley_config {
     /* TCP connections that carry the floats of one link: 1, the link's own, to PARLEY_STREAMS_MAX,
      * which then are opened beside it. Two nodes use as many as the lesser of both says. [1] */
     uint32_t streams;
+    /* Memory for models and gradients of others that come in at a time, each whole: of GOSSIP_SYNC
+     * and CHOCO 2 to 16, of PS_BSP, PS_ASP and PS_SSP 8 to 63, as many as that has room for. Over a
+     * long line they come side by side. [32 MiB] */
+    uint64_t lanes_bytes;
     uint32_t pending_max;      /* connections before HELLO, 1 to PARLEY_CONNECTIONS_MAX [64] */
     uint64_t hello_timeout_us; /* 1 and up [5 s] */
     uint32_t queue_bytes_max;  /* unsent control bytes of one connection, at least two frames of
@@ -236,7 +240,8 @@ void parley_config_defaults(struct parley_config *config);
 PARLEY_CHECK int parley_config_check(const struct parley_config *config, char *why, size_t size);
 
 /* How many buffers of `averaged` times `parameters` floats the driver must provide: for gossip and
- * none 6, with 3 vectors 8, one more where robust; other strategies need some on top. */
+ * none 6, with 3 vectors 8, one more where robust; other strategies need some on top, those of
+ * lanes_bytes among them. Those of high number are written to only where others are many. */
 uint32_t parley_config_buffers(const struct parley_config *config);
 
 /* Whether steps come in two halves, GRADIENT and APPLY (node.h), in place of TRAIN. */

@@ -63,7 +63,7 @@ static void print_job(const struct job *job)
     uint64_t bytes = config.parameters * sizeof(float);
     uint64_t vectors = config.vectors + config.averaged * parley_config_buffers(&config) +
                        trainer_keeps_gradient(job->trainer);
-    printf("model      %s: %" PRIu64 " parameters, %s; %" PRIu64 " vectors: %s\n",
+    printf("model      %s: %" PRIu64 " parameters, %s; %" PRIu64 " vectors, %s at most\n",
            model_spec(job->model), config.parameters, human_bytes(model, bytes), vectors,
            human_bytes(memory, vectors * bytes));
     printf("run        %016" PRIx64 " in cluster %s\n", job->run, job->settings->cluster);

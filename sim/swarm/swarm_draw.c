@@ -46,6 +46,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->samples_budget = s->samples;
     config->time_budget_us = s->time_us;
     if (s->room > 0) config->connections_max = s->room;
+    if (s->narrow) config->lanes_bytes = 0;
     if (s->rare.is_drawn) configure_rare(config, &s->rare);
 }
 
@@ -78,14 +79,15 @@ static void draw_settings(struct swarm *s)
 }
 
 /* Drawn from streams of their own: a seed that lives by gossip on plain links lives as it did
- * before there were others. Of the streams for links, sizes, room and rares one was taken by which
- * that goes for the seeds that tests name. */
+ * before there were others. Of the streams for links, sizes, room, lanes and rares one was taken by
+ * which that goes for the seeds that tests name. */
 enum {
     STREAM_STRATEGY = 0x5379,
     STREAM_LINKS = 0x538c,
     STREAM_COPIES = 0x53c0,
     STREAM_SIZE = 0x5400,
     STREAM_ROOM = 0x55dd,
+    STREAM_LANES = 0x6fe3,
     STREAM_RARES = 0xdc2665
 };
 
@@ -161,11 +163,12 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
                         .links = rng_init(seed, STREAM_LINKS),
                         .copies = rng_init(seed, STREAM_COPIES),
                         .rares = rng_init(seed, STREAM_RARES)};
-    struct rng *rng = &s->rng;
+    struct rng *rng = &s->rng, lanes = rng_init(seed, STREAM_LANES);
     s->nodes = draw_nodes(rng, seed);
     draw_settings(s);
     draw_strategy(s, seed, strategy);
     s->room = draw_room(s, seed);
+    s->narrow = swarm_chance(&lanes, 2);
     s->links_fail = swarm_chance(&s->links, 4);
     bool codes = swarm_chance(&s->asides, 2);
     if (codes) s->codec = (enum parley_codec)rng_below(&s->asides, 5);

@@ -51,6 +51,7 @@ struct swarm {
     struct swarm_rare rare;
     uint32_t nodes, seeds, min_peers, mix_every;
     uint32_t room;                      /* for links; 0: as is the default */
+    bool narrow;                        /* as few models as can be come in at a time */
     uint32_t staleness, backup_workers; /* of strategies that have them */
     enum parley_codec codec;
     enum parley_topology topology;

@@ -49,6 +49,7 @@ void parley_config_defaults(struct parley_config *config)
         .members_max = 1024,
         .connections_max = 64,
         .streams = 1,
+        .lanes_bytes = 32 * 1024 * 1024,
         .pending_max = 64,
         .hello_timeout_us = 5 * S,
         .queue_bytes_max = 1024 * 1024,

@@ -30,9 +30,9 @@ done < nodes
 expect 2 'say with --advertise' node --listen 0.0.0.0:0 --insecure
 
 # All that is as long as the model.
-expect 0 '; 8 vectors: ' check --model softmax
-expect 0 '; 13 vectors: ' check --model softmax --optimizer adam --robust
-expect 0 '; 14 vectors: ' check --model softmax --momentum-mode averaged
+expect 0 '; 8 vectors, ' check --model softmax
+expect 0 '; 13 vectors, ' check --model softmax --optimizer adam --robust
+expect 0 '; 14 vectors, ' check --model softmax --momentum-mode averaged
 
 mkdir short full
 images=train-images-idx3-ubyte labels=train-labels-idx1-ubyte

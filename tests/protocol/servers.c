@@ -10,6 +10,7 @@ struct cast {
     uint32_t nodes, backups, staleness;
     uint64_t steps; /* budget; 0: none */
     bool resumed;   /* all go on from files, n2 from the newest */
+    bool narrow;    /* as few gradients as can be come in at a time */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -20,6 +21,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->backup_workers = cast->backups;
     config->staleness = cast->staleness;
     config->steps_budget = cast->steps;
+    if (cast->narrow) config->lanes_bytes = 0;
     if (cast->resumed)
         config->resumed = node == 2 ? (struct parley_resumed){550, 17600, 440, 70400, 0}
                                     : (struct parley_resumed){500, 16000, 400, 64000, 0};
@@ -580,12 +582,37 @@ Test(servers, a_late_node_takes_the_model_and_works_along)
     }
 }
 
+Test(servers, many_workers_take_no_longer_over_long_lines)
+{
+    /* Proves that small gradients of any number of workers come in side by side: those of more than
+     * eight, one after the other, took 6 ways in place of 2. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.nodes = 20;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 20,
+                                                                    .seed = 10,
+                                                                    .seeds = 2,
+                                                                    .step_us = 1000,
+                                                                    .latency_us = 30000,
+                                                                    .configure = configure,
+                                                                    .arg = &cast});
+        scene_train(sim, 20);
+        server_of_all(sim, 20);
+        uint64_t before = scene_made(sim, 20);
+        scene_run(sim, 6 * SECOND);
+        uint64_t steps = (scene_made(sim, 20) - before) / 20;
+        cr_assert_gt(steps, 6 * SECOND / (3 * 30000), "%llu", (unsigned long long)steps);
+        parley_sim_free(sim);
+    }
+}
+
 Test(servers, more_workers_than_buffers_take_turns)
 {
     /* Fourteen workers, eight places for gradients: all make steps alike. */
     for (int c = 0; c < CASTS; c++) {
         struct cast cast = casts[c];
         cast.nodes = 15;
+        cast.narrow = true;
         struct parley_sim *sim = play(&cast, 9);
         scene_train(sim, 15);
         server_of_all(sim, 15);

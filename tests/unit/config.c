@@ -249,19 +249,28 @@ Test(config, buffers_are_two_a_slot_at_least_and_two_in_doubt)
     cr_assert_eq(parley_config_buffers(&config), 7);
 }
 
-Test(config, buffers_for_neighbours_are_many_only_where_they_are_small)
+Test(config, buffers_for_others_models_are_many_only_where_these_are_small)
 {
     /* Proves that beside its snapshot gossip-sync has room for 16 small models, and for two large
-     * ones. */
+     * ones; a parameter server beside what it has of its own for 63 gradients, and for 8. */
+    const struct {
+        enum parley_strategy strategy;
+        uint64_t parameters;
+        uint32_t own, others;
+    } all[] = {
+        {PARLEY_STRATEGY_GOSSIP_SYNC, 1000, 1, 16},    {PARLEY_STRATEGY_GOSSIP_SYNC, 1000000, 1, 8},
+        {PARLEY_STRATEGY_GOSSIP_SYNC, 10000000, 1, 2}, {PARLEY_STRATEGY_PS_BSP, 1000, 5, 63},
+        {PARLEY_STRATEGY_PS_BSP, 235146, 5, 35},       {PARLEY_STRATEGY_PS_BSP, 10000000, 5, 8}};
     struct parley_config config = good();
-    config.strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
     config.vectors = 1;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        config.strategy = all[i].strategy;
+        config.parameters = all[i].parameters;
+        cr_expect_eq(parley_config_buffers(&config), 6 + all[i].own + all[i].others, "%zu", i);
+    }
     config.parameters = 1000;
-    cr_assert_eq(parley_config_buffers(&config), 6 + 1 + 16);
-    config.parameters = 235146;
-    cr_assert_eq(parley_config_buffers(&config), 6 + 1 + 8);
-    config.parameters = 10000000;
-    cr_assert_eq(parley_config_buffers(&config), 6 + 1 + 2);
+    config.lanes_bytes = 0;
+    cr_assert_eq(parley_config_buffers(&config), 6 + 5 + 8);
 }
 
 Test(config, each_error_has_a_name_a_text_and_a_status)

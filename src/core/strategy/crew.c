@@ -31,7 +31,7 @@ struct server_worker *crew_add(struct parley_node *node, int member)
 static void leave(struct parley_node *node, uint32_t i)
 {
     struct server *s = server_of(node);
-    for (int a = 0; a < SERVER_ARRIVALS; a++)
+    for (int a = 0; a < s->lanes; a++)
         if (s->arrivals[a].boot == s->workers[i].boot && s->arrivals[a].state < ARRIVAL_FULL)
             server_release(node, a);
     s->workers[i] = s->workers[--s->count];
@@ -69,7 +69,7 @@ bool crew_waits_for(struct parley_node *node, const struct server_worker *w)
 
 bool crew_is_pending(const struct server *s, const struct server_worker *w)
 {
-    for (int a = 0; a <= SERVER_ARRIVALS; a++)
+    for (int a = 0; a <= SERVER_OWN; a++)
         if (s->arrivals[a].boot == w->boot &&
             (s->arrivals[a].state == ARRIVAL_RECEIVING || s->arrivals[a].state == ARRIVAL_FULL))
             return true;

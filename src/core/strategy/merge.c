@@ -89,7 +89,7 @@ static bool round_is_full(struct parley_node *node)
 void merge_advance(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    for (int i = 0; i <= SERVER_ARRIVALS; i++) {
+    for (int i = 0; i <= SERVER_OWN; i++) {
         struct server_arrival *a = &s->arrivals[i];
         if (a->state != ARRIVAL_FULL) continue;
         struct server_worker *w = crew_find(s, a->boot);

@@ -11,8 +11,10 @@ static void begin(struct parley_node *node)
     s->lost_us = node->now_us;
     s->rounds = node->training.before.steps;
     s->merged = node->training.before.state_steps;
-    for (int i = 0; i <= SERVER_OWN; i++)
-        s->arrivals[i].buffer = strategy_buffer(node, next++);
+    s->lanes = (int)strategy_lanes(&node->config);
+    for (int i = 0; i < s->lanes; i++)
+        s->arrivals[i].buffer = strategy_lane_buffer(node, i);
+    s->arrivals[SERVER_OWN].buffer = strategy_buffer(node, next++);
     for (int i = 0; i < SERVER_MODELS; i++)
         s->models[i].buffer = strategy_buffer(node, next++);
     s->sum = strategy_buffer(node, next++);
@@ -127,9 +129,10 @@ static uint64_t rounds(const struct parley_node *node)
 
 #define COMMON                                                                                     \
     .splits = true, .catches_up = true, .size = sizeof(struct server), .buffers = SERVER_BUFFERS,  \
-    .inflows = SERVER_ARRIVALS + 1, .outflows = SERVER_STREAMS + 1, .begin = begin,                \
-    .advance = advance, .deadline = deadline, .done = done, .received = received,                  \
-    .progress = progress, .sent = sent, .frame = frame, .closed = closed, .stop = stop
+    .inflows = SERVER_ARRIVALS_MAX + 1, .outflows = SERVER_STREAMS + 1, .lanes = SERVER_ARRIVALS,  \
+    .lanes_max = SERVER_ARRIVALS_MAX, .begin = begin, .advance = advance, .deadline = deadline,    \
+    .done = done, .received = received, .progress = progress, .sent = sent, .frame = frame,        \
+    .closed = closed, .stop = stop
 
 const struct strategy strategy_ps_bsp = {
     .name = "ps-bsp", .sums_batches = true, .steps = rounds, COMMON};

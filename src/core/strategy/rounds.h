@@ -48,7 +48,7 @@
  * end has that, into the present one, in as many bytes as config.codec makes. The lanes' are the
  * strategy's until rounds_made(). */
 enum { ROUNDS_OWN, ROUNDS_SHORT, ROUNDS_COMMON = ROUNDS_SHORT };
-enum { ROUNDS_LANES_MAX = 16, ROUNDS_SENDS = 16, ROUNDS_NUMBERS = 100 };
+enum { ROUNDS_LANES = 2, ROUNDS_LANES_MAX = 16, ROUNDS_SENDS = 16, ROUNDS_NUMBERS = 100 };
 
 struct neighbour {
     int member;    /* where it has its place, ... */
@@ -157,10 +157,10 @@ static inline bool rounds_is_over(const struct neighbour *n)
 
 /* What is alike in a strategy of synchronous rounds. */
 #define ROUNDS_STRATEGY                                                                            \
-    .inflows = ROUNDS_LANES_MAX, .outflows = ROUNDS_SENDS, .lanes = true,                          \
-    .advance = rounds_advance, .deadline = rounds_deadline, .limit = rounds_limit,                 \
-    .received = rounds_received, .progress = rounds_progress, .sent = rounds_sent,                 \
-    .frame = rounds_frame, .live = rounds_live, .closed = rounds_closed, .give = rounds_give,      \
-    .stop = rounds_stop
+    .inflows = ROUNDS_LANES_MAX, .outflows = ROUNDS_SENDS, .lanes = ROUNDS_LANES,                  \
+    .lanes_max = ROUNDS_LANES_MAX, .advance = rounds_advance, .deadline = rounds_deadline,         \
+    .limit = rounds_limit, .received = rounds_received, .progress = rounds_progress,               \
+    .sent = rounds_sent, .frame = rounds_frame, .live = rounds_live, .closed = rounds_closed,      \
+    .give = rounds_give, .stop = rounds_stop
 
 #endif

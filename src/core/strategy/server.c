@@ -63,8 +63,8 @@ static void take(struct parley_node *node)
 static bool keep_room(struct server *s, const struct server_worker *w)
 {
     int found = NONE;
-    if (s->count - 1 > SERVER_ARRIVALS) return false;
-    for (int i = SERVER_ARRIVALS; i-- > 0;) {
+    if (s->count > (uint32_t)s->lanes + 1) return false;
+    for (int i = s->lanes; i-- > 0;) {
         struct server_arrival *a = &s->arrivals[i];
         if (a->state == ARRIVAL_KEPT && a->boot == w->boot && a->conn == w->conn) return true;
         if (a->state == ARRIVAL_FREE) found = i;
@@ -173,7 +173,7 @@ void server_release(struct parley_node *node, int index)
 
 static int room_of(const struct server *s, const struct server_worker *w)
 {
-    for (int i = 0; i < SERVER_ARRIVALS; i++)
+    for (int i = 0; i < s->lanes; i++)
         if (s->arrivals[i].state == ARRIVAL_KEPT && s->arrivals[i].boot == w->boot &&
             s->arrivals[i].conn == w->conn)
             return i;
@@ -200,7 +200,7 @@ static void pushed(struct parley_node *node, struct server_worker *w, bool waits
 static void call_up(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    for (int i = 0; i < SERVER_ARRIVALS; i++) {
+    for (int i = 0; i < s->lanes; i++) {
         struct server_worker *first = NULL;
         for (uint32_t k = 0; s->arrivals[i].state == ARRIVAL_FREE && k < s->count; k++)
             if (s->workers[k].queued && (!first || s->workers[k].place < first->place))
@@ -231,7 +231,7 @@ static void set_clock(struct parley_node *node, struct server_worker *w,
 static void drop_unbegun(struct parley_node *node, const struct server_worker *w)
 {
     struct server *s = server_of(node);
-    for (int a = 0; a < SERVER_ARRIVALS; a++)
+    for (int a = 0; a < s->lanes; a++)
         if (s->arrivals[a].boot == w->boot && s->arrivals[a].state == ARRIVAL_RECEIVING &&
             node->inflows[a].offset == 0)
             server_release(node, a);
@@ -345,7 +345,7 @@ void server_sent(struct parley_node *node, int model)
 void server_closed(struct parley_node *node, uint32_t conn)
 {
     struct server *s = server_of(node);
-    for (int i = 0; i < SERVER_ARRIVALS; i++)
+    for (int i = 0; i < s->lanes; i++)
         if (s->arrivals[i].conn == conn && s->arrivals[i].state < ARRIVAL_FULL)
             server_release(node, i);
     for (uint32_t i = 0; i < s->count; i++) {
@@ -419,7 +419,7 @@ void server_open(struct parley_node *node)
 void server_shut(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    for (int i = 0; i <= SERVER_ARRIVALS; i++)
+    for (int i = 0; i <= SERVER_OWN; i++)
         server_release(node, i);
     for (int i = 0; i < SERVER_MODELS; i++) {
         s->models[i].good = false;

@@ -54,8 +54,8 @@
  * the last model, and only then does the server raise STOP. Who leaves hands over alike.
  *
  * Limits: a link from each worker to the server, which has PARLEY_SERVED_MAX places, its own among
- * them. Gradients come in side by side into SERVER_ARRIVALS buffers; where workers are more, they
- * wait for SEND.
+ * them. Gradients come in side by side into SERVER_ARRIVALS buffers, or more where they are small;
+ * where workers are more, they wait for SEND.
  * Thread rule: as the node's.
  */
 #ifndef PARLEY_CORE_STRATEGY_SERVER_H
@@ -65,11 +65,12 @@
 
 enum {
     SERVER_ARRIVALS = 8,
-    SERVER_OWN = SERVER_ARRIVALS,    /* the place of this node's own gradient */
-    SERVER_MODELS = 2,               /* snapshots that may be on their way at a time */
-    SERVER_STREAMS = 8,              /* models that are on their way at a time */
-    SERVER_INFLOW = SERVER_ARRIVALS, /* the model's; those before it are the arrivals' */
-    SERVER_BUFFERS = SERVER_ARRIVALS + SERVER_MODELS + 3 /* own gradient, sum, model that comes */
+    SERVER_ARRIVALS_MAX = PARLEY_SERVED_MAX - 1,
+    SERVER_OWN = SERVER_ARRIVALS_MAX,     /* the place of this node's own gradient */
+    SERVER_MODELS = 2,                    /* snapshots that may be on their way at a time */
+    SERVER_STREAMS = SERVER_ARRIVALS_MAX, /* models that are on their way at a time */
+    SERVER_INFLOW = SERVER_ARRIVALS_MAX,  /* the model's; those before it are the arrivals' */
+    SERVER_BUFFERS = SERVER_MODELS + 3    /* own gradient, sum, model that comes */
 };
 
 enum server_word { /* message_strategy.what */
@@ -162,7 +163,8 @@ struct server {
     uint32_t applied; /* ... when it was last applied */
     struct server_worker workers[PARLEY_SERVED_MAX];
     uint32_t count; /* of workers: all who train and live, this node among them */
-    struct server_arrival arrivals[SERVER_ARRIVALS + 1];
+    struct server_arrival arrivals[SERVER_ARRIVALS_MAX + 1];
+    int lanes; /* of them, but for the own one: those that have a buffer */
     struct server_model models[SERVER_MODELS];
 
     /* As a worker. */

@@ -83,9 +83,8 @@ static uint32_t exchange_buffers(const struct parley_config *config)
 uint32_t strategy_lanes(const struct parley_config *config)
 {
     const struct strategy *s = strategy_of(config->strategy);
-    if (!s->lanes) return 0;
-    uint64_t fit = STRATEGY_LANES_BYTES / sizeof(float) / config->parameters;
-    return fit < 2 ? 2 : fit < s->inflows ? (uint32_t)fit : s->inflows;
+    uint64_t fit = config->lanes_bytes / sizeof(float) / config->parameters;
+    return fit < s->lanes ? s->lanes : fit < s->lanes_max ? (uint32_t)fit : s->lanes_max;
 }
 
 uint32_t parley_config_buffers(const struct parley_config *config)

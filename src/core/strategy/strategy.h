@@ -65,7 +65,7 @@ struct strategy {
     size_t size;        /* of strategy_state */
     uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
-    bool lanes;                 /* each inflow has a buffer, too; of large models there are fewer */
+    uint32_t lanes, lanes_max;  /* inflows that have a buffer, too: of large models, and of small */
 
     void (*begin)(struct parley_node *node); /* TRAIN has begun */
     /* After each event while in TRAIN to SETTLE: starts what may start now. */
@@ -104,7 +104,7 @@ struct strategy {
     bool (*stop)(struct parley_node *node);
 };
 
-enum { STRATEGY_KEPT_MAX = 2, STRATEGY_LANES_BYTES = 8 << 20 };
+enum { STRATEGY_KEPT_MAX = 2 };
 
 const struct strategy *strategy_of(enum parley_strategy strategy);
 /* As --strategy has it; of any number. */
@@ -112,8 +112,8 @@ const char *strategy_name(uint32_t strategy);
 
 uint32_t strategy_buffer(const struct parley_node *node, uint32_t index);
 
-/* Inflows that have a buffer: two at least, all if the models fit into STRATEGY_LANES_BYTES. Over a
- * long line each model takes a way there and back, and those of several lanes take it together. */
+/* Inflows that have a buffer: strategy->lanes, or as many up to lanes_max as config.lanes_bytes
+ * has room for. Over a long line each takes a way there and back, and several do so together. */
 uint32_t strategy_lanes(const struct parley_config *config);
 uint32_t strategy_lane_buffer(const struct parley_node *node, int lane);
 
