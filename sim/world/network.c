@@ -249,15 +249,15 @@ static void arrived(struct parley_sim *sim, struct sim_item *item)
     struct sim_message *message = item->data;
     struct sim_link *link = message->link;
     struct sim_end *from = &link->end[message->side], *to = &link->end[!message->side];
-    if (sim_network_blocked(sim, from->host->index, to->host->index)) {
-        hold(sim, item);
-        return;
-    }
     uint64_t now_us = sim->queue.now_us;
     if (now_us < from->again_us || (now_us == from->again_us && !message->late)) {
-        item->time_us = from->again_us; /* it left before the heal, after what was held back */
+        item->time_us = from->again_us; /* after what was held back, though that be so once more */
         message->late = true;
         sim_put(sim, *item);
+        return;
+    }
+    if (sim_network_blocked(sim, from->host->index, to->host->index)) {
+        hold(sim, item);
         return;
     }
     from->held_us = 0;

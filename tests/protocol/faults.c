@@ -155,7 +155,8 @@ static void keep_order(struct parley_sim *sim, const struct parley_sim_frame *fr
 Test(faults, nothing_overtakes_what_a_cut_held_back)
 {
     /* Proves that on a connection that lives through short cuts all comes in the order in which it
-     * was sent, as by TCP: also what was on its way as the cut ended. */
+     * was sent, as by TCP: also what was on its way as the cut ended, and where another one follows
+     * before all has come. */
     static struct order order;
     uint32_t other = 1;
     const uint32_t sides[] = {0, 1};
@@ -167,6 +168,10 @@ Test(faults, nothing_overtakes_what_a_cut_held_back)
         scene_run(sim, 2 * SECOND);
         parley_sim_partition(sim, sides);
         scene_run(sim, 100000 + 20000 * (uint64_t)i);
+        parley_sim_heal(sim);
+        scene_run(sim, 15000 * (uint64_t)(i % 5));
+        parley_sim_partition(sim, sides);
+        scene_run(sim, 150000);
         parley_sim_heal(sim);
     }
     scene_run(sim, 2 * SECOND);
