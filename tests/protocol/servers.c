@@ -606,6 +606,58 @@ Test(servers, many_workers_take_no_longer_over_long_lines)
     }
 }
 
+static struct parley_sim *play_narrow(struct cast *cast)
+{
+    /* A model takes 80 ms of the server's line. */
+    return scene(&(struct parley_sim_options){.nodes = cast->nodes,
+                                              .seed = 11,
+                                              .seeds = 2,
+                                              .parameters = 5000,
+                                              .step_us = 1000,
+                                              .latency_us = 1000,
+                                              .bandwidth_bytes = 250000,
+                                              .configure = configure,
+                                              .arg = cast});
+}
+
+Test(servers, models_leave_one_after_the_other_over_a_narrow_line)
+{
+    /* Proves that of a step of ps-bsp all but one gradient come while models leave: 8 nodes take
+     * 8 models' time. Where models left side by side all came at once, and it took 11. */
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = 8};
+    struct parley_sim *sim = play_narrow(&cast);
+    scene_train(sim, 8);
+    server_of_all(sim, 8);
+    scene_run(sim, 3 * SECOND);
+    uint64_t before = scene_made(sim, 8);
+    scene_run(sim, 40 * SECOND);
+    uint64_t steps = (scene_made(sim, 8) - before) / 8;
+    cr_assert_gt(steps, 40 * SECOND / (9 * 80000), "%llu", (unsigned long long)steps);
+    parley_sim_free(sim);
+}
+
+Test(servers, those_who_are_behind_get_their_model_first)
+{
+    /* Proves that where a narrow line is what all wait for, workers make as many steps each: who
+     * was first by name got its model first, time and again. */
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_ASP, .nodes = 12};
+    struct parley_sim *sim = play_narrow(&cast);
+    scene_train(sim, 12);
+    uint32_t server = server_of_all(sim, 12);
+    uint64_t least = UINT64_MAX, most = 0;
+    scene_run(sim, 60 * SECOND);
+    for (uint32_t i = 0; i < 12; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        if (i == server) continue;
+        if (view.version < least) least = view.version;
+        if (view.version > most) most = view.version;
+    }
+    cr_assert_geq(least + 3, most, "%llu and %llu steps", (unsigned long long)least,
+                  (unsigned long long)most);
+    parley_sim_free(sim);
+}
+
 Test(servers, more_workers_than_buffers_take_turns)
 {
     /* Fourteen workers, eight places for gradients: all make steps alike. */

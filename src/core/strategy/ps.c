@@ -32,10 +32,9 @@ static void advance(struct parley_node *node)
 static uint64_t deadline(const struct parley_node *node)
 {
     const struct server *s = server_of(node);
-    enum { LOOK_US = 1000000 }; /* who has been silent for long */
     uint64_t at = election_deadline(node);
     uint64_t own =
-        server_serves(node) ? node->now_us + LOOK_US : s->said_us + node->config.keepalive_us;
+        server_serves(node) ? server_deadline(node) : s->said_us + node->config.keepalive_us;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && own > node->now_us && own < at) at = own;
     return at;
 }
@@ -55,7 +54,7 @@ static void done(struct parley_node *node, int number, const struct parley_event
         server_merged(node, index, number % TASKS == TASK_APPLY);
         break;
     case TASK_TAKE:
-        server_taken(node, index, event->done.finite);
+        models_taken(node, index, event->done.finite);
         break;
     case TASK_RESET:
         server_of(node)->pending--;
@@ -80,11 +79,10 @@ static void progress(struct parley_node *node, int inflow)
 
 static void sent(struct parley_node *node, int number, bool ok)
 {
-    (void)ok; /* where not, the link is gone */
     if (number == 0)
         server_of(node)->sending = false;
     else
-        server_sent(node, number - 1);
+        models_sent(node, number - 1, ok);
 }
 
 static void frame(struct parley_node *node, struct conn *conn, const struct message_strategy *m)

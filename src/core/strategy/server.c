@@ -3,16 +3,14 @@
  *   pulled    a worker of the crew (crew.c) asks, perhaps with a gradient, which goes where
  *             the strategy wants it (merge.c)
  *   is_turn   whose turn it is: the other thing in which strategies differ
- *   answer    snapshots of x go out
+ *   answer    snapshots of x go out (models.c)
  *   close_up  the last model, once nothing is under way
  *
  * Failure modes: links and members that go (their places are freed, nobody waits for them), more
  * workers than buffers (they queue), a model that is not finite (training.c ends the run).
  */
-#include <assert.h>
-
-#include "core/stop.h"
 #include "core/strategy/server.h"
+#include "core/stop.h"
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
@@ -27,36 +25,6 @@ static bool is_turn(struct parley_node *node, const struct server_worker *w)
         return w->member != node->self || w->clock <= crew_fastest_other(node);
     uint64_t least = crew_slowest(node);
     return w->clock <= least || w->clock - least <= node->config.staleness;
-}
-
-/* The newest snapshot that will do, if any; NONE: *comes tells whether one is on its way. */
-static int model_for(const struct server *s, uint64_t least, bool *comes)
-{
-    int best = NONE;
-    *comes = false;
-    for (int i = 0; i < SERVER_MODELS; i++) {
-        const struct server_model *m = &s->models[i];
-        if (m->version < least) continue;
-        *comes = *comes || m->taking;
-        if (m->good && (best == NONE || m->version > s->models[best].version)) best = i;
-    }
-    return best;
-}
-
-static void take(struct parley_node *node)
-{
-    struct server *s = server_of(node);
-    for (int i = 0; i < SERVER_MODELS; i++) {
-        struct server_model *m = &s->models[i];
-        if (m->users > 0 || m->taking) continue;
-        m->taking = true;
-        m->good = false;
-        m->version = s->version;
-        m->rounds = s->rounds;
-        s->pending++;
-        strategy_op(node, PARLEY_UPDATE_TAKE, m->buffer, server_task(TASK_TAKE, i));
-        return;
-    }
 }
 
 /* A place for its next gradient, where there is one for everybody. */
@@ -74,14 +42,6 @@ static bool keep_room(struct server *s, const struct server_worker *w)
     s->arrivals[found].boot = w->boot;
     s->arrivals[found].conn = w->conn;
     return true;
-}
-
-static uint32_t streams(const struct server *s)
-{
-    uint32_t users = 0;
-    for (int i = 0; i < SERVER_MODELS; i++)
-        users += s->models[i].users;
-    return users;
 }
 
 static enum parley_stop cause_of(const struct parley_node *node)
@@ -116,18 +76,21 @@ static void give(struct parley_node *node, struct server_worker *w, struct conn 
     w->rests = (answer.count & MODEL_LAST) != 0;
     conn->used_us = node->now_us;
     connection_send(node, conn, WIRE_STRATEGY, &answer);
-    if (model == NONE) return;
-    struct strategy_part part = {
-        .tag = w->sequence, .buffer = s->models[model].buffer, .size = vector_bytes(node)};
-    s->models[model].users++;
-    bool sent = strategy_send(node, conn->id, &part, 1 + model);
-    assert(sent); /* fewer than SERVER_STREAMS were under way */
-    (void)sent;
+    if (model != NONE) models_send(node, w, conn, model);
 }
 
-static void answer(struct parley_node *node)
+/* Who is furthest behind is not to hold up others, nor is who takes longest. */
+static bool is_before(const struct server_worker *a, const struct server_worker *b)
+{
+    return !b || a->clock < b->clock || (a->clock == b->clock && a->took_us > b->took_us);
+}
+
+/* All that need no model, and one that does; whether there was one. */
+static bool answer(struct parley_node *node)
 {
     struct server *s = server_of(node);
+    struct server_worker *first = NULL;
+    struct conn *conn;
     bool comes, wanted = false;
     for (uint32_t i = 0; i < s->count; i++) {
         struct server_worker *w = &s->workers[i];
@@ -138,16 +101,19 @@ static void answer(struct parley_node *node)
             s->state = WORKER_READY;
             continue;
         }
-        struct conn *conn = connection_find(node, w->conn);
+        conn = connection_find(node, w->conn);
         if (!conn || conn->state != CONN_LIVE || !out_room(node)) continue;
-        bool has = w->holds != NEVER && w->holds >= w->wants;
-        int model = has ? NONE : model_for(s, w->wants, &comes);
-        if (has || (model != NONE && streams(s) < SERVER_STREAMS))
-            give(node, w, conn, model);
-        else
-            wanted = wanted || (model == NONE && !comes);
+        if (w->holds != NEVER && w->holds >= w->wants)
+            give(node, w, conn, NONE);
+        else if (models_find(s, w->wants, &comes) == NONE)
+            wanted = wanted || !comes;
+        else if (is_before(w, first))
+            first = w;
     }
-    if (wanted && !node->training.diverged) take(node);
+    if (wanted && !node->training.diverged) models_take(node);
+    if (!first || !out_room(node) || models_next_us(node) > node->now_us) return false;
+    give(node, first, connection_find(node, first->conn), models_find(s, first->wants, &comes));
+    return true;
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
@@ -288,7 +254,7 @@ static void close_up(struct parley_node *node)
         for (uint32_t i = 0; i < s->count; i++)
             s->workers[i].wants = s->version;
     }
-    bool all = s->pending == 0 && streams(s) == 0;
+    bool all = s->pending == 0 && models_streams(s) == 0;
     for (uint32_t i = 0; i < s->count; i++)
         all = all && (s->workers[i].member == node->self || s->workers[i].conn == 0 ||
                       !s->workers[i].asks);
@@ -327,21 +293,6 @@ void server_merged(struct parley_node *node, int arrival, bool applied)
     membership_changed(node, false);
 }
 
-void server_taken(struct parley_node *node, int model, bool finite)
-{
-    struct server *s = server_of(node);
-    struct server_model *m = &s->models[model];
-    s->pending--;
-    m->taking = false;
-    m->good = finite && m->version != NEVER;
-    if (!finite) node->training.diverged++;
-}
-
-void server_sent(struct parley_node *node, int model)
-{
-    server_of(node)->models[model].users--;
-}
-
 void server_closed(struct parley_node *node, uint32_t conn)
 {
     struct server *s = server_of(node);
@@ -362,7 +313,7 @@ void server_closed(struct parley_node *node, uint32_t conn)
 bool server_is_idle(const struct parley_node *node)
 {
     const struct server *s = server_of(node);
-    return s->pending == 0 && streams(s) == 0 && !s->sending && s->state != WORKER_SETTING;
+    return s->pending == 0 && models_streams(s) == 0 && !s->sending && s->state != WORKER_SETTING;
 }
 
 /* The optimizer's vectors are of an earlier reign: they start again from zero. */
@@ -409,8 +360,7 @@ void server_open(struct parley_node *node)
     if (s->state != WORKER_COMPUTING) worker_lose(node);
     s->count = s->summed = 0;
     s->seen = NEVER;
-    for (int i = 0; i < SERVER_MODELS; i++)
-        s->models[i].good = false;
+    models_forget(node);
     if (again && s->merged > 0 && node->config.vectors > 1) reset(node);
     if (again) s->merged = 0;
     tell(node);
@@ -421,10 +371,7 @@ void server_shut(struct parley_node *node)
     struct server *s = server_of(node);
     for (int i = 0; i <= SERVER_OWN; i++)
         server_release(node, i);
-    for (int i = 0; i < SERVER_MODELS; i++) {
-        s->models[i].good = false;
-        if (s->models[i].taking) s->models[i].version = NEVER;
-    }
+    models_forget(node);
     s->count = s->summed = 0;
     s->closed = false;
     if (s->state != WORKER_COMPUTING) s->state = WORKER_IDLE;
@@ -439,6 +386,13 @@ static void bound_own_clock(struct parley_node *node, struct server_worker *own)
     if (own->clock > most + 1) own->clock = most + 1;
 }
 
+uint64_t server_deadline(const struct parley_node *node)
+{
+    enum { LOOK_US = 1000000 }; /* who has been silent for long */
+    uint64_t look = node->now_us + LOOK_US, next = models_next_us(node);
+    return next > node->now_us && next < look ? next : look;
+}
+
 void server_advance(struct parley_node *node)
 {
     struct server *s = server_of(node);
@@ -448,6 +402,7 @@ void server_advance(struct parley_node *node)
     if (own) bound_own_clock(node, own);
     merge_advance(node);
     if (s->ends) close_up(node);
-    answer(node);
+    while (answer(node))
+        ;
     call_up(node);
 }

@@ -46,6 +46,10 @@
  * Decision: the server trains as the others do, at the very x that it serves; so gradients enter x
  * between two of its own steps, and its own are always waited for, even with backup workers.
  *
+ * Decision: models leave one after the other, to who is furthest behind first. Side by side over
+ * the server's line all come late, and all gradients at once: a step of ps-bsp with n nodes took
+ * up to 1.4 n times as long as a model over that line, and takes n. Who was slow to take the last
+ * one, as its own line is narrow, is sent the next one beside the others.
  * Decision: with ps-asp the server itself makes no more steps than the fastest of the others.
  * Without a link in between it would make most of all, and the model would be one of its share of
  * the data.
@@ -104,6 +108,7 @@ struct server_worker {
     uint64_t wants;    /* the least version that will do */
     uint64_t holds;    /* the version of this reign that it has; NEVER: none of it */
     uint64_t since_us; /* first seen to train, or its link lost */
+    uint64_t took_us;  /* the newest model to it */
 };
 
 enum arrival_state {
@@ -129,6 +134,14 @@ struct server_model {
     uint32_t users; /* streams that read it */
     uint64_t version, rounds;
     bool taking, good;
+};
+
+/* A model on its way to a worker. */
+struct server_stream {
+    uint64_t boot; /* whose; 0: none */
+    int model;
+    uint64_t begun_us;
+    bool slow; /* the line to it was, and not that of all */
 };
 
 enum worker_state {
@@ -166,6 +179,8 @@ struct server {
     struct server_arrival arrivals[SERVER_ARRIVALS_MAX + 1];
     int lanes; /* of them, but for the own one: those that have a buffer */
     struct server_model models[SERVER_MODELS];
+    struct server_stream streams[SERVER_STREAMS];
+    uint64_t pace_us; /* what one takes that has the line for itself */
 
     /* As a worker. */
     enum worker_state state;
@@ -213,7 +228,8 @@ static inline bool server_sums(const struct parley_node *node)
     return node->config.strategy == PARLEY_STRATEGY_PS_BSP;
 }
 
-/* crew.c, merge.c, server.c: called only while this node serves, unless it says otherwise. */
+/* crew.c, merge.c, models.c, server.c: called only while this node serves, unless it says
+ * otherwise. */
 
 /* crew.c */
 void crew_muster(struct parley_node *node);                           /* as the records are now */
@@ -238,19 +254,29 @@ void merge_advance(struct parley_node *node);
 void merge_drop(struct parley_node *node, struct server_worker *w);
 void merge_finish_round(struct parley_node *node);
 
+/* models.c */
+/* The newest snapshot that will do, if any; NONE: *comes tells whether one is on its way. */
+int models_find(const struct server *s, uint64_t least, bool *comes);
+void models_take(struct parley_node *node);
+void models_taken(struct parley_node *node, int model, bool finite); /* anybody */
+uint64_t models_next_us(const struct parley_node *node);             /* when another may leave */
+void models_send(struct parley_node *node, struct server_worker *w, struct conn *conn, int model);
+void models_sent(struct parley_node *node, int stream, bool ok); /* anybody */
+uint32_t models_streams(const struct server *s);
+void models_forget(struct parley_node *node);
+
 /* server.c */
 void server_release(struct parley_node *node, int arrival); /* unless an operation reads it */
 bool server_is_idle(const struct parley_node *node);        /* anybody: may open */
 void server_open(struct parley_node *node);
 void server_shut(struct parley_node *node);
 void server_advance(struct parley_node *node);
+uint64_t server_deadline(const struct parley_node *node);
 void server_pulled(struct parley_node *node, struct conn *conn,
                    const struct message_strategy *message);
 void server_computed(struct parley_node *node);
 void server_received(struct parley_node *node, int arrival);             /* anybody */
 void server_merged(struct parley_node *node, int arrival, bool applied); /* anybody */
-void server_taken(struct parley_node *node, int model, bool finite);     /* anybody */
-void server_sent(struct parley_node *node, int model);                   /* anybody */
 void server_closed(struct parley_node *node, uint32_t conn);             /* anybody */
 
 /* worker.c */
