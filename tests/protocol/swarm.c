@@ -178,6 +178,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "who had served alone said that its model was of whom it had followed before"},
         {PARLEY_STRATEGY_PS_BSP, 4775771,
          "of the simulator: what one cut held back was overtaken as a second one followed"},
+        {PARLEY_STRATEGY_PS_SSP, 4787181,
+         "a worker that was to get a snapshot was told that it had it, as another was taken"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)

@@ -110,10 +110,12 @@ static bool answer(struct parley_node *node)
         else if (is_before(w, first))
             first = w;
     }
+    bool gives = first && out_room(node) && models_next_us(node) <= node->now_us;
+    if (gives)
+        give(node, first, connection_find(node, first->conn), models_find(s, first->wants, &comes));
+    /* After that: it may take the place of a snapshot that nobody reads. */
     if (wanted && !node->training.diverged) models_take(node);
-    if (!first || !out_room(node) || models_next_us(node) > node->now_us) return false;
-    give(node, first, connection_find(node, first->conn), models_find(s, first->wants, &comes));
-    return true;
+    return gives;
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
