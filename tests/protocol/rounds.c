@@ -137,6 +137,35 @@ Test(rounds, with_many_neighbours_take_no_longer_over_long_lines)
     parley_sim_free(sim);
 }
 
+static void count_deaths(const char *line, void *count)
+{
+    *(uint32_t *)count += strstr(line, " dead: ") != NULL;
+}
+
+Test(rounds, with_many_neighbours_bury_nobody_behind_a_narrow_line)
+{
+    /* Proves that the models of all do not stand before a narrow line together: n3 was taken for
+     * dead behind them, as its answers to probes stood there, too. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct cluster cluster = {8, PARLEY_TOPOLOGY_COMPLETE, 0, 0, 0};
+        uint32_t deaths = 0;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
+                                                                    .seed = seed,
+                                                                    .parameters = 100000,
+                                                                    .step_us = 20000,
+                                                                    .latency_us = 5000,
+                                                                    .bandwidth_bytes = 1250000,
+                                                                    .configure = configure,
+                                                                    .arg = &cluster});
+        parley_sim_on_line(sim, PARLEY_LOG_ERROR, count_deaths, &deaths);
+        parley_sim_bandwidth(sim, 3, 125000);
+        scene_train(sim, 8);
+        scene_run(sim, 60 * SECOND);
+        cr_assert_eq(deaths, 0, "%u", deaths);
+        parley_sim_free(sim);
+    }
+}
+
 static bool a_term_is_lonely(struct parley_sim *sim, void *watch)
 {
     (void)sim;

@@ -114,6 +114,7 @@ void rounds_begin(struct parley_node *node, const struct rounds_use *use)
     s->use = use;
     s->next_version = node->training.version + node->config.mix_every;
     s->lanes_count = (int)strategy_lanes(&node->config);
+    s->lanes_open = ROUNDS_LANES;
     for (int lane = 0; lane < s->lanes_count; lane++)
         s->lanes[lane].neighbour = NONE;
 }

@@ -48,7 +48,7 @@
  * end has that, into the present one, in as many bytes as config.codec makes. The lanes' are the
  * strategy's until rounds_made(). */
 enum { ROUNDS_OWN, ROUNDS_SHORT, ROUNDS_COMMON = ROUNDS_SHORT };
-enum { ROUNDS_LANES = 2, ROUNDS_LANES_MAX = 16, ROUNDS_SENDS = 16, ROUNDS_NUMBERS = 100 };
+enum { ROUNDS_LANES = 2, ROUNDS_LANES_MAX = 16, ROUNDS_SENDS = 2, ROUNDS_NUMBERS = 100 };
 
 struct neighbour {
     int member;    /* where it has its place, ... */
@@ -71,6 +71,7 @@ struct neighbour {
 struct lane {
     int neighbour; /* NONE: free */
     bool coming;
+    uint64_t first_us;     /* when something of it came; 0: nothing has */
     bool is_short, broken; /* in which form it comes; it can't be read */
     double mass;
 };
@@ -111,7 +112,7 @@ struct rounds {
     struct neighbour neighbours[PARLEY_NEIGHBOURS_MAX];
     uint32_t count;
     struct lane lanes[ROUNDS_LANES_MAX]; /* [lanes_count] */
-    int lanes_count;
+    int lanes_count, lanes_open;         /* so many are used at a time */
 };
 
 static inline struct rounds *rounds_of(const struct parley_node *node)

@@ -101,7 +101,10 @@ static void pull(struct parley_node *node, struct neighbour *n)
 {
     struct rounds *s = rounds_of(node);
     struct conn *conn = connection_of(node, n->member);
-    for (int lane = 0; conn && lane < s->lanes_count && n->lane == NONE; lane++)
+    int used = 0;
+    for (int lane = 0; lane < s->lanes_count; lane++)
+        used += s->lanes[lane].neighbour != NONE;
+    for (int lane = 0; conn && used < s->lanes_open && n->lane == NONE; lane++)
         if (s->lanes[lane].neighbour == NONE) ask(node, n, conn, lane);
 }
 
@@ -137,10 +140,20 @@ void rounds_pump(struct parley_node *node)
     }
 }
 
+/* Where a model comes fast once it comes, it is the way there and back that takes time, and others
+ * may come meanwhile. Where it is the line, probes would be held up by a queue before it. */
+static void open_lanes(struct rounds *s, uint64_t took_us)
+{
+    enum { LONG_US = 200000 };
+    if (took_us <= LONG_US && s->lanes_open < s->lanes_count) s->lanes_open++;
+    if (took_us > LONG_US && s->lanes_open > ROUNDS_LANES) s->lanes_open--;
+}
+
 void rounds_received(struct parley_node *node, int lane)
 {
     struct rounds *s = rounds_of(node);
     struct lane *l = &s->lanes[lane];
+    open_lanes(s, node->now_us - l->first_us);
     uint32_t buffer = strategy_lane_buffer(node, lane);
     l->coming = false;
     if (s->use->read)
@@ -152,8 +165,9 @@ void rounds_received(struct parley_node *node, int lane)
 void rounds_progress(struct parley_node *node, int lane)
 {
     struct rounds *s = rounds_of(node);
-    int at = s->lanes[lane].neighbour;
-    if (at != NONE) s->neighbours[at].heard_us = node->now_us;
+    struct lane *l = &s->lanes[lane];
+    if (l->first_us == 0) l->first_us = node->now_us;
+    if (l->neighbour != NONE) s->neighbours[l->neighbour].heard_us = node->now_us;
 }
 
 static void add(struct parley_node *node, uint32_t buffer, float factor, int number)
