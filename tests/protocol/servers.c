@@ -612,10 +612,10 @@ static struct parley_sim *play_narrow(struct cast *cast)
     return scene(&(struct parley_sim_options){.nodes = cast->nodes,
                                               .seed = 11,
                                               .seeds = 2,
-                                              .parameters = 5000,
+                                              .parameters = 25000,
                                               .step_us = 1000,
                                               .latency_us = 1000,
-                                              .bandwidth_bytes = 250000,
+                                              .bandwidth_bytes = 1250000,
                                               .configure = configure,
                                               .arg = cast});
 }
@@ -633,6 +633,24 @@ Test(servers, models_leave_one_after_the_other_over_a_narrow_line)
     scene_run(sim, 40 * SECOND);
     uint64_t steps = (scene_made(sim, 8) - before) / 8;
     cr_assert_gt(steps, 40 * SECOND / (9 * 80000), "%llu", (unsigned long long)steps);
+    parley_sim_free(sim);
+}
+
+Test(servers, those_with_narrow_lines_take_their_models_together)
+{
+    /* Proves that what takes ten times as long over a worker's own line is not waited for: with
+     * five such workers a step took 2.2 s where each of them was sent its model after the other. */
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = 8};
+    struct parley_sim *sim = play_narrow(&cast);
+    for (uint32_t i = 3; i < 8; i++)
+        parley_sim_bandwidth(sim, i, 125000);
+    scene_train(sim, 8);
+    server_of_all(sim, 8);
+    scene_run(sim, 30 * SECOND);
+    uint64_t before = scene_made(sim, 8);
+    scene_run(sim, 120 * SECOND);
+    uint64_t steps = (scene_made(sim, 8) - before) / 8;
+    cr_assert_gt(steps, 60, "%llu", (unsigned long long)steps);
     parley_sim_free(sim);
 }
 
