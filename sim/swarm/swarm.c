@@ -39,7 +39,10 @@ static void on_line(const char *line, void *arg)
     char phase[16];
     sim_say(PARLEY_LOG_DEBUG, "%s", line);
     if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
-    if (strstr(line, " dead: ")) sim_watch_apart(s->watch); /* it may be back, and be far */
+    if (strstr(line, " dead: ")) {
+        s->silent = true;
+        sim_watch_apart(s->watch); /* it may be back, and be far */
+    }
     if (strstr(line, " finished ") && sscanf(line, "%lfs n%u", &at, &node) == 2) {
         if (strstr(line, parley_error_text(PARLEY_EDIVERGED))) swarm_diverged(s, node);
         if (strstr(line, parley_error_text(PARLEY_ENO_SEED))) swarm_seedless(s, node);

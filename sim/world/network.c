@@ -501,8 +501,10 @@ void sim_network_cut(struct parley_sim *sim, uint32_t a, uint32_t b)
         if (link->end[0].host->index + link->end[1].host->index != a + b ||
             (link->end[0].host->index != b && link->end[1].host->index != b))
             continue;
+        bool accepted = link->end[1].state == SIM_END_OPEN; /* its dialer may not know yet */
         for (int side = 0; side < 2; side++)
-            if (link->end[side].state == SIM_END_OPEN)
+            if (link->end[side].state == SIM_END_OPEN ||
+                (link->end[side].state == SIM_END_DIALING && accepted))
                 sim_end_closing(link, side, PARLEY_CLOSED_RESET, sim->queue.now_us);
     }
 }

@@ -181,6 +181,19 @@ Test(faults, nothing_overtakes_what_a_cut_held_back)
     parley_sim_free(sim);
 }
 
+Test(faults, a_dialer_hears_of_a_cut_before_its_connection_stands)
+{
+    /* Proves that a connection that was accepted and is cut before its dialer knows is no trap for
+     * that one: it held the link for standing, and waited for a HELLO until its time was up. */
+    uint32_t other = 1;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 2, .seed = 1, .latency_us = 100000, .configure = scene_wait_for, .arg = &other});
+    scene_run(sim, 150000);
+    parley_sim_disconnect(sim, 0, 1);
+    scene_until(sim, 2, parley_sim_converged, NULL, 3);
+    parley_sim_free(sim);
+}
+
 /* Bytes that come from the first half of the nodes to the second. */
 
 static void count_crossing(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
