@@ -187,12 +187,24 @@ static uint64_t serving_deadline(const struct parley_node *node, const struct ou
     return waits ? out->chunk_us + node->config.progress_timeout_us : NEVER;
 }
 
+/* No answer. Where nothing else was heard since over that link, the next question would fare no
+ * better: what a line has swallowed for long TCP says again after as long a pause. */
+static void give_up(struct parley_node *node)
+{
+    struct fetch *fetch = &node->fetch;
+    bool asked = fetch->state == FETCH_ASKED || fetch->state == FETCH_STREAMING;
+    struct conn *conn = asked ? connection_find(node, fetch->conn) : NULL;
+    bool silent = conn && conn->heard_us <= fetch->progress_us;
+    failed(node);
+    if (silent) connection_stalled(node, conn->id);
+}
+
 void fetch_timers(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
     bool gone = fetch->state == FETCH_CONNECTING &&
                 !record_is_live(record_of(node, (uint32_t)fetch->member));
-    if (gone || node->now_us >= asking_deadline(node)) failed(node);
+    if (gone || node->now_us >= asking_deadline(node)) give_up(node);
     if (fetch->state == FETCH_CONNECTING && out_room(node)) connect(node);
     for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
         if (node->now_us >= serving_deadline(node, &node->outflows[i]))

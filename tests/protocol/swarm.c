@@ -180,6 +180,10 @@ Test(swarm, what_was_found_once_stays_mended)
          "of the simulator: what one cut held back was overtaken as a second one followed"},
         {PARLEY_STRATEGY_PS_SSP, 4787181,
          "a worker that was to get a snapshot was told that it had it, as another was taken"},
+        {PARLEY_STRATEGY_CHOCO, 4795728,
+         "who had lost its model asked again and again over a link that was dead one way"},
+        {PARLEY_STRATEGY_CHOCO, 4800825,
+         "of the simulator: a dialer did not hear that the connection was cut as it began"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
