@@ -68,8 +68,7 @@ void models_forget(struct parley_node *node)
     }
 }
 
-/* ---- To the workers ---------------------------------------------------------------------------
- */
+/* ---- To the workers -------------------------------------------------------------------------- */
 
 uint32_t models_streams(const struct server *s)
 {

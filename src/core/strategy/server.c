@@ -90,7 +90,6 @@ static bool answer(struct parley_node *node)
 {
     struct server *s = server_of(node);
     struct server_worker *first = NULL;
-    struct conn *conn;
     bool comes, wanted = false;
     for (uint32_t i = 0; i < s->count; i++) {
         struct server_worker *w = &s->workers[i];
@@ -101,7 +100,7 @@ static bool answer(struct parley_node *node)
             s->state = WORKER_READY;
             continue;
         }
-        conn = connection_find(node, w->conn);
+        struct conn *conn = connection_find(node, w->conn);
         if (!conn || conn->state != CONN_LIVE || !out_room(node)) continue;
         if (w->holds != NEVER && w->holds >= w->wants)
             give(node, w, conn, NONE);
