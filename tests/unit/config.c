@@ -252,7 +252,8 @@ Test(config, buffers_are_two_a_slot_at_least_and_two_in_doubt)
 Test(config, buffers_for_others_models_are_many_only_where_these_are_small)
 {
     /* Proves that beside its snapshot gossip-sync has room for 16 small models, and for two large
-     * ones; a parameter server beside what it has of its own for 63 gradients, and for 8. */
+     * ones; a parameter server beside what it has of its own for 63 gradients, and for 8;
+     * all-reduce for four parts of a sum. */
     const struct {
         enum parley_strategy strategy;
         uint64_t parameters;
@@ -260,7 +261,8 @@ Test(config, buffers_for_others_models_are_many_only_where_these_are_small)
     } all[] = {
         {PARLEY_STRATEGY_GOSSIP_SYNC, 1000, 1, 16},    {PARLEY_STRATEGY_GOSSIP_SYNC, 1000000, 1, 8},
         {PARLEY_STRATEGY_GOSSIP_SYNC, 10000000, 1, 2}, {PARLEY_STRATEGY_PS_BSP, 1000, 5, 63},
-        {PARLEY_STRATEGY_PS_BSP, 235146, 5, 35},       {PARLEY_STRATEGY_PS_BSP, 10000000, 5, 8}};
+        {PARLEY_STRATEGY_PS_BSP, 235146, 5, 35},       {PARLEY_STRATEGY_PS_BSP, 10000000, 5, 8},
+        {PARLEY_STRATEGY_ALLREDUCE, 1000, 4, 4},       {PARLEY_STRATEGY_DILOCO, 4000000, 6, 2}};
     struct parley_config config = good();
     config.vectors = 1;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -268,6 +270,7 @@ Test(config, buffers_for_others_models_are_many_only_where_these_are_small)
         config.parameters = all[i].parameters;
         cr_expect_eq(parley_config_buffers(&config), 6 + all[i].own + all[i].others, "%zu", i);
     }
+    config.strategy = PARLEY_STRATEGY_PS_BSP;
     config.parameters = 1000;
     config.lanes_bytes = 0;
     cr_assert_eq(parley_config_buffers(&config), 6 + 5 + 8);

@@ -25,6 +25,26 @@ static bool is_member(const struct parley_node *node, uint32_t member, bool earl
     return r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_SETTLE;
 }
 
+/* Who stands at the distances of the stages, to the left and to the right. */
+static void find_peers(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    uint32_t n = ring->members, right = n - ring->at;
+    ring->stages = 0;
+    for (uint32_t skip = n; skip > 1; skip = ring_skip(skip))
+        ring->stages += 2;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        uint32_t member = node->roster->line[i], skip = ring_skip(n);
+        if (!is_member(node, member, ring->early)) continue;
+        for (uint32_t k = 0; k < ring->stages / 2; k++, skip = ring_skip(skip)) {
+            if (right % n + skip == n) ring->peers[k] = (int)member;
+            if (right % n == skip) ring->peers[ring->stages - 1 - k] = (int)member;
+        }
+        right++;
+    }
+    ring->left = n == 1 ? NONE : ring->peers[ring->stages / 2 - 1];
+}
+
 /* Before the first round all who are there are waited for, or else the first to train would be
  * rounds ahead. */
 static void look(struct parley_node *node)
@@ -33,7 +53,6 @@ static void look(struct parley_node *node)
     bool early =
         ring->round == node->training.before.steps && node->now_us < ring->begin_us + EARLY_US;
     if (ring->news == node->roster->news && ring->early == early) return;
-    int first = NONE, last = NONE, left = NONE, right = NONE;
     ring->news = node->roster->news;
     ring->early = early;
     ring->members = 0;
@@ -42,24 +61,17 @@ static void look(struct parley_node *node)
         uint32_t member = node->roster->line[i];
         if (!is_member(node, member, early)) continue;
         ring->key = rng_mix(ring->key ^ record_of(node, member)->boot);
-        if ((int)member == node->self) {
-            ring->at = ring->members;
-            left = last;
-        }
-        if (last == node->self) right = (int)member;
-        if (first == NONE) first = (int)member;
-        last = (int)member;
+        if ((int)member == node->self) ring->at = ring->members;
         ring->members++;
     }
-    bool alone = ring->members == 1;
-    ring->left = alone ? NONE : left == NONE ? last : left;
-    ring->right = alone ? NONE : right == NONE ? first : right;
+    find_peers(node);
+    ring->unlinked = true;
 }
 
 const struct ring_heard *ring_heard_of(const struct parley_node *node, int member)
 {
     const struct ring *ring = ring_of(node);
-    for (int i = 0; member != NONE && i < RING_HEARD_MAX; i++)
+    for (uint32_t i = 0; member != NONE && i < ring->heard_count; i++)
         if (ring->heard[i].boot == record_of(node, (uint32_t)member)->boot) return &ring->heard[i];
     return NULL;
 }
@@ -75,10 +87,11 @@ static void hear(struct parley_node *node, const struct conn *conn,
 {
     struct ring *ring = ring_of(node);
     uint64_t boot = record_of(node, (uint32_t)conn->member)->boot;
-    int at = 0;
-    while (at < RING_HEARD_MAX && ring->heard[at].boot != boot)
+    uint32_t at = 0;
+    while (at < ring->heard_count && ring->heard[at].boot != boot)
         at++;
-    if (at == RING_HEARD_MAX) at = (int)(ring->heard_next++ % RING_HEARD_MAX);
+    if (at == RING_HEARD_MAX) at = ring->heard_next++ % RING_HEARD_MAX;
+    if (at == ring->heard_count) ring->heard_count++;
     ring->heard[at] = (struct ring_heard){boot, conn->id, *place};
 }
 
@@ -106,24 +119,33 @@ static struct message_strategy own_place(const struct parley_node *node)
         .weight = ring->sum.divisor,
         .key = tries ? now->key : 0,
         .tag = tries ? now->ticket : 0,
-        .part = tries ? now->got : 0,
+        .part = tries ? now->asked & ~now->here : 0,
     };
+}
+
+/* Of the stages before this one another may come from the same peer. */
+static bool is_first_of_peer(const struct ring *ring, uint32_t stage)
+{
+    for (uint32_t i = 0; i < stage; i++)
+        if (ring->peers[i] == ring->peers[stage]) return false;
+    return true;
 }
 
 static void say(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    if (ring->left == NONE || ring_owes(node)) return;
-    struct conn *left = connection_of(node, ring->left), *right = connection_of(node, ring->right);
     struct message_strategy place = own_place(node);
     uint64_t said = rng_mix(place.stamp ^ place.key) ^ place.tag << 8 ^ place.what;
-    said = rng_mix(said ^ (left ? left->id : 0)) + (right ? right->id : 0) + 1;
-    bool again = node->now_us >= ring->said_us + AGAIN_US;
-    if (said == ring->said && !again) return;
+    if (place.key != 0) said ^= (uint64_t)ring->now.asked << 32;
+    if (said == ring->said && node->now_us < ring->said_us + AGAIN_US) return;
+    if (ring->left == NONE || ring_owes(node)) return;
     ring->said = said;
     ring->said_us = node->now_us;
-    if (left) connection_send(node, left, WIRE_STRATEGY, &place);
-    if (right && right != left) connection_send(node, right, WIRE_STRATEGY, &place);
+    for (uint32_t stage = 0; stage < ring->stages; stage++) {
+        struct conn *conn = connection_of(node, ring->peers[stage]);
+        if (conn && is_first_of_peer(ring, stage))
+            connection_send(node, conn, WIRE_STRATEGY, &place);
+    }
 }
 
 /* ---- Where the left is ahead ----------------------------------------------------------------- */
@@ -134,6 +156,12 @@ static bool is_ahead(const struct ring *ring, const struct message_strategy *pla
            (place->round == ring->round && place->stamp > ring->stamp);
 }
 
+static void abandon(struct parley_node *node)
+{
+    ring_of(node)->now.active = false;
+    ring_parts_forget(node);
+}
+
 static void pull(struct parley_node *node, const struct message_strategy *place)
 {
     struct ring *ring = ring_of(node);
@@ -142,8 +170,7 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
     if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || place->count == 0 ||
         !(place->weight > 0))
         return;
-    ring->now.active = false;
-    strategy_forget(node, RING_PARTS);
+    abandon(node);
     ring->pull = *place;
     ring->pull_conn = conn->id;
     ring->progress_us = node->now_us;
@@ -156,12 +183,23 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
     connection_send(node, conn, WIRE_STRATEGY, &ask);
 }
 
+/* The left has completed the try that is under way here: what lacks is on its way from others. */
+static bool is_about_to(const struct parley_node *node, const struct message_strategy *place)
+{
+    const struct ring *ring = ring_of(node);
+    const struct ring_try *now = &ring->now;
+    bool same = ring->made && now->active && now->round == ring->round && now->key == ring->key;
+    return same && place->stamp == rng_mix(ring->stamp ^ now->key) &&
+           node->now_us < ring->progress_us + AGAIN_US;
+}
+
 /* True: nothing else is to be done. */
 static bool catches_up(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     const struct message_strategy *place = place_of(node, ring->left);
-    if (!place || !is_ahead(ring, place) || ring_is_whole(node)) return false;
+    if (!place || !is_ahead(ring, place) || ring_is_whole(node) || is_about_to(node, place))
+        return false;
     if (place->round == ring->round + 1 && place->before == ring->stamp)
         pull(node, place);
     else
@@ -174,8 +212,8 @@ static void follow(struct parley_node *node)
     struct ring *ring = ring_of(node);
     const struct message_strategy *place = place_of(node, ring->left);
     if (node->fetch.state != FETCH_IDLE) return;
-    ring->made = ring->now.active = false;
-    strategy_forget(node, RING_PARTS);
+    ring->made = false;
+    abandon(node);
     if (ring->pending > 0) return;
     if (place && is_ahead(ring, place))
         joining_follow(node, ring->left);
@@ -260,13 +298,12 @@ uint64_t ring_steps(const struct parley_node *node)
     return ring_of(node)->round - node->training.before.steps;
 }
 
-/* Some neighbour waits for this node's part in the round. */
+/* Some peer waits for this node's part in the round. */
 static bool others_try(const struct parley_node *node)
 {
     const struct ring *ring = ring_of(node);
-    int sides[] = {ring->left, ring->right};
-    for (int i = 0; i < 2; i++) {
-        const struct message_strategy *place = place_of(node, sides[i]);
+    for (uint32_t stage = 0; stage < ring->stages; stage++) {
+        const struct message_strategy *place = place_of(node, ring->peers[stage]);
         if (place && place->key != 0 && place->round == ring->round) return true;
     }
     return false;
@@ -292,17 +329,23 @@ static void rest(struct parley_node *node)
 static void complain(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    const struct message_strategy *place = place_of(node, ring->left);
-    bool waits = ring->made && ring->stage == RING_RESTING && ring->left != NONE;
+    const struct ring_try *now = &ring->now;
+    bool waits = ring->made && ring->stage == RING_RESTING && now->active && now->key == ring->key;
     if (!waits || ring->complained || node->now_us < ring->progress_us + COMPLAIN_US) return;
-    ring->complained = true;
-    const char *name = record_of(node, (uint32_t)ring->left)->name;
     unsigned long long round = (unsigned long long)ring->round + 1;
-    if (!connection_of(node, ring->left))
-        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s: there is no connection", round,
-                name);
-    else if (!place || place->key == 0)
-        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s", round, name);
+    for (uint32_t stage = 0; stage < now->stages && !ring->complained; stage++) {
+        if (!(now->asked & ~now->here & UINT32_C(1) << stage)) continue;
+        const struct message_strategy *place = place_of(node, ring->peers[stage]);
+        const char *name = record_of(node, (uint32_t)ring->peers[stage])->name;
+        ring->complained = true;
+        if (!connection_of(node, ring->peers[stage]))
+            out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s: there is no connection", round,
+                    name);
+        else if (!place || place->key == 0)
+            out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s", round, name);
+        else
+            ring->complained = false;
+    }
 }
 
 /* A peer that is gone need not get what it was being sent, and its buffer is wanted. */
@@ -317,13 +360,26 @@ static void drop_dead_links(struct parley_node *node)
     }
 }
 
+/* Those to the left: the others dial this node. */
+static void dial_peers(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    ring->unlinked = false;
+    for (uint32_t k = 0; k < ring->stages / 2; k++) {
+        const struct conn *conn = connection_of(node, ring->peers[k]);
+        if (conn && conn->state == CONN_LIVE) continue;
+        ring->unlinked = true;
+        connection_want(node, ring->peers[k]);
+    }
+}
+
 void ring_advance(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint64_t news = ring->news;
     look(node);
     if (news != ring->news) drop_dead_links(node);
-    if (ring->left != NONE) connection_want(node, ring->left);
+    if (ring->unlinked) dial_peers(node);
     bool late = node->now_us >= ring->progress_us + AGAIN_US;
     if (ring->stage == RING_PULLING && (late || !connection_find(node, ring->pull_conn))) {
         strategy_forget(node, RING_WHOLE);
@@ -356,11 +412,17 @@ void ring_begin(struct parley_node *node, const struct ring_use *use)
     ring->news = UINT64_MAX;
 }
 
-/* Nobody completes this round any more: its contribution is lost with it. */
-static void abandon(struct ring *ring, struct parley_node *node)
+/* A round takes all of its members. */
+static bool another_stopped(const struct parley_node *node)
 {
-    ring->made = ring->now.active = false;
-    strategy_forget(node, RING_PARTS);
+    const struct ring *ring = ring_of(node);
+    for (uint32_t stage = 0; stage < ring->stages; stage++) {
+        const struct message_strategy *place = place_of(node, ring->peers[stage]);
+        if (place && place->what == RING_STOPPED && place->round == ring->round &&
+            place->stamp == ring->stamp)
+            return true;
+    }
+    return false;
 }
 
 bool ring_stop(struct parley_node *node)
@@ -374,9 +436,10 @@ bool ring_stop(struct parley_node *node)
     bool late = node->now_us >= since_us + node->config.progress_timeout_us;
     if (ring->stage == RING_FOLLOWING || ring->stage == RING_PULLING) return false;
     if (ring->stage != RING_RESTING || ring->pending > 0) return false;
-    bool stopped = place && place->what == RING_STOPPED && place->round == ring->round &&
-                   place->stamp == ring->stamp;
-    if (ring->made && (stopped || late)) abandon(ring, node);
+    if (ring->made && (another_stopped(node) || late)) { /* nobody completes this round any more */
+        ring->made = false;
+        abandon(node);
+    }
     if (ring->made) return false;
     return ring->left == NONE || late || (place && !is_ahead(ring, place));
 }
@@ -411,10 +474,7 @@ void ring_closed(struct parley_node *node, uint32_t conn, int member)
 {
     struct ring *ring = ring_of(node);
     (void)member;
-    if (ring->now.conn == conn) {
-        strategy_forget(node, RING_PARTS);
-        ring->now.conn = 0;
-    }
-    if (ring->now.out_conn == conn) ring->now.out_conn = 0;
+    ring->unlinked = true;
+    ring_parts_closed(node, conn);
     if (ring->pull_conn == conn) strategy_forget(node, RING_WHOLE);
 }
