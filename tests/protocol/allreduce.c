@@ -585,6 +585,32 @@ Test(allreduce, a_step_takes_two_ways_for_each_doubling_of_the_nodes_and_one_mor
     }
 }
 
+Test(allreduce, the_first_rounds_of_many_wait_for_no_news_of_each_other)
+{
+    /* That all train is heard of within seconds. Until then they stay members, and who counts them
+     * otherwise still gives the others what they lack of a round that is over. */
+    static const uint32_t sizes[] = {16, NODES_MAX};
+    for (int n = 0; n < 2; n++) {
+        struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                                   .nodes = sizes[n],
+                                   .seed = 1,
+                                   .latency_us = 10,
+                                   .steps = 100000,
+                                   .vectors = {.parameters = 256}};
+        struct parley_sim *sim = begin(&scene);
+        struct parley_view view;
+        do {
+            scene_run(sim, 1000);
+            parley_sim_view(sim, 0, &view);
+        } while (view.version == 0);
+        scene_run(sim, SECOND / 2);
+        parley_sim_view(sim, 0, &view);
+        cr_expect_gt(view.version, 300, "%u nodes: %llu steps", sizes[n],
+                     (unsigned long long)view.version);
+        parley_sim_free(sim);
+    }
+}
+
 Test(allreduce, all_wait_for_a_paused_node_and_go_on_without_a_dead_one)
 {
     /* What it is: a node that stops is waited for until it is called dead; back, it follows. */

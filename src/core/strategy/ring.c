@@ -16,12 +16,12 @@ enum {
 
 /* ---- The members of a round ------------------------------------------------------------------ */
 
-static bool is_member(const struct parley_node *node, uint32_t member, bool early)
+static bool is_member(const struct parley_node *node, uint32_t member)
 {
     const struct record *r = record_of(node, member);
     if ((int)member == node->self) return true;
     if (!record_is_live(r)) return false;
-    if (r->phase == PARLEY_PHASE_JOINING) return early;
+    if (r->phase == PARLEY_PHASE_JOINING) return member < ring_of(node)->early;
     return r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_SETTLE;
 }
 
@@ -35,7 +35,7 @@ static void find_peers(struct parley_node *node)
         ring->stages += 2;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         uint32_t member = node->roster->line[i], skip = ring_skip(n);
-        if (!is_member(node, member, ring->early)) continue;
+        if (!is_member(node, member)) continue;
         for (uint32_t k = 0; k < ring->stages / 2; k++, skip = ring_skip(skip)) {
             if (right % n + skip == n) ring->peers[k] = (int)member;
             if (right % n == skip) ring->peers[ring->stages - 1 - k] = (int)member;
@@ -46,12 +46,13 @@ static void find_peers(struct parley_node *node)
 }
 
 /* Before the first round all who are there are waited for, or else the first to train would be
- * rounds ahead. */
+ * rounds ahead; after it they have trained, whether or not that has been heard of. */
 static void look(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    bool early =
-        ring->round == node->training.before.steps && node->now_us < ring->begin_us + EARLY_US;
+    uint32_t early = ring->early;
+    if (ring->round == node->training.before.steps) early = node->roster->count;
+    if (node->now_us >= ring->begin_us + EARLY_US) early = 0;
     if (ring->news == node->roster->news && ring->early == early) return;
     ring->news = node->roster->news;
     ring->early = early;
@@ -59,7 +60,7 @@ static void look(struct parley_node *node)
     ring->key = 1;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         uint32_t member = node->roster->line[i];
-        if (!is_member(node, member, early)) continue;
+        if (!is_member(node, member)) continue;
         ring->key = rng_mix(ring->key ^ record_of(node, member)->boot);
         if ((int)member == node->self) ring->at = ring->members;
         ring->members++;
@@ -474,6 +475,7 @@ void ring_closed(struct parley_node *node, uint32_t conn, int member)
 {
     struct ring *ring = ring_of(node);
     (void)member;
+    ring->said = 0; /* what was said over it may not have come, and there may be another link */
     ring->unlinked = true;
     ring_parts_closed(node, conn);
     if (ring->pull_conn == conn) strategy_forget(node, RING_WHOLE);

@@ -86,9 +86,11 @@ struct ring_out {
 struct ring_try {
     bool active;
     uint64_t round, key;
-    uint32_t count, at, stages;      /* members, this node's place among them */
-    uint32_t ticket;                 /* of what comes in */
-    uint32_t asked, here;            /* masks: of what may come; of what has come as a whole */
+    uint32_t count, at, stages; /* members, this node's place among them */
+    int peers[RING_STAGES_MAX]; /* from whom each stage comes; it goes to whom its mirror comes from
+                                 */
+    uint32_t ticket;            /* of what comes in */
+    uint32_t asked, here;       /* masks: of what may come; of what has come as a whole */
     uint32_t conns[RING_STAGES_MAX]; /* where each is expected; 0: nowhere yet */
     uint8_t got[RING_STAGES_MAX];    /* parts of each that are here, of two at most */
     uint32_t summed, summing;        /* stages added to the sum; operations that add the next */
@@ -113,15 +115,14 @@ struct ring {
     uint32_t tickets;
     struct ring_try now;
 
-    uint64_t news; /* the roster's when the members were looked at */
-    bool early;    /* those who are about to train were counted */
+    uint64_t news;  /* the roster's when the members were looked at */
+    uint32_t early; /* of its first places those who are about to train are members, too */
     uint64_t key;
     uint32_t members, at;
-    uint32_t stages;            /* 2 ceil(log2 members) */
-    int peers[RING_STAGES_MAX]; /* from whom each stage comes; it goes to whom its mirror comes from
-                                 */
-    int left;                   /* NONE: alone */
-    bool unlinked;              /* from some of them, perhaps */
+    uint32_t stages; /* 2 ceil(log2 members) */
+    int peers[RING_STAGES_MAX];
+    int left;      /* NONE: alone */
+    bool unlinked; /* from some of them, perhaps */
 
     struct ring_heard heard[RING_HEARD_MAX];
     uint32_t heard_count, heard_next;

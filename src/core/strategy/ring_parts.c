@@ -14,6 +14,8 @@
  * is to be. Between them each has a lane, and as many are asked for as there are lanes. A model too
  * large for any has the room of the result for one, and asks for what is done once that is free.
  */
+#include <string.h>
+
 #include "core/strategy/ring_state.h"
 
 /* Then a part may have come that seemed lost with its link. */
@@ -280,6 +282,7 @@ static void begin(struct parley_node *node)
                 .progress = training_progress(node)},
         .out = {.number = ring->now.out.number},
     };
+    memcpy(ring->now.peers, ring->peers, sizeof ring->peers);
     ring->progress_us = node->now_us;
     for (uint32_t stage = ring->stages / 2; stage < ring->stages; stage++) {
         if (!has_floats(node, stage)) ring->now.here |= bit(stage);
@@ -309,7 +312,7 @@ void ring_parts_advance(struct parley_node *node)
     ask(node);
     for (uint32_t stage = 0; stage < now->stages; stage++) {
         if (!(now->asked & ~now->here & bit(stage)) || now->conns[stage]) continue;
-        const struct conn *conn = connection_of(node, ring->peers[stage]);
+        const struct conn *conn = connection_of(node, now->peers[stage]);
         if (conn) expect(node, stage, conn->id);
     }
 }
@@ -335,10 +338,8 @@ static bool is_live(struct parley_node *node, uint32_t id)
 /* By whom it is asked for, perhaps before this try began here. */
 static const struct ring_heard *who_asks(struct parley_node *node, uint32_t stage)
 {
-    struct ring *ring = ring_of(node);
-    struct ring_try *now = &ring->now;
-    uint32_t mirror = mirror_of(now, stage);
-    const struct ring_heard *heard = ring_heard_of(node, ring->peers[mirror]);
+    const struct ring_try *now = &ring_of(node)->now;
+    const struct ring_heard *heard = ring_heard_of(node, now->peers[mirror_of(now, stage)]);
     if (!heard || heard->place.key != now->key || heard->place.round != now->round ||
         !(heard->place.part & bit(stage)))
         return NULL;
@@ -404,9 +405,8 @@ static void send_part(struct parley_node *node)
 
 void ring_parts_send(struct parley_node *node)
 {
-    struct ring *ring = ring_of(node);
-    struct ring_try *now = &ring->now;
-    while (now->active && now->key == ring->key && !now->out.busy) {
+    struct ring_try *now = &ring_of(node)->now;
+    while (now->active && !now->out.busy) {
         if (!now->out.active) choose_stage(node);
         if (!now->out.active) return;
         send_part(node);
@@ -428,10 +428,12 @@ bool ring_owes(const struct parley_node *node)
     const struct ring *ring = ring_of(node);
     const struct ring_try *now = &ring->now;
     bool moves = now->out.busy || node->now_us < ring->progress_us + OWES_US;
-    if (!now->active || now->round == ring->round || now->key != ring->key || !moves) return false;
+    if (!now->active || now->round == ring->round || !moves) return false;
     for (uint32_t stage = 0; stage < now->stages; stage++) {
-        const struct ring_heard *to = ring_heard_of(node, ring->peers[mirror_of(now, stage)]);
-        if (!(now->done & bit(stage)) && !(to && to->place.round > now->round)) return true;
+        int to = now->peers[mirror_of(now, stage)];
+        const struct ring_heard *heard = ring_heard_of(node, to);
+        bool left = heard && (heard->place.round > now->round || heard->place.key != now->key);
+        if (!(now->done & bit(stage)) && !left && membership_is_live(node, to)) return true;
     }
     return false;
 }
