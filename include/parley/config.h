@@ -214,7 +214,8 @@ struct parley_config {
     /* Limits. */
     uint32_t members_max;     /* boots ever seen, each restart another one; 2 and up [1024] */
     uint32_t connections_max; /* the pool; beyond it the least recently used gets BYE;
-                                 PARLEY_CONNECTIONS_MIN to PARLEY_CONNECTIONS_MAX [64] */
+                                 PARLEY_CONNECTIONS_MIN to PARLEY_CONNECTIONS_MAX [64]; ALLREDUCE,
+                                 LOCAL_SGD and DILOCO: from 4 ceil(log2 members_max) on */
     /* TCP connections that carry the floats of one link: 1, the link's own, to PARLEY_STREAMS_MAX,
      * which then are opened beside it. Two nodes use as many as the lesser of both says. [1] */
     uint32_t streams;

@@ -62,6 +62,7 @@ struct ring_scene {
     uint64_t steps;      /* budget; 0: none */
     uint64_t float_ps;   /* of an operation on vectors */
     bool narrow;         /* one thing to be added at a time has room */
+    uint32_t links;      /* connections_max, of as many members as there are nodes; 0: the usual */
     const double *outer; /* rate and momentum of DILOCO; NULL: the defaults */
     struct vectors vectors;
     struct sim_task task;
@@ -76,6 +77,10 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->steps_budget = scene->steps;
     config->mix_every = 4;
     if (scene->narrow) config->lanes_bytes = 0;
+    if (scene->links) {
+        config->connections_max = scene->links;
+        config->members_max = scene->nodes;
+    }
     if (!scene->outer) return;
     config->outer_rate = scene->outer[0];
     config->outer_momentum = scene->outer[1];
@@ -607,6 +612,29 @@ Test(allreduce, the_first_rounds_of_many_wait_for_no_news_of_each_other)
         parley_sim_view(sim, 0, &view);
         cr_expect_gt(view.version, 300, "%u nodes: %llu steps", sizes[n],
                      (unsigned long long)view.version);
+        parley_sim_free(sim);
+    }
+}
+
+Test(allreduce, a_pool_of_the_least_size_has_room_for_the_links_of_a_sum)
+{
+    /* With less, each would hold links for stages whose senders find no room for theirs. */
+    static const uint32_t sizes[] = {8, 16, 32}, links[] = {12, 16, 20};
+    for (int n = 0; n < 3; n++) {
+        struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                                   .nodes = sizes[n],
+                                   .seed = 1,
+                                   .latency_us = 1000,
+                                   .links = links[n],
+                                   .vectors = {.parameters = 256}};
+        struct parley_sim *sim = begin(&scene);
+        struct parley_view before, after;
+        scene_train(sim, sizes[n]);
+        parley_sim_view(sim, 0, &before);
+        scene_run(sim, 10 * SECOND);
+        parley_sim_view(sim, 0, &after);
+        cr_expect_gt(after.version - before.version, 500, "%u nodes: %llu steps", sizes[n],
+                     (unsigned long long)(after.version - before.version));
         parley_sim_free(sim);
     }
 }

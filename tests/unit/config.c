@@ -109,7 +109,6 @@ Test(config, each_limit_is_refused_by_name)
     bad.robust = true;
     bad.strategy = PARLEY_STRATEGY_NOLOCO;
     refused(&bad, "robust");
-    bad.strategy = PARLEY_STRATEGY_GOSSIP;
     bad.codec = PARLEY_CODEC_INT8;
     refused(&bad, "robust");
     bad = good();
@@ -153,6 +152,10 @@ Test(config, a_line_has_the_value_that_is_refused)
     struct parley_config bad = good();
     bad.connections_max = 5000;
     says(&bad, "connections_max: 5000 is out of range (6 to 1024)");
+    bad.strategy = PARLEY_STRATEGY_LOCAL_SGD;
+    bad.members_max = 17;
+    bad.connections_max = 19;
+    says(&bad, "connections_max: 19 is out of range (20 to 1024)");
     bad = good();
     bad.tolerance = -0.5;
     says(&bad, "-0.5");

@@ -50,7 +50,7 @@ static void find_peers(struct parley_node *node)
 static void look(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    uint32_t early = ring->early;
+    uint32_t early = ring->now.early;
     if (ring->round == node->training.before.steps) early = node->roster->count;
     if (node->now_us >= ring->begin_us + EARLY_US) early = 0;
     if (ring->news == node->roster->news && ring->early == early) return;
@@ -67,6 +67,7 @@ static void look(struct parley_node *node)
     }
     find_peers(node);
     ring->unlinked = true;
+    ring->said = 0;
 }
 
 const struct ring_heard *ring_heard_of(const struct parley_node *node, int member)
@@ -120,32 +121,35 @@ static struct message_strategy own_place(const struct parley_node *node)
         .weight = ring->sum.divisor,
         .key = tries ? now->key : 0,
         .tag = tries ? now->ticket : 0,
-        .part = tries ? now->asked & ~now->here : 0,
+        .part = tries ? ring_expected(now) : 0,
     };
 }
 
-/* Of the stages before this one another may come from the same peer. */
-static bool is_first_of_peer(const struct ring *ring, uint32_t stage)
+static bool is_among(const int *peers, uint32_t count, int member)
 {
-    for (uint32_t i = 0; i < stage; i++)
-        if (ring->peers[i] == ring->peers[stage]) return false;
-    return true;
+    for (uint32_t i = 0; i < count; i++)
+        if (peers[i] == member) return true;
+    return false;
 }
 
 static void say(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
+    const struct ring_try *now = &ring->now;
     struct message_strategy place = own_place(node);
     uint64_t said = rng_mix(place.stamp ^ place.key) ^ place.tag << 8 ^ place.what;
-    if (place.key != 0) said ^= (uint64_t)ring->now.asked << 32;
     if (said == ring->said && node->now_us < ring->said_us + AGAIN_US) return;
     if (ring->left == NONE || ring_owes(node)) return;
     ring->said = said;
     ring->said_us = node->now_us;
-    for (uint32_t stage = 0; stage < ring->stages; stage++) {
-        struct conn *conn = connection_of(node, ring->peers[stage]);
-        if (conn && is_first_of_peer(ring, stage))
-            connection_send(node, conn, WIRE_STRATEGY, &place);
+    /* Also to those of a try that the members have changed since: they may wait for this node. */
+    for (uint32_t i = 0; i < ring->stages + (now->active ? now->stages : 0); i++) {
+        bool former = i >= ring->stages;
+        int peer = former ? now->peers[i - ring->stages] : ring->peers[i];
+        if (is_among(ring->peers, former ? ring->stages : i, peer)) continue;
+        if (former && is_among(now->peers, i - ring->stages, peer)) continue;
+        struct conn *conn = connection_of(node, peer);
+        if (conn) connection_send(node, conn, WIRE_STRATEGY, &place);
     }
 }
 
@@ -168,9 +172,8 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
     struct ring *ring = ring_of(node);
     struct conn *conn = connection_of(node, ring->left);
     uint32_t buffer = ring_buffer(node, RING_RESULT + !ring->result);
-    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || place->count == 0 ||
-        !(place->weight > 0))
-        return;
+    bool sane = place->count > 0 && place->weight > 0 && place->value >= 0 && place->value <= 1;
+    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || !sane) return;
     abandon(node);
     ring->pull = *place;
     ring->pull_conn = conn->id;
@@ -213,7 +216,6 @@ static void follow(struct parley_node *node)
     struct ring *ring = ring_of(node);
     const struct message_strategy *place = place_of(node, ring->left);
     if (node->fetch.state != FETCH_IDLE) return;
-    ring->made = false;
     abandon(node);
     if (ring->pending > 0) return;
     if (place && is_ahead(ring, place))
@@ -231,8 +233,9 @@ void ring_give(struct parley_node *node, struct message_fetch *answer)
 void ring_adopted(struct parley_node *node, const struct message_fetch *answer)
 {
     struct ring *ring = ring_of(node);
+    abandon(node);
     ring->stage = RING_RESTING;
-    ring->made = ring->now.active = false;
+    ring->made = false;
     ring->round = answer->round;
     ring->stamp = answer->stamp;
     ring->before = 0;
@@ -247,6 +250,12 @@ static void hand(struct parley_node *node, const struct conn *conn,
 {
     const struct ring *ring = ring_of(node);
     if (ring->sum.count == 0 || ask->round + 1 != ring->round) return;
+    for (uint32_t i = 0; i < node->outflows_count; i++) { /* it asks again before that has come */
+        const struct outflow *out = &node->outflows[i];
+        if (out->active && out->slot == FLOW_STRATEGY && out->conn == conn->id &&
+            out->part == RING_WHOLE_PART)
+            return;
+    }
     strategy_send(node, conn->id,
                   &(struct strategy_part){.tag = ask->tag,
                                           .part = RING_WHOLE_PART,
@@ -283,6 +292,7 @@ void ring_made(struct parley_node *node, double divisor)
 {
     struct ring *ring = ring_of(node);
     ring->divisor = divisor;
+    ring->progress = training_progress(node);
     ring->made = true;
     ring->stage = RING_RESTING;
     ring->progress_us = node->now_us;

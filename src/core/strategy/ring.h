@@ -36,7 +36,7 @@ enum {
     RING_INFLOWS = RING_STAGES_MAX + 1,
     RING_OUTFLOWS = 4,
     RING_LANES_MAX = 4,
-    RING_HEARD_MAX = 48,
+    RING_HEARD_MAX = 2 * RING_STAGES_MAX, /* of the members before a change, and after it */
     RING_NUMBERS = 100
 };
 
@@ -86,6 +86,7 @@ struct ring_out {
 struct ring_try {
     bool active;
     uint64_t round, key;
+    uint32_t early;             /* as of the members */
     uint32_t count, at, stages; /* members, this node's place among them */
     int peers[RING_STAGES_MAX]; /* from whom each stage comes; it goes to whom its mirror comes from
                                  */
@@ -109,6 +110,7 @@ struct ring {
     uint64_t round;         /* completed; on from the steps of a former life */
     uint64_t stamp, before; /* what they were made of; without the newest */
     double divisor;         /* of what is in hand; 0: the number of contributions */
+    double progress;        /* this node's view of the cluster's as it was made */
     uint32_t result;        /* 0 or 1: which of the two buffers holds the newest sum */
     struct ring_sum sum;
     uint32_t pending; /* operations under way on the ring's buffers */
@@ -158,7 +160,7 @@ void ring_used(struct parley_node *node);
 
 /* What is alike in a strategy on the ring. */
 #define RING_STRATEGY                                                                              \
-    .catches_up = true, .inflows = RING_INFLOWS, .outflows = RING_OUTFLOWS,                        \
+    .catches_up = true, .sums = true, .inflows = RING_INFLOWS, .outflows = RING_OUTFLOWS,          \
     .lanes_max = RING_LANES_MAX, .deadline = ring_deadline, .received = ring_received,             \
     .progress = ring_progress, .sent = ring_sent, .frame = ring_frame, .live = ring_live,          \
     .closed = ring_closed, .give = ring_give

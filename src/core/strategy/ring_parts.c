@@ -21,6 +21,8 @@
 /* Then a part may have come that seemed lost with its link. */
 enum { OWES_US = 1000000 };
 
+enum { NUMBERS = 0xffffff };
+
 static uint32_t bit(uint32_t stage)
 {
     return UINT32_C(1) << stage;
@@ -239,6 +241,14 @@ void ring_parts_told(struct parley_node *node, struct conn *conn,
     if (!has_floats(node, stage)) stage_is_here(node, stage);
 }
 
+uint32_t ring_expected(const struct ring_try *now)
+{
+    uint32_t mask = 0;
+    for (uint32_t stage = 0; stage < now->stages; stage++)
+        if (now->conns[stage]) mask |= bit(stage);
+    return mask & ~now->here;
+}
+
 void ring_parts_forget(struct parley_node *node)
 {
     struct ring_try *now = &ring_of(node)->now;
@@ -273,13 +283,14 @@ static void begin(struct parley_node *node)
         .active = true,
         .round = ring->round,
         .key = ring->key,
+        .early = ring->early,
         .count = ring->members,
         .at = ring->at,
         .stages = ring->stages,
         .ticket = ++ring->tickets,
         .sum = {.count = ring->members,
                 .divisor = ring->divisor > 0 ? ring->divisor : ring->members,
-                .progress = training_progress(node)},
+                .progress = ring->progress},
         .out = {.number = ring->now.out.number},
     };
     memcpy(ring->now.peers, ring->peers, sizeof ring->peers);
@@ -313,7 +324,9 @@ void ring_parts_advance(struct parley_node *node)
     for (uint32_t stage = 0; stage < now->stages; stage++) {
         if (!(now->asked & ~now->here & bit(stage)) || now->conns[stage]) continue;
         const struct conn *conn = connection_of(node, now->peers[stage]);
-        if (conn) expect(node, stage, conn->id);
+        if (!conn) continue;
+        expect(node, stage, conn->id);
+        ring->said = 0;
     }
 }
 
@@ -338,10 +351,12 @@ static bool is_live(struct parley_node *node, uint32_t id)
 /* By whom it is asked for, perhaps before this try began here. */
 static const struct ring_heard *who_asks(struct parley_node *node, uint32_t stage)
 {
-    const struct ring_try *now = &ring_of(node)->now;
+    const struct ring *ring = ring_of(node);
+    const struct ring_try *now = &ring->now;
     const struct ring_heard *heard = ring_heard_of(node, now->peers[mirror_of(now, stage)]);
+    uint64_t stamp = now->round == ring->round ? ring->stamp : ring->before;
     if (!heard || heard->place.key != now->key || heard->place.round != now->round ||
-        !(heard->place.part & bit(stage)))
+        heard->place.stamp != stamp || !(heard->place.part & bit(stage)))
         return NULL;
     if (now->sent[stage].conn == heard->conn && now->sent[stage].ticket == heard->place.tag)
         return NULL;
@@ -394,12 +409,13 @@ static void send_part(struct parley_node *node)
     } else if (!is_live(node, out->conn)) {
         lose_stage(now);
     } else {
+        out->number = (out->number + 1) & NUMBERS;
         floats.tag = out->ticket;
         floats.part = (uint16_t)(2 * out->stage + out->part);
         floats.buffer = out->stage == 0                ? ring_buffer(node, RING_OWN)
                         : is_gathered(now, out->stage) ? result_buffer(node)
                                                        : ring_buffer(node, RING_PARTIAL);
-        out->busy = strategy_send(node, out->conn, &floats, RING_SENT + ++out->number);
+        out->busy = strategy_send(node, out->conn, &floats, RING_SENT + out->number);
     }
 }
 

@@ -45,6 +45,7 @@ void ring_pulled(struct parley_node *node);
 void ring_parts_advance(struct parley_node *node); /* tries the round; expects what comes next */
 void ring_parts_forget(struct parley_node *node);  /* nothing of the try is expected any more */
 void ring_parts_closed(struct parley_node *node, uint32_t conn);
+uint32_t ring_expected(const struct ring_try *now); /* a mask of stages */
 void ring_parts_send(struct parley_node *node);
 void ring_parts_told(struct parley_node *node, struct conn *conn,
                      const struct message_strategy *tell);

@@ -74,6 +74,16 @@ uint64_t strategy_deadline(const struct parley_node *node)
     return node->strategy->deadline && is_at_work(node) ? node->strategy->deadline(node) : NEVER;
 }
 
+uint32_t strategy_connections(const struct parley_config *config)
+{
+    uint32_t links = 0;
+    if (!is_known(config->strategy) || !strategy_of(config->strategy)->sums)
+        return PARLEY_CONNECTIONS_MIN;
+    for (uint32_t n = config->members_max; n > 1; n = (n + 1) / 2)
+        links += 2;
+    return 2 * links > PARLEY_CONNECTIONS_MIN ? 2 * links : PARLEY_CONNECTIONS_MIN;
+}
+
 /* Those of two exchanges and two doubts come first. */
 static uint32_t exchange_buffers(const struct parley_config *config)
 {
