@@ -5,10 +5,10 @@
  * all. That takes 2 ceil(log2 n) stages on a circulant graph, and of each line what 2 (n-1)/n
  * vectors take (Traeff, arXiv:2410.14234, 2024, algorithms 1 and 2):
  *
- *   reduce-scatter   in stage k go to who stands s(k) places to the right the sums so far of his
- *                    block and of those behind it; s(0) = ceil(n / 2), s(k) = ceil(s(k-1) / 2), ..
- * 1 all-gather       the same stages backwards: to who stands s(k) places to the left go the blocks
- *                    that are done
+ *   reduce-scatter   in stage k the sums so far of his block, and of those behind it, go to who
+ *                    stands s(k) places to the right; s(0) = ceil(n / 2), s(k) = ceil(s(k-1) / 2)
+ *   all-gather       the same stages backwards: blocks that are done go to who stands s(k) places
+ *                    to the left
  *
  * Who waits for a stage asks the one that it comes from (PLACE: round, members, ticket, stages),
  * who sends it once it is ready; so a link may break at any moment. Where the members change, all
@@ -86,12 +86,11 @@ struct ring_out {
 struct ring_try {
     bool active;
     uint64_t round, key;
-    uint32_t early;             /* as of the members */
-    uint32_t count, at, stages; /* members, this node's place among them */
-    int peers[RING_STAGES_MAX]; /* from whom each stage comes; it goes to whom its mirror comes from
-                                 */
-    uint32_t ticket;            /* of what comes in */
-    uint32_t asked, here;       /* masks: of what may come; of what has come as a whole */
+    uint32_t early;                  /* as of the members */
+    uint32_t count, at, stages;      /* members, this node's place among them */
+    int peers[RING_STAGES_MAX];      /* whom each stage comes from, and its mirror goes to */
+    uint32_t ticket;                 /* of what comes in */
+    uint32_t asked, here;            /* masks: of what may come; of what has come as a whole */
     uint32_t conns[RING_STAGES_MAX]; /* where each is expected; 0: nowhere yet */
     uint8_t got[RING_STAGES_MAX];    /* parts of each that are here, of two at most */
     uint32_t summed, summing;        /* stages added to the sum; operations that add the next */
