@@ -30,9 +30,7 @@ static void find_peers(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint32_t n = ring->members, right = n - ring->at;
-    ring->stages = 0;
-    for (uint32_t skip = n; skip > 1; skip = ring_skip(skip))
-        ring->stages += 2;
+    ring->stages = ring_stages(n);
     for (uint32_t i = 0; i < node->roster->count; i++) {
         uint32_t member = node->roster->line[i], skip = ring_skip(n);
         if (!is_member(node, member)) continue;
@@ -132,6 +130,17 @@ static bool is_among(const int *peers, uint32_t count, int member)
     return false;
 }
 
+/* To each once, and to none of those who have been told. */
+static void tell(struct parley_node *node, const struct message_strategy *place, const int *peers,
+                 uint32_t count, const int *told, uint32_t told_count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_among(peers, i, peers[i]) || is_among(told, told_count, peers[i])) continue;
+        struct conn *conn = connection_of(node, peers[i]);
+        if (conn) connection_send(node, conn, WIRE_STRATEGY, place);
+    }
+}
+
 static void say(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
@@ -142,15 +151,9 @@ static void say(struct parley_node *node)
     if (ring->left == NONE || ring_owes(node)) return;
     ring->said = said;
     ring->said_us = node->now_us;
+    tell(node, &place, ring->peers, ring->stages, NULL, 0);
     /* Also to those of a try that the members have changed since: they may wait for this node. */
-    for (uint32_t i = 0; i < ring->stages + (now->active ? now->stages : 0); i++) {
-        bool former = i >= ring->stages;
-        int peer = former ? now->peers[i - ring->stages] : ring->peers[i];
-        if (is_among(ring->peers, former ? ring->stages : i, peer)) continue;
-        if (former && is_among(now->peers, i - ring->stages, peer)) continue;
-        struct conn *conn = connection_of(node, peer);
-        if (conn) connection_send(node, conn, WIRE_STRATEGY, &place);
-    }
+    if (now->active) tell(node, &place, now->peers, now->stages, ring->peers, ring->stages);
 }
 
 /* ---- Where the left is ahead ----------------------------------------------------------------- */
@@ -191,9 +194,7 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
 static bool is_about_to(const struct parley_node *node, const struct message_strategy *place)
 {
     const struct ring *ring = ring_of(node);
-    const struct ring_try *now = &ring->now;
-    bool same = ring->made && now->active && now->round == ring->round && now->key == ring->key;
-    return same && place->stamp == rng_mix(ring->stamp ^ now->key) &&
+    return ring->made && ring_tries(ring) && place->stamp == rng_mix(ring->stamp ^ ring->key) &&
            node->now_us < ring->progress_us + AGAIN_US;
 }
 
@@ -340,22 +341,17 @@ static void rest(struct parley_node *node)
 static void complain(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    const struct ring_try *now = &ring->now;
-    bool waits = ring->made && ring->stage == RING_RESTING && now->active && now->key == ring->key;
+    bool waits = ring->made && ring->stage == RING_RESTING && ring_tries(ring);
     if (!waits || ring->complained || node->now_us < ring->progress_us + COMPLAIN_US) return;
     unsigned long long round = (unsigned long long)ring->round + 1;
-    for (uint32_t stage = 0; stage < now->stages && !ring->complained; stage++) {
-        if (!(now->asked & ~now->here & UINT32_C(1) << stage)) continue;
+    for (uint32_t stage = 0; stage < ring->stages && !ring->complained; stage++) {
         const struct message_strategy *place = place_of(node, ring->peers[stage]);
-        const char *name = record_of(node, (uint32_t)ring->peers[stage])->name;
+        bool linked = connection_of(node, ring->peers[stage]), waits_too = place && place->key != 0;
+        if (!(ring_lacks(node) & ring_bit(stage)) || (linked && waits_too)) continue;
         ring->complained = true;
-        if (!connection_of(node, ring->peers[stage]))
-            out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s: there is no connection", round,
-                    name);
-        else if (!place || place->key == 0)
-            out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s", round, name);
-        else
-            ring->complained = false;
+        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s%s", round,
+                record_of(node, (uint32_t)ring->peers[stage])->name,
+                linked ? "" : ": there is no connection");
     }
 }
 
@@ -376,12 +372,8 @@ static void dial_peers(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     ring->unlinked = false;
-    for (uint32_t k = 0; k < ring->stages / 2; k++) {
-        const struct conn *conn = connection_of(node, ring->peers[k]);
-        if (conn && conn->state == CONN_LIVE) continue;
-        ring->unlinked = true;
-        connection_want(node, ring->peers[k]);
-    }
+    for (uint32_t k = 0; k < ring->stages / 2; k++)
+        if (!connection_want(node, ring->peers[k])) ring->unlinked = true;
 }
 
 void ring_advance(struct parley_node *node)

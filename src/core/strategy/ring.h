@@ -77,7 +77,6 @@ struct ring_heard {
 struct ring_out {
     bool active, busy; /* busy: a part of it is on its way */
     uint32_t stage, part;
-    uint32_t conn, ticket; /* whose */
     int number;
 };
 
@@ -90,7 +89,7 @@ struct ring_try {
     uint32_t count, at, stages;      /* members, this node's place among them */
     int peers[RING_STAGES_MAX];      /* whom each stage comes from, and its mirror goes to */
     uint32_t ticket;                 /* of what comes in */
-    uint32_t asked, here;            /* masks: of what may come; of what has come as a whole */
+    uint32_t here;                   /* mask: what has come as a whole */
     uint32_t conns[RING_STAGES_MAX]; /* where each is expected; 0: nowhere yet */
     uint8_t got[RING_STAGES_MAX];    /* parts of each that are here, of two at most */
     uint32_t summed, summing;        /* stages added to the sum; operations that add the next */
@@ -157,9 +156,24 @@ bool ring_stop(struct parley_node *node);
 void ring_made(struct parley_node *node, double divisor);
 void ring_used(struct parley_node *node);
 
+/* s(k) to s(k + 1); s(-1) is the number of members. */
+static inline uint32_t ring_skip(uint32_t skip)
+{
+    return (skip + 1) / 2;
+}
+
+/* Of so many members, who stand at as many distances. */
+static inline uint32_t ring_stages(uint32_t members)
+{
+    uint32_t stages = 0;
+    for (uint32_t skip = members; skip > 1; skip = ring_skip(skip))
+        stages += 2;
+    return stages;
+}
+
 /* What is alike in a strategy on the ring. */
 #define RING_STRATEGY                                                                              \
-    .catches_up = true, .sums = true, .inflows = RING_INFLOWS, .outflows = RING_OUTFLOWS,          \
+    .catches_up = true, .on_ring = true, .inflows = RING_INFLOWS, .outflows = RING_OUTFLOWS,       \
     .lanes_max = RING_LANES_MAX, .deadline = ring_deadline, .received = ring_received,             \
     .progress = ring_progress, .sent = ring_sent, .frame = ring_frame, .live = ring_live,          \
     .closed = ring_closed, .give = ring_give

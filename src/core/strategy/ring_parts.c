@@ -18,15 +18,10 @@
 
 #include "core/strategy/ring_state.h"
 
-/* Then a part may have come that seemed lost with its link. */
-enum { OWES_US = 1000000 };
-
-enum { NUMBERS = 0xffffff };
-
-static uint32_t bit(uint32_t stage)
-{
-    return UINT32_C(1) << stage;
-}
+enum {
+    OWES_US = 1000000, /* then a part may have come that seemed lost with its link */
+    NUMBERS = 0xffffff /* of streams, one after the other */
+};
 
 static uint32_t mirror_of(const struct ring_try *now, uint32_t stage)
 {
@@ -105,7 +100,7 @@ bool ring_is_whole(const struct parley_node *node)
     const struct ring *ring = ring_of(node);
     const struct ring_try *now = &ring->now;
     return ring->made && now->active && now->round == ring->round &&
-           now->here == bit(now->stages) - 1;
+           now->here == ring_bit(now->stages) - 1;
 }
 
 /* Of the own block. */
@@ -150,7 +145,7 @@ static void add(struct parley_node *node, uint32_t stage)
 static void sum_up(struct parley_node *node)
 {
     struct ring_try *now = &ring_of(node)->now;
-    while (now->summing == 0 && !is_summed(now) && now->here & bit(now->summed)) {
+    while (now->summing == 0 && !is_summed(now) && now->here & ring_bit(now->summed)) {
         add(node, now->summed);
         if (now->summing == 0) now->summed++; /* of no floats */
     }
@@ -183,7 +178,7 @@ void ring_done(struct parley_node *node, int number, const struct parley_event *
 static void stage_is_here(struct parley_node *node, uint32_t stage)
 {
     struct ring *ring = ring_of(node);
-    ring->now.here |= bit(stage);
+    ring->now.here |= ring_bit(stage);
     ring->progress_us = node->now_us;
     sum_up(node);
     finish_if_whole(node);
@@ -234,7 +229,7 @@ void ring_parts_told(struct parley_node *node, struct conn *conn,
     struct ring_try *now = &ring_of(node)->now;
     uint32_t stage = tell->part;
     if (!now->active || tell->tag != now->ticket || stage >= now->stages / 2 ||
-        conn->id != now->conns[stage] || now->here & bit(stage))
+        conn->id != now->conns[stage] || now->here & ring_bit(stage))
         return;
     struct ring_sum *sum = &now->sum;
     if (tell->value > sum->progress && tell->value <= 1) sum->progress = tell->value;
@@ -245,27 +240,27 @@ uint32_t ring_expected(const struct ring_try *now)
 {
     uint32_t mask = 0;
     for (uint32_t stage = 0; stage < now->stages; stage++)
-        if (now->conns[stage]) mask |= bit(stage);
+        if (now->conns[stage]) mask |= ring_bit(stage);
     return mask & ~now->here;
+}
+
+static void forget(struct parley_node *node, uint32_t stage)
+{
+    strategy_forget(node, (int)stage);
+    ring_of(node)->now.conns[stage] = 0;
 }
 
 void ring_parts_forget(struct parley_node *node)
 {
-    struct ring_try *now = &ring_of(node)->now;
-    for (uint32_t stage = 0; stage < RING_STAGES_MAX; stage++) {
-        strategy_forget(node, (int)stage);
-        now->conns[stage] = 0;
-    }
+    for (uint32_t stage = 0; stage < RING_STAGES_MAX; stage++)
+        forget(node, stage);
 }
 
 void ring_parts_closed(struct parley_node *node, uint32_t conn)
 {
-    struct ring_try *now = &ring_of(node)->now;
-    for (uint32_t stage = 0; stage < now->stages; stage++) {
-        if (now->conns[stage] != conn) continue;
-        strategy_forget(node, (int)stage);
-        now->conns[stage] = 0;
-    }
+    const struct ring_try *now = &ring_of(node)->now;
+    for (uint32_t stage = 0; stage < now->stages; stage++)
+        if (now->conns[stage] == conn) forget(node, stage);
 }
 
 /* ---- A try ----------------------------------------------------------------------------------- */
@@ -296,33 +291,32 @@ static void begin(struct parley_node *node)
     memcpy(ring->now.peers, ring->peers, sizeof ring->peers);
     ring->progress_us = node->now_us;
     for (uint32_t stage = ring->stages / 2; stage < ring->stages; stage++) {
-        if (!has_floats(node, stage)) ring->now.here |= bit(stage);
-        if (!has_floats(node, mirror_of(&ring->now, stage))) ring->now.done |= bit(stage);
+        if (!has_floats(node, stage)) ring->now.here |= ring_bit(stage);
+        if (!has_floats(node, mirror_of(&ring->now, stage))) ring->now.done |= ring_bit(stage);
     }
     if (ring->members == 1)
         combine(node, next, 0, ring_buffer(node, RING_OWN), (struct blocks){0, 1});
 }
 
-/* As much as there is room for. */
-static void ask(struct parley_node *node)
+uint32_t ring_lacks(const struct parley_node *node)
 {
-    struct ring_try *now = &ring_of(node)->now;
+    const struct ring_try *now = &ring_of(node)->now;
     uint32_t lanes = strategy_lanes(&node->config), sums = now->stages / 2;
     uint32_t room = now->summed + (lanes > 0 ? lanes : 1);
-    now->asked = bit(room < sums ? room : sums) - 1;
-    if (lanes > 0 || is_summed(now)) now->asked |= bit(now->stages) - bit(sums);
+    uint32_t mask = ring_bit(room < sums ? room : sums) - 1;
+    if (lanes > 0 || is_summed(now)) mask |= ring_bit(now->stages) - ring_bit(sums);
+    return mask & ~now->here;
 }
 
 void ring_parts_advance(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    struct ring_try *now = &ring->now;
-    bool same = now->active && now->round == ring->round && now->key == ring->key;
-    if (!same) begin(node);
-    if (!now->active || now->round != ring->round || now->key != ring->key) return;
-    ask(node);
+    const struct ring_try *now = &ring->now;
+    if (!ring_tries(ring)) begin(node);
+    if (!ring_tries(ring)) return;
+    uint32_t lacks = ring_lacks(node);
     for (uint32_t stage = 0; stage < now->stages; stage++) {
-        if (!(now->asked & ~now->here & bit(stage)) || now->conns[stage]) continue;
+        if (!(lacks & ring_bit(stage)) || now->conns[stage]) continue;
         const struct conn *conn = connection_of(node, now->peers[stage]);
         if (!conn) continue;
         expect(node, stage, conn->id);
@@ -338,7 +332,7 @@ static bool is_ready(const struct ring *ring, uint32_t stage)
 {
     const struct ring_try *now = &ring->now;
     if (!is_gathered(now, stage)) return now->round == ring->round && now->summed >= stage;
-    uint32_t earlier = bit(stage) - bit(now->stages / 2);
+    uint32_t earlier = ring_bit(stage) - ring_bit(now->stages / 2);
     return is_summed(now) && (now->here & earlier) == earlier;
 }
 
@@ -356,7 +350,7 @@ static const struct ring_heard *who_asks(struct parley_node *node, uint32_t stag
     const struct ring_heard *heard = ring_heard_of(node, now->peers[mirror_of(now, stage)]);
     uint64_t stamp = now->round == ring->round ? ring->stamp : ring->before;
     if (!heard || heard->place.key != now->key || heard->place.round != now->round ||
-        heard->place.stamp != stamp || !(heard->place.part & bit(stage)))
+        heard->place.stamp != stamp || !(heard->place.part & ring_bit(stage)))
         return NULL;
     if (now->sent[stage].conn == heard->conn && now->sent[stage].ticket == heard->place.tag)
         return NULL;
@@ -368,14 +362,10 @@ static void begin_stage(struct parley_node *node, uint32_t stage, const struct r
     struct ring_try *now = &ring_of(node)->now;
     struct message_strategy tell = {
         .what = RING_TELL, .tag = heard->place.tag, .part = stage, .value = now->sum.progress};
-    now->out = (struct ring_out){.active = true,
-                                 .stage = stage,
-                                 .conn = heard->conn,
-                                 .ticket = heard->place.tag,
-                                 .number = now->out.number};
+    now->out = (struct ring_out){.active = true, .stage = stage, .number = now->out.number};
     now->sent[stage].conn = heard->conn;
     now->sent[stage].ticket = heard->place.tag;
-    now->done &= ~bit(stage);
+    now->done &= ~ring_bit(stage);
     if (!is_gathered(now, stage))
         connection_send(node, connection_find(node, heard->conn), WIRE_STRATEGY, &tell);
 }
@@ -401,21 +391,22 @@ static void send_part(struct parley_node *node)
 {
     struct ring_try *now = &ring_of(node)->now;
     struct ring_out *out = &now->out;
+    uint32_t conn = now->sent[out->stage].conn;
     struct strategy_part floats;
     out->part = next_part(node, blocks_of(now, mirror_of(now, out->stage)), out->part, &floats);
     if (out->part == 2) {
         out->active = false;
-        now->done |= bit(out->stage);
-    } else if (!is_live(node, out->conn)) {
+        now->done |= ring_bit(out->stage);
+    } else if (!is_live(node, conn)) {
         lose_stage(now);
     } else {
         out->number = (out->number + 1) & NUMBERS;
-        floats.tag = out->ticket;
+        floats.tag = now->sent[out->stage].ticket;
         floats.part = (uint16_t)(2 * out->stage + out->part);
         floats.buffer = out->stage == 0                ? ring_buffer(node, RING_OWN)
                         : is_gathered(now, out->stage) ? result_buffer(node)
                                                        : ring_buffer(node, RING_PARTIAL);
-        out->busy = strategy_send(node, out->conn, &floats, RING_SENT + out->number);
+        out->busy = strategy_send(node, conn, &floats, RING_SENT + out->number);
     }
 }
 
@@ -449,7 +440,7 @@ bool ring_owes(const struct parley_node *node)
         int to = now->peers[mirror_of(now, stage)];
         const struct ring_heard *heard = ring_heard_of(node, to);
         bool left = heard && (heard->place.round > now->round || heard->place.key != now->key);
-        if (!(now->done & bit(stage)) && !left && membership_is_live(node, to)) return true;
+        if (!(now->done & ring_bit(stage)) && !left && membership_is_live(node, to)) return true;
     }
     return false;
 }

@@ -25,10 +25,17 @@ static inline struct ring *ring_of(const struct parley_node *node)
     return node->strategy_state;
 }
 
-/* s(k) to s(k + 1); s(-1) is the number of members. */
-static inline uint32_t ring_skip(uint32_t skip)
+/* Of a mask of stages. */
+static inline uint32_t ring_bit(uint32_t stage)
 {
-    return (skip + 1) / 2;
+    return UINT32_C(1) << stage;
+}
+
+/* The try is of the round that is under way, with those who are members now. */
+static inline bool ring_tries(const struct ring *ring)
+{
+    const struct ring_try *now = &ring->now;
+    return now->active && now->round == ring->round && now->key == ring->key;
 }
 
 static inline uint32_t ring_buffer(const struct parley_node *node, uint32_t which)
@@ -45,7 +52,9 @@ void ring_pulled(struct parley_node *node);
 void ring_parts_advance(struct parley_node *node); /* tries the round; expects what comes next */
 void ring_parts_forget(struct parley_node *node);  /* nothing of the try is expected any more */
 void ring_parts_closed(struct parley_node *node, uint32_t conn);
-uint32_t ring_expected(const struct ring_try *now); /* a mask of stages */
+/* Masks of stages that are not here: for which there is room; that are expected over some link. */
+uint32_t ring_lacks(const struct parley_node *node);
+uint32_t ring_expected(const struct ring_try *now);
 void ring_parts_send(struct parley_node *node);
 void ring_parts_told(struct parley_node *node, struct conn *conn,
                      const struct message_strategy *tell);

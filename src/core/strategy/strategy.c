@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "core/state.h"
+#include "core/strategy/ring.h"
 
 /* Pairwise averaging without rounds, while the trainer goes on: exchange.c. */
 const struct strategy strategy_gossip = {.name = "gossip", .offers = true, .answers = true};
@@ -76,12 +77,9 @@ uint64_t strategy_deadline(const struct parley_node *node)
 
 uint32_t strategy_connections(const struct parley_config *config)
 {
-    uint32_t links = 0;
-    if (!is_known(config->strategy) || !strategy_of(config->strategy)->sums)
-        return PARLEY_CONNECTIONS_MIN;
-    for (uint32_t n = config->members_max; n > 1; n = (n + 1) / 2)
-        links += 2;
-    return 2 * links > PARLEY_CONNECTIONS_MIN ? 2 * links : PARLEY_CONNECTIONS_MIN;
+    bool on_ring = is_known(config->strategy) && strategy_of(config->strategy)->on_ring;
+    uint32_t least = on_ring ? 2 * ring_stages(config->members_max) : 0;
+    return least > PARLEY_CONNECTIONS_MIN ? least : PARLEY_CONNECTIONS_MIN;
 }
 
 /* Those of two exchanges and two doubts come first. */

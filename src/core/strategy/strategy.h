@@ -62,8 +62,8 @@ struct strategy {
                          */
     uint32_t mix_every; /* the usual one; 0: 1 */
     bool pushes;        /* exchanges go one way while it trains: push_sum.c */
-    bool sums;   /* of all at a time (ring.h): it needs links to 2 log2 n members at a time */
-    size_t size; /* of strategy_state */
+    bool on_ring;       /* ring.h: it needs links to 2 log2 n members at a time */
+    size_t size;        /* of strategy_state */
     uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
     uint32_t lanes, lanes_max;  /* inflows that have a buffer, too: of large models, and of small */
