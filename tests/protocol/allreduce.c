@@ -229,13 +229,9 @@ Test(allreduce, a_sum_of_parts_takes_as_long_as_their_floats_do_however_many_nod
                                    .float_ps = 10000 * UINT64_C(1000000) / 1600,
                                    .vectors = {.parameters = 1600}};
         struct parley_sim *sim = begin(&scene);
-        struct parley_view before, after;
         scene_train(sim, nodes[n]);
         scene_run(sim, SECOND);
-        parley_sim_view(sim, 0, &before);
-        scene_run(sim, 2 * SECOND);
-        parley_sim_view(sim, 0, &after);
-        double ms = 2000.0 / (double)(after.version - before.version);
+        double ms = 2000.0 / (double)scene_steps_in(sim, nodes[n], 2 * SECOND);
         cr_assert(ms > 10 && ms < 30, "%u nodes: %g ms a round", nodes[n], ms);
         end(sim, &scene);
     }
@@ -541,13 +537,9 @@ Test(allreduce, a_step_takes_the_time_that_the_lines_need)
                                                    .configure = configure_ring,
                                                    .arg = &n};
         struct parley_sim *sim = scene(&options);
-        struct parley_view before, after;
         scene_train(sim, n);
         scene_run(sim, SECOND);
-        parley_sim_view(sim, 0, &before);
-        scene_run(sim, 20 * SECOND);
-        parley_sim_view(sim, 0, &after);
-        double step_s = 20.0 / (double)(after.version - before.version);
+        double step_s = 20.0 / (double)scene_steps_in(sim, n, 20 * SECOND);
         double wanted_s = 0.01 + 2 * (n - 1.0) / n * 50000 * sizeof(float) / 2500000;
         cr_assert_geq(step_s, 0.99 * wanted_s, "%u nodes: %g s for %g", n, step_s, wanted_s);
         cr_assert_leq(step_s, 1.01 * wanted_s, "%u nodes: %g s for %g", n, step_s, wanted_s);
@@ -566,15 +558,11 @@ static double ways_of(uint32_t nodes, bool narrow)
                                .narrow = narrow,
                                .vectors = {.parameters = 256}};
     struct parley_sim *sim = begin(&scene);
-    struct parley_view before, after;
     scene_train(sim, nodes);
     scene_run(sim, 2 * SECOND);
-    parley_sim_view(sim, 0, &before);
-    scene_run(sim, 30 * SECOND);
-    parley_sim_view(sim, 0, &after);
+    double step_us = 30.0 * SECOND / (double)scene_steps_in(sim, nodes, 30 * SECOND);
     parley_sim_free(sim);
-    return (30.0 * SECOND / (double)(after.version - before.version) - (double)scene.compute_us) /
-           WAY_US;
+    return (step_us - (double)scene.compute_us) / WAY_US;
 }
 
 Test(allreduce, a_step_takes_two_ways_for_each_doubling_of_the_nodes_and_one_more)
@@ -628,13 +616,9 @@ Test(allreduce, a_pool_of_the_least_size_has_room_for_the_links_of_a_sum)
                                    .links = links[n],
                                    .vectors = {.parameters = 256}};
         struct parley_sim *sim = begin(&scene);
-        struct parley_view before, after;
         scene_train(sim, sizes[n]);
-        parley_sim_view(sim, 0, &before);
-        scene_run(sim, 10 * SECOND);
-        parley_sim_view(sim, 0, &after);
-        cr_expect_gt(after.version - before.version, 500, "%u nodes: %llu steps", sizes[n],
-                     (unsigned long long)(after.version - before.version));
+        uint64_t steps = scene_steps_in(sim, sizes[n], 10 * SECOND);
+        cr_expect_gt(steps, 500, "%u nodes: %llu steps", sizes[n], (unsigned long long)steps);
         parley_sim_free(sim);
     }
 }
