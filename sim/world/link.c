@@ -122,6 +122,13 @@ struct sim_end *sim_end_find(struct sim_host *host, uint32_t conn, struct sim_li
     return &place->link->end[place->side];
 }
 
+void sim_end_lost(struct sim_host *host, uint32_t conn)
+{
+    struct sim_link *link;
+    struct sim_end *end = sim_end_find(host, conn, &link);
+    if (end) end->lost = true;
+}
+
 int sim_end_side(const struct sim_link *link, const struct sim_end *end)
 {
     return end == &link->end[1];
@@ -146,8 +153,9 @@ void sim_link_put(struct sim_link *link, int side, enum sim_kind kind, uint64_t 
 
 void sim_message_free(struct parley_sim *sim, struct sim_message *message)
 {
-    if (message->chunk && message->link->end[message->side].host->epoch == message->epoch)
-        sim_done_chunk(message->link->end[message->side].host, message->op, false);
+    const struct sim_end *end = &message->link->end[message->side];
+    if (message->chunk && end->host->epoch == message->epoch)
+        sim_done_chunk(end->host, end->conn, message->op, false);
     sim_link_release(sim, message->link);
     sim_block_release(sim, message->block);
     free(message);
@@ -242,7 +250,7 @@ void sim_message_left(struct sim_message *message)
         end->host->bytes_sent += message->size;
         count_upkeep(end->host, message);
         if (message->chunk && message->epoch == end->host->epoch)
-            sim_done_chunk(end->host, message->op, true);
+            sim_done_chunk(end->host, end->conn, message->op, true);
         else if (end->state == SIM_END_OPEN)
             sent(link, message->side, message->size);
         message->chunk = false;
@@ -333,7 +341,8 @@ void sim_end_reset(struct sim_link *link, int side)
     sim_message_put(message, SIM_ARRIVED, arrival);
 }
 
-/* Tells the core that the end is closed, at time_us, and nothing else any more. */
+/* Tells the core that the end is closed, and nothing else any more, a turn after time_us: what it
+ * sends until then fails, and it may hear of that first. */
 void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason, uint64_t time_us)
 {
     struct sim_end *end = &link->end[side];
@@ -344,7 +353,7 @@ void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason,
     if (reason == PARLEY_CLOSED_LOCAL && was_open) {
         end->flushing = true;
         for (struct sim_message *m = end->first; m; m = m->next) {
-            if (m->chunk) sim_done_chunk(end->host, m->op, true);
+            if (m->chunk) sim_done_chunk(end->host, end->conn, m->op, true);
             m->chunk = false;
         }
         struct sim_message *message = sim_message_new(link, side, 0);
@@ -357,7 +366,7 @@ void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason,
         sim_end_drop_queue(end);
         if (reason == PARLEY_CLOSED_LOCAL) sim_end_reset(link, side); /* the target may be open */
     }
-    sim_link_put(link, side, SIM_CLOSED, time_us, reason);
+    sim_link_put(link, side, SIM_CLOSED, time_us + SIM_TURN_US, reason);
     sim_link_release(end->host->sim, link);
 }
 

@@ -132,7 +132,10 @@ static struct sim_block *copy_of(struct sim_host *host, const struct sim_block *
 static void send_chunk(struct sim_host *host, const struct parley_update *update)
 {
     struct sim_link *link;
-    struct sim_end *end = sending(host, update->chunk.conn, &link);
+    struct sim_end *end = sim_end_find(host, update->chunk.conn, &link);
+    if (end && end->lost) /* a driver would tell it of that one, too, and so on, and of no other */
+        sim_fail(host->sim, PARLEY_EINVARIANT, "a chunk for a connection where one has failed");
+    end = sending(host, update->chunk.conn, &link);
     struct sim_block *block = sim_buffer(host, update->chunk.buffer);
     if (end && block && (sim_lies(host) || update->chunk.part))
         block = copy_of(host, block, update);
@@ -140,7 +143,7 @@ static void send_chunk(struct sim_host *host, const struct parley_update *update
         block->users++;
     if (!end || !block) {
         sim_block_release(host->sim, block);
-        sim_done_chunk(host, update->chunk.op, false);
+        sim_done_chunk(host, update->chunk.conn, update->chunk.op, false);
         return;
     }
     struct sim_message *message =

@@ -10,7 +10,8 @@
  * block holds back what arrives until it is healed and the sender tries again, by the same pauses
  * as for what is lost (route.h). What is lost too often has its end RESET, and the other, half
  * open, learns it when it next sends. A SYN that comes late or twice makes a connection at the
- * target that is RESET a moment later.
+ * target that is RESET a moment later. As of real sockets, sending fails a little before CLOSED is
+ * told.
  */
 #ifndef PARLEY_SIM_NETWORK_H
 #define PARLEY_SIM_NETWORK_H
@@ -24,7 +25,8 @@ enum {
     SIM_SENT_BYTES = 16 * 1024, /* less is not told: far below what a core lets wait */
     SIM_SYN_AGAIN_US = 1000000, /* the second; the next after 2, 4, ... s */
     SIM_SYNS_AGAIN = 7,         /* the last is not sent: 127 s have passed (Linux) */
-    SIM_DUPLICATE_US = 2000000  /* the second of two SYNs comes within this */
+    SIM_DUPLICATE_US = 2000000, /* the second of two SYNs comes within this */
+    SIM_TURN_US = 1000          /* a driver tells of a connection's end as its turn ends */
 };
 
 struct sim_message {
@@ -59,6 +61,7 @@ struct sim_end {
     enum sim_end_state state;
     bool broken;                      /* what it sends is lost, until it notices */
     bool flushing;                    /* closed by its core: what was sent still leaves */
+    bool lost;                        /* its core knows that it is: a chunk has failed there */
     struct sim_message *first, *last; /* not yet left */
     size_t flight_bytes;              /* left, not yet consumed */
     uint64_t way_us;                  /* that the newest has before it, but for lines */
@@ -90,12 +93,13 @@ bool sim_end_attach(struct sim_link *link, int side, struct sim_host *host, uint
                     enum sim_end_state state);
 void sim_end_detach(struct sim_link *link, int side); /* its core has heard of it, or is gone */
 struct sim_end *sim_end_find(struct sim_host *host, uint32_t conn, struct sim_link **link);
+void sim_end_lost(struct sim_host *host, uint32_t conn); /* its core is about to be told so */
 int sim_end_side(const struct sim_link *link, const struct sim_end *end);
 void sim_end_queue(struct sim_end *end, struct sim_message *message);
 void sim_end_drop_queue(struct sim_end *end);
 void sim_end_pump(struct sim_end *end); /* lets messages go as far as the window is open */
 void sim_end_reset(struct sim_link *link, int side); /* the other end, after what has left before */
-/* The core will hear CLOSED at time_us, and nothing else any more. */
+/* From now on nothing can be sent there; a turn after time_us the core hears CLOSED. */
 void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason, uint64_t time_us);
 
 struct sim_message *sim_message_new(struct sim_link *link, int side, size_t head_size);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "world/gap.h"
+#include "world/network.h"
 
 /* ---- What it needs --------------------------------------------------------------------------- */
 
@@ -136,6 +137,7 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
         memcpy(host->file, done->digest, sizeof host->file);
         host->life.written = !host->disk_torn;
     }
+    if (done->failed) sim_end_lost(host, done->failed);
     sim_host_event(host, &done->event);
     if (sim_workers_made(&done->job))
         done_free(done);
@@ -143,10 +145,12 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
         told_keep(host, done);
 }
 
-void sim_done_chunk(struct sim_host *host, uint32_t op, bool ok)
+void sim_done_chunk(struct sim_host *host, uint32_t conn, uint32_t op, bool ok)
 {
     struct sim_done *done = done_new(host, op, ok, false);
-    if (done) sim_done_put(host, done, host->sim->queue.now_us);
+    if (!done) return;
+    if (!ok) done->failed = conn;
+    sim_done_put(host, done, host->sim->queue.now_us);
 }
 
 /* ---- Carrying out ---------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "core/exchange.h"
 #include "core/fetch.h"
 #include "core/out.h"
+#include "core/plant.h"
 #include "core/slot.h"
 #include "core/state.h"
 #include "core/sum.h"
@@ -106,6 +107,8 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
         if (out->kind == WIRE_STREAM_FETCH) node->fetch.served_us = node->now_us;
     }
     if (!ok) out->aborted = true;
+    /* Before anything more is sent there. */
+    if (!ok && conn && !PLANTED(SEND_ON)) connection_close(node, conn);
     if (out->in_flight == 0 && (out->aborted || out->vector == out->vectors)) ended(node, out);
 }
 

@@ -27,7 +27,8 @@
     P(STALE_SKETCH, "sketches are of an old model")                                                \
     P(SETTLE_UNMIXED, "settling ends at the first measure, whatever it is")                        \
     P(JOIN_UNTRAINED, "a late joiner does not adopt")                                              \
-    P(FETCH_UNUSED, "the digest of the fetched model is announced, the own model kept")
+    P(FETCH_UNUSED, "the digest of the fetched model is announced, the own model kept")            \
+    P(SEND_ON, "more is sent where a chunk has failed")
 
 enum plant {
     PLANT_NONE,

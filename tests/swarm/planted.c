@@ -3,7 +3,8 @@
  *
  *   planted [SEEDS [NAME...]]   all, or those named, within so many seeds (1000); prints a table of
  *                               plant, seed that caught it, invariant. Exit status 1 if one stays
- *                               unseen, or if a core without a plant is blamed.
+ *                               unseen, or if a core without a plant is blamed; 2: no plant has
+ *                               that name.
  *
  * Each plant lives in a process of its own: what the core asserts of itself catches, too.
  */
@@ -36,10 +37,13 @@ struct finding {
 /* The seed goes out before it is lived, so that it is known if the core stops itself. */
 static void live(int out, unsigned long long seeds)
 {
+    /* Only who sends again at once what was lost shows it. */
+    bool summed = parley_planted == PLANT_SEND_ON;
+    int strategy = summed ? PARLEY_STRATEGY_ALLREDUCE : PARLEY_STRATEGY_GOSSIP;
     for (struct finding finding = {.seed = 1}; finding.seed <= seeds; finding.seed++) {
         struct swarm_result result;
         if (write(out, &finding, sizeof finding) != sizeof finding) _exit(2);
-        swarm_live(finding.seed, PARLEY_STRATEGY_GOSSIP, &result);
+        swarm_live(finding.seed, strategy, &result);
         if (result.well) continue;
         memcpy(finding.why, result.why, sizeof finding.why);
         if (write(out, &finding, sizeof finding) != sizeof finding) _exit(2);
@@ -75,10 +79,20 @@ static bool is_wanted(enum plant plant, int argc, char **argv)
     return argc <= 2;
 }
 
+static bool is_plant(const char *name)
+{
+    for (int plant = PLANT_NONE; plant < PLANT_COUNT; plant++)
+        if (strcmp(name, plants[plant].name) == 0) return true;
+    fprintf(stderr, "planted: \"%s\" is none of the plants in src/core/plant.h\n", name);
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     unsigned long long seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000;
     int wrong = 0;
+    for (int i = 2; i < argc; i++)
+        if (!is_plant(argv[i])) return 2;
     printf("%-24s %6s  %s\n", "plant", "seed", "invariant");
     for (int plant = PLANT_NONE; plant < PLANT_COUNT; plant++) {
         struct finding finding = {0};

@@ -20,7 +20,7 @@
 
 enum { LONE_CONNS_MAX = 4096, LONE_OPS_MAX = 512, LONE_SENT_MAX = 1 << 20, LONE_TOKEN = 7000 };
 
-/* CLOSED: the node has asked for it, and is owed the event. */
+/* CLOSED: the node has asked for it, or knows of it, and is owed the event. */
 enum lone_conn_state { LONE_NONE, LONE_DIALED, LONE_OPEN, LONE_CLOSED, LONE_GONE };
 
 struct lone_op {
@@ -255,9 +255,10 @@ static inline void lone_connected(struct lone *lone, uint32_t conn)
               (struct parley_event){.type = PARLEY_EVENT_CONNECTED, .connected = {.conn = conn}});
 }
 
-/* Operations whose connection is gone end first, then CLOSED comes. */
-static inline void lone_closed(struct lone *lone, uint32_t conn, enum parley_closed reason)
+/* Chunks whose connection is gone fail, and no other may be sent there. How many there were. */
+static inline uint32_t lone_chunks_fail(struct lone *lone, uint32_t conn)
 {
+    uint32_t failed = 0;
     for (uint32_t i = 0; i < lone->ops_count;) {
         struct lone_op op = lone->ops[i];
         if (op.type != PARLEY_UPDATE_SEND_CHUNK || op.conn != conn) {
@@ -265,9 +266,18 @@ static inline void lone_closed(struct lone *lone, uint32_t conn, enum parley_clo
             continue;
         }
         memmove(&lone->ops[i], &lone->ops[i + 1], (--lone->ops_count - i) * sizeof op);
+        lone->conns[conn] = LONE_CLOSED;
         lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_DONE, .done = {.op = op.op}});
+        failed++;
         i = 0;
     }
+    return failed;
+}
+
+/* Operations whose connection is gone end first, then CLOSED comes. */
+static inline void lone_closed(struct lone *lone, uint32_t conn, enum parley_closed reason)
+{
+    lone_chunks_fail(lone, conn);
     lone->conns[conn] = LONE_GONE;
     lone_step(lone,
               (struct parley_event){.type = PARLEY_EVENT_CLOSED,

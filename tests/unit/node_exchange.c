@@ -298,3 +298,18 @@ Test(node_exchange, a_broken_link_at_any_point_frees_the_responders_slot)
         lone_free(lone);
     }
 }
+
+Test(node_exchange, a_connection_where_a_chunk_failed_is_gone_before_the_driver_says_so)
+{
+    /* Proves that what failed is not sent there again, to fail again, with no end. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_fetch fetch = {.sequence = 7};
+    lone_say(lone, conn, WIRE_FETCH, &fetch);
+    lone_done(lone, 0); /* the snapshot */
+    cr_assert_eq(lone_chunks_fail(lone, conn), 1);
+    cr_assert_eq(responder(lone)->state, SLOT_IDLE);
+    cr_assert_null(connection_of(lone->node, roster_find(lone->node->roster, 1)));
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    lone_free(lone);
+}
