@@ -214,13 +214,15 @@ struct parley_config {
     /* Limits. */
     uint32_t members_max;     /* boots ever seen, each restart another one; 2 and up [1024] */
     uint32_t connections_max; /* the pool; beyond it the least recently used gets BYE;
-                                 PARLEY_CONNECTIONS_MIN to PARLEY_CONNECTIONS_MAX [64] */
+                                 PARLEY_CONNECTIONS_MIN to PARLEY_CONNECTIONS_MAX [64]; ALLREDUCE,
+                                 LOCAL_SGD and DILOCO: from 4 ceil(log2 members_max) on */
     /* TCP connections that carry the floats of one link: 1, the link's own, to PARLEY_STREAMS_MAX,
      * which then are opened beside it. Two nodes use as many as the lesser of both says. [1] */
     uint32_t streams;
     /* Memory for models and gradients of others that come in at a time, each whole: of GOSSIP_SYNC
-     * and CHOCO 2 to 16, of PS_BSP, PS_ASP and PS_SSP 8 to 63, as many as that has room for. Over a
-     * long line they come side by side. [32 MiB] */
+     * and CHOCO 2 to 16, of PS_BSP, PS_ASP and PS_SSP 8 to 63, as many as that has room for; of
+     * ALLREDUCE, LOCAL_SGD and DILOCO up to 4 that parts of a sum may wait in. Over a long line
+     * they come side by side. [32 MiB] */
     uint64_t lanes_bytes;
     uint32_t pending_max;      /* connections before HELLO, 1 to PARLEY_CONNECTIONS_MAX [64] */
     uint64_t hello_timeout_us; /* 1 and up [5 s] */

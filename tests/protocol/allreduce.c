@@ -61,6 +61,8 @@ struct ring_scene {
     uint64_t seed, latency_us, compute_us;
     uint64_t steps;      /* budget; 0: none */
     uint64_t float_ps;   /* of an operation on vectors */
+    bool narrow;         /* one thing to be added at a time has room */
+    uint32_t links;      /* connections_max, of as many members as there are nodes; 0: the usual */
     const double *outer; /* rate and momentum of DILOCO; NULL: the defaults */
     struct vectors vectors;
     struct sim_task task;
@@ -74,6 +76,11 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->min_peers = scene->peers;
     config->steps_budget = scene->steps;
     config->mix_every = 4;
+    if (scene->narrow) config->lanes_bytes = 0;
+    if (scene->links) {
+        config->connections_max = scene->links;
+        config->members_max = scene->nodes;
+    }
     if (!scene->outer) return;
     config->outer_rate = scene->outer[0];
     config->outer_momentum = scene->outer[1];
@@ -151,46 +158,50 @@ static void end(struct parley_sim *sim, const struct ring_scene *scene)
     parley_sim_free(sim);
 }
 
-Test(allreduce, every_round_is_the_mean_of_all_gradients)
+static void compare_to_means(uint32_t nodes, uint64_t parameters, bool narrow)
 {
-    /* Against the sum in float64, for numbers of nodes and parameters that don't divide, and for
-     * more nodes than parameters. */
-    static const uint32_t nodes[] = {1, 2, 3, 5, 8};
-    static const uint64_t parameters[] = {1, 3, 64, 1001};
-    for (int n = 0; n < 5; n++) {
-        for (int p = 0; p < 4; p++) {
-            struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
-                                       .nodes = nodes[n],
-                                       .seed = 1,
-                                       .latency_us = 100,
-                                       .steps = 12,
-                                       .vectors = {.parameters = parameters[p]}};
-            struct parley_sim *sim = begin(&scene);
-            scene_until(sim, nodes[n], parley_sim_agreed, NULL, 30);
-            double x[1001] = {0};
-            for (uint32_t k = 0; k < 12; k++) {
-                double sum[1001] = {0};
-                for (uint32_t i = 0; i < nodes[n]; i++) {
-                    struct rng rng = rng_init(i + 1, k);
-                    for (uint64_t j = 0; j < parameters[p]; j++)
-                        sum[j] += x[j] / 10 + rng_normal(&rng);
-                }
-                for (uint64_t j = 0; j < parameters[p]; j++)
-                    x[j] -= sum[j] / nodes[n];
-            }
-            for (uint64_t j = 0; j < parameters[p]; j++)
-                cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5,
-                                   "%u nodes, %llu of %llu: %g for %g", nodes[n],
-                                   (unsigned long long)j, (unsigned long long)parameters[p],
-                                   parley_sim_agreed_vector(sim, 0)[j], x[j]);
-            end(sim, &scene);
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = nodes,
+                               .seed = 1,
+                               .latency_us = 100,
+                               .steps = 12,
+                               .narrow = narrow,
+                               .vectors = {.parameters = parameters}};
+    struct parley_sim *sim = begin(&scene);
+    scene_until(sim, nodes, parley_sim_agreed, NULL, 30);
+    double x[1001] = {0};
+    for (uint32_t k = 0; k < 12; k++) {
+        double sum[1001] = {0};
+        for (uint32_t i = 0; i < nodes; i++) {
+            struct rng rng = rng_init(i + 1, k);
+            for (uint64_t j = 0; j < parameters; j++)
+                sum[j] += x[j] / 10 + rng_normal(&rng);
         }
+        for (uint64_t j = 0; j < parameters; j++)
+            x[j] -= sum[j] / nodes;
     }
+    for (uint64_t j = 0; j < parameters; j++)
+        cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5,
+                           "%u nodes, %llu of %llu: %g for %g", nodes, (unsigned long long)j,
+                           (unsigned long long)parameters, parley_sim_agreed_vector(sim, 0)[j],
+                           x[j]);
+    end(sim, &scene);
 }
 
-Test(allreduce, who_lags_in_a_long_ring_gets_all_parts_at_once_and_adds_them)
+Test(allreduce, every_round_is_the_mean_of_all_gradients)
 {
-    /* What the left sends of a sum needs nothing from here: 95 parts may lie in wait. */
+    /* Against the sum in float64, for numbers of nodes and parameters that don't divide, for more
+     * nodes than parameters, and where one part has room at a time. */
+    static const uint32_t nodes[] = {1, 2, 3, 5, 8, 11};
+    static const uint64_t parameters[] = {1, 3, 64, 1001};
+    for (int n = 0; n < 6; n++)
+        for (int p = 0; p < 8; p++)
+            compare_to_means(nodes[n], parameters[p / 2], p % 2);
+}
+
+Test(allreduce, who_lags_among_many_gets_what_all_have_sent_at_once_and_adds_it)
+{
+    /* Who sends a stage needs nothing from here for it: as many lie in wait as there are lanes. */
     struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
                                .nodes = NODES_MAX,
                                .seed = 1,
@@ -218,13 +229,9 @@ Test(allreduce, a_sum_of_parts_takes_as_long_as_their_floats_do_however_many_nod
                                    .float_ps = 10000 * UINT64_C(1000000) / 1600,
                                    .vectors = {.parameters = 1600}};
         struct parley_sim *sim = begin(&scene);
-        struct parley_view before, after;
         scene_train(sim, nodes[n]);
         scene_run(sim, SECOND);
-        parley_sim_view(sim, 0, &before);
-        scene_run(sim, 2 * SECOND);
-        parley_sim_view(sim, 0, &after);
-        double ms = 2000.0 / (double)(after.version - before.version);
+        double ms = 2000.0 / (double)scene_steps_in(sim, nodes[n], 2 * SECOND);
         cr_assert(ms > 10 && ms < 30, "%u nodes: %g ms a round", nodes[n], ms);
         end(sim, &scene);
     }
@@ -514,12 +521,12 @@ static void configure_ring(struct parley_config *config, uint32_t node, void *ar
     config->min_peers = *nodes - 1;
 }
 
-Test(allreduce, a_step_takes_the_time_that_the_lines_of_the_ring_need)
+Test(allreduce, a_step_takes_the_time_that_the_lines_need)
 {
-    /* Of each node's line 2 (n-1)/n times the model. What else crosses it, and what the ring waits
-     * for between its parts, is less than a hundredth. */
-    static const uint32_t sizes[] = {3, 8};
-    for (int k = 0; k < 2; k++) {
+    /* Of each node's line 2 (n-1)/n times the model. What else crosses it, and what is waited for
+     * between the stages, is less than a hundredth. */
+    static const uint32_t sizes[] = {3, 8, 13};
+    for (int k = 0; k < 3; k++) {
         uint32_t n = sizes[k];
         const struct parley_sim_options options = {.nodes = n,
                                                    .parameters = 50000,
@@ -530,16 +537,88 @@ Test(allreduce, a_step_takes_the_time_that_the_lines_of_the_ring_need)
                                                    .configure = configure_ring,
                                                    .arg = &n};
         struct parley_sim *sim = scene(&options);
-        struct parley_view before, after;
         scene_train(sim, n);
         scene_run(sim, SECOND);
-        parley_sim_view(sim, 0, &before);
-        scene_run(sim, 20 * SECOND);
-        parley_sim_view(sim, 0, &after);
-        double step_s = 20.0 / (double)(after.version - before.version);
+        double step_s = 20.0 / (double)scene_steps_in(sim, n, 20 * SECOND);
         double wanted_s = 0.01 + 2 * (n - 1.0) / n * 50000 * sizeof(float) / 2500000;
         cr_assert_geq(step_s, 0.99 * wanted_s, "%u nodes: %g s for %g", n, step_s, wanted_s);
         cr_assert_leq(step_s, 1.01 * wanted_s, "%u nodes: %g s for %g", n, step_s, wanted_s);
+        parley_sim_free(sim);
+    }
+}
+
+/* What a step of n nodes takes, in ways of a long line. */
+static double ways_of(uint32_t nodes, bool narrow)
+{
+    enum { WAY_US = 30000 };
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = nodes,
+                               .seed = 1,
+                               .latency_us = WAY_US,
+                               .narrow = narrow,
+                               .vectors = {.parameters = 256}};
+    struct parley_sim *sim = begin(&scene);
+    scene_train(sim, nodes);
+    scene_run(sim, 2 * SECOND);
+    double step_us = 30.0 * SECOND / (double)scene_steps_in(sim, nodes, 30 * SECOND);
+    parley_sim_free(sim);
+    return (step_us - (double)scene.compute_us) / WAY_US;
+}
+
+Test(allreduce, a_step_takes_two_ways_for_each_doubling_of_the_nodes_and_one_more)
+{
+    /* The one: nobody sends what is not asked for. Where one part has room at a time, each but the
+     * first of the sum is asked for once the one before it is added, and what is done, once. */
+    static const uint32_t nodes[] = {2, 3, 5, 8, 16, 33};
+    static const double stages[] = {1, 2, 3, 3, 4, 6};
+    for (int n = 0; n < 6; n++) {
+        double ways = ways_of(nodes[n], false), narrow = ways_of(nodes[n], true);
+        cr_expect_float_eq(ways, 2 * stages[n] + 1, 0.1, "%u nodes: %g ways", nodes[n], ways);
+        cr_expect_float_eq(narrow, 3 * stages[n] + 1, 0.1, "%u nodes: %g ways", nodes[n], narrow);
+    }
+}
+
+Test(allreduce, the_first_rounds_of_many_wait_for_no_news_of_each_other)
+{
+    /* That all train is heard of within seconds. Until then they stay members, and who counts them
+     * otherwise still gives the others what they lack of a round that is over. */
+    static const uint32_t sizes[] = {16, NODES_MAX};
+    for (int n = 0; n < 2; n++) {
+        struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                                   .nodes = sizes[n],
+                                   .seed = 1,
+                                   .latency_us = 10,
+                                   .steps = 100000,
+                                   .vectors = {.parameters = 256}};
+        struct parley_sim *sim = begin(&scene);
+        struct parley_view view;
+        do {
+            scene_run(sim, 1000);
+            parley_sim_view(sim, 0, &view);
+        } while (view.version == 0);
+        scene_run(sim, SECOND / 2);
+        parley_sim_view(sim, 0, &view);
+        cr_expect_gt(view.version, 300, "%u nodes: %llu steps", sizes[n],
+                     (unsigned long long)view.version);
+        parley_sim_free(sim);
+    }
+}
+
+Test(allreduce, a_pool_of_the_least_size_has_room_for_the_links_of_a_sum)
+{
+    /* With less, each would hold links for stages whose senders find no room for theirs. */
+    static const uint32_t sizes[] = {8, 16, 32}, links[] = {12, 16, 20};
+    for (int n = 0; n < 3; n++) {
+        struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                                   .nodes = sizes[n],
+                                   .seed = 1,
+                                   .latency_us = 1000,
+                                   .links = links[n],
+                                   .vectors = {.parameters = 256}};
+        struct parley_sim *sim = begin(&scene);
+        scene_train(sim, sizes[n]);
+        uint64_t steps = scene_steps_in(sim, sizes[n], 10 * SECOND);
+        cr_expect_gt(steps, 500, "%u nodes: %llu steps", sizes[n], (unsigned long long)steps);
         parley_sim_free(sim);
     }
 }

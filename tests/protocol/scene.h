@@ -124,6 +124,14 @@ static inline uint64_t scene_made(const struct parley_sim *sim, uint32_t nodes)
     return sum;
 }
 
+/* Steps that a node makes in that time, on average. */
+static inline uint64_t scene_steps_in(struct parley_sim *sim, uint32_t nodes, uint64_t time_us)
+{
+    uint64_t before = scene_made(sim, nodes);
+    scene_run(sim, time_us);
+    return (scene_made(sim, nodes) - before) / nodes;
+}
+
 /* For parley_sim_on_line(): how often somebody was suspected. `count` is a uint32_t. */
 static inline void scene_count_suspects(const char *line, void *count)
 {

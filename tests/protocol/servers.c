@@ -582,14 +582,6 @@ Test(servers, a_late_node_takes_the_model_and_works_along)
     }
 }
 
-/* Steps that a node makes in that time, on average. */
-static uint64_t steps_in(struct parley_sim *sim, uint32_t nodes, uint64_t time_us)
-{
-    uint64_t before = scene_made(sim, nodes);
-    scene_run(sim, time_us);
-    return (scene_made(sim, nodes) - before) / nodes;
-}
-
 Test(servers, many_workers_take_no_longer_over_long_lines)
 {
     /* Proves that small gradients of any number of workers come in side by side: those of more than
@@ -606,7 +598,7 @@ Test(servers, many_workers_take_no_longer_over_long_lines)
                                                                     .arg = &cast});
         scene_train(sim, 20);
         server_of_all(sim, 20);
-        uint64_t steps = steps_in(sim, 20, 6 * SECOND);
+        uint64_t steps = scene_steps_in(sim, 20, 6 * SECOND);
         cr_assert_gt(steps, 6 * SECOND / (3 * 30000), "%llu", (unsigned long long)steps);
         parley_sim_free(sim);
     }
@@ -635,7 +627,7 @@ Test(servers, models_leave_one_after_the_other_over_a_narrow_line)
     scene_train(sim, 8);
     server_of_all(sim, 8);
     scene_run(sim, 3 * SECOND);
-    uint64_t steps = steps_in(sim, 8, 40 * SECOND);
+    uint64_t steps = scene_steps_in(sim, 8, 40 * SECOND);
     cr_assert_gt(steps, 40 * SECOND / (9 * 80000), "%llu", (unsigned long long)steps);
     parley_sim_free(sim);
 }
@@ -651,7 +643,7 @@ Test(servers, those_with_narrow_lines_take_their_models_together)
     scene_train(sim, 8);
     server_of_all(sim, 8);
     scene_run(sim, 30 * SECOND);
-    uint64_t steps = steps_in(sim, 8, 120 * SECOND);
+    uint64_t steps = scene_steps_in(sim, 8, 120 * SECOND);
     cr_assert_gt(steps, 60, "%llu", (unsigned long long)steps);
     parley_sim_free(sim);
 }

@@ -184,6 +184,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "who had lost its model asked again and again over a link that was dead one way"},
         {PARLEY_STRATEGY_CHOCO, 4800825,
          "of the simulator: a dialer did not hear that the connection was cut as it began"},
+        {PARLEY_STRATEGY_LOCAL_SGD, 4891614,
+         "a part for a link that was closing kept its buffer for good"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)

@@ -60,7 +60,15 @@ bool parley_strategy_splits(enum parley_strategy strategy)
     return false;
 }
 
-const char *strategy_name(uint32_t strategy); /* core/strategy/strategy.h is for the real one */
+/* core/strategy/strategy.h is for the real ones */
+const char *strategy_name(uint32_t strategy);
+uint32_t strategy_connections(const struct parley_config *config);
+
+uint32_t strategy_connections(const struct parley_config *config)
+{
+    (void)config;
+    return PARLEY_CONNECTIONS_MIN;
+}
 
 const char *strategy_name(uint32_t strategy)
 {

@@ -109,7 +109,6 @@ Test(config, each_limit_is_refused_by_name)
     bad.robust = true;
     bad.strategy = PARLEY_STRATEGY_NOLOCO;
     refused(&bad, "robust");
-    bad.strategy = PARLEY_STRATEGY_GOSSIP;
     bad.codec = PARLEY_CODEC_INT8;
     refused(&bad, "robust");
     bad = good();
@@ -153,6 +152,10 @@ Test(config, a_line_has_the_value_that_is_refused)
     struct parley_config bad = good();
     bad.connections_max = 5000;
     says(&bad, "connections_max: 5000 is out of range (6 to 1024)");
+    bad.strategy = PARLEY_STRATEGY_LOCAL_SGD;
+    bad.members_max = 17;
+    bad.connections_max = 19;
+    says(&bad, "connections_max: 19 is out of range (20 to 1024)");
     bad = good();
     bad.tolerance = -0.5;
     says(&bad, "-0.5");
@@ -252,7 +255,8 @@ Test(config, buffers_are_two_a_slot_at_least_and_two_in_doubt)
 Test(config, buffers_for_others_models_are_many_only_where_these_are_small)
 {
     /* Proves that beside its snapshot gossip-sync has room for 16 small models, and for two large
-     * ones; a parameter server beside what it has of its own for 63 gradients, and for 8. */
+     * ones; a parameter server beside what it has of its own for 63 gradients, and for 8;
+     * all-reduce for four parts of a sum. */
     const struct {
         enum parley_strategy strategy;
         uint64_t parameters;
@@ -260,7 +264,8 @@ Test(config, buffers_for_others_models_are_many_only_where_these_are_small)
     } all[] = {
         {PARLEY_STRATEGY_GOSSIP_SYNC, 1000, 1, 16},    {PARLEY_STRATEGY_GOSSIP_SYNC, 1000000, 1, 8},
         {PARLEY_STRATEGY_GOSSIP_SYNC, 10000000, 1, 2}, {PARLEY_STRATEGY_PS_BSP, 1000, 5, 63},
-        {PARLEY_STRATEGY_PS_BSP, 235146, 5, 35},       {PARLEY_STRATEGY_PS_BSP, 10000000, 5, 8}};
+        {PARLEY_STRATEGY_PS_BSP, 235146, 5, 35},       {PARLEY_STRATEGY_PS_BSP, 10000000, 5, 8},
+        {PARLEY_STRATEGY_ALLREDUCE, 1000, 4, 4},       {PARLEY_STRATEGY_DILOCO, 4000000, 6, 2}};
     struct parley_config config = good();
     config.vectors = 1;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -268,6 +273,7 @@ Test(config, buffers_for_others_models_are_many_only_where_these_are_small)
         config.parameters = all[i].parameters;
         cr_expect_eq(parley_config_buffers(&config), 6 + all[i].own + all[i].others, "%zu", i);
     }
+    config.strategy = PARLEY_STRATEGY_PS_BSP;
     config.parameters = 1000;
     config.lanes_bytes = 0;
     cr_assert_eq(parley_config_buffers(&config), 6 + 5 + 8);

@@ -16,50 +16,62 @@ enum {
 
 /* ---- The members of a round ------------------------------------------------------------------ */
 
-static bool is_member(const struct parley_node *node, uint32_t member, bool early)
+static bool is_member(const struct parley_node *node, uint32_t member)
 {
     const struct record *r = record_of(node, member);
     if ((int)member == node->self) return true;
     if (!record_is_live(r)) return false;
-    if (r->phase == PARLEY_PHASE_JOINING) return early;
+    if (r->phase == PARLEY_PHASE_JOINING) return member < ring_of(node)->early;
     return r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_SETTLE;
 }
 
+/* Who stands at the distances of the stages, to the left and to the right. */
+static void find_peers(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    uint32_t n = ring->members, right = n - ring->at;
+    ring->stages = ring_stages(n);
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        uint32_t member = node->roster->line[i], skip = ring_skip(n);
+        if (!is_member(node, member)) continue;
+        for (uint32_t k = 0; k < ring->stages / 2; k++, skip = ring_skip(skip)) {
+            if (right % n + skip == n) ring->peers[k] = (int)member;
+            if (right % n == skip) ring->peers[ring->stages - 1 - k] = (int)member;
+        }
+        right++;
+    }
+    ring->left = n == 1 ? NONE : ring->peers[ring->stages / 2 - 1];
+}
+
 /* Before the first round all who are there are waited for, or else the first to train would be
- * rounds ahead. */
+ * rounds ahead; after it they have trained, whether or not that has been heard of. */
 static void look(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    bool early =
-        ring->round == node->training.before.steps && node->now_us < ring->begin_us + EARLY_US;
+    uint32_t early = ring->now.early;
+    if (ring->round == node->training.before.steps) early = node->roster->count;
+    if (node->now_us >= ring->begin_us + EARLY_US) early = 0;
     if (ring->news == node->roster->news && ring->early == early) return;
-    int first = NONE, last = NONE, left = NONE, right = NONE;
     ring->news = node->roster->news;
     ring->early = early;
     ring->members = 0;
     ring->key = 1;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         uint32_t member = node->roster->line[i];
-        if (!is_member(node, member, early)) continue;
+        if (!is_member(node, member)) continue;
         ring->key = rng_mix(ring->key ^ record_of(node, member)->boot);
-        if ((int)member == node->self) {
-            ring->at = ring->members;
-            left = last;
-        }
-        if (last == node->self) right = (int)member;
-        if (first == NONE) first = (int)member;
-        last = (int)member;
+        if ((int)member == node->self) ring->at = ring->members;
         ring->members++;
     }
-    bool alone = ring->members == 1;
-    ring->left = alone ? NONE : left == NONE ? last : left;
-    ring->right = alone ? NONE : right == NONE ? first : right;
+    find_peers(node);
+    ring->unlinked = true;
+    ring->said = 0;
 }
 
 const struct ring_heard *ring_heard_of(const struct parley_node *node, int member)
 {
     const struct ring *ring = ring_of(node);
-    for (int i = 0; member != NONE && i < RING_HEARD_MAX; i++)
+    for (uint32_t i = 0; member != NONE && i < ring->heard_count; i++)
         if (ring->heard[i].boot == record_of(node, (uint32_t)member)->boot) return &ring->heard[i];
     return NULL;
 }
@@ -75,10 +87,11 @@ static void hear(struct parley_node *node, const struct conn *conn,
 {
     struct ring *ring = ring_of(node);
     uint64_t boot = record_of(node, (uint32_t)conn->member)->boot;
-    int at = 0;
-    while (at < RING_HEARD_MAX && ring->heard[at].boot != boot)
+    uint32_t at = 0;
+    while (at < ring->heard_count && ring->heard[at].boot != boot)
         at++;
-    if (at == RING_HEARD_MAX) at = (int)(ring->heard_next++ % RING_HEARD_MAX);
+    if (at == RING_HEARD_MAX) at = ring->heard_next++ % RING_HEARD_MAX;
+    if (at == ring->heard_count) ring->heard_count++;
     ring->heard[at] = (struct ring_heard){boot, conn->id, *place};
 }
 
@@ -106,24 +119,41 @@ static struct message_strategy own_place(const struct parley_node *node)
         .weight = ring->sum.divisor,
         .key = tries ? now->key : 0,
         .tag = tries ? now->ticket : 0,
-        .part = tries ? now->got : 0,
+        .part = tries ? ring_expected(now) : 0,
     };
+}
+
+static bool is_among(const int *peers, uint32_t count, int member)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (peers[i] == member) return true;
+    return false;
+}
+
+/* To each once, and to none of those who have been told. */
+static void tell(struct parley_node *node, const struct message_strategy *place, const int *peers,
+                 uint32_t count, const int *told, uint32_t told_count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_among(peers, i, peers[i]) || is_among(told, told_count, peers[i])) continue;
+        struct conn *conn = connection_of(node, peers[i]);
+        if (conn) connection_send(node, conn, WIRE_STRATEGY, place);
+    }
 }
 
 static void say(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    if (ring->left == NONE || ring_owes(node)) return;
-    struct conn *left = connection_of(node, ring->left), *right = connection_of(node, ring->right);
+    const struct ring_try *now = &ring->now;
     struct message_strategy place = own_place(node);
     uint64_t said = rng_mix(place.stamp ^ place.key) ^ place.tag << 8 ^ place.what;
-    said = rng_mix(said ^ (left ? left->id : 0)) + (right ? right->id : 0) + 1;
-    bool again = node->now_us >= ring->said_us + AGAIN_US;
-    if (said == ring->said && !again) return;
+    if (said == ring->said && node->now_us < ring->said_us + AGAIN_US) return;
+    if (ring->left == NONE || ring_owes(node)) return;
     ring->said = said;
     ring->said_us = node->now_us;
-    if (left) connection_send(node, left, WIRE_STRATEGY, &place);
-    if (right && right != left) connection_send(node, right, WIRE_STRATEGY, &place);
+    tell(node, &place, ring->peers, ring->stages, NULL, 0);
+    /* Also to those of a try that the members have changed since: they may wait for this node. */
+    if (now->active) tell(node, &place, now->peers, now->stages, ring->peers, ring->stages);
 }
 
 /* ---- Where the left is ahead ----------------------------------------------------------------- */
@@ -134,16 +164,20 @@ static bool is_ahead(const struct ring *ring, const struct message_strategy *pla
            (place->round == ring->round && place->stamp > ring->stamp);
 }
 
+static void abandon(struct parley_node *node)
+{
+    ring_of(node)->now.active = false;
+    ring_parts_forget(node);
+}
+
 static void pull(struct parley_node *node, const struct message_strategy *place)
 {
     struct ring *ring = ring_of(node);
     struct conn *conn = connection_of(node, ring->left);
     uint32_t buffer = ring_buffer(node, RING_RESULT + !ring->result);
-    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || place->count == 0 ||
-        !(place->weight > 0))
-        return;
-    ring->now.active = false;
-    strategy_forget(node, RING_PARTS);
+    bool sane = place->count > 0 && place->weight > 0 && place->value >= 0 && place->value <= 1;
+    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || !sane) return;
+    abandon(node);
     ring->pull = *place;
     ring->pull_conn = conn->id;
     ring->progress_us = node->now_us;
@@ -156,12 +190,21 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
     connection_send(node, conn, WIRE_STRATEGY, &ask);
 }
 
+/* The left has completed the try that is under way here: what lacks is on its way from others. */
+static bool is_about_to(const struct parley_node *node, const struct message_strategy *place)
+{
+    const struct ring *ring = ring_of(node);
+    return ring->made && ring_tries(ring) && place->stamp == rng_mix(ring->stamp ^ ring->key) &&
+           node->now_us < ring->progress_us + AGAIN_US;
+}
+
 /* True: nothing else is to be done. */
 static bool catches_up(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     const struct message_strategy *place = place_of(node, ring->left);
-    if (!place || !is_ahead(ring, place) || ring_is_whole(node)) return false;
+    if (!place || !is_ahead(ring, place) || ring_is_whole(node) || is_about_to(node, place))
+        return false;
     if (place->round == ring->round + 1 && place->before == ring->stamp)
         pull(node, place);
     else
@@ -174,8 +217,7 @@ static void follow(struct parley_node *node)
     struct ring *ring = ring_of(node);
     const struct message_strategy *place = place_of(node, ring->left);
     if (node->fetch.state != FETCH_IDLE) return;
-    ring->made = ring->now.active = false;
-    strategy_forget(node, RING_PARTS);
+    abandon(node);
     if (ring->pending > 0) return;
     if (place && is_ahead(ring, place))
         joining_follow(node, ring->left);
@@ -192,8 +234,9 @@ void ring_give(struct parley_node *node, struct message_fetch *answer)
 void ring_adopted(struct parley_node *node, const struct message_fetch *answer)
 {
     struct ring *ring = ring_of(node);
+    abandon(node);
     ring->stage = RING_RESTING;
-    ring->made = ring->now.active = false;
+    ring->made = false;
     ring->round = answer->round;
     ring->stamp = answer->stamp;
     ring->before = 0;
@@ -208,6 +251,12 @@ static void hand(struct parley_node *node, const struct conn *conn,
 {
     const struct ring *ring = ring_of(node);
     if (ring->sum.count == 0 || ask->round + 1 != ring->round) return;
+    for (uint32_t i = 0; i < node->outflows_count; i++) { /* it asks again before that has come */
+        const struct outflow *out = &node->outflows[i];
+        if (out->active && out->slot == FLOW_STRATEGY && out->conn == conn->id &&
+            out->part == RING_WHOLE_PART)
+            return;
+    }
     strategy_send(node, conn->id,
                   &(struct strategy_part){.tag = ask->tag,
                                           .part = RING_WHOLE_PART,
@@ -244,6 +293,7 @@ void ring_made(struct parley_node *node, double divisor)
 {
     struct ring *ring = ring_of(node);
     ring->divisor = divisor;
+    ring->progress = training_progress(node);
     ring->made = true;
     ring->stage = RING_RESTING;
     ring->progress_us = node->now_us;
@@ -260,13 +310,12 @@ uint64_t ring_steps(const struct parley_node *node)
     return ring_of(node)->round - node->training.before.steps;
 }
 
-/* Some neighbour waits for this node's part in the round. */
+/* Some peer waits for this node's part in the round. */
 static bool others_try(const struct parley_node *node)
 {
     const struct ring *ring = ring_of(node);
-    int sides[] = {ring->left, ring->right};
-    for (int i = 0; i < 2; i++) {
-        const struct message_strategy *place = place_of(node, sides[i]);
+    for (uint32_t stage = 0; stage < ring->stages; stage++) {
+        const struct message_strategy *place = place_of(node, ring->peers[stage]);
         if (place && place->key != 0 && place->round == ring->round) return true;
     }
     return false;
@@ -292,17 +341,18 @@ static void rest(struct parley_node *node)
 static void complain(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
-    const struct message_strategy *place = place_of(node, ring->left);
-    bool waits = ring->made && ring->stage == RING_RESTING && ring->left != NONE;
+    bool waits = ring->made && ring->stage == RING_RESTING && ring_tries(ring);
     if (!waits || ring->complained || node->now_us < ring->progress_us + COMPLAIN_US) return;
-    ring->complained = true;
-    const char *name = record_of(node, (uint32_t)ring->left)->name;
     unsigned long long round = (unsigned long long)ring->round + 1;
-    if (!connection_of(node, ring->left))
-        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s: there is no connection", round,
-                name);
-    else if (!place || place->key == 0)
-        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s", round, name);
+    for (uint32_t stage = 0; stage < ring->stages && !ring->complained; stage++) {
+        const struct message_strategy *place = place_of(node, ring->peers[stage]);
+        bool linked = connection_of(node, ring->peers[stage]), waits_too = place && place->key != 0;
+        if (!(ring_lacks(node) & ring_bit(stage)) || (linked && waits_too)) continue;
+        ring->complained = true;
+        out_log(node, PARLEY_LOG_INFO, "round %llu waits for %s%s", round,
+                record_of(node, (uint32_t)ring->peers[stage])->name,
+                linked ? "" : ": there is no connection");
+    }
 }
 
 /* A peer that is gone need not get what it was being sent, and its buffer is wanted. */
@@ -317,13 +367,22 @@ static void drop_dead_links(struct parley_node *node)
     }
 }
 
+/* Those to the left: the others dial this node. */
+static void dial_peers(struct parley_node *node)
+{
+    struct ring *ring = ring_of(node);
+    ring->unlinked = false;
+    for (uint32_t k = 0; k < ring->stages / 2; k++)
+        if (!connection_want(node, ring->peers[k])) ring->unlinked = true;
+}
+
 void ring_advance(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint64_t news = ring->news;
     look(node);
     if (news != ring->news) drop_dead_links(node);
-    if (ring->left != NONE) connection_want(node, ring->left);
+    if (ring->unlinked) dial_peers(node);
     bool late = node->now_us >= ring->progress_us + AGAIN_US;
     if (ring->stage == RING_PULLING && (late || !connection_find(node, ring->pull_conn))) {
         strategy_forget(node, RING_WHOLE);
@@ -356,11 +415,17 @@ void ring_begin(struct parley_node *node, const struct ring_use *use)
     ring->news = UINT64_MAX;
 }
 
-/* Nobody completes this round any more: its contribution is lost with it. */
-static void abandon(struct ring *ring, struct parley_node *node)
+/* A round takes all of its members. */
+static bool another_stopped(const struct parley_node *node)
 {
-    ring->made = ring->now.active = false;
-    strategy_forget(node, RING_PARTS);
+    const struct ring *ring = ring_of(node);
+    for (uint32_t stage = 0; stage < ring->stages; stage++) {
+        const struct message_strategy *place = place_of(node, ring->peers[stage]);
+        if (place && place->what == RING_STOPPED && place->round == ring->round &&
+            place->stamp == ring->stamp)
+            return true;
+    }
+    return false;
 }
 
 bool ring_stop(struct parley_node *node)
@@ -374,9 +439,10 @@ bool ring_stop(struct parley_node *node)
     bool late = node->now_us >= since_us + node->config.progress_timeout_us;
     if (ring->stage == RING_FOLLOWING || ring->stage == RING_PULLING) return false;
     if (ring->stage != RING_RESTING || ring->pending > 0) return false;
-    bool stopped = place && place->what == RING_STOPPED && place->round == ring->round &&
-                   place->stamp == ring->stamp;
-    if (ring->made && (stopped || late)) abandon(ring, node);
+    if (ring->made && (another_stopped(node) || late)) { /* nobody completes this round any more */
+        ring->made = false;
+        abandon(node);
+    }
     if (ring->made) return false;
     return ring->left == NONE || late || (place && !is_ahead(ring, place));
 }
@@ -411,10 +477,8 @@ void ring_closed(struct parley_node *node, uint32_t conn, int member)
 {
     struct ring *ring = ring_of(node);
     (void)member;
-    if (ring->now.conn == conn) {
-        strategy_forget(node, RING_PARTS);
-        ring->now.conn = 0;
-    }
-    if (ring->now.out_conn == conn) ring->now.out_conn = 0;
+    ring->said = 0; /* what was said over it may not have come, and there may be another link */
+    ring->unlinked = true;
+    ring_parts_closed(node, conn);
     if (ring->pull_conn == conn) strategy_forget(node, RING_WHOLE);
 }

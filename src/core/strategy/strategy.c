@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "core/state.h"
+#include "core/strategy/ring.h"
 
 /* Pairwise averaging without rounds, while the trainer goes on: exchange.c. */
 const struct strategy strategy_gossip = {.name = "gossip", .offers = true, .answers = true};
@@ -72,6 +73,13 @@ void strategy_advance(struct parley_node *node)
 uint64_t strategy_deadline(const struct parley_node *node)
 {
     return node->strategy->deadline && is_at_work(node) ? node->strategy->deadline(node) : NEVER;
+}
+
+uint32_t strategy_connections(const struct parley_config *config)
+{
+    bool on_ring = is_known(config->strategy) && strategy_of(config->strategy)->on_ring;
+    uint32_t least = on_ring ? 2 * ring_stages(config->members_max) : 0;
+    return least > PARLEY_CONNECTIONS_MIN ? least : PARLEY_CONNECTIONS_MIN;
 }
 
 /* Those of two exchanges and two doubts come first. */

@@ -62,6 +62,7 @@ struct strategy {
                          */
     uint32_t mix_every; /* the usual one; 0: 1 */
     bool pushes;        /* exchanges go one way while it trains: push_sum.c */
+    bool on_ring;       /* ring.h: it needs links to 2 log2 n members at a time */
     size_t size;        /* of strategy_state */
     uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
@@ -111,6 +112,9 @@ const struct strategy *strategy_of(enum parley_strategy strategy);
 const char *strategy_name(uint32_t strategy);
 
 uint32_t strategy_buffer(const struct parley_node *node, uint32_t index);
+
+/* The fewest that connections_max may be: half of the pool are relays. */
+uint32_t strategy_connections(const struct parley_config *config);
 
 /* Inflows that have a buffer: strategy->lanes, or as many up to lanes_max as config.lanes_bytes
  * has room for. Over a long line each takes a way there and back, and several do so together. */
