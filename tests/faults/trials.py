@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import struct
+import time
 
 from cluster import Broken, Cluster
 
@@ -86,6 +87,31 @@ def kill_half(cluster):
     for victim in nodes[:4]:
         victim.signal(signal.SIGKILL)
     return {"accuracy": cluster.agreed(nodes[4:], 8)}
+
+
+STRATEGIES = ["allreduce", "local-sgd", "diloco", "gossip-sync", "choco", "push-sum", "noloco",
+              "ps-bsp", "ps-asp", "ps-ssp:2"]
+
+
+def kill_by_strategy(cluster):
+    """one of 4 killed, each strategy in turn: the others go on and agree, and none takes another for dead"""
+    strategy = STRATEGIES[cluster.seed % len(STRATEGIES)]
+    nodes = cluster.start_all(4, "--strategy", strategy, "--model", "mlp:512,256", "--epochs",
+                              "1000000", "--time", "4s")
+    cluster.training()
+    cluster.pass_time(cluster.rng.uniform(0, 2))
+    victim = cluster.rng.choice(nodes)
+    victim.kill()
+    rest, killed = [n for n in nodes if n is not victim], time.monotonic()
+    steps = {n: n.step for n in rest}
+    accuracy = cluster.agreed(rest, 4)
+    for node in rest:
+        if node.step <= steps[node]:
+            raise Broken("%s: %s made no further step" % (strategy, node.name))
+        for other in rest:
+            if node.said_of(other.name, "dead", since=killed):
+                raise Broken("%s: %s took %s for dead" % (strategy, node.name, other.name))
+    return {"accuracy": accuracy, **cluster.worst(rest)}
 
 
 def kill_in_exchange(cluster):
@@ -206,5 +232,5 @@ def hostile(cluster):
     return {"accuracy": accuracy, "refused": refused}
 
 
-TRIALS = [undisturbed, any_order, kill_two_of_five, kill_half, kill_in_exchange, kill_at_state,
-          kill_in_agreement, late_joiner, pause, hostile]
+TRIALS = [undisturbed, any_order, kill_two_of_five, kill_half, kill_by_strategy, kill_in_exchange,
+          kill_at_state, kill_in_agreement, late_joiner, pause, hostile]
