@@ -106,7 +106,8 @@ struct parley_event {
         struct {
             uint32_t op;
             bool ok; /* false: it could not be carried out; only SEND_CHUNK (the connection is
-                        gone), HASH (no memory), WRITE and PUBLISH (the disk) may fail */
+                        gone: CLOSED may come later), HASH (no memory), WRITE and PUBLISH (the
+                        disk) may fail */
             uint64_t version; /* TAKE, ADD, SET, GRADIENT, APPLY: the trainer's at that boundary */
             bool finite;    /* TAKE, DIFF, COMBINE, HASH, GRADIENT: every float involved is finite;
                                GRADIENT: so is the loss */
