@@ -593,6 +593,7 @@ Test(joining, one_with_another_setting_ends_and_not_those_it_met_first)
             scene(&(struct parley_sim_options){.nodes = 3,
                                                .seed = seed,
                                                .seeds = 3,
+                                               .step_us = 10000,
                                                .latency_us = 200,
                                                .start_us = starts,
                                                .configure = another_rate_at_2});

@@ -97,6 +97,7 @@ Test(partitions, who_comes_back_to_a_model_that_is_locked_waits_for_no_mixing)
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
                                                                     .seed = 1 + late / 20,
                                                                     .seeds = 2,
+                                                                    .step_us = 10000,
                                                                     .latency_us = 30000,
                                                                     .configure = scene_wait_for,
                                                                     .arg = &peers});
@@ -573,6 +574,7 @@ Test(partitions, who_is_reached_by_others_alone_is_named)
         uint32_t peers = 2;
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
                                                                     .seed = seed,
+                                                                    .step_us = 10000,
                                                                     .latency_us = 200,
                                                                     .configure = scene_wait_for,
                                                                     .arg = &peers});
