@@ -340,7 +340,7 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done); /* and frees i
 void sim_done_put(struct sim_host *host, struct sim_done *done, uint64_t time_us);
 void sim_done_free(struct sim_done *done);
 void sim_told_free(struct sim_host *host); /* of those told, what is made */
-void sim_done_chunk(struct sim_host *host, uint32_t conn, uint32_t op, bool ok);
+void sim_done_chunk(struct sim_host *host, uint32_t op, uint32_t failed); /* as in sim_done */
 /* vectors.c: the job of an operation. */
 void sim_done_make(struct sim_job *job, uint32_t thread);
 

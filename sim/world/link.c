@@ -155,7 +155,7 @@ void sim_message_free(struct parley_sim *sim, struct sim_message *message)
 {
     const struct sim_end *end = &message->link->end[message->side];
     if (message->chunk && end->host->epoch == message->epoch)
-        sim_done_chunk(end->host, end->conn, message->op, false);
+        sim_done_chunk(end->host, message->op, end->conn);
     sim_link_release(sim, message->link);
     sim_block_release(sim, message->block);
     free(message);
@@ -250,7 +250,7 @@ void sim_message_left(struct sim_message *message)
         end->host->bytes_sent += message->size;
         count_upkeep(end->host, message);
         if (message->chunk && message->epoch == end->host->epoch)
-            sim_done_chunk(end->host, end->conn, message->op, true);
+            sim_done_chunk(end->host, message->op, 0);
         else if (end->state == SIM_END_OPEN)
             sent(link, message->side, message->size);
         message->chunk = false;
@@ -353,7 +353,7 @@ void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason,
     if (reason == PARLEY_CLOSED_LOCAL && was_open) {
         end->flushing = true;
         for (struct sim_message *m = end->first; m; m = m->next) {
-            if (m->chunk) sim_done_chunk(end->host, end->conn, m->op, true);
+            if (m->chunk) sim_done_chunk(end->host, m->op, 0);
             m->chunk = false;
         }
         struct sim_message *message = sim_message_new(link, side, 0);

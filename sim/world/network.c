@@ -86,6 +86,9 @@ static bool frame_seen(struct sim_message *message, bool arriving)
 static struct sim_end *sending(struct sim_host *host, uint32_t conn, struct sim_link **link)
 {
     struct sim_end *end = sim_end_find(host, conn, link);
+    /* Of a chunk a driver would tell the same again, and so on, and of nothing else. */
+    if (end && end->lost)
+        sim_fail(host->sim, PARLEY_EINVARIANT, "more for a connection where a chunk has failed");
     bool open = end && (end->state == SIM_END_OPEN || end->state == SIM_END_DIALING);
     return open ? end : NULL;
 }
@@ -132,10 +135,7 @@ static struct sim_block *copy_of(struct sim_host *host, const struct sim_block *
 static void send_chunk(struct sim_host *host, const struct parley_update *update)
 {
     struct sim_link *link;
-    struct sim_end *end = sim_end_find(host, update->chunk.conn, &link);
-    if (end && end->lost) /* a driver would tell it of that one, too, and so on, and of no other */
-        sim_fail(host->sim, PARLEY_EINVARIANT, "a chunk for a connection where one has failed");
-    end = sending(host, update->chunk.conn, &link);
+    struct sim_end *end = sending(host, update->chunk.conn, &link);
     struct sim_block *block = sim_buffer(host, update->chunk.buffer);
     if (end && block && (sim_lies(host) || update->chunk.part))
         block = copy_of(host, block, update);
@@ -143,7 +143,7 @@ static void send_chunk(struct sim_host *host, const struct parley_update *update
         block->users++;
     if (!end || !block) {
         sim_block_release(host->sim, block);
-        sim_done_chunk(host, update->chunk.conn, update->chunk.op, false);
+        sim_done_chunk(host, update->chunk.op, update->chunk.conn);
         return;
     }
     struct sim_message *message =

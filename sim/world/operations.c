@@ -145,11 +145,11 @@ void sim_done_tell(struct sim_host *host, struct sim_done *done)
         told_keep(host, done);
 }
 
-void sim_done_chunk(struct sim_host *host, uint32_t conn, uint32_t op, bool ok)
+void sim_done_chunk(struct sim_host *host, uint32_t op, uint32_t failed)
 {
-    struct sim_done *done = done_new(host, op, ok, false);
+    struct sim_done *done = done_new(host, op, failed == 0, false);
     if (!done) return;
-    if (!ok) done->failed = conn;
+    done->failed = failed;
     sim_done_put(host, done, host->sim->queue.now_us);
 }
 
