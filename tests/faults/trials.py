@@ -94,7 +94,7 @@ STRATEGIES = ["allreduce", "local-sgd", "diloco", "gossip-sync", "choco", "push-
 
 
 def kill_by_strategy(cluster):
-    """one of 4 killed, each strategy in turn: the others go on and agree, and none takes another for dead"""
+    """one of 4 killed, each strategy in turn: the others go on, agree, and take no other for dead"""
     strategy = STRATEGIES[cluster.seed % len(STRATEGIES)]
     nodes = cluster.start_all(4, "--strategy", strategy, "--model", "mlp:512,256", "--epochs",
                               "1000000", "--time", "4s")
@@ -103,6 +103,8 @@ def kill_by_strategy(cluster):
     victim = cluster.rng.choice(nodes)
     victim.kill()
     rest, killed = [n for n in nodes if n is not victim], time.monotonic()
+    cluster.until("news since then", lambda: all(n.says("step", since=killed) is not None or
+                                                 n.status is not None for n in rest))
     steps = {n: n.step for n in rest}
     accuracy = cluster.agreed(rest, 4)
     for node in rest:
