@@ -25,6 +25,7 @@ enum { SWARM_NODES_MAX = 24, SWARM_AGREED_MAX = 64, SWARM_PARAMETERS = 64 };
 
 struct swarm_agreed {
     uint32_t node;
+    uint64_t us;
     bool outsider; /* to who was done first: it was joining, stopped or not there */
     uint8_t digest[PARLEY_DIGEST_BYTES];
 };

@@ -22,7 +22,8 @@
 #include "kernels/digest.h"
 #include "swarm/swarm_state.h"
 
-enum { RESTING_US = 200000 }; /* a step, where time is to pass and not to cost */
+enum { RESTING_US = 200000 };  /* a step, where time is to pass and not to cost */
+enum { MEETING_US = 2000000 }; /* in which who finds no seed at once dials it again, and again */
 
 static void fail(struct swarm *s, const char *invariant, uint32_t node)
 {
@@ -106,6 +107,7 @@ void swarm_done(struct swarm *s, uint32_t node)
     if (s->agreed_count == SWARM_AGREED_MAX) return;
     struct swarm_agreed *agreed = &s->agreed[s->agreed_count++];
     agreed->node = node;
+    agreed->us = parley_sim_now(s->sim);
     agreed->outsider = s->outsider[node];
     memcpy(agreed->digest, mine.digest, sizeof agreed->digest);
 }
@@ -130,12 +132,13 @@ void swarm_diverged(struct swarm *s, uint32_t node)
     if (s->spoilt[node] > TAKEN_MAX || (s->spoilt[node] > 0 && !helped)) s->helpless |= 1u << node;
 }
 
-/* A seed is gone, or came so late that who was told to stop before had given up, or was about to.
- */
+/* A seed is gone or paused, or came so late that who was told to stop before had given up, or was
+ * about to. */
 void swarm_seedless(struct swarm *s, uint32_t node)
 {
     for (uint32_t i = 0; i < s->seeds; i++)
-        if (!s->up[i] || s->helpless & 1u << i || s->left[i] || s->start_us[i] > SWARM_LATE_US)
+        if (!s->up[i] || s->helpless & 1u << i || s->left[i] || s->resume_us[i] ||
+            s->start_us[i] > SWARM_LATE_US)
             s->seedless |= 1u << node;
 }
 
@@ -303,12 +306,15 @@ static bool has_met(const struct swarm *s, uint32_t node, uint32_t other)
     return core && its && roster_find(core->roster, self_of(its)->boot) != NONE;
 }
 
-/* One has heard of the other, or both were there from the start, and a seed is left that could have
- * brought them together. */
-static bool within_reach(const struct swarm *s, uint32_t one, uint32_t other)
+/* One has heard of the other, or both were there from the start, long enough to dial again where
+ * a first dial failed, and a seed is left that could have brought them together. */
+static bool within_reach(const struct swarm *s, const struct swarm_agreed *a,
+                         const struct swarm_agreed *b)
 {
-    if (has_met(s, one, other) || has_met(s, other, one)) return true;
-    if (s->anew[one] || s->anew[other]) return false;
+    uint64_t both_us = s->start_us[a->node], one_us = a->us < b->us ? a->us : b->us;
+    if (both_us < s->start_us[b->node]) both_us = s->start_us[b->node];
+    if (has_met(s, a->node, b->node) || has_met(s, b->node, a->node)) return true;
+    if (s->anew[a->node] || s->anew[b->node] || one_us < both_us + MEETING_US) return false;
     for (uint32_t i = 0; i < s->seeds; i++)
         if (s->up[i] && !s->left[i]) return true;
     return false;
@@ -322,8 +328,7 @@ static void check_digests(struct swarm *s)
         bool majority = s->quorum == PARLEY_QUORUM_MAJORITY;
         if (!majority && (a->outsider || s->apart)) continue;
         if (!first) first = a;
-        if (memcmp(a->digest, first->digest, sizeof a->digest) != 0 &&
-            within_reach(s, a->node, first->node))
+        if (memcmp(a->digest, first->digest, sizeof a->digest) != 0 && within_reach(s, a, first))
             fail(s, "it agreed on another model", a->node);
     }
 }
