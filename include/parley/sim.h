@@ -10,9 +10,12 @@
  *     parley_sim_free(sim);
  *
  * Nodes are numbered from 0, named n0, n1, ... and reached at "n0:7000", ... One set of options
- * gives one run, to the last bit: parley_sim_run_hash() covers every event and update. Each node's
- * model is a vector drawn by the seed; with a rate it is pulled towards a target of its own, so
- * that local training and averaging can be told apart; without one only averaging changes it.
+ * gives one run, to the last bit: parley_sim_run_hash() covers every event and update.
+ *
+ * What nodes train is a program's own (options.work: the function that it deploys as a node, see
+ * parley.h), or a vector drawn by the seed; with a rate that is pulled towards a target of the
+ * node's own, so that local training and averaging can be told apart; without one only averaging
+ * changes it.
  *
  * What may go wrong: a broken invariant, or no memory. Then nothing moves any more,
  * parley_sim_error() says what it was, and the stepping functions return the code.
@@ -30,6 +33,7 @@
 #include "parley/config.h"
 #include "parley/error.h"
 #include "parley/node.h"
+#include "parley/turn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +66,21 @@ struct parley_sim_options {
     uint32_t seeds;           /* everyone's seed list is the first so many nodes (default 1) */
     const uint64_t *start_us; /* [nodes], when each starts; PARLEY_SIM_NEVER: at parley_sim_start */
     double rate; /* of training, in [0, 1]: each step moves x by rate * (target - x) (default 0) */
+    /* A program's own training in its place: what it does between two calls of parley_boundary().
+     *
+     * begin writes the model a node starts with, vectors[vectors] of [parameters], all 0 before.
+     * Called for each start of a node, and once for each as the simulation is made. NULL: zeroes.
+     *
+     * work does what turn->work says, and returns the loss. vectors is NULL for GRADIENT, which is
+     * of turn->at; turn->turnover is 0. Of one node it is called in the order of its steps, of
+     * different ones by several threads at once. How long it
+     * takes does not matter: in virtual time a step takes step_us. Where it depends on nothing but
+     * what it is given and on its own earlier calls for that node, runs are repeatable.
+     *
+     * Neither may call the simulation. No work and a begin, or work and a rate, are refused. */
+    void (*begin)(float *const *vectors, uint32_t node, void *arg);
+    double (*work)(float *const *vectors, const struct parley_turn *turn, uint32_t node, void *arg);
+    uint32_t samples;         /* of a step (default 1) */
     uint64_t step_us;         /* one local step, at most PARLEY_SIM_STEP_US_MAX (default 1 ms) */
     uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 20) */
     uint64_t latency_us;      /* one way (default 0) */
@@ -75,7 +94,7 @@ struct parley_sim_options {
      * averaged. A bad one ends the simulation: parley_sim_error() says PARLEY_EUSAGE, with the
      * node's name and the line of parley_config_check(). */
     void (*configure)(struct parley_config *config, uint32_t node, void *arg);
-    void *arg; /* for configure */
+    void *arg; /* for begin, work and configure */
 };
 
 /* PARLEY_EUSAGE (an option out of range), PARLEY_ENOMEM: *sim is NULL then. */
@@ -177,7 +196,8 @@ void parley_sim_leave(struct parley_sim *sim, uint32_t node);
  * callback may use all of the functions above: who kills the sender of a frame that leaves, or cuts
  * its connection, keeps it from leaving; likewise with the receiver. */
 struct parley_sim_frame {
-    uint8_t type; /* enum wire_type of src/core/wire.h */
+    const char *name; /* "HELLO", "OFFER", "COMMIT", "CHUNK", ...; static */
+    uint8_t type;     /* its number */
     bool arriving;
     uint32_t from, to;
     uint64_t number; /* of its type and direction so far in this run, from 1 */

@@ -56,12 +56,14 @@ static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vec
     memset(vectors[0], 0, self->parameters * sizeof *vectors[0]);
 }
 
-static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to)
+static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to,
+                       const struct trainer_turn *turn)
 {
     const struct quadratic *self = pointer;
     const struct bowl bowl = bowl_of(self, node);
     double loss = 0;
     (void)thread;
+    (void)turn;
     for (uint64_t j = 0; j < self->parameters; j++) {
         float a = slope_of(bowl, j), gap = x[j] - optimum_of(bowl, j);
         loss += a * gap * gap / 2;

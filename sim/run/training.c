@@ -41,9 +41,11 @@ static double step(void *pointer, uint32_t node, uint32_t thread, const float *f
                            vectors + 1, turn);
 }
 
-static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to)
+static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to,
+                       const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
+    (void)turn;
     return trainer_gradient_of(trainer_for(self, node, thread), &self->own[node], x, to);
 }
 

@@ -224,36 +224,47 @@ out:
     return error;
 }
 
-int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *given)
+static void fill(struct parley_sim_options *base)
 {
-    struct sim_options options = {.base = *given};
-    struct parley_sim_options *base = &options.base;
-    *sim = NULL;
     if (base->nodes == 0) base->nodes = 1;
     if (base->parameters == 0) base->parameters = 64;
     if (base->vectors == 0) base->vectors = 1;
     if (base->averaged == 0) base->averaged = 1;
     if (base->seeds == 0) base->seeds = 1;
+    if (base->samples == 0) base->samples = 1;
     if (base->step_us == 0) base->step_us = 1000;
     if (base->operation_us == 0) base->operation_us = SIM_OPERATION_US;
     if (base->threads == 0) base->threads = 1;
     if (base->seeds > base->nodes) base->seeds = base->nodes;
+}
+
+static bool in_range(const struct parley_sim_options *base)
+{
+    return base->nodes <= PARLEY_MEMBERS_MAX && base->parameters <= UINT64_C(1) << 32 &&
+           base->parameters <= PARLEY_PARAMETERS_MAX && base->vectors <= PARLEY_VECTORS_MAX &&
+           base->averaged <= base->vectors && base->seeds <= PARLEY_SEEDS_MAX &&
+           base->threads <= SIM_THREADS_MAX && base->step_us <= PARLEY_SIM_STEP_US_MAX &&
+           base->rate >= 0 && base->rate <= 1 && base->loss >= 0 && base->loss < 1 &&
+           (base->work ? base->rate <= 0 : !base->begin);
+}
+
+int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *given)
+{
+    struct sim_options options = {.base = *given};
+    struct parley_sim_options *base = &options.base;
+    *sim = NULL;
+    fill(base);
+    if (!in_range(base)) return PARLEY_EUSAGE;
     options.check_events = base->unchecked ? 0 : 1 + base->nodes / CHECK_NODES;
-    if (base->nodes > PARLEY_MEMBERS_MAX || base->parameters > UINT64_C(1) << 32 ||
-        base->parameters > PARLEY_PARAMETERS_MAX || base->vectors > PARLEY_VECTORS_MAX ||
-        base->averaged > base->vectors || base->seeds > PARLEY_SEEDS_MAX ||
-        base->threads > SIM_THREADS_MAX || base->step_us > PARLEY_SIM_STEP_US_MAX ||
-        !(base->rate >= 0 && base->rate <= 1) || !(base->loss >= 0 && base->loss < 1))
-        return PARLEY_EUSAGE;
     options.compute = (struct sim_time){.low_us = base->step_us};
     options.latency = (struct sim_time){.low_us = base->latency_us};
     struct sim_task task;
-    int error = sim_vectors_init(&task, base->parameters, base->vectors, base->rate, base->seed);
+    int error = base->work ? sim_program_init(&task, base) : sim_vectors_init(&task, base);
     if (error) return error;
     options.task = &task;
     error = sim_new(sim, &options);
     if (error) {
-        sim_vectors_close(&task);
+        sim_task_close(&task);
         return error;
     }
     (*sim)->own_task = task;
@@ -286,7 +297,7 @@ void parley_sim_free(struct parley_sim *sim)
     sim_blocks_free(sim);
     sim_queue_close(&sim->queue);
     parley_updates_close(&sim->updates);
-    sim_vectors_close(&sim->own_task);
+    sim_task_close(&sim->own_task);
     for (uint32_t t = 0; sim->moved && t < sim->options.base.threads; t++)
         free(sim->moved[t]);
     free(sim->moved);

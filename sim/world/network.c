@@ -71,6 +71,7 @@ static bool frame_seen(struct sim_message *message, bool arriving)
     uint64_t number = ++(arriving ? sim->arrivals : sim->frames)[header.type];
     if (!sim->on_frame) return true;
     struct parley_sim_frame frame = {
+        .name = wire_type_name(header.type),
         .type = header.type,
         .arriving = arriving,
         .from = link->end[message->side].host->index,

@@ -29,10 +29,11 @@ static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *co
 }
 
 static double vectors_gradient(void *pointer, uint32_t node, uint32_t thread, const float *x,
-                               float *gradient)
+                               float *gradient, const struct trainer_turn *turn)
 {
     const struct vectors *self = pointer;
     (void)thread;
+    (void)turn;
     struct rng rng = stream(self, node, STREAM_TARGET);
     double loss = 0;
     for (uint64_t j = 0; j < self->parameters; j++) {
@@ -70,27 +71,26 @@ static double vectors_step(void *pointer, uint32_t node, uint32_t thread, const 
     return loss / (double)self->parameters;
 }
 
-int sim_vectors_init(struct sim_task *task, uint64_t parameters, uint32_t vectors, double rate,
-                     uint64_t seed)
+int sim_vectors_init(struct sim_task *task, const struct parley_sim_options *options)
 {
     struct vectors *self = malloc(sizeof *self);
     if (!self) return PARLEY_ENOMEM;
-    *self = (struct vectors){parameters, seed, vectors, rate};
+    *self = (struct vectors){options->parameters, options->seed, options->vectors, options->rate};
     *task = (struct sim_task){
         .self = self,
-        .parameters = parameters,
-        .vectors = vectors,
+        .parameters = options->parameters,
+        .vectors = options->vectors,
         .batch = 1,
-        .model_digest = rng_mix(parameters),
+        .model_digest = rng_mix(options->parameters),
         .start = vectors_start,
-        .step = rate > 0 ? vectors_step : NULL,
+        .step = options->rate > 0 ? vectors_step : NULL,
         .gradient = vectors_gradient,
         .apply = vectors_apply,
     };
     return 0;
 }
 
-void sim_vectors_close(struct sim_task *task)
+void sim_task_close(struct sim_task *task)
 {
     free(task->self);
     *task = (struct sim_task){0};

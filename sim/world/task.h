@@ -1,5 +1,6 @@
 /* task.h: what the nodes of a simulation train: a table of calls, made by the fixture (vectors
- * pulled to targets) or by `parley sim` (models on shares of a data set).
+ * pulled to targets, or a program's own training) or by `parley sim` (models on shares of a data
+ * set).
  */
 #ifndef PARLEY_SIM_TASK_H
 #define PARLEY_SIM_TASK_H
@@ -10,6 +11,7 @@
 
 #include "job/job.h"
 #include "parley/error.h"
+#include "parley/sim.h"
 #include "settings/settings.h"
 #include "train/trainer.h"
 
@@ -40,7 +42,8 @@ struct sim_task {
                    float *const *vectors, const struct trainer_turn *turn);
     /* The two halves of a step, likewise: the gradient at x into gradient[parameters], and the step
      * with factor * gradient. */
-    double (*gradient)(void *self, uint32_t node, uint32_t thread, const float *x, float *gradient);
+    double (*gradient)(void *self, uint32_t node, uint32_t thread, const float *x, float *gradient,
+                       const struct trainer_turn *turn);
     void (*apply)(void *self, uint32_t node, uint32_t thread, float *const *vectors,
                   const float *gradient, float factor, const struct trainer_turn *turn);
     /* How many samples a step of `node` takes; NULL: `batch`. */
@@ -55,11 +58,12 @@ struct sim_task {
     void (*evaluate)(void *self, const float *x, double *accuracy, double *loss);
 };
 
-/* Vectors drawn from a normal distribution; each step moves x by rate * (target - x), the target
- * a draw of the node's own. *task owns memory until sim_vectors_close(). */
-PARLEY_CHECK int sim_vectors_init(struct sim_task *task, uint64_t parameters, uint32_t vectors,
-                                  double rate, uint64_t seed);
-void sim_vectors_close(struct sim_task *task);
+/* The fixture's: vectors drawn from a normal distribution, of which each step moves x by rate *
+ * (target - x), the target a draw of the node's own; or, with options->work, the program's
+ * (program.c). *task owns memory until sim_task_close(). PARLEY_ENOMEM. */
+PARLEY_CHECK int sim_vectors_init(struct sim_task *task, const struct parley_sim_options *options);
+PARLEY_CHECK int sim_program_init(struct sim_task *task, const struct parley_sim_options *options);
+void sim_task_close(struct sim_task *task);
 
 /* "quadratic:D" or "quadratic:D,common", for runs in which only the protocol matters. Node i goes
  * down the gradient of f_i(x) = sum over j of a_j (x_j - b_ij)^2 / 2, a_j in [1/2, 1) and b_ij in

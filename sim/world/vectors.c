@@ -108,12 +108,21 @@ static void coded_diff(struct sim_done *done)
     done->event.done.mass = result.mass;
 }
 
+static struct trainer_turn turn_of(const struct sim_done *done)
+{
+    return (struct trainer_turn){.progress = done->update.vector.progress,
+                                 .steps = done->update.vector.steps,
+                                 .live = done->update.vector.live,
+                                 .weight = done->update.vector.weight};
+}
+
 static void gradient(struct sim_done *done, uint32_t thread)
 {
     const struct sim_host *host = done->host;
     const struct sim_task *task = host->sim->task;
     const float *at = done->from[0] ? done->from[0]->x : host->vectors[0];
-    done->loss = task->gradient(task->self, host->index, thread, at, done->to[0]->x);
+    struct trainer_turn turn = turn_of(done);
+    done->loss = task->gradient(task->self, host->index, thread, at, done->to[0]->x, &turn);
     done->event.done.finite =
         isfinite(done->loss) && mix_finite(done->to[0]->x, host->sim->parameters);
 }
@@ -122,10 +131,7 @@ static void apply(struct sim_done *done, uint32_t thread)
 {
     const struct sim_host *host = done->host;
     const struct sim_task *task = host->sim->task;
-    struct trainer_turn turn = {.progress = done->update.vector.progress,
-                                .steps = done->update.vector.steps,
-                                .live = done->update.vector.live,
-                                .weight = done->update.vector.weight};
+    struct trainer_turn turn = turn_of(done);
     bring(done);
     task->apply(task->self, host->index, thread, host->vectors, done->from[0]->x,
                 done->update.vector.factor, &turn);

@@ -23,9 +23,10 @@ static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *co
 }
 
 static double vectors_gradient(void *pointer, uint32_t node, uint32_t thread, const float *x,
-                               float *to)
+                               float *to, const struct trainer_turn *turn)
 {
     struct vectors *self = pointer;
+    (void)turn;
     struct rng rng = rng_init(node + 1, self->made[node]++);
     (void)thread;
     for (uint64_t j = 0; j < self->parameters; j++)
@@ -405,10 +406,10 @@ Test(allreduce, a_short_batch_at_one_node_moves_all_alike)
 
 /* Its loss tells nothing of it. */
 static double overflowing_gradient(void *pointer, uint32_t node, uint32_t thread, const float *x,
-                                   float *to)
+                                   float *to, const struct trainer_turn *turn)
 {
     struct vectors *self = pointer;
-    double loss = vectors_gradient(pointer, node, thread, x, to);
+    double loss = vectors_gradient(pointer, node, thread, x, to, turn);
     if (node == 2 && self->made[node] == 20) to[self->parameters / 2] = INFINITY;
     return loss;
 }

@@ -152,7 +152,7 @@ Test(servers, a_step_of_ps_bsp_is_one_of_the_mean_gradient)
     for (int j = 0; j < FLOATS; j++)
         x[j] = (double)parley_sim_vector(sim, 0)[j];
     for (uint32_t i = 0; i < NODES; i++) {
-        sim->task->gradient(sim->task->self, i, 0, zero, gradient);
+        sim->task->gradient(sim->task->self, i, 0, zero, gradient, &(struct trainer_turn){0});
         for (int j = 0; j < FLOATS; j++)
             target[j] -= (double)gradient[j] / NODES;
     }

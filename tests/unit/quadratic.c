@@ -41,7 +41,7 @@ Test(quadratic, a_rate_is_divided_by_the_weight_of_the_model)
             cr_expect_neq(x[0][j], 0);
             cr_expect_float_eq(x[1][j], x[0][j] / 2, 1e-7);
         }
-        task.gradient(task.self, 0, 0, from, gradient);
+        task.gradient(task.self, 0, 0, from, gradient, &(struct trainer_turn){.live = 1});
     }
     sim_quadratic_close(&task);
     settings_close(&settings);
