@@ -14,12 +14,23 @@ cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$folder/embed" "$2/examples/emb
     $(pkg-config --cflags --libs parley)
 LD_LIBRARY_PATH=$libraries "$folder/embed" one 1 of 1 | grep -q '^agreed 1 of 1 nodes, x = 1, '
 
+# The simulator is in it, too: one training function, rehearsed and deployed.
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$folder/rehearse" "$2/examples/rehearse.c" \
+    $(pkg-config --cflags --libs parley) -lm
+for i in 1 2; do LD_LIBRARY_PATH=$libraries "$folder/rehearse" 16 > "$folder/run$i"; done
+cmp "$folder/run1" "$folder/run2"
+grep -q '^ 9 s: 11 nodes, ' "$folder/run1"
+grep -q '^agreed 11 of 16 nodes, ' "$folder/run1"
+LD_LIBRARY_PATH=$libraries "$folder/rehearse" 1 0 | grep -q '^agreed 1 of 1 nodes, '
+
 # To a program in C++, too, where there is a compiler for it.
 command -v c++ > /dev/null || exit 0
 cat > "$folder/text.cc" << 'END'
 #include <cstdio>
 
 #include "parley/parley.h"
+#include "parley/sim.h"
 
 int main()
 {
@@ -27,6 +38,10 @@ int main()
     parley_options_defaults(&options);
     std::puts(parley_error_text(parley_config_check(&options.config, nullptr, 0)));
     std::puts(parley_version());
+    parley_sim_options alone = {};
+    parley_sim *sim;
+    if (parley_sim_new(&sim, &alone) != 0) return 1;
+    parley_sim_free(sim);
 }
 END
 # shellcheck disable=SC2046
