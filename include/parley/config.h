@@ -157,7 +157,8 @@ struct parley_config {
     bool batch_is_shared;
     uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
     /* Of each node: STOP when all live nodes have made theirs. With ALLREDUCE and PS_BSP, whose
-     * steps are made in common, those before a late node came are its own, too. */
+     * steps are made in common, those before a late node came are its own, too. Progress is what
+     * the living have made of theirs, on average. */
     uint64_t steps_budget;
     uint64_t time_budget_us; /* from the start of training */
 

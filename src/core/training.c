@@ -54,6 +54,11 @@ uint64_t training_samples(const struct parley_node *node)
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
 
+static bool has_made_all(const struct parley_node *node, const struct record *r)
+{
+    return node->config.steps_budget && r->version >= node->config.steps_budget;
+}
+
 /* Others are heard of now and then, and go on meanwhile as this node does. */
 uint64_t training_reckoned(const struct parley_node *node)
 {
@@ -61,7 +66,8 @@ uint64_t training_reckoned(const struct parley_node *node)
     if (!training_counts_heard(node) || phase_of(node) != PARLEY_PHASE_TRAIN) return samples;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        bool trains = r->state == PARLEY_MEMBER_ALIVE && r->phase == PARLEY_PHASE_TRAIN;
+        bool trains = r->state == PARLEY_MEMBER_ALIVE && r->phase == PARLEY_PHASE_TRAIN &&
+                      !has_made_all(node, r);
         if (trains && (int)i != node->self && own > node->members[i].heard)
             samples += own - node->members[i].heard;
     }
@@ -92,16 +98,33 @@ uint64_t training_spent_us(const struct parley_node *node)
     return node->now_us - node->training.start_us;
 }
 
-/* Others go on as this node does. */
+/* What the living have made of a budget of steps, on average, told by their samples: a slow node's
+ * last steps, made while the others wait for it, are not to be those of a beginner. Where all make
+ * steps in common, each node's count is that. */
+static void lead_by_steps(const struct parley_node *node, struct parley_pace *pace)
+{
+    const struct parley_roster *roster = node->roster;
+    const struct record *self = self_of(node);
+    double budget = (double)node->config.steps_budget, live = live_of(node);
+    if (node->strategy->steps || self->samples == 0) {
+        lead(pace, (double)self->version, 1, budget);
+        return;
+    }
+    double samples = (double)(training_reckoned(node) - roster->samples_gone) / live;
+    double own = (double)self->samples / (double)self->version;
+    lead(pace, samples / own, roster->counts[ROSTER_UNMADE] / live, budget);
+}
+
+/* Others go on as this node does. Who comes late does not take it back. */
 static struct parley_pace pace_of(const struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
-    struct parley_pace pace = {.made = t->version};
+    struct parley_pace pace = {.made = t->version, .progress = t->progress};
     if (!t->started) return pace;
     lead(&pace, (double)training_reckoned(node), (double)c->batch * live_of(node),
          (double)c->samples_budget);
-    lead(&pace, (double)self_of(node)->version, 1, (double)c->steps_budget);
+    lead_by_steps(node, &pace);
     lead(&pace, (double)training_spent_us(node), t->rate > 0 ? 1e6 / t->rate : 0,
          (double)c->time_budget_us);
     return pace;
@@ -157,6 +180,7 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     self->samples = t->samples + t->before.samples;
     self->place = event->stepped.place;
     training_counted(node);
+    t->progress = training_progress(node);
     if (!isfinite(event->stepped.loss) && t->diverged == 0) t->diverged = 1;
 }
 

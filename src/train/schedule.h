@@ -1,8 +1,8 @@
 /* schedule.h: the learning rate over the cluster's progress.
  *
  * Progress is that of the whole cluster, not a node's own step count: who joins late trains at the
- * rate of the others. (Of a budget of steps each node has its own: with --steps progress is that of
- * the node, by its own steps.) Over the first `warmup` of it the factor climbs from 0 to 1 in a
+ * rate of the others. (Of a budget of steps each node has its own: progress is what the living have
+ * made of theirs, on average.) Over the first `warmup` of it the factor climbs from 0 to 1 in a
  * line (Goyal et al., arXiv:1706.02677, section 2.2); the schedule's own course takes what is left,
  * q in [0, 1]:
  *

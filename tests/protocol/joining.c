@@ -394,6 +394,58 @@ Test(joining, a_budget_of_time_is_the_clusters)
     }
 }
 
+struct steps {
+    uint32_t nodes;
+    uint64_t budget;
+};
+
+static void give_steps(struct parley_config *config, uint32_t node, void *arg)
+{
+    const struct steps *steps = arg;
+    (void)node;
+    config->min_peers = steps->nodes - 1;
+    config->steps_budget = steps->budget;
+}
+
+static bool has_made_its_steps(struct parley_sim *sim, void *budget)
+{
+    struct parley_view view;
+    parley_sim_view(sim, 0, &view);
+    return view.version >= *(uint64_t *)budget;
+}
+
+Test(joining, of_a_budget_of_steps_all_are_as_far_as_the_living_are_on_average)
+{
+    /* Proves that a node four times slower, which makes most of its steps while the others wait for
+     * it, makes them at the rate of an end; also where too many live to hear of each in time. */
+    for (uint32_t nodes = 4; nodes <= 16; nodes += 12) {
+        struct steps steps = {nodes, 2000};
+        uint32_t slow = nodes / 4;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = nodes,
+                                                                    .seed = 4,
+                                                                    .rate = 0.01,
+                                                                    .latency_us = 200,
+                                                                    .configure = give_steps,
+                                                                    .arg = &steps});
+        struct parley_view view;
+        scene_train(sim, nodes);
+        for (uint32_t i = nodes - slow; i < nodes; i++)
+            parley_sim_slow(sim, i, 4);
+        scene_until(sim, nodes, has_made_its_steps, &steps.budget, 4);
+        scene_run(sim, SECOND); /* the slow ones hear of it */
+        for (uint32_t i = 0; i < nodes; i++) {
+            parley_sim_view(sim, i, &view);
+            cr_expect_float_eq(view.progress, 0.75 + 0.25 * 3 / 8, 0.04, "n%u of %u: %g", i, nodes,
+                               view.progress);
+        }
+        scene_until(sim, nodes, parley_sim_agreed, NULL, 10);
+        parley_sim_view(sim, nodes - 1, &view);
+        cr_expect_eq(view.version, steps.budget);
+        cr_expect_eq(view.progress, 1);
+        parley_sim_free(sim);
+    }
+}
+
 static void resumed_late(struct parley_config *config, uint32_t node, void *arg)
 {
     wait_for_time(config, node, NULL);
