@@ -283,6 +283,42 @@ Test(servers, ps_ssp_keeps_each_within_its_bound_of_the_slowest)
     }
 }
 
+Test(servers, what_a_worker_of_ps_ssp_reads_has_all_that_its_bound_asks_for)
+{
+    /* Steps of varying length: at clock c a model has all gradients before clock c - S in it (Ho et
+     * al., section 3), and is not one that was made for another before the slowest came so far. */
+    enum { VERSIONS = 4000 };
+    static uint64_t slowest[VERSIONS]; /* as a version was the newest */
+    for (uint32_t staleness = 1; staleness <= 2; staleness++) {
+        struct cast cast = {
+            .strategy = PARLEY_STRATEGY_PS_SSP, .nodes = NODES, .staleness = staleness};
+        struct parley_sim *sim = play(&cast, 3);
+        struct rng rng = rng_init(staleness, 1);
+        uint32_t read = 0;
+        scene_train(sim, NODES);
+        scene_run(sim, 200000);
+        uint32_t served = server_of_all(sim, NODES);
+        struct parley_node *server = sim->hosts[served].node;
+        memset(slowest, 0xff, sizeof slowest); /* what there was before */
+        for (uint64_t at = server_of(server)->version; at < VERSIONS - 1;) {
+            cr_assert(parley_sim_step(sim));
+            parley_sim_slow(sim, rng_below(&rng, NODES), 0.2 + 2 * rng_unit(&rng));
+            at = server_of(server)->version;
+            slowest[at] = crew_slowest(server);
+            for (uint32_t i = 0; i < NODES; i++) {
+                const struct server *w = server_of(sim->hosts[i].node);
+                if (i == served || w->state != WORKER_COMPUTING) continue;
+                if (slowest[w->base] == UINT64_MAX) continue;
+                read++;
+                cr_assert_leq(w->clock, slowest[w->base] + staleness, "n%u at %llu", i,
+                              (unsigned long long)w->base);
+            }
+        }
+        cr_assert_gt(read, 10000);
+        parley_sim_free(sim);
+    }
+}
+
 Test(servers, ps_asp_waits_for_nobody)
 {
     /* The same with ps-asp: the others make five times as many steps. */

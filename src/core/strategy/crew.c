@@ -89,6 +89,11 @@ uint64_t crew_slowest(struct parley_node *node)
     return least;
 }
 
+bool crew_is_ahead(const struct parley_node *node, const struct server_worker *w, uint64_t slowest)
+{
+    return w->clock > slowest && w->clock - slowest > node->config.staleness;
+}
+
 uint64_t crew_fastest_other(struct parley_node *node)
 {
     struct server *s = server_of(node);

@@ -19,13 +19,22 @@ enum {
     SLOWER_PART = 32
 };
 
-int models_find(const struct server *s, uint64_t least, bool *comes)
+/* One that was made for another may be from before the gradient that `w` had to wait for. */
+static bool will_do(const struct parley_node *node, const struct server_model *m,
+                    const struct server_worker *w)
 {
+    bool bound = node->config.strategy == PARLEY_STRATEGY_PS_SSP;
+    return m->version >= w->wants && !(bound && crew_is_ahead(node, w, m->slowest));
+}
+
+int models_find(const struct parley_node *node, const struct server_worker *w, bool *comes)
+{
+    const struct server *s = server_of(node);
     int best = NONE;
     *comes = false;
     for (int i = 0; i < SERVER_MODELS; i++) {
         const struct server_model *m = &s->models[i];
-        if (m->version < least) continue;
+        if (!will_do(node, m, w)) continue;
         *comes = *comes || m->taking;
         if (m->good && (best == NONE || m->version > s->models[best].version)) best = i;
     }
@@ -42,6 +51,7 @@ void models_take(struct parley_node *node)
         m->good = false;
         m->version = s->version;
         m->rounds = s->rounds;
+        m->slowest = crew_slowest(node);
         s->pending++;
         strategy_op(node, PARLEY_UPDATE_TAKE, m->buffer, server_task(TASK_TAKE, i));
         return;

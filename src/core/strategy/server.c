@@ -23,8 +23,7 @@ static bool is_turn(struct parley_node *node, const struct server_worker *w)
     if (server_sums(node)) return !w->in;
     if (node->config.strategy == PARLEY_STRATEGY_PS_ASP)
         return w->member != node->self || w->clock <= crew_fastest_other(node);
-    uint64_t least = crew_slowest(node);
-    return w->clock <= least || w->clock - least <= node->config.staleness;
+    return !crew_is_ahead(node, w, crew_slowest(node));
 }
 
 /* A place for its next gradient, where there is one for everybody. */
@@ -104,14 +103,14 @@ static bool answer(struct parley_node *node)
         if (!conn || conn->state != CONN_LIVE || !out_room(node)) continue;
         if (w->holds != NEVER && w->holds >= w->wants)
             give(node, w, conn, NONE);
-        else if (models_find(s, w->wants, &comes) == NONE)
+        else if (models_find(node, w, &comes) == NONE)
             wanted = wanted || !comes;
         else if (is_before(w, first))
             first = w;
     }
     bool gives = first && out_room(node) && models_next_us(node) <= node->now_us;
     if (gives)
-        give(node, first, connection_find(node, first->conn), models_find(s, first->wants, &comes));
+        give(node, first, connection_find(node, first->conn), models_find(node, first, &comes));
     /* After that: it may take the place of a snapshot that nobody reads. */
     if (wanted && !node->training.diverged) models_take(node);
     return gives;

@@ -133,6 +133,7 @@ struct server_model {
     uint32_t buffer;
     uint32_t users; /* streams that read it */
     uint64_t version, rounds;
+    uint64_t slowest; /* ps-ssp: clock of the worker furthest behind, as it was taken */
     bool taking, good;
 };
 
@@ -241,6 +242,8 @@ bool crew_waits_for(struct parley_node *node, const struct server_worker *w);
 bool crew_is_pending(const struct server *s, const struct server_worker *w);
 /* The clock of the slowest; 0 as long as one who is waited for has not said its own. */
 uint64_t crew_slowest(struct parley_node *node);
+/* ps-ssp: by more than the staleness. */
+bool crew_is_ahead(const struct parley_node *node, const struct server_worker *w, uint64_t slowest);
 /* The most steps that anybody else has made; NEVER: there is nobody. */
 uint64_t crew_fastest_other(struct parley_node *node);
 /* The least and the most steps of all but `w` that have enrolled and are waited for; false: there
@@ -256,7 +259,7 @@ void merge_finish_round(struct parley_node *node);
 
 /* models.c */
 /* The newest snapshot that will do, if any; NONE: *comes tells whether one is on its way. */
-int models_find(const struct server *s, uint64_t least, bool *comes);
+int models_find(const struct parley_node *node, const struct server_worker *w, bool *comes);
 void models_take(struct parley_node *node);
 void models_taken(struct parley_node *node, int model, bool finite); /* anybody */
 uint64_t models_next_us(const struct parley_node *node);             /* when another may leave */
