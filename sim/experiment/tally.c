@@ -44,16 +44,27 @@ static double value_of(const struct report_summary *s, enum tally_column column)
     }
 }
 
+/* Runs of a group that did not fail. */
+static uint32_t well_in(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group)
+{
+    uint32_t well = 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+        well += plan->runs[i]->group == group && !outcomes[i].error;
+    return well;
+}
+
 static struct spread spread_of(const struct plan *plan, const struct sim_outcome *outcomes,
                                uint32_t group, enum tally_column column)
 {
     struct spread spread = {0};
     double sum = 0, squares = 0;
+    bool any_well = well_in(plan, outcomes, group) > 0;
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < plan->count; i++) {
             double value = value_of(&outcomes[i].summary, column);
             bool ended = outcomes[i].summary.strategy != NULL;
             if (plan->runs[i]->group != group || !ended || !isfinite(value)) continue;
+            if (any_well && outcomes[i].error) continue;
             if (pass == 0) {
                 sum += value;
                 spread.count++;
@@ -76,14 +87,17 @@ static const char *agreed_cell(const struct plan *plan, const struct sim_outcome
                                uint32_t group, char out[64])
 {
     uint64_t agreed = 0, nodes = 0;
-    bool failed = false;
+    uint32_t runs = 0, well = well_in(plan, outcomes, group);
+    char mark[32] = "";
     for (uint32_t i = 0; i < plan->count; i++) {
         if (plan->runs[i]->group != group) continue;
         agreed += outcomes[i].summary.agreed;
         nodes += outcomes[i].summary.nodes;
-        failed = failed || outcomes[i].error;
+        runs++;
     }
-    snprintf(out, 64, "%" PRIu64 " of %" PRIu64 "%s", agreed, nodes, failed ? " !" : "");
+    if (well < runs) snprintf(mark, sizeof mark, " !");
+    if (well < runs && well > 0) snprintf(mark, sizeof mark, " ! mean of %" PRIu32, well);
+    snprintf(out, 64, "%" PRIu64 " of %" PRIu64 "%s", agreed, nodes, mark);
     return out;
 }
 

@@ -22,7 +22,8 @@ enum tally_column {
 const char *tally_title(enum tally_column column);
 
 /* The cell of a group, which has at least one run: one value, or mean and standard deviation over
- * its seeds. Returns out. */
+ * its seeds, all columns over the same ones: those whose run did not fail, if there are any.
+ * Returns out. */
 const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
                        enum tally_column column, char out[64]);
 
@@ -32,7 +33,9 @@ double tally_mean(const struct plan *plan, const struct sim_outcome *outcomes, u
 
 /* Whether a cell has the mark "!", and what that says. */
 bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes);
-#define TALLY_FAILED "a run failed: its live nodes do not all hold one model, or it broke before"
+#define TALLY_FAILED                                                                               \
+    "a run failed: its live nodes do not all hold one model, or it broke before; a mean is over "  \
+    "the others, where there are any"
 
 /* The first run of a group. */
 const struct plan_run *tally_run(const struct plan *plan, uint32_t group);

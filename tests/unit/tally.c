@@ -1,0 +1,44 @@
+/* tally.c: means over the seeds of one setting. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "experiment/tally.h"
+
+enum { RUNS = 4 };
+
+static const double accuracies[RUNS] = {0.5, 0.1, 0.7, 0.2}, epochs[RUNS] = {1, 0.25, 2, 0.5};
+
+/* The cells of a group of four runs, of which the second and the fourth failed, or all did. */
+static void tally(bool all_failed, char cells[TALLY_COLUMNS][64])
+{
+    struct plan_run run = {0}, *runs[RUNS] = {&run, &run, &run, &run};
+    struct plan plan = {.runs = runs, .count = RUNS};
+    struct sim_outcome outcomes[RUNS];
+    for (int i = 0; i < RUNS; i++)
+        outcomes[i] = (struct sim_outcome){.error = i % 2 || all_failed ? PARLEY_EDIVERGED : 0,
+                                           .summary = {.strategy = "gossip",
+                                                       .nodes = 3,
+                                                       .agreed = i % 2 ? 0 : 3,
+                                                       .test_accuracy = accuracies[i],
+                                                       .epochs = epochs[i]}};
+    outcomes[1].summary.test_accuracy = NAN; /* it broke before it had one */
+    for (int c = 0; c < TALLY_COLUMNS; c++)
+        tally_cell(&plan, outcomes, 0, (enum tally_column)c, cells[c]);
+}
+
+Test(tally, figures_of_runs_that_failed_are_in_no_mean)
+{
+    char cells[TALLY_COLUMNS][64];
+    tally(false, cells);
+    cr_expect_str_eq(cells[TALLY_ACCURACY], "0.6000 \u00b10.1414");
+    cr_expect_str_eq(cells[TALLY_EPOCHS], "1.50");
+    cr_expect_str_eq(cells[TALLY_AGREED], "6 of 12 ! mean of 2");
+}
+
+Test(tally, where_all_failed_they_are_told_all_the_same)
+{
+    char cells[TALLY_COLUMNS][64];
+    tally(true, cells);
+    cr_expect_str_eq(cells[TALLY_EPOCHS], "0.94");
+    cr_expect_str_eq(cells[TALLY_AGREED], "6 of 12 !");
+}
