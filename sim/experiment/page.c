@@ -103,6 +103,22 @@ static char *wrap(char *line)
     return line;
 }
 
+/* How the curves are to be read, in lines. */
+static char *notes(const struct plan *plan)
+{
+    struct text text;
+    text_init(&text, PAGE_BYTES_MAX);
+    text_add(
+        &text,
+        "Accuracy and loss are those of the mean of the live nodes' models on the test data, at "
+        "up to %d\npoints along a run; the last point is the agreed model's. Looking costs no "
+        "virtual time.\nAccuracy, if any, is drawn by its error, on a logarithmic scale. "
+        "Against bytes, a run that sends\nnext to nothing is a level line as high as its "
+        "end.%s\n",
+        CURVE_POINTS, plan->seeds ? " A line a seed; seeds share a colour." : "");
+    return text_take(&text);
+}
+
 static char *svg_page(const struct plan *plan, const struct sim_outcome *outcomes)
 {
     struct text page, svg;
@@ -118,6 +134,7 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
     double y = picture_legend(&svg, plan, 0);
     y += picture_curves(&svg, plan, outcomes, y);
     y += effect_charts(&svg, plan, outcomes, y);
+    y += add_lines(&svg, notes(plan), y) + 10;
     y += add_lines(&svg, tally_table(plan, outcomes), y);
     y += picture_topologies(&svg, plan, outcomes, y + 10) + 10;
     text_add(&svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">", y + 10);
@@ -155,17 +172,6 @@ static void add_head(struct text *page, const struct plan *plan)
     text_add(page, "<h1>parley sim</h1>\n<p class=\"note\">");
     add_version(page, plan);
     text_add(page, "</p>\n");
-}
-
-static void add_notes(struct text *page, const struct plan *plan)
-{
-    text_add(page,
-             "<p class=\"note\">Accuracy and loss are those of the mean of the live nodes' models "
-             "on the test data, at up to %d points along a run; the last point is the agreed "
-             "model's. Looking costs no virtual time. Accuracy, if any, is drawn by its error, "
-             "on a logarithmic scale. Against bytes, a run that sends next to nothing is a level "
-             "line as high as its end.%s</p>\n",
-             CURVE_POINTS, plan->seeds ? " A line a seed; seeds share a colour." : "");
 }
 
 static void add_table(struct text *page, const struct plan *plan,
@@ -243,7 +249,7 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     double y = picture_legend(&svg, plan, 0);
     y += picture_curves(&svg, plan, outcomes, y);
     add_svg(&page, &svg, y, false);
-    add_notes(&page, plan);
+    add_taken(&page, "<p class=\"note\">", notes(plan), "</p>\n");
     add_table(&page, plan, outcomes);
     add_unheeded(&page, plan);
     text_init(&svg, PAGE_BYTES_MAX);

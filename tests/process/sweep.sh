@@ -75,6 +75,7 @@ END
 cmp one.csv again.csv || fail "the report's file makes another experiment"
 grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line"
 well_formed again.svg || fail "the SVG is not well-formed"
+grep -q 'mean of the live nodes' again.svg || fail "an .svg does not say what its curves are of"
 grep -q 'Drawn is the first of the runs .*, with the first seed\.<' again.svg || fail "which topologies are drawn is not said"
 # Who knows no var() has a colour all the same: the same property, before it.
 python3 - <<'END' || fail "a colour of the SVG is a variable alone"
