@@ -150,6 +150,11 @@ static void wait_for_news(struct mailbox *box)
     uv_mutex_unlock(&box->lock);
 }
 
+double handoff_loss(struct handoff *handoff)
+{
+    return atomic_exchange(&handoff->lost, false) ? (double)NAN : atomic_load(&handoff->loss);
+}
+
 static double moved_by(const struct handoff *handoff, const struct parley_step *step)
 {
     const struct vectors *v = handoff->vectors;
@@ -163,6 +168,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     handoff->vectors->follow = step->follow; /* the boundary is still held */
     atomic_store(&handoff->train_us, handoff->started ? now_us - handoff->first_us : 0);
     atomic_store(&handoff->loss, step->loss);
+    if (!isfinite(step->loss)) atomic_store(&handoff->lost, true);
     if (handoff->measures) atomic_store(&handoff->moved_sq, moved_by(handoff, step));
     atomic_fetch_add(&handoff->samples, step->samples);
     atomic_store(&handoff->place, step->place);

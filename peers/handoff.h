@@ -60,6 +60,7 @@ struct handoff {
     /* Written by the trainer, read by anyone. */
     _Atomic uint64_t version, samples, place, gap_max_us, train_us;
     _Atomic double loss, moved_sq;
+    _Atomic bool lost; /* the loss of a step was not finite; until the loop takes it */
 };
 
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers);
@@ -71,6 +72,8 @@ void handoff_put(struct handoff *handoff, struct op *list);
 void handoff_grant(struct handoff *handoff, const struct parley_update *update); /* a TRAIN */
 void handoff_halt(struct handoff *handoff);
 void handoff_end(struct handoff *handoff, int error);
+/* Of the newest step; not finite where that of any was since this was last asked. */
+double handoff_loss(struct handoff *handoff);
 
 /* The trainer's: PARLEY_GO, PARLEY_END or an error, as parley_boundary() says. */
 int handoff_boundary(struct handoff *handoff, const struct parley_step *step,

@@ -85,11 +85,10 @@ void loop_tell_steps(struct loop *loop)
     uint64_t version = atomic_load(&loop->handoff->version);
     if (loop->finished || version == loop->version_told) return;
     loop->version_told = version;
-    struct parley_event event = {.type = PARLEY_EVENT_STEPPED,
-                                 .stepped = {version, atomic_load(&loop->handoff->samples),
-                                             atomic_load(&loop->handoff->loss),
-                                             atomic_load(&loop->handoff->moved_sq),
-                                             atomic_load(&loop->handoff->place)}};
+    struct parley_event event = {
+        .type = PARLEY_EVENT_STEPPED,
+        .stepped = {version, atomic_load(&loop->handoff->samples), handoff_loss(loop->handoff),
+                    atomic_load(&loop->handoff->moved_sq), atomic_load(&loop->handoff->place)}};
     loop_tell(loop, &event);
 }
 

@@ -34,6 +34,11 @@ void sim_steps_hear(struct sim_host *host, uint64_t steps)
     uint64_t begun = host->life.version + host->life.stepping;
     if (!host->sim->task->step || steps <= host->life.heard || begun >= steps + SIM_STEPS) return;
     double loss = host->steps[(steps - 1) % SIM_STEPS].loss;
+    /* One that is not finite counts, whatever the next ones are. */
+    uint64_t first = begun > SIM_STEPS ? begun - SIM_STEPS : 0; /* whose place is not used again */
+    if (first < host->life.heard) first = host->life.heard;
+    for (uint64_t s = first < host->life.set ? host->life.set : first; s < steps; s++)
+        if (!isfinite(host->steps[s % SIM_STEPS].loss)) loss = NAN;
     host->life.heard = steps;
     if (isfinite(loss)) host->life.sound_loss = loss;
     if (isfinite(loss) || steps > host->life.set) host->life.loss = loss;

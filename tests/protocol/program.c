@@ -9,7 +9,8 @@ enum { NODES = 6, FLOATS = 8, STEPS = 300 };
 /* Each node is drawn to a target of its own, its number plus the place; vectors[1] counts steps. */
 struct program {
     enum parley_strategy strategy;
-    double part; /* of the way to the target that a step goes */
+    double part;      /* of the way to the target that a step goes */
+    uint32_t lost_at; /* of n2: the loss of that step is not finite; 0: of none */
     struct told {
         uint32_t begun, started, steps, gradients, applied;
         double progress, weight; /* the furthest from 1 */
@@ -72,6 +73,7 @@ static double work(float *const *vectors, const struct parley_turn *turn, uint32
         else
             turn->gradient[j] = gap;
     }
+    if (program->lost_at > 0 && node == 2 && told->steps == program->lost_at) return NAN;
     return loss;
 }
 
@@ -191,6 +193,18 @@ Test(program, who_is_started_anew_begins_anew_and_takes_the_model_of_the_others)
     cr_expect_gt(told->state_steps, STEPS / 3, "its optimizer goes on from where a peer's was");
     scene_until(sim, NODES, parley_sim_agreed, NULL, 30);
     scene_same(sim, NODES);
+    parley_sim_free(sim);
+}
+
+Test(program, one_loss_that_is_not_finite_among_others_that_are_costs_the_model)
+{
+    struct program program = {
+        .strategy = PARLEY_STRATEGY_GOSSIP, .part = 0.02, .lost_at = STEPS / 2};
+    struct parley_sim *sim = rehearse(&program, 1);
+    scene_expect(sim, "log", 30,
+                 "n2 log the model is no longer finite: taking a live peer's\n"
+                 "n2 log took model and optimizer state of ...\n");
+    scene_until(sim, NODES, parley_sim_agreed, NULL, 30);
     parley_sim_free(sim);
 }
 

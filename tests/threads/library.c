@@ -9,6 +9,7 @@
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct node {
     char name[8], out[96];
     int stop_on;                 /* the state of a member that makes this node stop; -1: none */
     uint64_t leave_at, close_at; /* after so many steps, once all train; 0: never */
+    uint64_t lost_at;            /* the loss of that step is not finite */
     uint64_t steps;
     uint32_t live_at_start;
     int code;
@@ -124,6 +126,7 @@ static void train(void *argument)
         }
         node->steps++;
         step = (struct parley_step){.steps = 1, .samples = 1, .loss = 0};
+        if (node->steps == node->lost_at) step.loss = NAN;
         /* Steps take no time here: who went at once would be gone before others had its welcome. */
         if (trains < NODES) continue;
         if (node->leave_at && node->steps >= node->leave_at) parley_leave(node->p);
@@ -217,6 +220,19 @@ static void close_midway(void)
     check(nodes[1].result.view.known == 3 && nodes[1].result.view.held == 2, "held 2 of 3 known");
 }
 
+/* Steps are short, and more than one is made before the loop looks. */
+static void lose_the_model(void)
+{
+    for (int i = 0; i < 20; i++) {
+        struct node *node = prepare(0, 0, NULL, 0);
+        node->options.config.steps_budget = 2000;
+        node->lost_at = 50;
+        if (!start(node)) exit(1);
+        run(1);
+        check(node->code == PARLEY_EDIVERGED, "a loss that is not finite is heard of");
+    }
+}
+
 static void refuse_seeds_later(struct parley *p)
 {
     const char *bad[] = {"127.0.0.1:7400", "127.0.0.1:0"};
@@ -288,6 +304,7 @@ int main(void)
     agree_on_files();
     stop_and_leave();
     close_midway();
+    lose_the_model();
     refuse();
     refuse_other_tensors();
     uv_mutex_destroy(&lock);
