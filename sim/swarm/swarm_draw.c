@@ -149,6 +149,7 @@ static void draw_rare(struct swarm *s)
     if (swarm_chance(rng, 2)) rare->fragment_bytes = 1 + rng_below(rng, 2000);
     if (swarm_chance(rng, 3))
         rare->later = (struct parley_period){rng_unit(rng) * 0.9 + 0.05, 1 + rng_below(rng, 50)};
+    if (s->strategy > PARLEY_STRATEGY_NONE) rare->later.steps = 0; /* they have one period */
     rare->steered = rare->later.steps == 0 && gossips && swarm_chance(rng, 3);
     rare->robust =
         gossips && rare->averaged == 1 && s->codec == PARLEY_CODEC_FP32 && swarm_chance(rng, 2);

@@ -111,6 +111,12 @@ static int refuse_text(char *why, size_t size, const char *name, const char *val
                   value ? value : "", most);
 }
 
+/* NONE does at the end. */
+static bool gossips(const struct parley_config *c)
+{
+    return c->strategy == PARLEY_STRATEGY_GOSSIP || c->strategy == PARLEY_STRATEGY_NONE;
+}
+
 /* The first that is out of its own. */
 static int check_ranges(const struct range *ranges, size_t count, char *why, size_t size)
 {
@@ -187,6 +193,9 @@ static int check_periods(const struct parley_config *c, char *why, size_t size)
     if (c->mix_later_count > 0 && c->mix_steered)
         return refuse_number(why, size, "mix_later_count", c->mix_later_count,
                              "0 beside mix_steered");
+    if ((c->mix_later_count > 0 || c->mix_steered) && !gossips(c))
+        return refuse(why, size, "%s: it is for gossip; %s has one period",
+                      c->mix_steered ? "mix_steered" : "mix_later", strategy_name(c->strategy));
     int code = check_range(
         &(struct range){"mix_later_count", c->mix_later_count, 0, PARLEY_PERIODS_MAX}, why, size);
     for (uint32_t i = 0; !code && i < c->mix_later_count; i++) {
@@ -209,6 +218,9 @@ static int check_codec(const struct parley_config *c, char *why, size_t size)
         return refuse_real(why, size, "codec_part", c->codec_part, "above 0, at most 1");
     if (c->codec == PARLEY_CODEC_TOPK && c->strategy != PARLEY_STRATEGY_CHOCO)
         return refuse(why, size, "codec: topk is for the strategy choco alone");
+    if (c->codec != PARLEY_CODEC_FP32 && !gossips(c) && c->strategy != PARLEY_STRATEGY_CHOCO)
+        return refuse(why, size, "codec: it is for gossip and choco; %s sends fp32",
+                      strategy_name(c->strategy));
     if (c->codec == PARLEY_CODEC_SUBSET && c->strategy == PARLEY_STRATEGY_CHOCO)
         return refuse(why, size, "codec: subset is not for the strategy choco");
     if (c->codec == PARLEY_CODEC_TOPK && c->codec_part > CODEC_TOPK_MAX)
@@ -226,8 +238,7 @@ static int check_strategy(const struct parley_config *c, char *why, size_t size)
         return refuse_real(why, size, "outer_momentum", c->outer_momentum, "0 to below 1");
     if (!(c->choco_step >= 0 && c->choco_step <= 1))
         return refuse_real(why, size, "choco_step", c->choco_step, "0 to 1");
-    if (c->averaged > 1 && c->strategy != PARLEY_STRATEGY_GOSSIP &&
-        c->strategy != PARLEY_STRATEGY_NONE)
+    if (c->averaged > 1 && !gossips(c))
         return refuse(why, size,
                       "averaged: %" PRIu32 " vectors are for gossip and none, not for %s",
                       c->averaged, strategy_name(c->strategy));
@@ -286,8 +297,8 @@ static int check_rest(const struct parley_config *c, char *why, size_t size)
 int parley_config_check(const struct parley_config *c, char *why, size_t size)
 {
     int (*const checks[])(const struct parley_config *c, char *why, size_t size) = {
-        check_texts,    check_counts, check_settings, check_periods, check_durations,
-        check_strategy, check_codec,  check_topology, check_rest,
+        check_texts,   check_counts,    check_settings, check_strategy, check_codec,
+        check_periods, check_durations, check_topology, check_rest,
     };
     int code = 0;
     for (size_t i = 0; !code && i < sizeof checks / sizeof *checks; i++)

@@ -193,6 +193,26 @@ Test(config, further_vectors_are_averaged_by_gossip_and_none_alone)
     says(&config, "averaged: 2 vectors are for gossip and none, not for push-sum");
 }
 
+Test(config, what_a_strategy_would_ignore_is_refused)
+{
+    for (int strategy = 0; strategy < PARLEY_STRATEGIES; strategy++) {
+        bool gossips = strategy == PARLEY_STRATEGY_GOSSIP || strategy == PARLEY_STRATEGY_NONE;
+        struct parley_config base = good(), config;
+        base.strategy = (enum parley_strategy)strategy;
+        config = base;
+        config.codec = PARLEY_CODEC_INT8;
+        bool taken = parley_config_check(&config, NULL, 0) == 0;
+        cr_expect_eq(taken, gossips || strategy == PARLEY_STRATEGY_CHOCO, "int8: %d", strategy);
+        config = base;
+        config.mix_later_count = 1;
+        config.mix_later[0] = (struct parley_period){0.5, 8};
+        cr_expect_eq(parley_config_check(&config, NULL, 0) == 0, gossips, "later: %d", strategy);
+        config = base;
+        config.mix_steered = true;
+        cr_expect_eq(parley_config_check(&config, NULL, 0) == 0, gossips, "steered: %d", strategy);
+    }
+}
+
 Test(config, a_setting_that_would_be_cut_off_is_refused)
 {
     /* Proves that no two nodes are let in whose settings differ behind what HELLO has room for. */
