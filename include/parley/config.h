@@ -130,7 +130,7 @@ struct parley_config {
     const char *const
         *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
     uint32_t seeds_count;
-    uint32_t min_peers; /* other nodes alive before training starts */
+    uint32_t min_peers; /* other nodes alive before training starts: waited for without limit */
     /* Normally NULL: the node keeps a table of members of its own, by gossip. Else one table in
      * common with all nodes of this process (node.h); it must outlive them. */
     struct parley_roster *roster;
@@ -170,12 +170,13 @@ struct parley_config {
     const struct parley_graph *graph; /* of GRAPH: borrowed, must outlive the node */
     uint32_t backup_workers;          /* PS_BSP: so many of the slowest are left out of each step */
     uint32_t staleness;               /* PS_SSP: steps that a worker may be ahead of the slowest */
-    enum parley_codec codec;
-    double codec_part;  /* of PARLEY_CODEC_SUBSET, in (0, 1]; of TOPK, to 0.5 [1] */
+    enum parley_codec codec;          /* of GOSSIP, NONE and CHOCO; the others send FP32 */
+    double codec_part;                /* of PARLEY_CODEC_SUBSET, in (0, 1]; of TOPK, to 0.5 [1] */
     uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 [1] */
-    struct parley_period mix_later[PARLEY_PERIODS_MAX]; /* rising in `from` */
-    uint32_t mix_later_count;                           /* of mix_later; 0 where mix_steered */
-    bool mix_steered; /* mix_every is where it begins: then by drift */
+    /* GOSSIP, NONE: rising in `from`. */
+    struct parley_period mix_later[PARLEY_PERIODS_MAX];
+    uint32_t mix_later_count; /* of mix_later; 0 where mix_steered */
+    bool mix_steered;         /* GOSSIP, NONE: mix_every is where it begins: then by drift */
     /* DILOCO, NOLOCO: rate, above 0 to 10, and momentum, 0 to below 1, of the outer optimizer; in
      * noloco beta (gamma being the same) and alpha. Equal on all nodes [0.7, 0.5]. */
     double outer_rate, outer_momentum;
@@ -192,6 +193,8 @@ struct parley_config {
     double tolerance;           /* relative drift at which nodes propose, above 0 [1e-4] */
     uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so; counted from when
                                    the last one came to settle, five times that at most [60 s] */
+    /* Where they don't come to one model, a majority being missing say, they wait for five times
+     * settle_timeout_us, and for two minutes at least, and end with PARLEY_ENO_AGREEMENT. */
     enum parley_quorum quorum;
     uint32_t nodes; /* fixed size, at least 1; for majority only */
 
@@ -204,7 +207,9 @@ struct parley_config {
                                    [4] */
     /* The same once the connection broke and a new dial is refused [500 ms]. */
     uint64_t broken_suspicion_us;
-    uint64_t join_timeout_us;              /* UINT64_MAX is for ever [that] */
+    /* So long without an answer of any seed, then PARLEY_ENO_SEED; UINT64_MAX is for ever [that].
+     * Who was told to stop waits for ten seconds at most. */
+    uint64_t join_timeout_us;
     uint64_t leave_timeout_us;             /* who leaves hands over for half of it at most [10 s] */
     uint64_t redial_min_us, redial_max_us; /* back-off of seeds, 1 and up [500 ms, 30 s] */
 

@@ -69,8 +69,8 @@ enum parley_stop {
 
 struct parley_event {
     enum parley_event_type type;
-    uint64_t now_us; /* monotonic; never less than in the event before */
-    union {
+    uint64_t now_us;      /* monotonic; never less than in the event before */
+    __extension__ union { /* clang++ -Wpedantic takes it for C alone */
         struct {
             uint32_t conn;
             const char *address; /* of the remote end, for messages; borrowed */
@@ -216,7 +216,7 @@ double parley_pace_progress(const struct parley_pace *pace, uint64_t made);
 
 struct parley_update {
     enum parley_update_type type;
-    union {
+    __extension__ union { /* clang++ -Wpedantic takes it for C alone */
         struct {
             uint32_t conn;
             const char *address; /* valid until the next step */

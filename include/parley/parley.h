@@ -123,7 +123,7 @@ PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *opt
 /* What was done since the last boundary. */
 struct parley_step {
     uint64_t steps;   /* 1, or 0 if no step was made */
-    uint64_t samples; /* that it used */
+    uint64_t samples; /* that it used; of all nodes' steps less than 10^18 */
     /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says
      * that the model is lost, as does a gradient in which something is not: the node takes a live
      * peer's in its place or, where it is alone, its strategy averages gradients, or this has
@@ -148,7 +148,8 @@ PARLEY_CHECK int parley_boundary(struct parley *p, const struct parley_step *ste
                                  struct parley_turn *turn);
 
 /* Ask for the end, with an agreement; the cause travels to all nodes. PARLEY_STOP_NONE asks for
- * nothing. */
+ * nothing. A node that no seed has answered yet waits for one for ten seconds more, and ends with
+ * PARLEY_ENO_SEED; parley_leave() ends it at once. */
 void parley_stop(struct parley *p, enum parley_stop cause);
 
 /* Leave alone: hand the work over by averaging, for half of config.leave_timeout_us at most, say

@@ -63,7 +63,8 @@ struct parley_sim_options {
     uint32_t vectors;    /* 1 to PARLEY_VECTORS_MAX (default 1) */
     uint32_t averaged;   /* of those, while training (default 1); no node may have another */
     uint64_t seed;
-    uint32_t seeds;           /* everyone's seed list is the first so many nodes (default 1) */
+    uint32_t seeds;           /* everyone's seed list is the first so many nodes, at most
+                                 PARLEY_SEEDS_MAX (default 1) */
     const uint64_t *start_us; /* [nodes], when each starts; PARLEY_SIM_NEVER: at parley_sim_start */
     double rate; /* of training, in [0, 1]: each step moves x by rate * (target - x) (default 0) */
     /* A program's own training in its place: what it does between two calls of parley_boundary().
@@ -88,7 +89,8 @@ struct parley_sim_options {
     double loss;              /* of each packet, in [0, 1): see parley_sim_loss() (default 0) */
     struct parley_sim_again again;
     uint32_t fragment_bytes; /* received in pieces of at most so many bytes (default as sent) */
-    uint32_t threads; /* that compute, this one included; no result depends on it (default 1) */
+    uint32_t threads; /* that compute, this one included, at most 256; no result depends on it
+                         (default 1) */
     bool unchecked;   /* leaves out parley_node_check() after every event */
     /* Changes a node's configuration before each of its starts; not its parameters, vectors and
      * averaged. A bad one ends the simulation: parley_sim_error() says PARLEY_EUSAGE, with the

@@ -216,7 +216,7 @@ void agreement_give_up(struct parley_node *node)
     uint32_t live = live_of(node), known = roster_known(node->roster);
     if (!quorum_is_here(node))
         out_log(node, PARLEY_LOG_ERROR,
-                "no agreement: only %u of %u nodes are here, and %u must be (--quorum majority)",
+                "no agreement: only %u of %u nodes are here, and a majority is %u",
                 quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1);
     else if (live < known)
         out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", live, known);

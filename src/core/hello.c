@@ -111,7 +111,7 @@ static bool differs(const struct parley_node *node, const struct message_hello *
         return true;
     }
     if (hello->robust != c->robust) {
-        snprintf(why, size, "--robust is given at %s and not at %s", c->robust ? here : hello->name,
+        snprintf(why, size, "robust is set at %s and not at %s", c->robust ? here : hello->name,
                  c->robust ? hello->name : here);
         return true;
     }
@@ -159,9 +159,8 @@ static void refuse(struct parley_node *node, struct conn *conn, int error, const
 static void refuse_name(struct parley_node *node, struct conn *conn, const struct record *owner)
 {
     char text[MESSAGE_TEXT_SIZE];
-    snprintf(text, sizeof text,
-             "the name %s is taken by the live node at %s; choose another with --name", owner->name,
-             owner->address);
+    snprintf(text, sizeof text, "the name %s is taken by the live node at %s; choose another",
+             owner->name, owner->address);
     refuse(node, conn, PARLEY_ENAME_TAKEN, text);
 }
 

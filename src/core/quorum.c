@@ -44,7 +44,7 @@ static bool has_majority(struct parley_node *node)
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
         out_log(node, PARLEY_LOG_WARN,
-                "only %u of %u nodes are here, and %u must be (--quorum majority): waiting for "
+                "only %u of %u nodes are here, and a majority is %u: waiting for "
                 "others, %.0f s at most",
                 quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1,
                 (double)(agreement_end_us(node) - node->now_us) / 1e6);

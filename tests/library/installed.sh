@@ -24,8 +24,7 @@ grep -q '^ 9 s: 11 nodes, ' "$folder/run1"
 grep -q '^agreed 11 of 16 nodes, ' "$folder/run1"
 LD_LIBRARY_PATH=$libraries "$folder/rehearse" 1 0 | grep -q '^agreed 1 of 1 nodes, '
 
-# To a program in C++, too, where there is a compiler for it.
-command -v c++ > /dev/null || exit 0
+# To a program in C++, too, where there are compilers for it.
 cat > "$folder/text.cc" << 'END'
 #include <cstdio>
 
@@ -44,8 +43,11 @@ int main()
     parley_sim_free(sim);
 }
 END
-# shellcheck disable=SC2046
-c++ -Wall -Wextra -Wpedantic -Werror -o "$folder/text" "$folder/text.cc" $(pkg-config --cflags --libs parley)
-LD_LIBRARY_PATH=$libraries "$folder/text" > "$folder/said"
-grep -q '^bad usage' "$folder/said"
-grep -qx "$(pkg-config --modversion parley)" "$folder/said"
+for compiler in c++ clang++; do
+    command -v $compiler > /dev/null || continue
+    # shellcheck disable=SC2046
+    $compiler -Wall -Wextra -Wpedantic -Werror -o "$folder/text" "$folder/text.cc" $(pkg-config --cflags --libs parley)
+    LD_LIBRARY_PATH=$libraries "$folder/text" > "$folder/said"
+    grep -q '^bad usage' "$folder/said"
+    grep -qx "$(pkg-config --modversion parley)" "$folder/said"
+done

@@ -70,7 +70,7 @@ grep -q "^agreed    0 of 3 nodes     no common digest    drift -$" out
 : > err
 "$parley" run -n 3 --epochs 20 --model mlp:64 --quorum majority --fault kill:2@50% > out 2> err &
 run=$!
-grep -q -m 1 "only 1 of 3 nodes are here, and 2 must be (--quorum majority): waiting" < <(exec tail -n +1 -f --pid=$run err)
+grep -q -m 1 "only 1 of 3 nodes are here, and a majority is 2: waiting" < <(exec tail -n +1 -f --pid=$run err)
 kill -KILL $run
 wait $run || true
 

@@ -148,7 +148,7 @@ Test(robust, without_it_a_liar_keeps_the_others_from_meeting)
 
 static void find(const char *line, void *found)
 {
-    if (strstr(line, "--robust is given at n0 and not at n1")) *(bool *)found = true;
+    if (strstr(line, "robust is set at n0 and not at n1")) *(bool *)found = true;
 }
 
 Test(robust, a_node_without_it_is_refused_by_name)

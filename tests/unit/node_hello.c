@@ -144,7 +144,7 @@ Test(node_hello, who_differs_in_anything_that_must_match_is_refused_by_name)
     cr_assert(!lets_in(&config, &hello, "vectors averaged are 1 at self and 2 at b"));
     hello = alike;
     hello.robust = 1;
-    cr_assert(!lets_in(&config, &hello, "--robust is given at b and not at self"));
+    cr_assert(!lets_in(&config, &hello, "robust is set at b and not at self"));
     hello = alike;
     hello.strategy = PARLEY_STRATEGY_PUSH_SUM;
     cr_assert(!lets_in(&config, &hello, "strategy is gossip at self and push-sum at b"));
