@@ -11,7 +11,7 @@ static const char prefix[] = "quadratic:";
 
 struct quadratic {
     uint64_t parameters, seed;
-    bool common;
+    bool common, apart;
     struct schedule schedule;
     double rate;
 };
@@ -51,9 +51,10 @@ static float optimum_of(struct bowl bowl, uint64_t j)
 static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
 {
     const struct quadratic *self = pointer;
-    (void)node;
+    uint64_t place = rng_mix(rng_mix(self->seed + 1) + node);
     (void)boot;
-    memset(vectors[0], 0, self->parameters * sizeof *vectors[0]);
+    for (uint64_t j = 0; j < self->parameters; j++)
+        vectors[0][j] = self->apart ? 2 * draw(place, j) - 1 : 0;
 }
 
 static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to,
@@ -112,13 +113,16 @@ static int parse(struct quadratic *self, const char *model, char *why, size_t si
     const char *number = model + sizeof prefix - 1;
     unsigned long long parameters = strtoull(number, &end, 10);
     self->common = strcmp(end, ",common") == 0;
+    self->apart = strcmp(end, ",apart") == 0;
     self->parameters = parameters;
-    if (*number >= '0' && *number <= '9' && (*end == 0 || self->common) && parameters > 0 &&
-        parameters <= MODEL_PARAMETERS_MAX)
+    if (*number >= '0' && *number <= '9' && (*end == 0 || self->common || self->apart) &&
+        parameters > 0 && parameters <= MODEL_PARAMETERS_MAX)
         return 0;
-    snprintf(why, size,
-             "--model: \"%s\"; valid: quadratic:D or quadratic:D,common, D from 1 to %llu", model,
-             (unsigned long long)MODEL_PARAMETERS_MAX);
+    snprintf(
+        why, size,
+        "--model: \"%s\"; valid: quadratic:D, quadratic:D,common or quadratic:D,apart, D from 1 "
+        "to %llu",
+        model, (unsigned long long)MODEL_PARAMETERS_MAX);
     return PARLEY_EUSAGE;
 }
 
@@ -137,7 +141,7 @@ int sim_quadratic_init(struct sim_task *task, const struct settings *settings, c
     task->parameters = self->parameters;
     task->vectors = 1;
     task->batch = (uint32_t)settings->batch;
-    task->alike = true;
+    task->alike = !self->apart;
     task->model_digest = rng_mix(self->parameters);
     task->start = start;
     task->step = step;

@@ -65,10 +65,11 @@ PARLEY_CHECK int sim_vectors_init(struct sim_task *task, const struct parley_sim
 PARLEY_CHECK int sim_program_init(struct sim_task *task, const struct parley_sim_options *options);
 void sim_task_close(struct sim_task *task);
 
-/* "quadratic:D" or "quadratic:D,common", for runs in which only the protocol matters. Node i goes
- * down the gradient of f_i(x) = sum over j of a_j (x_j - b_ij)^2 / 2, a_j in [1/2, 1) and b_ij in
- * [-1, 1) drawn by the seed (b_0j for all nodes if common), from x = 0. Some ns a parameter and
- * step. PARLEY_EUSAGE with a line in why[size], PARLEY_ENOMEM. */
+/* "quadratic:D", "quadratic:D,common" or "quadratic:D,apart", for runs in which only the protocol
+ * matters. Node i goes down the gradient of f_i(x) = sum over j of a_j (x_j - b_ij)^2 / 2, a_j in
+ * [1/2, 1) and b_ij in [-1, 1) drawn by the seed (b_0j for all nodes if common), from x = 0, or if
+ * apart from a draw in [-1, 1) of its own: at a rate of 0 only averaging moves it then. Some ns a
+ * parameter and step. PARLEY_EUSAGE with a line in why[size], PARLEY_ENOMEM. */
 PARLEY_CHECK int sim_quadratic_init(struct sim_task *task, const struct settings *settings,
                                     char *why, size_t size);
 void sim_quadratic_close(struct sim_task *task);

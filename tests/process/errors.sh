@@ -50,7 +50,7 @@ expect 2 '--lr: "abc"' node --lr abc
 expect 2 '--out: /dev/zero is no regular file' run --out /dev/zero
 expect 2 '"quadratic:8" is possible in parley sim only' run --model quadratic:8
 expect 2 '"quadratic:8" is possible in parley sim only' node --model quadratic:8
-expect 2 'quadratic:D or quadratic:D,common' sim --model quadratic:8x
+expect 2 'quadratic:D, quadratic:D,common or quadratic:D,apart' sim --model quadratic:8x
 expect 2 '"quadratic:8" has no accuracy' sim --model quadratic:8 --target-accuracy 0.9
 expect 2 '--threads: "0"' sim --threads 0
 expect 2 '--nodes: "16385" is out of range (1 to 16384)' sim -n 16385

@@ -8,9 +8,9 @@
 
 enum { FLOATS = 4 };
 
-static struct sim_task task_of(struct settings *settings)
+static struct sim_task task_of(struct settings *settings, char *model, char *rate)
 {
-    char *argv[] = {"parley", "sim", "--model", "quadratic:4", "--lr", "0.1", "--seed", "3", NULL};
+    char *argv[] = {"parley", "sim", "--model", model, "--lr", rate, "--seed", "3", NULL};
     char why[SETTINGS_WHY_BYTES];
     struct sim_task task;
     settings_init(settings);
@@ -25,7 +25,7 @@ Test(quadratic, a_rate_is_divided_by_the_weight_of_the_model)
 {
     /* Proves that push-sum's steps are eta / w, in both forms of a step; and 0 is no weight. */
     struct settings settings;
-    struct sim_task task = task_of(&settings);
+    struct sim_task task = task_of(&settings, "quadratic:4", "0.1");
     float x[2][FLOATS] = {{0}}, from[FLOATS] = {0}, gradient[FLOATS];
     for (int halves = 0; halves < 2; halves++) {
         for (int i = 0; i < 2; i++) {
@@ -45,4 +45,27 @@ Test(quadratic, a_rate_is_divided_by_the_weight_of_the_model)
     }
     sim_quadratic_close(&task);
     settings_close(&settings);
+}
+
+Test(quadratic, nodes_start_alike_or_apart_and_a_rate_of_0_moves_nothing)
+{
+    static char *const models[] = {"quadratic:4", "quadratic:4,common", "quadratic:4,apart"};
+    for (int m = 0; m < 3; m++) {
+        struct settings settings;
+        struct sim_task task = task_of(&settings, models[m], "0");
+        bool apart = m == 2;
+        float x[2][FLOATS], from[FLOATS];
+        struct trainer_turn turn = {.live = 2};
+        for (uint32_t node = 0; node < 2; node++) {
+            float *vector = x[node];
+            task.start(task.self, node, 1, &vector);
+            memcpy(from, vector, sizeof from);
+            task.step(task.self, node, 0, from, &vector, &turn);
+            cr_expect_arr_eq(vector, from, sizeof from);
+        }
+        cr_expect_eq(task.alike, !apart);
+        cr_expect_eq(memcmp(x[0], x[1], sizeof x[0]) == 0, !apart, "%s", models[m]);
+        sim_quadratic_close(&task);
+        settings_close(&settings);
+    }
 }
