@@ -74,6 +74,11 @@ static void fit_log(struct axis *axis)
             double value = pow(10, power) * (i == 0 ? 1 : i == 1 ? 2 : 5);
             if (value >= axis->low * 0.999 && value <= axis->high * 1.001) add_tick(axis, value);
         }
+    if (axis->count >= 3) return;
+    axis->count = 0; /* all lies between two of those: steps as on a linear axis */
+    double step = nice_step(axis->high - axis->low, 4);
+    for (double i = ceil(axis->low / step - 1e-9); i * step <= axis->high * 1.001; i++)
+        add_tick(axis, i * step);
 }
 
 static void fit_accuracy(struct axis *axis)

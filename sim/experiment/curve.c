@@ -48,15 +48,20 @@ static struct curve_point *add(struct curve *curve, struct parley_sim *sim)
     return point;
 }
 
+static void judge(struct curve *curve, struct parley_sim *sim, struct curve_point *point)
+{
+    parley_sim_mean(sim, curve->mean);
+    for (uint64_t j = 0; j < sim->parameters; j++)
+        curve->x[j] = (float)curve->mean[j];
+    trainer_evaluate(curve->trainer, curve->x, curve->test, &point->accuracy, &point->loss);
+}
+
 void curve_look(struct curve *curve, struct parley_sim *sim, double place)
 {
     if (place < curve->next || parley_sim_live_count(sim) == 0) return;
     if (curve->count >= 2 * CURVE_POINTS) thin(curve);
     struct curve_point *point = add(curve, sim);
-    parley_sim_mean(sim, curve->mean);
-    for (uint64_t j = 0; j < sim->parameters; j++)
-        curve->x[j] = (float)curve->mean[j];
-    trainer_evaluate(curve->trainer, curve->x, curve->test, &point->accuracy, &point->loss);
+    if (curve->trainer) judge(curve, sim, point);
     curve->next = (floor(place / curve->every) + 1) * curve->every;
     curve->after_s = 0;
 }

@@ -29,7 +29,7 @@ struct curve {
     double every, next; /* in the units of `place` */
     double after_s;     /* the next look at the drift once training is over; 0: not set */
     double pause_s;     /* until the one after it; grows, since nobody knows how long it takes */
-    /* Of whoever evaluates, borrowed. */
+    /* Of whoever evaluates, borrowed; NULL: there is nothing to evaluate, and drift alone. */
     struct trainer *trainer;
     const struct dataset *test;
     double *mean; /* [parameters]; owned */

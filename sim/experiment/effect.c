@@ -150,11 +150,13 @@ static double add_legend(struct text *svg, const struct effect *e, double top)
     return y - top + GAP;
 }
 
-static bool has_accuracy(const struct effect *e)
+/* The first of accuracy, loss and drift that there is. */
+static enum tally_column result_of(const struct effect *e)
 {
-    for (uint32_t g = 0; g < e->plan->groups; g++)
-        if (isfinite(tally_mean(e->plan, e->outcomes, g, TALLY_ACCURACY))) return true;
-    return false;
+    for (enum tally_column column = TALLY_ACCURACY; column < TALLY_DRIFT; column++)
+        for (uint32_t g = 0; g < e->plan->groups; g++)
+            if (isfinite(tally_mean(e->plan, e->outcomes, g, column))) return column;
+    return TALLY_DRIFT;
 }
 
 double effect_charts(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
@@ -174,7 +176,7 @@ double effect_charts(struct text *svg, const struct plan *plan, const struct sim
         enum axis_scale scale =
             least > 0 && most >= least * AXIS_FAR_APART ? AXIS_LOG : AXIS_LINEAR;
         look_at_groups(&e);
-        draw(svg, &e, has_accuracy(&e) ? TALLY_ACCURACY : TALLY_LOSS, scale, 0, y);
+        draw(svg, &e, result_of(&e), scale, 0, y);
         draw(svg, &e, TALLY_TRAINED, scale, 1, y);
         draw(svg, &e, TALLY_BYTES, scale, 2, y);
         y += CHART_HEIGHT;

@@ -127,12 +127,13 @@ static void draw_one(struct text *svg, const struct plan *plan, const struct sim
                CHART_HEIGHT);
 }
 
-/* Of labels that are numbers there is none. */
-static bool has_accuracy(const struct plan *plan, const struct sim_outcome *outcomes)
+/* Of labels that are numbers there is no accuracy, of a quadratic no loss either. */
+static bool is_known(const struct plan *plan, const struct columns *columns,
+                     const struct sim_outcome *outcomes, enum series series)
 {
     for (uint32_t i = 0; i < plan->count; i++)
         for (uint32_t p = 0; p < outcomes[i].curve.count; p++)
-            if (isfinite(outcomes[i].curve.points[p].accuracy)) return true;
+            if (isfinite(columns[i].values[series][p])) return true;
     return false;
 }
 
@@ -146,7 +147,7 @@ double picture_curves(struct text *svg, const struct plan *plan, const struct si
     for (uint32_t i = 0; !svg->failed && i < plan->count; i++)
         fill(&columns[i], &outcomes[i].curve);
     for (int series = LOSS; !svg->failed && series < SERIES; series++) {
-        if (series == ACCURACY && !has_accuracy(plan, outcomes)) continue;
+        if (!is_known(plan, columns, outcomes, (enum series)series)) continue;
         for (int x = TIME; x <= BYTES; x++)
             draw_one(svg, plan, outcomes, columns, lines, (enum series)series, (enum series)x,
                      top + height);

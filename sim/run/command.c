@@ -214,8 +214,9 @@ static int prepare_sim(struct run *run)
     run->schedule.arg = &run->report;
     error = sim_report_init(&run->report);
     if (error || !run->draws_curve) return error;
-    return curve_init(&run->outcome->curve, run->job.trainer, &run->job.data.test,
-                      run->task.parameters, has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples);
+    struct trainer *trainer = sim_quadratic_is(s->model) ? NULL : run->job.trainer;
+    return curve_init(&run->outcome->curve, trainer, &run->job.data.test, run->task.parameters,
+                      has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples);
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */
@@ -367,7 +368,7 @@ int sim_run(const struct settings *settings, const struct source *data,
         .nodes = sim_run_nodes(settings),
         .outcome = outcome,
         .silent = (how & SIM_RUN_SILENT) != 0,
-        .draws_curve = (how & SIM_RUN_CURVE) != 0 && !sim_quadratic_is(settings->model),
+        .draws_curve = (how & SIM_RUN_CURVE) != 0,
     };
     int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data, reader) : PARLEY_EUSAGE;
     if (run.nodes > PARLEY_MEMBERS_MAX)

@@ -77,6 +77,10 @@ grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line
 well_formed again.svg || fail "the SVG is not well-formed"
 grep -q 'mean of the live nodes' again.svg || fail "an .svg does not say what its curves are of"
 grep -q 'Drawn is the first of the runs .*, with the first seed\.<' again.svg || fail "which topologies are drawn is not said"
+# A quadratic has no loss on test data: its drift is drawn alone.
+"$parley" sim -q --nodes 4 --model quadratic:100,apart --lr 0 --steps 30 --mix-every 1,2,4 --report drift.svg > /dev/null
+grep -q 'drift by mix-every' drift.svg && [ "$(grep -c 'class="line c' drift.svg)" -ge 5 ] && ! grep -q 'test loss\|loss by' drift.svg ||
+    fail "the report of a quadratic draws something else than drift"
 # Who knows no var() has a colour all the same: the same property, before it.
 python3 - <<'END' || fail "a colour of the SVG is a variable alone"
 import re

@@ -72,6 +72,12 @@ Test(chart, a_logarithmic_axis_has_a_tick_a_decade_or_less)
     cr_assert(NEAR(axis_place(&axis, 1e-3), 0.4));
     axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0.4, 2.3);
     expect_labels(&axis, "0.5 1 2");
+    axis = axis_fit(AXIS_LOG, AXIS_BYTES, 2.2e6, 3.5e6); /* between two of those */
+    expect_labels(&axis, "2.2 MB 2.4 MB 2.6 MB 2.8 MB 3 MB 3.2 MB 3.4 MB");
+    for (double ratio = 1.001; ratio < 100; ratio *= 1.03) {
+        axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0.7, 0.7 * ratio);
+        cr_assert(axis.count >= 3 && axis.count <= 9, "%g: %u", ratio, axis.count);
+    }
     axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 1e-30, 1);
     cr_assert(axis.count >= 3 && axis.count <= 8);
     cr_assert(NEAR(axis.ticks[axis.count - 1], 1));
