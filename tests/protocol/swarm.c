@@ -186,6 +186,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "of the simulator: a dialer did not hear that the connection was cut as it began"},
         {PARLEY_STRATEGY_LOCAL_SGD, 4891614,
          "a part for a link that was closing kept its buffer for good"},
+        {PARLEY_STRATEGY_PS_SSP, 5174371,
+         "at the end no model kept the bound for one, and was taken again and again"},
         {SWARM_DRAWN, 5062681, "of the verdict: two groups were done before a second dial"},
         {SWARM_DRAWN, 5082872, "of the verdict: the only seed was paused until one gave up"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},

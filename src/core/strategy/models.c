@@ -19,11 +19,12 @@ enum {
     SLOWER_PART = 32
 };
 
-/* One that was made for another may be from before the gradient that `w` had to wait for. */
+/* One that was made for another may be from before the gradient that `w` had to wait for. The last
+ * model is for everybody. */
 static bool will_do(const struct parley_node *node, const struct server_model *m,
                     const struct server_worker *w)
 {
-    bool bound = node->config.strategy == PARLEY_STRATEGY_PS_SSP;
+    bool bound = node->config.strategy == PARLEY_STRATEGY_PS_SSP && !server_of(node)->ends;
     return m->version >= w->wants && !(bound && crew_is_ahead(node, w, m->slowest));
 }
 
