@@ -101,7 +101,10 @@ void watch_publish(struct sim_watch *watch, struct sim_host *host)
 {
     const struct parley_node *node = host->node;
     const uint8_t *digest = node->agreement.own;
-    if (watch->done_any && memcmp(watch->done, digest, sizeof watch->done) == 0) return;
+    for (uint32_t b = 0; b < watch->books_count; b++) /* it adopts what others are done with */
+        if (watch->books[b].done &&
+            memcmp(watch->books[b].agreed, digest, PARLEY_DIGEST_BYTES) == 0)
+            return;
     for (uint32_t m = 0; m < node->roster->count; m++) {
         const struct record *r = record_of(node, m);
         if (!record_is_waited_for(r)) continue;
@@ -138,8 +141,8 @@ void watch_phase(struct sim_watch *watch, struct sim_host *host, enum parley_pha
         memcpy(book->lock, self->lock_digest, sizeof book->lock);
     }
     if (phase == PARLEY_PHASE_DONE) {
-        watch->done_any = true;
-        memcpy(watch->done, self->digest, sizeof watch->done);
+        watch->done_any = book->done = true;
+        memcpy(book->agreed, self->digest, sizeof book->agreed);
     }
     h->phase = phase;
     h->phase_us = watch->sim->queue.now_us;

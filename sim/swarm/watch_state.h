@@ -35,8 +35,8 @@ struct watch_book {
     struct watch_entry *entries; /* [count] of capacity */
     uint32_t count, capacity;
     uint64_t decided, added; /* as initiator; in both roles */
-    bool proposed, locked;
-    uint8_t lock[PARLEY_DIGEST_BYTES];
+    bool proposed, locked, done;
+    uint8_t lock[PARLEY_DIGEST_BYTES], agreed[PARLEY_DIGEST_BYTES]; /* agreed: of DONE */
 };
 
 /* A set of buffers: as many as there are, with 63 lanes. */
@@ -81,7 +81,6 @@ struct sim_watch {
     uint64_t calm_us;
     bool apart;
     bool done_any;
-    uint8_t done[PARLEY_DIGEST_BYTES]; /* the newest */
 };
 
 struct watch_book *watch_book_of(struct sim_watch *watch, uint64_t boot); /* NULL: none */

@@ -292,7 +292,7 @@ static void decide(struct parley_node *node)
         if (!said_one_digest(node)) {
             next_generation(node, self->generation + 1, "two digests are held");
         } else if (self->phase == PARLEY_PHASE_HELD) {
-            verifying = !quorum_may_decide(node);
+            verifying = node->now_us < a->rejoin_us || !quorum_may_decide(node);
             if (!verifying) lock(node);
         }
     }

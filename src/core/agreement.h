@@ -54,9 +54,9 @@ struct agreement {
     double drift_before;
     uint32_t held, known;
     uint64_t done_us;
-    uint64_t heard_us; /* that another is DONE with what this node holds; 0: not yet */
-    bool follows;      /* while LATE: another LATE node went back to SETTLE */
-    bool rejoined;     /* this node has done so */
+    uint64_t heard_us;  /* that another is DONE with what this node holds; 0: not yet */
+    bool follows;       /* while LATE: another LATE node went back to SETTLE */
+    uint64_t rejoin_us; /* until then others are to follow this node, which has done so; 0: not */
 };
 
 void agreement_advance(struct parley_node *node);

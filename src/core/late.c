@@ -10,9 +10,18 @@
 #include "core/state.h"
 #include "core/stop.h"
 
-enum { ALONE_US = 30000000 };
+enum { ALONE_US = 30000000, REJOIN_US = 2000000 };
 
-/* Somebody is back whom this node's proposal did not settle with, and who can't settle with it. */
+/* It can't settle with a proposal that it had no part in. Where config.robust, nor can one that has
+ * proposed apart from this node: each would take the other's model for a liar's. */
+static bool is_apart(const struct parley_node *node, const struct record *r)
+{
+    bool proposed = r->phase == PARLEY_PHASE_PROPOSED || r->phase == PARLEY_PHASE_HELD;
+    return r->phase == PARLEY_PHASE_SETTLE ||
+           (node->config.robust && proposed && !r->lock_generation);
+}
+
+/* Somebody is back whom this node's proposal did not settle with. */
 bool late_is_somebody_back(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -26,7 +35,7 @@ bool late_is_somebody_back(struct parley_node *node)
          i = places[i].older[ROSTER_NEWS]) {
         const struct record *r = record_of(node, (uint32_t)i);
         if (i != node->self && record_is_waited_for(r) && !node->members[i].counted &&
-            r->phase == PARLEY_PHASE_SETTLE)
+            is_apart(node, r))
             return true;
     }
     a->alone_news = node->roster->news;
@@ -67,7 +76,8 @@ void late_advance(struct parley_node *node)
 }
 
 /* Back to SETTLE, to mix and propose anew. Not so who has locked: others may be done with that
- * model and gone, so it stays the one to be picked, and is held, and proposed at once. */
+ * model and gone, so it stays the one to be picked, and is held, and proposed at once; but it
+ * decides nothing before others have had time to follow (agreement.c). */
 void late_rejoin(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -77,7 +87,7 @@ void late_rejoin(struct parley_node *node)
     if (a->candidate != CANDIDATE_NONE && !idle) return;
     if (idle && !keeps && !holding_let_go(node)) return;
     a->since_us = node->now_us;
-    a->rejoined = true;
+    a->rejoin_us = node->now_us + REJOIN_US;
     /* What this node held of its generation may be counted already: it speaks anew in the next. */
     if (self->generation) self->generation++;
     a->follows = false;

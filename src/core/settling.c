@@ -15,7 +15,7 @@
 #include "core/slot.h"
 #include "core/state.h"
 
-enum { JOINING_US = 3000000, REJOIN_US = 2000000 };
+enum { JOINING_US = 3000000 };
 
 /* It counts from when the last one came to settle: who comes late, as after a cut, brings all that
  * mixing has done back to its beginning. Who comes and goes for ever delays it so often at most. */
@@ -62,7 +62,7 @@ void settling_advance(struct parley_node *node)
     /* Who is about to come, or is yet to be met, may have mixed with others. */
     bool meets = said_joining(node) || !seeds_met(node) || met_latecomers_alone(node);
     if (meets && node->now_us < a->since_us + JOINING_US) return;
-    if (a->rejoined && node->now_us < a->since_us + REJOIN_US) return; /* the others follow */
+    if (node->now_us < a->rejoin_us) return; /* the others follow */
     struct slot *slot = &node->exchange.slots[INITIATOR];
     /* Who only says that it will answer may do so for ever. */
     if (late && slot->state >= SLOT_CONNECTING && slot->state <= SLOT_OFFERED)
