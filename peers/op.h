@@ -17,11 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/buffers.h"
 #include "file/record.h"
 #include "parley/node.h"
-
-/* The core has at most a few operations a buffer under way; more is a bug of ours. */
-enum { OPS_MAX = 64 };
 
 enum op_state { OP_WAITING, OP_STARTED };
 
@@ -30,7 +28,7 @@ struct op {
     struct parley_update update;
     struct parley_event done; /* sketch and digest point into this op */
     enum op_state state;
-    uint64_t buffers; /* a bit each */
+    struct buffer_set buffers;
     double sketch[PARLEY_SKETCH_BUCKETS];
     uint8_t digest[PARLEY_DIGEST_BYTES];
     char why[256];         /* not ok: a line that says why, or "" */
@@ -38,10 +36,10 @@ struct op {
 };
 
 struct ops {
-    struct op pool[OPS_MAX];
-    struct op *unused;
-    struct op *order[OPS_MAX]; /* [count] unfinished, oldest first */
-    uint32_t count;
+    struct op pool[PARLEY_OPERATIONS_MAX];   /* the first `used` of them have been */
+    struct op *unused;                       /* of those */
+    struct op *order[PARLEY_OPERATIONS_MAX]; /* [count] unfinished, oldest first */
+    uint32_t used, count;
 };
 
 void ops_init(struct ops *ops);

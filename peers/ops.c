@@ -10,11 +10,8 @@
 
 void ops_init(struct ops *ops)
 {
-    memset(ops, 0, sizeof *ops);
-    for (uint32_t i = 0; i < OPS_MAX; i++) {
-        ops->pool[i].next = ops->unused;
-        ops->unused = &ops->pool[i];
-    }
+    ops->unused = NULL;
+    ops->used = ops->count = 0;
 }
 
 bool op_is_trainers(const struct op *op)
@@ -30,27 +27,14 @@ bool op_is_work(const struct op *op)
     return type == PARLEY_UPDATE_GRADIENT || type == PARLEY_UPDATE_APPLY;
 }
 
-static uint64_t buffers_of(const struct parley_update *update)
-{
-    uint64_t mask = 0;
-    if (update->type == PARLEY_UPDATE_TAKE || update->type == PARLEY_UPDATE_SET) {
-        assert(update->vector.vectors <= PARLEY_VECTORS_MAX);
-        for (uint32_t v = 0; v < update->vector.vectors; v++)
-            mask |= UINT64_C(1) << update->vector.buffers[v];
-    } else {
-        mask = UINT64_C(1) << update->vector.buffer;
-        bool other = update->type == PARLEY_UPDATE_DIFF || update->type == PARLEY_UPDATE_COMBINE ||
-                     update->vector.at_other;
-        if (other) mask |= UINT64_C(1) << update->vector.other;
-    }
-    return mask;
-}
-
 struct op *ops_add(struct ops *ops, const struct parley_update *update)
 {
-    assert(ops->unused);
     struct op *op = ops->unused;
-    ops->unused = op->next;
+    assert(op || ops->used < PARLEY_OPERATIONS_MAX);
+    if (op)
+        ops->unused = op->next;
+    else
+        op = &ops->pool[ops->used++];
     memset(op, 0, sizeof *op);
     op->update = *update;
     op->state = OP_WAITING;
@@ -63,20 +47,21 @@ struct op *ops_add(struct ops *ops, const struct parley_update *update)
 
 struct op *ops_next(struct ops *ops)
 {
-    uint64_t trainers = 0, others = 0; /* buffers that earlier ones name */
+    struct buffer_set trainers = {{0}}, others = {{0}}; /* that earlier ones name */
     bool trainer_waits = false, worker_waits = false;
     for (uint32_t i = 0; i < ops->count; i++) {
         struct op *op = ops->order[i];
         bool trains = op_is_trainers(op), *waits = trains ? &trainer_waits : &worker_waits;
         if (op->state == OP_WAITING) {
-            uint64_t busy = trains ? others : others | trainers;
-            if (!(op->buffers & busy) && !*waits) {
+            bool busy = buffers_meet(&op->buffers, &others) ||
+                        (!trains && buffers_meet(&op->buffers, &trainers));
+            if (!busy && !*waits) {
                 op->state = OP_STARTED;
                 return op;
             }
             *waits = true;
         }
-        *(trains ? &trainers : &others) |= op->buffers;
+        buffers_join(trains ? &trainers : &others, &op->buffers);
     }
     return NULL;
 }

@@ -34,6 +34,10 @@ extern "C" {
 
 struct parley_node;
 
+/* What a driver has room for: buffers, by their ids; operations on vectors between their update and
+ * their DONE, but for STORE and SEND_CHUNK. */
+enum { PARLEY_BUFFERS_MAX = 128, PARLEY_OPERATIONS_MAX = 64 + 2 * PARLEY_SERVED_MAX };
+
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 enum parley_event_type {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buffers.h"
 #include "world/gap.h"
 #include "world/network.h"
 
@@ -23,21 +24,6 @@ static bool at_boundary(enum parley_update_type type)
     return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
            type == PARLEY_UPDATE_MIX || type == PARLEY_UPDATE_GRADIENT ||
            type == PARLEY_UPDATE_APPLY;
-}
-
-static uint64_t buffers_of(const struct parley_update *update)
-{
-    uint64_t mask = 0;
-    if (update->type == PARLEY_UPDATE_TAKE || update->type == PARLEY_UPDATE_SET) {
-        for (uint32_t v = 0; v < update->vector.vectors; v++)
-            mask |= UINT64_C(1) << (update->vector.buffers[v] & 63);
-        return mask;
-    }
-    mask = UINT64_C(1) << (update->vector.buffer & 63);
-    bool other = update->type == PARLEY_UPDATE_DIFF || update->type == PARLEY_UPDATE_COMBINE ||
-                 update->vector.at_other;
-    if (other) mask |= UINT64_C(1) << (update->vector.other & 63);
-    return mask;
 }
 
 /* ---- Beginning and end ---------------------------------------------------------------------- */
@@ -303,14 +289,15 @@ static void perform(struct sim_host *host, const struct parley_update *update)
 
 void sim_operations_run(struct sim_host *host)
 {
-    uint64_t busy = 0;
+    struct buffer_set busy = {{0}};
     bool wait = host->life.stepping;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < host->operations_count; i++) {
         const struct parley_update *update = &host->operations[i];
+        struct buffer_set buffers = buffers_of(update);
         bool boundary = at_boundary(update->type);
-        if ((buffers_of(update) & busy) || (boundary && wait)) {
-            busy |= buffers_of(update);
+        if (buffers_meet(&buffers, &busy) || (boundary && wait)) {
+            buffers_join(&busy, &buffers);
             wait = wait || boundary;
             host->operations[kept++] = host->operations[i];
         } else {
@@ -324,6 +311,8 @@ void sim_operations_run(struct sim_host *host)
 
 void sim_operation(struct sim_host *host, const struct parley_update *update)
 {
+    if (host->operations_count == PARLEY_OPERATIONS_MAX)
+        sim_fail(host->sim, PARLEY_EINVARIANT, "more operations wait than a driver has room for");
     if (!sim_grow(host->sim, &host->operations, host->operations_count, &host->operations_capacity,
                   sizeof *host->operations))
         return;

@@ -319,6 +319,33 @@ Test(servers, what_a_worker_of_ps_ssp_reads_has_all_that_its_bound_asks_for)
     }
 }
 
+Test(servers, gradients_of_as_many_workers_as_there_can_be_wait_for_one_step)
+{
+    /* The server's own gradient takes long; what all others send meanwhile waits for it, and is
+     * more than a driver had room for once (a simulation ends where it is more than that). */
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_ASP, .nodes = PARLEY_SERVED_MAX};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = PARLEY_SERVED_MAX,
+                                                                .parameters = 4,
+                                                                .seed = 1,
+                                                                .seeds = 2,
+                                                                .rate = 0.01,
+                                                                .step_us = 100000,
+                                                                .latency_us = 300,
+                                                                .configure = configure,
+                                                                .arg = &cast});
+    uint32_t most = 0;
+    scene_train(sim, PARLEY_SERVED_MAX);
+    uint32_t server = server_of_all(sim, PARLEY_SERVED_MAX);
+    parley_sim_slow(sim, server, 20);
+    uint64_t end_us = parley_sim_now(sim) + 10 * SECOND;
+    while (parley_sim_now(sim) < end_us) {
+        cr_assert(parley_sim_step(sim));
+        if (sim->hosts[server].operations_count > most) most = sim->hosts[server].operations_count;
+    }
+    cr_assert_gt(most, PARLEY_SERVED_MAX - 4, "%u", most);
+    parley_sim_free(sim);
+}
+
 Test(servers, ps_asp_waits_for_nobody)
 {
     /* The same with ps-asp: the others make five times as many steps. */
