@@ -155,6 +155,7 @@ void joining_adopted(struct parley_node *node, uint64_t steps, uint64_t version)
             record_of(node, node->fetch.member)->name, (unsigned long long)steps);
     node->training.recovered += node->training.diverged > 0;
     node->training.diverged = 0;
+    node->training.moved_sq = 0; /* of the model that was lost */
     node->training.helpless_us = 0;
     if (phase_of(node) == PARLEY_PHASE_JOINING)
         begin(node);

@@ -175,7 +175,8 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     t->part += samples;
     t->alike += samples * node->roster->counts[ROSTER_WAITED];
     double moved_sq = event->stepped.moved_sq;
-    if (moved_sq > 0) t->moved_sq = t->moved_sq > 0 ? 0.9 * t->moved_sq + 0.1 * moved_sq : moved_sq;
+    if (moved_sq > 0 && isfinite(moved_sq))
+        t->moved_sq = t->moved_sq > 0 ? 0.9 * t->moved_sq + 0.1 * moved_sq : moved_sq;
     t->samples = event->stepped.samples;
     self->samples = t->samples + t->before.samples;
     self->place = event->stepped.place;

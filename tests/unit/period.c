@@ -85,6 +85,21 @@ Test(period, steering_finds_the_period_of_the_drift_that_is_allowed)
     cr_assert_lt(settled(1e-9), 256.5);
 }
 
+Test(period, a_step_that_went_beyond_all_numbers_does_not_stay_in_the_mean)
+{
+    struct parley_config config = lone_config();
+    config.mix_steered = true;
+    config.steps_budget = 1000;
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    static const double moved[] = {4, INFINITY, 4, 4};
+    for (uint64_t i = 0; i < 4; i++)
+        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STEPPED,
+                                              .stepped = {i + 1, 32 * (i + 1), 1, moved[i], 0}});
+    cr_assert_float_eq(lone->node->training.moved_sq, 4, 1e-9);
+    lone_free(lone);
+}
+
 Test(period, a_sample_tells_how_far_a_step_went)
 {
     static float x[100000];
