@@ -103,10 +103,10 @@ static const struct verb_info verbs[] = {
          "is not an action of model",
          "look into, try, verify, convert a saved model",
          "inspect prints the tensors and the digest, eval the accuracy on the test data,\n"
-         "predict a line for each sample of --data, labelled or not: its class and the\n"
-         "probability, or its number. verify recomputes the digest and the record of\n"
-         "the agreement, export writes the tensors in another format, sample prints\n"
-         "text from a model of text."},
+         "predict a line for each sample of --data (of idx and digits: of their test\n"
+         "set), labelled or not: its class and the probability, or its number. verify\n"
+         "recomputes the digest and the record of the agreement, export writes the\n"
+         "tensors in another format, sample prints text from a model of text."},
     [VERB_CHECK] = {"check",
                     "",
                     0,

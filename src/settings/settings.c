@@ -88,6 +88,13 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
     int error = take_value(settings, id, text, false, clause);
     if (error) goto blame;
     if (value->origin > place->origin) return 0;
+    if (id == OPTION_ID_CONFIG && value->origin == ORIGIN_FLAG) {
+        snprintf(
+            why, SETTINGS_WHY_BYTES,
+            "%s: %s is a second file; put the settings of both into one, or give some as flags",
+            place->label, text_quote(quoted, text));
+        return PARLEY_EUSAGE;
+    }
     char *copy = gather(settings, id, text, place);
     if (!copy) {
         snprintf(why, SETTINGS_WHY_BYTES, "%s", parley_error_text(PARLEY_ENOMEM));

@@ -314,6 +314,10 @@ Test(settings, hostile_values_are_quoted_short_and_clean)
 Test(settings, settings_that_do_not_go_together_are_refused)
 {
     /* Each is right by itself. */
+    expect(
+        "check -c one.yaml -c two.yaml", NULL,
+        "--config: \"two.yaml\" is a second file; put the settings of both into one, or give some "
+        "as flags");
     expect("node --quorum majority", NULL,
            "--quorum: \"majority\" needs --nodes N, the number that it is a majority of");
     expect("run --min-peers 4", NULL,
