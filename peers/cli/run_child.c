@@ -99,6 +99,11 @@ static void on_agreed(struct child *child, const struct report_agreed *agreed)
 
 static void on_error(struct child *child, const struct report_error *error)
 {
+    /* It has gone on after the one before, which would not be said at the end. */
+    if (child->has_error && child->run->settings->level < PARLEY_LOG_INFO) {
+        run_view_clear(child->run);
+        say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);
+    }
     child->has_error = true;
     copy(child->code, sizeof child->code, error->code);
     copy(child->message, sizeof child->message, error->message);

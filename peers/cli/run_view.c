@@ -302,7 +302,7 @@ static int first_error(const struct run *run)
     return 0;
 }
 
-/* What went wrong at nodes that went on. Without -q it was said when it happened. */
+/* What went wrong last at nodes that went on. Without -q it was said when it happened. */
 static void say_troubles(const struct run *run)
 {
     if (run->settings->level >= PARLEY_LOG_INFO) return;
