@@ -1,7 +1,6 @@
 /* watch.c: the hooks, the books, and what hangs on buffers and counts. */
 #include "swarm/watch_state.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,62 +73,36 @@ static void start(struct sim_watch *watch, struct sim_host *host)
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
-static const struct watch_set none;
+static const struct buffer_set none;
 
-static struct watch_set one(uint32_t buffer)
+static struct buffer_set one(uint32_t buffer)
 {
-    struct watch_set set = none;
-    assert(buffer < 64 * WATCH_WORDS);
-    set.words[buffer / 64] = UINT64_C(1) << (buffer % 64);
-    return set;
-}
-
-static struct watch_set both(struct watch_set a, const struct watch_set *b)
-{
-    for (int i = 0; i < WATCH_WORDS; i++)
-        a.words[i] |= b->words[i];
-    return a;
-}
-
-static bool meet(const struct watch_set *a, const struct watch_set *b)
-{
-    bool any = false;
-    for (int i = 0; i < WATCH_WORDS; i++)
-        any = any || (a->words[i] & b->words[i]) != 0;
-    return any;
-}
-
-static struct watch_set set_of(const struct parley_update *update)
-{
-    struct watch_set set = none;
-    for (uint32_t v = 0; v < update->vector.vectors; v++) {
-        struct watch_set buffer = one(update->vector.buffers[v]);
-        set = both(set, &buffer);
-    }
+    struct buffer_set set = none;
+    buffers_add(&set, buffer);
     return set;
 }
 
 /* The update hands `reads` to an operation and changes `writes`: at once, or in its turn. */
 static void use_part(struct sim_watch *watch, struct sim_host *host, uint32_t op,
-                     enum parley_update_type type, struct watch_set reads, struct watch_set writes,
-                     uint64_t from, uint64_t size)
+                     enum parley_update_type type, struct buffer_set reads,
+                     struct buffer_set writes, uint64_t from, uint64_t size)
 {
     struct watch_host *h = &watch->hosts[host->index];
     for (uint32_t i = 0; i < h->pending_count; i++) {
         const struct watch_operation *other = &h->pending[i];
         /* STORE waits for nothing, and nothing waits for a chunk. */
         bool races = type == PARLEY_UPDATE_STORE || other->type == PARLEY_UPDATE_SEND_CHUNK;
-        if (races && meet(&other->buffers, &writes) && other->from < from + size &&
+        if (races && buffers_meet(&other->buffers, &writes) && other->from < from + size &&
             from < other->end)
             sim_watch_fail(watch->sim, host->index, "a buffer changes while it is read");
     }
     if (type == PARLEY_UPDATE_STORE || h->pending_count == WATCH_OPERATIONS) return;
-    h->pending[h->pending_count++] =
-        (struct watch_operation){op, type, both(reads, &writes), from, from + size};
+    buffers_join(&reads, &writes);
+    h->pending[h->pending_count++] = (struct watch_operation){op, type, reads, from, from + size};
 }
 
 static void use(struct sim_watch *watch, struct sim_host *host, uint32_t op,
-                enum parley_update_type type, struct watch_set reads, struct watch_set writes)
+                enum parley_update_type type, struct buffer_set reads, struct buffer_set writes)
 {
     use_part(watch, host, op, type, reads, writes, 0, UINT64_MAX / 2);
 }
@@ -146,13 +119,13 @@ static void operation_done(struct sim_watch *watch, struct sim_host *host, uint3
         h->pending[i] = h->pending[--h->pending_count];
         break;
     }
-    if (!meet(&done.buffers, &done.buffers)) return; /* over with a later one */
+    if (!buffers_meet(&done.buffers, &done.buffers)) return; /* over with a later one */
     watch->books[h->book].added += done.type == PARLEY_UPDATE_ADD || done.type == PARLEY_UPDATE_MIX;
     h->issued += done.type == PARLEY_UPDATE_SET;
     for (uint32_t i = 0; i < h->pending_count; i++) {
         const struct watch_operation *other = &h->pending[i];
         if (other->type != PARLEY_UPDATE_COMBINE || done.type == PARLEY_UPDATE_SEND_CHUNK ||
-            other->id > op || !meet(&other->buffers, &done.buffers))
+            other->id > op || !buffers_meet(&other->buffers, &done.buffers))
             continue;
         h->pending[i--] = h->pending[--h->pending_count];
     }
@@ -216,11 +189,11 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
                  update->store.offset, update->store.size);
         break;
     case PARLEY_UPDATE_TAKE:
-        use(watch, host, op, update->type, none, set_of(update));
+        use(watch, host, op, update->type, none, buffers_of(update));
         taken(watch, host, update);
         break;
     case PARLEY_UPDATE_SET:
-        use(watch, host, op, update->type, set_of(update), none);
+        use(watch, host, op, update->type, buffers_of(update), none);
         break;
     case PARLEY_UPDATE_ADD:
     case PARLEY_UPDATE_MIX:

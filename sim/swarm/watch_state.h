@@ -2,13 +2,13 @@
 #ifndef PARLEY_SIM_WATCH_STATE_H
 #define PARLEY_SIM_WATCH_STATE_H
 
+#include "core/buffers.h"
 #include "core/state.h"
 #include "swarm/watch.h"
 
 enum {
     WATCH_BUFFERS = 16, /* those of exchanges, which come first */
-    WATCH_OPERATIONS = OPS_MAX + OPS_PER_OUTFLOW * PARLEY_SERVED_MAX,
-    WATCH_WORDS = 2
+    WATCH_OPERATIONS = OPS_MAX + OPS_PER_OUTFLOW * PARLEY_SERVED_MAX
 };
 
 #define WATCH_NOBODY UINT32_MAX /* no book, no buffer */
@@ -39,16 +39,11 @@ struct watch_book {
     uint8_t lock[PARLEY_DIGEST_BYTES], agreed[PARLEY_DIGEST_BYTES]; /* agreed: of DONE */
 };
 
-/* A set of buffers: as many as there are, with 63 lanes. */
-struct watch_set {
-    uint64_t words[WATCH_WORDS];
-};
-
 /* An operation that the driver has not said DONE of. */
 struct watch_operation {
     uint32_t id;
     enum parley_update_type type;
-    struct watch_set buffers;
+    struct buffer_set buffers;
     uint64_t from, end; /* the part of each, in bytes */
 };
 
