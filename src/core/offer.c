@@ -46,7 +46,7 @@ void exchange_forget(struct parley_node *node, uint64_t responder)
 /* Who has made its budget of steps goes on averaging until all have. */
 static bool steps_are_made(const struct parley_node *node)
 {
-    return node->config.steps_budget && self_of(node)->version >= node->config.steps_budget;
+    return training_made_all(node, self_of(node));
 }
 
 void offer_applied(struct parley_node *node, struct conn *conn,

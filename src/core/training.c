@@ -54,7 +54,7 @@ uint64_t training_samples(const struct parley_node *node)
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
 
-static bool has_made_all(const struct parley_node *node, const struct record *r)
+bool training_made_all(const struct parley_node *node, const struct record *r)
 {
     return node->config.steps_budget && r->version >= node->config.steps_budget;
 }
@@ -67,7 +67,7 @@ uint64_t training_reckoned(const struct parley_node *node)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         bool trains = r->state == PARLEY_MEMBER_ALIVE && r->phase == PARLEY_PHASE_TRAIN &&
-                      !has_made_all(node, r);
+                      !training_made_all(node, r);
         if (trains && (int)i != node->self && own > node->members[i].heard)
             samples += own - node->members[i].heard;
     }

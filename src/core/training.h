@@ -11,6 +11,8 @@
 #include "core/out.h"
 #include "parley/node.h"
 
+struct record;
+
 struct training {
     uint64_t version, samples;    /* as last reported, since this process started */
     struct parley_resumed before; /* what counts of the time before */
@@ -43,6 +45,8 @@ uint64_t training_spent_us(const struct parley_node *node);
 void training_share_time(struct parley_node *node, uint64_t spent_us);
 /* Whether the budget leaves room for one more step of this node. */
 bool training_wants(const struct parley_node *node);
+/* Whether that node has made its budget of steps; false where there is none. */
+bool training_made_all(const struct parley_node *node, const struct record *r);
 /* What strategy->steps() says has changed. */
 void training_counted(struct parley_node *node);
 /* What is in the buffer goes into x with this weight beside that of x; below 0: is taken out. */

@@ -123,9 +123,8 @@ void rounds_begin(struct parley_node *node, const struct rounds_use *use)
 static bool is_due(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
-    uint64_t budget = node->config.steps_budget;
     if (node->training.version >= s->next_version) return true;
-    return budget && self_of(node)->version >= budget && s->ahead >= s->round;
+    return training_made_all(node, self_of(node)) && s->ahead >= s->round;
 }
 
 /* What it was ahead by is gone with it, or was never there: it gives no state. Others that are
