@@ -74,9 +74,10 @@ struct parley_sim_options {
      *
      * work does what turn->work says, and returns the loss. vectors is NULL for GRADIENT, which is
      * of turn->at; turn->turnover is 0. Of one node it is called in the order of its steps, of
-     * different ones by several threads at once. How long it
-     * takes does not matter: in virtual time a step takes step_us. Where it depends on nothing but
-     * what it is given and on its own earlier calls for that node, runs are repeatable.
+     * different ones by several threads at once. How long it takes does not matter: in virtual time
+     * a step takes step_us. A call may come some steps late; parley_sim_vector() of the node waits
+     * for all that are due. Where it depends on nothing but what it is given and on its own earlier
+     * calls for that node, runs are repeatable.
      *
      * Neither may call the simulation. No work and a begin, or work and a rate, are refused. */
     void (*begin)(float *const *vectors, uint32_t node, void *arg);

@@ -23,8 +23,8 @@
  *               / sum w of the living is still an average of what the living and the dead had
  *   a restart   is a join: a live peer's model, and w = 1
  *   the end     x is z already; settling averages with equal weights, so that what is agreed is the
- *               mean of the z_i: as far from sum X / sum w as they are apart when training ends,
- * next to nothing where the rate comes down to 0
+ *               mean of the z_i: as far from sum X / sum w as they are apart when training ends
+ *               (next to nothing where the rate comes down to 0)
  *
  * Nobody keeps less than half a weight: the rate is never more than doubled. Half of what one has
  * goes as long as that allows it. Where the dead had most of the weight, that would leave the
