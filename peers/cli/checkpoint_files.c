@@ -3,11 +3,15 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "parley/error.h"
 
 enum { KEPT = 2 };
 #define NUMBER_MAX INT64_MAX /* there is room above it */
@@ -43,6 +47,29 @@ bool checkpoint_files_newest(const char *directory, const char *name, uint64_t b
     }
     if (dir) closedir(dir);
     return found;
+}
+
+int checkpoint_files_lock(const char *directory, const char *name, char *why, size_t size)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, other = lock;
+    snprintf(path, sizeof path, "%s/%s.lock", directory, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        snprintf(why, size, "--checkpoint: %s: %s; give a directory that can be written to", path,
+                 strerror(errno));
+        return PARLEY_EUSAGE;
+    }
+    if (!fcntl(fd, F_SETLK, &lock)) return 0; /* it is open, and so locked, as long as we live */
+    bool taken = errno == EAGAIN || errno == EACCES;
+    bool known = taken && !fcntl(fd, F_GETLK, &other) && other.l_type != F_UNLCK;
+    close(fd);
+    if (!taken) return 0;
+    snprintf(why, size,
+             "--checkpoint: process %ld keeps checkpoints of %s in %s; end it, or give another "
+             "directory or --name",
+             known ? (long)other.l_pid : 0L, name, directory);
+    return PARLEY_EUSAGE;
 }
 
 void checkpoint_files_trim(const char *directory, const char *name)

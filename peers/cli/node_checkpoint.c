@@ -131,6 +131,7 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     if (!directory(node)) return 0;
     node->checkpoint.taken_us = cli_now_us();
     int error = open_directory(node, why, why_size);
+    if (!error) error = checkpoint_files_lock(directory(node), name_of(node), why, why_size);
     if (error) return error;
     bool found =
         checkpoint_files_newest(directory(node), name_of(node), number, &node->checkpoint.newest);

@@ -106,6 +106,18 @@ for name in a- a; do
     find alike -name "$name-[0-9]*.checkpoint" | grep -q . || fail "$name has lost its checkpoints: $(ls alike)"
 done
 
+# Two processes do not keep theirs under one name; another name is free, and so it is afterwards.
+"$parley" node --name=a --model mlp:32 --time 600s --checkpoint kin --checkpoint-every 1ms > out 2> err &
+first=$!
+until compgen -G 'kin/a-*.checkpoint' > /dev/null || ! kill -0 $first 2> /dev/null; do :; done
+"$parley" node --name=a --model mlp:32 --steps 3 --checkpoint kin > out 2> err
+status=$?
+[ $status -eq 2 ] && grep -qx "parley: --checkpoint: process $first keeps checkpoints of a in kin; end it, or give another directory or --name" err ||
+    fail "two processes keep checkpoints of one name: status $status, $(cat err)"
+"$parley" node --name=b --model mlp:32 --steps 3 --checkpoint kin > out 2> err || fail "of another name: $(cat err)"
+kill -KILL $first && wait $first 2> /dev/null
+"$parley" node --name=a --model mlp:32 --steps 3 --checkpoint kin --resume > out 2> err || fail "after its death: $(cat err)"
+
 # Steps that count from 0 again make the newest file all the same, and who starts so is told.
 life() { "$parley" "$1" --model mlp:32 --checkpoint lives --checkpoint-every 1us "${@:2}" > out 2> err; }
 life node --name=n0 --steps 300 || fail "the first life: $(cat err)"
