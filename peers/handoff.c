@@ -150,6 +150,12 @@ static void wait_for_news(struct mailbox *box)
     uv_mutex_unlock(&box->lock);
 }
 
+bool handoff_has_news(struct handoff *handoff)
+{
+    return atomic_load(&handoff->lost) ||
+           atomic_load(&handoff->version) >= atomic_load(&handoff->awaited);
+}
+
 double handoff_loss(struct handoff *handoff)
 {
     return atomic_exchange(&handoff->lost, false) ? (double)NAN : atomic_load(&handoff->loss);
@@ -173,9 +179,8 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     atomic_fetch_add(&handoff->samples, step->samples);
     atomic_store(&handoff->place, step->place);
     /* Last, as the loop reads it first: a version never comes with older samples. */
-    uint64_t version = atomic_fetch_add(&handoff->version, step->steps) + step->steps;
-    if (version >= atomic_load(&handoff->awaited) || !isfinite(step->loss))
-        wake_ring(handoff->answers->wake);
+    atomic_fetch_add(&handoff->version, step->steps);
+    if (handoff_has_news(handoff)) wake_ring(handoff->answers->wake);
 }
 
 static void note_gap(struct handoff *handoff, bool between_steps)

@@ -72,6 +72,8 @@ void handoff_put(struct handoff *handoff, struct op *list);
 void handoff_grant(struct handoff *handoff, const struct parley_update *update); /* a TRAIN */
 void handoff_halt(struct handoff *handoff);
 void handoff_end(struct handoff *handoff, int error);
+/* There is what the trainer rings for: a step that is awaited, or one whose loss is not finite. */
+bool handoff_has_news(struct handoff *handoff);
 /* Of the newest step; not finite where that of any was since this was last asked. */
 double handoff_loss(struct handoff *handoff);
 

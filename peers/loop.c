@@ -165,9 +165,7 @@ static void obey(struct loop *loop)
 static bool has_news(struct loop *loop)
 {
     if (atomic_load(&loop->commanded)) return true;
-    return !loop->finished &&
-           (atomic_load(&loop->answers.news) ||
-            atomic_load(&loop->handoff->version) >= atomic_load(&loop->handoff->awaited));
+    return !loop->finished && (atomic_load(&loop->answers.news) || handoff_has_news(loop->handoff));
 }
 
 /* After this has_news() is true exactly for what the trainer rings for. */

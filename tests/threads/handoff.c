@@ -320,6 +320,15 @@ static void wait_for_steps(uv_loop_t *loop, uint64_t version)
     }
 }
 
+static void check_lost(void)
+{
+    atomic_store(&handoff.awaited, UINT64_MAX);
+    check(!handoff_has_news(&handoff), "steps that are not awaited are no news");
+    atomic_store(&handoff.lost, true);
+    check(handoff_has_news(&handoff), "a loss that is not finite is news");
+    check(isnan(handoff_loss(&handoff)) && !handoff_has_news(&handoff), "once");
+}
+
 int main(void)
 {
     uv_loop_t loop;
@@ -395,6 +404,7 @@ int main(void)
     handoff_end(&handoff, PARLEY_ENO_AGREEMENT);
     uv_thread_join(&thread);
     check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
+    check_lost();
     check_one_pass(2);
     check_one_pass(1);
     check_store();
