@@ -12,6 +12,7 @@
 
 #include "data/names.h"
 #include "durable.h"
+#include "file/record.h"
 #include "kernels/digest.h"
 
 enum { NAME_BYTES = 64 }; /* what is added to OUT at most */
@@ -306,6 +307,24 @@ static int write_record(struct files *files, struct record *record, const char *
     return code;
 }
 
+/* One that stands beside what is to be the model: another node with the same OUT may have written
+ * that of this very file. */
+static void drop_earlier_record(const struct files *files, const char *path)
+{
+    char why[160];
+    uint8_t *bytes;
+    size_t size;
+    struct record record;
+    bool same = false;
+    if (!durable_read(path, &bytes, &size, why, sizeof why) &&
+        !record_decode(&record, bytes, size, why, sizeof why)) {
+        same = memcmp(record.file, files->hash, sizeof files->hash) == 0;
+        record_close(&record);
+    }
+    free(bytes);
+    if (!same) unlink(path);
+}
+
 /* The record stands before the model does: nobody finds a model without one. Where it can't be
  * written, or would contradict itself, as this node's view changed while it decided, there is none,
  * and a warning: the model itself is worth more. That of an earlier model goes, which would stand
@@ -319,11 +338,11 @@ static int publish_record(struct files *files, struct op *op)
     snprintf(path, size, "%s.agreement.json", files->out);
     snprintf(part, size, "%s.agreement.%016" PRIx64 ".part", files->out, files->boot);
     if (!op->record) {
-        unlink(path);
+        drop_earlier_record(files, path);
     } else if (write_record(files, op->record, part, path, reason, sizeof reason)) {
         snprintf(op->why, sizeof op->why, "no record of the agreement: %s",
                  *reason ? reason : "out of memory");
-        unlink(path);
+        drop_earlier_record(files, path);
     }
     free(path);
     return PARLEY_OK;
