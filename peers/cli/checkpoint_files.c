@@ -49,22 +49,20 @@ bool checkpoint_files_newest(const char *directory, const char *name, uint64_t b
     return found;
 }
 
-int checkpoint_files_lock(const char *directory, const char *name, char *why, size_t size)
+int checkpoint_files_lock(const char *directory, const char *name, int *lock, char *why,
+                          size_t size)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, other = lock;
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, other = whole;
     snprintf(path, sizeof path, "%s/%s.lock", directory, name);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
+    *lock = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (*lock < 0) {
         snprintf(why, size, "--checkpoint: %s: %s; give a directory that can be written to", path,
                  strerror(errno));
         return PARLEY_EUSAGE;
     }
-    if (!fcntl(fd, F_SETLK, &lock)) return 0; /* it is open, and so locked, as long as we live */
-    bool taken = errno == EAGAIN || errno == EACCES;
-    bool known = taken && !fcntl(fd, F_GETLK, &other) && other.l_type != F_UNLCK;
-    close(fd);
-    if (!taken) return 0;
+    if (!fcntl(*lock, F_SETLK, &whole) || (errno != EAGAIN && errno != EACCES)) return 0;
+    bool known = !fcntl(*lock, F_GETLK, &other) && other.l_type != F_UNLCK;
     snprintf(why, size,
              "--checkpoint: process %ld keeps checkpoints of %s in %s; end it, or give another "
              "directory or --name",

@@ -23,9 +23,10 @@ void checkpoint_files_path(const char *directory, const char *name, uint64_t num
 bool checkpoint_files_newest(const char *directory, const char *name, uint64_t below,
                              uint64_t *newest);
 /* Two processes that kept them under one name would take each other's away. Locks DIR/NAME.lock,
- * which stays there, until this process ends: 0, also where the file system has no locks;
+ * which stays there, until *lock is closed: 0, also where the file system has no locks;
  * PARLEY_EUSAGE with a line in why[size]: another process has it, or it can't be made. */
-int checkpoint_files_lock(const char *directory, const char *name, char *why, size_t size);
+int checkpoint_files_lock(const char *directory, const char *name, int *lock, char *why,
+                          size_t size);
 /* All but the two newest go. */
 void checkpoint_files_trim(const char *directory, const char *name);
 

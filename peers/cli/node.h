@@ -38,6 +38,7 @@ struct node_control {
 /* node_checkpoint.c: the trainer's, but for what is atomic; its thread has copy and head while
  * `busy`. */
 struct node_checkpoint {
+    int lock;          /* on this node's files; above 0: to be closed */
     uint64_t taken_us; /* the newest */
     uint64_t newest;   /* number of the newest file there; 0: there is none */
     uint64_t number;   /* of the file under way */

@@ -131,7 +131,9 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     if (!directory(node)) return 0;
     node->checkpoint.taken_us = cli_now_us();
     int error = open_directory(node, why, why_size);
-    if (!error) error = checkpoint_files_lock(directory(node), name_of(node), why, why_size);
+    if (!error)
+        error = checkpoint_files_lock(directory(node), name_of(node), &node->checkpoint.lock, why,
+                                      why_size);
     if (error) return error;
     bool found =
         checkpoint_files_newest(directory(node), name_of(node), number, &node->checkpoint.newest);
@@ -281,5 +283,6 @@ void node_checkpoint_last(struct node *node)
 void node_checkpoint_close(struct node *node)
 {
     if (node->checkpoint.started) uv_thread_join(&node->checkpoint.thread);
+    if (node->checkpoint.lock > 0) close(node->checkpoint.lock);
     free(node->checkpoint.copy);
 }
