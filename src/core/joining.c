@@ -14,7 +14,7 @@
 #include "core/state.h"
 #include "core/stop.h"
 
-enum { MEET_US = 10000000, LOOK_US = 10000 };
+enum { MEET_US = 10000000, EARLY_US = 10000000, LOOK_US = 10000 };
 
 /* The most steps that a node which trains has made. */
 static uint64_t furthest(const struct parley_node *node)
@@ -76,6 +76,8 @@ static void begin(struct parley_node *node)
     t->started = true;
     t->alike = (double)node->roster->samples;
     t->stepped_us = node->now_us;
+    t->early = node->roster->count;
+    t->early_us = node->now_us + EARLY_US;
     t->start_us = node->now_us - t->before.trained_us;
     if (node->ledger.joins > 0) training_share_time(node, node->fetch.answer.trained_us);
     period_start(node);

@@ -59,6 +59,15 @@ bool training_made_all(const struct parley_node *node, const struct record *r)
     return node->config.steps_budget && r->version >= node->config.steps_budget;
 }
 
+bool training_counts(const struct parley_node *node, uint32_t member)
+{
+    const struct training *t = &node->training;
+    const struct record *r = record_of(node, member);
+    bool early =
+        r->phase == PARLEY_PHASE_JOINING && member < t->early && node->now_us < t->early_us;
+    return record_is_live(r) && (r->phase == PARLEY_PHASE_TRAIN || early);
+}
+
 /* Others are heard of now and then, and go on meanwhile as this node does. */
 uint64_t training_reckoned(const struct parley_node *node)
 {

@@ -30,6 +30,8 @@ struct training {
     double moved_sq;     /* by a step, smoothed; 0: not known */
     uint64_t inherited;  /* steps of the optimizer vectors less own ones, modulo 2^64 */
     bool started;
+    uint32_t early;        /* members that were there when this node began to train: */
+    uint64_t early_us;     /* until then those who still join count as training, too */
     uint32_t diverged;     /* not 0: the model is no longer finite */
     uint32_t recovered;    /* times another's was taken for that */
     uint64_t helpless_us;  /* not 0: until then it must have been */
@@ -47,6 +49,9 @@ void training_share_time(struct parley_node *node, uint64_t spent_us);
 bool training_wants(const struct parley_node *node);
 /* Whether that node has made its budget of steps; false where there is none. */
 bool training_made_all(const struct parley_node *node, const struct record *r);
+/* A live member that trains, or is about to: all were there as this node began, and of most it has
+ * not heard yet that they have. */
+bool training_counts(const struct parley_node *node, uint32_t member);
 /* What strategy->steps() says has changed. */
 void training_counted(struct parley_node *node);
 /* What is in the buffer goes into x with this weight beside that of x; below 0: is taken out. */

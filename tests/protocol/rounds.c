@@ -1,5 +1,6 @@
 /* rounds.c: gossip-sync: what its rounds conserve, how fast they mix, and what deaths do to them.
  */
+#include "core/strategy/rounds.h"
 #include "../../sim/swarm/watch.h"
 #include "core/topology.h"
 #include "storm.h"
@@ -90,6 +91,30 @@ Test(rounds, a_round_leaves_of_each_wave_what_the_eigenvalue_says)
             cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
             parley_sim_free(sim);
         }
+}
+
+static bool all_have_mixed_once(struct parley_sim *sim, void *arg)
+{
+    const struct cluster *cluster = arg;
+    for (uint32_t i = 0; i < cluster->nodes; i++)
+        if (rounds_of(sim->hosts[i].node)->round < 1) return false;
+    return true;
+}
+
+Test(rounds, the_first_is_with_all_neighbours)
+{
+    /* Proves that who is about to train, as far as has been heard, takes part: on the complete
+     * graph one round makes all equal. The first six were with the seeds alone. */
+    struct cluster cluster = {8, PARLEY_TOPOLOGY_COMPLETE, 0, 0, 0};
+    struct parley_sim *sim = begin(&cluster, 4, 1000, 20000, 0);
+    scene_run(sim, 1000); /* all have met nobody yet */
+    double before = parley_sim_spread(sim);
+    scene_train(sim, 8);
+    scene_until(sim, 8, all_have_mixed_once, &cluster, 10);
+    scene_run(sim, 2000);
+    cr_assert_lt(parley_sim_spread(sim), 1e-5 * before, "%g of it is left",
+                 parley_sim_spread(sim) / before);
+    parley_sim_free(sim);
 }
 
 Test(rounds, of_a_base_graph_bring_all_to_the_mean_in_finite_time)

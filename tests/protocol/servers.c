@@ -667,6 +667,30 @@ Test(servers, many_workers_take_no_longer_over_long_lines)
     }
 }
 
+Test(servers, who_serves_makes_no_step_without_those_who_are_about_to_train)
+{
+    /* Proves that over long lines the first steps are of all: that of ps-bsp is the mean of as many
+     * gradients as there are nodes. The server made 29 alone, and 29 steps fewer were made by each
+     * of the others. */
+    enum { STEPS = 20 };
+    struct cast cast = {.strategy = PARLEY_STRATEGY_PS_BSP, .nodes = 8, .steps = STEPS};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
+                                                                .seed = 12,
+                                                                .seeds = 2,
+                                                                .step_us = 1000,
+                                                                .latency_us = 30000,
+                                                                .configure = configure,
+                                                                .arg = &cast});
+    scene_train(sim, 8);
+    scene_until(sim, 8, parley_sim_agreed, NULL, 60);
+    for (uint32_t i = 0; i < 8; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        cr_assert_eq(view.version, STEPS, "n%u made %llu", i, (unsigned long long)view.version);
+    }
+    parley_sim_free(sim);
+}
+
 static struct parley_sim *play_narrow(struct cast *cast)
 {
     /* A model takes 80 ms of the server's line. */

@@ -196,6 +196,8 @@ Test(swarm, what_was_found_once_stays_mended)
          "of the watch: who comes late may adopt the older of two agreements"},
         {SWARM_DRAWN, 5062681, "of the verdict: two groups were done before a second dial"},
         {SWARM_DRAWN, 5082872, "of the verdict: the only seed was paused until one gave up"},
+        {PARLEY_STRATEGY_GOSSIP_SYNC, 5210165,
+         "one waited for a round with one that was about to train, and came too late"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)

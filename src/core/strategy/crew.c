@@ -4,6 +4,7 @@
  * nothing any more (nobody waits for them).
  */
 #include "core/strategy/server.h"
+#include "core/training.h"
 
 struct server_worker *crew_find(struct server *s, uint64_t boot)
 {
@@ -38,24 +39,24 @@ static void leave(struct parley_node *node, uint32_t i)
 }
 
 /* A request may come before the record that says that its sender trains. */
-static bool is_here(const struct server_worker *w, const struct record *r)
+static bool is_here(const struct parley_node *node, const struct server_worker *w)
 {
-    return record_is_live(r) && r->boot == w->boot &&
-           (r->phase == PARLEY_PHASE_TRAIN || (w->conn != 0 && r->phase == PARLEY_PHASE_JOINING));
+    const struct record *r = record_of(node, (uint32_t)w->member);
+    bool asks = record_is_live(r) && w->conn != 0 && r->phase == PARLEY_PHASE_JOINING;
+    return r->boot == w->boot && (asks || training_counts(node, (uint32_t)w->member));
 }
 
 void crew_muster(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    if (s->seen == node->roster->news) return;
+    bool early = node->now_us < node->training.early_us;
+    if (s->seen == node->roster->news && s->early == early) return;
     s->seen = node->roster->news;
+    s->early = early;
     for (uint32_t i = s->count; i-- > 0;)
-        if (!is_here(&s->workers[i], record_of(node, (uint32_t)s->workers[i].member)))
-            leave(node, i);
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN) crew_add(node, (int)i);
-    }
+        if (!is_here(node, &s->workers[i])) leave(node, i);
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (training_counts(node, i)) crew_add(node, (int)i);
 }
 
 bool crew_waits_for(struct parley_node *node, const struct server_worker *w)

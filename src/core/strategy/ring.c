@@ -10,7 +10,6 @@
 enum {
     LOOK_US = 100000,      /* while something is waited for */
     AGAIN_US = 1000000,    /* what was said is said again, if nothing moves */
-    EARLY_US = 10000000,   /* who is about to train is waited for */
     COMPLAIN_US = 2000000, /* then people are told who keeps all waiting */
 };
 
@@ -50,7 +49,7 @@ static void look(struct parley_node *node)
     struct ring *ring = ring_of(node);
     uint32_t early = ring->now.early;
     if (ring->round == node->training.before.steps) early = node->roster->count;
-    if (node->now_us >= ring->begin_us + EARLY_US) early = 0;
+    if (node->now_us >= node->training.early_us) early = 0;
     if (ring->news == node->roster->news && ring->early == early) return;
     ring->news = node->roster->news;
     ring->early = early;
@@ -411,7 +410,7 @@ void ring_begin(struct parley_node *node, const struct ring_use *use)
     /* Of nodes that go on from what they had kept, the furthest is followed by all. */
     ring->round = node->training.before.steps;
     ring->stamp = rng_mix(node->config.run ^ (ring->round > 0 ? self_of(node)->boot : 0));
-    ring->begin_us = ring->progress_us = node->now_us;
+    ring->progress_us = node->now_us;
     ring->news = UINT64_MAX;
 }
 

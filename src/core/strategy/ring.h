@@ -130,7 +130,7 @@ struct ring {
     uint64_t said_us;
     struct message_strategy pull; /* the place of whom the sum is taken from */
     uint32_t pull_conn;
-    uint64_t begin_us, progress_us, ending_us;
+    uint64_t progress_us, ending_us;
     bool ending, complained;
 };
 

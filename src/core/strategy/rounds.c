@@ -2,13 +2,13 @@
 #include "core/strategy/rounds.h"
 
 #include "core/joining.h"
+#include "core/training.h"
 
 /* ---- A round --------------------------------------------------------------------------------- */
 
 static bool takes_part(const struct parley_node *node, int member)
 {
-    return member != node->self && membership_is_live(node, member) &&
-           record_of(node, (uint32_t)member)->phase == PARLEY_PHASE_TRAIN;
+    return member != node->self && training_counts(node, (uint32_t)member);
 }
 
 /* Of the live graph as this node sees it now. */

@@ -25,7 +25,8 @@
  *   silent for 10 s                once by step w (z_j - z_i) / n. When it is back it goes on with
  *                                  the round that the others are in.
  *   a link breaks                  both say again what matters on the next one; no harm
- *   the two see different graphs   who is asked by somebody who is no neighbour says NO
+ *   the two see different graphs   who is asked by somebody who is no neighbour says NO, as does
+ *                                  who was about to train and came too late
  *   a node is late                 it joins the round that the others are in; if it is further
  *                                  behind than an exchange may be old, with another's model. (Where
  *                                  neighbours change from round to round nodes may be rounds apart

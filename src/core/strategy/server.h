@@ -169,7 +169,8 @@ struct server {
     uint64_t rounds;  /* updates that x has been through, whoever made them */
     uint64_t merged;  /* updates that the optimizer's vectors have been through */
     uint64_t queue;   /* places given to those who wait for SEND */
-    uint64_t seen;    /* the roster's news when `workers` was made */
+    uint64_t seen;    /* the roster's news when `workers` was made, ... */
+    bool early;       /* ... and whether those who are about to train are in it */
     uint32_t pending; /* operations under way */
     uint32_t sum;     /* buffer; */
     uint32_t summed;  /* ... gradients in it */
