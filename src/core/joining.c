@@ -14,7 +14,7 @@
 #include "core/state.h"
 #include "core/stop.h"
 
-enum { MEET_US = 10000000, EARLY_US = 10000000, LOOK_US = 10000 };
+enum { MEET_US = 10000000, EARLY_US = 10000000 };
 
 /* The most steps that a node which trains has made. */
 static uint64_t furthest(const struct parley_node *node)
@@ -140,7 +140,7 @@ void joining_advance(struct parley_node *node)
 uint64_t joining_deadline(const struct parley_node *node)
 {
     const struct training *t = &node->training;
-    if (node->roster->shared) return node->now_us + LOOK_US; /* nobody tells it who is there */
+    if (node->roster->shared) return node->now_us + ROSTER_LOOK_US;
     bool waits = t->stop && t->stop_us + MEET_US > node->now_us;
     return waits ? t->stop_us + MEET_US : NEVER;
 }

@@ -24,7 +24,9 @@ enum {
     NONE = -1,
     SKETCHES_MAX =
         MESSAGE_SKETCHES_MAX, /* members whose sketches are kept: a sample where there are more */
-    ROSTER_FORGOTTEN = 16
+    ROSTER_FORGOTTEN = 16,
+    ROSTER_LOOK_US =
+        10000 /* who waits for others looks so often where it is shared: nobody tells */
 };
 
 /* What is counted. A member may be in several classes. */

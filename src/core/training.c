@@ -383,5 +383,8 @@ uint64_t training_deadline(const struct parley_node *node)
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&
         t->stop == PARLEY_STOP_NONE)
         at = node->now_us + time_left_us(node);
+    bool looks = node->roster->shared && training_made_all(node, self_of(node));
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && looks && at > node->now_us + ROSTER_LOOK_US)
+        at = node->now_us + ROSTER_LOOK_US;
     return at;
 }

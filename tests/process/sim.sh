@@ -182,6 +182,21 @@ whole 'own data' 7 'at least .* in epochs 1 to 6' --nodes 3 --epochs 6 --partiti
 grep -q 'agreed *70 of 70' said || { echo "one table: not all agree"; failures=$((failures + 1)); }
 grep 'seed n' said && failures=$((failures + 1))
 
+# Each strategy makes its steps and all agree, with one table or a table each, near and far; with one
+# nobody is told of what others do: who waits for that looks. Servers were found after 2 s, and where
+# nothing is sent the end was never seen.
+for members in full static; do
+    for latency in 0 30ms; do
+        "$parley" sim -q --compare all --nodes 5 --steps 40 --model quadratic:20 --membership $members \
+            --latency $latency --csv all.csv > said 2>&1
+        [ "$(grep -vc ',true,.*,5,5,5,5,.*,200,6400,' all.csv)" -eq 2 ] && [ "$(wc -l < all.csv)" -eq 14 ] ||
+            { echo "$members, $latency:"; cat all.csv; failures=$((failures + 1)); }
+        [ $latency = 30ms ] || awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "trained_s") at = i }
+            NR > 1 && $at > 0.3 { print $1 " trained for " $at " s"; late = 1 } END { exit late }' all.csv ||
+            failures=$((failures + 1))
+    done
+done
+
 # More nodes than a node has links, which end as soon as they have joined: what is told of those that
 # came last gets through to all, where nobody asks them. They took 5 to 18 s to agree.
 for seed in 1 2 3 4 5 6; do

@@ -120,5 +120,6 @@ uint64_t election_deadline(const struct parley_node *node)
 {
     const struct server *s = server_of(node);
     bool waits = s->leader == NONE && may_serve(self_of(node));
+    if (waits && node->roster->shared) return node->now_us + ROSTER_LOOK_US;
     return waits && s->lost_us + CLAIM_US > node->now_us ? s->lost_us + CLAIM_US : NEVER;
 }
