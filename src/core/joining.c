@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/connection.h"
 #include "core/exchange.h"
 #include "core/fetch.h"
 #include "core/late.h"
@@ -32,6 +33,15 @@ static bool has_state(struct parley_node *node, int member)
 {
     uint32_t phase = record_of(node, member)->phase;
     return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_PROPOSED;
+}
+
+/* Over a link through which something came just now: what a line has swallowed for long TCP says
+ * again after as long a pause. */
+static bool has_state_near(struct parley_node *node, int member)
+{
+    enum { NEAR_US = 2000000 };
+    const struct conn *conn = connection_of(node, member);
+    return has_state(node, member) && conn && conn->heard_us + NEAR_US >= node->now_us;
 }
 
 /* Whether the cluster counts what this node did before it was started anew. */
@@ -104,6 +114,8 @@ void joining_follow(struct parley_node *node, int peer)
     if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
     if (slot->state != SLOT_IDLE || node->fetch.serving) return; /* it would change what is given */
     if (state_is_used(node)) return;
+    /* Who joins asks anybody: else those few that it has links with would have to serve all. */
+    if (peer == NONE && node->training.diverged > 0) peer = membership_pick(node, has_state_near);
     if (peer == NONE) peer = membership_pick(node, has_state);
     if (peer == NONE) return;
     exchange_reserve(node, INITIATOR);
