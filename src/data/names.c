@@ -139,7 +139,7 @@ int names_sort(struct names *names, uint16_t *labels, size_t count)
     return 0;
 }
 
-bool names_are_fractions(const struct names *names)
+bool names_are_numbers(const struct names *names, bool *whole)
 {
     uint32_t fractions = 0, others = 0;
     for (uint32_t i = 0; i < names->count; i++) {
@@ -149,7 +149,8 @@ bool names_are_fractions(const struct names *names)
         else
             fractions += floor(value) != value;
     }
-    return fractions > 0 && others <= names->count / 20;
+    *whole = fractions == 0;
+    return others <= names->count / 20;
 }
 
 const char *names_list(const struct names *names, char *out, size_t size)

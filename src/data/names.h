@@ -38,8 +38,8 @@ const char *names_text(const struct names *names, uint32_t place);
  * are changed to match. So the order in a file does not matter. PARLEY_ENOMEM. */
 PARLEY_CHECK int names_sort(struct names *names, uint16_t *labels, size_t count);
 
-/* Whether they are numbers, but for a few such as "NA", and not all of them whole ones. */
-bool names_are_fractions(const struct names *names);
+/* Whether they are numbers, but for a few such as "NA". *whole: none has a fraction. */
+bool names_are_numbers(const struct names *names, bool *whole);
 
 /* "a, b, c" as far as they fit in out[size] (at least 16), the rest as "...". Returns out. */
 const char *names_list(const struct names *names, char *out, size_t size);

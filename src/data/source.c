@@ -17,7 +17,7 @@
 #include "data/npy.h"
 #include "data/spec.h"
 
-enum { DIGITS_SEED = 1, HELD_PARTS = 10, FRACTIONS_MAX = 20 };
+enum { DIGITS_SEED = 1, HELD_PARTS = 10, NUMBERS_MAX = 20 };
 
 /* One reading: what all its steps need. */
 struct loading {
@@ -226,18 +226,19 @@ static int scale_both(const struct loading *l, struct source *source, const char
     return error;
 }
 
-/* Classes that are many different numbers, and not all whole, are none, unless there are more
- * samples of each than classes. */
+/* Classes that are many different numbers are none, unless there are more samples of each than
+ * classes. Whole numbers may be classes of few samples each, but hardly of one. */
 static int check_classes(const struct loading *l, uint32_t samples, const char *text)
 {
     const struct names *classes = &l->shape->classes;
-    bool few = classes->count <= FRACTIONS_MAX || classes->count < samples / classes->count;
-    if (l->shape->numbers || few || !names_are_fractions(classes)) return 0;
+    uint32_t count = classes->count;
+    bool whole;
+    if (l->shape->numbers || count <= NUMBERS_MAX || !names_are_numbers(classes, &whole)) return 0;
+    if (whole ? count <= samples / 2 : count < samples / count) return 0;
     snprintf(l->why, l->why_size,
              "data \"%.200s\": %" PRIu32 " classes, which are numbers such as %s and %s; to fit "
              "labels as numbers write \"%.200s,numbers\"",
-             text, classes->count, names_text(classes, classes->count / 2),
-             names_text(classes, classes->count / 2 + 1), text);
+             text, count, names_text(classes, count / 2), names_text(classes, count / 2 + 1), text);
     return PARLEY_EDATA;
 }
 

@@ -45,7 +45,7 @@ struct source {
 
 /* test_spec: NULL for the data's own, or a fixed tenth of it. To be closed after any outcome.
  * PARLEY_EUSAGE (a bad spec, a test set of another kind), PARLEY_EDATA (also for classes that are
- * many fractions), both with a line that names spec or file; PARLEY_ENOMEM. */
+ * many numbers), both with a line that names spec or file; PARLEY_ENOMEM. */
 PARLEY_CHECK int source_load(struct source *source, const struct source_reader *reader,
                              const char *data_spec, const char *test_spec, char *why,
                              size_t why_size);

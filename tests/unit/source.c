@@ -482,18 +482,19 @@ Test(source, with_numbers_behind_a_spec_labels_are_targets_as_they_stand)
     source_close(&source);
 }
 
-Test(source, many_different_fractions_are_no_classes)
+Test(source, many_different_numbers_are_no_classes)
 {
     /* Proves that who forgets ",numbers" is told, also of a table that lacks some; and that few of
-     * them, or whole numbers, or as many samples of each, or names, are taken as classes. */
+     * them, or as many samples of each (of whole numbers two), or names, are taken as classes. */
     static const struct {
         int rows, classes;
         double step;
         const char *odd; /* every 25th */
         bool taken;
-    } cases[] = {{40, 40, 0.25, NULL, false}, {40, 40, 0.25, "NA", false},
-                 {40, 40, 1, NULL, true},     {40, 20, 0.25, NULL, true},
-                 {600, 24, 0.25, NULL, true}, {40, 22, 0.25, "a", true}};
+    } cases[] = {
+        {40, 40, 0.25, NULL, false}, {40, 40, 0.25, "NA", false}, {40, 40, 1, NULL, false},
+        {40, 20, 0.25, NULL, true},  {600, 24, 0.25, NULL, true}, {40, 22, 0.25, "a", true},
+        {44, 22, 1, NULL, true},     {43, 22, 1, NULL, false},    {20, 20, 1, NULL, true}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         char csv[8192] = "x,y\n", rows[8192] = "";
         struct source source;
@@ -512,8 +513,14 @@ Test(source, many_different_fractions_are_no_classes)
         cr_expect_eq(error, cases[c].taken ? 0 : PARLEY_EDATA, "%zu: %s", c, why);
         source_close(&source);
         if (cases[c].taken || cases[c].odd) continue;
-        cr_expect_str_eq(why, "data \"csv:f.csv\": 40 classes, which are numbers such as 5 and "
-                              "5.25; to fit labels as numbers write \"csv:f.csv,numbers\"");
+        char expected[200];
+        snprintf(
+            expected, sizeof expected,
+            "data \"csv:f.csv\": %d classes, which are numbers such as %g and %g; to fit labels "
+            "as numbers write \"csv:f.csv,numbers\"",
+            cases[c].classes, cases[c].classes / 2 * cases[c].step,
+            (cases[c].classes / 2 + 1) * cases[c].step);
+        cr_expect_str_eq(why, expected);
         error = source_load(&source, &reader, "libsvm:f.svm", NULL, why, sizeof why);
         cr_expect_eq(error, PARLEY_EDATA);
         source_close(&source);
