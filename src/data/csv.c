@@ -1,7 +1,8 @@
 /* csv.c: see csv.h.
  *
  * Happy path: the first line tells columns and header; then row after row, field after field, into
- * the table; at the end the classes are put in order.
+ * the table; at the end the classes are put in order. Where only the rows tell that the first of
+ * them was a header, all is read again.
  * Failure: a field that is no number, a row of other length, a quote that does not end, no such
  * column, no rows, classes or columns that the training set has not.
  */
@@ -35,6 +36,7 @@ struct reading {
     struct rows rows;
     struct rows_shape *shape;
     bool test;
+    bool headed; /* the first line is known to be a header */
     char *why;
     size_t why_size;
 };
@@ -162,23 +164,24 @@ static int kind_of(const struct names *names, uint32_t place)
     return *end == 0 ? LACK : NAME;
 }
 
-/* Columns that nobody named, as some programs number them: 0, 1, 2, 3 and so on. Fewer could be
- * values, unless the first, of row numbers, is called nothing. The label may have a name. */
+/* Columns that nobody named, as some programs number them: from 0 or 1 on. Fewer could be values,
+ * unless the first, of row numbers, is called nothing. The label may have a name. */
 static bool is_counted(const struct names *first, uint32_t label)
 {
     char number[16];
     bool nameless = *names_text(first, 0) == 0;
-    uint32_t counted = 0, least = nameless ? 2 : 4;
+    uint32_t counted = 0, from = 0, least = nameless ? 2 : 4;
     for (uint32_t c = nameless; c < first->count; c++) {
         if (c + 1 == label && kind_of(first, c) == NAME) continue;
-        snprintf(number, sizeof number, "%" PRIu32, counted++);
+        if (counted == 0) from = strcmp(names_text(first, c), "1") == 0;
+        snprintf(number, sizeof number, "%" PRIu32, from + counted++);
         if (strcmp(names_text(first, c), number) != 0) return false;
     }
     return counted >= least;
 }
 
 /* Whether the first line names columns of values. One that lacks a value or two does not. */
-static bool is_header(const struct names *first, uint32_t label)
+static bool names_columns(const struct names *first, uint32_t label)
 {
     bool has[NAME + 1] = {false};
     for (uint32_t c = 0; c < first->count; c++)
@@ -225,8 +228,9 @@ static int read_names(struct reading *r, struct names *names)
     return 0;
 }
 
-/* The columns of values one by one, wherever the labels stand. */
-static int compare_header(const struct reading *r, size_t line, const struct names *first)
+/* The first column of values, from 1, that is called other than in the training data, wherever the
+ * labels stand, and what it is called there; 0: none is. */
+static uint32_t find_other(const struct reading *r, const struct names *first, const char **name)
 {
     const struct names *wanted = &r->shape->columns;
     uint32_t w = 0;
@@ -234,14 +238,32 @@ static int compare_header(const struct reading *r, size_t line, const struct nam
         if (c + 1 == r->label) continue;
         w += w + 1 == r->shape->label;
         if (w >= wanted->count) break;
-        char found[64], expected[64];
-        const char *there = names_text(first, c), *name = names_text(wanted, w++);
-        if (strcmp(there, name) == 0) continue;
-        return refuse(r, line, c + 1, "found %s, expected %s as in the training data",
-                      number_found(found, there, strlen(there)),
-                      number_found(expected, name, strlen(name)));
+        *name = names_text(wanted, w++);
+        if (strcmp(names_text(first, c), *name) != 0) return c + 1;
     }
     return 0;
+}
+
+static int compare_header(const struct reading *r, size_t line, const struct names *first)
+{
+    char found[64], expected[64];
+    const char *name, *there;
+    uint32_t other = find_other(r, first, &name);
+    if (other == 0) return 0;
+    there = names_text(first, other - 1);
+    return refuse(r, line, other, "found %s, expected %s as in the training data",
+                  number_found(found, there, strlen(there)),
+                  number_found(expected, name, strlen(name)));
+}
+
+/* Names that are numbers, such as years, are told by the training data's, or by a label that is
+ * none where all are. */
+static bool is_header(const struct reading *r, const struct names *first)
+{
+    const char *name;
+    if (r->headed || names_columns(first, r->label)) return true;
+    if (r->shape->columns.count > 0 && find_other(r, first, &name) == 0) return true;
+    return r->shape->numbers && r->label > 0 && kind_of(first, r->label - 1) == NAME;
 }
 
 /* *named: the first line is sure to be a header. */
@@ -288,7 +310,7 @@ static int read_head(struct reading *r, const char *label)
     if (error) goto out;
     error = find_columns(r, &first, label, line, &header);
     if (error) goto out;
-    if (header || is_header(&first, r->label)) {
+    if (header || is_header(r, &first)) {
         error = compare_header(r, line, &first);
         r->head = first;
         first = (struct names){0};
@@ -376,31 +398,55 @@ static int read_row(struct reading *r)
     return error;
 }
 
+static int read_all(struct reading *r, const char *label)
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as some programs write it */
+    r->at = (const char *)r->file.data;
+    r->end = r->at + r->file.size;
+    r->line = 1;
+    r->set->count = 0;
+    if (r->file.size >= 3 && memcmp(r->at, mark, 3) == 0) r->at += 3;
+    int error = read_head(r, label);
+    if (!error) r->set->features = r->shape->features = r->columns - (r->label > 0);
+    while (!error && find_row(r))
+        error = read_row(r);
+    if (error || r->set->count > 0) return error;
+    snprintf(r->why, r->why_size, "%s: a header and no rows", r->file.name);
+    return PARLEY_EDATA;
+}
+
+/* Whether the first row was a header with numbers for names: its label alone is no number. The
+ * classes are in the order of the rows still. */
+static bool was_header(const struct reading *r)
+{
+    const struct names *classes = &r->shape->classes;
+    if (r->test || r->head.count > 0 || classes->count < 2 || kind_of(classes, 0) != NAME)
+        return false;
+    for (uint32_t c = 1; c < classes->count; c++)
+        if (kind_of(classes, c) != NUMBER) return false;
+    for (uint32_t i = 1; i < r->set->count; i++)
+        if (r->set->labels[i] == 0) return false;
+    return true;
+}
+
 int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, const char *label,
              bool test, char *why, size_t why_size)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as some programs write it */
     *set = (struct dataset){0};
     struct reading *r = malloc(sizeof *r);
     if (!r) return PARLEY_ENOMEM;
     *r = (struct reading){.file = file,
-                          .at = (const char *)file.data,
-                          .end = (const char *)file.data + file.size,
-                          .line = 1,
                           .set = set,
                           .rows = {.set = set, .numbers = shape->numbers},
                           .shape = shape,
                           .test = test,
                           .why = why,
                           .why_size = why_size};
-    if (file.size >= 3 && memcmp(file.data, mark, 3) == 0) r->at += 3;
-    int error = read_head(r, label);
-    if (!error) set->features = shape->features = r->columns - (r->label > 0);
-    while (!error && find_row(r))
-        error = read_row(r);
-    if (!error && set->count == 0) {
-        snprintf(why, why_size, "%s: a header and no rows", file.name);
-        error = PARLEY_EDATA;
+    int error = read_all(r, label);
+    if (!error && was_header(r)) {
+        names_close(&shape->classes);
+        r->headed = true;
+        error = read_all(r, label);
     }
     if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);
     set->classes = shape->numbers ? 1 : shape->classes.count;

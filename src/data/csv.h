@@ -3,8 +3,9 @@
  * Quotes, doubled quotes and line ends inside them, CRLF, blank lines and a byte-order mark are
  * read. The first line is a header if the label's name stands in it, or a name in a column of
  * values (no number, and no sign that one is missing, like "" or "NA"), or if it counts the
- * columns from 0 on, four at least (two behind a first one that is called nothing). Thread rule:
- * pure; call from any thread.
+ * columns from 0 or 1 on, four at least (two behind a first one that is called nothing), or if its
+ * label is a name and all others are numbers, or if it is the training set's. Thread rule: pure;
+ * call from any thread.
  */
 #ifndef PARLEY_DATA_CSV_H
 #define PARLEY_DATA_CSV_H

@@ -94,7 +94,11 @@ Test(csv, a_first_line_is_a_header_if_it_names_or_counts_the_columns)
     expect_set("kind,0,1,2,3\nx,7,8,9,6\n", "1", 1, 4, values, labels, "\"x\"");
     expect_set(",b,?,NA,k\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
     expect_set(",k\n7,x\n", NULL, 1, 1, values, labels, "\"x\"");
+    expect_set("1,2,3,4,5\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
+    expect_set("1,2,3,4,kind\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
+    expect_set(",1,2\n7,8,x\n", NULL, 1, 2, values, labels, "\"x\"");
     expect_set("0,1,2,w\n7,8,9,x\n", NULL, 2, 3, six, labels, "\"w\", \"x\"");
+    expect_set("2,3,4,5,x\n", NULL, 1, 4, (const float[]){2, 3, 4, 5}, labels, "\"x\"");
     expect_refused("0,1,3,4,x\n7,8,9,6\n", NULL,
                    "t.csv:2: found 4 columns, expected 5 as in the first line");
     expect_refused("7,,x\n8,9,y\n", NULL, "t.csv:1: column 2: found nothing, expected a number");
@@ -104,6 +108,35 @@ Test(csv, a_first_line_is_a_header_if_it_names_or_counts_the_columns)
                    "t.csv:1: column 2: found \"-inf\", expected a number");
     expect_refused("1e99,7,x\n8,9,y\n", NULL,
                    "t.csv:1: column 1: found \"1e99\", expected a number");
+}
+
+Test(csv, a_first_line_is_a_header_if_its_label_alone_is_no_number)
+{
+    /* Proves that columns named by years are no sample and "label" no class, neither in a test
+     * file; and that a class which is a name stays one where others are, or it comes again. */
+    const float values[] = {7, 8, 9, 6}, six[] = {2020, 2021, 7, 8, 9, 6};
+    struct dataset set;
+    struct rows_shape shape = {0};
+    expect_set("2020,2021,label\n7,8,1\n9,6,0\n", NULL, 2, 2, values, (const uint16_t[]){1, 0},
+               "\"0\", \"1\"");
+    expect_set("label,2020,2021\n1,7,8\n0,9,6\n", "1", 2, 2, values, (const uint16_t[]){1, 0},
+               "\"0\", \"1\"");
+    expect_set("2020,2021,b\n7,8,1\n9,6,a\n", NULL, 3, 2, six, (const uint16_t[]){2, 0, 1},
+               "\"1\", \"a\", \"b\"");
+    expect_set("2020,2021,b\n7,8,1\n9,6,b\n", NULL, 3, 2, six, (const uint16_t[]){1, 0, 1},
+               "\"1\", \"b\"");
+    expect_set("2020,2021,NA\n7,8,1\n9,6,1\n", NULL, 3, 2, six, (const uint16_t[]){1, 0, 0},
+               "\"1\", \"NA\"");
+    for (int numbers = 0; numbers < 2; numbers++) {
+        shape.numbers = numbers;
+        cr_assert_eq(load(&set, &shape, "2020,2021,label\n7,8,1\n", NULL, false), 0, "%s", why);
+        cr_expect(set.count == 1 && set.values[0] == 7 && shape.columns.count == 3);
+        dataset_close(&set);
+        cr_assert_eq(load(&set, &shape, "2020,2021,label\n9,6,1\n", NULL, true), 0, "%s", why);
+        cr_expect(set.count == 1 && set.values[0] == 9);
+        dataset_close(&set);
+        rows_shape_close(&shape);
+    }
 }
 
 Test(csv, the_label_is_a_column_by_name_or_number)
