@@ -163,6 +163,16 @@ static int hold_out(const struct loading *l, struct dataset *train, struct datas
 
 /* ---- Both sets ------------------------------------------------------------------------------- */
 
+/* What a model's file says of the columns must be the same on all nodes: all but the label's. */
+static uint64_t add_columns(const struct rows_shape *shape, uint64_t sum)
+{
+    for (uint32_t c = 0; c < shape->columns.count; c++) {
+        const char *name = names_text(&shape->columns, c);
+        if (c + 1 != shape->label) sum = XXH3_64bits_withSeed(name, strlen(name) + 1, sum);
+    }
+    return sum;
+}
+
 static void name_data(struct source *source, const struct spec *spec)
 {
     const struct dataset *set = &source->train;
@@ -178,6 +188,7 @@ static void name_data(struct source *source, const struct spec *spec)
     if (set->bytes) sum = XXH3_64bits_withSeed(set->bytes, cells, sum);
     if (set->values) sum = XXH3_64bits_withSeed(set->values, cells * sizeof *set->values, sum);
     if (classes->count > 0) sum = XXH3_64bits_withSeed(classes->text, classes->size, sum);
+    sum = add_columns(&source->shape, sum);
     snprintf(source->name, sizeof source->name, "%" PRIu32 "x%" PRIu32 " %016" PRIx64, set->count,
              set->features, sum);
 }

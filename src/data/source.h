@@ -39,7 +39,8 @@ enum { SOURCE_NAME_BYTES = 64 };
 struct source {
     struct dataset train, test; /* scaled alike, by the training set */
     struct rows_shape shape;    /* names of classes (of text: its characters) and columns, if any */
-    /* Of the training set: equal on all nodes that have the same data, wherever their files lie. */
+    /* Of the training set: equal on all nodes that have the same data, with the same names of
+     * columns, wherever their files lie. */
     char name[SOURCE_NAME_BYTES];
 };
 

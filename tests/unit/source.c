@@ -96,6 +96,28 @@ Test(source, a_packed_file_is_the_same_data_as_a_plain_one)
     source_close(&first);
 }
 
+Test(source, data_with_other_names_of_columns_are_others)
+{
+    /* Proves that no two nodes train together whose model files would say different columns, and
+     * that neither the label's name nor its place makes a difference. */
+    static const char *const tables[] = {"u,v,k\n1,2,x\n3,4,y\n",    "k,u,v\nx,1,2\ny,3,4\n",
+                                         "u,v,kind\n1,2,x\n3,4,y\n", "v,u,k\n1,2,x\n3,4,y\n",
+                                         "uv,,k\n1,2,x\n3,4,y\n",    "1,2,x\n3,4,y\n"};
+    char names[6][SOURCE_NAME_BYTES];
+    for (int i = 0; i < 6; i++) {
+        struct source source;
+        files_count = 0;
+        put("t.csv", tables[i], strlen(tables[i]));
+        cr_assert_eq(source_load(&source, &reader, i == 1 ? "csv:t.csv,label=k" : "csv:t.csv", NULL,
+                                 why, sizeof why),
+                     0, "%s", why);
+        strcpy(names[i], source.name);
+        source_close(&source);
+        for (int other = 0; other < i; other++)
+            cr_expect_eq(strcmp(names[i], names[other]) == 0, i < 3, "%d and %d", i, other);
+    }
+}
+
 Test(source, tables_are_scaled_by_their_training_set_and_constant_columns_are_safe)
 {
     /* Proves mean 0 and variance 1 of what a batch gets, 0 where a column never changes, and the
