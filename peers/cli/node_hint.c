@@ -16,6 +16,16 @@ static const char *listen_hint(const char *message)
                : "--listen takes an address of this machine; 0.0.0.0 is all of them";
 }
 
+/* Of nodes: "ADDRESS: SETTING is VALUE at A and VALUE at B". */
+static const char *mismatch_hint(const char *message)
+{
+    /* Of a checkpoint the message says what to do: no other node is unlike. */
+    if (strncmp(message, "--resume:", strlen("--resume:")) == 0) return NULL;
+    return strstr(message, ": data is ")
+               ? "every node reads the whole data set; --partition or --shard decides its share"
+               : "start all nodes with the same settings; `parley check` prints them";
+}
+
 const char *node_hint(int error, const char *message)
 {
     if (strstr(message, "oo many open files")) return "raise the limit with ulimit -n";
@@ -31,10 +41,8 @@ const char *node_hint(int error, const char *message)
         return "give each node a --name of its own";
     case PARLEY_ENO_SEED:
         return "check the addresses of --join, or leave --join-timeout out to wait for ever";
-    case PARLEY_EMISMATCH: /* of a checkpoint the message says what to do: no other node is unlike
-                            */
-        if (strncmp(message, "--resume:", strlen("--resume:")) == 0) return NULL;
-        return "start all nodes with the same settings; `parley check` prints them";
+    case PARLEY_EMISMATCH:
+        return mismatch_hint(message);
     case PARLEY_ENOT_WRITTEN:
         return "make room, or choose another --out";
     case PARLEY_ENO_AGREEMENT:

@@ -28,6 +28,14 @@ status=0
 [ $status -eq 6 ]
 grep -q '0\.5' x.err
 grep -q '0\.05' x.err
+grep -q 'hint: start all nodes with the same settings' x.err
+# So are data of its own, which are a likely mistake: what its share is made by, is said.
+seq 40 | sed 's/.*/&,1\n&,0/' > own.csv
+status=0
+"$parley" node --name x --model mlp:32 --time 600s --data csv:own.csv --join "$address" > x.out 2> x.err || status=$?
+[ $status -eq 6 ]
+grep -q 'data is digits at a and 72x1 .* at x' x.err
+grep -q 'hint: every node reads the whole data set; --partition or --shard decides its share' x.err
 status=0
 "$parley" node --listen "$address" > x.out 2> x.err || status=$?
 [ $status -eq 4 ]
