@@ -43,10 +43,14 @@ static void print_data(const struct source *data)
     printf("data       %s: %" PRIu32 " samples, %" PRIu32 " for test, %" PRIu32 " %s each, %" PRIu32
            " %s\n",
            data->name, set->count, data->test.count, set->features,
-           set->vocabulary ? "characters" : "values", set->classes,
-           set->vocabulary ? "different ones"
-           : set->targets  ? "number"
-                           : "classes");
+           set->vocabulary      ? "characters"
+           : set->features == 1 ? "value"
+                                : "values",
+           set->classes,
+           set->vocabulary     ? "different ones"
+           : set->targets      ? "number"
+           : set->classes == 1 ? "class"
+                               : "classes");
     if (data->shape.classes.count > 0)
         printf("%s %s\n", set->vocabulary ? "characters" : "classes   ",
                names_list(&data->shape.classes, list, sizeof list));
@@ -72,6 +76,7 @@ static void print_job(const struct job *job)
 int check_command(const struct settings *settings)
 {
     struct job job;
+    struct remarks remarks;
     char why[512] = "";
     int error = print_settings(settings);
     if (error) return say_failure(error, NULL);
@@ -80,7 +85,9 @@ int check_command(const struct settings *settings)
     if (job.data.name[0]) print_data(&job.data); /* even if the model can't take them */
     if (!error) {
         print_job(&job);
-        if (job_remark(&job)) printf("remark     %s\n", job_remark(&job));
+        job_remarks(&job, &remarks);
+        for (uint32_t i = 0; i < remarks.count; i++)
+            printf("remark     %s\n", remarks.text[i]);
         error = print_seeds(settings, why, sizeof why);
     }
     job_close(&job);

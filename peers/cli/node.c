@@ -147,13 +147,15 @@ static int make_job(struct node *node, char *why, size_t why_size)
 
 static int prepare(struct node *node, char *why, size_t why_size)
 {
+    struct remarks remarks;
     int error = seed_list_make(&node->seeds, &node->settings->join, node->settings->peers_file, why,
                                why_size);
     if (!error) error = environment_claim(1, why, why_size);
     if (!error) error = make_job(node, why, why_size);
     if (error) return error;
-    if (!node->controlled && job_remark(&node->job))
-        say(PARLEY_LOG_WARN, "%s", job_remark(&node->job));
+    job_remarks(&node->job, &remarks);
+    for (uint32_t i = 0; !node->controlled && i < remarks.count; i++)
+        say(PARLEY_LOG_WARN, "%s", remarks.text[i]);
     if (node->seeds.left_out > 0)
         say(PARLEY_LOG_WARN, "%u seeds are left out: at most %d are dialled", node->seeds.left_out,
             PARLEY_SEEDS_MAX);

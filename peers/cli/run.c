@@ -255,8 +255,11 @@ static int load_data(struct run *run, char *why, size_t why_size)
     int error = 0;
     if (!source_load(&source, &file_reader, settings->data, settings->test, why, why_size)) {
         struct job job;
+        struct remarks remarks = {0};
         error = job_init(&job, settings, &source, &file_reader, why, why_size);
-        if (!error && job_remark(&job)) run_say(run, "%s", job_remark(&job));
+        if (!error) job_remarks(&job, &remarks);
+        for (uint32_t i = 0; i < remarks.count; i++)
+            run_say(run, "%s", remarks.text[i]);
         job_close(&job);
         if (!error) error = job_fits(settings, &source.train, why, why_size);
         if (!error) error = say_cycled(run, &source.train, why, why_size);

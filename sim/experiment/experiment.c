@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/remarks.h"
 #include "experiment/page.h"
 #include "experiment/plan.h"
 #include "experiment/processes.h"
@@ -59,6 +60,7 @@ static void lay_out(struct dataset *set)
 static int load_data(struct experiment *e, const struct source_reader *reader)
 {
     char why[SETTINGS_WHY_BYTES] = "";
+    struct remarks remarks;
     e->set_of = calloc(e->plan.count, sizeof *e->set_of);
     e->sets = calloc(e->plan.count, sizeof *e->sets);
     if (!e->set_of || !e->sets) return PARLEY_ENOMEM;
@@ -75,6 +77,9 @@ static int load_data(struct experiment *e, const struct source_reader *reader)
         fresh->test = s->test;
         int error = source_load(&fresh->source, reader, s->data, s->test, why, sizeof why);
         if (error) return sim_blame(error, why);
+        remarks_of(&remarks, &fresh->source);
+        for (uint32_t r = 0; r < remarks.count; r++)
+            sim_say(PARLEY_LOG_WARN, "sim: %s", remarks.text[r]);
         lay_out(&fresh->source.train);
     }
     return 0;

@@ -266,6 +266,19 @@ static bool is_header(const struct reading *r, const struct names *first)
     return r->shape->numbers && r->label > 0 && kind_of(first, r->label - 1) == NAME;
 }
 
+static const char *plural(uint32_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* What a lone column may be divided by, for a message. */
+static const char *divider_of(const struct names *first)
+{
+    if (first->count > 1) return "";
+    if (strchr(names_text(first, 0), ';')) return ", divided by \";\"";
+    return strchr(names_text(first, 0), '\t') ? ", divided by tabs" : "";
+}
+
 /* *named: the first line is sure to be a header. */
 static int find_columns(struct reading *r, const struct names *first, const char *label,
                         size_t line, bool *named)
@@ -277,21 +290,23 @@ static int find_columns(struct reading *r, const struct names *first, const char
     if (bare) return 0;
     if (first->count < 2 && !r->shape->unlabelled)
         return refuse(r, line, 0,
-                      "found 1 column, expected values and a label with commas between");
+                      "found 1 column%s, expected values and a label with commas between",
+                      divider_of(first));
     if (r->label > 0) return 0;
     r->line = line;
     return no_label(r, first, label);
 }
 
-static int check_columns(const struct reading *r, size_t line)
+static int check_columns(const struct reading *r, size_t line, const char *divider)
 {
     uint32_t values = r->columns - (r->label > 0), wanted = r->shape->features;
     char bare[48] = "";
     if (values == wanted) return 0;
     if (r->shape->unlabelled)
         snprintf(bare, sizeof bare, ", or %" PRIu32 " without a label", wanted);
-    return refuse(r, line, 0, "%" PRIu32 " columns, expected %" PRIu32 " as in the training data%s",
-                  r->columns, wanted + 1, bare);
+    return refuse(r, line, 0,
+                  "%" PRIu32 " column%s%s, expected %" PRIu32 " as in the training data%s",
+                  r->columns, plural(r->columns), divider, wanted + 1, bare);
 }
 
 /* Columns, label and header from the first line; a first line of values is read again as such. */
@@ -310,6 +325,7 @@ static int read_head(struct reading *r, const char *label)
     if (error) goto out;
     error = find_columns(r, &first, label, line, &header);
     if (error) goto out;
+    const char *divider = divider_of(&first);
     if (header || is_header(r, &first)) {
         error = compare_header(r, line, &first);
         r->head = first;
@@ -318,7 +334,7 @@ static int read_head(struct reading *r, const char *label)
         r->at = start;
         r->line = line;
     }
-    if (!error && r->test) error = check_columns(r, line);
+    if (!error && r->test) error = check_columns(r, line, divider);
 out:
     names_close(&first);
     return error;
@@ -390,8 +406,8 @@ static int read_row(struct reading *r)
         if (error) return error;
         if (field.last && c < r->columns)
             return refuse(r, line, 0,
-                          "found %" PRIu32 " columns, expected %" PRIu32 " as in the first line", c,
-                          r->columns);
+                          "found %" PRIu32 " column%s, expected %" PRIu32 " as in the first line",
+                          c, plural(c), r->columns);
         error = c == r->label ? take_label(r, &field) : take_value(r, &field);
     }
     r->set->count++;

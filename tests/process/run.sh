@@ -186,6 +186,17 @@ grep -qF "$lost" err
 grep -qF "remark     $lost" out
 "$parley" check --data csv:kinds.csv --model softmax > out
 if grep -q '^remark' out; then exit 1; fi
+# So is it of data that there is nothing to learn from, once, by whoever trains on them.
+printf '1,b\n2,b\n3,b\n' > one.csv
+one='all samples are of one class: there is nothing to tell apart'
+"$parley" check --data csv:one.csv --model softmax > out
+grep -q '^data .* 1 value each, 1 class$' out
+grep -qFx "remark     $one" out
+for how in 'run -n 2' node 'sim -n 2'; do
+    # shellcheck disable=SC2086
+    "$parley" $how --data csv:one.csv --model softmax --steps 2 --out one 2> err > /dev/null
+    [ "$(grep -cF "$one" err)" -eq 1 ]
+done
 "$parley" check --data csv:line.csv,numbers --model linear > out
 grep -q '^data .* 2 values each, 1 number$' out
 # Images of as many pixels in another shape are none that the model was made for.

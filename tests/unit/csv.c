@@ -168,8 +168,14 @@ Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
     expect_refused("", NULL, "t.csv: nothing in it, expected rows of values and a label");
     expect_refused("\n \n", NULL, "t.csv: nothing in it, expected rows of values and a label");
     expect_refused("a,b\n", NULL, "t.csv: a header and no rows");
-    expect_refused("1;2;x\n", NULL,
+    expect_refused("1\n", NULL,
                    "t.csv:1: found 1 column, expected values and a label with commas between");
+    expect_refused("1;2;x\n", NULL,
+                   "t.csv:1: found 1 column, divided by \";\", expected values and a label with "
+                   "commas between");
+    expect_refused("a\tb\tk\n1\t2\tx\n", NULL,
+                   "t.csv:1: found 1 column, divided by tabs, expected values and a label with "
+                   "commas between");
     expect_refused("1,2,x\n\n3,abc,x\n", NULL,
                    "t.csv:3: column 2: found \"abc\", expected a number");
     expect_refused("len,wid,k\n1,,x\n", NULL,
@@ -180,6 +186,7 @@ Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
     expect_refused("1,x\n2,\n", NULL, "t.csv:2: column 2: found nothing, expected a label");
     expect_refused("1,2,x\n3,x\n", NULL,
                    "t.csv:2: found 2 columns, expected 3 as in the first line");
+    expect_refused("1,x\n3\n", NULL, "t.csv:2: found 1 column, expected 2 as in the first line");
     expect_refused("1,x\n3,x,4\n", NULL, "t.csv:2: more than 2 columns, which the first line has");
     expect_refused("1,x\n3,\"x\n\n", NULL, "t.csv:2: column 2: a quote is opened and never closed");
     expect_refused("1,x\n\"3\"4,x\n", NULL,

@@ -394,6 +394,12 @@ Test(source, inputs_of_another_width_are_refused)
     cr_expect_str_eq(why,
                      "bare.csv:1: 2 columns, expected 6 as in the training data, or 5 without a "
                      "label");
+    put("divided.csv", "1;2;3;4;5\n", 10);
+    cr_expect_eq(source_load_inputs(&set, &reader, "csv:divided.csv", &wide, why, sizeof why),
+                 PARLEY_EDATA);
+    cr_expect_str_eq(why,
+                     "divided.csv:1: 1 column, divided by \";\", expected 6 as in the training "
+                     "data, or 5 without a label");
     cr_expect_eq(source_load_inputs(&set, &reader, "csv:bare.csv", &text, why, sizeof why),
                  PARLEY_EUSAGE);
     cr_expect_str_eq(why, "data \"csv:bare.csv\": a text is gone on with, by model sample");

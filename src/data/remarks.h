@@ -1,0 +1,23 @@
+/* remarks.h: what is to be said of data though they are good.
+ *
+ * Thread rule: plain memory.
+ */
+#ifndef PARLEY_DATA_REMARKS_H
+#define PARLEY_DATA_REMARKS_H
+
+#include "data/source.h"
+
+enum { REMARKS_MAX = 4, REMARK_BYTES = 256 };
+
+struct remarks {
+    uint32_t count;
+    char text[REMARKS_MAX][REMARK_BYTES];
+};
+
+void remarks_add(struct remarks *remarks, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Of data that were loaded, beginning with none: that there is one class alone. */
+void remarks_of(struct remarks *remarks, const struct source *source);
+
+#endif
