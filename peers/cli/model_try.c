@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "data/remarks.h"
 #include "kernels/mix.h"
 #include "model.h"
 #include "read_file.h"
@@ -31,8 +32,8 @@ struct trial {
 
 /* ---- Model and data -------------------------------------------------------------------------- */
 
-static int load(struct trial *t, const struct settings *settings, bool labelled, char *why,
-                size_t why_size)
+static int load_set(struct trial *t, const struct settings *settings, bool labelled, char *why,
+                    size_t why_size)
 {
     const struct model_meta *meta = &t->opened->file.meta;
     const struct source_model model = {.vocabulary = meta->vocabulary,
@@ -47,6 +48,18 @@ static int load(struct trial *t, const struct settings *settings, bool labelled,
     return source_load_inputs(&t->set, &file_reader,
                               settings->test ? settings->test : settings->data, &model, why,
                               why_size);
+}
+
+static int load(struct trial *t, const struct settings *settings, bool labelled, char *why,
+                size_t why_size)
+{
+    struct remarks remarks;
+    int error = load_set(t, settings, labelled, why, why_size);
+    if (error) return error;
+    remarks_of_test(&remarks, &t->set);
+    for (uint32_t i = 0; i < remarks.count; i++)
+        say(PARLEY_LOG_WARN, "%s", remarks.text[i]);
+    return 0;
 }
 
 /* The inputs are scaled as the model's were. */

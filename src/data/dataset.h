@@ -29,6 +29,9 @@ struct dataset {
     /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
     float label[2]; /* the same for targets: their shift, their scale */
+    /* Values of a sparse table that were left out, as the training set has no such columns. */
+    uint64_t unseen;
+    uint32_t unseen_index; /* the largest of theirs, from 1 */
 };
 
 /* The i-th target, scaled. */

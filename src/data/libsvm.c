@@ -81,6 +81,17 @@ static int take_label(struct reading *r, const char *word, size_t size)
     return error;
 }
 
+static void put_value(struct reading *r, uint32_t index, double value)
+{
+    struct dataset *set = r->set;
+    if (index <= set->features) {
+        set->values[r->rows * set->features + index - 1] = (float)value;
+        return;
+    }
+    set->unseen++;
+    if (index > set->unseen_index) set->unseen_index = index;
+}
+
 static int take_pair(struct reading *r, const char *word, size_t size, uint32_t *last)
 {
     const char *colon = memchr(word, ':', size);
@@ -94,8 +105,7 @@ static int take_pair(struct reading *r, const char *word, size_t size, uint32_t 
     const char *number = colon + 1;
     if (!number_parse(number, size - (size_t)(number - word), &value))
         return refuse(r, number, size - (size_t)(number - word), "a number");
-    if (r->fills && *last <= r->set->features)
-        r->set->values[r->rows * r->set->features + *last - 1] = (float)value;
+    if (r->fills) put_value(r, *last, value);
     return 0;
 }
 

@@ -17,7 +17,11 @@ struct remarks {
 void remarks_add(struct remarks *remarks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Of data that were loaded, beginning with none: that there is one class alone. */
+/* Of data that were loaded, beginning with none: that there is one class alone, and
+ * remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);
+
+/* Of data that a model is tried on, beginning with none: that values were left out. */
+void remarks_of_test(struct remarks *remarks, const struct dataset *test);
 
 #endif

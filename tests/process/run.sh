@@ -142,6 +142,23 @@ has='the training data: "ant", "bee", "c"t"'
 refused "parley: renamed.csv:2: column 3: found \"aaa\", which is no label of $has" --data csv:renamed.csv
 refused "parley: other.svm:1:1: found \"2\", expected a label of $has" --data csv:kinds.csv --test libsvm:other.svm
 
+# Values that no weight was trained for are left out, and that is said, once, by whoever tries them.
+awk -F, '{ print NR % 3, "1:" $1, "2:" $2 }' kinds.csv > sparse.svm
+awk '{ print $0, "4:1" } END { print "1 9:1" }' sparse.svm > wider.svm
+left='301 of the test data.s values are left out: their indices, the largest 9, are beyond the 2 values'
+for how in 'run -n 2' node 'sim -n 2'; do
+    # shellcheck disable=SC2086
+    "$parley" $how --data libsvm:sparse.svm --test libsvm:wider.svm --model softmax --steps 2 --out sparse 2> err > /dev/null
+    [ "$(grep -c "$left" err)" -eq 1 ]
+done
+for how in 'eval sparse --test' 'eval sparse --data' 'predict sparse --data'; do
+    # shellcheck disable=SC2086
+    "$parley" model $how libsvm:wider.svm 2> err > out
+    [ "$(grep -c "$left" err)" -eq 1 ] && [ -s out ]
+done
+"$parley" model eval sparse --data libsvm:sparse.svm 2> err > out
+[ ! -s err ]
+
 # What it makes of samples it has not seen labelled: their own kinds here, in their order; and who
 # reads may stop.
 cut -d, -f1,2 kinds.csv > bare.csv

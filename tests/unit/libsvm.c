@@ -66,8 +66,10 @@ Test(libsvm, a_test_set_has_the_features_and_classes_of_its_training_set)
     struct dataset set, test;
     struct rows_shape shape = {0};
     cr_assert_eq(load(&set, &shape, "5 1:1 2:1\n4 1:1\n", false), 0);
-    cr_assert_eq(load(&test, &shape, "5 2:2 9:9\n4 1:3\n", true), 0, "%s", why);
+    cr_assert(set.unseen == 0 && set.unseen_index == 0);
+    cr_assert_eq(load(&test, &shape, "5 2:2 9:9\n4 1:3 7:1\n", true), 0, "%s", why);
     cr_assert_eq(test.features, 2);
+    cr_assert(test.unseen == 2 && test.unseen_index == 9, "what is left out is not counted");
     cr_assert_eq(memcmp(test.values, values, sizeof values), 0);
     cr_assert_eq(test.labels[0], 1);
     dataset_close(&test);
