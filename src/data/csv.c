@@ -9,6 +9,7 @@
 #include "data/csv.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct reading {
     uint32_t label;    /* its column, from 1; 0: there is none */
     struct names head; /* what the first line calls the columns, if it is a header */
     char unquoted[NAMES_BYTES_MAX + 2];
+    double *first; /* [features] of a training set: the first row; NAN in columns that vary */
     struct dataset *set;
     struct rows rows;
     struct rows_shape *shape;
@@ -386,6 +388,10 @@ static int take_value(struct reading *r, const struct field *field)
                       number_found(found, field->text, field->size));
     size_t place = field->column - 1 - (r->label > 0 && field->column > r->label);
     r->set->values[(size_t)r->set->count * r->set->features + place] = (float)value;
+    if (r->first && r->set->count == 0)
+        r->first[place] = value;
+    else if (r->first && value != r->first[place])
+        r->first[place] = (double)NAN;
     return 0;
 }
 
@@ -424,11 +430,30 @@ static int read_all(struct reading *r, const char *label)
     if (r->file.size >= 3 && memcmp(r->at, mark, 3) == 0) r->at += 3;
     int error = read_head(r, label);
     if (!error) r->set->features = r->shape->features = r->columns - (r->label > 0);
+    if (!error && !r->test && !r->first) {
+        r->first = malloc(r->set->features * sizeof *r->first);
+        if (!r->first) error = PARLEY_ENOMEM;
+    }
     while (!error && find_row(r))
         error = read_row(r);
     if (error || r->set->count > 0) return error;
     snprintf(r->why, r->why_size, "%s: a header and no rows", r->file.name);
     return PARLEY_EDATA;
+}
+
+/* Only here it is known of columns of one float whether they are constant, or differ by less than
+ * floats tell apart. */
+static void note_flat(const struct reading *r)
+{
+    struct dataset *set = r->set;
+    for (uint32_t f = 0; f < set->features; f++) {
+        const float *value = set->values + f;
+        uint32_t i = 1;
+        if (!isnan(r->first[f])) continue;
+        while (i < set->count && value[(size_t)i * set->features] == *value)
+            i++;
+        if (i == set->count) dataset_note_flat(set, f);
+    }
 }
 
 /* Whether the first row was a header with numbers for names: its label alone is no number. The
@@ -464,6 +489,7 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
         r->headed = true;
         error = read_all(r, label);
     }
+    if (!error && !test) note_flat(r);
     if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);
     set->classes = shape->numbers ? 1 : shape->classes.count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
@@ -473,6 +499,7 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
         shape->label = r->label;
     } else
         names_close(&r->head);
+    free(r->first);
     free(r);
     return error;
 }

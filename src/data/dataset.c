@@ -110,9 +110,10 @@ static int measure_table(struct dataset *set)
 
     int error = moments(set->values, set->count, features, mean, variance);
     if (!error) error = scaling_new(set, features);
-    for (size_t f = 0; !error && f < features; f++) {
+    for (uint32_t f = 0; !error && f < features; f++) {
         set->shift[f] = (float)mean[f];
         set->scale[f] = inverse_deviation(variance[f]);
+        if (variance[f] > 0 && set->scale[f] == 0) dataset_note_flat(set, f);
     }
     free(mean);
     return error;

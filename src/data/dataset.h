@@ -29,6 +29,8 @@ struct dataset {
     /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
     float label[2]; /* the same for targets: their shift, their scale */
+    /* Columns that vary, and not as floats or not once they are scaled: they carry nothing. */
+    uint32_t flat, flat_first; /* how many, and the first, from 0 */
     /* Values of a sparse table that were left out, as the training set has no such columns. */
     uint64_t unseen;
     uint32_t unseen_index; /* the largest of theirs, from 1 */
@@ -52,8 +54,15 @@ static inline double dataset_label_unit(const struct dataset *set)
     return 1 / ((double)set->label[1] * (double)set->label[1]);
 }
 
+static inline void dataset_note_flat(struct dataset *set, uint32_t column)
+{
+    if (set->flat == 0 || column < set->flat_first) set->flat_first = column;
+    set->flat++;
+}
+
 /* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0, constant
- * targets 1; numbers of characters stay as they are). Replaces an earlier scaling. PARLEY_EDATA if
+ * targets 1; numbers of characters stay as they are); columns that vary, and have no scale that
+ * is a normal float, get 0 and are counted as flat. Replaces an earlier scaling. PARLEY_EDATA if
  * the set is empty or has values that are not finite, PARLEY_ENOMEM. */
 PARLEY_CHECK int dataset_measure(struct dataset *set);
 

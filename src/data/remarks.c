@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "data/number.h"
 
 void remarks_add(struct remarks *remarks, const char *format, ...)
 {
@@ -26,10 +29,29 @@ void remarks_of_test(struct remarks *remarks, const struct dataset *test)
                     test->unseen, test->unseen_index, test->features);
 }
 
+/* The first is named by its number in the file, and by what it is called there. */
+static void add_flat(struct remarks *remarks, const struct source *source)
+{
+    const struct rows_shape *shape = &source->shape;
+    uint32_t flat = source->train.flat, column = source->train.flat_first + 1;
+    char found[64], name[72] = "";
+    column += shape->label > 0 && column >= shape->label;
+    if (column <= shape->columns.count) {
+        const char *title = names_text(&shape->columns, column - 1);
+        snprintf(name, sizeof name, " (%s)", number_found(found, title, strlen(title)));
+    }
+    remarks_add(remarks,
+                "%" PRIu32 " column%s for nothing, as 24 bits do not tell the values apart, or "
+                "they are too small or large to scale; take a large offset away, or divide them; "
+                "the first is column %" PRIu32 "%s",
+                flat, flat == 1 ? " counts" : "s count", column, name);
+}
+
 void remarks_of(struct remarks *remarks, const struct source *source)
 {
     const struct dataset *train = &source->train;
     remarks_of_test(remarks, &source->test);
+    if (train->flat > 0) add_flat(remarks, source);
     if (train->classes == 1 && !train->targets && !train->vocabulary)
         remarks_add(remarks, "all samples are of one class: there is nothing to tell apart");
 }

@@ -17,7 +17,8 @@ struct remarks {
 void remarks_add(struct remarks *remarks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Of data that were loaded, beginning with none: that there is one class alone, and
+/* Of data that were loaded, beginning with none: that there is one class alone, that columns carry
+ * nothing though they vary (of csv; of the others only where their scale is at fault), and
  * remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);
 

@@ -142,6 +142,17 @@ has='the training data: "ant", "bee", "c"t"'
 refused "parley: renamed.csv:2: column 3: found \"aaa\", which is no label of $has" --data csv:renamed.csv
 refused "parley: other.svm:1:1: found \"2\", expected a label of $has" --data csv:kinds.csv --test libsvm:other.svm
 
+# A column that varies, and not in 24 bits, is named; constant ones are none of those.
+awk 'BEGIN { print "kind,same,time"; for (i = 0; i < 40; i++) print i % 2 ",7,170000000" i % 9 }' > late.csv
+late='1 column counts for nothing, as 24 bits do not tell the values apart, .*; the first is column 3 ("time")$'
+"$parley" check --data csv:late.csv,label=kind --model softmax > out
+grep -q "^remark     $late" out
+for how in 'run -n 2' node 'sim -n 2'; do
+    # shellcheck disable=SC2086
+    "$parley" $how --data csv:late.csv,label=kind --model softmax --steps 2 --out late 2> err > /dev/null
+    [ "$(grep -c "$late" err)" -eq 1 ]
+done
+
 # Values that no weight was trained for are left out, and that is said, once, by whoever tries them.
 awk -F, '{ print NR % 3, "1:" $1, "2:" $2 }' kinds.csv > sparse.svm
 awk '{ print $0, "4:1" } END { print "1 9:1" }' sparse.svm > wider.svm

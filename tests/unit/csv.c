@@ -139,6 +139,32 @@ Test(csv, a_first_line_is_a_header_if_its_label_alone_is_no_number)
     }
 }
 
+Test(csv, columns_that_vary_by_less_than_floats_tell_apart_are_counted)
+{
+    /* Proves that neither a constant column nor one that varies is among them, whatever row is the
+     * first to differ, or is a header that was read as a row. */
+    static const struct {
+        const char *text;
+        uint32_t flat, first;
+    } cases[] = {
+        {"7,1700000000,1,x\n7,1700000001,2,y\n7.0,1700000000,1,x\n", 1, 1},
+        {"1,1e-50,x\n1,1e-50,y\n1,2e-50,x\n", 1, 1},
+        {"100000001,100000001,x\n100000001,100000000,x\n100000002,100000900,x\n", 1, 0},
+        {"1700000000,5,x\n17e8,5,y\n", 0, 0},
+        {"2020,2021,label\n7,1700000000,1\n7,1700000000,2\n", 0, 0},
+        {"2020,2021,label\n7,1700000000,1\n7,1700000001,2\n", 1, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dataset set;
+        struct rows_shape shape = {0};
+        cr_assert_eq(load(&set, &shape, cases[i].text, NULL, false), 0, "%s", why);
+        cr_expect(set.flat == cases[i].flat && set.flat_first == cases[i].first, "%zu: %u, from %u",
+                  i, set.flat, set.flat_first);
+        dataset_close(&set);
+        rows_shape_close(&shape);
+    }
+}
+
 Test(csv, the_label_is_a_column_by_name_or_number)
 {
     /* Proves each way to name it, and that the values beside it keep their order. */

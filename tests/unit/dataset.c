@@ -75,6 +75,11 @@ Test(dataset, tables_are_scaled_column_by_column)
         cr_assert_float_eq(mean, 0, 1e-5);
         cr_assert_float_eq(variance, column == 1 ? 0 : 1, 1e-5);
     }
+    cr_assert_eq(set.flat, 0, "a constant column is taken for one that varies");
+    for (uint32_t i = 0; i < set.count; i++)
+        set.values[3 * i + 2] = i % 2 ? 3e38f : -3e38f; /* 1/sd is below all normal floats */
+    cr_assert_eq(dataset_measure(&set), 0);
+    cr_assert(set.flat == 1 && set.flat_first == 2 && set.scale[2] == 0);
     dataset_close(&set);
 }
 
