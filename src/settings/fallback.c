@@ -9,10 +9,11 @@
 #include "settings/judge.h"
 #include "train/trainer.h"
 
-/* --lr is for one batch, and the strategy's steps are of several. gd has no batch. */
+/* --lr is for one batch, and the strategy's steps are of several. gd has no batch, and a quadratic
+ * no scale. */
 static bool scales(const struct settings *settings)
 {
-    return strcmp(settings->optimizer, "gd") != 0 &&
+    return !judge_is_quadratic(settings) && strcmp(settings->optimizer, "gd") != 0 &&
            parley_strategy_sums_batches((enum parley_strategy)settings->strategy);
 }
 

@@ -171,7 +171,7 @@ static int judge_swarm(const struct settings *settings, char *why)
     return 0;
 }
 
-static bool is_quadratic(const struct settings *settings)
+bool judge_is_quadratic(const struct settings *settings)
 {
     return strncmp(settings->model, "quadratic:", strlen("quadratic:")) == 0;
 }
@@ -188,7 +188,7 @@ static int judge_sim_out(const struct settings *settings, char *why)
                  "--out: \"%s\" is for the model of one run, and --%s asks for several; repeat the "
                  "best of them alone with --out",
                  settings->out, many);
-    else if (is_quadratic(settings))
+    else if (judge_is_quadratic(settings))
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--out: \"%s\" is for a model of data, and \"%s\" (--model) is none; leave --out "
                  "away",
@@ -198,7 +198,8 @@ static int judge_sim_out(const struct settings *settings, char *why)
     return PARLEY_EUSAGE;
 }
 
-/* Its steps are x -= rate * gradient: only what says just that may be given. */
+/* Its steps are x -= rate * gradient, and each node's minimum is drawn: only what says just that
+ * may be given. */
 static int judge_quadratic(const struct settings *settings, char *why)
 {
     static const struct {
@@ -208,14 +209,15 @@ static int judge_quadratic(const struct settings *settings, char *why)
                 {OPTION_ID_MOMENTUM, NULL},     {OPTION_ID_MOMENTUM_MODE, "local"},
                 {OPTION_ID_BETA2, NULL},        {OPTION_ID_EPSILON, NULL},
                 {OPTION_ID_WEIGHT_DECAY, NULL}, {OPTION_ID_CLIP_NORM, NULL},
-                {OPTION_ID_CLIP_VALUE, NULL}};
-    for (size_t i = 0; is_quadratic(settings) && i < sizeof rule / sizeof *rule; i++) {
+                {OPTION_ID_CLIP_VALUE, NULL},   {OPTION_ID_PARTITION, "iid"}};
+    for (size_t i = 0; judge_is_quadratic(settings) && i < sizeof rule / sizeof *rule; i++) {
         const struct settings_value *value = &settings->values[rule[i].id];
         if (value->origin <= ORIGIN_DEFAULT) continue;
         if (rule[i].is && strcmp(value->text, rule[i].is) == 0) continue;
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--%s: \"%s\" changes nothing: quadratic makes plain gradient steps",
-                 option_info(rule[i].id)->name, value->text);
+        snprintf(why, SETTINGS_WHY_BYTES, "--%s: \"%s\" changes nothing: quadratic %s",
+                 option_info(rule[i].id)->name, value->text,
+                 rule[i].id == OPTION_ID_PARTITION ? "has no data to divide"
+                                                   : "makes plain gradient steps");
         return PARLEY_EUSAGE;
     }
     return 0;
@@ -223,7 +225,7 @@ static int judge_quadratic(const struct settings *settings, char *why)
 
 static int judge_model(const struct settings *settings, char *why)
 {
-    bool quadratic = is_quadratic(settings);
+    bool quadratic = judge_is_quadratic(settings);
     if (!quadratic || (settings->verb == VERB_SIM && settings->accuracy <= 0)) return 0;
     if (settings->verb == VERB_SIM)
         snprintf(why, SETTINGS_WHY_BYTES, "--target-accuracy: \"%s\" has no accuracy",

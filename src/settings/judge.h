@@ -12,6 +12,8 @@ PARLEY_CHECK int judge_together(const struct settings *settings, char *why);
 
 /* Whether there are several strategies: then these settings are of none of them. */
 bool judge_is_of_several(const struct settings *settings);
+/* Whether --model is parley sim's quadratic, without data. */
+bool judge_is_quadratic(const struct settings *settings);
 
 /* judge_strategy.c */
 PARLEY_CHECK int judge_strategy(const struct settings *settings, char *why);

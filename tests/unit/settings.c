@@ -515,6 +515,8 @@ Test(settings, what_a_quadratic_would_not_heed_is_refused)
                  given[i][0], given[i][1]);
         expect(line, NULL, text);
     }
+    expect("sim --model quadratic:8 --partition shards", NULL,
+           "--partition: \"shards\" changes nothing: quadratic has no data to divide");
     cr_assert_eq(load("sim --model quadratic:8 --optimizer sgd --lr-scale none --lr 0.1 --warmup 0 "
                       "--momentum-mode local --strategy allreduce",
                       NULL, NULL),
@@ -650,6 +652,10 @@ Test(settings, what_a_strategy_is_meant_for_is_the_default_and_named_as_its_own)
     settings_close(&settings);
     cr_assert_eq(load("node --optimizer gd", NULL, "strategy: ps-bsp\n"), 0, "%s", why);
     expect_default(OPTION_ID_LR_SCALE, "none", "default");
+    settings_close(&settings);
+    cr_assert_eq(load("sim --strategy ps-bsp --model quadratic:8", NULL, NULL), 0, "%s", why);
+    expect_default(OPTION_ID_LR_SCALE, "none", "default");
+    expect_default(OPTION_ID_WARMUP, "0", "default");
     settings_close(&settings);
     cr_assert_eq(load("run --strategy noloco", NULL, NULL), 0, "%s", why);
     expect_default(OPTION_ID_MOMENTUM_MODE, "local", "default of noloco");
