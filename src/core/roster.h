@@ -25,8 +25,7 @@ enum {
     SKETCHES_MAX =
         MESSAGE_SKETCHES_MAX, /* members whose sketches are kept: a sample where there are more */
     ROSTER_FORGOTTEN = 16,
-    ROSTER_LOOK_US =
-        10000 /* who waits for others looks so often where it is shared: nobody tells */
+    ROSTER_LOOK_US = 10000 /* where it is shared nobody tells who waits for others: it looks */
 };
 
 /* What is counted. A member may be in several classes. */

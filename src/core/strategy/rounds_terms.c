@@ -239,8 +239,8 @@ static void on_round(struct parley_node *node, struct conn *conn, struct neighbo
 {
     struct rounds *s = rounds_of(node);
     if (m->round > s->round || (m->round == s->round && (!s->open || !s->made))) {
-        if (n && m->round > s->round) rounds_drop(node, n);           /* it went on without us */
-        bool ends = s->ending || phase_of(node) == PARLEY_PHASE_LATE; /* it was about to train */
+        if (n && m->round > s->round) rounds_drop(node, n); /* it went on without us */
+        bool ends = s->ending || phase_of(node) == PARLEY_PHASE_LATE;
         bool never = ends && (!s->open || m->round > s->round);
         say(node, conn, never ? NO : WAIT, m->round, NULL);
         return;
