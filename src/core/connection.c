@@ -401,6 +401,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     bool dialled = conn->state == CONN_DIALING || (conn->state == CONN_PENDING && conn->outgoing);
     int member = conn->member, seed = conn->seed;
     bool refused = event->closed.reason == PARLEY_CLOSED_REFUSED;
+    bool hung_up = conn->state == CONN_PENDING;
     if (conn->state != CONN_CLOSING) conn_down(node, conn);
     vacate(node, conn);
     if (!dialled) return;
@@ -412,6 +413,7 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     if (member != NONE) {
         put_off(node, member, node->config.redial_min_us);
         if (refused) membership_refused(node, member);
+        if (hung_up) membership_hung_up(node, member);
         const char *text = event->closed.text;
         membership_unreached(node, member, text && *text ? text : "no link");
     }

@@ -24,7 +24,7 @@
 #include "core/redial.h"
 #include "core/state.h"
 
-enum { UNREACHED_US = 10000000, PICK_TRIES = 8 };
+enum { UNREACHED_US = 10000000, DYING_US = 200000, DYING_REDIAL_US = 20000, PICK_TRIES = 8 };
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -244,6 +244,16 @@ void membership_refused(struct parley_node *node, int member)
     m->refused = true;
     if (record_of(node, member)->state != PARLEY_MEMBER_SUSPECT) return;
     shorten(node, m, node->now_us + node->config.broken_suspicion_us);
+}
+
+/* A dying process's listener outlives its links by a moment: the next dial is refused. */
+void membership_hung_up(struct parley_node *node, int member)
+{
+    struct member *m = member_of(node, member);
+    bool suspect = record_of(node, member)->state == PARLEY_MEMBER_SUSPECT;
+    if (!m || !suspect || node->now_us >= m->suspect_since_us + DYING_US) return;
+    m->redial_us = node->now_us + DYING_REDIAL_US;
+    if (m->redial_us < node->next_redial_us) node->next_redial_us = m->redial_us;
 }
 
 /* As others reach it, it goes on, and whoever needs a link with it waits: as behind NAT. */

@@ -60,6 +60,8 @@ bool membership_heard(struct parley_node *node, int member, uint64_t since_us);
 void membership_forgive(struct parley_node *node, int member);
 void membership_lost(struct parley_node *node, int member);
 void membership_refused(struct parley_node *node, int member);
+/* It took a dial, and was gone before HELLO. */
+void membership_hung_up(struct parley_node *node, int member);
 void membership_unreached(struct parley_node *node, int member, const char *why);
 void membership_replaced(struct parley_node *node, int member);
 

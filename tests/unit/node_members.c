@@ -177,6 +177,49 @@ static uint32_t dialled(struct lone *lone)
     return conn;
 }
 
+/* The newest dial that has not ended; 0: there is none. */
+static uint32_t under_way(const struct lone *lone)
+{
+    for (uint32_t conn = lone->highest; conn > 0; conn--)
+        if (lone->conns[conn] == LONE_DIALED) return conn;
+    return 0;
+}
+
+Test(node_members, who_dies_as_it_takes_a_dial_is_dialled_again_soon)
+{
+    /* Proves that a listener that outlives its process's links by a moment does not double the time
+     * until the death is known; and that who goes on hanging up is not dialled all the time. */
+    struct lone *lone = plain_node();
+    lone_closed(lone, lone_peer(lone, "a", 1), PARLEY_CLOSED_RESET);
+    uint64_t lost_us = lone->now_us;
+    uint32_t first = under_way(lone);
+    lone_connected(lone, first);
+    lone_closed(lone, first, PARLEY_CLOSED_RESET);
+    cr_assert_eq(under_way(lone), 0);
+    lone_run(lone, 20000);
+    cr_assert_neq(under_way(lone), 0);
+    lone_closed(lone, under_way(lone), PARLEY_CLOSED_REFUSED);
+    lone_run(lone, lone_config().broken_suspicion_us);
+    cr_assert_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_DEAD);
+    cr_assert_lt(lone->now_us, lost_us + 600000);
+    lone_free(lone);
+
+    uint32_t dials = 0;
+    lone = plain_node();
+    lone_closed(lone, lone_peer(lone, "a", 1), PARLEY_CLOSED_RESET);
+    for (int ms = 0; ms < 1000; ms++) {
+        uint32_t conn = under_way(lone);
+        if (conn > 0) {
+            dials++;
+            lone_connected(lone, conn);
+            lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+        }
+        lone_run(lone, 1000);
+    }
+    cr_assert(dials >= 2 && dials <= 13, "%u dials in a second", dials);
+    lone_free(lone);
+}
+
 Test(node_members, who_asks_for_a_probe_hears_of_one_that_had_to_be_dialled)
 {
     struct lone *lone = plain_node();
