@@ -381,6 +381,18 @@ Test(train_optimizer, bad_names_and_numbers_are_refused_with_the_valid_ones)
     cr_expect_eq(schedule_init(&plan, "step", (double)NAN, why, sizeof why), PARLEY_EUSAGE);
 }
 
+Test(train_schedule, a_step_is_not_late_for_a_progress_that_is_a_rounding_short_of_it)
+{
+    /* Progress is added up: after 6 steps of 12 it was 0.5 less a rounding, and the rate fell after
+     * 7. */
+    struct schedule plan;
+    char why[200];
+    cr_assert_eq(schedule_init(&plan, "step", 0, why, sizeof why), 0);
+    cr_expect_eq(schedule_factor(&plan, nextafter(0.5, 0)), 0.1);
+    cr_expect_eq(schedule_factor(&plan, nextafter(0.75, 0)), 0.01);
+    cr_expect_eq(schedule_factor(&plan, 0.499), 1);
+}
+
 Test(train_schedule, factors_stay_in_range_climb_in_the_warmup_and_fall_after_it)
 {
     /* Proves the ends, and that progress from elsewhere (past the end, NaN) is harmless. */
