@@ -11,7 +11,8 @@
  * What Q leaves out stays in x_i - z_i and comes with a later q_i: error feedback. Copies are added
  * to by the same bytes at both ends, so both have the same z to the bit, the terms of a link cancel
  * exactly, and the mean of the models is kept whatever Q loses. The drift that is told while
- * training is that of the z.
+ * training is that of the z. A local step is made beside each round, as in D-PSGD: its gradient is
+ * at x before the terms come in, where algorithm 2 has it at x after them.
  *
  *   the start, a newcomer   who has no copy of z_j as it was before q_j takes z_j whole: each link
  *                           costs a model each way when it begins
