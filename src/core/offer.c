@@ -43,19 +43,14 @@ void exchange_forget(struct parley_node *node, uint64_t responder)
     if (commit) *commit = (struct commit){0};
 }
 
-/* Who has made its budget of steps goes on averaging until all have. */
-static bool steps_are_made(const struct parley_node *node)
-{
-    return training_made_all(node, self_of(node));
-}
-
 void offer_applied(struct parley_node *node, struct conn *conn,
                    const struct message_exchange *message)
 {
     struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
     if (!commit || commit->sequence != message->sequence) return;
     *commit = (struct commit){0};
-    if (!steps_are_made(node)) node->exchange.retry_us = 0; /* there is somebody to ask again */
+    /* There is somebody to ask again. */
+    if (!training_made_all(node, self_of(node))) node->exchange.retry_us = 0;
 }
 
 enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, uint32_t sequence)
@@ -189,7 +184,7 @@ static bool may_start(struct parley_node *node)
     if (!exchange_is_due(node, &e->slots[RESPONDER])) return false;
     if (node->strategy->pushes && !push_sum_may(node)) return false;
     return phase_of(node) == PARLEY_PHASE_TRAIN && node->strategy->offers &&
-           (node->training.version >= e->next_version || steps_are_made(node));
+           (node->training.version >= e->next_version || training_made_all(node, self_of(node)));
 }
 
 static void wait_for_peers(struct parley_node *node, uint64_t wait_us)
@@ -216,7 +211,8 @@ void exchange_advance(struct parley_node *node)
     slot->asks_us = slot->progress_us = node->now_us;
     if (!node->strategy->due) e->next_version = node->training.version + period_steps(node);
     slot_begin_quick(node, slot);
-    if (steps_are_made(node)) wait_for_peers(node, BUSY_RETRY_US);
+    /* It goes on averaging until all have made theirs. */
+    if (training_made_all(node, self_of(node))) wait_for_peers(node, BUSY_RETRY_US);
     struct conn *conn = connection_want(node, peer);
     if (!conn)
         slot_move(node, slot, SLOT_CONNECTING);
