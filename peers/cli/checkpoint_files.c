@@ -62,11 +62,13 @@ int checkpoint_files_lock(const char *directory, const char *name, int *lock, ch
         return PARLEY_EUSAGE;
     }
     if (!fcntl(*lock, F_SETLK, &whole) || (errno != EAGAIN && errno != EACCES)) return 0;
-    bool known = !fcntl(*lock, F_GETLK, &other) && other.l_type != F_UNLCK;
+    char holder[32] = "another process"; /* one that has ended since, or of another machine */
+    if (!fcntl(*lock, F_GETLK, &other) && other.l_type != F_UNLCK && other.l_pid > 0)
+        snprintf(holder, sizeof holder, "process %ld", (long)other.l_pid);
     snprintf(why, size,
-             "--checkpoint: process %ld keeps checkpoints of %s in %s; end it, or give another "
-             "directory or --name",
-             known ? (long)other.l_pid : 0L, name, directory);
+             "--checkpoint: %s keeps checkpoints of %s in %s; end it, or give another directory or "
+             "--name",
+             holder, name, directory);
     return PARLEY_EUSAGE;
 }
 
