@@ -25,7 +25,7 @@ void remarks_of_test(struct remarks *remarks, const struct dataset *test)
         remarks_add(remarks,
                     "%" PRIu64
                     " of the test data's values are left out: their indices, the largest "
-                    "%" PRIu32 ", are beyond the %" PRIu32 " values a sample of the training data",
+                    "%" PRIu32 ", are beyond the %" PRIu32 " values of a training sample",
                     test->unseen, test->unseen_index, test->features);
 }
 
