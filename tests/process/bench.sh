@@ -32,7 +32,7 @@ expect() {
 }
 
 expect step step/mlp step/mlp/sgd step/softmax step/softmax/sgd step/lenet step/lenet/mlp
-expect mix mix/1e7 mix/1e7/diff mix/1e7/add
+expect mix mix/1e7 mix/1e7/plain mix/1e7/diff mix/1e7/add
 expect wire wire/tcp/1e5 wire/lane/1e5
 expect "wire --floats 12345" wire/tcp/12345 wire/lane/12345
 expect start start/8
@@ -44,7 +44,7 @@ expect sim sim/10 sim/4/mlp
 script -qec "'$parley' bench mix --quick > rows" /dev/null > said < /dev/null ||
     fail "bench mix on a terminal: status $?"
 grep -q "measuring mix/1e7/add$(printf '\r\033\\[K')" said || fail "bench mix on a terminal says: $(cat -v said)"
-[ "$(grep -c '^mix/1e7' rows)" -eq 3 ] || fail "bench mix on a terminal: $(cat rows)"
+[ "$(grep -c '^mix/1e7' rows)" -eq 4 ] || fail "bench mix on a terminal: $(cat rows)"
 
 # Rows are printed as soon as they are known: they are there though what follows fails, as labels
 # by chance come to no 97 %.
