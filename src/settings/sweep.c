@@ -224,12 +224,23 @@ static int cut_alternatives(struct sweep *sweep, const char *text, char *clause)
     }
 }
 
+/* As a list of faults in a file is put together. */
+static bool has_none_beside(const char *value)
+{
+    size_t length = strlen(value);
+    return strncmp(value, "none ", 5) == 0 ||
+           (length > 5 && strcmp(value + length - 5, " none") == 0) || strstr(value, " none ");
+}
+
 static int judge(const struct sweep *sweep, enum option_id id, char *clause)
 {
     char inner[SETTINGS_WHY_BYTES], quoted[TEXT_QUOTED_BYTES];
     for (size_t i = 0; i < sweep->count; i++) {
         const char *value = sweep->values[i];
         if (sweep_is_none(id, value)) continue;
+        if (option_repeats(id) && has_none_beside(value))
+            return refuse(clause, "has none beside others in one list; write \"or\" between "
+                                  "alternatives: \"none or ...\"");
         int error = value_parse(id, value, NULL, inner);
         if (!error) continue;
         const char *more = strstr(value, "..") ? "; it has no ranges: list the values" : "";
