@@ -65,6 +65,7 @@ struct child {
 /* One planned fault under way, at one node. */
 struct plan {
     const struct fault_spec *spec;
+    struct rng rng; /* whom it hits */
     bool struck, ended;
     uint64_t start_us;
     double start_progress;
@@ -89,7 +90,6 @@ struct run {
     uint64_t spoken_us;
     unsigned drawn;     /* lines of the table that stand on the terminal */
     struct plan *plans; /* [settings->faults.count]; owned */
-    struct rng rng;     /* who is hit */
     struct asked asked;
     int failed;   /* PARLEY_E...: it never came to training */
     int data;     /* loaded, for all nodes: shared_data.h; -1: each loads them */

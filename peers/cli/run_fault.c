@@ -6,7 +6,6 @@
  * those that are there.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +17,12 @@
 int run_faults_init(struct run *run)
 {
     size_t count = run->settings->faults.count;
-    run->rng = rng_init(run->settings->seed, 0x6661756c74);
     run->plans = calloc(count + 1, sizeof *run->plans);
     if (!run->plans) return PARLEY_ENOMEM;
     for (size_t i = 0; i < count; i++)
-        run->plans[i].spec = &run->settings->faults.items[i];
+        run->plans[i] =
+            (struct plan){.spec = &run->settings->faults.items[i],
+                          .rng = fault_rng(&run->settings->faults, i, run->settings->seed)};
     return 0;
 }
 
@@ -31,13 +31,6 @@ void run_faults_close(struct run *run)
     for (size_t i = 0; run->plans && i < run->settings->faults.count; i++)
         free(run->plans[i].targets);
     free(run->plans);
-}
-
-static uint32_t wanted(const struct run *run, const struct fault_spec *spec)
-{
-    if (spec->target == FAULT_NUMBER) return spec->number;
-    double share = round(spec->share * run->nodes);
-    return share < 1 ? 1 : (uint32_t)share;
 }
 
 /* Who is killed is gone, even if the kernel has yet to say so; it can be started again. */
@@ -62,14 +55,7 @@ static void draw(struct run *run, struct plan *plan)
         run_say(run, "fault: %s: nothing happens, as no such node is running",
                 fault_kind_text(spec->kind));
     if (spec->target == FAULT_NAME) return;
-    uint32_t want = wanted(run, spec);
-    if (want > plan->count) want = plan->count;
-    for (uint32_t i = 0; i < want; i++) {
-        uint32_t other = i + rng_below(&run->rng, plan->count - i), kept = plan->targets[i];
-        plan->targets[i] = plan->targets[other];
-        plan->targets[other] = kept;
-    }
-    plan->count = want;
+    plan->count = fault_draw(spec, &plan->rng, run->nodes, plan->targets, plan->count);
 }
 
 static void tell(struct run *run, const char *kind, const char *target)

@@ -9,6 +9,7 @@
 struct sim_planned {
     struct sim_schedule *schedule;
     const struct fault_spec *spec;
+    struct rng rng;  /* whom it strikes */
     uint32_t struck; /* as so many-th; 0: not yet */
     bool over;
     double last;     /* part of the budget at which one ends that lasts a part of it */
@@ -33,27 +34,18 @@ static bool draw_targets(struct sim_planned *planned)
         sim_fail(sim, PARLEY_ENOMEM, "no memory for a fault");
         return false;
     }
-    uint32_t *nodes = planned->nodes, alive = 0, wanted = spec->number;
+    uint32_t *nodes = planned->nodes, alive = 0;
     if (spec->target == FAULT_NAME) {
         nodes[0] = (uint32_t)index_of(sim, spec->name);
         planned->count = 1;
         return true;
     }
     if (spec->target == FAULT_GROUPS) return true;
-    if (spec->target == FAULT_SHARE)
-        wanted = (uint32_t)lround(spec->share * planned->schedule->nodes);
-    if (wanted == 0) wanted = 1;
     for (uint32_t i = 0; i < sim->nodes; i++)
         if (spec->kind == FAULT_JOIN ? sim->hosts[i].boots == 0
                                      : sim->hosts[i].state == SIM_HOST_UP)
             nodes[alive++] = i;
-    if (wanted > alive) wanted = alive;
-    for (uint32_t i = 0; i < wanted; i++) { /* the first steps of a Fisher-Yates shuffle */
-        uint32_t other = i + rng_below(&planned->schedule->draws, alive - i), kept = nodes[i];
-        nodes[i] = nodes[other];
-        nodes[other] = kept;
-    }
-    planned->count = wanted;
+    planned->count = fault_draw(spec, &planned->rng, planned->schedule->nodes, nodes, alive);
     return true;
 }
 
@@ -262,7 +254,7 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
 {
     const uint64_t *start_us = sim->options.base.start_us;
     uint64_t all_us = 0; /* when the last node of the start is there */
-    *schedule = (struct sim_schedule){.sim = sim, .draws = rng_init(seed, 0x6661756c74)};
+    *schedule = (struct sim_schedule){.sim = sim};
     for (uint32_t i = 0; i < sim->nodes; i++) {
         if (start_us && start_us[i] == PARLEY_SIM_NEVER) continue;
         schedule->nodes++;
@@ -274,7 +266,8 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
     schedule->count = faults->count;
     for (size_t i = 0; i < faults->count; i++) {
         const struct fault_spec *spec = &faults->items[i];
-        schedule->planned[i] = (struct sim_planned){.schedule = schedule, .spec = spec};
+        schedule->planned[i] = (struct sim_planned){
+            .schedule = schedule, .spec = spec, .rng = fault_rng(faults, i, seed)};
         if (spec->target == FAULT_NAME && index_of(sim, spec->name) < 0) {
             snprintf(why, why_size, "--fault: there is no node \"%s\"", spec->name);
             return PARLEY_EUSAGE;

@@ -15,7 +15,6 @@ struct sim_schedule {
     struct parley_sim *sim;
     struct sim_planned *planned; /* [count]; owned */
     size_t count;
-    struct rng draws;
     uint32_t nodes;  /* at the start: what shares are of */
     double progress; /* of the budget, as last told */
     uint32_t strikes;

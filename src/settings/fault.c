@@ -1,6 +1,7 @@
 /* fault.c: a fault's text is cut at ':', '@' and '+', and each piece is judged by itself. */
 #include "settings/fault.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,4 +227,28 @@ void faults_close(struct faults *faults)
 {
     free(faults->items);
     *faults = (struct faults){0};
+}
+
+/* ---- Whom it strikes ------------------------------------------------------------------------- */
+
+struct rng fault_rng(const struct faults *faults, size_t index, uint64_t seed)
+{
+    uint64_t kind = faults->items[index].kind, before = 0;
+    for (size_t i = 0; i < index; i++)
+        before += faults->items[i].kind == kind;
+    return rng_init(seed, UINT64_C(0x6661756c74) << 24 | kind << 16 | before);
+}
+
+uint32_t fault_draw(const struct fault_spec *fault, struct rng *rng, uint32_t nodes,
+                    uint32_t *targets, uint32_t count)
+{
+    double share = fmax(round(fault->share * nodes), 1);
+    uint32_t wanted = fault->target == FAULT_NUMBER ? fault->number : (uint32_t)share;
+    if (wanted > count) wanted = count;
+    for (uint32_t i = 0; i < wanted; i++) { /* the first steps of a Fisher-Yates shuffle */
+        uint32_t other = i + rng_below(rng, count - i), kept = targets[i];
+        targets[i] = targets[other];
+        targets[other] = kept;
+    }
+    return wanted;
 }

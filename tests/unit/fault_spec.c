@@ -169,3 +169,42 @@ Test(seeds, a_peers_file_has_an_item_a_line_and_comments)
     free(large);
     seeds_close(&seeds);
 }
+
+/* Whom the fault at `index` strikes first of eight nodes. */
+static uint32_t first_struck(const char *list, size_t index, uint64_t seed)
+{
+    struct faults faults = {0};
+    uint32_t targets[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    units_why why;
+    cr_assert_eq(faults_add_list(&faults, list, why), 0);
+    struct rng rng = fault_rng(&faults, index, seed);
+    cr_assert_eq(fault_draw(&faults.items[index], &rng, 8, targets, 8), 2);
+    faults_close(&faults);
+    return targets[0];
+}
+
+Test(fault_spec, who_is_struck_is_drawn_by_the_seed_whatever_other_kinds_stand_beside_it)
+{
+    /* A number and a share draw alike; a second of the same kind, and another seed, strike others. */
+    uint32_t others = 0, seeds = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        uint32_t alone = first_struck("kill:2@50%", 0, seed);
+        cr_assert_eq(first_struck("slow=2:25%@0s kill:2@50%", 1, seed), alone);
+        cr_assert_eq(first_struck("pause:2@1s kill:25%@50% kill:2@60%", 1, seed), alone);
+        others += first_struck("kill:2@50% kill:2@60%", 1, seed) != alone;
+        seeds += first_struck("kill:2@50%", 0, seed + 1) != alone;
+    }
+    cr_assert(others > 10 && seeds > 10);
+}
+
+Test(fault_spec, no_more_are_struck_than_there_are_and_at_least_one)
+{
+    struct fault_spec fault = {.target = FAULT_NUMBER, .number = 5};
+    struct rng rng = rng_init(1, 1);
+    uint32_t targets[3] = {4, 5, 6};
+    cr_assert_eq(fault_draw(&fault, &rng, 9, targets, 3), 3);
+    cr_assert_eq(targets[0] + targets[1] + targets[2], 15);
+    cr_assert_eq(fault_draw(&fault, &rng, 9, targets, 0), 0);
+    fault = (struct fault_spec){.target = FAULT_SHARE, .share = 0.01};
+    cr_assert_eq(fault_draw(&fault, &rng, 9, targets, 3), 1);
+}
