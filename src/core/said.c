@@ -160,8 +160,7 @@ struct pick said_pick(struct parley_node *node)
     return pick;
 }
 
-/* Where some may lie, one voice is not enough. */
-static bool is_said_by_most(const struct parley_node *node, const uint8_t *digest, uint32_t voices)
+static uint32_t done_with(const struct parley_node *node, const uint8_t *digest)
 {
     uint32_t same = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
@@ -169,20 +168,26 @@ static bool is_said_by_most(const struct parley_node *node, const uint8_t *diges
         same += r->phase == PARLEY_PHASE_DONE && r->state != PARLEY_MEMBER_DEAD &&
                 said_same(r->digest, digest);
     }
-    return 2 * same > voices;
+    return same;
 }
 
-/* A DONE member whose verdict counts here. Who joins or is late takes what the others decide,
- * however many they are. */
+/* As many held it when r was done, or are done with it since: who joins or is late takes what the
+ * others decide, however many they are. Where some may lie, what one says it counted is nothing. */
+static bool is_said_by_enough(const struct parley_node *node, const struct record *r)
+{
+    uint32_t voices = node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_SERVES];
+    if (node->config.robust) return 2 * done_with(node, r->digest) > voices;
+    return 2 * r->voters >= voices || 2 * done_with(node, r->digest) >= voices;
+}
+
+/* A DONE member whose verdict counts here. */
 int said_done(const struct parley_node *node)
 {
     if (node->roster->counts[ROSTER_DONE] == 0) return NONE;
-    uint32_t voices = node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_SERVES];
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if ((int)i != node->self && r->phase == PARLEY_PHASE_DONE &&
-            r->state != PARLEY_MEMBER_DEAD && 2 * r->voters >= voices && !said_none(r->digest) &&
-            (!node->config.robust || is_said_by_most(node, r->digest, voices)))
+            r->state != PARLEY_MEMBER_DEAD && !said_none(r->digest) && is_said_by_enough(node, r))
             return (int)i;
     }
     return NONE;

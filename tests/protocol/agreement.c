@@ -186,6 +186,31 @@ Test(agreement, many_that_have_only_just_met_agree_at_once)
     }
 }
 
+enum { MANY = 24 };
+
+static void train_for_a_moment(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node, (void)arg;
+    config->min_peers = MANY - 1;
+    config->samples_budget = 32;
+}
+
+Test(agreement, a_few_that_finish_before_the_others_begin_are_followed_by_all)
+{
+    /* Proves that who is late goes along with those few even when others have done so before: its
+     * first fetch is refused, and then there are more who are done than had agreed. */
+    uint64_t starts[MANY] = {0};
+    for (uint32_t i = 16; i < MANY; i++)
+        starts[i] = (i - 16) * 1000;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = MANY, .seed = seed, .start_us = starts, .configure = train_for_a_moment});
+        scene_until(sim, 1, parley_sim_agreed, NULL, 5);
+        scene_same(sim, MANY);
+        parley_sim_free(sim);
+    }
+}
+
 Test(agreement, who_is_alone_looks_for_the_others_before_it_locks_and_before_it_is_done)
 {
     /* Proves that one of two whose peer fell silent waits half a minute for it, twice, and no
