@@ -1,5 +1,5 @@
 #!/bin/bash
-# examples/strategies_table.sh [FOLDER]: the table of strategies in the README, on MNIST and on text.
+# examples/strategies_table.sh [FOLDER]: strategies.sh as tables, on MNIST and on text.
 #
 # Runs strategies.sh, 8 simulated nodes, on FOLDER/mnist and on FOLDER/tinyshakespeare.txt, and
 # prints a table for each, in Markdown. Times are virtual, so no figure depends on the machine. It

@@ -243,7 +243,11 @@ static int judge(const struct sweep *sweep, enum option_id id, char *clause)
                                   "alternatives: \"none or ...\"");
         int error = value_parse(id, value, NULL, inner);
         if (!error) continue;
-        const char *more = strstr(value, "..") ? "; it has no ranges: list the values" : "";
+        size_t number = strspn(value, "0123456789.");
+        bool dashed = number > 0 && value[number] == '-' && value[number + 1] != '\0';
+        const char *more = strstr(value, "..") ? "; it has no ranges: list the values"
+                           : dashed            ? "; a range is written like 1..5"
+                                               : "";
         if (sweep->count == 1)
             refuse(clause, "%.900s%s", inner, more);
         else

@@ -68,7 +68,12 @@ int units_real(const char *text, double min, double max, double *value, units_wh
 {
     const char *end;
     double number;
-    if (!read_decimal(text, &end, &number) || *end != '\0') return refuse(why, "is not a number");
+    bool read = read_decimal(text, &end, &number);
+    if (read && strcmp(end, "%") == 0) {
+        snprintf(why, UNITS_WHY_BYTES, "is not a number (write %g)", number / 100);
+        return PARLEY_EUSAGE;
+    }
+    if (!read || *end != '\0') return refuse(why, "is not a number");
     if (number < min || number > max) {
         snprintf(why, UNITS_WHY_BYTES, "is out of range (%g to %g)", min, max);
         return PARLEY_EUSAGE;

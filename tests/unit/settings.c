@@ -105,6 +105,7 @@ Test(settings, a_value_that_loses_is_judged_all_the_same)
     /* A bad value in the file is an error even where a flag overrides it. */
     char *environment[] = {"PARLEY_LR=fast", NULL};
     expect("run --lr 0.1", "lr: fast\n", "x.yaml:1: lr: \"fast\" is not a number");
+    expect("run --lr 0.1", "lr: 5%\n", "x.yaml:1: lr: \"5%\" is not a number (write 0.05)");
     cr_assert_eq(load("run --lr 0.1", environment, NULL), PARLEY_EUSAGE);
     cr_assert_str_eq(why, "PARLEY_LR: \"fast\" is not a number");
 }

@@ -93,6 +93,7 @@ Test(sweep, what_is_no_sweep_is_refused_by_name)
     expect_refused(OPTION_ID_MODEL, "sofmax,mlp:8", "did you mean \"softmax\"?");
     expect_refused(OPTION_ID_FAULT, "none or ", "on both sides");
     expect_refused(OPTION_ID_FAULT, "none or kil:1@5s", "has \"kil:1@5s\"");
+    expect_refused(OPTION_ID_SEED, "1-3", "a range is written like 1..5");
     expect_refused(OPTION_ID_FAULT, "none kill:1@50%", "has none beside others");
     expect_refused(OPTION_ID_FAULT, "kill:1@50% none", "has none beside others");
     expect_refused(OPTION_ID_FAULT, "kill:1@5s none kill:1@6s or none", "has none beside others");
