@@ -103,11 +103,12 @@ PARLEY_CHECK int faults_add_list(struct faults *faults, const char *list, units_
 void faults_close(struct faults *faults);
 
 /* What the fault at `index` draws by. Each has a stream of its own, named by its kind and how many
- * of that kind stand before it: whom it strikes is the same with faults of other kinds beside it. */
+ * of that kind stand before it: whom it strikes is the same with faults of other kinds beside it.
+ */
 struct rng fault_rng(const struct faults *faults, size_t index, uint64_t seed);
 
-/* Whom a fault with FAULT_NUMBER or FAULT_SHARE (of `nodes`) strikes of targets[count]: they come to
- * the front. How many they are: at least one, where there is one. */
+/* Whom a fault with FAULT_NUMBER or FAULT_SHARE (of `nodes`) strikes of targets[count]: they come
+ * to the front. How many they are: at least one, where there is one. */
 uint32_t fault_draw(const struct fault_spec *fault, struct rng *rng, uint32_t nodes,
                     uint32_t *targets, uint32_t count);
 

@@ -185,7 +185,8 @@ static uint32_t first_struck(const char *list, size_t index, uint64_t seed)
 
 Test(fault_spec, who_is_struck_is_drawn_by_the_seed_whatever_other_kinds_stand_beside_it)
 {
-    /* A number and a share draw alike; a second of the same kind, and another seed, strike others. */
+    /* A number and a share draw alike; a second of the same kind, and another seed, strike others.
+     */
     uint32_t others = 0, seeds = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         uint32_t alone = first_struck("kill:2@50%", 0, seed);
