@@ -379,10 +379,8 @@ static void combine(struct vectors *vectors, struct op *op)
 
 static void sketch(struct vectors *vectors, struct op *op)
 {
-    struct sketch made;
-    sketch_of(&made, vectors_buffer(vectors, op->update.vector.buffer), vectors->count,
+    sketch_of(op->sketch, vectors_buffer(vectors, op->update.vector.buffer), vectors->count,
               vectors->run);
-    memcpy(op->sketch, made.bucket, sizeof op->sketch);
     op->done.done.sketch = op->sketch;
 }
 

@@ -154,9 +154,7 @@ static void combine(struct sim_done *done)
 
 static void sketch(struct sim_done *done)
 {
-    struct sketch sketch;
-    sketch_of(&sketch, done->from[0]->x, done->host->sim->parameters, done->host->sim->run);
-    memcpy(done->sketch, sketch.bucket, sizeof sketch.bucket);
+    sketch_of(done->sketch, done->from[0]->x, done->host->sim->parameters, done->host->sim->run);
 }
 
 static void hash(struct sim_done *done)

@@ -34,7 +34,7 @@ KERNEL_BODY void add_block(double (*restrict table)[2 * SKETCH_BUCKETS], const f
     }
 }
 
-KERNEL_BODY void sketch(struct sketch *out, const float *x, size_t n, uint64_t seed)
+KERNEL_BODY void sketch(double *buckets, const float *x, size_t n, uint64_t seed)
 {
     double table[TABLES][2 * SKETCH_BUCKETS] = {{0}};
     struct rng signs = rng_init(seed, SIGN_STREAM), shifts = rng_init(seed, SHIFT_STREAM);
@@ -54,23 +54,23 @@ KERNEL_BODY void sketch(struct sketch *out, const float *x, size_t n, uint64_t s
         double sum = 0;
         for (int t = 0; t < TABLES; t++)
             sum += table[t][b] + table[t][b + SKETCH_BUCKETS];
-        out->bucket[b] = sum;
+        buckets[b] = sum;
     }
 }
 
-static void sketch_base(struct sketch *out, const float *x, size_t n, uint64_t seed)
+static void sketch_base(double *buckets, const float *x, size_t n, uint64_t seed)
 {
-    sketch(out, x, n, seed);
+    sketch(buckets, x, n, seed);
 }
 
-KERNEL_AVX2 static void sketch_avx2(struct sketch *out, const float *x, size_t n, uint64_t seed)
+KERNEL_AVX2 static void sketch_avx2(double *buckets, const float *x, size_t n, uint64_t seed)
 {
-    sketch(out, x, n, seed);
+    sketch(buckets, x, n, seed);
 }
 
-KERNEL_AVX512 static void sketch_avx512(struct sketch *out, const float *x, size_t n, uint64_t seed)
+KERNEL_AVX512 static void sketch_avx512(double *buckets, const float *x, size_t n, uint64_t seed)
 {
-    sketch(out, x, n, seed);
+    sketch(buckets, x, n, seed);
 }
 
 const sketch_kernel sketch_kernels[KERNEL_PATHS] = {
@@ -79,37 +79,7 @@ const sketch_kernel sketch_kernels[KERNEL_PATHS] = {
     [KERNEL_PATH_AVX512] = sketch_avx512,
 };
 
-void sketch_of(struct sketch *out, const float *x, size_t n, uint64_t seed)
+void sketch_of(double *buckets, const float *x, size_t n, uint64_t seed)
 {
-    sketch_kernels[kernel_path_best()](out, x, n, seed);
-}
-
-double sketch_norm_sq(const struct sketch *x)
-{
-    double sum = 0;
-    for (int b = 0; b < SKETCH_BUCKETS; b++)
-        sum += x->bucket[b] * x->bucket[b];
-    return sum;
-}
-
-double sketch_distance_sq(const struct sketch *x, const struct sketch *y)
-{
-    double sum = 0;
-    for (int b = 0; b < SKETCH_BUCKETS; b++) {
-        double d = x->bucket[b] - y->bucket[b];
-        sum += d * d;
-    }
-    return sum;
-}
-
-void sketch_add(struct sketch *sum, const struct sketch *x)
-{
-    for (int b = 0; b < SKETCH_BUCKETS; b++)
-        sum->bucket[b] += x->bucket[b];
-}
-
-void sketch_scale(struct sketch *x, double factor)
-{
-    for (int b = 0; b < SKETCH_BUCKETS; b++)
-        x->bucket[b] *= factor;
+    sketch_kernels[kernel_path_best()](buckets, x, n, seed);
 }

@@ -20,23 +20,12 @@
 
 #define SKETCH_BUCKETS 256
 
-struct sketch {
-    double bucket[SKETCH_BUCKETS];
-};
-
-/* The sketch of x: [n]. Equal seeds (the run id) on all nodes, or sketches can't be compared. */
-void sketch_of(struct sketch *sketch, const float *x, size_t n, uint64_t seed);
-
-/* Estimates of ||x||^2 and ||x - y||^2. */
-double sketch_norm_sq(const struct sketch *x);
-double sketch_distance_sq(const struct sketch *x, const struct sketch *y);
-
-/* sum += x. Sums of sketches are sketches of sums. */
-void sketch_add(struct sketch *sum, const struct sketch *x);
-void sketch_scale(struct sketch *x, double factor);
+/* Into buckets: [SKETCH_BUCKETS] the sketch of x: [n]. Equal seeds (the run id) on all nodes, or
+ * sketches can't be compared. */
+void sketch_of(double *buckets, const float *x, size_t n, uint64_t seed);
 
 /* The paths behind sketch_of, for tests and benchmarks; call only a supported one. */
-typedef void (*sketch_kernel)(struct sketch *sketch, const float *x, size_t n, uint64_t seed);
+typedef void (*sketch_kernel)(double *buckets, const float *x, size_t n, uint64_t seed);
 extern const sketch_kernel sketch_kernels[KERNEL_PATHS];
 
 #endif
