@@ -103,11 +103,9 @@ int child_start(struct child *child, bool again);
 void child_say(struct child *child,
                const char *line); /* a line of control.h, without its newline */
 void child_signal(struct child *child, int number);
-void child_close(struct child *child);
 bool child_is_still(const struct child *child); /* paused or stopped */
 /* Looks whether it has been stopped or woken; true if so. */
 bool child_look(struct child *child);
-void run_tell_seeds(struct run *run);
 
 /* run_fault.c */
 int run_faults_init(struct run *run);

@@ -45,6 +45,20 @@ static void say_resumed(struct run *run)
         run_say(run, "no checkpoint in %.400s: starts with the first model", directory);
 }
 
+static void tell_seeds(struct run *run)
+{
+    size_t room = (size_t)run->nodes * (PARLEY_ADDRESS_SIZE + 1) + sizeof CONTROL_SEEDS, at = 0;
+    char *line = malloc(room);
+    if (!line) return;
+    at = (size_t)snprintf(line, room, CONTROL_SEEDS);
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (run->children[i].listen[0])
+            at += (size_t)snprintf(line + at, room - at, "%s ", run->children[i].listen);
+    for (uint32_t i = 0; i < run->nodes; i++)
+        child_say(&run->children[i], line);
+    free(line);
+}
+
 static void on_started(struct child *child, const struct report_started *started)
 {
     struct run *run = child->run;
@@ -53,7 +67,7 @@ static void on_started(struct child *child, const struct report_started *started
     run->samples = started->samples;
     run_say(run, "%s  pid %" PRIu64 "  %s", child->name, started->pid, child->listen);
     say_resumed(run);
-    run_tell_seeds(run);
+    tell_seeds(run);
 }
 
 static void on_phase(struct child *child, const struct report_phase *phase)
@@ -202,6 +216,14 @@ static void close_one(uv_handle_t *handle)
     if (!uv_is_closing(handle)) uv_close(handle, on_closed);
 }
 
+static void close_all(struct child *child)
+{
+    close_one((uv_handle_t *)&child->in);
+    close_one((uv_handle_t *)&child->out.handle);
+    close_one((uv_handle_t *)&child->err.handle);
+    close_one((uv_handle_t *)&child->process);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
 {
     struct run_pipe *pipe = (struct run_pipe *)stream;
@@ -245,20 +267,6 @@ void child_say(struct child *child, const char *line)
     write->text[size - 1] = '\n';
     uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size);
     if (uv_write(&write->request, (uv_stream_t *)&child->in, &buffer, 1, on_written)) free(write);
-}
-
-void run_tell_seeds(struct run *run)
-{
-    size_t room = (size_t)run->nodes * (PARLEY_ADDRESS_SIZE + 1) + sizeof CONTROL_SEEDS, at = 0;
-    char *line = malloc(room);
-    if (!line) return;
-    at = (size_t)snprintf(line, room, CONTROL_SEEDS);
-    for (uint32_t i = 0; i < run->nodes; i++)
-        if (run->children[i].listen[0])
-            at += (size_t)snprintf(line + at, room - at, "%s ", run->children[i].listen);
-    for (uint32_t i = 0; i < run->nodes; i++)
-        child_say(&run->children[i], line);
-    free(line);
 }
 
 /* ---- The process ----------------------------------------------------------------------------- */
@@ -423,7 +431,7 @@ int child_start(struct child *child, bool again)
         uv_read_start((uv_stream_t *)&child->out.handle, on_room, on_read);
         uv_read_start((uv_stream_t *)&child->err.handle, on_room, on_read);
     } else {
-        child_close(child);
+        close_all(child);
     }
 out:
     free(arguments);
@@ -433,12 +441,4 @@ out:
     say(PARLEY_LOG_ERROR, "%s could not be started: %s", child->name, uv_strerror(code));
     if (hint) say(PARLEY_LOG_ERROR, "hint: %s", hint);
     return PARLEY_EFAIL;
-}
-
-void child_close(struct child *child)
-{
-    close_one((uv_handle_t *)&child->in);
-    close_one((uv_handle_t *)&child->out.handle);
-    close_one((uv_handle_t *)&child->err.handle);
-    close_one((uv_handle_t *)&child->process);
 }

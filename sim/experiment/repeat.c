@@ -8,7 +8,8 @@
 
 enum { BYTES_MAX = 1 << 20 };
 
-bool repeat_counts(enum option_id id)
+/* Whether it changes a result: not where results go, nor how they are watched or computed. */
+static bool counts(enum option_id id)
 {
     enum option_group group = option_info(id)->group;
     return option_is_setting(id) && group != GROUP_WATCHING && group != GROUP_STATE &&
@@ -17,7 +18,7 @@ bool repeat_counts(enum option_id id)
 
 static bool given(const struct settings *settings, enum option_id id)
 {
-    return repeat_counts(id) && settings->values[id].origin > ORIGIN_DEFAULT;
+    return counts(id) && settings->values[id].origin > ORIGIN_DEFAULT;
 }
 
 /* Of several strategies each may have its own: a file that gave them one would make another run.
@@ -37,7 +38,7 @@ char *repeat_line(const struct settings *settings)
     text_add(&text, "parley %s", verb_info(settings->verb)->name);
     for (int i = 0; i < OPTION_ID_COUNT; i++) {
         enum option_id id = (enum option_id)i;
-        if (repeat_counts(id)) settings_add_argument(&text, settings, id);
+        if (counts(id)) settings_add_argument(&text, settings, id);
     }
     return text_take(&text);
 }
@@ -61,7 +62,7 @@ char *repeat_file(const struct settings *settings)
         for (int i = 0; i < OPTION_ID_COUNT; i++) {
             enum option_id id = (enum option_id)i;
             const char *value = settings->values[i].text;
-            if (!repeat_counts(id) || !value || given(settings, id) != given_now) continue;
+            if (!counts(id) || !value || given(settings, id) != given_now) continue;
             if (!given_now && !default_holds(settings, id)) continue;
             text_add(&text, "%s%s: ", given_now ? "" : "# ", option_info(id)->name);
             add_for_yaml(&text, value);

@@ -6,9 +6,6 @@
 
 #include "settings/settings.h"
 
-/* Whether it changes a result: not where results go, nor how they are watched or computed. */
-bool repeat_counts(enum option_id id);
-
 /* "parley sim --nodes=8 --fault='kill:1@50%'": all that was given, quoted for a shell. Freed by the
  * caller; NULL: no memory. */
 char *repeat_line(const struct settings *settings);

@@ -35,11 +35,13 @@ bool training_counts_heard(const struct parley_node *node)
     return !node->roster->shared && live_of(node) <= HEARD_MAX;
 }
 
-/* Of few members each hears in time (gossip.c). Among many the counts are averaged like the models:
+/* Samples that all have used: no more than that, and where few count each by itself, no less than
+ * what this node has heard of.
+ * Of few members each hears in time (gossip.c). Among many the counts are averaged like the models:
  * a node's part, times the number of nodes, is about what all together have used. Where pairs don't
  * average, the others are taken to have made as much as this node since they are there; and no more
  * than that where they do, as a part may be too large for long where they do so rarely. */
-uint64_t training_samples(const struct parley_node *node)
+static uint64_t samples_used(const struct parley_node *node)
 {
     const struct parley_roster *roster = node->roster;
     const struct strategy *strategy = node->strategy;
@@ -71,7 +73,7 @@ bool training_counts(const struct parley_node *node, uint32_t member)
 /* Others are heard of now and then, and go on meanwhile as this node does. */
 uint64_t training_reckoned(const struct parley_node *node)
 {
-    uint64_t samples = training_samples(node), own = self_of(node)->samples;
+    uint64_t samples = samples_used(node), own = self_of(node)->samples;
     if (!training_counts_heard(node) || phase_of(node) != PARLEY_PHASE_TRAIN) return samples;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
@@ -208,7 +210,7 @@ static bool time_is_spent(const struct parley_node *node)
 static bool budget_is_spent(const struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
-    if (c->samples_budget && training_samples(node) >= c->samples_budget) return true;
+    if (c->samples_budget && samples_used(node) >= c->samples_budget) return true;
     if (time_is_spent(node)) return true;
     /* Who is about to train counts, too: else a start-up race would make it late. */
     return c->steps_budget && node->roster->counts[ROSTER_UNMADE] == 0;
@@ -223,7 +225,7 @@ static uint64_t grant_target(const struct parley_node *node)
     double target = t->rate * GRANT_US / 1e6;
     target = target < GRANT_MIN ? GRANT_MIN : target > GRANT_MAX ? GRANT_MAX : target;
     if (c->samples_budget) {
-        double left = (double)c->samples_budget - (double)training_samples(node);
+        double left = (double)c->samples_budget - (double)samples_used(node);
         double share = ceil(left / ((double)c->batch * live_of(node)));
         if (share < target) target = share > 0 ? share : 0;
     }

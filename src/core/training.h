@@ -71,10 +71,7 @@ static inline bool part_is_sane(double part)
 }
 
 double training_progress(const struct parley_node *node);
-/* Samples that all have used: no more than that, and where few count each by itself, no less than
- * what this node has heard of. */
-uint64_t training_samples(const struct parley_node *node);
-/* The same with what they have used since by all appearances: to look at, not to end by. */
+/* Samples that all have used, by all appearances: to look at, not to end by. */
 uint64_t training_reckoned(const struct parley_node *node);
 /* Whether it is counted by what was heard of each. */
 bool training_counts_heard(const struct parley_node *node);

@@ -34,7 +34,8 @@ double coverage_part(const struct coverage *coverage, uint64_t pass)
     return (double)bits / coverage->samples;
 }
 
-uint64_t coverage_epochs(double epochs)
+/* Passes that have begun; a hair into the next is rounding. */
+static uint64_t begun_of(double epochs)
 {
     return (uint64_t)ceil(fmax(epochs - 1e-6, 0));
 }
@@ -43,7 +44,7 @@ uint32_t coverage_parts(const struct coverage *coverage, double epochs,
                         double parts[COVERAGE_PASSES])
 {
     uint32_t count = 0;
-    for (; count < COVERAGE_PASSES && count < coverage_epochs(epochs); count++)
+    for (; count < COVERAGE_PASSES && count < begun_of(epochs); count++)
         parts[count] = coverage_part(coverage, count);
     return count;
 }
@@ -51,7 +52,7 @@ uint32_t coverage_parts(const struct coverage *coverage, double epochs,
 uint64_t coverage_whole(const double *parts, uint32_t count, double epochs, uint64_t passes,
                         bool common)
 {
-    uint64_t begun = coverage_epochs(epochs), whole = passes < begun ? passes : begun;
+    uint64_t begun = begun_of(epochs), whole = passes < begun ? passes : begun;
     if (!common || whole > count) return whole;
     /* From the end: what is missing before an epoch with all samples was lost, and not cut. */
     for (whole = count; whole > 0 && parts[whole - 1] < 1; whole--)

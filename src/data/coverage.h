@@ -26,10 +26,7 @@ void coverage_mark(struct coverage *coverage, uint64_t pass, uint32_t sample);
 /* The part of all samples that was trained on in this pass, in [0, 1]. */
 double coverage_part(const struct coverage *coverage, uint64_t pass);
 
-/* Passes that have begun; a hair into the next is rounding. */
-uint64_t coverage_epochs(double epochs);
-
-/* That of each of those, as far as they are looked at; returns how many there are. */
+/* That of each that has begun, as far as they are looked at; returns how many there are. */
 uint32_t coverage_parts(const struct coverage *coverage, double epochs,
                         double parts[COVERAGE_PASSES]);
 
