@@ -58,7 +58,7 @@ uint8_t *out_bytes(struct parley_node *node, size_t size);
 /* Encodes a frame into the arena; returns its size. */
 size_t out_encode(struct parley_node *node, enum wire_type type, const void *message,
                   uint8_t **bytes);
-/* Registers an operation; its DONE comes to op_done() of the module that owns `kind`. */
+/* Registers an operation; node.c says whose `kind` is, and where its DONE goes. */
 uint32_t out_op(struct parley_node *node, enum op_kind kind, int owner);
 struct parley_update *out_vector(struct parley_node *node, enum parley_update_type type,
                                  enum op_kind kind, int owner, uint32_t buffer);

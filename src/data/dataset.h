@@ -1,7 +1,8 @@
 /* dataset.h: labelled samples in memory, read-only once made, shared by all who train on them.
  *
  * Images keep their bytes as read and are scaled while a batch is gathered; tables are floats.
- * A set is made in three moves: load, (split,) measure or scale_like; then it may be gathered from.
+ * A set is made in three moves: load, (split,) dataset_measure() or
+ * dataset_scale_like(); then it may be gathered from.
  * Thread rule: a finished data set may be read from any thread; gather writes only into `inputs`
  * and `labels`.
  */

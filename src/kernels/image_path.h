@@ -238,7 +238,7 @@ TARGET static void NAME(pool)(float *restrict y, const float *restrict x, size_t
             NAME(pool_lanes)(y + j, x + 2 * j, x + width + 2 * j);
 }
 
-/* A half of what unpool_lanes does: max and delta are there twice for each pair. */
+/* Half of a turn of unpool(): max and delta are there twice for each pair. */
 INNER void NAME(unpool_half)(float *restrict to, float *restrict to_low, const float *restrict up,
                              const float *restrict low, const lanes *max, const bits *delta)
 {

@@ -1,7 +1,7 @@
 /* pair.h: two nodes with a model each, for tests of what carries floats between them.
  *
  * In one process: pair_node() sets a node up, the test alters its options, pair_open() starts it;
- * pair_train() trains both to their end. Or one of them in a process of its own, to be killed:
+ * pair_agree() trains both to their end. Or one of them in a process of its own, to be killed:
  * pair_fork() and pair_kill(). Plain main()s use it, under ThreadSanitizer too.
  */
 #ifndef PARLEY_TESTS_PAIR_H

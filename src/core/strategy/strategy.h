@@ -35,7 +35,7 @@
  * come at any time and say anything.
  *
  * A new one: its file; a line in strategy.c's table, in enum parley_strategy (config.h) and in
- * options.def; judge.c refuses what does not go with it.
+ * options.def; judge_strategy.c refuses what does not go with it.
  * Thread rule: as the node's.
  */
 #ifndef PARLEY_CORE_STRATEGY_H
