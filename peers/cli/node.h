@@ -32,7 +32,6 @@ struct node_control {
     char line[1 << 16];
     size_t line_size;
     struct asked asked; /* to leave */
-    bool running;
 };
 
 /* node_checkpoint.c: the trainer's, but for what is atomic; its thread has copy and head while

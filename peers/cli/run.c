@@ -336,7 +336,6 @@ static int start_all(struct run *run)
     uv_timer_start(&run->timer, on_tick, TICK_MS, TICK_MS);
     for (uint32_t i = 0; i < run->nodes; i++) {
         run->children[i].run = run;
-        run->children[i].number = i;
         snprintf(run->children[i].name, sizeof run->children[i].name, "n%" PRIu32, i);
     }
     warn_of_replaced(run);

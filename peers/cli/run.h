@@ -28,7 +28,6 @@ struct run_pipe {
 struct child {
     struct run *run;
     char name[16];
-    uint32_t number;
     uv_process_t process;
     struct run_pipe out, err;
     uv_pipe_t in;

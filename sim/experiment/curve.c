@@ -40,7 +40,6 @@ static struct curve_point *add(struct curve *curve, struct parley_sim *sim)
     *point = (struct curve_point){
         .time_s = (double)parley_sim_now(sim) / 1e6,
         .bytes = (double)parley_sim_bytes_sent(sim),
-        .samples = (double)sim->samples,
         .accuracy = NAN,
         .loss = NAN,
         .drift = parley_sim_drift(sim),

@@ -18,7 +18,7 @@ enum { CURVE_POINTS = 40, CURVE_POINTS_MAX = 2 * CURVE_POINTS + 2 };
 
 struct curve_point {
     double time_s;         /* virtual */
-    double bytes, samples; /* of all nodes so far */
+    double bytes;          /* of all nodes so far */
     double accuracy, loss; /* NAN: only the drift was looked at */
     double drift;          /* relative: rms distance from the mean over the mean's norm */
 };
