@@ -47,7 +47,7 @@ static void done(struct parley_node *node, int number, const struct parley_event
         worker_computed(node, event->done.finite);
         break;
     case TASK_SET:
-        worker_set(node);
+        worker_ready(node);
         break;
     case TASK_SUM:
     case TASK_APPLY:

@@ -288,7 +288,7 @@ void worker_advance(struct parley_node *node);
 bool worker_may_compute(const struct parley_node *node); /* the run still wants steps of it */
 void worker_lose(struct parley_node *node);              /* what it asked for will not come */
 void worker_computed(struct parley_node *node, bool finite);
-void worker_set(struct parley_node *node);
+void worker_ready(struct parley_node *node); /* what the answer says holds for x now */
 void worker_answered(struct parley_node *node, struct conn *conn,
                      const struct message_strategy *message);
 void worker_may_send(struct parley_node *node, struct conn *conn,

@@ -131,8 +131,7 @@ void worker_may_send(struct parley_node *node, struct conn *conn, const struct m
 
 /* ---- The model ------------------------------------------------------------------------------- */
 
-/* What the answer says holds for x now. */
-static void ready(struct parley_node *node)
+void worker_ready(struct parley_node *node)
 {
     struct server *s = server_of(node);
     s->state = WORKER_READY;
@@ -161,7 +160,7 @@ void worker_answered(struct parley_node *node, struct conn *conn, const struct m
     s->answerer = record_of(node, (uint32_t)conn->member)->boot;
     s->unsent = s->given = false;
     if (m->count & MODEL_SAME) {
-        ready(node);
+        worker_ready(node);
         return;
     }
     s->state = WORKER_RECEIVING;
@@ -176,11 +175,6 @@ void worker_received(struct parley_node *node)
     s->state = WORKER_SETTING;
     s->heard_us = node->now_us;
     strategy_op(node, PARLEY_UPDATE_SET, s->incoming, server_task(TASK_SET, 0));
-}
-
-void worker_set(struct parley_node *node)
-{
-    ready(node);
 }
 
 void worker_closed(struct parley_node *node, uint32_t conn)
