@@ -186,7 +186,7 @@ void membership_leave(struct parley_node *node)
 }
 
 /* In gradients, as the one who serves counts. Of nodes that go on from their files the furthest is
- * to serve (election.c), and is known from its first word on. */
+ * to serve (ps/election.c), and is known from its first word on. */
 static uint64_t gradients_kept(const struct parley_config *config)
 {
     const struct parley_resumed *resumed = &config->resumed;

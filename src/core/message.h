@@ -97,7 +97,7 @@ struct record {
     uint64_t fetched;                          /* bytes of the picked model, said now and then */
     uint32_t voters;                           /* DONE: how many agreed */
     uint64_t distrusts[MESSAGE_DISTRUSTS_MAX]; /* boots, the newest last; 0: nobody */
-    /* strategy/server.h */
+    /* strategy/ps/server.h */
     uint64_t follows; /* boot of who serves it; 0: nobody */
     uint64_t holds;   /* gradients in its model */
 };

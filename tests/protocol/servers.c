@@ -1,5 +1,5 @@
 /* servers.c: one of the nodes serves the model; it may die, and so may any other. */
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 #include "scene.h"
 #include "world/cluster.h"
 

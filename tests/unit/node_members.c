@@ -1,6 +1,6 @@
 /* One node, its peers played by hand: who is believed of whom, and who is asked whether it lives.
  */
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 #include "lone_talk.h"
 
 Test(node_members, the_living_are_named_once_each_and_in_order)

@@ -4,7 +4,7 @@
  * Failure modes: a gradient of an older model than the round's, or a second one of its sender, is
  * dropped; who is late does not hold up a round for ever.
  */
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 
 /* The mean of so many gradients. How stale they are slows the rate, and leaves the gradient what it
  * is: weight decay and clipping go by that, and some rules don't even see its scale. */

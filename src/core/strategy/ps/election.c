@@ -6,7 +6,7 @@
  * Failure modes: news that don't come (it takes over all the same, after CLAIM_US); two who serve
  * (the lesser steps back when it hears of the other).
  */
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 
 enum { CLAIM_US = 2000000 };
 

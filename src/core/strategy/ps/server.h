@@ -62,8 +62,8 @@
  * where workers are more, they wait for SEND.
  * Thread rule: as the node's.
  */
-#ifndef PARLEY_CORE_STRATEGY_SERVER_H
-#define PARLEY_CORE_STRATEGY_SERVER_H
+#ifndef PARLEY_CORE_PS_SERVER_H
+#define PARLEY_CORE_PS_SERVER_H
 
 #include "core/state.h"
 

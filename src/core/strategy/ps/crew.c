@@ -3,7 +3,7 @@
  * Failure modes: members that go (their places are freed, what they send is dropped), or say
  * nothing any more (nobody waits for them).
  */
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 #include "core/training.h"
 
 struct server_worker *crew_find(struct server *s, uint64_t boot)

@@ -1,7 +1,7 @@
 /* ps.c: the three strategies with a parameter server, as the node sees them; server.h has the
  * whole.
  */
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 
 static void begin(struct parley_node *node)
 {

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "core/stop.h"
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 
 #define SPENT_MAX_US 1e15 /* 30 years: no time that anybody has spent is more */
 

@@ -9,7 +9,7 @@
  * Failure modes: links and members that go (their places are freed, nobody waits for them), more
  * workers than buffers (they queue), a model that is not finite (training.c ends the run).
  */
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 #include "core/stop.h"
 
 /* ---- Answers --------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
  */
 #include <assert.h>
 
-#include "core/strategy/server.h"
+#include "core/strategy/ps/server.h"
 
 enum {
     UNKNOWN_US = 1000000, /* a pace that nobody has set yet */
