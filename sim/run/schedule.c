@@ -82,6 +82,44 @@ static const enum parley_sim_lie lies[FAULT_LIE_COUNT] = {
 #undef X
 };
 
+/* Its lines. */
+static void strike_lines(struct parley_sim *sim, const struct fault_spec *spec, uint32_t node,
+                         bool begins)
+{
+    double value = begins ? spec->value : 0;
+    uint64_t time_us = begins ? spec->time_us : 0;
+    switch (spec->kind) {
+    case FAULT_LATENCY:
+        parley_sim_latency(sim, node, time_us);
+        break;
+    case FAULT_LOSS:
+        parley_sim_loss(sim, node, value);
+        break;
+    case FAULT_CUT:
+        parley_sim_cut(sim, node, value);
+        break;
+    case FAULT_DUPLICATE:
+        parley_sim_duplicate(sim, node, value);
+        break;
+    case FAULT_REORDER:
+        parley_sim_reorder(sim, node, time_us);
+        break;
+    case FAULT_BANDWIDTH:
+        parley_sim_bandwidth(sim, node,
+                             begins ? spec->rate_bytes : sim->options.base.bandwidth_bytes);
+        break;
+    case FAULT_CLOG: /* nothing comes or goes, and nothing breaks */
+        for (uint32_t i = 0; i < sim->nodes; i++) {
+            if (i == node) continue;
+            wall(sim, i, node, begins);
+            wall(sim, node, i, begins);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
 static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, uint32_t node,
                         bool begins)
 {
@@ -101,34 +139,11 @@ static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, u
         else
             parley_sim_resume(sim, node);
         break;
+    case FAULT_JOIN:
+        if (begins) parley_sim_start(sim, node);
+        break;
     case FAULT_SLOW:
         parley_sim_slow(sim, node, begins ? spec->value : 1);
-        break;
-    case FAULT_LATENCY:
-        parley_sim_latency(sim, node, begins ? spec->time_us : 0);
-        break;
-    case FAULT_LOSS:
-        parley_sim_loss(sim, node, begins ? spec->value : 0);
-        break;
-    case FAULT_CUT:
-        parley_sim_cut(sim, node, begins ? spec->value : 0);
-        break;
-    case FAULT_DUPLICATE:
-        parley_sim_duplicate(sim, node, begins ? spec->value : 0);
-        break;
-    case FAULT_REORDER:
-        parley_sim_reorder(sim, node, begins ? spec->time_us : 0);
-        break;
-    case FAULT_BANDWIDTH:
-        parley_sim_bandwidth(sim, node,
-                             begins ? spec->rate_bytes : sim->options.base.bandwidth_bytes);
-        break;
-    case FAULT_CLOG: /* nothing comes or goes, and nothing breaks */
-        for (uint32_t i = 0; i < sim->nodes; i++) {
-            if (i == node) continue;
-            wall(sim, i, node, begins);
-            wall(sim, node, i, begins);
-        }
         break;
     case FAULT_DISK_FULL:
         parley_sim_disk_full(sim, node, begins);
@@ -142,11 +157,8 @@ static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, u
     case FAULT_BYZANTINE:
         parley_sim_byzantine(sim, node, begins ? lies[spec->lie] : PARLEY_SIM_HONEST);
         break;
-    case FAULT_JOIN:
-        if (begins) parley_sim_start(sim, node);
-        break;
     default:
-        break;
+        strike_lines(sim, spec, node, begins);
     }
 }
 
