@@ -1,11 +1,6 @@
 #!/bin/bash
 # faults.sh PARLEY: planned faults at processes: the nodes that live agree on one model.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 # value FIELD: of the summary.
 value() {

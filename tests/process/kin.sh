@@ -1,12 +1,7 @@
 #!/bin/bash
 # kin.sh PARLEY: what is kin to gossip, at processes: one of four is killed half way, the others
 # agree on one model that has learned. And what does not go together is refused.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 # value FIELD: of the summary.
 value() {

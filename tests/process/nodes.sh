@@ -1,16 +1,12 @@
 # nodes.sh: the beginning of tests that start nodes by hand, to be sourced by them with their own
 # arguments: a folder of their own, and an end to all whose process ids are in $pids.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
+source "${BASH_SOURCE%/*}/folder.sh"
 pids=()
 finish() {
     for pid in "${pids[@]}"; do kill -KILL "$pid" 2> /dev/null || true; done
     rm -rf "$folder"
 }
 trap finish EXIT
-cd "$folder"
 
 # until_line NAME PID TEXT: waits for a line of that node in NAME.json; fails if it ends before.
 until_line() {

@@ -1,11 +1,6 @@
 #!/bin/bash
 # run.sh PARLEY: `parley run` with 2 and 4 nodes ends with one digest, which the file holds too.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 check() {
     nodes=$1

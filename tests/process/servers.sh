@@ -1,12 +1,7 @@
 #!/bin/bash
 # servers.sh PARLEY: real nodes train by a parameter server, one of them is killed half way, and the
 # others end with one model; the server itself, too.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 check() {
     fault=$1 live=$2

@@ -1,11 +1,6 @@
 #!/bin/bash
 # stop.sh PARLEY: a signal to `parley run` ends with an agreement, a hang-up too; its nodes end when it is killed.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 # start [OPTION]: of env; SIGHUP may come in ignored, as from nohup, and signals blocked.
 start() {

@@ -1,12 +1,7 @@
 #!/bin/bash
 # strategies.sh PARLEY: each strategy on real nodes, of which one is killed in the middle: the others
 # end with one model, which the file holds, and none of them hangs.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 for strategy in allreduce local-sgd diloco; do
     "$parley" run -n 4 --strategy $strategy --model mlp:32 --epochs 40 --fault kill:1@30% \

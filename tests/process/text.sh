@@ -1,11 +1,6 @@
 #!/bin/bash
 # text.sh PARLEY: a language model from training on two nodes to the text that it writes.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 # expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
 expect() {
