@@ -390,7 +390,7 @@ int sim_run(const struct settings *settings, const struct source *data,
     parley_sim_free(run.sim);
     sim_trace_close(&run.trace);
     if (sim_quadratic_is(settings->model))
-        sim_quadratic_close(&run.task);
+        sim_task_close(&run.task);
     else
         sim_training_close(&run.training);
     job_close(&run.job);

@@ -149,9 +149,3 @@ int sim_quadratic_init(struct sim_task *task, const struct settings *settings, c
     task->apply = apply;
     return 0;
 }
-
-void sim_quadratic_close(struct sim_task *task)
-{
-    free(task->self);
-    *task = (struct sim_task){0};
-}

@@ -69,10 +69,9 @@ void sim_task_close(struct sim_task *task);
  * matters. Node i goes down the gradient of f_i(x) = sum over j of a_j (x_j - b_ij)^2 / 2, a_j in
  * [1/2, 1) and b_ij in [-1, 1) drawn by the seed (b_0j for all nodes if common), from x = 0, or if
  * apart from a draw in [-1, 1) of its own: at a rate of 0 only averaging moves it then. Some ns a
- * parameter and step. PARLEY_EUSAGE with a line in why[size], PARLEY_ENOMEM. */
+ * parameter and step. Closed like those. PARLEY_EUSAGE with a line in why[size], PARLEY_ENOMEM. */
 PARLEY_CHECK int sim_quadratic_init(struct sim_task *task, const struct settings *settings,
                                     char *why, size_t size);
-void sim_quadratic_close(struct sim_task *task);
 bool sim_quadratic_is(const char *model); /* whether that is what the spec asks for */
 
 #endif

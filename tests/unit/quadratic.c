@@ -43,7 +43,7 @@ Test(quadratic, a_rate_is_divided_by_the_weight_of_the_model)
         }
         task.gradient(task.self, 0, 0, from, gradient, &(struct trainer_turn){.live = 1});
     }
-    sim_quadratic_close(&task);
+    sim_task_close(&task);
     settings_close(&settings);
 }
 
@@ -65,7 +65,7 @@ Test(quadratic, nodes_start_alike_or_apart_and_a_rate_of_0_moves_nothing)
         }
         cr_expect_eq(task.alike, !apart);
         cr_expect_eq(memcmp(x[0], x[1], sizeof x[0]) == 0, !apart, "%s", models[m]);
-        sim_quadratic_close(&task);
+        sim_task_close(&task);
         settings_close(&settings);
     }
 }
