@@ -8,23 +8,16 @@
 #include "conn.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "check.h"
 
 enum { LINK = 2, FRAME_BYTES = 8 * 1024 * 1024 }; /* more than the kernel takes at once */
 
 static struct loop loop;
 static struct vectors vectors;
-static int failures;
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
 
 /* Both ends of a connection over the loopback. */
 static void connect_ends(int ends[2])

@@ -15,6 +15,7 @@
 
 #include <uv.h>
 
+#include "check.h"
 #include "core/wire.h"
 #include "kernels/digest.h"
 #include "parley/parley.h"
@@ -22,15 +23,6 @@
 enum { FLOATS = 3000000, CHUNK = PARLEY_CHUNK_BYTES_MAX, WINDOW = 2, OP_TAKE = 1, OP_HASH = 2 };
 enum { TIMER_ROUNDS = 5 }; /* in nearly each of which the timer is first */
 enum { OP_CHUNK = 100, CHUNKS = (FLOATS * 4 + CHUNK - 1) / CHUNK };
-
-static int failures;
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
 
 /* ---- A core: the sender has a seed, the receiver has none -------------------------------------
  */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
 #include "core/wire.h"
 #include "handoff.h"
 
@@ -39,15 +40,8 @@ static struct vectors vectors = {.count = FLOATS,
                                  .known = known};
 static struct handoff handoff;
 static struct mailbox answers;
-static int failures, end_code;
+static int end_code;
 static float least_x; /* what a step must at least find in x; guarded by the handoff's order */
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
 
 /* The two halves of a step, for one node: the gradient is 4, at x or at a buffer. */
 static void work(const struct parley_turn *turn, struct parley_step *step)

@@ -9,24 +9,16 @@
  */
 #include "live.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "check.h"
 #include "loop.h"
 #include "world/cluster.h"
 
 enum { NODES = 3, FLOATS = 10 };
 #define SECOND UINT64_C(1000000)
 
-static int failures;
 static uint64_t places[NODES];
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
 
 static uint64_t place_of(void *self, uint32_t node)
 {

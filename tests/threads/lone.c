@@ -16,20 +16,13 @@
 
 #include <uv.h>
 
+#include "check.h"
 #include "parley/parley.h"
 
 enum { FLOATS = 10, STEPS = 3 };
 
-static int failures;
 static float x[FLOATS];
 static unsigned lines[PARLEY_LOG_DEBUG + 1]; /* by level */
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
 
 static struct parley_options plain(void)
 {

@@ -17,6 +17,7 @@
 
 #include <uv.h>
 
+#include "check.h"
 #include "parley/parley.h"
 
 /* The core has places for all seeds and a few others, but not for two rounds of dials. */
@@ -31,7 +32,6 @@ static struct node {
     struct parley_result result;
     uv_thread_t thread;
 } nodes[2];
-static int failures;
 
 static uv_mutex_t lock; /* guards the next two */
 static bool answers;
@@ -62,13 +62,6 @@ static void answer(void)
     answers = true;
     uv_cond_broadcast(&changed);
     uv_mutex_unlock(&lock);
-}
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
 }
 
 static void on_update(void *context, struct parley *p, const struct parley_update *update)

@@ -17,6 +17,7 @@
 
 #include <uv.h>
 
+#include "check.h"
 #include "parley/parley.h"
 
 enum { FLOATS = 300000, STEPS = 40 }; /* a model is several chunks */
@@ -34,14 +35,6 @@ struct node {
 };
 
 static struct node nodes[2];
-static int failures;
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
 
 /* A death makes who sees it end the run. */
 static void stop_at_death(void *context, struct parley *p, const struct parley_update *update)

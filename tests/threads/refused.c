@@ -13,19 +13,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "parley/parley.h"
 #include "report/text.h"
 
 enum { FLOATS = 20000 };
-
-static int failures;
-
-static void check(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "broken: %s\n", what);
-    failures++;
-}
 
 /* What would be taken. */
 static struct parley_options plain(void)
