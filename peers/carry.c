@@ -22,7 +22,7 @@ void carry_ops(struct loop *loop)
     struct op *op, *trainers = NULL, **last = &trainers;
     while (!loop->finished && (op = ops_next(&loop->ops)) != NULL) {
         op->next = NULL;
-        if (op_is_trainers(op)) {
+        if (buffers_at_boundary(op->update.type)) {
             *last = op; /* together: an ADD and a TAKE are one pass over memory */
             last = &op->next;
         } else if (is_short(loop, op)) {

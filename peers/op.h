@@ -1,7 +1,7 @@
 /* op.h: an operation on vectors, from the core's update to its DONE event.
  *
  * An op is one piece of memory that travels: the loop fills it from an update, hands it to the
- * trainer (op_is_trainers()) or to the worker, or carries it out itself (carry.c), and has its
+ * trainer (buffers_at_boundary()) or to the worker, or carries it out itself (carry.c), and has its
  * result in `done`. Only who has it in hand may touch it; mailboxes pass it on.
  *
  * Thread rule of what is done to the vectors: the trainer's ops by whoever holds the boundary,
@@ -53,9 +53,7 @@ struct op *ops_next(struct ops *ops);
 /* The op has ended and its event was told: its memory is used again. */
 void ops_remove(struct ops *ops, struct op *op);
 
-/* True for those that are carried out at a boundary (TAKE, SET, ADD, MIX, GRADIENT, APPLY); of
- * those, for what the program itself does between two boundaries (GRADIENT, APPLY). */
-bool op_is_trainers(const struct op *op);
+/* True for what the program itself does between two boundaries (GRADIENT, APPLY). */
 bool op_is_work(const struct op *op);
 
 #endif

@@ -14,13 +14,6 @@ void ops_init(struct ops *ops)
     ops->used = ops->count = 0;
 }
 
-bool op_is_trainers(const struct op *op)
-{
-    enum parley_update_type type = op->update.type;
-    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
-           type == PARLEY_UPDATE_MIX || op_is_work(op);
-}
-
 bool op_is_work(const struct op *op)
 {
     enum parley_update_type type = op->update.type;
@@ -51,7 +44,8 @@ struct op *ops_next(struct ops *ops)
     bool trainer_waits = false, worker_waits = false;
     for (uint32_t i = 0; i < ops->count; i++) {
         struct op *op = ops->order[i];
-        bool trains = op_is_trainers(op), *waits = trains ? &trainer_waits : &worker_waits;
+        bool trains = buffers_at_boundary(op->update.type),
+             *waits = trains ? &trainer_waits : &worker_waits;
         if (op->state == OP_WAITING) {
             bool busy = buffers_meet(&op->buffers, &others) ||
                         (!trains && buffers_meet(&op->buffers, &trainers));

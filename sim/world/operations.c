@@ -17,15 +17,6 @@
 #include "world/gap.h"
 #include "world/network.h"
 
-/* ---- What it needs --------------------------------------------------------------------------- */
-
-static bool at_boundary(enum parley_update_type type)
-{
-    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
-           type == PARLEY_UPDATE_MIX || type == PARLEY_UPDATE_GRADIENT ||
-           type == PARLEY_UPDATE_APPLY;
-}
-
 /* ---- Beginning and end ---------------------------------------------------------------------- */
 
 static struct sim_done *done_new(struct sim_host *host, uint32_t op, bool ok, bool sketch)
@@ -249,7 +240,7 @@ static uint64_t cost_us(const struct sim_host *host, const struct parley_update 
 {
     const struct sim_options *options = &host->sim->options;
     uint64_t floats = host->sim->parameters * update->vector.wide;
-    if (at_boundary(update->type)) return 0;
+    if (buffers_at_boundary(update->type)) return 0;
     if (update->type == PARLEY_UPDATE_COMBINE) floats = update->vector.size / sizeof(float);
     uint64_t cost = options->base.operation_us + floats * options->float_ps / 1000000;
     return update->type == PARLEY_UPDATE_WRITE ? cost + host->disk_us : cost;
@@ -295,7 +286,7 @@ void sim_operations_run(struct sim_host *host)
     for (uint32_t i = 0; i < host->operations_count; i++) {
         const struct parley_update *update = &host->operations[i];
         struct buffer_set buffers = buffers_of(update);
-        bool boundary = at_boundary(update->type);
+        bool boundary = buffers_at_boundary(update->type);
         if (buffers_meet(&buffers, &busy) || (boundary && wait)) {
             buffers_join(&busy, &buffers);
             wait = wait || boundary;

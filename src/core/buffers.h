@@ -1,4 +1,5 @@
-/* buffers.h: sets of a node's buffers, by which a driver tells what operations may not overlap.
+/* buffers.h: sets of a node's buffers, by which a driver tells what operations may not overlap, and
+ * which of them wait for a boundary.
  *
  * Thread rule: pure.
  */
@@ -33,6 +34,14 @@ static inline bool buffers_meet(const struct buffer_set *a, const struct buffer_
     for (int i = 0; i < PARLEY_BUFFERS_MAX / 64; i++)
         meet = meet || (a->words[i] & b->words[i]) != 0;
     return meet;
+}
+
+/* Whether an operation is carried out at a boundary (node.h). */
+static inline bool buffers_at_boundary(enum parley_update_type type)
+{
+    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
+           type == PARLEY_UPDATE_MIX || type == PARLEY_UPDATE_GRADIENT ||
+           type == PARLEY_UPDATE_APPLY;
 }
 
 /* Those that an operation on vectors names. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buffers.h"
 #include "core/message.h"
 #include "core/rng.h"
 #include "core/state.h"
@@ -320,13 +321,6 @@ static inline void lone_stepped(struct lone *lone, uint64_t samples, double loss
                         .stepped = {.version = lone->version, .samples = samples, .loss = loss}});
 }
 
-static inline bool lone_is_trainers(enum parley_update_type type)
-{
-    return type == PARLEY_UPDATE_TAKE || type == PARLEY_UPDATE_SET || type == PARLEY_UPDATE_ADD ||
-           type == PARLEY_UPDATE_MIX || type == PARLEY_UPDATE_GRADIENT ||
-           type == PARLEY_UPDATE_APPLY;
-}
-
 static inline bool lone_may_fail(enum parley_update_type type)
 {
     return type == PARLEY_UPDATE_HASH || type == PARLEY_UPDATE_WRITE ||
@@ -336,9 +330,9 @@ static inline bool lone_may_fail(enum parley_update_type type)
 /* The operation at that place ends, or a former one of the trainer, whose end in their order. */
 static inline void lone_done(struct lone *lone, uint32_t index)
 {
-    if (lone_is_trainers(lone->ops[index].type))
+    if (buffers_at_boundary(lone->ops[index].type))
         for (uint32_t i = 0; i < index; i++)
-            if (lone_is_trainers(lone->ops[i].type)) index = i;
+            if (buffers_at_boundary(lone->ops[i].type)) index = i;
     struct lone_op op = lone->ops[index];
     memmove(&lone->ops[index], &lone->ops[index + 1], (--lone->ops_count - index) * sizeof op);
     double sketch[PARLEY_SKETCH_BUCKETS] = {1};
