@@ -51,6 +51,10 @@ int complete_check_seeds(const char *const *seeds, uint32_t count, char *why, si
         snprintf(why, size, "seeds_count: %u is out of range (0 to %d)", count, PARLEY_SEEDS_MAX);
         return PARLEY_EUSAGE;
     }
+    if (count > 0 && !seeds) {
+        snprintf(why, size, "seeds: NULL, but seeds_count is %u", count);
+        return PARLEY_EUSAGE;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const char *seed = seeds[i] ? seeds[i] : "";
         if (strlen(seed) >= PARLEY_ADDRESS_SIZE) return address_refuse("seeds", seed, why, size);

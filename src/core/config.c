@@ -129,6 +129,8 @@ static int check_ranges(const struct range *ranges, size_t count, char *why, siz
 /* Peers compare them as text: what HELLO has no room for would be cut off, and alike. */
 static int check_settings(const struct parley_config *c, char *why, size_t size)
 {
+    if (c->settings_count > 0 && !c->settings)
+        return refuse(why, size, "settings: NULL, but settings_count is %u", c->settings_count);
     int code = check_range(
         &(struct range){"settings_count", c->settings_count, 0, PARLEY_SETTINGS_MAX}, why, size);
     for (uint32_t i = 0; !code && i < c->settings_count; i++) {
@@ -273,6 +275,8 @@ static int check_texts(const struct parley_config *c, char *why, size_t size)
         return refuse(why, size, "name: \"%.80s\" must have no blanks, and ASCII alone", c->name);
     if (!fits(c->address, PARLEY_ADDRESS_SIZE))
         return refuse_text(why, size, "address", c->address, PARLEY_ADDRESS_SIZE - 1);
+    if (c->seeds_count > 0 && !c->seeds)
+        return refuse(why, size, "seeds: NULL, but seeds_count is %u", c->seeds_count);
     int code =
         check_range(&(struct range){"seeds_count", c->seeds_count, 0, PARLEY_SEEDS_MAX}, why, size);
     for (uint32_t i = 0; !code && i < c->seeds_count; i++)

@@ -242,6 +242,7 @@ static void refuse_seeds_later(struct parley *p)
     check(parley_seeds(p, bad, 2) == PARLEY_EUSAGE, "one that is too long");
     bad[1] = "a\nb:1";
     check(parley_seeds(p, bad, 2) == PARLEY_EUSAGE, "one with a line's end in it");
+    check(parley_seeds(p, NULL, 1) == PARLEY_EUSAGE, "none, where there should be one");
 }
 
 /* They would write files that differ. */
@@ -289,6 +290,10 @@ static void refuse(void)
     options = node->options;
     options.config.mix_every = 0;
     check(parley_open(&p, &options, why, sizeof why) == PARLEY_EUSAGE && strstr(why, "mix_every"),
+          why);
+    options = node->options;
+    options.config.seeds_count = 1;
+    check(parley_open(&p, &options, why, sizeof why) == PARLEY_EUSAGE && strstr(why, "seeds: NULL"),
           why);
     options = node->options;
     options.vectors[0] = NULL;

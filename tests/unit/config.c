@@ -126,8 +126,13 @@ Test(config, each_limit_is_refused_by_name)
     bad.mix_steered = true;
     refused(&bad, "mix_later");
     bad = good();
+    bad.settings_count = 1;
+    refused(&bad, "settings: NULL");
     bad.settings_count = PARLEY_SETTINGS_MAX + 1;
     refused(&bad, "settings");
+    bad = good();
+    bad.seeds_count = 1;
+    refused(&bad, "seeds: NULL");
     bad = good();
     bad.quorum = PARLEY_QUORUM_MAJORITY;
     refused(&bad, "nodes");
