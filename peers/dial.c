@@ -1,15 +1,19 @@
 /* dial.c: connecting to "host:port".
  *
- * The happy path: a numeric host is connected to at once; a name is looked up on libuv's own
- * threads (nothing else runs there) and its addresses are tried one after another, from any of them
- * on: where one swallows packets the core gives up, and the next dial may begin with another.
+ * The happy path: a numeric host is connected to at once; a name is looked up on a thread of its
+ * own and its addresses are tried one after another, from any of them on: where one swallows
+ * packets the core gives up, and the next dial may begin with another.
  *
  * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
  * UNREACHED, with the system's words and a name's addresses. Nothing here waits longer than the
  * kernel does; the core closes what takes too long. A lookup that has begun can't be interrupted,
- * so it has memory of its own: the connection is gone before it, and only the loop's end waits for
- * it. libuv runs few at a time; those that have not begun are taken back. Where threads are at
- * their limit a name can't be looked up, and is tried again as any other dial.
+ * so it has memory of its own: the connection is gone before it, the next dial of that name takes
+ * it over, and only the loop's end waits for it. A few run at a time, so that a name that takes
+ * long holds up no other; those that have not begun are taken back. Where threads are at their
+ * limit a name can't be looked up, and is tried again as any other dial.
+ *
+ * Decision: libuv looks names up on threads that the whole process shares and that nobody ends. A
+ * child that is forked has none of them, but would join them when it exits.
  */
 #define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
 #include "conn.h"
@@ -17,20 +21,28 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "address.h"
+#include "quiet.h"
 
 enum {
-    REDIALS_MAX = 2,  /* retransmit.h */
-    POOL_DEFAULT = 4, /* libuv's threads, ... */
-    POOL_MAX = 1024   /* ... and whatever UV_THREADPOOL_SIZE says */
+    REDIALS_MAX = 2, /* retransmit.h */
+    LOOKUPS_MAX = 8  /* under way at a time */
 };
 
 struct lookup {
-    uv_getaddrinfo_t request;
+    struct lookup *next; /* in the loop's list, the newest last */
+    struct loop *loop;
     struct conn *conn; /* NULL: it was given up */
+    struct address address;
+    uv_thread_t thread;
+    bool begun;
+    atomic_bool over; /* then what the thread has found is here: */
+    int code;
+    struct addrinfo *found;
 };
 
 static void connect_to(struct conn *conn, const struct sockaddr *address);
@@ -105,6 +117,8 @@ static void connect_to(struct conn *conn, const struct sockaddr *address)
     if (code) failed(conn, code);
 }
 
+/* ---- Names ----------------------------------------------------------------------------------- */
+
 static struct addrinfo *any_of(struct addrinfo *found)
 {
     uint64_t count = 0;
@@ -115,10 +129,36 @@ static struct addrinfo *any_of(struct addrinfo *found)
     return found;
 }
 
-static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+/* Without a callback libuv looks up on this thread, in the name of a loop, which must be its own.
+ */
+static void run(void *argument)
 {
-    struct lookup *lookup = (struct lookup *)request;
+    struct lookup *lookup = argument;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    uv_getaddrinfo_t request = {0};
+    uv_loop_t uv;
+    lookup->code = uv_loop_init(&uv);
+    if (!lookup->code) {
+        lookup->code =
+            uv_getaddrinfo(&uv, &request, NULL, lookup->address.host, lookup->address.port, &hints);
+        lookup->found = request.addrinfo;
+        uv_loop_close(&uv);
+    }
+    struct loop *loop = lookup->loop;
+    atomic_store(&lookup->over, true);
+    loop_wake(loop);
+}
+
+/* Who wanted it is told. */
+static void end(struct lookup *lookup)
+{
+    struct lookup **at = &lookup->loop->lookups;
+    while (*at != lookup)
+        at = &(*at)->next;
+    *at = lookup->next;
     struct conn *conn = lookup->conn;
+    struct addrinfo *found = lookup->found;
+    int code = lookup->code;
     free(lookup);
     if (!conn) {
         uv_freeaddrinfo(found);
@@ -126,78 +166,76 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
     }
     conn->lookup = NULL;
     conn->found = found;
-    if (status || !found) {
-        failed(conn, status ? status : UV_EAI_NONAME);
+    if (code || !found) {
+        failed(conn, code ? code : UV_EAI_NONAME);
         return;
     }
     conn->first = conn->try = any_of(found);
     connect_to(conn, conn->try->ai_addr);
 }
 
-static void wait_for(void *end)
+/* The oldest, as many as may be under way. */
+static void begin(struct loop *loop)
 {
-    uv_sem_wait(end);
-}
-
-/* As many threads at once, with such stacks, as libuv wants. 0 or a libuv error. */
-static int try_threads(unsigned wanted)
-{
-    const uv_thread_options_t options = {UV_THREAD_HAS_STACK_SIZE, 8 << 20};
-    uv_thread_t threads[POOL_MAX + 1];
-    uv_sem_t end;
-    unsigned count = 0;
-    int code = uv_sem_init(&end, 0);
-    if (code) return code;
-    while (count < wanted && !code) {
-        code = uv_thread_create_ex(&threads[count], &options, wait_for, &end);
-        if (!code) count++;
+    struct lookup *next;
+    unsigned begun = 0;
+    for (struct lookup *lookup = loop->lookups; lookup && begun < LOOKUPS_MAX; lookup = next) {
+        next = lookup->next;
+        int code = lookup->begun ? 0 : quiet_thread_start(&lookup->thread, run, lookup);
+        if (code) {
+            lookup->code = code;
+            end(lookup);
+            continue;
+        }
+        lookup->begun = true;
+        begun++;
     }
-    for (unsigned i = 0; i < count; i++)
-        uv_sem_post(&end);
-    for (unsigned i = 0; i < count; i++)
-        uv_thread_join(&threads[i]);
-    uv_sem_destroy(&end);
-    return code;
 }
 
-/* With the first lookup of a process libuv starts its threads, and aborts where it can't. So they
- * are tried before; who takes them in between is bad luck. */
-static int check_pool(void)
+void conn_take_lookups(struct loop *loop)
 {
-    static atomic_bool there;
-    const char *wish = getenv("UV_THREADPOOL_SIZE");
-    unsigned wanted = wish ? (unsigned)atoi(wish) : POOL_DEFAULT;
-    if (atomic_load(&there)) return 0;
-    /* One more, as the system may still count the last that has ended. */
-    int code = try_threads((wanted < POOL_MAX ? wanted : POOL_MAX) + 1);
-    if (!code) atomic_store(&there, true);
-    return code;
+    struct lookup *next;
+    for (struct lookup *lookup = loop->lookups; lookup; lookup = next) {
+        next = lookup->next;
+        if (!atomic_load(&lookup->over)) continue;
+        uv_thread_join(&lookup->thread);
+        end(lookup);
+    }
+    begin(loop);
+}
+
+static bool is_free(const struct lookup *lookup, const struct address *address)
+{
+    return !lookup->conn && strcmp(lookup->address.host, address->host) == 0 &&
+           strcmp(lookup->address.port, address->port) == 0;
 }
 
 static void look_up(struct conn *conn, const struct address *address)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct lookup *lookup = malloc(sizeof *lookup);
-    int code = lookup ? check_pool() : UV_ENOMEM;
-    if (!code)
-        code = uv_getaddrinfo(&conn->loop->uv, &lookup->request, on_lookup, address->host,
-                              address->port, &hints);
-    if (code) {
-        free(lookup);
-        failed(conn, code);
+    struct lookup **at = &conn->loop->lookups;
+    while (*at && !is_free(*at, address))
+        at = &(*at)->next;
+    if (!*at && !(*at = calloc(1, sizeof **at))) {
+        failed(conn, UV_ENOMEM);
         return;
     }
-    lookup->conn = conn;
-    conn->lookup = lookup;
+    (*at)->loop = conn->loop;
+    (*at)->conn = conn;
+    (*at)->address = *address;
+    conn->lookup = *at;
+    begin(conn->loop);
 }
 
 void conn_give_lookup_up(struct conn *conn)
 {
-    if (!conn->lookup) return;
-    conn->lookup->conn = NULL;
-    (void)uv_cancel((uv_req_t *)&conn->lookup->request); /* fails if it has begun */
+    struct lookup *lookup = conn->lookup;
+    if (!lookup) return;
     conn->lookup = NULL;
+    lookup->conn = NULL;
+    if (!lookup->begun) end(lookup);
 }
+
+/* ---- Dials ----------------------------------------------------------------------------------- */
 
 /* Of a name, which addresses those were: the system's words alone don't tell. */
 void conn_why_closed(const struct conn *conn, char *text, size_t size)

@@ -139,6 +139,7 @@ static void obey(struct loop *loop)
 {
     struct commands commands = take_commands(loop);
     struct parley_event event;
+    conn_take_lookups(loop);
     if (commands.seeds) {
         event.type = PARLEY_EVENT_SEEDS;
         event.seeds.seeds = (const char *const *)commands.seeds;
@@ -226,7 +227,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
     /* Here and not in a check: the last connection goes after the check phase, and nothing may come
      * to end the next wait. */
-    if (loop->closing && atomic_load(&loop->connections) == 0) {
+    if (loop->closing && atomic_load(&loop->connections) == 0 && !loop->lookups) {
         close_handles(loop);
         return;
     }

@@ -67,6 +67,7 @@ struct loop {
     uint32_t later_count;
 
     struct conn *conns[LOOP_BUCKETS];
+    struct lookup *lookups;          /* of names (dial.c) */
     uint32_t conns_shut;             /* those that are being flushed */
     uint32_t conn_next;              /* number of the next incoming one, even */
     uint32_t streams_most;           /* of a link: config.streams */
@@ -74,7 +75,7 @@ struct loop {
 
     struct mailbox answers; /* ops from trainer and worker */
     struct commands commands;
-    atomic_bool commanded; /* they are new */
+    atomic_bool commanded; /* they are new, or a lookup is over */
     struct ops ops;
     struct vectors *vectors;
     struct handoff *handoff;
@@ -111,7 +112,7 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
  * loop_hook(); 0: none. */
 int loop_start(struct loop *loop, uint64_t hook_us);
 
-/* Any thread: after a command was set under the answers' lock. */
+/* Any thread: after a command was set under the answers' lock, or a lookup is over. */
 void loop_wake(struct loop *loop);
 
 /* Ends the thread and closes everything. Nobody may put answers any more. */

@@ -29,9 +29,9 @@
  * peers. parley_node_of() is for them alone; parley_boundary() and parley_close(), which wait for
  * that thread, are not for them.
  *
- * fork(): a child has none of the threads, and must not call the library. It keeps the sockets open
- * until it executes another program (all descriptors are close-on-exec) or ends: peers may see only
- * then that this process is gone.
+ * fork(): a child has none of the threads, and must not call the library, but may exit(). It keeps
+ * the sockets open until it executes another program (all descriptors are close-on-exec) or ends:
+ * peers may see only then that this process is gone.
  *
  * C++: parley_result, parley_stats and parley_gone are functions, too; write `struct` before the
  * types of these names.

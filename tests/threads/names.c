@@ -1,10 +1,13 @@
-/* names.c: seeds whose names take long to be looked up (peers/dial.c).
+/* names.c: seeds by name, some of which take long to be looked up (peers/dial.c).
  *
  *   - a dial that is given up before its name was looked up leaves no connection behind
- *   - so others find room, and the two agree
+ *   - so others find room, by name too, and the two agree
  *   - what had not begun by then is never looked up, and closing waits for no more than what had
+ *   - a name that takes longer than a dial is looked up once at a time, and found in the end
+ *   - one that nobody has is told, with the system's words
+ *   - nothing is left behind: no thread is let go, and a child that is forked then can exit
  *
- * The resolver is this test's: it answers once the test lets it.
+ * The resolver is this test's: names of .slow and .late it answers once the test lets it.
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
@@ -14,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <uv.h>
 
@@ -33,33 +38,52 @@ static struct node {
     uv_thread_t thread;
 } nodes[2];
 
-static uv_mutex_t lock; /* guards the next two */
-static bool answers;
-static unsigned given_up;
+enum kind { SLOW, LATE, NONE, KINDS };
+static const char *const kinds[KINDS] = {".slow", ".late", ".none"};
+
+static uv_mutex_t lock; /* guards the next two, of names of each kind */
+static bool answers[KINDS];
+static unsigned given_up[KINDS];
 static uv_cond_t changed;
-static atomic_uint begun;
+static atomic_uint begun[KINDS], let_go;
+
+static enum kind kind_of(const char *text)
+{
+    enum kind kind = 0;
+    while (kind < KINDS && !strstr(text, kinds[kind]))
+        kind++;
+    return kind;
+}
 
 /* Takes the place of the system's, for libuv too. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
-    if (!host || !strstr(host, ".slow")) {
-        int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-        *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
-        return real(host, port, hints, found);
-    }
-    atomic_fetch_add(&begun, 1);
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    enum kind kind = kind_of(host);
+    if (kind == KINDS) return real(host, port, hints, found);
+    atomic_fetch_add(&begun[kind], 1);
+    if (kind == NONE) return EAI_NONAME;
     uv_mutex_lock(&lock);
-    while (!answers)
+    while (!answers[kind])
         uv_cond_wait(&changed, &lock);
     uv_mutex_unlock(&lock);
-    return EAI_AGAIN;
+    return kind == LATE ? real("localhost", port, hints, found) : EAI_AGAIN;
 }
 
-static void answer(void)
+int pthread_detach(pthread_t thread)
+{
+    int (*real)(pthread_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_detach");
+    atomic_fetch_add(&let_go, 1);
+    return real(thread);
+}
+
+static void answer(enum kind kind)
 {
     uv_mutex_lock(&lock);
-    answers = true;
+    answers[kind] = true;
     uv_cond_broadcast(&changed);
     uv_mutex_unlock(&lock);
 }
@@ -68,11 +92,12 @@ static void on_update(void *context, struct parley *p, const struct parley_updat
 {
     (void)context;
     (void)p;
-    if (update->type != PARLEY_UPDATE_LOG || !strstr(update->log.text, ".slow") ||
-        !strstr(update->log.text, "no answer"))
-        return;
+    if (update->type != PARLEY_UPDATE_LOG) return;
+    enum kind kind = kind_of(update->log.text);
+    const char *why = kind == NONE ? "unknown node or service" : "no answer";
+    if (kind == KINDS || !strstr(update->log.text, why)) return;
     uv_mutex_lock(&lock);
-    given_up++;
+    given_up[kind]++;
     uv_cond_broadcast(&changed);
     uv_mutex_unlock(&lock);
 }
@@ -90,6 +115,10 @@ static struct node *prepare(int i, const char *const *seeds, uint32_t count)
     node->options.config.seeds_count = count;
     node->options.vectors[0] = node->x;
     node->options.on_update = on_update;
+    struct parley_config *config = &node->options.config;
+    config->log_level = PARLEY_LOG_DEBUG; /* each dial is told, not the first of each seed alone */
+    config->hello_timeout_us = 200000;
+    config->redial_min_us = config->redial_max_us = 100000;
     return node;
 }
 
@@ -113,10 +142,15 @@ static void start_lost(void)
     struct parley_config *config = &prepare(0, seeds, NAMES)->options.config;
     config->connections_max = LINKS;
     config->pending_max = NEWCOMERS;
-    config->log_level = PARLEY_LOG_DEBUG; /* each dial is told, not the first of each seed alone */
-    config->hello_timeout_us = 200000;
-    config->redial_min_us = config->redial_max_us = 100000;
     start(&nodes[0]);
+}
+
+static void start_second(void)
+{
+    static char late[32];
+    static const char *const seeds[] = {"host.none:7000", late};
+    snprintf(late, sizeof late, "host.late%s", strrchr(parley_listens(nodes[0].p), ':'));
+    start(prepare(1, seeds, 2));
 }
 
 static void train(void *argument)
@@ -129,16 +163,32 @@ static void train(void *argument)
     parley_result(node->p, &node->result);
 }
 
-/* True once there were so many dials that all places would be taken, if each had kept its own. */
-static bool are_given_up(void)
+static bool are_given_up(enum kind kind, unsigned wanted)
 {
     uint64_t until_ns = uv_hrtime() + WAIT_S * NS, now_ns;
     uv_mutex_lock(&lock);
-    while (given_up < ROUNDS * NAMES && (now_ns = uv_hrtime()) < until_ns)
+    while (given_up[kind] < wanted && (now_ns = uv_hrtime()) < until_ns)
         uv_cond_timedwait(&changed, &lock, until_ns - now_ns);
-    bool enough = given_up >= ROUNDS * NAMES;
+    bool enough = given_up[kind] >= wanted;
     uv_mutex_unlock(&lock);
     return enough;
+}
+
+static void close_node(void *node)
+{
+    parley_close(((struct node *)node)->p);
+}
+
+/* libuv ends with the child, too. */
+static void fork_and_exit(void)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(WAIT_S);
+        exit(0);
+    }
+    check(waitpid(child, &status, 0) == child && status == 0, "a child can exit");
 }
 
 int main(void)
@@ -146,21 +196,30 @@ int main(void)
     uv_mutex_init(&lock);
     uv_cond_init(&changed);
     start_lost();
-    bool room = are_given_up();
+    /* So many dials that all places would be taken, if each had kept its own. */
+    bool room = are_given_up(SLOW, ROUNDS * NAMES);
     check(room, "who is given up leaves no connection behind");
-    if (!room) answer(); /* else nobody would find room */
-    const char *a = parley_listens(nodes[0].p);
-    start(prepare(1, &a, 1));
+    if (!room) answer(SLOW); /* else nobody would find room */
+    start_second();
+    check(are_given_up(NONE, 1), "nobody has that name, and it is told");
+    check(are_given_up(LATE, ROUNDS), "a dial does not wait for ever");
+    check(atomic_load(&begun[LATE]) == 1, "a name is looked up once at a time");
+    answer(LATE);
     for (int i = 0; i < 2; i++)
         uv_thread_create(&nodes[i].thread, train, &nodes[i]);
     for (int i = 0; i < 2; i++)
         uv_thread_join(&nodes[i].thread);
     check(nodes[0].result.agreed && nodes[1].result.agreed, "another one finds room");
-    unsigned before = atomic_load(&begun);
-    answer();
+    unsigned before = atomic_load(&begun[SLOW]);
+    check(before < NAMES, "a few are looked up at a time");
     for (int i = 0; i < 2; i++)
-        parley_close(nodes[i].p);
-    check(atomic_load(&begun) == before, "what had not begun was taken back");
+        uv_thread_create(&nodes[i].thread, close_node, &nodes[i]);
+    answer(SLOW);
+    for (int i = 0; i < 2; i++)
+        uv_thread_join(&nodes[i].thread);
+    check(atomic_load(&begun[SLOW]) == before, "what had not begun was taken back");
+    check(atomic_load(&let_go) == 0, "each thread is joined");
+    fork_and_exit();
     uv_cond_destroy(&changed);
     uv_mutex_destroy(&lock);
     return failures ? 1 : 0;
