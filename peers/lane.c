@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "address.h"
@@ -22,9 +22,9 @@
 /* Smaller files stay mapped: mapping their pages anew takes longer than reading them. */
 enum {
     NOTES_MAX = 64,
-    WAITING_MAX = 512,   /* at the door */
-    GUESTS_MAX = 64,     /* let in at a time */
-    STRANGERS_MAX = 256, /* being shown out; more are a siege */
+    WAITING_MAX = 512, /* at the door */
+    GUESTS_MAX = 64,   /* let in at a time */
+    CLOSERS_WAIT_S = 1,
     MAPPED_BYTES_MAX = 16 * 1024 * 1024
 };
 
@@ -98,8 +98,6 @@ static ssize_t hear(int fd, struct note *note, int *file)
 
 /* ---- Strangers ------------------------------------------------------------------------------- */
 
-static atomic_uint strangers; /* being shown out */
-
 /* Whether the process at the other end is this user's, as the kernel says. */
 static bool is_own(int fd)
 {
@@ -111,19 +109,30 @@ static bool is_own(int fd)
 static void close_it(void *fd)
 {
     close((int)(intptr_t)fd);
-    atomic_fetch_sub(&strangers, 1);
 }
 
 /* With a socket goes what was sent on it, and with that, if it is the last of a TCP connection that
  * lingers, as much time as whoever sent it wanted: no matter of the loop. */
-static void close_aside(int fd)
+static void close_aside(struct lane_door *door, int fd)
 {
-    uv_thread_t thread;
-    atomic_fetch_add(&strangers, 1);
-    if (quiet_thread_start(&thread, close_it, (void *)(intptr_t)fd) == 0)
-        pthread_detach(thread);
-    else
-        atomic_fetch_sub(&strangers, 1); /* it stays open */
+    for (uint32_t i = door->closers_count; i-- > 0;)
+        if (pthread_tryjoin_np(door->closers[i], NULL) == 0)
+            door->closers[i] = door->closers[--door->closers_count];
+    uv_thread_t *next = &door->closers[door->closers_count];
+    if (door->closers_count < LANE_CLOSERS_MAX &&
+        quiet_thread_start(next, close_it, (void *)(intptr_t)fd) == 0)
+        door->closers_count++; /* else it stays open */
+}
+
+void lane_join_closers(struct lane_door *door)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += CLOSERS_WAIT_S;
+    while (door->closers_count > 0) {
+        uv_thread_t closer = door->closers[--door->closers_count];
+        if (pthread_timedjoin_np(closer, NULL, &until)) pthread_detach(closer);
+    }
 }
 
 /* ---- A lane ---------------------------------------------------------------------------------- */
@@ -267,7 +276,7 @@ static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_st
 }
 
 /* -1: nobody is there, or somebody else's process. */
-static int knock(const char *door, const char *from)
+static int knock(struct lane_door *ours, const char *door, const char *from)
 {
     struct sockaddr_un here, there;
     int fd = local_socket();
@@ -280,19 +289,19 @@ static int knock(const char *door, const char *from)
         return -1;
     }
     if (is_own(fd)) return fd;
-    close_aside(fd);
+    close_aside(ours, fd);
     return -1;
 }
 
 /* Its door is named by its own address, or by that of all addresses. */
-static int knock_at(const char *address, const char *from)
+static int knock_at(struct lane_door *ours, const char *address, const char *from)
 {
     struct address split;
     char any[PARLEY_ADDRESS_SIZE];
-    int fd = knock(address, from);
+    int fd = knock(ours, address, from);
     if (fd >= 0 || address_split(&split, address)) return fd;
     const char *host = strchr(split.host, ':') ? "::" : "0.0.0.0";
-    return address_join(any, host, (unsigned)atoi(split.port)) ? -1 : knock(any, from);
+    return address_join(any, host, (unsigned)atoi(split.port)) ? -1 : knock(ours, any, from);
 }
 
 void lane_ask(struct conn *conn)
@@ -308,7 +317,7 @@ void lane_ask(struct conn *conn)
     if (!same_host(&here, &there)) return;
     address_print(from, (struct sockaddr *)&here);
     address_print(address, (struct sockaddr *)&there);
-    int fd = knock_at(address, from);
+    int fd = knock_at(&loop->door, address, from);
     if (fd >= 0) (void)lane_new(conn, fd);
 }
 
@@ -344,9 +353,9 @@ static void on_door(uv_poll_t *poll, int status, int events)
         struct conn *conn = is_own(fd) ? conn_of_guest(loop, &name, size) : NULL;
         struct lane *lane = conn ? lane_new(conn, fd) : NULL;
         if (lane && !give(lane)) lane_end(conn);
-        if (!conn) close_aside(fd);
+        if (!conn) close_aside(&loop->door, fd);
         /* Then it stays shut, and what comes goes by TCP. */
-        if (atomic_load(&strangers) >= STRANGERS_MAX) uv_poll_stop(poll);
+        if (loop->door.closers_count >= LANE_CLOSERS_MAX) uv_poll_stop(poll);
     }
 }
 
@@ -367,12 +376,19 @@ void lane_open_door(struct loop *loop)
     uv_poll_start(&loop->door.poll, UV_READABLE, on_door);
 }
 
-/* With those who still stand there. */
+/* Nobody comes any more. Those who stand there already go with the door. */
 static void on_door_closed(uv_handle_t *handle)
 {
-    struct loop *loop = handle->data;
-    close_aside(loop->door.fd);
-    loop->door.fd = -1;
+    struct lane_door *door = &((struct loop *)handle->data)->door;
+    shutdown(door->fd, SHUT_RDWR);
+    int guest = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC);
+    bool nobody = guest < 0 && (errno == EAGAIN || errno == EINVAL);
+    if (guest >= 0) close_aside(door, guest);
+    if (nobody)
+        close(door->fd);
+    else
+        close_aside(door, door->fd);
+    door->fd = -1;
 }
 
 void lane_close_door(struct loop *loop)

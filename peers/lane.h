@@ -26,7 +26,8 @@
  *
  * Security: the kernel tells the user at the other end of a local socket; nothing is heard of, and
  * no file sent to, another than the own effective one, nor does the loop close what such a one has
- * sent. A file is sealed against being cut short and against being written to by others.
+ * sent: a thread does, and parley_close() waits a second for it, as it may take as long as the
+ * sender likes. A file is sealed against being cut short and against being written to by others.
  *
  * Failure modes: no memory file (vectors.c), no local socket, another user's process: no lane. No
  * descriptor for who asks for one: nobody is given one any more. The local socket ends while chunks
@@ -42,7 +43,11 @@
 
 #include <uv.h>
 
-enum { LANE_FLIGHT_MAX = 64, LANE_PLACE_BYTES = 8 };
+enum {
+    LANE_FLIGHT_MAX = 64,
+    LANE_PLACE_BYTES = 8,
+    LANE_CLOSERS_MAX = 256 /* strangers being shown out; more are a siege */
+};
 
 struct conn;
 struct loop;
@@ -62,12 +67,16 @@ struct lane {
 /* Where others on this machine ask for a lane. */
 struct lane_door {
     uv_poll_t poll;
-    int fd; /* -1: none */
+    int fd;                                /* -1: none */
+    uv_thread_t closers[LANE_CLOSERS_MAX]; /* [closers_count] */
+    uint32_t closers_count;
 };
 
 /* After the loop listens and has its vectors. */
 void lane_open_door(struct loop *loop);
 void lane_close_door(struct loop *loop);
+/* After the loop's end: waits a second for what others have sent to be closed. */
+void lane_join_closers(struct lane_door *door);
 
 /* The dialler's: the other end has answered. */
 void lane_ask(struct conn *conn);

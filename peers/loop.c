@@ -319,6 +319,7 @@ static void close_uv(struct loop *loop)
         close_handles(loop);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
+    lane_join_closers(&loop->door);
     int left = uv_loop_close(&loop->uv);
     assert(left == 0);
     (void)left;

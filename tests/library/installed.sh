@@ -9,6 +9,8 @@ export PKG_CONFIG_SYSROOT_DIR="$folder"
 PKG_CONFIG_PATH=$(dirname "$(find "$folder" -name parley.pc)")
 export PKG_CONFIG_PATH
 libraries=$(dirname "$(find "$folder" -name libparley.so)")
+# A thread of it may outlive the last node.
+readelf -d "$libraries/libparley.so" | grep -q NODELETE
 # shellcheck disable=SC2046
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$folder/embed" "$2/examples/embed.c" \
     $(pkg-config --cflags --libs parley)

@@ -8,13 +8,16 @@
  *   - nor does one that takes an hour to be closed, from another user, hold up the loop
  *   - who says that floats nobody waits for come aside, and has no lane, is cut off
  *   - where no descriptor is left for who asks, the door closes, and the loop sleeps again
+ *   - no thread is let go by then: only what a stranger has sent is waited for no longer
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -26,6 +29,16 @@
 #include "pair.h"
 
 enum { NOBODY = 65534 };
+
+static atomic_uint let_go;
+
+int pthread_detach(pthread_t thread)
+{
+    int (*real)(pthread_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_detach");
+    atomic_fetch_add(&let_go, 1);
+    return real(thread);
+}
 
 static struct node *open_with(int i, const char *seed, bool lane, uint64_t budget)
 {
@@ -296,6 +309,7 @@ int main(void)
     keep_no_descriptors();
     cut_off_who_has_no_lane();
     close_without_descriptors();
+    check(let_go == 0, "each thread is joined");
     if (root) go_on_whatever_a_stranger_sends(stranger);
     return failures ? 1 : 0;
 }
