@@ -112,7 +112,7 @@ static void norm(const struct layer *layer, const double *x, double *in, double 
 static void add(const struct layer *layer, double *in, double *skip, double *out)
 {
     struct shape from = layer->skip_in, to = layer->in;
-    size_t s = from.height > to.height ? 2 : 1;
+    size_t s = from.channels < to.channels ? 2 : 1; /* as the convolutions beside it */
 
     memcpy(out, in, ROWS * shape_size(to) * sizeof *out);
     for (size_t row = 0; row < ROWS; row++)
@@ -293,6 +293,22 @@ Test(train_layers, a_residual_network_matches_central_differences)
     for (uint64_t seed = 0; seed < SEEDS; seed++)
         check_gradient(make("resnet:1", &small), seed, 3);
     check_gradient(make("resnet:2", &odd), 1, 2);
+}
+
+Test(train_layers, a_residual_network_on_narrow_images_matches_central_differences)
+{
+    /* Proves that each side is thinned out by its own step and that shapes of one size, as
+     * 16 x 1 x 28 and 32 x 1 x 14, are not taken for one shape. */
+    static const uint32_t sides[][2] = {{1, 28}, {28, 1}, {1, 27}, {2, 28}, {2, 27}, {3, 1}};
+
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        const struct model_data data = {.features = sides[i][0] * sides[i][1],
+                                        .channels = 1,
+                                        .height = sides[i][0],
+                                        .width = sides[i][1],
+                                        .classes = 3};
+        check_gradient(make("resnet:1", &data), 1, 1);
+    }
 }
 
 /* ---- Running statistics ---------------------------------------------------------------------- */

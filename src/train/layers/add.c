@@ -9,44 +9,68 @@
 
 #include "train/layers/layers.h"
 
-static uint32_t stride(const struct layer *layer)
+/* Of one side of the image: from the other it can't be told where that has one place left. */
+static uint32_t stride(uint32_t from, uint32_t to)
 {
-    return (layer->skip_in.height + layer->in.height - 1) / layer->in.height;
+    return (from + to - 1) / to;
+}
+
+static bool fits(uint32_t from, uint32_t to)
+{
+    return (to - 1) * stride(from, to) < from;
 }
 
 static bool same(const struct layer *layer)
 {
-    return shape_size(layer->in) == shape_size(layer->skip_in);
+    struct shape in = layer->in, from = layer->skip_in;
+
+    return in.channels == from.channels && in.height == from.height && in.width == from.width;
 }
 
 static const char *plan(struct layer *layer)
 {
-    uint32_t s = stride(layer);
+    struct shape in = layer->in, from = layer->skip_in;
 
-    layer->out = layer->in;
-    if (layer->in.channels < layer->skip_in.channels ||
-        (layer->in.height - 1) * s >= layer->skip_in.height ||
-        (layer->in.width - 1) * s >= layer->skip_in.width)
+    layer->out = in;
+    if (in.channels < from.channels || !fits(from.height, in.height) || !fits(from.width, in.width))
         return "has a residual connection between unlike shapes";
     return NULL;
 }
 
+/* Where a row of an image begins in x: that of channel c and height i. */
+static size_t row_at(const struct layer *layer, size_t row, size_t c, size_t i)
+{
+    struct shape in = layer->in;
+
+    return ((row * in.channels + c) * in.height + i) * in.width;
+}
+
+/* Where the one that is added to it begins in the skip. */
+static size_t skip_row_at(const struct layer *layer, size_t row, size_t c, size_t i)
+{
+    struct shape from = layer->skip_in;
+
+    i *= stride(from.height, layer->in.height);
+    return ((row * from.channels + c) * from.height + i) * from.width;
+}
+
 static void forward(const struct layer *layer, const struct layer_pass *pass)
 {
-    size_t count = pass->rows * shape_size(layer->in), s = stride(layer);
-    struct shape in = layer->in, from = layer->skip_in;
+    size_t count = pass->rows * shape_size(layer->in);
+    uint32_t step = stride(layer->skip_in.width, layer->in.width);
     float *y = pass->output;
 
     memcpy(y, pass->input, count * sizeof *y);
     for (size_t i = 0; same(layer) && i < count; i++)
         y[i] += pass->skip[i];
     for (uint32_t row = 0; !same(layer) && row < pass->rows; row++)
-        for (size_t c = 0; c < from.channels; c++)
-            for (size_t i = 0; i < in.height; i++)
-                for (size_t j = 0; j < in.width; j++)
-                    y[((row * in.channels + c) * in.height + i) * in.width + j] +=
-                        pass->skip[((row * from.channels + c) * from.height + i * s) * from.width +
-                                   j * s];
+        for (size_t c = 0; c < layer->skip_in.channels; c++)
+            for (size_t i = 0; i < layer->in.height; i++) {
+                float *to = y + row_at(layer, row, c, i);
+                const float *from = pass->skip + skip_row_at(layer, row, c, i);
+                for (size_t j = 0; j < layer->in.width; j++)
+                    to[j] += from[j * step];
+            }
     for (size_t i = 0; layer->relu && i < count; i++)
         y[i] = y[i] < 0 ? 0 : y[i]; /* this way round NaN stays NaN */
 }
@@ -54,9 +78,9 @@ static void forward(const struct layer *layer, const struct layer_pass *pass)
 static void backward(const struct layer *layer, const struct layer_pass *pass,
                      const struct gradient_sink *sink)
 {
-    size_t count = pass->rows * shape_size(layer->in), s = stride(layer);
+    size_t count = pass->rows * shape_size(layer->in);
     size_t skip_count = pass->rows * shape_size(layer->skip_in);
-    struct shape in = layer->in, from = layer->skip_in;
+    uint32_t step = stride(layer->skip_in.width, layer->in.width);
 
     memcpy(pass->below, pass->delta, count * sizeof(float));
     if (same(layer)) {
@@ -65,13 +89,13 @@ static void backward(const struct layer *layer, const struct layer_pass *pass,
     }
     memset(pass->skip_delta, 0, skip_count * sizeof(float));
     for (uint32_t row = 0; row < pass->rows; row++)
-        for (size_t c = 0; c < from.channels; c++)
-            for (size_t i = 0; i < in.height; i++)
-                for (size_t j = 0; j < in.width; j++)
-                    pass->skip_delta[((row * from.channels + c) * from.height + i * s) *
-                                         from.width +
-                                     j * s] =
-                        pass->delta[((row * in.channels + c) * in.height + i) * in.width + j];
+        for (size_t c = 0; c < layer->skip_in.channels; c++)
+            for (size_t i = 0; i < layer->in.height; i++) {
+                float *to = pass->skip_delta + skip_row_at(layer, row, c, i);
+                const float *from = pass->delta + row_at(layer, row, c, i);
+                for (size_t j = 0; j < layer->in.width; j++)
+                    to[j * step] = from[j];
+            }
 }
 
 const struct layer_kind layer_add = {"add", plan, forward, backward};
