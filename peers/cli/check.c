@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "data/remarks.h"
 #include "job/job.h"
 #include "read_file.h"
 #include "report/human.h"
@@ -85,7 +86,7 @@ int check_command(const struct settings *settings)
     if (job.data.name[0]) print_data(&job.data); /* even if the model can't take them */
     if (!error) {
         print_job(&job);
-        job_remarks(&job, &remarks);
+        remarks_of(&remarks, &job.data);
         for (uint32_t i = 0; i < remarks.count; i++)
             printf("remark     %s\n", remarks.text[i]);
         error = print_seeds(settings, why, sizeof why);

@@ -22,6 +22,7 @@
 #include "control.h"
 #include "core/rng.h"
 #include "core/topology.h"
+#include "data/remarks.h"
 #include "durable.h"
 #include "file/model_file.h"
 #include "prompt.h"
@@ -153,7 +154,7 @@ static int prepare(struct node *node, char *why, size_t why_size)
     if (!error) error = environment_claim(1, why, why_size);
     if (!error) error = make_job(node, why, why_size);
     if (error) return error;
-    job_remarks(&node->job, &remarks);
+    remarks_of(&remarks, &node->job.data);
     for (uint32_t i = 0; !node->controlled && i < remarks.count; i++)
         say(PARLEY_LOG_WARN, "%s", remarks.text[i]);
     if (node->seeds.left_out > 0)

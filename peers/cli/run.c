@@ -23,6 +23,7 @@
 #include "checkpoint_files.h"
 #include "cli.h"
 #include "control.h"
+#include "data/remarks.h"
 #include "descriptors.h"
 #include "job/job.h"
 #include "read_file.h"
@@ -257,7 +258,7 @@ static int load_data(struct run *run, char *why, size_t why_size)
         struct job job;
         struct remarks remarks = {0};
         error = job_init(&job, settings, &source, &file_reader, why, why_size);
-        if (!error) job_remarks(&job, &remarks);
+        if (!error) remarks_of(&remarks, &job.data);
         for (uint32_t i = 0; i < remarks.count; i++)
             run_say(run, "%s", remarks.text[i]);
         job_close(&job);

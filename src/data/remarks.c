@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/number.h"
@@ -47,6 +48,35 @@ static void add_flat(struct remarks *remarks, const struct source *source)
                 flat, flat == 1 ? " counts" : "s count", column, name);
 }
 
+/* `error` and `lines` are of rows_write_lines(). */
+static void add_lost(struct remarks *remarks, const char *whose, const char *instead, int error,
+                     char *lines)
+{
+    if (!error && !lines)
+        remarks_add(remarks,
+                    "the model will not carry the names of its %s, as one is not UTF-8 or has two "
+                    "lines, or all are longer than its file holds; %s",
+                    whose, instead);
+    free(lines);
+}
+
+static void add_lost_names(struct remarks *remarks, const struct rows_shape *shape)
+{
+    char *lines = NULL;
+    int error;
+    if (shape->classes.count > 0) {
+        error = rows_write_lines(&shape->classes, &lines);
+        add_lost(remarks, "classes",
+                 "model predict will say their numbers, from 0 in the order of the names", error,
+                 lines);
+    }
+    if (shape->columns.count > (shape->label > 0)) {
+        error = rows_write_columns(shape, &lines);
+        add_lost(remarks, "columns",
+                 "model eval and predict will take columns by their place alone", error, lines);
+    }
+}
+
 void remarks_of(struct remarks *remarks, const struct source *source)
 {
     const struct dataset *train = &source->train;
@@ -54,4 +84,5 @@ void remarks_of(struct remarks *remarks, const struct source *source)
     if (train->flat > 0) add_flat(remarks, source);
     if (train->classes == 1 && !train->targets && !train->vocabulary)
         remarks_add(remarks, "all samples are of one class: there is nothing to tell apart");
+    if (!train->vocabulary) add_lost_names(remarks, &source->shape);
 }

@@ -7,7 +7,7 @@
 
 #include "data/source.h"
 
-enum { REMARKS_MAX = 4, REMARK_BYTES = 256 };
+enum { REMARKS_MAX = 5, REMARK_BYTES = 256 };
 
 struct remarks {
     uint32_t count;
@@ -18,8 +18,8 @@ void remarks_add(struct remarks *remarks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Of data that were loaded, beginning with none: that there is one class alone, that columns carry
- * nothing though they vary (of csv; of the others only where their scale is at fault), and
- * remarks_of_test(). */
+ * nothing though they vary (of csv; of the others only where their scale is at fault), that a
+ * model's file can't carry the names of classes or of columns, and remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);
 
 /* Of data that a model is tried on, beginning with none: that values were left out. */

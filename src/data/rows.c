@@ -14,6 +14,14 @@ void rows_shape_close(struct rows_shape *shape)
     *shape = (struct rows_shape){0};
 }
 
+/* Of a character of n bytes of UTF-8, at most. */
+static size_t json_bytes(char first, size_t n)
+{
+    if (n > 1) return n < 4 ? strlen("\\u20ac") : 2 * strlen("\\ud83d");
+    if (first < ' ') return strlen("\\u0001");
+    return first == '"' || first == '\\' ? 2 : 1;
+}
+
 /* The zero byte behind each name becomes the line's end; of the last it stays. */
 int rows_write_lines(const struct names *names, char **text)
 {
@@ -23,10 +31,12 @@ int rows_write_lines(const struct names *names, char **text)
     if (!out) return PARLEY_ENOMEM;
     memcpy(out, names->text, names->size);
     uint32_t lines = 0;
+    size_t json = 0;
     bool fits = true;
     for (size_t i = 0, n; fits && i < names->size; i += n) {
         n = out[i] ? chars_bytes((const uint8_t *)out + i, names->size - i) : 1;
-        fits = n > 0 && out[i] != '\n';
+        json += out[i] ? json_bytes(out[i], n) : strlen("\\n");
+        fits = n > 0 && out[i] != '\n' && json <= ROWS_LINES_BYTES_MAX;
         if (out[i]) continue;
         out[i] = '\n';
         lines++;

@@ -12,6 +12,10 @@
 /* What a row may hold; values are kept dense, BYTES_MAX of them. */
 #define ROWS_FEATURES_MAX (UINT32_C(1) << 24)
 
+/* All names of classes, or of columns, in a model's file: as JSON's strings in plain ASCII have
+ * them, so that both fit a header of it. */
+#define ROWS_LINES_BYTES_MAX (15u << 20)
+
 /* Learned from a training file, and asked of its test file. */
 struct rows_shape {
     struct names classes; /* in their order: label i is the i-th */
@@ -25,7 +29,8 @@ struct rows_shape {
 void rows_shape_close(struct rows_shape *shape);
 
 /* Names of classes as a model's file keeps them, one a line, in *text, to be freed; NULL if there
- * are none, or one of them can't stand there: it is not UTF-8, or of more than a line.
+ * are none, or they can't stand there: one is not UTF-8 or of more than a line, or they are longer
+ * than the limit above.
  * PARLEY_ENOMEM. */
 PARLEY_CHECK int rows_write_lines(const struct names *names, char **text);
 

@@ -17,7 +17,9 @@
 #include "parley/error.h"
 #include "train/model.h"
 
-#define SAFETENSORS_HEADER_BYTES_MAX (1024 * 1024)
+/* Room for 65,536 classes or columns with names of 200 bytes. Hostile JSON takes 50 times its size
+ * in memory, which is why it is not the 100 MB that other readers of the format allow. */
+#define SAFETENSORS_HEADER_BYTES_MAX (32 * 1024 * 1024)
 #define SAFETENSORS_TENSORS_MAX 4096
 
 struct safetensors_pair {

@@ -234,16 +234,6 @@ int job_fits(const struct settings *settings, const struct dataset *train, char 
     return PARLEY_EUSAGE;
 }
 
-void job_remarks(const struct job *job, struct remarks *remarks)
-{
-    const struct dataset *set = &job->data.train;
-    remarks_of(remarks, &job->data);
-    if (set->vocabulary || job->data.shape.classes.count == 0 || job->class_names) return;
-    remarks_add(remarks,
-                "the model will not carry the names of its classes, as one is not UTF-8 or has two "
-                "lines; model predict will say their numbers, from 0 in the order of the names");
-}
-
 void job_close(struct job *job)
 {
     trainer_free(job->trainer);

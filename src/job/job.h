@@ -9,7 +9,6 @@
 #define PARLEY_JOB_JOB_H
 
 #include "data/partition.h"
-#include "data/remarks.h"
 #include "data/source.h"
 #include "file/model_file.h"
 #include "job/graph.h"
@@ -54,10 +53,6 @@ PARLEY_CHECK int job_fits(const struct settings *settings, const struct dataset 
  * with a line in why, PARLEY_ENOMEM. */
 PARLEY_CHECK int job_smallest_share(const struct settings *settings, const struct dataset *train,
                                     uint32_t *samples, char *why, size_t why_size);
-
-/* What is to be said of the data though they are good: remarks.h's, and that a model's file can't
- * carry the names of their classes. */
-void job_remarks(const struct job *job, struct remarks *remarks);
 
 /* Overwrites in *config what settings, data and model say of a node; who and where it is, is left
  * to the driver. It borrows from the job. */

@@ -200,15 +200,41 @@ status=0
 "$parley" model predict line --data csv:turned.csv > out 2> err || status=$?
 [ $status -eq 7 ] && [ ! -s out ]
 grep -qFx 'parley: turned.csv:1: column 1: found "b", expected "a" as in the training data' err
-# A name that a model's file can't carry is said to be lost.
+# Names that a model's file can't carry are said to be lost, once, by whoever trains on them.
 printf '1,b\n2,caf\351\n3,b\n' > latin.csv
 lost='the model will not carry the names of its classes, as one is not UTF-8 or has two lines'
-"$parley" run -n 1 --data csv:latin.csv --model softmax --steps 2 --out latin 2> err > /dev/null
-grep -qF "$lost" err
+for how in 'run -n 2' node 'sim -n 2'; do
+    # shellcheck disable=SC2086
+    "$parley" $how --data csv:latin.csv --model softmax --steps 2 --out latin 2> err > /dev/null
+    [ "$(grep -cF "$lost" err)" -eq 1 ]
+done
 "$parley" check --data csv:latin.csv --model softmax > out
 grep -qF "remark     $lost" out
 "$parley" check --data csv:kinds.csv --model softmax > out
 if grep -q '^remark' out; then exit 1; fi
+# Too many long names are lost, too. Those of some thousand columns are not, and so data whose
+# columns have changed places are refused.
+cat > long.py << 'END'
+import sys
+columns = int(sys.argv[1])
+for path, step in ("long.csv", 1), ("turned.csv", -1):
+    with open(path, "w") as out:
+        print(*["%01000d" % c for c in range(columns)][::step], "kind", sep=",", file=out)
+        for row in range(20):
+            print(*[row * c % 7 for c in range(columns)][::step], "ab"[row % 2], sep=",", file=out)
+END
+for columns in 20000 3000; do
+    python3 long.py $columns
+    "$parley" check --data csv:long.csv --model softmax > $columns.out
+done
+grep -q '^remark .* not carry the names of its columns, .* all are longer than' 20000.out
+if grep -q '^remark' 3000.out; then exit 1; fi
+"$parley" run -q -n 2 --data csv:long.csv --model softmax --steps 2 --out long > /dev/null
+"$parley" model predict long --data csv:long.csv > /dev/null
+status=0
+"$parley" model predict long --data csv:turned.csv > out 2> err || status=$?
+[ $status -eq 7 ] && [ ! -s out ]
+grep -q '^parley: turned.csv:1: column 1: found "0.*, expected "0' err
 # So is it of data that there is nothing to learn from, once, by whoever trains on them.
 printf '1,b\n2,b\n3,b\n' > one.csv
 one='all samples are of one class: there is nothing to tell apart'

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/rows.h"
 #include "file/model_file.h"
 
 static const struct tensor tensors[] = {{"w", 2, {2, 3}, 0, 6}, {"b", 1, {3}, 6, 3}};
@@ -170,32 +171,51 @@ Test(model_file, names_come_back_and_are_a_line_a_class_or_a_column)
     free(bytes);
 }
 
-Test(model_file, class_names_that_do_not_fit_a_header_are_left_out)
+/* `count` of them, of `repeats` times what `text` is. */
+static struct names names_of(const char *text, int repeats, int count)
 {
-    /* Proves that many classes with long names are no reason for a model not to be saved. */
-    enum { CLASSES = 4096, LINE = 272 };
-    struct model_meta meta = meta_of(tensors, 2, 1);
-    struct model_file file;
-    size_t size;
-    char *names = malloc(CLASSES * LINE + 1);
-    for (int i = 0; i < CLASSES; i++)
-        snprintf(names + i * LINE, LINE + 1, i ? "\n%0271d" : "%0272d", i);
-    meta.classes = CLASSES;
-    meta.class_names = names;
-    uint8_t *bytes = file_new(&meta, tensors, 2, &size);
-    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
-    cr_assert_null(file.meta.class_names);
-    model_file_close(&file);
-    free(bytes);
-    /* Half as many fit. */
-    names[CLASSES / 2 * LINE] = 0;
-    meta.classes = CLASSES / 2;
-    bytes = file_new(&meta, tensors, 2, &size);
-    cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
-    cr_assert_str_eq(file.meta.class_names, names);
-    model_file_close(&file);
-    free(bytes);
-    free(names);
+    struct names names = {0};
+    char name[NAMES_BYTES_MAX + 1] = "";
+    for (int i = 0; i < repeats; i++)
+        strcat(name, text);
+    for (int i = 0; i < count; i++)
+        cr_assert_eq(names_add(&names, name, strlen(name)), 0);
+    return names;
+}
+
+Test(model_file, names_as_long_as_rows_writes_them_fit_a_header)
+{
+    /* Proves that nothing is lost of which nothing is said: at the limit of rows.h, whatever it
+     * takes to write a character, classes and columns fit together; beyond it there are none. */
+    static const struct {
+        const char *text;
+        int json; /* bytes of it */
+    } cases[] = {{"a", 1}, {"\"", 2}, {"\x01", 6}, {"\xe2\x82\xac", 6}, {"\xf0\x9f\x98\x80", 12}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int repeats = 170, line = repeats * cases[i].json + 2; /* with its "\n" */
+        int count = (int)ROWS_LINES_BYTES_MAX / line;
+        struct names names = names_of(cases[i].text, repeats, count);
+        struct model_meta meta = meta_of(tensors, 2, 0);
+        struct model_file file;
+        char *lines;
+        size_t size;
+        cr_assert_eq(rows_write_lines(&names, &lines), 0);
+        cr_assert_not_null(lines, "%s", cases[i].text);
+        meta.classes = meta.features = (uint32_t)count;
+        meta.class_names = meta.columns = lines;
+        uint8_t *bytes = file_new(&meta, tensors, 2, &size);
+        cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
+        cr_expect(strcmp(file.meta.columns, lines) == 0);
+        model_file_close(&file);
+        free(bytes);
+        free(lines);
+        names_close(&names);
+        names = names_of(cases[i].text, repeats, count + 1);
+        cr_assert_eq(rows_write_lines(&names, &lines), 0);
+        cr_expect_null(lines, "%s", cases[i].text);
+        free(lines);
+        names_close(&names);
+    }
 }
 
 Test(model_file, no_truncation_opens_and_no_flipped_bit_does_harm)
