@@ -60,7 +60,8 @@ static int copy_lines(struct files *files, bool columns, const char *from, char 
     int code = copy ? try_header(files) : PARLEY_ENOMEM;
     if (code && code != PARLEY_ENOMEM)
         snprintf(why, size,
-                 "about.%s: not one line of UTF-8, of at most %u bytes, for each of about.%s, %u",
+                 "about.%s: not one line of UTF-8, of at most %u bytes, for each of about.%s, %u, "
+                 "or more than a file's header holds",
                  columns ? "columns" : "class_names", NAMES_BYTES_MAX,
                  columns ? "features" : "classes", columns ? meta->features : meta->classes);
     return code;
@@ -74,12 +75,36 @@ static int check_scaling(const struct parley_about *about, char *why, size_t siz
                  about->scaling, about->features);
     else if (about->scaling != 0 && (!about->shift || !about->scale))
         snprintf(why, size, "about.scaling: %u, and shift or scale is missing", about->scaling);
+    else if (!model_file_scales_inputs(about->shift, about->scale, about->scaling))
+        snprintf(why, size, "about.shift and about.scale are not numbers, and ones from 0 on");
     else if (label && !model_file_scales_label(label))
         snprintf(why, size, "about.label: %g and %g are not a number and one above 0",
                  (double)label[0], (double)label[1]);
     else
         return PARLEY_OK;
     return PARLEY_EUSAGE;
+}
+
+/* Shifts and scales of the inputs, and of a label. */
+static size_t scaling_floats(const struct model_meta *meta)
+{
+    return 2 * ((size_t)meta->scaling + (meta->numbers ? 1 : 0));
+}
+
+static int copy_scaling(struct files *files, const struct parley_about *about)
+{
+    struct model_meta *meta = &files->meta;
+    size_t count = meta->scaling = about->scaling;
+    meta->numbers = about->label != NULL;
+    float *all = files->scaling = calloc(scaling_floats(meta) + 1, sizeof *files->scaling);
+    if (!all) return PARLEY_ENOMEM;
+    if (count) memcpy(all, about->shift, count * sizeof *all);
+    if (count) memcpy(all + count, about->scale, count * sizeof *all);
+    if (about->label) memcpy(all + 2 * count, about->label, sizeof meta->label);
+    if (about->label) memcpy(meta->label, about->label, sizeof meta->label);
+    meta->shift = all;
+    meta->scale = all + count;
+    return PARLEY_OK;
 }
 
 static int copy_about(struct files *files, const struct parley_about *about, char *why, size_t size)
@@ -90,10 +115,9 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     meta->channels = about->channels;
     meta->height = about->height;
     meta->width = about->width;
-    meta->scaling = about->scaling;
-    meta->numbers = about->label != NULL;
     meta->run = files->vectors->run;
     int code = check_scaling(about, why, size);
+    if (!code) code = copy_scaling(files, about);
     if (code) return code;
     code = try_header(files);
     if (code && code != PARLEY_ENOMEM)
@@ -169,12 +193,6 @@ static char *whole_path(const char *out)
     return strcat(strcat(path, "/"), out);
 }
 
-/* Shifts and scales of the inputs, and of a label. */
-static size_t scaling_floats(const struct model_meta *meta)
-{
-    return 2 * ((size_t)meta->scaling + (meta->numbers ? 1 : 0));
-}
-
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
                uint64_t boot, char *why, size_t size)
 {
@@ -187,14 +205,7 @@ int files_init(struct files *files, struct vectors *vectors, const struct parley
     if (!code) code = copy_about(files, about, why, size);
     if (code) return code;
     files->out = whole_path(options->out);
-    files->scaling = calloc(scaling_floats(&files->meta) + 1, sizeof *files->scaling);
-    if (!files->out || !files->scaling) return PARLEY_ENOMEM;
-    for (uint32_t i = 0; i < about->scaling; i++) {
-        files->scaling[i] = about->shift[i];
-        files->scaling[about->scaling + i] = about->scale[i];
-    }
-    if (about->label) memcpy(files->scaling + 2 * about->scaling, about->label, 2 * sizeof(float));
-    return PARLEY_OK;
+    return files->out ? PARLEY_OK : PARLEY_ENOMEM;
 }
 
 static void drop_part(struct files *files)

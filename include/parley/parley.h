@@ -70,7 +70,8 @@ struct parley_about {
     uint32_t features, classes;
     uint32_t channels, height, width; /* 0 for tables */
     uint32_t scaling;                 /* floats in shift and in scale: 0, 1 or features */
-    const float *shift, *scale;       /* of the inputs: value scaled = (value - shift) * scale */
+    const float *shift, *scale;       /* of the inputs: value scaled = (value - shift) * scale;
+                                         scales from 0 on */
     const float *label;               /* [2], shift and scale (above 0) of a label that is a number;
                                          NULL: labels are classes */
     const char *vocabulary;           /* of text: a character of UTF-8 a class, or NULL */

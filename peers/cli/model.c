@@ -97,8 +97,8 @@ static int inspect(const struct opened *opened, bool json)
                                     : "classes",
                meta->data);
     if (meta->numbers)
-        printf("labels      of mean %g and deviation %g\n", (double)opened->file.label[0],
-               1 / (double)opened->file.label[1]);
+        printf("labels      of mean %g and deviation %g\n", (double)opened->file.meta.label[0],
+               1 / (double)opened->file.meta.label[1]);
     if (meta->vocabulary[0]) {
         char quoted[TEXT_QUOTED_BYTES];
         printf("characters  %s\n", text_quote(quoted, meta->vocabulary));

@@ -91,9 +91,9 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
     set->shift = malloc(n * sizeof *set->shift);
     set->scale = malloc(n * sizeof *set->scale);
     if (!set->shift || !set->scale) return PARLEY_ENOMEM;
-    memcpy(set->shift, file->shift, n * sizeof *set->shift);
-    memcpy(set->scale, file->scale, n * sizeof *set->scale);
-    memcpy(set->label, file->label, sizeof set->label);
+    memcpy(set->shift, file->meta.shift, n * sizeof *set->shift);
+    memcpy(set->scale, file->meta.scale, n * sizeof *set->scale);
+    memcpy(set->label, file->meta.label, sizeof set->label);
     set->classes = file->meta.classes;
     return 0;
 }

@@ -1,11 +1,11 @@
 /* model_file.c: parley's metadata in a safetensors file.
  *
- *   write: the model's tensors, more for the scaling, and the metadata as strings
+ *   write: the model's tensors, more for the scaling, the metadata as strings, and their seal
  *   read: the format first (safetensors.c), then each key, then that the last tensors are the
- *         scaling; verify hashes what stands before them
+ *         scaling, then the seal of both; verify hashes what stands before them
  *
- * A file without parley's keys (from another program), with a key missing or out of its range, or
- * with scaling of another size is refused by name.
+ * A file without parley's keys (from another program), with a key missing or out of its range, with
+ * scaling of another size, or with anything changed that is under its seal is refused by name.
  */
 #include "file/model_file.h"
 
@@ -21,7 +21,14 @@
 #include "file/why.h"
 
 #define FORMAT "1"
-#define PAIRS 10 /* and "vocabulary", of text, or "class_names" and "columns", of a table */
+#define SEAL "seal"
+
+/* The metadata under the seal, in their order. "vocabulary" is of text; "class_names" and "columns"
+ * are of a table. */
+static const char *const keys[] = {"parley",     "model",       "data",   "features", "classes",
+                                   "channels",   "height",      "width",  "run",      "digest",
+                                   "vocabulary", "class_names", "columns"};
+enum { KEYS = sizeof keys / sizeof *keys };
 
 /* Tensors of a scaling: shift and scale; there are two scalings at most. */
 enum { PAIRED = 2, SCALING_MAX = 2 * PAIRED };
@@ -92,43 +99,92 @@ static int list_tensors(struct tensor *all, uint32_t *count, const struct model_
     return 0;
 }
 
+/* Scaling, as it stands behind x. */
+struct part {
+    const void *floats;
+    uint64_t count; /* 0: the file has none */
+};
+
+static int make_seal(const struct safetensors_pair *pairs, uint32_t pair_count,
+                     const struct model_meta *meta, uint8_t seal[DIGEST_BYTES])
+{
+    const struct part parts[SCALING_MAX] = {{meta->shift, meta->scaling},
+                                            {meta->scale, meta->scaling},
+                                            {&meta->label[0], meta->numbers},
+                                            {&meta->label[1], meta->numbers}};
+    struct digest hash;
+    int error = digest_init(&hash);
+    for (uint32_t i = 0; i < pair_count && error == 0; i++) {
+        error = digest_add(&hash, pairs[i].key, strlen(pairs[i].key) + 1);
+        if (error == 0) error = digest_add(&hash, pairs[i].value, strlen(pairs[i].value) + 1);
+    }
+    for (int i = 0; i < SCALING_MAX && error == 0; i++) {
+        error = digest_add(&hash, &parts[i].count, sizeof parts[i].count);
+        if (error == 0) error = digest_add(&hash, parts[i].floats, parts[i].count * sizeof(float));
+    }
+    if (error == 0) error = digest_end(&hash, seal);
+    digest_close(&hash);
+    return error;
+}
+
+/* pairs: [KEYS + 1], the first pair_count of them filled. */
+static int sealed_header(const struct tensor *all, uint32_t count, const struct model_meta *meta,
+                         struct safetensors_pair *pairs, uint32_t pair_count, uint8_t **header,
+                         size_t *header_size)
+{
+    uint8_t seal[DIGEST_BYTES];
+    char text[DIGEST_TEXT_BYTES];
+    int error = make_seal(pairs, pair_count, meta, seal);
+    if (error != 0) return error;
+    digest_text(seal, text);
+    pairs[pair_count] = (struct safetensors_pair){SEAL, text};
+    return safetensors_header(all, count, pairs, pair_count + 1, header, header_size);
+}
+
+static int check_texts(const struct model_meta *meta)
+{
+    bool good = text_is_good(meta->model) && text_is_good(meta->data) &&
+                (meta->vocabulary[0] == 0 || vocabulary_is_good(meta->vocabulary, meta->classes)) &&
+                lines_are_good(meta->class_names, meta->classes) &&
+                lines_are_good(meta->columns, meta->features);
+    return good ? 0 : PARLEY_EUSAGE;
+}
+
 int model_file_header(const struct model_meta *meta, size_t n, const struct tensor *tensors,
                       uint32_t tensor_count, uint8_t **header, size_t *header_size)
 {
     char run[17], digest[DIGEST_TEXT_BYTES], number[5][11];
     const uint32_t numbers[5] = {meta->features, meta->classes, meta->channels, meta->height,
                                  meta->width};
-    if (!text_is_good(meta->model) || !text_is_good(meta->data)) return PARLEY_EUSAGE;
-    if (meta->vocabulary[0] != 0 && !vocabulary_is_good(meta->vocabulary, meta->classes))
-        return PARLEY_EUSAGE;
-    if (!lines_are_good(meta->class_names, meta->classes) ||
-        !lines_are_good(meta->columns, meta->features))
-        return PARLEY_EUSAGE;
+    int error = check_texts(meta);
+    if (error != 0) return error;
     if (tensor_count > SAFETENSORS_TENSORS_MAX - SCALING_MAX) return PARLEY_ELIMIT;
     snprintf(run, sizeof run, "%016" PRIx64, meta->run);
     digest_text(meta->digest, digest);
     for (int i = 0; i < 5; i++)
         snprintf(number[i], sizeof number[i], "%" PRIu32, numbers[i]);
-    struct safetensors_pair pairs[PAIRS + 3] = {
-        {"parley", FORMAT},      {"model", meta->model}, {"data", meta->data},
-        {"features", number[0]}, {"classes", number[1]}, {"channels", number[2]},
-        {"height", number[3]},   {"width", number[4]},   {"run", run},
-        {"digest", digest},
-    };
-    uint32_t count = 0, pair_count = PAIRS;
-    if (meta->vocabulary[0] != 0)
-        pairs[pair_count++] = (struct safetensors_pair){"vocabulary", meta->vocabulary};
-    uint32_t needed = pair_count;
-    if (meta->class_names != NULL)
-        pairs[pair_count++] = (struct safetensors_pair){"class_names", meta->class_names};
-    if (meta->columns != NULL)
-        pairs[pair_count++] = (struct safetensors_pair){"columns", meta->columns};
+    const char *const values[KEYS] = {/* as `keys` has them */
+                                      FORMAT,
+                                      meta->model,
+                                      meta->data,
+                                      number[0],
+                                      number[1],
+                                      number[2],
+                                      number[3],
+                                      number[4],
+                                      run,
+                                      digest,
+                                      meta->vocabulary[0] != 0 ? meta->vocabulary : NULL,
+                                      meta->class_names,
+                                      meta->columns};
+    struct safetensors_pair pairs[KEYS + 1];
+    uint32_t count = 0, pair_count = 0;
+    for (int i = 0; i < KEYS; i++)
+        if (values[i] != NULL) pairs[pair_count++] = (struct safetensors_pair){keys[i], values[i]};
     struct tensor *all = calloc((size_t)tensor_count + 1 + SCALING_MAX, sizeof *all);
     if (all == NULL) return PARLEY_ENOMEM;
-    int error = list_tensors(all, &count, meta, n, tensors, tensor_count);
-    if (error == 0) error = safetensors_header(all, count, pairs, pair_count, header, header_size);
-    while (error == PARLEY_ELIMIT && pair_count > needed)
-        error = safetensors_header(all, count, pairs, --pair_count, header, header_size);
+    error = list_tensors(all, &count, meta, n, tensors, tensor_count);
+    if (error == 0) error = sealed_header(all, count, meta, pairs, pair_count, header, header_size);
     free(all);
     return error;
 }
@@ -192,7 +248,7 @@ static int read_lines(const char **lines, const struct safetensors *file, const 
 static int read_meta(struct model_meta *meta, const struct safetensors *file, char *why,
                      size_t why_size)
 {
-    static const char *const keys[5] = {"features", "classes", "channels", "height", "width"};
+    static const char *const counts[5] = {"features", "classes", "channels", "height", "width"};
     uint32_t *const fields[5] = {&meta->features, &meta->classes, &meta->channels, &meta->height,
                                  &meta->width};
     const char *format = safetensors_metadata(file, "parley");
@@ -204,7 +260,7 @@ static int read_meta(struct model_meta *meta, const struct safetensors *file, ch
     if (error == 0) error = read_text(file, "data", meta->data, why, why_size);
     for (int i = 0; i < 5 && error == 0; i++) {
         uint64_t number = 0;
-        error = read_number(file, keys[i], 10, UINT32_MAX, &number, why, why_size);
+        error = read_number(file, counts[i], 10, UINT32_MAX, &number, why, why_size);
         *fields[i] = (uint32_t)number;
     }
     if (error == 0) error = read_number(file, "run", 16, UINT64_MAX, &meta->run, why, why_size);
@@ -243,13 +299,25 @@ bool model_file_scales_label(const float scaling[2])
     return isfinite(scaling[0]) && isnormal(scaling[1]) && scaling[1] > 0;
 }
 
+bool model_file_scales_inputs(const void *shift, const void *scale, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float one[2];
+        memcpy(&one[0], (const uint8_t *)shift + i * 4, sizeof one[0]);
+        memcpy(&one[1], (const uint8_t *)scale + i * 4, sizeof one[1]);
+        if (!isfinite(one[0]) || !isfinite(one[1]) || one[1] < 0) return false;
+    }
+    return true;
+}
+
 static int take_label(struct model_file *file, const struct tensor *pair, char *why,
                       size_t why_size)
 {
-    file->meta.numbers = pair != NULL;
+    struct model_meta *meta = &file->meta;
+    meta->numbers = pair != NULL;
     if (pair == NULL) return 0;
-    if (pair->count == 1) memcpy(file->label, file->x + pair->offset * 4, sizeof file->label);
-    if (pair->count == 1 && model_file_scales_label(file->label)) return 0;
+    if (pair->count == 1) memcpy(meta->label, file->x + pair->offset * 4, sizeof meta->label);
+    if (pair->count == 1 && model_file_scales_label(meta->label)) return 0;
     return why_set(PARLEY_EDATA, why, why_size, "%s and %s are not a number and one above 0",
                    label[0], label[1]);
 }
@@ -257,14 +325,17 @@ static int take_label(struct model_file *file, const struct tensor *pair, char *
 static int take_input(struct model_file *file, const struct tensor *pair, char *why,
                       size_t why_size)
 {
+    struct model_meta *meta = &file->meta;
     if (pair == NULL) return 0;
-    if (pair->count != 1 && pair->count != file->meta.features)
+    if (pair->count != 1 && pair->count != meta->features)
         return why_set(PARLEY_EDATA, why, why_size, "%s has %zu values for %u features", input[0],
-                       pair->count, (unsigned)file->meta.features);
-    file->meta.scaling = (uint32_t)pair->count;
-    file->shift = file->x + pair->offset * 4;
-    file->scale = file->x + (pair + 1)->offset * 4;
-    return 0;
+                       pair->count, (unsigned)meta->features);
+    meta->scaling = (uint32_t)pair->count;
+    meta->shift = file->x + pair->offset * 4;
+    meta->scale = file->x + (pair + 1)->offset * 4;
+    if (model_file_scales_inputs(meta->shift, meta->scale, pair->count)) return 0;
+    return why_set(PARLEY_EDATA, why, why_size, "%s and %s are not numbers, and ones from 0 on",
+                   input[0], input[1]);
 }
 
 /* Takes the scaling off the end of the tensors. */
@@ -285,6 +356,29 @@ static int split(struct model_file *file, char *why, size_t why_size)
     return 0;
 }
 
+static int check_seal(const struct model_file *file, char *why, size_t why_size)
+{
+    struct safetensors_pair pairs[KEYS];
+    uint8_t stated[DIGEST_BYTES], seal[DIGEST_BYTES];
+    uint32_t count = 0;
+    const char *text = safetensors_metadata(&file->file, SEAL);
+    if (text == NULL)
+        return why_set(PARLEY_EDATA, why, why_size,
+                       "metadata \"" SEAL
+                       "\" is missing: it was changed, or is older than this parley; "
+                       "take another node's file (all are equal), or train again");
+    for (int i = 0; i < KEYS; i++) {
+        const char *value = safetensors_metadata(&file->file, keys[i]);
+        if (value != NULL) pairs[count++] = (struct safetensors_pair){keys[i], value};
+    }
+    if (make_seal(pairs, count, &file->meta, seal) != 0)
+        return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
+    if (digest_parse(text, stated) == 0 && memcmp(stated, seal, sizeof seal) == 0) return 0;
+    return why_set(PARLEY_EDATA, why, why_size,
+                   "its texts or its scaling were changed since it was written, as their seal "
+                   "tells; take another node's file (all are equal), or train again");
+}
+
 int model_file_open(struct model_file *file, const uint8_t *bytes, size_t size, char *why,
                     size_t why_size)
 {
@@ -293,6 +387,7 @@ int model_file_open(struct model_file *file, const uint8_t *bytes, size_t size, 
     if (error != 0) return error;
     error = read_meta(&file->meta, &file->file, why, why_size);
     if (error == 0) error = split(file, why, why_size);
+    if (error == 0) error = check_seal(file, why, why_size);
     if (error != 0) model_file_close(file);
     return error;
 }

@@ -33,8 +33,8 @@ void fuzz_model(const uint8_t *bytes, size_t size)
     FUZZ_CHECK(error == 0 || why[0]);
     if (error) return;
     check_inside(file.x, file.n, bytes, size);
-    check_inside(file.shift, file.meta.scaling, bytes, size);
-    check_inside(file.scale, file.meta.scaling, bytes, size);
+    check_inside(file.meta.shift, file.meta.scaling, bytes, size);
+    check_inside(file.meta.scale, file.meta.scaling, bytes, size);
     if (model_file_verify(&file, why, sizeof why) == 0) {
         uint8_t *header;
         size_t header_size;
@@ -56,6 +56,8 @@ void fuzz_model_seeds(fuzz_emit *emit, void *context)
                                   .features = 2,
                                   .classes = 3,
                                   .scaling = scaling,
+                                  .shift = data + 9,
+                                  .scale = data + 9 + scaling,
                                   .run = UINT64_C(0xfedcba9876543210)};
         uint8_t *header, bytes[4096];
         size_t size;

@@ -114,6 +114,17 @@ for action in eval verify 'export --out damaged.f32'; do
     [ ! -e damaged.f32 ]
 done
 "$parley" model inspect damaged > inspected
+# What its digest is not of, as the last byte of the scaling, is under its seal: nothing is shown.
+cp a.safetensors.a damaged
+printf '\x3d' | dd of=damaged bs=1 seek=$(($(stat -c %s damaged) - 1)) conv=notrunc status=none
+for action in inspect verify eval predict 'export --out damaged.f32'; do
+    status=0
+    # shellcheck disable=SC2086
+    "$parley" model ${action%% *} damaged ${action#"${action%% *}"} > out 2> err || status=$?
+    [ $status -eq 7 ] && [ ! -s out ]
+    grep -q "^parley: damaged: its texts or its scaling were changed .* take another node's file" err
+    [ ! -e damaged.f32 ]
+done
 ln before b.f32
 "$parley" model export b.safetensors.b --out b.f32 > exported
 [ "$(cat before)" = before ] && [ "$(stat -c %s b.f32)" -gt 1000 ]

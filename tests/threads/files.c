@@ -95,7 +95,7 @@ static void check_published(void)
     if (!there) return;
     check(!model_file_open(&file, model, size, op.why, sizeof op.why), "the model opens");
     check(!model_file_verify(&file, op.why, sizeof op.why), "it has the digest it states");
-    check(file.meta.scaling == 1 && *(const float *)(const void *)file.scale == 2, "scaling is in");
+    check(file.meta.scaling == 1 && *(const float *)file.meta.scale == 2, "scaling is in");
     check(!record_decode(&record, text, record_size, why, sizeof why), "the record opens");
     check(!digest_bytes(model, size, hash) &&
               !record_match(&record, op.digest, hash, 7, why, sizeof why),

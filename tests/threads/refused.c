@@ -175,6 +175,8 @@ static void refuse_what_no_file_holds(void)
     options.about.scaling = 3;
     options.about.scale = NULL;
     expect_usage(&options, "about.scaling: 3");
+    options.about.shift = options.about.scale = (const float[]){1, 0, -1};
+    expect_usage(&options, "about.shift and about.scale are not");
     options.about.scaling = 0;
     options.about.label = (const float[]){5, 0};
     expect_usage(&options, "about.label: 5 and 0");
