@@ -422,12 +422,10 @@ static int read_row(struct reading *r)
 
 static int read_all(struct reading *r, const char *label)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as some programs write it */
-    r->at = (const char *)r->file.data;
-    r->end = r->at + r->file.size;
+    r->at = bytes_text(r->file);
+    r->end = (const char *)r->file.data + r->file.size;
     r->line = 1;
     r->set->count = 0;
-    if (r->file.size >= 3 && memcmp(r->at, mark, 3) == 0) r->at += 3;
     int error = read_head(r, label);
     if (!error) r->set->features = r->shape->features = r->columns - (r->label > 0);
     if (!error && !r->test && !r->first) {

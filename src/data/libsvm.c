@@ -129,8 +129,8 @@ static int pass(struct reading *r, bool fills)
     r->fills = fills;
     r->rows = 0;
     r->line = 0;
-    r->at = (const char *)r->file.data;
-    r->end = r->at + r->file.size;
+    r->at = bytes_text(r->file);
+    r->end = (const char *)r->file.data + r->file.size;
     int error = 0;
     while (!error && r->at < r->end) {
         r->line++;

@@ -46,6 +46,22 @@ Test(libsvm, rows_become_dense_and_labels_classes)
     rows_shape_close(&shape);
 }
 
+Test(libsvm, a_mark_of_utf_8_is_no_part_of_the_first_label)
+{
+    /* Proves that it is passed over once, at the beginning, and not counted as a column. */
+    struct dataset set;
+    struct rows_shape shape = {0};
+    cr_assert_eq(load(&set, &shape, "\xef\xbb\xbf+1 1:0.5\n-1 1:2\n", false), 0, "%s", why);
+    cr_expect(set.count == 2 && set.features == 1 && set.values[0] == 0.5f);
+    cr_expect_str_eq(names_text(&shape.classes, 1), "1");
+    dataset_close(&set);
+    rows_shape_close(&shape);
+    cr_expect_eq(load(&set, &shape, "\xef\xbb\xbfz 1:0.5\n", false), PARLEY_EDATA);
+    cr_expect_str_eq(why, "t.svm:1:1: found \"z\", expected a number as label");
+    cr_expect_eq(load(&set, &shape, "\xef\xbb\xbf\xef\xbb\xbf+1 1:1\n", false), PARLEY_EDATA);
+    cr_expect_eq(load(&set, &shape, "\xef\xbb\xbf", false), PARLEY_EDATA);
+}
+
 Test(libsvm, long_labels_that_differ_are_different_classes)
 {
     /* Proves that labels are not rounded to fewer digits than they have. */
