@@ -323,6 +323,8 @@ static void print_summary(const struct run *run, const struct report_summary *su
         .accuracy = sum->test_accuracy,
         .loss = sum->test_loss,
         .test_samples = run->test_samples,
+        .target = run->settings->accuracy,
+        .target_s = sum->time_to_target_s,
         .epochs = sum->epochs,
         .coverage = sum->coverage,
         .coverage_count = sum->coverage_count,

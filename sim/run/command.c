@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "experiment/experiment.h"
+#include "run/models.h"
 #include "run/room.h"
 #include "run/schedule.h"
 #include "run/talk.h"
@@ -45,6 +46,7 @@ struct run {
     struct sim_outcome *outcome;
     bool silent, draws_curve;
     uint64_t *starts; /* [nodes] */
+    float *mean;      /* [parameters], where a target is looked for */
     uint32_t nodes;   /* with those that join later */
     uint32_t threads;
     uint64_t steps_seen, evaluated;
@@ -168,7 +170,9 @@ static int prepare_sim(struct run *run)
     const struct settings *s = run->settings;
     char why[512] = "";
     run->starts = calloc(run->nodes, sizeof *run->starts);
-    if (!run->starts) return PARLEY_ENOMEM;
+    bool looks = s->accuracy > 0 && run->task.reaches;
+    if (looks) run->mean = malloc(run->task.parameters * sizeof *run->mean);
+    if (!run->starts || (looks && !run->mean)) return PARLEY_ENOMEM;
     bool floods = s->membership == MEMBERSHIP_FULL; /* a thousand that dial the seeds at once */
     for (uint64_t i = 0; i < run->nodes; i++)
         run->starts[i] = i >= s->nodes                  ? PARLEY_SIM_NEVER
@@ -237,22 +241,29 @@ static double progress_of(const struct run *run)
     return fmin(progress, 1);
 }
 
-/* The test accuracy of one node's model, now and then; it costs no virtual time. */
+/* Samples from one look for the target to the next: all models are summed up, so each of them makes
+ * a step before that is done again. */
+static uint64_t look_every(const struct run *run)
+{
+    const struct sim_task *task = &run->task;
+    uint64_t round = task->batch_is_shared ? task->batch : (uint64_t)task->batch * run->nodes;
+    return run->settings->eval_samples > round ? run->settings->eval_samples : round;
+}
+
+/* Whether the live would agree on a model that meets the target, now and then. The first of them
+ * tells the others. */
 static void look(struct run *run)
 {
     const struct settings *s = run->settings;
-    uint64_t due = run->sim->samples / s->eval_samples;
-    if (s->accuracy <= 0 || !run->task.evaluate || due == run->evaluated ||
-        run->report.reached_s >= 0)
-        return;
+    uint64_t due = run->sim->samples / look_every(run);
+    uint32_t node = 0;
+    if (!run->mean || due == run->evaluated || run->report.reached_s >= 0) return;
     run->evaluated = due;
-    uint32_t node = (uint32_t)(rng_mix(s->seed ^ rng_mix(due)) % run->nodes);
-    for (uint32_t i = 0; i < run->nodes && !parley_sim_live(run->sim, node); i++)
-        node = (node + 1) % run->nodes;
-    if (!parley_sim_live(run->sim, node)) return;
-    double accuracy, loss;
-    run->task.evaluate(run->task.self, parley_sim_vector(run->sim, node), &accuracy, &loss);
-    if (accuracy < s->accuracy) return;
+    while (node < run->nodes && !models_counts(run->sim, node))
+        node++;
+    if (node == run->nodes) return;
+    models_mean(run->sim, run->mean);
+    if (!run->task.reaches(run->task.self, run->mean, s->accuracy)) return;
     run->report.reached_s = (double)parley_sim_now(run->sim) / 1e6;
     parley_sim_stop(run->sim, node, PARLEY_STOP_TARGET);
 }
@@ -395,6 +406,7 @@ int sim_run(const struct settings *settings, const struct source *data,
         sim_training_close(&run.training);
     job_close(&run.job);
     free(run.starts);
+    free(run.mean);
     return error;
 }
 

@@ -39,7 +39,7 @@ struct sim_report {
     double spoken_s;                   /* wall time of the newest line for people */
     uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
     double drift_trained; /* at the budget's end, or where a node stops before; negative: not yet */
-    double reached_s;     /* virtual: the target accuracy was met; negative: not */
+    double reached_s;     /* virtual: a look found the target accuracy; negative: none did */
 };
 
 double sim_report_wall(void); /* seconds, from an arbitrary start */

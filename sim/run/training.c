@@ -69,10 +69,16 @@ static uint32_t samples(void *pointer, uint32_t node)
     return trainer_samples_of(self->job->trainer, &self->own[node]);
 }
 
-static void evaluate(void *pointer, const float *x, double *accuracy, double *loss)
+static void evaluate(void *pointer, uint32_t thread, const float *x, double *accuracy, double *loss)
 {
     const struct sim_training *self = pointer;
-    trainer_evaluate(self->job->trainer, x, &self->job->data.test, accuracy, loss);
+    trainer_evaluate(self->trainers[thread], x, &self->job->data.test, accuracy, loss);
+}
+
+static bool reaches(void *pointer, const float *x, double accuracy)
+{
+    const struct sim_training *self = pointer;
+    return trainer_reaches(self->job->trainer, x, &self->job->data.test, accuracy);
 }
 
 /* ---- Shares ---------------------------------------------------------------------------------- */
@@ -278,6 +284,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .follow = follow,
         .mislabel = labels ? mislabel : NULL,
         .evaluate = evaluate,
+        .reaches = set->targets ? NULL : reaches,
     };
     task->tensors = model_tensors(job->model, &task->tensors_count);
     return 0;

@@ -26,14 +26,14 @@ static void judge_models(struct parley_sim *sim, struct verdict *v)
     struct parley_view view, first;
     double accuracy, loss;
     if (!sim->task->evaluate || v->agreed == 0) return;
-    sim->task->evaluate(sim->task->self, parley_sim_agreed_vector(sim, v->first), &v->accuracy,
+    sim->task->evaluate(sim->task->self, 0, parley_sim_agreed_vector(sim, v->first), &v->accuracy,
                         &v->loss);
     v->worst = v->accuracy;
     parley_sim_view(sim, v->first, &first);
     for (uint32_t i = 0; v->agreed < v->holders && i < sim->nodes; i++) {
         if (!holds(sim, i, &view)) continue;
         if (memcmp(first.digest, view.digest, sizeof view.digest) == 0) continue;
-        sim->task->evaluate(sim->task->self, parley_sim_agreed_vector(sim, i), &accuracy, &loss);
+        sim->task->evaluate(sim->task->self, 0, parley_sim_agreed_vector(sim, i), &accuracy, &loss);
         v->worst = fmin(v->worst, accuracy);
     }
 }

@@ -54,8 +54,11 @@ struct sim_task {
     /* From now on `node` trains on wrong labels, or on the right ones again. No step of it is being
      * made. NULL: there are none. */
     void (*mislabel)(void *self, uint32_t node, bool wrong);
-    /* What the model x is worth on data that no node trains on. NULL: there are none. */
-    void (*evaluate)(void *self, const float *x, double *accuracy, double *loss);
+    /* What the model x is worth on data that no node trains on. NULL: there are none. In several
+     * threads as step(). */
+    void (*evaluate)(void *self, uint32_t thread, const float *x, double *accuracy, double *loss);
+    /* Whether the accuracy is at least so much, which is quicker told. NULL: there is none. */
+    bool (*reaches)(void *self, const float *x, double accuracy);
 };
 
 /* The fixture's: vectors drawn from a normal distribution, of which each step moves x by rate *

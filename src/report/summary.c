@@ -104,6 +104,12 @@ char *summary_text(const struct summary *summary)
         add_fact(&text, "loss", &fact);
         text_add(&text, "mean squared error\n");
     }
+    if (summary->target > 0) {
+        bool met = isfinite(summary->target_s);
+        text_column(&text, "target", LABEL_COLUMNS);
+        text_add(&text, "%g %s%s\n", summary->target, met ? "met after " : "not met",
+                 met ? human_seconds(one, summary->target_s) : "");
+    }
     text_add(&fact, "%.1f epochs, %llu steps, %s", summary->epochs,
              (unsigned long long)summary->steps, human_seconds(one, summary->wall_s));
     add_fact(&text, "training", &fact);

@@ -1,4 +1,4 @@
-/* summary.h: what a run says at its end, at most five lines for people. Thread rule: pure. */
+/* summary.h: what a run says at its end, at most six lines for people. Thread rule: pure. */
 #ifndef PARLEY_REPORT_SUMMARY_H
 #define PARLEY_REPORT_SUMMARY_H
 
@@ -10,6 +10,7 @@ struct summary {
     double drift;           /* at the end: 0 where one digest is held */
     double accuracy, loss;  /* on the test data; NAN accuracy: no line */
     uint64_t test_samples;
+    double target, target_s; /* an accuracy, 0: no line; when it was met, in seconds, NAN: not */
     double epochs;
     const double *coverage; /* [coverage_count]: of the first epochs, as in lines.h; 0: no line */
     uint32_t coverage_count;

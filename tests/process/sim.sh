@@ -221,4 +221,28 @@ stops() {
 }
 stops budget --steps 20
 stops target --epochs 50 --target-accuracy 0.3
+
+# target EXPECTED ARGUMENT...: whether and when the target is met, told people and programs alike.
+target() {
+    local expected=$1
+    shift
+    "$parley" sim -q --json met.json "$@" > said
+    python3 - "$expected" << 'END' && return
+import json, re, sys
+s = json.loads(open("met.json").readlines()[-1])
+met, last = s["time_to_target_s"], s["trained_s"]
+said = re.search("^target    [0-9.]+ (.*)$", open("said").read(), re.M).group(1)
+assert (said == "not met") == (met is None) and said.split()[0] in ("not", "met"), (said, met)
+assert sys.argv[1] == ("missed" if met is None else "early" if met < last else "last"), (met, last)
+END
+    echo "target: $*: not $expected: $(grep '^target' said; tail -n 1 met.json)"
+    failures=$((failures + 1))
+}
+# What the live would agree on has to meet it: no node alone comes so far. The agreed model is looked
+# at in any case.
+apart=(--nodes 8 --model softmax --strategy none --epochs 1)
+target early "${apart[@]}" --target-accuracy 0.8 --eval-every 500
+target last "${apart[@]}" --target-accuracy 0.8 --eval-every 1000000
+target missed "${apart[@]}" --target-accuracy 0.99 --eval-every 500
+alike target "${apart[@]}" --target-accuracy 0.8 --eval-every 500
 [ $failures -eq 0 ]

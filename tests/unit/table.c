@@ -47,6 +47,23 @@ Test(summary, what_is_not_known_is_left_out)
     free(text);
 }
 
+Test(summary, whether_and_when_the_target_was_met_is_told_where_there_was_one)
+{
+    /* A missed one looks like no other. */
+    struct summary summary = {.accuracy = 0.86, .target = 0.85, .target_s = 1.25};
+    char *met = summary_text(&summary);
+    cr_expect(strstr(met, "\ntarget    0.85 met after 1.25 s\n"), "%s", met);
+    summary.target_s = NAN;
+    char *missed = summary_text(&summary);
+    cr_expect(strstr(missed, "\ntarget    0.85 not met\n"), "%s", missed);
+    summary.target = 0;
+    char *none = summary_text(&summary);
+    cr_expect_null(strstr(none, "target"), "%s", none);
+    free(met);
+    free(missed);
+    free(none);
+}
+
 /* The line of the summary. */
 static void check_coverage(const struct summary *summary, const char *expected)
 {
