@@ -184,7 +184,8 @@ static void add_table(struct text *page, const struct plan *plan,
     for (uint32_t i = 0; i < axes; i++)
         text_add(page, "<th class=\"name\">%s</th>", option_info(plan->axes[i])->name);
     for (int c = 0; c < TALLY_COLUMNS; c++)
-        text_add(page, "<th>%s</th>", tally_title((enum tally_column)c));
+        if (tally_shows(plan, (enum tally_column)c))
+            text_add(page, "<th>%s</th>", tally_title((enum tally_column)c));
     text_add(page, "</tr>\n");
     for (uint32_t g = 0; g < plan->groups; g++) {
         const struct plan_run *run = tally_run(plan, g);
@@ -197,7 +198,9 @@ static void add_table(struct text *page, const struct plan *plan,
             text_add(page, "</td>");
         }
         for (int c = 0; c < TALLY_COLUMNS; c++)
-            text_add(page, "<td>%s</td>", tally_cell(plan, outcomes, g, (enum tally_column)c, out));
+            if (tally_shows(plan, (enum tally_column)c))
+                text_add(page, "<td>%s</td>",
+                         tally_cell(plan, outcomes, g, (enum tally_column)c, out));
         text_add(page, "</tr>\n");
     }
     text_add(page,

@@ -12,9 +12,18 @@ enum { TABLE_BYTES_MAX = 1 << 24 };
 
 const char *tally_title(enum tally_column column)
 {
-    static const char *const titles[TALLY_COLUMNS] = {"accuracy", "loss",      "drift", "epochs",
-                                                      "training", "exchanges", "bytes", "agreed"};
+    static const char *const titles[TALLY_COLUMNS] = {"accuracy",  "loss",     "drift",
+                                                      "epochs",    "training", "to target",
+                                                      "exchanges", "bytes",    "agreed"};
     return titles[column];
+}
+
+bool tally_shows(const struct plan *plan, enum tally_column column)
+{
+    bool shows = column != TALLY_TARGET;
+    for (uint32_t i = 0; i < plan->count; i++)
+        shows |= plan->runs[i]->settings.accuracy > 0;
+    return shows;
 }
 
 /* ---- Mean and spread ------------------------------------------------------------------------- */
@@ -37,6 +46,8 @@ static double value_of(const struct report_summary *s, enum tally_column column)
         return s->epochs;
     case TALLY_TRAINED:
         return s->trained_s;
+    case TALLY_TARGET:
+        return s->time_to_target_s;
     case TALLY_EXCHANGES:
         return (double)s->exchanges;
     default:
@@ -101,6 +112,21 @@ static const char *agreed_cell(const struct plan *plan, const struct sim_outcome
     return out;
 }
 
+static const char *target_cell(const struct plan *plan, const struct sim_outcome *outcomes,
+                               uint32_t group, char out[64])
+{
+    char text[HUMAN_BYTES];
+    struct spread met = spread_of(plan, outcomes, group, TALLY_TARGET);
+    uint32_t runs = well_in(plan, outcomes, group);
+    for (uint32_t i = 0; runs == 0 && i < plan->count; i++)
+        runs += plan->runs[i]->group == group;
+    int length = snprintf(out, 64, "%s", human_seconds(text, met.mean));
+    if (met.count > 0 && runs > 1)
+        snprintf(out + length, 64 - (size_t)length, " (%" PRIu32 " of %" PRIu32 ")", met.count,
+                 runs);
+    return out;
+}
+
 bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes)
 {
     for (uint32_t i = 0; i < plan->count; i++)
@@ -113,6 +139,7 @@ const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcom
 {
     char text[HUMAN_BYTES], deviation[HUMAN_BYTES];
     if (column == TALLY_AGREED) return agreed_cell(plan, outcomes, group, out);
+    if (column == TALLY_TARGET) return target_cell(plan, outcomes, group, out);
     struct spread spread = spread_of(plan, outcomes, group, column);
     switch (column) {
     case TALLY_ACCURACY:
@@ -175,6 +202,7 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
     for (int group = -1; group < (int)plan->groups; group++) {
         for (uint32_t c = 0; c < columns; c++) {
             size_t width = 0;
+            if (c > axes && !tally_shows(plan, (enum tally_column)(c - 1 - axes))) continue;
             for (int other = -1; other < (int)plan->groups; other++) {
                 size_t wide = text_width(cell(plan, outcomes, other, c, out));
                 if (wide > width) width = wide;

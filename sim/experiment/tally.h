@@ -13,6 +13,7 @@ enum tally_column {
     TALLY_DRIFT,
     TALLY_EPOCHS,
     TALLY_TRAINED,
+    TALLY_TARGET, /* where a run has one: tally_shows() */
     TALLY_EXCHANGES,
     TALLY_BYTES,
     TALLY_AGREED,
@@ -20,10 +21,11 @@ enum tally_column {
 };
 
 const char *tally_title(enum tally_column column);
+bool tally_shows(const struct plan *plan, enum tally_column column);
 
 /* The cell of a group, which has at least one run: one value, or mean and standard deviation over
- * its seeds, all columns over the same ones: those whose run did not fail, if there are any.
- * Returns out. */
+ * its seeds, all columns over the same ones: those whose run did not fail, if there are any. The
+ * time to the target is of those that met it, with their number. Returns out. */
 const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
                        enum tally_column column, char out[64]);
 

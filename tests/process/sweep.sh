@@ -158,6 +158,14 @@ for row in csv.DictReader(open("used.csv")): print("%.2f" % float(row["epochs"])
 [ "$(awk '$1 == $2' used | wc -l)" -eq 2 ] && grep -q '^strategy .* drift  epochs  training' used.txt ||
     fail "the epochs of the table: $(cat used.txt used)"
 
+# Who met a target, and when, is in the table, where there is one.
+"$parley" sim -q --nodes 4 --model softmax --epochs 1 --compare gossip --seed 1..2 --target-accuracy 0.6,0.99 \
+    --eval-every 500 --csv met.csv --report met.html > met.txt
+grep -q 'training  *to target  *exchanges' met.txt && grep -q '<th>to target</th>' met.html &&
+    grep -Eq '^gossip  *0\.6  .* [0-9.]+ s  0\.[0-9]+ s \(2 of 2\) ' met.txt && grep -Eq '^gossip  *0\.99  .* s  *-  ' met.txt &&
+    [ "$(grep -c ' (2 of 2) ' met.txt)" -eq 2 ] || fail "a target: $(cat met.txt)"
+! grep -q 'to target' used.txt one.html || fail "a target where there is none"
+
 # A single run speaks as it always did, and has a report, too.
 "$parley" sim --nodes 2 --model softmax --steps 10 --json - --report alone.svg > alone.json
 [ "$(tail -n 1 alone.json | grep -c '"event":"summary"')" -eq 1 ] || fail "a single run has no summary"

@@ -35,6 +35,34 @@ Test(tally, figures_of_runs_that_failed_are_in_no_mean)
     cr_expect_str_eq(cells[TALLY_AGREED], "6 of 12 ! mean of 2");
 }
 
+/* The time to the target of a group whose runs took so long; negative: not met. failed: the first.
+ */
+static const char *to_target(const double *took_s, uint32_t count, bool failed, char out[64])
+{
+    struct plan_run run = {.settings.accuracy = 0.9}, *runs[RUNS] = {&run, &run, &run, &run};
+    struct plan plan = {.runs = runs, .count = count};
+    struct sim_outcome outcomes[RUNS] = {{0}};
+    for (uint32_t i = 0; i < count; i++)
+        outcomes[i].summary = (struct report_summary){
+            .strategy = "gossip", .time_to_target_s = took_s[i] >= 0 ? took_s[i] : NAN};
+    if (failed) outcomes[0].error = PARLEY_EDIVERGED;
+    cr_expect(tally_shows(&plan, TALLY_TARGET));
+    run.settings.accuracy = 0;
+    cr_expect_not(tally_shows(&plan, TALLY_TARGET));
+    return tally_cell(&plan, outcomes, 0, TALLY_TARGET, out);
+}
+
+Test(tally, how_many_met_the_target_stands_beside_the_mean_of_their_times)
+{
+    /* Who missed it is in no mean, and who failed is not among those of whom it is told. */
+    char out[64];
+    cr_expect_str_eq(to_target((double[]){1.5, -1, 0.5}, 3, false, out), "1.00 s (2 of 3)");
+    cr_expect_str_eq(to_target((double[]){1.5, -1, 0.5}, 3, true, out), "0.50 s (1 of 2)");
+    cr_expect_str_eq(to_target((double[]){-1, -1}, 2, false, out), "-");
+    cr_expect_str_eq(to_target((double[]){1.5}, 1, false, out), "1.50 s");
+    cr_expect_str_eq(to_target((double[]){-1}, 1, false, out), "-");
+}
+
 Test(tally, where_all_failed_they_are_told_all_the_same)
 {
     char cells[TALLY_COLUMNS][64];
