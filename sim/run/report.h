@@ -55,6 +55,7 @@ void sim_report_progress(struct sim_report *report); /* JSON lines of all that l
 /* A line for people, where the newest is some seconds old: a virtual second may take a minute.
  * progress: of the budget; negative: there is none. */
 void sim_report_speak(struct sim_report *report, double progress);
+void sim_report_print(const struct sim_report *report); /* the summary; in print.c */
 /* The judgement: 0, PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED, ... */
 int sim_report_end(struct sim_report *report);
 int sim_report_close(struct sim_report *report); /* as sim_output_close() */

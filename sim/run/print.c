@@ -1,0 +1,69 @@
+/* print.c: what a simulated run says to people at its end. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "report/human.h"
+#include "report/summary.h"
+#include "run/report.h"
+
+static double resident_max(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (double)usage.ru_maxrss * 1024;
+}
+
+static void print_cost(const struct sim_report *report)
+{
+    char peak[HUMAN_BYTES], node[HUMAN_BYTES], speed[HUMAN_BYTES];
+    double steps = report->outcome->summary.node_steps_per_s;
+    snprintf(speed, sizeof speed, "%.0f", steps);
+    uint32_t threads = report->sim->options.base.threads;
+    double most = resident_max(), beyond = (most - report->resident) / report->sim->nodes;
+    printf("speed     %s node-steps/s with %" PRIu32 " thread%s   memory %s at most, %s a node "
+           "beyond data\n",
+           isfinite(steps) ? speed : "-", threads, threads == 1 ? "" : "s",
+           human_bytes(peak, (uint64_t)most), human_bytes(node, beyond > 0 ? (uint64_t)beyond : 0));
+    if (report->sim->roster)
+        puts("members   one list for all nodes (--membership static): nobody probes or gossips");
+}
+
+/* Of models that all are still as they were at the start nothing is said. */
+static double drift_at_end(const struct sim_report *report)
+{
+    const struct report_summary *s = &report->outcome->summary;
+    if (s->digest) return 0;
+    return s->live > 0 && s->steps > 0 ? parley_sim_drift(report->sim) : NAN;
+}
+
+void sim_report_print(const struct sim_report *report)
+{
+    const struct report_summary *s = &report->outcome->summary;
+    struct summary summary = {
+        .agreed = s->agreed,
+        .nodes = s->nodes,
+        .digest = s->digest,
+        .drift = drift_at_end(report),
+        .accuracy = s->test_accuracy,
+        .loss = s->test_loss,
+        .test_samples = report->job->data.test.count,
+        .target = report->settings->accuracy,
+        .target_s = s->time_to_target_s,
+        .epochs = s->epochs,
+        .coverage = s->coverage,
+        .coverage_count = s->coverage_count,
+        .epochs_whole = s->epochs_whole,
+        .steps = s->steps,
+        .wall_s = s->steps > 0 ? s->trained_s : NAN,
+        .exchanges = s->exchanges,
+        .bytes_sent = s->bytes_sent,
+        .path = report->outcome->error ? NULL : report->settings->out,
+    };
+    char *text = summary_text(&summary);
+    if (text) fputs(text, stdout);
+    free(text);
+    printf("simulated %.1f s in %.1f s   run hash %s\n", s->virtual_s, s->wall_s, s->run_hash);
+    print_cost(report);
+    fflush(stdout);
+}
