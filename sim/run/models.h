@@ -12,4 +12,13 @@ bool models_counts(const struct parley_sim *sim, uint32_t node);
 /* The mean of those models, which is what the nodes would agree on, into mean[parameters]. */
 void models_mean(struct parley_sim *sim, float *mean);
 
+/* The test accuracy of the nodes' own models. Of more than MODELS_OWN_MAX nodes so many are judged:
+ * of as many equal parts of their list, a node each, drawn by the seed. */
+enum { MODELS_OWN_MAX = 16 };
+struct models_own {
+    uint32_t judged;
+    double mean, worst, deviation; /* NAN: there is none, of the deviation with one node, too */
+};
+void models_own(struct models_own *own, struct parley_sim *sim, uint64_t seed);
+
 #endif
