@@ -235,7 +235,9 @@ static uint64_t exchanges_of(const struct child *child)
 static void add_child(const struct child *child, struct report_summary *sum)
 {
     sum->steps += child->steps_before + child->step;
-    sum->bytes_sent += child->bytes_before + child->bytes_sent;
+    uint64_t sent = child->bytes_before + child->bytes_sent;
+    sum->bytes_sent += sent;
+    sum->bytes_trained += child->bytes_trained > 0 ? child->bytes_trained : sent;
     sum->exchanges += exchanges_of(child);
     if (child->ledger.json) sum->exchanges_dropped += child->ledger.as.ledger.dropped;
     if (is_live(child)) sum->live++;

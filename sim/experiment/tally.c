@@ -12,9 +12,9 @@ enum { TABLE_BYTES_MAX = 1 << 24 };
 
 const char *tally_title(enum tally_column column)
 {
-    static const char *const titles[TALLY_COLUMNS] = {"accuracy",  "loss",     "drift",
-                                                      "epochs",    "training", "to target",
-                                                      "exchanges", "bytes",    "agreed"};
+    static const char *const titles[TALLY_COLUMNS] = {
+        "accuracy",  "loss",      "drift", "epochs", "training",
+        "to target", "exchanges", "bytes", "in all", "agreed"};
     return titles[column];
 }
 
@@ -50,6 +50,8 @@ static double value_of(const struct report_summary *s, enum tally_column column)
         return s->time_to_target_s;
     case TALLY_EXCHANGES:
         return (double)s->exchanges;
+    case TALLY_BYTES:
+        return (double)s->bytes_trained;
     default:
         return (double)s->bytes_sent;
     }
@@ -239,10 +241,13 @@ char *tally_csv_head(const struct plan *plan)
     text_add(&text, "strategy");
     for (uint32_t i = 0; i < plan->axes_count; i++)
         text_add(&text, ",--%s", option_info(plan->axes[i])->name);
-    text_add(&text, ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,test_loss,"
-                    "drift_trained,epochs,steps,samples,exchanges,exchanges_dropped,bytes_sent,"
-                    "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
-                    "run_hash,digest\n");
+    text_add(
+        &text,
+        ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,"
+        "own_accuracy,own_accuracy_worst,own_accuracy_sd,test_loss,"
+        "drift_trained,epochs,steps,samples,exchanges,exchanges_dropped,bytes_sent,bytes_trained,"
+        "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
+        "run_hash,digest\n");
     return text_take(&text);
 }
 
@@ -262,11 +267,15 @@ char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
              s->known);
     add_real(&text, s->test_accuracy);
     add_real(&text, s->worst_accuracy);
+    add_real(&text, s->own_accuracy);
+    add_real(&text, s->own_accuracy_worst);
+    add_real(&text, s->own_accuracy_sd);
     add_real(&text, s->test_loss);
     add_real(&text, s->drift_trained);
     add_real(&text, s->epochs);
-    text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->steps,
-             s->samples, s->exchanges, s->exchanges_dropped, s->bytes_sent);
+    text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+             s->steps, s->samples, s->exchanges, s->exchanges_dropped, s->bytes_sent,
+             s->bytes_trained);
     add_real(&text, s->mass_error);
     add_real(&text, s->mass_dropped);
     add_real(&text, s->time_to_target_s);

@@ -15,7 +15,8 @@ enum tally_column {
     TALLY_TRAINED,
     TALLY_TARGET, /* where a run has one: tally_shows() */
     TALLY_EXCHANGES,
-    TALLY_BYTES,
+    TALLY_BYTES, /* of training */
+    TALLY_BYTES_ALL,
     TALLY_AGREED,
     TALLY_COLUMNS
 };

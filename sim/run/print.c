@@ -29,6 +29,22 @@ static void print_cost(const struct sim_report *report)
         puts("members   one list for all nodes (--membership static): nobody probes or gossips");
 }
 
+/* How it was before the final averaging. */
+static void print_trained(const struct sim_report *report)
+{
+    const struct report_summary *s = &report->outcome->summary;
+    char drift[HUMAN_BYTES], sent[HUMAN_BYTES], judged[32] = "";
+    if (!isfinite(s->drift_trained)) return;
+    printf("trained   ");
+    if (report->own.judged < s->live)
+        snprintf(judged, sizeof judged, " of %" PRIu32 " nodes", report->own.judged);
+    if (isfinite(s->own_accuracy))
+        printf("own models %.4f on average%s, %.4f at least   ", s->own_accuracy, judged,
+               s->own_accuracy_worst);
+    printf("drift %s, %s\n", human_drift(drift, s->drift_trained),
+           human_bytes(sent, s->bytes_trained));
+}
+
 /* Of models that all are still as they were at the start nothing is said. */
 static double drift_at_end(const struct sim_report *report)
 {
@@ -64,6 +80,7 @@ void sim_report_print(const struct sim_report *report)
     if (text) fputs(text, stdout);
     free(text);
     printf("simulated %.1f s in %.1f s   run hash %s\n", s->virtual_s, s->wall_s, s->run_hash);
+    print_trained(report);
     print_cost(report);
     fflush(stdout);
 }

@@ -70,6 +70,8 @@ void sim_report_trained(struct sim_report *report)
         sim_settle(report->sim, i);
     sim_report_stepped(report);
     report->drift_trained = parley_sim_drift(report->sim);
+    report->bytes_trained = parley_sim_bytes_sent(report->sim);
+    models_own(&report->own, report->sim, report->settings->seed);
 }
 
 /* ---- While it goes --------------------------------------------------------------------------- */
@@ -305,6 +307,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
     struct parley_sim *sim = report->sim;
     struct sim_outcome *outcome = report->outcome;
     struct parley_view view;
+    bool ended = report->drift_trained >= 0; /* training */
     parley_sim_view(sim, v->first, &view);
     digest_text(view.digest, outcome->digest);
     snprintf(outcome->hash, sizeof outcome->hash, "%016" PRIx64, parley_sim_run_hash(sim));
@@ -327,6 +330,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .exchanges = v->exchanges,
         .exchanges_dropped = v->dropped,
         .bytes_sent = parley_sim_bytes_sent(sim),
+        .bytes_trained = ended ? report->bytes_trained : parley_sim_bytes_sent(sim),
         .mass_error = parley_sim_mass_error(sim),
         .mass_dropped = v->mass_dropped,
         .wall_s = sim_report_wall() - report->wall_start_s,
@@ -336,7 +340,10 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .run_hash = outcome->hash,
         .node_steps_per_s = steps_per_s(report),
         .trained_s = (double)report->trained_us / 1e6,
-        .drift_trained = report->drift_trained >= 0 ? report->drift_trained : NAN,
+        .drift_trained = ended ? report->drift_trained : NAN,
+        .own_accuracy = ended ? report->own.mean : NAN,
+        .own_accuracy_worst = ended ? report->own.worst : NAN,
+        .own_accuracy_sd = ended ? report->own.deviation : NAN,
         .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
     if (report->coverage) add_coverage(report, &outcome->summary);

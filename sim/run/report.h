@@ -8,6 +8,7 @@
 #include "job/job.h"
 #include "kernels/digest.h"
 #include "report/lines.h"
+#include "run/models.h"
 #include "world/cluster.h"
 
 enum sim_fate { SIM_FATE_NEVER, SIM_FATE_LIVE, SIM_FATE_DEAD }; /* never: it was not started */
@@ -39,7 +40,9 @@ struct sim_report {
     double spoken_s;                   /* wall time of the newest line for people */
     uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
     double drift_trained; /* at the budget's end, or where a node stops before; negative: not yet */
-    double reached_s;     /* virtual: a look found the target accuracy; negative: none did */
+    uint64_t bytes_trained; /* by then */
+    struct models_own own;  /* then */
+    double reached_s;       /* virtual: a look found the target accuracy; negative: none did */
 };
 
 double sim_report_wall(void); /* seconds, from an arbitrary start */

@@ -87,18 +87,18 @@ static const struct field summary[] = {F(summary, BOOL, ok),
                                        F(summary, COUNT, exchanges),
                                        F(summary, COUNT, exchanges_dropped),
                                        F(summary, COUNT, bytes_sent),
+                                       F(summary, COUNT, bytes_trained),
                                        F(summary, REAL, mass_error),
                                        F(summary, REAL, mass_dropped),
                                        F(summary, REAL, wall_s),
                                        F(summary, REAL, time_to_target_s),
                                        END};
-static const struct field summary_sim[] = {F(summary, REAL, virtual_s),
-                                           F(summary, STRING, run_hash),
-                                           F(summary, REAL, node_steps_per_s),
-                                           F(summary, REAL, trained_s),
-                                           F(summary, REAL, agreed_s),
-                                           F(summary, REAL, drift_trained),
-                                           END};
+static const struct field summary_sim[] = {
+    F(summary, REAL, virtual_s),        F(summary, STRING, run_hash),
+    F(summary, REAL, node_steps_per_s), F(summary, REAL, trained_s),
+    F(summary, REAL, agreed_s),         F(summary, REAL, drift_trained),
+    F(summary, REAL, own_accuracy),     F(summary, REAL, own_accuracy_worst),
+    F(summary, REAL, own_accuracy_sd),  END};
 
 static const struct {
     const char *text;

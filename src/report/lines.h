@@ -120,6 +120,7 @@ struct report_summary {
     uint64_t steps, samples;
     uint64_t exchanges, exchanges_dropped; /* each once; those of settling, too */
     uint64_t bytes_sent;
+    uint64_t bytes_trained; /* of bytes_sent, what was sent until training ended */
     double mass_error, mass_dropped, wall_s, time_to_target_s;
     /* Per epoch that began, of the first COVERAGE_PASSES, the part of the samples that was trained
      * on; not parsed back. */
@@ -134,6 +135,9 @@ struct report_summary {
     /* True relative drift when training ended: of a budget of steps with the last node that made
      * its own, while the others went on averaging. */
     double drift_trained;
+    /* On the test data, of the models that the live nodes had then, each its own; of many nodes, of
+     * MODELS_OWN_MAX of them (sim/run/models.h): mean, least and standard deviation. */
+    double own_accuracy, own_accuracy_worst, own_accuracy_sd;
     const char *swept; /* of a sweep: the values of this run, as one JSON object; not parsed back */
 };
 

@@ -49,6 +49,15 @@ for row, run in zip(rows, lines[0]):
     assert row["--seed"] == str(run["swept"]["seed"])
     assert abs(float(row["test_accuracy"]) - run["test_accuracy"]) < 1e-8
     assert run["agreed_s"] >= run["trained_s"] > 0
+    # What nodes that trained apart sent was for the end; none alone is as good as their mean.
+    assert 0 < run["bytes_trained"] <= run["bytes_sent"] and int(row["bytes_trained"]) == run["bytes_trained"]
+    apart = run["strategy"] == "none"
+    assert (run["bytes_trained"] < run["bytes_sent"] / 2) == apart or run["strategy"] == "single", run
+    for name in ("own_accuracy", "own_accuracy_worst", "own_accuracy_sd"):
+        assert row[name] == "" if run[name] is None else abs(float(row[name]) - run[name]) < 1e-8
+    assert 0.1 < run["own_accuracy_worst"] <= run["own_accuracy"], run
+    assert not apart or run["own_accuracy"] < run["test_accuracy"] - 0.01, run
+    assert (run["own_accuracy_sd"] is None) == (run["strategy"] == "single")
 assert len({row["run_hash"] for row in rows if row["strategy"] != "none"}) == 6
 assert rows[-1]["strategy"] == "single" and rows[-1]["--mix-every"] == "" and rows[-1]["steps"] == "90"
 END

@@ -77,15 +77,16 @@ Test(lines, the_summary_has_more_fields_in_sim)
     /* The last line of run and of sim. */
     struct report_line line = {.event = REPORT_SUMMARY, .t = 12.5};
     line.as.summary = (struct report_summary){
-        true, 4,    4,     4,    4,    NULL, "gossip", 0.97, 0.96, 0.1, 1e-5,
-        4,    1000, 32000, 1872, 1,    99,   1e-17,    0,    12.5, NAN, {1, 0.5},
-        2,    1,    false, 0,    NULL, 0,    0,        0,    0,    NULL};
+        true, 4,     4,    4,    4,  NULL, "gossip", 0.97, 0.96, 0.1, 1e-5,     4,
+        1000, 32000, 1872, 1,    99, 66,   1e-17,    0,    12.5, NAN, {1, 0.5}, 2,
+        1,    false, 0,    NULL, 0,  0,    0,        0,    0,    0,   0,        NULL};
     static const char common[] =
         "{\"event\":\"summary\",\"t\":12.5,\"ok\":true,\"nodes\":4,\"live\":4,\"agreed\":4,"
         "\"known\":4,\"digest\":null,\"strategy\":\"gossip\",\"test_accuracy\":0.97,"
         "\"worst_accuracy\":0.96,\"test_loss\":0.1,\"drift_before\":1e-05,\"epochs\":4,"
         "\"steps\":1000,\"samples\":32000,\"exchanges\":1872,\"exchanges_dropped\":1,"
-        "\"bytes_sent\":99,\"mass_error\":1e-17,\"mass_dropped\":0,\"wall_s\":12.5,"
+        "\"bytes_sent\":99,\"bytes_trained\":66,\"mass_error\":1e-17,\"mass_dropped\":0,\"wall_s\":"
+        "12.5,"
         "\"time_to_target_s\":null,\"coverage\":[1,0.5],\"epochs_whole\":1";
     char expected[1024];
     snprintf(expected, sizeof expected, "%s}\n", common);
@@ -97,9 +98,13 @@ Test(lines, the_summary_has_more_fields_in_sim)
     line.as.summary.trained_s = 50;
     line.as.summary.agreed_s = 59.5;
     line.as.summary.drift_trained = 0.25;
+    line.as.summary.own_accuracy = 0.75;
+    line.as.summary.own_accuracy_worst = 0.5;
+    line.as.summary.own_accuracy_sd = NAN;
     snprintf(expected, sizeof expected,
              "%s,\"virtual_s\":60,\"run_hash\":\"00ff\",\"node_steps_per_s\":100000,"
-             "\"trained_s\":50,\"agreed_s\":59.5,\"drift_trained\":0.25}\n",
+             "\"trained_s\":50,\"agreed_s\":59.5,\"drift_trained\":0.25,\"own_accuracy\":0.75,"
+             "\"own_accuracy_worst\":0.5,\"own_accuracy_sd\":null}\n",
              common);
     expect_line(&line, expected);
     size_t length = strlen(expected);

@@ -20,6 +20,8 @@ static void tally(bool all_failed, char cells[TALLY_COLUMNS][64])
                                                        .nodes = 3,
                                                        .agreed = i % 2 ? 0 : 3,
                                                        .test_accuracy = accuracies[i],
+                                                       .bytes_trained = 1000,
+                                                       .bytes_sent = 3000,
                                                        .epochs = epochs[i]}};
     outcomes[1].summary.test_accuracy = NAN; /* it broke before it had one */
     for (int c = 0; c < TALLY_COLUMNS; c++)
@@ -32,6 +34,8 @@ Test(tally, figures_of_runs_that_failed_are_in_no_mean)
     tally(false, cells);
     cr_expect_str_eq(cells[TALLY_ACCURACY], "0.6000 \u00b10.1414");
     cr_expect_str_eq(cells[TALLY_EPOCHS], "1.50");
+    cr_expect_str_eq(cells[TALLY_BYTES], "1.0 kB");
+    cr_expect_str_eq(cells[TALLY_BYTES_ALL], "3.0 kB");
     cr_expect_str_eq(cells[TALLY_AGREED], "6 of 12 ! mean of 2");
 }
 
