@@ -21,7 +21,7 @@ rows() {
         FNR == 1 { table++; for (i = 1; i <= NF; i++) at[$i] = i; next }
         table == 1 { order[++count] = $1; drift[$1] = $at["drift_trained"] }
         {
-            cell[$1, table] = time($at["time_to_target_s"]) " | " size($at["bytes_sent"]) " | " \
+            cell[$1, table] = time($at["time_to_target_s"]) " | " size($at["bytes_trained"]) " | " \
                 sprintf("%.4f", $at["test_accuracy"])
         }
         END {
@@ -37,7 +37,7 @@ table() {
     local title=$1
     shift
     "$here/strategies.sh" "$@" > "$CSV/tables"
-    printf '%s\n\n' "$title: time to the target (virtual; -: not reached), bytes, accuracy"
+    printf '%s\n\n' "$title: time to the target (virtual; -: not reached), bytes of training, accuracy"
     echo '| | undisturbed | | | drift | n3 four times slower | | | n3 killed at 20 % | | |'
     echo '|---|---|---|---|---|---|---|---|---|---|---|'
     rows
