@@ -18,12 +18,12 @@ trap 'rm -f "$results"' EXIT
 
 awk -F, -v mbit="$mbit" '
     function row(name, accuracy, trained, sent, all) {
-        printf "%-22s %9s %10s %12s %12s %10s\n", name, accuracy, trained, sent, \
-            sprintf("%.1f s", sent * 8 / (mbit * 1000)), all
+        printf "%-22s %9s %10s %12s %10s %12s\n", name, accuracy, trained, sent, all, \
+            sprintf("%.1f s", sent * 8 / (mbit * 1000))
     }
     NR == 1 {
         for (i = 1; i <= NF; i++) column[$i] = i
-        printf "%-22s %9s %10s %12s %12s %10s\n", "strategy", "accuracy", "training", "kB a node", "line busy", "in all"
+        printf "%-22s %9s %10s %12s %10s %12s\n", "strategy", "accuracy", "training", "kB a node", "in all", "line busy"
         next
     }
     {
