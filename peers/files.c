@@ -235,16 +235,32 @@ static int make_header(struct files *files, const uint8_t *digest, struct piece 
     return code;
 }
 
-static int name_part(struct files *files, const uint8_t *digest)
+/* No two nodes have one boot. */
+static void model_part(const char *out, uint64_t boot, char *path, size_t size)
 {
-    uint64_t start = 0;
-    for (int i = 0; i < 8; i++)
-        start = start << 8 | digest[i];
+    snprintf(path, size, "%s.%016" PRIx64 ".part", out, boot);
+}
+
+static void record_part(const char *out, uint64_t boot, char *path, size_t size)
+{
+    snprintf(path, size, "%s.agreement.%016" PRIx64 ".part", out, boot);
+}
+
+void files_remove_parts(const char *out, uint64_t boot)
+{
+    char path[PATH_MAX + NAME_BYTES];
+    model_part(out, boot, path, sizeof path);
+    unlink(path);
+    record_part(out, boot, path, sizeof path);
+    unlink(path);
+}
+
+static int name_part(struct files *files)
+{
     size_t size = strlen(files->out) + NAME_BYTES;
     files->part = malloc(size);
     if (!files->part) return PARLEY_ENOMEM;
-    snprintf(files->part, size, "%s.%016" PRIx64 "-%016" PRIx64 ".part", files->out, start,
-             files->boot);
+    model_part(files->out, files->boot, files->part, size);
     return PARLEY_OK;
 }
 
@@ -292,7 +308,7 @@ void files_write(struct files *files, struct op *op)
     op->done.done.digest = op->digest;
     if (code || !files->out) goto out;
     code = make_header(files, op->digest, &pieces[0]);
-    if (!code) code = name_part(files, op->digest);
+    if (!code) code = name_part(files);
     if (!code) code = durable_write(files->part, pieces, 3, op->why, sizeof op->why);
     if (!code) code = read_back(files, pieces, op);
     if (code) drop_part(files);
@@ -347,7 +363,7 @@ static int publish_record(struct files *files, struct op *op)
     char *path = malloc(2 * size), *part = path + size;
     if (!path) return PARLEY_ENOMEM;
     snprintf(path, size, "%s.agreement.json", files->out);
-    snprintf(part, size, "%s.agreement.%016" PRIx64 ".part", files->out, files->boot);
+    record_part(files->out, files->boot, part, size);
     if (!op->record) {
         drop_earlier_record(files, path);
     } else if (write_record(files, op->record, part, path, reason, sizeof reason)) {

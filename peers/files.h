@@ -1,12 +1,12 @@
 /* files.h: the final model on disk: nothing stands under its name before the cluster agreed.
  *
- *     files_write    OUT.<digest>-<boot>.part: written, fsynced, read back from disk, hashed
+ *     files_write    OUT.<boot>.part: written, fsynced, read back from disk, hashed
  *     files_publish  the agreement's record, then the model: renamed into place, directory fsynced
  *
  * Two nodes may share one OUT: their parts have names of their own, and the models are equal bytes.
  * Failure modes: done.ok is false, op->why names file and cause, and the half-written part is
  * removed. Without an OUT both succeed, and only the hash is made.
- * Thread rule: the worker's, between init and close.
+ * Thread rule: the worker's, between init and close; but for files_remove_parts().
  */
 #ifndef PARLEY_PEERS_FILES_H
 #define PARLEY_PEERS_FILES_H
@@ -40,6 +40,10 @@ int files_init(struct files *files, struct vectors *vectors, const struct parley
 
 /* Removes a part that was not published. */
 void files_close(struct files *files);
+
+/* What a node of this boot has not given its name yet, of the model and its record. For a process
+ * that is about to end in the middle of it; any thread. */
+void files_remove_parts(const char *out, uint64_t boot);
 
 void files_write(struct files *files, struct op *op);
 void files_publish(struct files *files, struct op *op);

@@ -36,8 +36,9 @@ void say_open(const struct settings *settings);
 int say_start(void);
 void say_end(void);  /* all is written then; once one thread is left */
 void say_wait(void); /* until all that was said is written; before results go to stdout */
-/* Ends the process here and now. What was said, also to `beside` unless it is NULL, goes out if
- * somebody reads. */
+/* What was said, also to `beside` unless it is NULL, goes out if somebody reads. */
+void say_briefly(struct writer *beside);
+/* Ends the process here and now, after say_briefly(). */
 _Noreturn void say_exit(struct writer *beside, int status);
 
 /* say.c: "parley: ..." and a newline on stderr, from any thread, if lines of that level are wanted;

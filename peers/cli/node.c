@@ -372,11 +372,11 @@ static int save_own(struct node *node, char *why, size_t why_size)
                               {set->scale, scaling},
                               {set->label, meta->numbers ? sizeof set->label : 0}};
     uint8_t *header = NULL;
-    snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
-    atomic_store(&node->saves, true);
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta->digest);
     if (!error) error = model_file_header(meta, n, tensors, count, &header, &pieces[0].size);
     pieces[0].bytes = header;
+    snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
+    node_control_saves(node);
     if (!error) error = durable_replace(node->own_path, pieces, 5, why, why_size);
     free(header);
     return error;

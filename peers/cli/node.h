@@ -68,7 +68,7 @@ struct node {
     uint64_t start_us;      /* `t` counts from here */
     bool controlled;        /* `parley run` started it */
     char own_path[4096];    /* where a node that leaves saves its own model */
-    _Atomic bool saves;     /* it is at that; own_path stays as it is */
+    _Atomic int saves;      /* node_control.c's: it is at that */
     struct model_meta meta; /* of the files of the model; but for the digest */
 
     /* Written by one thread, read by another. */
@@ -135,5 +135,7 @@ void node_control_hold(bool held);
  * why[why_size]. */
 int node_control_start(struct node *node, char *why, size_t why_size);
 void node_control_end(struct node *node);
+/* own_path is there, and is to be written. Does not return where the process is to end at once. */
+void node_control_saves(struct node *node);
 
 #endif

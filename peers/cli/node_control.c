@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "control.h"
+#include "files.h"
 #include "node.h"
 
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
@@ -15,13 +16,27 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 enum { DNS_MS = 5000, LATE_MS = 50, STATUS_SIGNAL = 128 };
 
-/* What durable_replace() has not given its name yet: the main thread may be in the middle of it. */
-static void remove_part(const struct node *node)
+enum { NO_SAVE, SAVING, ENDING };
+
+void node_control_saves(struct node *node)
+{
+    int at = NO_SAVE;
+    if (!atomic_compare_exchange_strong(&node->saves, &at, SAVING))
+        for (;;) /* the other thread ends the process */
+            pause();
+}
+
+/* Without what has not been given its name yet: another thread may be in the middle of the agreed
+ * model, or of this node's own in durable_replace(). */
+_Noreturn static void end_now(struct node *node, int status)
 {
     char part[sizeof node->own_path + 8];
-    if (!atomic_load(&node->saves)) return;
+    bool saving = atomic_exchange(&node->saves, ENDING) == SAVING;
+    say_briefly(node->json.writer);
+    files_remove_parts(node->settings->out, parley_config_of(node->p)->boot);
     snprintf(part, sizeof part, "%s.part", node->own_path);
-    unlink(part);
+    if (saving) unlink(part);
+    _exit(status);
 }
 
 static void on_late(uv_timer_t *timer)
@@ -43,9 +58,8 @@ static void end(struct node *node, int number)
     enum asked_as as = asked_by(&node->control.asked, number);
     if (as == ASKED_FIRST) leave(node);
     if (as != ASKED_AGAIN) return;
-    remove_part(node);
     say(PARLEY_LOG_ERROR, "ended by signal %d: no model is written", number);
-    say_exit(node->json.writer, STATUS_SIGNAL + number);
+    end_now(node, STATUS_SIGNAL + number);
 }
 
 /* A model of no training is nothing to agree on. */
@@ -117,7 +131,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     struct node_control *control = &node->control;
     (void)buffer;
     if (got == 0) return;
-    if (got < 0) _exit(STATUS_SIGNAL + SIGHUP); /* `parley run` is gone */
+    if (got < 0) end_now(node, STATUS_SIGNAL + SIGHUP); /* `parley run` is gone */
     control->line_size += (size_t)got;
     char *start = control->line, *end;
     while ((end = memchr(start, '\n', control->line_size - (size_t)(start - control->line)))) {

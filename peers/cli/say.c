@@ -105,10 +105,15 @@ void say_wait(void)
     if (writer) writer_wait(writer, UINT64_MAX);
 }
 
-void say_exit(struct writer *beside, int status)
+void say_briefly(struct writer *beside)
 {
     if (writer) writer_wait(writer, WRITER_BRIEFLY_US);
     if (beside) writer_wait(beside, WRITER_BRIEFLY_US);
+}
+
+void say_exit(struct writer *beside, int status)
+{
+    say_briefly(beside);
     _exit(status);
 }
 
