@@ -15,10 +15,11 @@
  * Decision: libuv looks names up on threads that the whole process shares and that nobody ends. A
  * child that is forked has none of them, but would join them when it exits.
  */
-#define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
+#define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK, EAI_NODATA */
 #include "conn.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,22 +130,34 @@ static struct addrinfo *any_of(struct addrinfo *found)
     return found;
 }
 
-/* Without a callback libuv looks up on this thread, in the name of a loop, which must be its own.
- */
+/* 0 or a libuv error, of what getaddrinfo() returns. */
+static int translate(int code)
+{
+    switch (code) {
+    case 0:
+        return 0;
+    case EAI_SYSTEM:
+        return uv_translate_sys_error(errno);
+    case EAI_AGAIN:
+        return UV_EAI_AGAIN;
+    case EAI_FAIL:
+        return UV_EAI_FAIL;
+    case EAI_MEMORY:
+        return UV_EAI_MEMORY;
+    case EAI_NODATA:
+        return UV_EAI_NODATA;
+    default:
+        return UV_EAI_NONAME;
+    }
+}
+
 static void run(void *argument)
 {
     struct lookup *lookup = argument;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    uv_getaddrinfo_t request = {0};
-    uv_loop_t uv;
-    lookup->code = uv_loop_init(&uv);
-    if (!lookup->code) {
-        lookup->code =
-            uv_getaddrinfo(&uv, &request, NULL, lookup->address.host, lookup->address.port, &hints);
-        lookup->found = request.addrinfo;
-        uv_loop_close(&uv);
-    }
     struct loop *loop = lookup->loop;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    lookup->code =
+        translate(getaddrinfo(lookup->address.host, lookup->address.port, &hints, &lookup->found));
     atomic_store(&lookup->over, true);
     loop_wake(loop);
 }

@@ -55,7 +55,7 @@ static enum kind kind_of(const char *text)
     return kind;
 }
 
-/* Takes the place of the system's, for libuv too. */
+/* Takes the place of the system's. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
