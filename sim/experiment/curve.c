@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-int curve_init(struct curve *curve, struct trainer *trainer, const struct dataset *test,
+int curve_init(struct curve *curve, struct trainer *trainer, const struct source *data,
                uint64_t parameters, double every)
 {
-    *curve = (struct curve){.trainer = trainer, .test = test, .every = every};
+    *curve = (struct curve){.trainer = trainer, .data = data, .every = every};
     curve->mean = malloc(parameters * sizeof *curve->mean);
     curve->x = malloc(parameters * sizeof *curve->x);
     return curve->mean && curve->x ? 0 : PARLEY_ENOMEM;
@@ -40,6 +40,8 @@ static struct curve_point *add(struct curve *curve, struct parley_sim *sim)
     *point = (struct curve_point){
         .time_s = (double)parley_sim_now(sim) / 1e6,
         .bytes = (double)parley_sim_bytes_sent(sim),
+        .samples = (double)sim->samples,
+        .epoch = (double)sim->samples / curve->data->train.count,
         .accuracy = NAN,
         .loss = NAN,
         .drift = parley_sim_drift(sim),
@@ -52,7 +54,7 @@ static void judge(struct curve *curve, struct parley_sim *sim, struct curve_poin
     parley_sim_mean(sim, curve->mean);
     for (uint64_t j = 0; j < sim->parameters; j++)
         curve->x[j] = (float)curve->mean[j];
-    trainer_evaluate(curve->trainer, curve->x, curve->test, &point->accuracy, &point->loss);
+    trainer_evaluate(curve->trainer, curve->x, &curve->data->test, &point->accuracy, &point->loss);
 }
 
 void curve_look(struct curve *curve, struct parley_sim *sim, double place)

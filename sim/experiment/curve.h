@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "data/source.h"
 #include "train/trainer.h"
 #include "world/cluster.h"
 
@@ -18,7 +19,8 @@ enum { CURVE_POINTS = 40, CURVE_POINTS_MAX = 2 * CURVE_POINTS + 2 };
 
 struct curve_point {
     double time_s;         /* virtual */
-    double bytes;          /* of all nodes so far */
+    double bytes, samples; /* of all nodes so far */
+    double epoch;          /* samples over those of the data */
     double accuracy, loss; /* NAN: only the drift was looked at */
     double drift;          /* relative: rms distance from the mean over the mean's norm */
 };
@@ -31,14 +33,14 @@ struct curve {
     double pause_s;     /* until the one after it; grows, since nobody knows how long it takes */
     /* Of whoever evaluates, borrowed; NULL: there is nothing to evaluate, and drift alone. */
     struct trainer *trainer;
-    const struct dataset *test;
+    const struct source *data;
     double *mean; /* [parameters]; owned */
     float *x;     /* likewise */
 };
 
-/* every: the distance of two points. PARLEY_ENOMEM; to be closed also then. */
-PARLEY_CHECK int curve_init(struct curve *curve, struct trainer *trainer,
-                            const struct dataset *test, uint64_t parameters, double every);
+/* data: borrowed; every: the distance of two points. PARLEY_ENOMEM; to be closed also then. */
+PARLEY_CHECK int curve_init(struct curve *curve, struct trainer *trainer, const struct source *data,
+                            uint64_t parameters, double every);
 
 /* Adds a point if the run has come to its place. place: fraction of the budget, or samples. */
 void curve_look(struct curve *curve, struct parley_sim *sim, double place);

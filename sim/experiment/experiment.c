@@ -13,6 +13,7 @@
 #include "data/remarks.h"
 #include "experiment/page.h"
 #include "experiment/plan.h"
+#include "experiment/points.h"
 #include "experiment/processes.h"
 #include "experiment/repeat.h"
 #include "experiment/tally.h"
@@ -37,7 +38,7 @@ struct experiment {
     struct sim_outcome *outcomes; /* [plan.count], with the fates behind them: shared memory */
     size_t outcomes_bytes;
     unsigned how; /* enum sim_run_how */
-    FILE *json, *csv;
+    FILE *json, *csv, *curves;
     double start_s;
     int error; /* the first */
 };
@@ -85,18 +86,26 @@ static int load_data(struct experiment *e, const struct source_reader *reader)
     return 0;
 }
 
+/* Writes and frees. */
+static int put(FILE *file, char *text)
+{
+    if (text) fputs(text, file);
+    fflush(file);
+    free(text);
+    return text ? 0 : PARLEY_ENOMEM;
+}
+
 /* A file that can't be written is better known before hours of runs than after. */
 static int open_files(struct experiment *e)
 {
     const struct settings *s = e->settings;
     int error = e->plan.count > 1 ? sim_output_open(&e->json, "json", s->json) : 0;
     if (!error) error = sim_output_open(&e->csv, "csv", s->csv);
+    if (!error) error = sim_output_open(&e->curves, "curves", s->curves);
     if (!error && s->report) error = page_check(s->report);
-    if (error || !e->csv) return error;
-    char *head = tally_csv_head(&e->plan);
-    if (head) fputs(head, e->csv);
-    free(head);
-    return head ? 0 : PARLEY_ENOMEM;
+    if (!error && e->csv) error = put(e->csv, tally_csv_head(&e->plan));
+    if (!error && e->curves) error = put(e->curves, points_csv_head(&e->plan));
+    return error;
 }
 
 /* For the outcomes, where the processes of the runs can write them. */
@@ -125,7 +134,7 @@ static int prepare(struct experiment *e, const struct source_reader *reader)
     if (!error) error = open_files(e);
     if (!error) error = load_data(e, reader);
     if (e->plan.count > 1) e->how |= SIM_RUN_SILENT;
-    if (e->settings->report) e->how |= SIM_RUN_CURVE;
+    if (e->settings->report || e->curves) e->how |= SIM_RUN_CURVE;
     return error;
 }
 
@@ -141,12 +150,9 @@ static int say_summary(const struct experiment *e, uint32_t i)
     line.as.summary.strategy = e->plan.runs[i]->strategy;
     char *swept = plan_json(&e->plan, e->plan.runs[i], &error);
     line.as.summary.swept = swept;
-    char *text = report_line_text(&line);
-    if (text) fputs(text, e->json);
-    fflush(e->json);
+    int written = put(e->json, report_line_text(&line));
     free(swept);
-    free(text);
-    return text ? error : PARLEY_ENOMEM;
+    return error ? error : written;
 }
 
 static void say_people(const struct experiment *e, uint32_t i)
@@ -177,12 +183,11 @@ static int say(const struct experiment *e, uint32_t i)
     /* A run alone that was not judged has been refused, with a word. */
     bool judged = e->outcomes[i].summary.strategy != NULL;
     if (e->plan.count > 1 || (e->outcomes[i].error && judged)) say_people(e, i);
-    if (error || !e->csv || !e->outcomes[i].summary.strategy) return error;
-    char *row = tally_csv_row(&e->plan, e->plan.runs[i], &e->outcomes[i]);
-    if (row) fputs(row, e->csv);
-    fflush(e->csv);
-    free(row);
-    return row ? 0 : PARLEY_ENOMEM;
+    if (!error && e->csv && judged)
+        error = put(e->csv, tally_csv_row(&e->plan, e->plan.runs[i], &e->outcomes[i]));
+    if (!error && e->curves && judged)
+        error = put(e->curves, points_csv_rows(&e->plan, i, &e->outcomes[i]));
+    return error;
 }
 
 /* ---- The runs -------------------------------------------------------------------------------- */
@@ -221,27 +226,33 @@ static int run_all(struct experiment *e)
 
 static int conclude(struct experiment *e)
 {
-    if (e->plan.count > 1 && e->json != stdout && e->csv != stdout) {
-        char *table = tally_table(&e->plan, e->outcomes);
-        if (!table) return PARLEY_ENOMEM;
-        fputs(table, stdout);
-        fflush(stdout);
-        free(table);
-    }
+    int error = 0;
+    if (e->plan.count > 1 && !sim_output_takes_stdout(e->settings))
+        error = put(stdout, tally_table(&e->plan, e->outcomes));
+    if (error) return error;
     return e->settings->report ? page_write(e->settings->report, &e->plan, e->outcomes) : 0;
 }
 
 static int close_all(struct experiment *e)
 {
-    int error = sim_output_close(e->json, "json", e->settings->json);
-    int failed = sim_output_close(e->csv, "csv", e->settings->csv);
+    const struct settings *s = e->settings;
+    const struct {
+        FILE *file;
+        const char *option, *path;
+    } files[] = {
+        {e->json, "json", s->json}, {e->csv, "csv", s->csv}, {e->curves, "curves", s->curves}};
+    int error = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        int closed = sim_output_close(files[i].file, files[i].option, files[i].path);
+        if (!error) error = closed;
+    }
     for (uint32_t i = 0; i < e->sets_count; i++)
         source_close(&e->sets[i].source);
     free(e->sets);
     free(e->set_of);
     processes_unshare(e->outcomes, e->outcomes_bytes);
     plan_close(&e->plan);
-    return error ? error : failed;
+    return error;
 }
 
 int sim_experiment(const struct settings *settings, const struct source_reader *reader)

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/text.h"
-
 #include <jansson.h>
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
@@ -318,4 +316,12 @@ char *plan_json(const struct plan *plan, const struct plan_run *run, int *error)
     json_decref(object);
     if (!text) *error = PARLEY_ENOMEM;
     return text;
+}
+
+void plan_fields(struct text *text, const struct plan *plan, const struct plan_run *run)
+{
+    for (uint32_t i = 0; i < plan->axes_count; i++) {
+        text_add(text, ",");
+        if (run->values[i]) text_field(text, run->values[i]);
+    }
 }

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "report/text.h"
 #include "settings/settings.h"
 
 enum { PLAN_RUNS_MAX = 10000 };
@@ -50,5 +51,8 @@ char *plan_label(const struct plan *plan, const struct plan_run *run, bool with_
 
 /* {"mix-every":4,"seed":1}; NULL where nothing is swept, or there is no memory (*error). */
 char *plan_json(const struct plan *plan, const struct plan_run *run, int *error);
+
+/* Adds ",4,1": the same values as fields of CSV, empty where one says nothing to the run. */
+void plan_fields(struct text *text, const struct plan *plan, const struct plan_run *run);
 
 #endif

@@ -231,7 +231,8 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
 
 static void add_real(struct text *text, double value)
 {
-    text_add(text, isfinite(value) ? ",%.9g" : ",", value);
+    text_add(text, ",");
+    text_real(text, value);
 }
 
 char *tally_csv_head(const struct plan *plan)
@@ -258,10 +259,7 @@ char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
     struct text text;
     text_init(&text, TABLE_BYTES_MAX);
     text_add(&text, "%s", run->strategy);
-    for (uint32_t i = 0; i < plan->axes_count; i++) {
-        text_add(&text, ",");
-        if (run->values[i]) text_field(&text, run->values[i]);
-    }
+    plan_fields(&text, plan, run);
     text_add(&text, ",%s,%" PRIu64, s->ok ? "true" : "false", outcome->parameters);
     text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->nodes, s->live, s->agreed,
              s->known);

@@ -219,7 +219,7 @@ static int prepare_sim(struct run *run)
     error = sim_report_init(&run->report);
     if (error || !run->draws_curve) return error;
     struct trainer *trainer = sim_quadratic_is(s->model) ? NULL : run->job.trainer;
-    return curve_init(&run->outcome->curve, trainer, &run->job.data.test, run->task.parameters,
+    return curve_init(&run->outcome->curve, trainer, &run->job.data, run->task.parameters,
                       has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples);
 }
 

@@ -21,6 +21,14 @@ int sim_output_open(FILE **file, const char *option, const char *path)
     return PARLEY_EUSAGE;
 }
 
+bool sim_output_takes_stdout(const struct settings *settings)
+{
+    const char *const paths[] = {settings->json, settings->csv, settings->curves};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (paths[i] && strcmp(paths[i], "-") == 0) return true;
+    return false;
+}
+
 static bool is_pipe(FILE *file)
 {
     struct stat stat;

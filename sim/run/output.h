@@ -1,4 +1,4 @@
-/* output.h: where --json, --csv, --report and --out write to.
+/* output.h: where --json, --csv, --curves, --report and --out write to.
  *
  * Thread rule: as stdio's.
  */
@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "settings/settings.h"
+
 /* A new file, or stdout for "-"; a path that is NULL: none. PARLEY_EUSAGE, which is said. */
 int sim_output_open(FILE **file, const char *option, const char *path);
 
@@ -14,6 +16,9 @@ int sim_output_open(FILE **file, const char *option, const char *path);
  * on a full disk, and no file is left if nothing could; that nobody reads a pipe any more is no
  * failure. */
 int sim_output_close(FILE *file, const char *option, const char *path);
+
+/* Whether one of the files is stdout: then nothing else is written to that. */
+bool sim_output_takes_stdout(const struct settings *settings);
 
 struct sim_piece {
     const void *bytes;

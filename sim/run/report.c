@@ -382,8 +382,6 @@ int sim_report_end(struct sim_report *report)
     sim_report_progress(report);
     struct report_line line = {.event = REPORT_SUMMARY, .as.summary = outcome->summary};
     say(report, &line);
-    const char *csv = report->settings->csv;
-    bool taken = report->json == stdout || (csv && strcmp(csv, "-") == 0);
-    if (!report->silent && !taken) sim_report_print(report);
+    if (!report->silent && !sim_output_takes_stdout(report->settings)) sim_report_print(report);
     return error;
 }

@@ -1,6 +1,7 @@
 /* text.c: the growing string, and the judgement of strings from outside. */
 #include "report/text.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -113,6 +114,11 @@ void text_field(struct text *text, const char *value)
     for (; *value; value++)
         text_add(text, *value == '"' ? "\"\"" : "%c", *value);
     text_add(text, "\"");
+}
+
+void text_real(struct text *text, double value)
+{
+    if (isfinite(value)) text_add(text, "%.9g", value);
 }
 
 char *text_take(struct text *text)

@@ -30,6 +30,9 @@ void text_word(struct text *text, const char *before, const char *value);
 /* Adds a field of CSV (RFC 4180), in quotes where it needs them. */
 void text_field(struct text *text, const char *value);
 
+/* Adds a number as a field of CSV: nothing for one that is not finite. */
+void text_real(struct text *text, double value);
+
 /* The string, to be freed by the caller; NULL if an add failed. The text is closed. */
 char *text_take(struct text *text);
 

@@ -144,7 +144,8 @@ static bool is_for_swarm(enum option_id id)
     enum option_group group = option_info(id)->group;
     return id == OPTION_ID_SWARM || id == OPTION_ID_SEEDS || id == OPTION_ID_TALLY ||
            id == OPTION_ID_THREADS || group == GROUP_GENERAL ||
-           (group == GROUP_WATCHING && id != OPTION_ID_CSV && id != OPTION_ID_REPORT);
+           (group == GROUP_WATCHING && id != OPTION_ID_CSV && id != OPTION_ID_CURVES &&
+            id != OPTION_ID_REPORT);
 }
 
 static int judge_swarm(const struct settings *settings, char *why)
@@ -268,17 +269,15 @@ static const char *without_dot(const char *path)
 }
 
 /* Each would overwrite what the other has written; a device keeps nothing, and "-" is stdout for
- * --json and --csv, which --out never writes to. */
+ * --json, --csv and --curves, which --out never writes to. */
 static int judge_outputs(const struct settings *settings, char *why)
 {
     const struct {
         enum option_id id;
         const char *path;
-    } outputs[] = {{OPTION_ID_OUT, settings->out},
-                   {OPTION_ID_JSON, settings->json},
-                   {OPTION_ID_CSV, settings->csv},
-                   {OPTION_ID_REPORT, settings->report},
-                   {OPTION_ID_TALLY, settings->tally}};
+    } outputs[] = {{OPTION_ID_OUT, settings->out},       {OPTION_ID_JSON, settings->json},
+                   {OPTION_ID_CSV, settings->csv},       {OPTION_ID_CURVES, settings->curves},
+                   {OPTION_ID_REPORT, settings->report}, {OPTION_ID_TALLY, settings->tally}};
     if (settings->out && strcmp(settings->out, "-") == 0) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--out: \"-\": a model is not written to stdout; name a file (./- is one)");

@@ -127,7 +127,8 @@ struct settings {
     const char *export_path; /* of model export; or NULL */
 
     const char *json;         /* file, "-" or NULL */
-    const char *csv, *report; /* of sim; or NULL */
+    const char *csv, *curves; /* of sim: as json */
+    const char *report;       /* of sim; or NULL */
     bool json_stdout;         /* of status, bench and model */
     bool watch, dot;          /* of status; of topology */
     int progress, color;      /* enum settings_when; NO_COLOR is heeded */

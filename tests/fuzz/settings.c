@@ -157,7 +157,7 @@ void fuzz_flags_seeds(fuzz_emit *emit, void *context)
         "node\n--name\nn0\n--listen=127.0.0.1:0\n--join\na:1,[::1]:2\n--min-peers=2",
         "sim\n--nodes=4,8\n--seed=1..5\n--strategy\ngossip,ps-ssp:2\n--fault\nkill:10%@50%",
         "sim\n--swarm\n--seeds\n1..100\n--tally=t",
-        "sim\n--compare=all\n--report=r.html\n--csv=x.csv\n--latency=uniform:1ms,9ms",
+        "sim\n--compare=all\n--report=r.html\n--csv=x.csv\n--curves=-\n--latency=uniform:1ms,9ms",
         "status\n127.0.0.1:7000\n--json",
         "model\nverify\nm.safetensors\nr.json",
         "topology\n--topology\nbase:2\n-n\n12\n--dot",

@@ -163,6 +163,7 @@ for how in node run sim check; do expect 2 '--out: "-": a model is not written t
 expect 0 '"summary"' sim --steps 3 --model softmax --json - --out ./-
 expect 2 '--out and --json: both write' run --steps 3 --json parley-model.safetensors
 expect 2 '--json and --csv: both write to "-"' sim --steps 3 --nodes 2,3 --json - --csv -
+expect 2 '--csv and --curves: both write to "-"' sim --steps 3 --csv - --curves -
 expect 2 '--csv and --report: both write' sim --steps 3 --csv x.html --report x.html
 expect 0 'agreed' sim --steps 3 --model softmax --json /dev/null --csv /dev/null
 expect 2 '--compare asks for several' sim --steps 3 --compare gossip --out model
@@ -177,6 +178,7 @@ expect 4 "--json$lost" node --join 127.0.0.1:1 --join-timeout 1ms --json /dev/fu
 expect 1 "--json$lost" sim --nodes 2 --steps 3 --model softmax --json /dev/full
 expect 1 "--json$lost" sim --nodes 2,3 --steps 3 --model softmax --json /dev/full
 expect 1 "--csv$lost" sim --nodes 2,3 --steps 3 --model softmax --csv /dev/full
+expect 1 "--curves$lost" sim --nodes 2,3 --steps 3 --model softmax --curves /dev/full
 expect 1 "--json$lost" sim --swarm --seeds 1..3 --json /dev/full
 # full ARGUMENT...: where no file can grow.
 full() {

@@ -23,11 +23,11 @@ well_formed() {
 }
 
 settings=(--nodes 3 --model softmax --steps 30 --compare gossip,none --mix-every 1,8 --seed 1..2)
-"$parley" sim -q "${settings[@]}" --threads 1 --json one.json --csv one.csv --report one.html > one.txt ||
+"$parley" sim -q "${settings[@]}" --threads 1 --json one.json --csv one.csv --curves one.curves --report one.html > one.txt ||
     fail "a comparison ends with status $?"
-"$parley" sim -q "${settings[@]}" --threads 3 --json many.json --csv many.csv --report many.html > many.txt ||
+"$parley" sim -q "${settings[@]}" --threads 3 --json many.json --csv many.csv --curves many.curves --report many.html > many.txt ||
     fail "a comparison with threads ends with status $?"
-for kind in csv html txt; do
+for kind in csv curves html txt; do
     cmp one.$kind many.$kind || fail "$kind differs with the number of threads"
 done
 [ "$(wc -l < one.csv)" -eq 9 ] || fail "8 runs are not 9 lines of CSV"
@@ -61,6 +61,41 @@ for row, run in zip(rows, lines[0]):
 assert len({row["run_hash"] for row in rows if row["strategy"] != "none"}) == 6
 assert rows[-1]["strategy"] == "single" and rows[-1]["--mix-every"] == "" and rows[-1]["steps"] == "90"
 END
+
+# The curves of each run, without gaps: they end in what the table says, and grow on the way.
+python3 - <<'END' || fail "the curves"
+import csv
+runs = list(csv.DictReader(open("one.csv")))
+points = list(csv.DictReader(open("one.curves")))
+assert list(points[0]) == ("run strategy mix_every seed phase t epoch samples bytes_sent test_accuracy "
+                           "test_loss drift").split(), points[0]
+assert [int(p["run"]) for p in points] == sorted(int(p["run"]) for p in points)
+for number, run in enumerate(runs, 1):
+    own = [p for p in points if int(p["run"]) == number]
+    train = [p for p in own if p["phase"] == "train"]
+    end = own[-1]
+    assert len(train) >= 10 and end["phase"] == "done", own
+    for p in own:
+        assert (p["strategy"], p["mix_every"], p["seed"]) == (run["strategy"], run["--mix-every"], run["--seed"])
+        assert abs(float(p["epoch"]) - int(p["samples"]) * float(run["epochs"]) / int(run["samples"])) < 1e-6
+        assert p["phase"] == "settle" or 0 < float(p["test_accuracy"]) < 1 and float(p["test_loss"]) > 0
+        assert p["phase"] != "settle" or p["test_accuracy"] == p["test_loss"] == "" and float(p["drift"]) >= 0
+    for name in ("t", "epoch", "samples", "bytes_sent"):
+        values = [float(p[name]) for p in own]
+        assert values == sorted(values), (name, values)
+    assert float(train[-1]["t"]) <= float(run["trained_s"]) < float(end["t"])
+    assert abs(float(end["t"]) - float(run["agreed_s"])) < 1e-6 and float(end["drift"]) < 1e-4
+    for name in ("test_accuracy", "test_loss", "samples"):
+        assert end[name] == run[name], (end, run)
+END
+# Of one run, on stdout and alone there; the name of the file is a setting like any other.
+echo 'curves: "-"' > curves.yaml
+"$parley" sim -q --nodes 3 --model softmax --steps 30 --mix-every 8 --seed 2 -c curves.yaml > alone.curves
+cmp <(sed 1d alone.curves) <(grep '^4,' one.curves | sed 's/^4,gossip,8,2/1,gossip/') ||
+    fail "the curves of a run alone: $(cat alone.curves)"
+PARLEY_CURVES=quadratic.curves "$parley" sim -q --nodes 4 --model quadratic:100,apart --lr 0 --steps 30 > /dev/null
+awk -F, 'NR > 1 && ($8 != "" || $9 != "" || $10 == "") { bad = 1 } END { exit bad || NR < 10 }' quadratic.curves ||
+    fail "the curves of a quadratic have more than drift: $(cat quadratic.curves)"
 
 "$parley" sim -q --nodes 3 --model softmax --steps 30 --csv - > single.csv
 [ "$(wc -l < single.csv)" -eq 2 ] || fail "the CSV of one run on stdout is not two lines"
@@ -200,6 +235,7 @@ refuse() {
 }
 refuse 2 '--report: nodir/x.html: No such file' --nodes 2,3 --report nodir/x.html
 refuse 2 '--csv: nodir/x.csv: No such file' --nodes 2,3 --csv nodir/x.csv
+refuse 2 '--curves: nodir/x.csv: No such file' --nodes 2,3 --curves nodir/x.csv
 refuse 2 '--json: nodir/x.json: No such file' --nodes 2,3 --json nodir/x.json
 refuse 2 'neither in .html nor in .svg' --report x.pdf
 refuse 2 'is an empty range' --nodes 5..2

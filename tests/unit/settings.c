@@ -440,8 +440,9 @@ Test(settings, a_number_that_an_optimizer_has_not_is_refused)
 Test(settings, what_a_swarm_draws_by_itself_is_refused)
 {
     static const char *const given[] = {
-        "fault kill:n1@5s", "nodes 5",  "model softmax", "strategy choco", "epochs 2",
-        "loss 0.1",         "csv runs", "report r.html", "compare all",    "out model",
+        "fault kill:n1@5s", "nodes 5",   "model softmax", "strategy choco",
+        "epochs 2",         "loss 0.1",  "csv runs",      "report r.html",
+        "compare all",      "out model", "curves points",
     };
     char line[128], text[160];
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
