@@ -11,6 +11,9 @@
 /* So close to 1 the scale of accuracies ends. */
 #define ERROR_MIN 1e-5
 
+/* Of a logarithmic axis the high end is at least so many times the low one. */
+#define NARROW 1.25
+
 /* ---- Where a value stands -------------------------------------------------------------------- */
 
 /* The value on a scale that is drawn evenly. */
@@ -21,10 +24,15 @@ static double even(enum axis_scale scale, double value)
     return value;
 }
 
-double axis_place(const struct axis *axis, double value)
+double axis_reach(const struct axis *axis, double value)
 {
     double low = even(axis->scale, axis->low), high = even(axis->scale, axis->high);
-    double place = (even(axis->scale, value) - low) / (high - low);
+    return (even(axis->scale, value) - low) / (high - low);
+}
+
+double axis_place(const struct axis *axis, double value)
+{
+    double place = axis_reach(axis, value);
     return !(place > 0) ? 0 : place > 1 ? 1 : place;
 }
 
@@ -59,15 +67,17 @@ static void fit_linear(struct axis *axis)
 
 static void fit_log(struct axis *axis)
 {
-    if (axis->high <= axis->low * 1.0001) {
-        axis->low /= 2;
-        axis->high *= 2;
+    double ratio = axis->high / axis->low;
+    if (ratio < NARROW) { /* what hardly differs is to look so, and its ticks to have few digits */
+        axis->low /= sqrt(NARROW / ratio);
+        axis->high *= sqrt(NARROW / ratio);
     }
     double low = log10(axis->low), high = log10(axis->high), every = ceil((high - low) / 7);
     if (high - low >= 2) {
         for (double power = ceil(low / every) * every; power <= high + 1e-9; power += every)
             add_tick(axis, pow(10, power));
-        return;
+        if (axis->count >= 3) return;
+        axis->count = 0;
     }
     for (double power = floor(low); power <= high; power++)
         for (int i = 0; i < 3; i++) {

@@ -35,6 +35,9 @@ struct axis axis_fit(enum axis_scale scale, enum axis_unit unit, double low, dou
 /* 0 at the low end, 1 at the high one; values past them are brought back to them. */
 double axis_place(const struct axis *axis, double value);
 
+/* The same, where values past the ends are below 0 or over 1. */
+double axis_reach(const struct axis *axis, double value);
+
 /* The text of a tick. Returns out. */
 const char *axis_label(const struct axis *axis, double value, char out[AXIS_LABEL_BYTES]);
 

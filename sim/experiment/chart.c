@@ -2,6 +2,7 @@
 #include "experiment/chart.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { COLORS = 8, DASHES = 4 };
@@ -73,22 +74,21 @@ void chart_style(struct text *css)
                   ".mono{font-family:ui-monospace,monospace;font-size:11px}"
                   ".rule{stroke-width:1;fill:none}.edge{stroke-width:.8;fill:none}"
                   ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
-                  ".faint{stroke-width:1.1;opacity:.65}.dead{stroke-width:1.6}"
+                  ".band{opacity:.18}.dead{stroke-width:1.6}"
                   ".d1{stroke-dasharray:7 4}.d2{stroke-dasharray:1.5 4}"
                   ".d3{stroke-dasharray:9 4 1.5 4}\n");
 }
 
 /* "line c1 d1" for style 1; 32 styles differ. */
-static void add_class(struct text *svg, uint32_t style, bool faint)
+static void add_class(struct text *svg, uint32_t style)
 {
-    text_add(svg, "class=\"line c%u d%u%s\"", style % COLORS, (style + style / COLORS) % DASHES,
-             faint ? " faint" : "");
+    text_add(svg, "class=\"line c%u d%u\"", style % COLORS, (style + style / COLORS) % DASHES);
 }
 
 void chart_sample(struct text *svg, uint32_t style, double x, double y)
 {
     text_add(svg, "<path ");
-    add_class(svg, style, false);
+    add_class(svg, style);
     text_add(svg, " d=\"M%.1f %.1fh30\"/>", x, y - 4);
 }
 
@@ -112,10 +112,19 @@ static void fit(const struct chart *chart, struct axis *x, struct axis *y)
     for (uint32_t i = 0; i < chart->count; i++) {
         const struct chart_line *line = &chart->lines[i];
         for (uint32_t p = line->level && line->count ? line->count - 1 : 0; p < line->count; p++) {
-            if (!shows(chart, line->x[p], line->y[p])) continue;
-            if (!line->level) widen(&left, &right, line->x[p]);
-            widen(&bottom, &top, line->y[p]);
+            const double ys[] = {line->y[p], line->low ? line->low[p] : NAN,
+                                 line->high ? line->high[p] : NAN};
+            double at = line->level ? fabs(line->x[p]) + 1 : line->x[p];
+            for (int v = 0; v < 3; v++) {
+                if (!shows(chart, at, ys[v])) continue;
+                if (!line->level) widen(&left, &right, at);
+                if (ys[v] >= chart->y_least) widen(&bottom, &top, ys[v]);
+            }
         }
+    }
+    if (chart->x_most > chart->x_least) {
+        widen(&left, &right, chart->x_least);
+        widen(&left, &right, chart->x_most);
     }
     if (chart->x_scale == AXIS_LINEAR && left > 0 && left <= right) left = 0;
     *x = axis_fit(chart->x_scale, chart->x_unit, left, right);
@@ -171,31 +180,108 @@ static void draw_level(struct text *svg, const struct frame *frame, const struct
     uint32_t last = line->count - 1;
     if (line->count == 0 || !shows(chart, fabs(line->x[last]) + 1, line->y[last])) return;
     text_add(svg, "<path ");
-    add_class(svg, line->style, line->faint);
+    add_class(svg, line->style);
     text_add(svg, " d=\"M%.1f %.1fh%.1f\"/>\n", frame->left, at_y(frame, line->y[last]),
              frame->width);
 }
 
+struct spot {
+    double x, y; /* from 0 to 1 within the frame */
+};
+
+static struct spot spot_of(const struct frame *frame, double x, double y)
+{
+    return (struct spot){axis_reach(&frame->x, x), axis_reach(&frame->y, y)};
+}
+
+static void add_spot(struct text *svg, const struct frame *frame, char how, struct spot at)
+{
+    text_add(svg, "%c%.1f %.1f", how, frame->left + at.x * frame->width,
+             frame->top + (1 - at.y) * frame->height);
+}
+
+/* Narrows the part of a segment between *from and *to to what has a + part * d within 0 and 1. */
+static void narrow(double a, double d, double *from, double *to)
+{
+    if (d == 0) {
+        if (a < 0 || a > 1) *to = -1;
+        return;
+    }
+    double one = -a / d, other = (1 - a) / d;
+    *from = fmax(*from, fmin(one, other));
+    *to = fmin(*to, fmax(one, other));
+}
+
+/* Adds what of the segment lies within the frame; whether its end does. */
+static bool add_segment(struct text *svg, const struct frame *frame, struct spot a, struct spot b,
+                        bool is_down)
+{
+    double from = 0, to = 1;
+    narrow(a.x, b.x - a.x, &from, &to);
+    narrow(a.y, b.y - a.y, &from, &to);
+    if (from > to) return false;
+    const struct spot begin = {a.x + from * (b.x - a.x), a.y + from * (b.y - a.y)},
+                      end = {a.x + to * (b.x - a.x), a.y + to * (b.y - a.y)};
+    if (!is_down) add_spot(svg, frame, 'M', begin);
+    add_spot(svg, frame, 'L', end);
+    return to == 1;
+}
+
+static void draw_dot(struct text *svg, const struct frame *frame, uint32_t style, struct spot at,
+                     double radius)
+{
+    double slack = 1e-9;
+    if (fmin(at.x, at.y) < -slack || fmax(at.x, at.y) > 1 + slack) return;
+    text_add(svg, "<circle class=\"f%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>\n", style % COLORS,
+             frame->left + at.x * frame->width, frame->top + (1 - at.y) * frame->height, radius);
+}
+
+/* Of what lies past the ends of an axis nothing is drawn. */
 static void draw_line(struct text *svg, const struct frame *frame, const struct chart *chart,
                       const struct chart_line *line)
 {
-    double x = 0, y = 0;
+    struct text path;
+    struct spot at = {0, 0};
     uint32_t shown = 0;
+    bool is_down = false;
+    text_init(&path, svg->bytes_max);
     for (uint32_t p = 0; p < line->count; p++) {
         if (!shows(chart, line->x[p], line->y[p])) continue;
-        x = at_x(frame, line->x[p]);
-        y = at_y(frame, line->y[p]);
-        if (shown == 0) {
-            text_add(svg, "<path ");
-            add_class(svg, line->style, line->faint);
-            text_add(svg, " d=\"");
-        }
-        text_add(svg, "%c%.1f %.1f", shown++ ? 'L' : 'M', x, y);
+        struct spot before = at;
+        at = spot_of(frame, line->x[p], line->y[p]);
+        if (shown++ > 0) is_down = add_segment(&path, frame, before, at, is_down);
     }
-    if (shown == 0) return;
-    text_add(svg, "\"/>");
-    text_add(svg, "<circle class=\"f%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n",
-             line->style % COLORS, x, y);
+    char *bytes = text_take(&path);
+    if (!bytes) svg->failed = true;
+    if (bytes && bytes[0]) {
+        text_add(svg, "<path ");
+        add_class(svg, line->style);
+        text_add(svg, " d=\"%s\"/>\n", bytes);
+    }
+    free(bytes);
+    if (shown > 0 && !line->dots && !line->goes_on) draw_dot(svg, frame, line->style, at, 2.5);
+    for (uint32_t p = 0; line->dots && p < line->count; p++)
+        if (shows(chart, line->x[p], line->y[p]))
+            draw_dot(svg, frame, line->dots[p], spot_of(frame, line->x[p], line->y[p]), 3.5);
+}
+
+/* Along the upper edge and back along the lower one, which on a logarithmic axis may come to the
+ * bottom; a level one is as wide as its last point, from side to side. */
+static void draw_band(struct text *svg, const struct frame *frame, const struct chart *chart,
+                      const struct chart_line *line)
+{
+    uint32_t first = line->level && line->count > 0 ? line->count - 1 : 0, shown = 0;
+    for (uint32_t i = 0; i < 2 * (line->count - first); i++) {
+        bool back = i >= line->count - first;
+        uint32_t p = back ? 2 * line->count - first - 1 - i : first + i;
+        double x = line->x[p], y = back ? line->low[p] : line->high[p];
+        if (!line->level && !shows(chart, x, line->high[p])) continue;
+        if (shown == 0) text_add(svg, "<path class=\"band f%u\" d=\"", line->style % COLORS);
+        text_add(svg, "%c%.1f %.1f", shown++ ? 'L' : 'M',
+                 line->level ? frame->left + back * frame->width : at_x(frame, x), at_y(frame, y));
+        if (line->level) text_add(svg, "h%.1f", back ? -frame->width : frame->width);
+    }
+    if (shown > 0) text_add(svg, "Z\"/>\n");
 }
 
 void chart_draw(struct text *svg, const struct chart *chart, double left, double top, double width,
@@ -209,6 +295,8 @@ void chart_draw(struct text *svg, const struct chart *chart, double left, double
     text_add(svg, "<text class=\"title\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", frame.left, top + 14,
              chart->title);
     draw_axes(svg, &frame, chart);
+    for (uint32_t i = 0; i < chart->count; i++)
+        if (chart->lines[i].low) draw_band(svg, &frame, chart, &chart->lines[i]);
     for (uint32_t i = 0; i < chart->count; i++)
         (chart->lines[i].level ? draw_level : draw_line)(svg, &frame, chart, &chart->lines[i]);
 }

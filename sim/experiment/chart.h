@@ -12,16 +12,20 @@
 struct chart_line {
     const double *x, *y; /* [count]; points that are not finite, or not over 0 on a log axis, are
                             left out */
+    const double *low, *high; /* [count]: the edges of a band behind the line; or NULL */
+    const uint32_t *dots;     /* [count]: the style of a dot at each point; NULL: one at the end */
     uint32_t count;
     uint32_t style; /* lines of one style are told apart by nobody */
-    bool faint;     /* one of many of its style */
     bool level;     /* as high as its last point, from side to side */
+    bool goes_on;   /* past its last point: no dot ends it */
 };
 
 struct chart {
     const char *title, *x_title;
     enum axis_scale x_scale, y_scale;
     enum axis_unit x_unit, y_unit;  /* y_unit: of a logarithmic axis */
+    double x_least, x_most;         /* that the axis has at least; both 0: as the lines */
+    double y_least;                 /* what lies below stretches no axis; 0: nothing is */
     const struct chart_line *lines; /* [count] */
     uint32_t count;
 };

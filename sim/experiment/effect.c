@@ -1,7 +1,9 @@
 /* effect.c: see effect.h.
  *
- * The runs of a group differ in their seed alone, and are one point: their mean. Groups that differ
- * in the setting alone are one line. Who does not heed it is a level one.
+ * The runs of a group differ in their seed alone, and are one point: their mean, in the colour that
+ * the group has everywhere, with a band from the least to the greatest. Groups that differ in the
+ * setting alone are one line, which has the colour of the first. Who does not heed it is a level
+ * one.
  */
 #include "experiment/effect.h"
 
@@ -24,8 +26,9 @@ struct effect {
     double *x;        /* [groups]: the setting; NAN: it says nothing to the group */
     uint32_t *first;  /* [groups]: the first group of the same line */
     /* Of one chart at a time. */
-    double *at_x, *at_y;      /* [groups], line after line */
-    struct chart_line *lines; /* [groups] */
+    uint32_t *order;                  /* [groups], line after line, each from left to right */
+    double *at_x, *at_y, *low, *high; /* [groups], in that order */
+    struct chart_line *lines;         /* [groups] */
 };
 
 /* ---- Values and lines ------------------------------------------------------------------------ */
@@ -82,23 +85,46 @@ static void look_at_groups(struct effect *e)
 
 /* ---- Charts ---------------------------------------------------------------------------------- */
 
-/* The points of a line, from left to right; returns how many there are. */
-static uint32_t take_points(const struct effect *e, uint32_t first, enum tally_column column,
-                            double *x, double *y)
+/* The groups of a line behind those before, from left to right; returns how many there are. */
+static uint32_t order_groups(struct effect *e, uint32_t first, uint32_t *order)
 {
     uint32_t count = 0;
     for (uint32_t g = first; g < e->plan->groups; g++) {
         if (e->first[g] != first) continue;
         uint32_t at = count++;
-        double here = isnan(e->x[g]) ? 1 : e->x[g]; /* a level line is as high anywhere */
-        for (; at > 0 && x[at - 1] > here; at--) {
-            x[at] = x[at - 1];
-            y[at] = y[at - 1];
-        }
-        x[at] = here;
-        y[at] = tally_mean(e->plan, e->outcomes, g, column);
+        for (; at > 0 && e->x[order[at - 1]] > e->x[g]; at--)
+            order[at] = order[at - 1];
+        order[at] = g;
     }
     return count;
+}
+
+static struct chart_line line_of(struct effect *e, uint32_t begin, uint32_t count,
+                                 enum tally_column column)
+{
+    bool level = isnan(e->x[e->order[begin]]);
+    for (uint32_t at = begin; at < begin + count; at++) {
+        uint32_t g = e->order[at];
+        e->at_x[at] = level ? 1 : e->x[g]; /* a level line is as high anywhere */
+        e->at_y[at] = tally_mean(e->plan, e->outcomes, g, column);
+        tally_range(e->plan, e->outcomes, g, column, &e->low[at], &e->high[at]);
+    }
+    return (struct chart_line){.x = e->at_x + begin,
+                               .y = e->at_y + begin,
+                               .low = e->plan->seeds ? e->low + begin : NULL,
+                               .high = e->high + begin,
+                               .dots = e->order + begin,
+                               .count = count,
+                               .style = e->first[e->order[begin]],
+                               .level = level};
+}
+
+/* What a node alone takes and sends is far from all others, and would flatten them. */
+static bool is_drawn(const struct effect *e, uint32_t group, enum tally_column column)
+{
+    bool far = column == TALLY_TRAINED || column == TALLY_BYTES;
+    return e->first[group] == group &&
+           !(far && picture_cuts_single(e->plan) && plan_is_single(tally_run(e->plan, group)));
 }
 
 static void draw(struct text *svg, struct effect *e, enum tally_column column,
@@ -116,15 +142,12 @@ static void draw(struct text *svg, struct effect *e, enum tally_column column,
                           .lines = e->lines};
     snprintf(title, sizeof title, "%s by %s", tally_title(column), name);
     snprintf(x_title, sizeof x_title, e->unit[0] ? "%s (%s)" : "%s", name, e->unit);
-    double *x = e->at_x, *y = e->at_y;
+    uint32_t begin = 0;
     for (uint32_t g = 0; g < e->plan->groups; g++) {
-        if (e->first[g] != g) continue;
-        uint32_t count = take_points(e, g, column, x, y);
-        e->lines[chart.count] = (struct chart_line){
-            .x = x, .y = y, .count = count, .style = chart.count, .level = isnan(e->x[g])};
-        chart.count++;
-        x += count;
-        y += count;
+        if (!is_drawn(e, g, column)) continue;
+        uint32_t count = order_groups(e, g, e->order + begin);
+        e->lines[chart.count++] = line_of(e, begin, count, column);
+        begin += count;
     }
     chart_draw(svg, &chart, place * (CHART_WIDTH + GAP), top, CHART_WIDTH, CHART_HEIGHT);
 }
@@ -138,7 +161,8 @@ static double add_legend(struct text *svg, const struct effect *e, double top)
         const struct plan_run *run = tally_run(e->plan, g);
         if (e->first[g] != g || line == LEGEND_MAX) continue;
         y += LEGEND_ROW;
-        chart_sample(svg, line++, 4, y);
+        chart_sample(svg, g, 4, y);
+        line++;
         text_add(svg, "<text x=\"42\" y=\"%.1f\">%s", y, run->strategy);
         for (uint32_t i = 0; i < e->plan->axes_count - e->plan->seeds; i++) {
             if (i == e->axis || !run->values[i]) continue;
@@ -147,6 +171,13 @@ static double add_legend(struct text *svg, const struct effect *e, double top)
         }
         text_add(svg, "</text>\n");
     }
+    text_add(svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">", y += LEGEND_ROW);
+    text_add(svg, "A line has the colour of its first point.");
+    if (e->plan->seeds)
+        text_add(svg, " Means over the seeds; bands reach from the least to the greatest.");
+    if (picture_cuts_single(e->plan))
+        text_add(svg, " What single takes and sends stands in the table.");
+    text_add(svg, "</text>\n");
     return y - top + GAP;
 }
 
@@ -166,10 +197,13 @@ double effect_charts(struct text *svg, const struct plan *plan, const struct sim
     double y = top, least, most;
     e.x = calloc(plan->groups, sizeof *e.x);
     e.first = calloc(plan->groups, sizeof *e.first);
+    e.order = calloc(plan->groups, sizeof *e.order);
     e.at_x = calloc(plan->groups, sizeof *e.at_x);
     e.at_y = calloc(plan->groups, sizeof *e.at_y);
+    e.low = calloc(plan->groups, sizeof *e.low);
+    e.high = calloc(plan->groups, sizeof *e.high);
     e.lines = calloc(plan->groups, sizeof *e.lines);
-    bool whole = e.x && e.first && e.at_x && e.at_y && e.lines;
+    bool whole = e.x && e.first && e.order && e.at_x && e.at_y && e.low && e.high && e.lines;
     if (!whole) svg->failed = true;
     for (; whole && e.axis < plan->axes_count - plan->seeds; e.axis++) {
         if (!is_of_numbers(&e, &least, &most)) continue;
@@ -183,8 +217,11 @@ double effect_charts(struct text *svg, const struct plan *plan, const struct sim
         y += add_legend(svg, &e, y);
     }
     free(e.lines);
+    free(e.high);
+    free(e.low);
     free(e.at_y);
     free(e.at_x);
+    free(e.order);
     free(e.first);
     free(e.x);
     return y - top;

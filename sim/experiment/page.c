@@ -111,11 +111,20 @@ static char *notes(const struct plan *plan)
     text_add(
         &text,
         "Accuracy and loss are those of the mean of the live nodes' models on the test data, at "
-        "up to %d\npoints along a run; the last point is the agreed model's. Looking costs no "
+        "about %d\npoints along a run; the last point is the agreed model's. Looking costs no "
         "virtual time.\nAccuracy, if any, is drawn by its error, on a logarithmic scale. "
         "Against bytes, a run that sends\nnext to nothing is a level line as high as its "
-        "end.%s\n",
-        CURVE_POINTS, plan->seeds ? " A line a seed; seeds share a colour." : "");
+        "end. Drift is drawn as far down as in training: the\naveraging after it goes on to "
+        "next to nothing.\n",
+        CURVE_POINTS);
+    if (plan->seeds)
+        text_add(&text,
+                 "A line is the mean over the seeds, its band reaches from the least to the "
+                 "greatest of them, on straight\nlines between the points of each; a run that "
+                 "has ended keeps its last value.\n");
+    if (picture_cuts_single(plan))
+        text_add(&text, "The axes of time end with the slowest of the others: single goes on, to "
+                        "the end result in the table.\n");
     return text_take(&text);
 }
 

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiment/band.h"
 #include "experiment/chart.h"
 #include "experiment/graph.h"
+#include "experiment/tally.h"
 
 enum { CHART_WIDTH = 470, CHART_HEIGHT = 260, GAP = 20, LEGEND_ROW = 20, LEGEND_MAX = 40 };
 
@@ -55,6 +57,16 @@ struct columns {
     double values[SERIES][CURVE_POINTS_MAX];
 };
 
+struct curves {
+    const struct plan *plan;
+    const struct sim_outcome *outcomes;
+    struct columns *columns; /* [plan->count] */
+    /* Of one chart at a time. */
+    struct band_run *runs; /* [plan->count]: those of a group */
+    struct band *bands;    /* [plan->groups] */
+    struct chart_line *lines;
+};
+
 /* Time of training, or bytes to the end. */
 static double last_of(const struct sim_outcome *outcome, enum series series)
 {
@@ -63,26 +75,62 @@ static double last_of(const struct sim_outcome *outcome, enum series series)
     return series == TIME ? outcome->summary.trained_s : curve->points[curve->count - 1].bytes;
 }
 
-static bool sends_nothing(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t run)
+static bool sends_nothing(const struct curves *c, uint32_t group)
 {
-    double most = 0;
-    for (uint32_t i = 0; i < plan->count; i++)
-        most = fmax(most, last_of(&outcomes[i], BYTES));
-    return last_of(&outcomes[run], BYTES) < most * SENDS_NOTHING;
+    double most = 0, own = 0;
+    for (uint32_t i = 0; i < c->plan->count; i++) {
+        double bytes = last_of(&c->outcomes[i], BYTES);
+        most = fmax(most, bytes);
+        if (c->plan->runs[i]->group == group) own = fmax(own, bytes);
+    }
+    return own < most * SENDS_NOTHING;
+}
+
+/* What lies past the others' ends: a node alone takes as long as all of them together. */
+static bool is_apart(const struct curves *c, uint32_t run, enum series x)
+{
+    const struct plan_run *of = c->plan->runs[run];
+    return x == TIME ? plan_is_single(of) : sends_nothing(c, of->group);
+}
+
+/* Where the axis of all charts begins and ends: with the runs that are not apart. */
+static void find_range(const struct curves *c, struct chart *chart, enum series x)
+{
+    double least = INFINITY, most = 0;
+    for (uint32_t i = 0; i < c->plan->count; i++) {
+        uint32_t count = c->outcomes[i].curve.count;
+        if (count == 0 || is_apart(c, i, x)) continue;
+        least = fmin(least, c->columns[i].values[x][0]);
+        most = fmax(most, c->columns[i].values[x][count - 1]);
+    }
+    chart->x_least = isfinite(least) ? least : 0;
+    chart->x_most = most;
 }
 
 /* Ends of runs that lie far apart: a linear axis would show the longest alone. */
-static enum axis_scale scale_of(const struct plan *plan, const struct sim_outcome *outcomes,
-                                enum series series)
+static enum axis_scale scale_of(const struct curves *c, enum series series)
 {
     double least = INFINITY, most = 0;
-    for (uint32_t i = 0; i < plan->count; i++) {
-        double last = last_of(&outcomes[i], series);
-        if (last <= 0 || (series == BYTES && sends_nothing(plan, outcomes, i))) continue;
+    for (uint32_t i = 0; i < c->plan->count; i++) {
+        double last = last_of(&c->outcomes[i], series);
+        if (last <= 0 || is_apart(c, i, series)) continue;
         least = fmin(least, last);
         most = fmax(most, last);
     }
     return most > least * AXIS_FAR_APART ? AXIS_LOG : AXIS_LINEAR;
+}
+
+/* The least drift until the last local step: the averaging after it goes on to next to nothing. */
+static double least_drift(const struct curves *c)
+{
+    double least = INFINITY;
+    for (uint32_t i = 0; i < c->plan->count; i++)
+        for (uint32_t p = 0; p < c->outcomes[i].curve.count; p++) {
+            const struct curve_point *point = &c->outcomes[i].curve.points[p];
+            if (point->time_s <= c->outcomes[i].summary.trained_s && point->drift > 0)
+                least = fmin(least, point->drift);
+        }
+    return isfinite(least) ? least : 0;
 }
 
 static void fill(struct columns *columns, const struct curve *curve)
@@ -97,64 +145,90 @@ static void fill(struct columns *columns, const struct curve *curve)
     }
 }
 
-static void draw_one(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
-                     const struct columns *columns, struct chart_line *lines, enum series y_series,
-                     enum series x_series, double top)
+/* The line of a group: its runs that did not fail, if there are any. */
+static void add_group(struct curves *c, uint32_t group, const struct chart *chart, enum series x,
+                      enum series y)
+{
+    struct band *band = &c->bands[group];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < c->plan->count; i++)
+        if (c->plan->runs[i]->group == group && tally_counts(c->plan, c->outcomes, i))
+            c->runs[count++] = (struct band_run){c->columns[i].values[x], c->columns[i].values[y],
+                                                 c->outcomes[i].curve.count};
+    band_fill(band, c->runs, count, chart->x_scale,
+              x == TIME && chart->x_most > 0 ? chart->x_most : INFINITY);
+    c->lines[group] = (struct chart_line){
+        .x = band->x,
+        .y = band->mean,
+        .low = count > 1 ? band->low : NULL,
+        .high = band->high,
+        .count = band->count,
+        .style = group,
+        .level = x == BYTES && y != DRIFT && sends_nothing(c, group),
+        .goes_on = band->goes_on,
+    };
+}
+
+static void draw_one(struct text *svg, struct curves *c, enum series y, enum series x, double top)
 {
     static const char *const titles[SERIES] = {
         [LOSS] = "test loss",
         [ACCURACY] = "test accuracy",
         [DRIFT] = "drift: rms distance from the mean model, relative"};
     struct chart chart = {
-        .title = titles[y_series],
-        .x_title = x_series == TIME ? "virtual time" : "bytes sent by all nodes",
-        .x_scale = scale_of(plan, outcomes, x_series),
-        .y_scale = y_series == ACCURACY ? AXIS_ACCURACY : AXIS_LOG,
-        .x_unit = x_series == TIME ? AXIS_SECONDS : AXIS_BYTES,
-        .lines = lines,
-        .count = plan->count,
+        .title = titles[y],
+        .x_title = x == TIME ? "virtual time" : "bytes sent by all nodes",
+        .x_scale = scale_of(c, x),
+        .y_scale = y == ACCURACY ? AXIS_ACCURACY : AXIS_LOG,
+        .x_unit = x == TIME ? AXIS_SECONDS : AXIS_BYTES,
+        .y_least = y == DRIFT ? least_drift(c) : 0,
+        .lines = c->lines,
+        .count = c->plan->groups,
     };
-    for (uint32_t i = 0; i < plan->count; i++)
-        lines[i] = (struct chart_line){
-            .x = columns[i].values[x_series],
-            .y = columns[i].values[y_series],
-            .count = outcomes[i].curve.count,
-            .style = plan->runs[i]->group,
-            .faint = plan->seeds,
-            .level = x_series == BYTES && y_series != DRIFT && sends_nothing(plan, outcomes, i),
-        };
-    chart_draw(svg, &chart, x_series == TIME ? 0 : CHART_WIDTH + GAP, top, CHART_WIDTH,
-               CHART_HEIGHT);
+    find_range(c, &chart, x);
+    for (uint32_t g = 0; g < c->plan->groups; g++)
+        add_group(c, g, &chart, x, y);
+    chart_draw(svg, &chart, x == TIME ? 0 : CHART_WIDTH + GAP, top, CHART_WIDTH, CHART_HEIGHT);
 }
 
 /* Of labels that are numbers there is no accuracy, of a quadratic no loss either. */
-static bool is_known(const struct plan *plan, const struct columns *columns,
-                     const struct sim_outcome *outcomes, enum series series)
+static bool is_known(const struct curves *c, enum series series)
+{
+    for (uint32_t i = 0; i < c->plan->count; i++)
+        for (uint32_t p = 0; p < c->outcomes[i].curve.count; p++)
+            if (isfinite(c->columns[i].values[series][p])) return true;
+    return false;
+}
+
+bool picture_cuts_single(const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
-        for (uint32_t p = 0; p < outcomes[i].curve.count; p++)
-            if (isfinite(columns[i].values[series][p])) return true;
+        if (plan_is_single(plan->runs[i])) return true;
     return false;
 }
 
 double picture_curves(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
                       double top)
 {
-    struct columns *columns = calloc(plan->count, sizeof *columns);
-    struct chart_line *lines = calloc(plan->count, sizeof *lines);
+    struct curves c = {.plan = plan, .outcomes = outcomes};
+    c.columns = calloc(plan->count, sizeof *c.columns);
+    c.runs = calloc(plan->count, sizeof *c.runs);
+    c.bands = calloc(plan->groups, sizeof *c.bands);
+    c.lines = calloc(plan->groups, sizeof *c.lines);
     double height = 0;
-    if (!columns || !lines) svg->failed = true;
+    if (!c.columns || !c.runs || !c.bands || !c.lines) svg->failed = true;
     for (uint32_t i = 0; !svg->failed && i < plan->count; i++)
-        fill(&columns[i], &outcomes[i].curve);
+        fill(&c.columns[i], &outcomes[i].curve);
     for (int series = LOSS; !svg->failed && series < SERIES; series++) {
-        if (!is_known(plan, columns, outcomes, (enum series)series)) continue;
+        if (!is_known(&c, (enum series)series)) continue;
         for (int x = TIME; x <= BYTES; x++)
-            draw_one(svg, plan, outcomes, columns, lines, (enum series)series, (enum series)x,
-                     top + height);
+            draw_one(svg, &c, (enum series)series, (enum series)x, top + height);
         height += CHART_HEIGHT + GAP;
     }
-    free(columns);
-    free(lines);
+    free(c.columns);
+    free(c.runs);
+    free(c.bands);
+    free(c.lines);
     return height;
 }
 

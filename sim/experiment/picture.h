@@ -17,4 +17,8 @@ double picture_curves(struct text *svg, const struct plan *plan, const struct si
 double picture_topologies(struct text *svg, const struct plan *plan,
                           const struct sim_outcome *outcomes, double top);
 
+/* Whether there are nodes alone beside the others: the axes of time end with the slowest of the
+ * others. */
+bool picture_cuts_single(const struct plan *plan);
+
 #endif

@@ -237,6 +237,11 @@ static int add_single(struct plan *plan, uint32_t first, uint64_t number, char *
     return 0;
 }
 
+bool plan_is_single(const struct plan_run *run)
+{
+    return strcmp(run->strategy, "single") == 0;
+}
+
 /* ---- Making it ------------------------------------------------------------------------------- */
 
 int plan_init(struct plan *plan, const struct settings *base, char why[SETTINGS_WHY_BYTES])

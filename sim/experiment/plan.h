@@ -42,6 +42,9 @@ PARLEY_CHECK int plan_init(struct plan *plan, const struct settings *base,
                            char why[SETTINGS_WHY_BYTES]);
 void plan_close(struct plan *plan);
 
+/* Whether it is that of a node alone, which --compare adds. */
+bool plan_is_single(const struct plan_run *run);
+
 /* "--codec changes nothing for push-sum, noloco\n": a line for each option that was given, is not
  * swept, and is for others of the strategies. Freed by the caller; NULL: no memory. */
 char *plan_unheeded(const struct plan *plan);

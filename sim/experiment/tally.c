@@ -96,6 +96,25 @@ double tally_mean(const struct plan *plan, const struct sim_outcome *outcomes, u
     return spread_of(plan, outcomes, group, column).mean;
 }
 
+bool tally_counts(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t i)
+{
+    if (!outcomes[i].summary.strategy) return false;
+    return !outcomes[i].error || well_in(plan, outcomes, plan->runs[i]->group) == 0;
+}
+
+void tally_range(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
+                 enum tally_column column, double *least, double *most)
+{
+    *least = *most = NAN;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        double value = value_of(&outcomes[i].summary, column);
+        if (plan->runs[i]->group != group || !tally_counts(plan, outcomes, i)) continue;
+        if (!isfinite(value)) continue;
+        *least = fmin(*least, value); /* of NAN and a number it is the number */
+        *most = fmax(*most, value);
+    }
+}
+
 static const char *agreed_cell(const struct plan *plan, const struct sim_outcome *outcomes,
                                uint32_t group, char out[64])
 {

@@ -34,6 +34,13 @@ const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcom
 double tally_mean(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
                   enum tally_column column);
 
+/* The least and the greatest of the same; NAN likewise. */
+void tally_range(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
+                 enum tally_column column, double *least, double *most);
+
+/* Whether run `i` of the plan is in the means of its group. */
+bool tally_counts(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t i);
+
 /* Whether a cell has the mark "!", and what that says. */
 bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes);
 #define TALLY_FAILED                                                                               \

@@ -78,6 +78,11 @@ Test(chart, a_logarithmic_axis_has_a_tick_a_decade_or_less)
         axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0.7, 0.7 * ratio);
         cr_assert(axis.count >= 3 && axis.count <= 9, "%g: %u", ratio, axis.count);
     }
+    /* Where two decades would be the only ticks, and where values hardly differ, too. */
+    axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0.02, 2.5);
+    expect_labels(&axis, "0.02 0.05 0.1 0.2 0.5 1 2");
+    axis = axis_fit(AXIS_LOG, AXIS_SECONDS, 1.01, 1.02);
+    expect_labels(&axis, "950 ms 1 s 1.05 s 1.1 s");
     axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 1e-30, 1);
     cr_assert(axis.count >= 3 && axis.count <= 8);
     cr_assert(NEAR(axis.ticks[axis.count - 1], 1));
@@ -111,6 +116,82 @@ static uint32_t count_of(const char *text, const char *what)
     return count;
 }
 
+/* 400 by 300, with the frame from 52 to 386 and from 26 to 260. */
+static char *drawn(const struct chart *chart)
+{
+    struct text svg;
+    text_init(&svg, 1 << 20);
+    chart_draw(&svg, chart, 0, 0, 400, 300);
+    char *bytes = text_take(&svg);
+    cr_assert_not_null(bytes);
+    return bytes;
+}
+
+static void expect_part(const char *bytes, const char *part)
+{
+    cr_expect_not_null(strstr(bytes, part), "no %s in %s", part, bytes);
+}
+
+Test(chart, what_lies_past_the_ends_of_an_axis_is_cut_off)
+{
+    /* A line falls from 1 over 0.1, where it crosses the end of the axis, to 0.01 and comes back.
+     */
+    const double x[] = {0, 1, 2, 3, 4}, y[] = {1, 0.01, 1e-9, 0.01, 1};
+    struct chart_line line = {.x = x, .y = y, .count = 5};
+    struct chart chart = {
+        .title = "t", .x_title = "x", .y_scale = AXIS_LOG, .lines = &line, .count = 1};
+    char *bytes = drawn(&chart);
+    expect_part(bytes, ">10⁻⁸</text>");
+    free(bytes);
+    chart.y_least = 0.1;
+    const double fall[] = {1, 0.1, 0.001, 0.001, 1};
+    line.y = fall;
+    bytes = drawn(&chart);
+    cr_expect_null(strstr(bytes, "0.01</text>"));
+    expect_part(bytes, "d=\"M52.0 26.0L135.5 260.0L135.5 260.0M358.2 260.0L386.0 26.0\"");
+    expect_part(bytes, "cx=\"386.0\" cy=\"26.0\"");
+    free(bytes);
+    /* No dot where the line goes on; none past the end. */
+    line.goes_on = true;
+    bytes = drawn(&chart);
+    cr_expect_null(strstr(bytes, "<circle"));
+    free(bytes);
+    line.goes_on = false;
+    line.count = 4;
+    bytes = drawn(&chart);
+    cr_expect_null(strstr(bytes, "<circle"));
+    free(bytes);
+    /* An axis that is to reach further does. */
+    chart.x_least = 2;
+    chart.x_most = 10;
+    bytes = drawn(&chart);
+    expect_part(bytes, ">10</text>");
+    free(bytes);
+}
+
+Test(chart, a_band_has_its_line_s_colour_and_its_points_may_have_their_own)
+{
+    /* A band goes along its upper edge and back along the lower one, which counts for the axis; a
+     * level one is a box from side to side. Zero has no place on the axis: the band ends there. */
+    const double x[] = {0, 1}, y[] = {0.3, 0.3}, low[] = {0, 0.1}, high[] = {1, 0.5};
+    const uint32_t dots[] = {6, 11};
+    struct chart_line line = {
+        .x = x, .y = y, .low = low, .high = high, .dots = dots, .count = 2, .style = 3};
+    struct chart chart = {
+        .title = "t", .x_title = "x", .y_scale = AXIS_LOG, .lines = &line, .count = 1};
+    char *bytes = drawn(&chart);
+    expect_part(bytes, "class=\"band f3\" d=\"M52.0 26.0L386.0 96.4L386.0 260.0L52.0 260.0Z\"");
+    expect_part(bytes, "<circle class=\"f6\" cx=\"52.0\"");
+    expect_part(bytes, "<circle class=\"f3\" cx=\"386.0\"");
+    cr_expect_eq(count_of(bytes, "<circle"), 2);
+    free(bytes);
+    line.level = true;
+    bytes = drawn(&chart);
+    cr_expect_eq(count_of(bytes, "<circle"), 0);
+    expect_part(bytes, "class=\"band f3\" d=\"M52.0 26.0h334.0L386.0 260.0h-334.0Z\"");
+    free(bytes);
+}
+
 Test(chart, what_can_not_be_drawn_is_left_out)
 {
     /* NAN, zeros on a log axis, lines without points; a level line is one stroke. */
@@ -125,11 +206,7 @@ Test(chart, what_can_not_be_drawn_is_left_out)
                           .x_unit = AXIS_SECONDS,
                           .lines = lines,
                           .count = 4};
-    struct text svg;
-    text_init(&svg, 1 << 20);
-    chart_draw(&svg, &chart, 0, 0, 400, 300);
-    char *bytes = text_take(&svg);
-    cr_assert_not_null(bytes);
+    char *bytes = drawn(&chart);
     cr_assert_eq(count_of(bytes, "class=\"line"), 2);
     cr_assert_eq(count_of(bytes, "class=\"line c0 d0\" d=\"M"), 1);
     cr_assert_eq(count_of(bytes, "class=\"line c3 d3\""), 1);
