@@ -2,10 +2,11 @@
 # examples/slow_network.sh [OPTION...]: gossip on a slow network, beside what all-reduce has to move.
 #
 # Simulates each strategy and a single node (options go to `parley sim`), and sets the time that
-# each node's line is busy with what it sent while training went on beside a bound, computed and not simulated, for an
-# all-reduce of the gradients after each step: 2 (n-1)/n times the model has to pass the line of
-# each node, in each direction, and the slowest line holds up all. Waiting, latency and stragglers
-# come on top of the bound. PARLEY names the program, MBIT the rate of a line (10).
+# each node's line is busy with what it sent while training went on beside a bound, computed and
+# not simulated, for an all-reduce of the gradients after each step: 2 (n-1)/n times the model has
+# to pass the line of each node, in each direction, and the slowest line holds up all. Waiting,
+# latency and stragglers come on top of the bound. PARLEY names the program, MBIT the rate of a
+# line (10).
 set -euo pipefail
 parley=${PARLEY:-$(cd "$(dirname "$0")/.." && pwd)/build/peers/parley}
 mbit=${MBIT:-10}
