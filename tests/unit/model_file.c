@@ -210,7 +210,7 @@ Test(model_file, names_as_long_as_rows_writes_them_fit_a_header)
     static const struct {
         const char *text;
         int json; /* bytes of it */
-    } cases[] = {{"a", 1}, {"\"", 2}, {"\x01", 6}, {"\xe2\x82\xac", 6}, {"\xf0\x9f\x98\x80", 12}};
+    } cases[] = {{"a", 1}, {"\x01", 6}, {"\xf0\x9f\x98\x80", 12}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int repeats = 170, line = repeats * cases[i].json + 2; /* with its "\n" */
         int count = (int)ROWS_LINES_BYTES_MAX / line;
