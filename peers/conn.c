@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 
 #include "address.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "lane.h"
 #include "streams.h"
 

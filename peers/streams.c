@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "conn.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "stripes.h"
 
 enum { PUMP_BYTES = 1024 * 1024 }; /* sent at a time: then others have their turn, reading too */

@@ -10,7 +10,7 @@
  * core's, and the same.
  *
  * The happy path of a link, after HELLO has told each end how many the other one wants, and the
- * dialler a token for this very link (core/hello.c):
+ * dialler a token for this very link (core/link/hello.c):
  *
  *     dialler                                          listener
  *     connects as often as the lesser of both says

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "core/wire.h"
+#include "core/wire/wire.h"
 
 /* The segments and what the kernel has not sent of them (streams.c) are so small that all sockets
  * together hold no more than one connection would: what is asked behind them waits for them. */

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "kernels/digest.h"
 #include "kernels/mix.h"
 #include "kernels/sketch.h"

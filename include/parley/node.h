@@ -139,7 +139,7 @@ enum parley_update_type {
     PARLEY_UPDATE_CLOSE, /* flush what was sent, then close; events of conn but CLOSED end */
     PARLEY_UPDATE_SEND,  /* bytes are valid until the next step: copy or write them */
     PARLEY_UPDATE_SEND_CHUNK, /* head, then floats of a buffer, which stay unchanged until DONE;
-                                 seal the head first: wire_chunk_seal() in src/core/wire.h,
+                                 seal the head first: wire_chunk_seal() in src/core/wire/wire.h,
                                  where config.chunk_sums */
     /* Training. */
     PARLEY_UPDATE_TRAIN, /* make `steps` more local steps; adds to what is left of earlier ones */
@@ -161,8 +161,8 @@ enum parley_update_type {
     PARLEY_UPDATE_GRADIENT, /* buffer = gradient of the next batch's mean loss, at x or at `other`
                              */
     PARLEY_UPDATE_APPLY,  /* the optimizer's step of x with factor * buffer, which stays as it is */
-    PARLEY_UPDATE_ENCODE, /* buffer becomes what config.codec makes of it (core/codec.h), or of
-                             `other` */
+    PARLEY_UPDATE_ENCODE, /* buffer becomes what config.codec makes of it (core/transfer/codec.h),
+                             or of `other` */
     PARLEY_UPDATE_DIFF,   /* buffer (theirs) -= other (ours), in place; measures. `coded`: both are
                              encoded, and d is that of what they decode to, for each of the `wide`
                              vectors in them; it measures the first, x */

@@ -21,7 +21,7 @@
 #include "cli.h"
 #include "control.h"
 #include "core/rng.h"
-#include "core/topology.h"
+#include "core/topology/topology.h"
 #include "data/remarks.h"
 #include "durable.h"
 #include "file/model_file.h"

@@ -12,7 +12,7 @@
 
 #include "cli.h"
 #include "control.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "kernels/digest.h"
 #include "node.h"
 #include "report/lines.h"

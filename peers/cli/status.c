@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "core/roster.h"
+#include "core/membership/roster.h"
 #include "report/human.h"
 #include "report/text.h"
 

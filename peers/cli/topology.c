@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "core/topology.h"
+#include "core/topology/topology.h"
 #include "job/graph.h"
 #include "read_file.h"
 #include "report/places.h"

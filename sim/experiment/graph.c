@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/topology.h"
+#include "core/topology/topology.h"
 #include "experiment/chart.h"
 #include "report/places.h"
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "core/state.h"
-#include "core/training.h"
+#include "core/training/training.h"
 #include "kernels/digest.h"
 #include "swarm/swarm_state.h"
 

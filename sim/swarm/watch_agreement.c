@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/said.h"
+#include "core/agreement/said.h"
 #include "swarm/watch_state.h"
 
 /* A sketch of 256 buckets is some per cent off, its square twice that. */

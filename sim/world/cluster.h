@@ -17,7 +17,7 @@
 #define PARLEY_SIM_CLUSTER_H
 
 #include "core/rng.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "kernels/codec.h"
 #include "parley/sim.h"
 #include "run/trace.h"

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "world/network.h"
 #include "world/route.h"
 

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/codec.h"
-#include "core/message.h"
 #include "core/plain.h"
 #include "core/strategy/strategy.h"
+#include "core/transfer/codec.h"
+#include "core/wire/message.h"
 #include "parley/node.h"
 
 #define MS UINT64_C(1000)

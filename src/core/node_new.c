@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/exchange.h"
-#include "core/flow.h"
-#include "core/roster.h"
-#include "core/seeds.h"
+#include "core/exchange/exchange.h"
+#include "core/link/seeds.h"
+#include "core/membership/roster.h"
 #include "core/state.h"
+#include "core/transfer/flow.h"
 
 static bool allocate_flows(struct parley_node *node)
 {

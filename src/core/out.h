@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "parley/node.h"
 
 enum {

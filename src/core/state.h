@@ -4,16 +4,15 @@
  * others; its .c sees the whole node, through this file. So no header of a module whose part lies
  * in the node includes this one.
  *
- *   out         updates, and operations under way      exchange    pairwise averaging
- *   connection  links                                  flow        streams of floats
- *   hello       who may have a link                    drift       how far models are apart
- *   seeds       addresses to start from                fetch       a model from a peer
- *   membership  records, SWIM                          joining     how training begins
- *   gossip      which records go where                 training    local steps and the budget
- *                                                      agreement   the end
+ *   wire/        frames, and what is in them            exchange/   pairwise averaging
+ *   link/        links: whom to dial, who is let in     drift/      how far models are apart
+ *   transfer/    streams of floats, whole models        strategy/   what else than gossip there is
+ *   membership/  records, SWIM                          training/   joining, local steps, budget
+ *   topology/    who may average with whom              agreement/  the end
  *
- * node.c dispatches, frames.c what comes over links. All time below is node time: the driver's
- * clock less what this process slept through (node.c), so that waking up late expires nothing.
+ * node.c dispatches, wire/frames.c what comes over links; out.c is what a step gives. All time
+ * below is node time: the driver's clock less what this process slept through (node.c), so that
+ * waking up late expires nothing.
  */
 #ifndef PARLEY_CORE_STATE_H
 #define PARLEY_CORE_STATE_H
@@ -21,24 +20,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/agreement.h"
-#include "core/connection.h"
-#include "core/drift.h"
-#include "core/exchange.h"
-#include "core/fetch.h"
-#include "core/flow.h"
-#include "core/gossip.h"
-#include "core/hello.h"
-#include "core/membership.h"
-#include "core/message.h"
+#include "core/agreement/agreement.h"
+#include "core/drift/drift.h"
+#include "core/exchange/exchange.h"
+#include "core/exchange/robust.h"
+#include "core/link/connection.h"
+#include "core/link/hello.h"
+#include "core/link/seeds.h"
+#include "core/membership/gossip.h"
+#include "core/membership/membership.h"
+#include "core/membership/probe.h"
+#include "core/membership/roster.h"
 #include "core/out.h"
-#include "core/probe.h"
 #include "core/rng.h"
-#include "core/robust.h"
-#include "core/roster.h"
-#include "core/seeds.h"
 #include "core/strategy/strategy.h"
-#include "core/training.h"
+#include "core/training/training.h"
+#include "core/transfer/fetch.h"
+#include "core/transfer/flow.h"
+#include "core/wire/message.h"
 #include "parley/node.h"
 
 #define NEVER UINT64_MAX

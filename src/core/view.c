@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/agreement.h"
-#include "core/connection.h"
-#include "core/doubt.h"
-#include "core/membership.h"
-#include "core/slot.h"
+#include "core/agreement/agreement.h"
+#include "core/exchange/doubt.h"
+#include "core/exchange/slot.h"
+#include "core/link/connection.h"
+#include "core/membership/membership.h"
 #include "core/state.h"
-#include "core/training.h"
+#include "core/training/training.h"
 
 const char *parley_member_state_name(enum parley_member_state state)
 {

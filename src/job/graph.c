@@ -13,7 +13,7 @@
 
 #include <xxhash.h>
 
-#include "core/topology.h"
+#include "core/topology/topology.h"
 #include "report/text.h"
 
 enum { FILE_BYTES_MAX = 64 * 1024 * 1024 };

@@ -10,9 +10,9 @@
 
 #include <xxhash.h>
 
-#include "core/codec.h"
 #include "core/rng.h"
-#include "core/topology.h"
+#include "core/topology/topology.h"
+#include "core/transfer/codec.h"
 #include "data/chars.h"
 #include "train/model.h"
 

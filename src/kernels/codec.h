@@ -1,4 +1,4 @@
-/* codec.h: what a codec does to floats; its layout stands in core/codec.h.
+/* codec.h: what a codec does to floats; its layout stands in core/transfer/codec.h.
  *
  *   codec_encode   a snapshot becomes what crosses the network, in its own place
  *   codec_diff     what came and what went become d, in the place of what came
@@ -19,7 +19,7 @@
 #ifndef PARLEY_KERNELS_CODEC_H
 #define PARLEY_KERNELS_CODEC_H
 
-#include "core/codec.h"
+#include "core/transfer/codec.h"
 #include "kernels/mix.h"
 
 struct codec {

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/codec.h"
+#include "core/transfer/codec.h"
 
 #define MAGNITUDE UINT32_C(0x7fffffff)
 

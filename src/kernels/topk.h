@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* from: [n], 0 < k <= n; n at most 2^40. to: codec_bytes() bytes (core/codec.h), not overlapping.
- * Floats that are not finite count as the largest. */
+/* from: [n], 0 < k <= n; n at most 2^40. to: codec_bytes() bytes (core/transfer/codec.h), not
+ * overlapping. Floats that are not finite count as the largest. */
 void topk_encode(uint8_t *restrict to, const float *restrict from, size_t n, size_t k);
 
 /* y: [n]; y += what the bytes mean. False, with y as it was, if they mean no k places; false if

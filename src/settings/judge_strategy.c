@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/codec.h"
-#include "core/topology.h"
+#include "core/topology/topology.h"
+#include "core/transfer/codec.h"
 #include "parley/config.h"
 #include "settings/judge.h"
 #include "train/trainer.h"

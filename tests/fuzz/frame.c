@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/message.h"
+#include "core/wire/message.h"
 #include "fuzz.h"
 
 static union message first, second; /* large; no input sees what another left there */

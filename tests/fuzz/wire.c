@@ -1,11 +1,11 @@
 /* wire.c: frame and chunk headers, and wire_validate(), which must say what a plain recursive
  * reading of msgpack's specification says. */
-#include "core/wire.h"
+#include "core/wire/wire.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/message.h"
+#include "core/wire/message.h"
 #include "fuzz.h"
 
 static void headers(const uint8_t *bytes, size_t size)

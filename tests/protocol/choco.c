@@ -1,7 +1,7 @@
 /* choco.c: choco: what its rounds conserve whatever a codec loses, how far they bring the models
  * together, what they send, and what deaths, joins and cuts do to the copies.
  */
-#include "core/codec.h"
+#include "core/transfer/codec.h"
 #include "storm.h"
 
 enum { STEP_US = 10000 };

@@ -1,6 +1,6 @@
 /* codecs.c: exchanges of models that lose something on the way: what still holds. */
 #include "../../sim/world/cluster.h"
-#include "core/codec.h"
+#include "core/transfer/codec.h"
 #include "scene.h"
 
 struct coded {

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "core/topology.h"
+#include "core/topology/topology.h"
 #include "scene.h"
 
 enum { APART_NODES_MAX = 64, APART_PARAMETERS = 64 };

@@ -36,7 +36,7 @@ static double agreement_ways(uint32_t nodes, uint64_t seed)
     return ways;
 }
 
-/* In that many rounds of averaging all models become equal: topology_base.c. */
+/* In that many rounds of averaging all models become equal: base.c. */
 static void agree_in_rounds(uint32_t nodes, uint32_t rounds)
 {
     uint32_t limit = WAYS_STOP + rounds * WAYS_A_ROUND + WAYS_TABLES + WAYS_AGREE;

@@ -2,7 +2,7 @@
  */
 #include "core/strategy/rounds.h"
 #include "../../sim/swarm/watch.h"
-#include "core/topology.h"
+#include "core/topology/topology.h"
 #include "storm.h"
 #include "strike.h"
 

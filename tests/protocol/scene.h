@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "parley/sim.h"
 #include "world/cluster.h"
 

@@ -143,7 +143,7 @@ Test(settling, models_that_never_met_settle_in_one_sweep)
 Test(settling, who_clips_what_it_adds_does_not_stay_behind)
 {
     /* Proves that each asks in some sweep, and meets others in each: who has begun no exchange
-     * knows no usual distance (core/robust.c) and added nothing, for a minute. */
+     * knows no usual distance (core/exchange/robust.c) and added nothing, for a minute. */
     settles((struct settling){.nodes = 2, .rate = 0.01, .robust = true}, 12, 0.2);
     settles((struct settling){.nodes = 3, .robust = true}, 4, 0.3);
     settles((struct settling){.nodes = 7, .robust = true}, 4, 0.5);

@@ -3,7 +3,7 @@
 
 enum { NODES_MAX = 64, STEP_US = 20000 };
 
-/* As src/core/gossip.c and src/core/drift.c have it. */
+/* As src/core/membership/gossip.c and src/core/drift/drift.c have it. */
 enum {
     MEMBERSHIP_BYTES = 2000,    /* a second */
     SKETCH_BYTES = 16000,       /* a second, and ... */

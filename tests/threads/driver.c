@@ -16,7 +16,7 @@
 #include <uv.h>
 
 #include "check.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "kernels/digest.h"
 #include "parley/parley.h"
 

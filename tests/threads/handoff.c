@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "handoff.h"
 
 enum { FLOATS = 66000, BUFFERS = 3, ROUNDS = 500, STRIDE = 66000, INHERITED = 1000, CHUNKS = 2 };

@@ -23,9 +23,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "core/message.h"
 #include "core/rng.h"
-#include "core/wire.h"
+#include "core/wire/message.h"
+#include "core/wire/wire.h"
 #include "pair.h"
 
 enum { NOBODY = 65534 };

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "core/buffers.h"
-#include "core/message.h"
 #include "core/rng.h"
 #include "core/state.h"
+#include "core/wire/message.h"
 
 enum { LONE_CONNS_MAX = 4096, LONE_OPS_MAX = 512, LONE_SENT_MAX = 1 << 20, LONE_TOKEN = 7000 };
 

@@ -1,5 +1,5 @@
 /* Control frames as structs: what is packed comes back, and what is wrong is refused. */
-#include "core/message.h"
+#include "core/wire/message.h"
 
 #include <criterion/criterion.h>
 #include <msgpack.h>

@@ -1,6 +1,6 @@
 /* One node, its peers played by hand: the models that others propose, and what is believed of them.
  */
-#include "core/said.h"
+#include "core/agreement/said.h"
 #include "lone_talk.h"
 
 /* What lone_done() says that all models hash to, and others. */

@@ -2,7 +2,7 @@
 #ifndef PARLEY_TESTS_RECORDS_H
 #define PARLEY_TESTS_RECORDS_H
 
-#include "core/merge.h"
+#include "core/membership/merge.h"
 #include "lone.h"
 
 /* What an honest member says at a clock is one thing; who is alive may be said by anybody. */

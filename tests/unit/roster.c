@@ -1,5 +1,5 @@
 /* The table of members: what is counted over it, its order of changes, and who has which name. */
-#include "core/roster.h"
+#include "core/membership/roster.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "core/topology.h"
+#include "core/topology/topology.h"
 #include "job/graph.h"
 
 enum { N = 70 };

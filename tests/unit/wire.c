@@ -1,12 +1,12 @@
 /* Frame headers, chunk headers, and the walk before the unpacker. */
-#include "core/wire.h"
+#include "core/wire/wire.h"
 
 #include <criterion/criterion.h>
 #include <msgpack.h>
 #include <string.h>
 
-#include "core/message.h"
 #include "core/rng.h"
+#include "core/wire/message.h"
 
 Test(wire, a_header_comes_back_as_it_was_written)
 {

@@ -17,8 +17,8 @@
  * averaged by SETTLE.
  * Buffers: 4; diloco 6, of which 2 (slow weights, outer momentum) travel to joiners.
  */
-#include "core/fetch.h"
 #include "core/strategy/ring_state.h"
+#include "core/transfer/fetch.h"
 
 enum { SLOW, VELOCITY, KEPT };
 

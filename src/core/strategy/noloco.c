@@ -23,7 +23,7 @@
 #include "core/strategy/strategy.h"
 
 #include "core/state.h"
-#include "core/training.h"
+#include "core/training/training.h"
 
 enum { SLOW, MOMENTUM, KEPT };
 

@@ -34,7 +34,7 @@
  */
 #include "core/strategy/strategy.h"
 
-#include "core/exchange.h"
+#include "core/exchange/exchange.h"
 #include "core/state.h"
 
 /* In units. */

@@ -4,8 +4,8 @@
  *   USING     the sum is here, and is put to use; then the next round
  *   PULLING, FOLLOWING   where the left is ahead
  */
-#include "core/joining.h"
 #include "core/strategy/ring_state.h"
+#include "core/training/joining.h"
 
 enum {
     LOOK_US = 100000,      /* while something is waited for */

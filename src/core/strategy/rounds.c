@@ -1,8 +1,8 @@
 /* rounds.c: when a round begins and ends, and who takes part; see rounds.h. */
 #include "core/strategy/rounds.h"
 
-#include "core/joining.h"
-#include "core/training.h"
+#include "core/training/joining.h"
+#include "core/training/training.h"
 
 /* ---- A round --------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  */
 #include "core/strategy/rounds.h"
 
-#include "core/codec.h"
+#include "core/transfer/codec.h"
 
 enum what { ROUND = 1, ANSWER, WAIT, PULL, GOT, NO };
 

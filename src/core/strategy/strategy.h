@@ -45,7 +45,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/message.h"
+#include "core/wire/message.h"
 #include "parley/node.h"
 
 struct conn;

@@ -4,7 +4,7 @@
  * nothing any more (nobody waits for them).
  */
 #include "core/strategy/ps/server.h"
-#include "core/training.h"
+#include "core/training/training.h"
 
 struct server_worker *crew_find(struct server *s, uint64_t boot)
 {

@@ -10,7 +10,7 @@
  * workers than buffers (they queue), a model that is not finite (training.c ends the run).
  */
 #include "core/strategy/ps/server.h"
-#include "core/stop.h"
+#include "core/training/stop.h"
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 

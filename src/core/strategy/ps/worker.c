@@ -13,8 +13,8 @@
 #include <assert.h>
 #include <math.h>
 
-#include "core/stop.h"
 #include "core/strategy/ps/server.h"
+#include "core/training/stop.h"
 
 #define SPENT_MAX_US 1e15 /* 30 years: no time that anybody has spent is more */
 

@@ -1,0 +1,101 @@
+/* late.c: see late.h. */
+#include "core/agreement/late.h"
+
+#include "core/agreement/agreement.h"
+#include "core/agreement/holding.h"
+#include "core/agreement/quorum.h"
+#include "core/agreement/said.h"
+#include "core/agreement/settling.h"
+#include "core/membership/membership.h"
+#include "core/state.h"
+#include "core/training/stop.h"
+
+enum { ALONE_US = 30000000, REJOIN_US = 2000000 };
+
+/* It can't settle with a proposal that it had no part in. Where config.robust, nor can one that has
+ * proposed apart from this node: each would take the other's model for a liar's. */
+static bool is_apart(const struct parley_node *node, const struct record *r)
+{
+    bool proposed = r->phase == PARLEY_PHASE_PROPOSED || r->phase == PARLEY_PHASE_HELD;
+    return r->phase == PARLEY_PHASE_SETTLE ||
+           (node->config.robust && proposed && !r->lock_generation);
+}
+
+/* Somebody is back whom this node's proposal did not settle with. */
+bool late_is_somebody_back(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    const struct record *self = self_of(node);
+    const struct roster_place *places = node->roster->places;
+    if (!node->members || self->phase > PARLEY_PHASE_HELD || self->lock_generation ||
+        (a->candidate != CANDIDATE_OWN && a->candidate != CANDIDATE_HELD))
+        return false;
+    for (int i = node->roster->newest[ROSTER_NEWS];
+         i != NONE && places[i].change[ROSTER_NEWS] > a->alone_news;
+         i = places[i].older[ROSTER_NEWS]) {
+        const struct record *r = record_of(node, (uint32_t)i);
+        if (i != node->self && record_is_waited_for(r) && !node->members[i].counted &&
+            is_apart(node, r))
+            return true;
+    }
+    a->alone_news = node->roster->news;
+    return false;
+}
+
+void late_begin(struct parley_node *node)
+{
+    node->agreement.progress_us = node->now_us;
+    node->agreement.follows = false;
+    node->training.helpless_us = 0; /* who could help is met only now */
+    node_phase(node, PARLEY_PHASE_LATE);
+    if (node->training.stop != PARLEY_STOP_NONE) stop_tell(node, node->training.stop);
+}
+
+/* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
+ * all of them (a partition that healed), or so many that the rest is no quorum, the one of least id
+ * that has been in training, were it for no step, goes back to SETTLE, and who sees that follows.
+ */
+void late_advance(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    const struct record *first = NULL, *self = self_of(node);
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (!membership_is_live(node, (int)i)) continue;
+        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING &&
+            quorum_is_here(node))
+            a->progress_us = node->now_us;
+        bool trained = r->phase == PARLEY_PHASE_LATE && stop_has_trained(r);
+        if (trained && (!first || r->boot < first->boot)) first = r;
+    }
+    bool leads = first == self && node->now_us >= a->progress_us + AGREEMENT_PATIENCE_US;
+    if (leads || (a->follows && stop_has_trained(self)))
+        late_rejoin(node);
+    else if (!first && node->now_us >= a->progress_us + ALONE_US)
+        agreement_give_up(node);
+}
+
+/* Back to SETTLE, to mix and propose anew. Not so who has locked: others may be done with that
+ * model and gone, so it stays the one to be picked, and is held, and proposed at once; but it
+ * decides nothing before others have had time to follow (agreement.c). */
+void late_rejoin(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    struct record *self = self_of(node);
+    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD;
+    bool keeps = idle && self->lock_generation && said_same(a->own, self->lock_digest);
+    if (a->candidate != CANDIDATE_NONE && !idle) return;
+    if (idle && !keeps && !holding_let_go(node)) return;
+    a->since_us = node->now_us;
+    a->rejoin_us = node->now_us + REJOIN_US;
+    /* What this node held of its generation may be counted already: it speaks anew in the next. */
+    if (self->generation) self->generation++;
+    a->follows = false;
+    node->drift.passed = 0;
+    if (!keeps) {
+        settling_begin(node);
+        return;
+    }
+    a->candidate = CANDIDATE_OWN;
+    agreement_propose(node, self->generation);
+}

@@ -1,0 +1,80 @@
+/* quorum.c: who may decide.
+ *
+ * By default those who are here do. But a view that is no majority of whom it knows may be a part
+ * that was cut off, or one node that slept, while the others agree on another model: it dials each
+ * missing member first, and decides once all have refused, or been silent for long.
+ * With --quorum majority those who are here must be most of the fixed number of nodes, or wait; of
+ * more where more have come, or two parts of them would each be most of that number.
+ */
+#include "core/agreement/quorum.h"
+
+#include "core/agreement/agreement.h"
+#include "core/agreement/said.h"
+#include "core/link/connection.h"
+#include "core/membership/membership.h"
+#include "core/out.h"
+#include "core/state.h"
+
+enum { VERIFY_US = 30000000 };
+
+uint32_t quorum_here(const struct parley_node *node)
+{
+    return node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
+}
+
+uint32_t quorum_of(const struct parley_node *node)
+{
+    uint32_t known = roster_known(node->roster);
+    return known > node->config.nodes ? known : node->config.nodes;
+}
+
+bool quorum_is_here(const struct parley_node *node)
+{
+    return node->config.quorum != PARLEY_QUORUM_MAJORITY || 2 * quorum_here(node) > quorum_of(node);
+}
+
+/* Who is gone may come back, until time is up. */
+static bool has_majority(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    if (quorum_is_here(node)) {
+        a->verify_since_us = 0;
+        return true;
+    }
+    if (a->verify_since_us == 0) {
+        a->verify_since_us = node->now_us;
+        out_log(node, PARLEY_LOG_WARN,
+                "only %u of %u nodes are here, and a majority is %u: waiting for "
+                "others, %.0f s at most",
+                quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1,
+                (double)(agreement_end_us(node) - node->now_us) / 1e6);
+    }
+    return false;
+}
+
+bool quorum_may_decide(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    uint32_t here = quorum_here(node);
+    if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
+    if (2 * here > roster_known(node->roster)) {
+        a->verify_since_us = 0; /* who is alone again later dials again */
+        return true;
+    }
+    if (a->verify_since_us == 0) {
+        a->verify_since_us = node->now_us;
+        for (uint32_t i = 0; i < node->roster->count; i++)
+            if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
+        out_log(node, PARLEY_LOG_WARN,
+                "only %u of %u known nodes are here: dialling the missing "
+                "before deciding without them",
+                here, roster_known(node->roster));
+    }
+    bool all_gone = !said_joining(node);
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
+        if (record_of(node, i)->state != PARLEY_MEMBER_DEAD || node->members[i].refused) continue;
+        all_gone = false;
+        if (out_room(node)) connection_want(node, (int)i);
+    }
+    return all_gone || node->now_us >= a->verify_since_us + VERIFY_US;
+}

@@ -1,0 +1,71 @@
+/* membership.h: who is there: the members' records, and what this node alone knows of each.
+ *
+ * Thread rule: as the node's.
+ */
+#ifndef PARLEY_CORE_MEMBERSHIP_H
+#define PARLEY_CORE_MEMBERSHIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/wire/message.h"
+#include "parley/node.h"
+
+struct conn;
+
+/* What this node alone knows of a member. */
+struct member {
+    uint64_t suspect_since_us, suspect_until_us; /* while SUSPECT */
+    uint64_t confirmers[3];
+    uint32_t confirmations;
+    uint64_t dead_since_us;
+    uint64_t redial_us; /* a dead member's address is tried again then */
+    uint64_t busy_us;   /* it said BUSY: not before then */
+    uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
+    uint64_t alive_us;  /* a frame of it came then, the last over links that ended with BYE */
+    bool counted;       /* this node's proposal has settled with it */
+    bool refused;       /* since it was last alive its address refused a dial, or is another's */
+    uint64_t
+        unreached_us; /* it lives and no dial comes through, since then; NEVER: that was said */
+    uint64_t applied;
+    double mass, mass_abs;
+    uint64_t heard; /* own samples when its were heard of: training_reckoned() */
+};
+
+bool membership_is_live(const struct parley_node *node, int member);
+/* A random live peer for which fits() holds; NONE if there is none. */
+int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int));
+
+/* Own record changed: urgent changes go to everybody at once, lazy ones now and then. */
+void membership_changed(struct parley_node *node, bool urgent);
+void membership_start(struct parley_node *node);
+void membership_leave(struct parley_node *node);
+
+/* Every move between states goes through here. reason NULL: it is not told. */
+void membership_state(struct parley_node *node, int member, enum parley_member_state state,
+                      const char *reason);
+/* A further one, `by`, suspects it. */
+void membership_confirm(struct parley_node *node, int member, uint64_t by);
+/* That process is gone for good, and with it what it had decided. */
+void membership_gone(struct parley_node *node, uint64_t boot);
+
+/* It seems silent or gone. */
+void membership_suspect(struct parley_node *node, int member, const char *reason);
+/* What links tell of members: HELLO is done; it may be dialled again; its connection broke; its
+ * address refused a dial, or gave no answer; another boot has its place. */
+void membership_contact(struct parley_node *node, struct conn *conn);
+/* Whether anything came of it since then, also over a link that has ended: who has no room for one
+ * says so, and that is an answer, too. */
+bool membership_heard(struct parley_node *node, int member, uint64_t since_us);
+void membership_forgive(struct parley_node *node, int member);
+void membership_lost(struct parley_node *node, int member);
+void membership_refused(struct parley_node *node, int member);
+/* It took a dial, and was gone before HELLO. */
+void membership_hung_up(struct parley_node *node, int member);
+void membership_unreached(struct parley_node *node, int member, const char *why);
+void membership_replaced(struct parley_node *node, int member);
+
+void membership_timers(struct parley_node *node);
+uint64_t membership_deadline(const struct parley_node *node);
+
+#endif

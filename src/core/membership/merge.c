@@ -1,0 +1,136 @@
+/* merge.c: see merge.h. */
+#include "core/membership/merge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/agreement/late.h"
+#include "core/membership/place.h"
+#include "core/out.h"
+#include "core/plant.h"
+#include "core/state.h"
+
+/* Incarnations beyond those known that others may tell of; generations, too. */
+enum { AHEAD_MAX = 1024 };
+
+static bool is_far_ahead(uint32_t number, uint32_t known)
+{
+    return number > known && number - known > AHEAD_MAX;
+}
+
+/* Others think wrongly of this node. */
+static void refute(struct parley_node *node, const struct record *record)
+{
+    struct record *self = self_of(node);
+    if (self->state == PARLEY_MEMBER_LEFT || record->incarnation < self->incarnation) return;
+    if (!is_far_ahead(record->incarnation, self->incarnation))
+        self->incarnation = record->incarnation + !PLANTED(REFUTE_IN_VAIN);
+    membership_changed(node, true);
+    probe_unwell(node);
+    if (record->state != PARLEY_MEMBER_DEAD) return;
+    out_log(node, PARLEY_LOG_WARN, "the others took this node for dead; it is back");
+    enum parley_phase phase = phase_of(node);
+    if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) late_begin(node);
+}
+
+static void merge_state(struct parley_node *node, int member, const struct record *record, int from)
+{
+    struct record *r = record_of(node, member);
+    uint64_t theirs = (uint64_t)record->incarnation << 2 | record->state;
+    uint64_t ours = (uint64_t)r->incarnation << 2 | r->state;
+    bool lied = from == member && is_far_ahead(r->incarnation, record->incarnation);
+    if (theirs == ours && r->state == PARLEY_MEMBER_SUSPECT && from != NONE)
+        membership_confirm(node, member, record_of(node, from)->boot);
+    if (theirs <= ours && !lied) return;
+    if (from != member && is_far_ahead(record->incarnation, r->incarnation)) return;
+    r->incarnation = record->incarnation;
+    if (record->state == r->state) {
+        roster_changed(node->roster, member, true);
+        return;
+    }
+    char reason[80];
+    snprintf(reason, sizeof reason, "%s says so",
+             from == NONE || from == member ? "it" : record_of(node, from)->name);
+    membership_state(node, member, (enum parley_member_state)record->state, reason);
+}
+
+/* What may change without being urgent: progress. All else is news. */
+static bool is_news(const struct parley_node *node, const struct record *old,
+                    const struct record *new)
+{
+    uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
+    bool made = old->version < budget && new->version >= budget;
+    return made || old->phase != new->phase || old->stop != new->stop ||
+           old->follows != new->follows || old->generation != new->generation ||
+           old->fetched != new->fetched || old->measured != new->measured ||
+           old->near != new->near || memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
+           memcmp(old->distrusts, new->distrusts, sizeof old->distrusts) != 0 ||
+           old->lock_generation != new->lock_generation;
+}
+
+static bool is_sane(const struct record *r)
+{
+    return r->boot != 0 && *r->name && *r->address && r->state <= PARLEY_MEMBER_LEFT &&
+           r->phase <= PARLEY_PHASE_LEFT && r->stop <= PARLEY_STOP_OPERATOR &&
+           r->distance_sq >= 0 && r->mean_sq >= 0 && isfinite(r->distance_sq) &&
+           isfinite(r->mean_sq) && isfinite(r->score) && r->incarnation < UINT32_MAX / 2 &&
+           r->generation < UINT32_MAX / 2 && r->lock_generation < UINT32_MAX / 2;
+}
+
+static void merge_own_words(struct parley_node *node, int member, const struct record *record)
+{
+    struct record *r = record_of(node, member), old = *r;
+    *r = *record;
+    memcpy(r->name, old.name, sizeof old.name);
+    r->incarnation = old.incarnation;
+    r->state = old.state;
+    /* All follow the newest: nobody is led to the last number at a bound. Who joins takes it as it
+     * is: the others may have come far. */
+    uint32_t most = node->roster->generation + AHEAD_MAX;
+    bool bounded = phase_of(node) > PARLEY_PHASE_JOINING;
+    if (bounded && r->generation > most) r->generation = most;
+    if (bounded && r->lock_generation > most) r->lock_generation = 0;
+    member_of(node, member)->heard = self_of(node)->samples;
+    bool settles = record->phase >= PARLEY_PHASE_SETTLE && record->phase <= PARLEY_PHASE_PROPOSED;
+    if (old.phase == PARLEY_PHASE_LATE && settles) node->agreement.follows = true;
+    roster_changed(node->roster, member, is_news(node, &old, record));
+}
+
+int merge_record(struct parley_node *node, const struct record *record, int from)
+{
+    if (!is_sane(record)) return NONE;
+    if (record->boot == self_of(node)->boot) {
+        if (record->state != PARLEY_MEMBER_ALIVE) refute(node, record);
+        return node->self;
+    }
+    int member = roster_find(node->roster, record->boot);
+    bool added = member == NONE;
+    if (node->roster->shared) return member; /* what it says stands there already */
+    if (added) {
+        member = place_new(node, record);
+        if (member == NONE) return NONE;
+        record_of(node, member)->incarnation = record->incarnation;
+        const char *reason = from == NONE ? "it connected" : "a peer told of it";
+        /* Who was gone before it was heard of is no news: former lives of a name, mostly. */
+        membership_state(node, member, (enum parley_member_state)record->state,
+                         record_is_live(record) ? reason : NULL);
+    }
+    if (record->clock > record_of(node, member)->clock) merge_own_words(node, member, record);
+    if (!added) merge_state(node, member, record, from);
+    return member;
+}
+
+void merge_members(struct parley_node *node, struct conn *conn,
+                   const struct message_members *message)
+{
+    for (uint32_t i = 0; i < message->count; i++)
+        merge_record(node, &message->records[i], conn->member);
+    if (message->complete) node->met_all = true;
+    if (message->ask == MESSAGE_ASKS && !conn->asks) {
+        conn->asks = node->gossip.due = true;
+        conn->synced = false;
+        conn->any_sent = 0;
+    }
+    if (message->ask == MESSAGE_ASKS_NO_MORE) conn->asks = false;
+}

@@ -1,0 +1,178 @@
+/* joining.c: see joining.h. */
+#include "core/training/joining.h"
+
+#include <string.h>
+
+#include "core/agreement/late.h"
+#include "core/exchange/exchange.h"
+#include "core/exchange/slot.h"
+#include "core/link/connection.h"
+#include "core/link/seeds.h"
+#include "core/membership/membership.h"
+#include "core/out.h"
+#include "core/plant.h"
+#include "core/state.h"
+#include "core/training/stop.h"
+#include "core/transfer/fetch.h"
+
+enum { MEET_US = 10000000, EARLY_US = 10000000 };
+
+/* The most steps that a node which trains has made. */
+static uint64_t furthest(const struct parley_node *node)
+{
+    uint64_t steps = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN && r->version > steps)
+            steps = r->version;
+    }
+    return steps;
+}
+
+static bool has_state(struct parley_node *node, int member)
+{
+    uint32_t phase = record_of(node, member)->phase;
+    return phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_PROPOSED;
+}
+
+/* Over a link through which something came just now: what a line has swallowed for long TCP says
+ * again after as long a pause. */
+static bool has_state_near(struct parley_node *node, int member)
+{
+    enum { NEAR_US = 2000000 };
+    const struct conn *conn = connection_of(node, member);
+    return has_state(node, member) && conn && conn->heard_us + NEAR_US >= node->now_us;
+}
+
+/* Whether the cluster counts what this node did before it was started anew. */
+static bool is_counted(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if ((int)i != node->self && record_of(node, i)->samples > 0 &&
+            strcmp(record_of(node, i)->name, self_of(node)->name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether what this node brings along is older than what the others have. Nodes that were all
+ * killed and come back are not of one age, either: files are written now and then. */
+static bool is_behind(const struct parley_node *node)
+{
+    const struct parley_resumed *resumed = &node->config.resumed;
+    return resumed->steps == 0 || is_counted(node) ||
+           node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
+}
+
+/* With the vectors it has brought along. */
+static void resume(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    t->before = node->config.resumed;
+    if (is_counted(node)) t->before.samples = 0;
+    t->inherited = t->before.state_steps;
+    t->part += (double)t->before.samples;
+    self_of(node)->version = t->before.steps;
+    self_of(node)->samples = t->before.samples;
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++)
+        node->members[i].heard = t->before.samples; /* it made these before it heard of anybody */
+    out_log(node, PARLEY_LOG_INFO, "goes on from its step %llu",
+            (unsigned long long)t->before.steps);
+}
+
+static void begin(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
+    t->started = true;
+    t->alike = (double)node->roster->samples;
+    t->stepped_us = node->now_us;
+    t->early = node->roster->count;
+    t->early_us = node->now_us + EARLY_US;
+    t->start_us = node->now_us - t->before.trained_us;
+    if (node->ledger.joins > 0) training_share_time(node, node->fetch.answer.trained_us);
+    period_start(node);
+    node->exchange.next_version = t->version + period_steps(node);
+    node_phase(node, PARLEY_PHASE_TRAIN);
+    node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
+    if (node->strategy->begin) node->strategy->begin(node);
+    if (t->stop != PARLEY_STOP_NONE) stop_raise(node, t->stop);
+}
+
+/* What a peer's state is to overwrite is in use: the strategy writes what it keeps beside x, or is
+ * about to find x not finite, which is not to be said of the x that comes. */
+static bool state_is_used(const struct parley_node *node)
+{
+    if (exchange_mixes_kept(node) && slot_is_open(&node->exchange.slots[RESPONDER])) return true;
+    for (uint32_t i = 0; i < node->ops_count; i++)
+        if (node->ops[i].kind == OP_STRATEGY) return true;
+    return false;
+}
+
+void joining_follow(struct parley_node *node, int peer)
+{
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    if (node->fetch.state != FETCH_IDLE || node->now_us < node->fetch.retry_us) return;
+    if (slot->state != SLOT_IDLE || node->fetch.serving) return; /* it would change what is given */
+    if (state_is_used(node)) return;
+    /* Who joins asks anybody: else those few that it has links with would have to serve all. */
+    if (peer == NONE && node->training.diverged > 0) peer = membership_pick(node, has_state_near);
+    if (peer == NONE) peer = membership_pick(node, has_state);
+    if (peer == NONE) return;
+    exchange_reserve(node, INITIATOR);
+    fetch_start(node, peer, NULL);
+}
+
+void joining_advance(struct parley_node *node)
+{
+    const struct parley_config *c = &node->config;
+    const struct training *t = &node->training;
+    bool met = node->roster->shared || (node->contacted && node->met_all);
+    if (!met && !(seeds_only_self(node) && (live_of(node) == 1 || node->contacted))) {
+        if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
+        out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
+        out_finish(node, PARLEY_ENO_SEED);
+        return;
+    }
+    uint32_t training = node->roster->counts[ROSTER_TRAINS];
+    if (node->roster->counts[ROSTER_ENDING] > 0 && node->fetch.state == FETCH_IDLE) {
+        late_begin(node);
+        return;
+    }
+    /* Who trains has met that many; told of it before being told of them, one waits. */
+    if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
+    bool behind =
+        furthest(node) > c->behind_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
+    if (training > 0 && behind && !node->strategy->catches_up)
+        joining_follow(node, NONE);
+    else if (node->fetch.state == FETCH_IDLE &&
+             (training > 0 || live_of(node) > c->min_peers || t->stop))
+        begin(node);
+}
+
+uint64_t joining_deadline(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    if (node->roster->shared) return node->now_us + ROSTER_LOOK_US;
+    bool waits = t->stop && t->stop_us + MEET_US > node->now_us;
+    return waits ? t->stop_us + MEET_US : NEVER;
+}
+
+void joining_adopted(struct parley_node *node, uint64_t steps, uint64_t version)
+{
+    node->training.inherited = steps - version;
+    if (node->strategy->adopted) node->strategy->adopted(node, &node->fetch.answer);
+    exchange_release(node, INITIATOR);
+    node->ledger.joins++;
+    node->exchange.decided++; /* snapshots taken before are of another model */
+    node->exchange.added++;
+    out_log(node, PARLEY_LOG_INFO, "took model and optimizer state of %s at its step %llu",
+            record_of(node, node->fetch.member)->name, (unsigned long long)steps);
+    node->training.recovered += node->training.diverged > 0;
+    node->training.diverged = 0;
+    node->training.moved_sq = 0; /* of the model that was lost */
+    node->training.helpless_us = 0;
+    if (phase_of(node) == PARLEY_PHASE_JOINING)
+        begin(node);
+    else
+        training_share_time(node, node->fetch.answer.trained_us); /* it has begun first */
+}
