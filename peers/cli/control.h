@@ -14,7 +14,7 @@
 /* In the node's environment: the microsecond, on the monotonic clock, that `t` counts from. */
 #define CONTROL_VARIABLE "PARLEY_CONTROL"
 
-/* The descriptor of the file that all nodes mark their samples in: data/coverage.h. */
+/* The descriptor of the file that all nodes mark their samples in: data/partition/coverage.h. */
 #define CONTROL_COVERAGE 3
 
 /* That of the data, loaded: shared_data.h. Where it is not there, the node loads them. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "data/chars.h"
+#include "data/formats/chars.h"
 #include "model.h"
 #include "train/generate.h"
 

@@ -6,7 +6,7 @@
 #define PARLEY_CLI_SEED_LIST_H
 
 #include "parley/config.h"
-#include "settings/seeds.h"
+#include "settings/values/seeds.h"
 
 struct seed_list {
     char text[PARLEY_SEEDS_MAX][PARLEY_ADDRESS_SIZE];

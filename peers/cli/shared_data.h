@@ -16,7 +16,7 @@
 #ifndef PARLEY_CLI_SHARED_DATA_H
 #define PARLEY_CLI_SHARED_DATA_H
 
-#include "data/coverage.h"
+#include "data/partition/coverage.h"
 #include "data/source.h"
 
 /* A descriptor for the caller to close, or -1. Copies. */

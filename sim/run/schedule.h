@@ -8,7 +8,7 @@
 #ifndef PARLEY_SIM_SCHEDULE_H
 #define PARLEY_SIM_SCHEDULE_H
 
-#include "settings/fault.h"
+#include "settings/values/fault.h"
 #include "world/cluster.h"
 
 struct sim_schedule {

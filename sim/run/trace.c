@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "settings/units.h"
+#include "settings/values/units.h"
 
 struct line {
     uint32_t node; /* trace->nodes: of all */

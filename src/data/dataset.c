@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "kernels/scale.h"
+#include "kernels/layers/scale.h"
 
 /* Gives `set` an uninitialised scaling of n pairs instead of the one it has. */
 static int scaling_new(struct dataset *set, size_t n)

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/scale.h"
+#include "kernels/layers/scale.h"
 #include "parley/error.h"
 
 struct dataset {

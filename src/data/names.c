@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "data/number.h"
+#include "data/formats/number.h"
 
 const char *names_text(const struct names *names, uint32_t place)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/number.h"
+#include "data/formats/number.h"
 
 void remarks_add(struct remarks *remarks, const char *format, ...)
 {

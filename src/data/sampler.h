@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "data/coverage.h"
+#include "data/partition/coverage.h"
 #include "parley/error.h"
 
 /* Of a pass. A place is SAMPLER_SLICES * pass + slice. */

@@ -8,13 +8,13 @@
 
 #include <xxhash.h>
 
-#include "data/chars.h"
-#include "data/csv.h"
 #include "data/digits.h"
-#include "data/gzip.h"
-#include "data/idx.h"
-#include "data/libsvm.h"
-#include "data/npy.h"
+#include "data/formats/chars.h"
+#include "data/formats/csv.h"
+#include "data/formats/gzip.h"
+#include "data/formats/idx.h"
+#include "data/formats/libsvm.h"
+#include "data/formats/npy.h"
 #include "data/spec.h"
 
 enum { DIGITS_SEED = 1, HELD_PARTS = 10, NUMBERS_MAX = 20 };

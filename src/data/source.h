@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "data/dataset.h"
-#include "data/rows.h"
+#include "data/formats/rows.h"
 
 /* How a driver reads files. */
 struct source_reader {

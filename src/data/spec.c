@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/chars.h"
+#include "data/formats/chars.h"
 
 enum { WINDOW = 64 };
 

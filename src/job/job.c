@@ -13,7 +13,7 @@
 #include "core/rng.h"
 #include "core/topology/topology.h"
 #include "core/transfer/codec.h"
-#include "data/chars.h"
+#include "data/formats/chars.h"
 #include "train/model.h"
 
 /* The settings were judged. */

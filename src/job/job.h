@@ -8,7 +8,7 @@
 #ifndef PARLEY_JOB_JOB_H
 #define PARLEY_JOB_JOB_H
 
-#include "data/partition.h"
+#include "data/partition/partition.h"
 #include "data/source.h"
 #include "file/model_file.h"
 #include "job/graph.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "data/coverage.h"
+#include "data/partition/coverage.h"
 #include "parley/error.h"
 
 enum report_event {

@@ -10,7 +10,7 @@
 #include "report/text.h"
 #include "settings/nearest.h"
 #include "settings/put.h"
-#include "settings/value.h"
+#include "settings/values/value.h"
 
 enum { LONG_BASE = 256 }; /* getopt's return values: LONG_BASE + option id */
 

@@ -11,7 +11,7 @@
 #include "settings/judge.h"
 #include "settings/nearest.h"
 #include "settings/put.h"
-#include "settings/value.h"
+#include "settings/values/value.h"
 #include "settings/yaml.h"
 
 void settings_init(struct settings *settings)

@@ -21,13 +21,13 @@
 #include <stdint.h>
 
 #include "parley/error.h"
-#include "settings/fault.h"
-#include "settings/link.h"
 #include "settings/options.h"
-#include "settings/period.h"
-#include "settings/seeds.h"
 #include "settings/sweep.h"
-#include "settings/units.h"
+#include "settings/values/fault.h"
+#include "settings/values/link.h"
+#include "settings/values/period.h"
+#include "settings/values/seeds.h"
+#include "settings/values/units.h"
 
 enum { SETTINGS_WHY_BYTES = 1024, SETTINGS_VALUE_BYTES_MAX = 4096, SETTINGS_OPERANDS_MAX = 2 };
 

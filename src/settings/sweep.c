@@ -15,8 +15,8 @@
 
 #include "report/text.h"
 #include "settings/nearest.h"
-#include "settings/units.h"
-#include "settings/value.h"
+#include "settings/values/units.h"
+#include "settings/values/value.h"
 
 enum { NUMBER_BYTES = 64 };
 

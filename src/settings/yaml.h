@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "settings/units.h"
+#include "settings/values/units.h"
 
 enum { YAML_FILE_BYTES_MAX = 1 << 20 };
 

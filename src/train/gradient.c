@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/layer.h"
+#include "kernels/layers/layer.h"
 
 /* Parts start on cache lines. */
 static size_t round_up(size_t floats)

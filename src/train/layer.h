@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/scale.h"
+#include "kernels/layers/scale.h"
 #include "parley/error.h"
 
 #define LAYER_TENSORS_MAX 6u

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "kernels/layer.h"
+#include "kernels/layers/layer.h"
 
 /* A sum is at most the number of classes: one more factor is no overflow. */
 #define PRODUCT_MAX 1e250

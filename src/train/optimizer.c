@@ -365,8 +365,8 @@ static void load(const struct optimizer_step *step, const float *gradient, size_
     if (limit > 0) clamp(step->gradient, limit, count);
 }
 
-/* What kernels/flush.h is for, by arithmetic: who applies the same gradient shall end with the same
- * bits, on whatever machine. */
+/* What kernels/layers/flush.h is for, by arithmetic: who applies the same gradient shall end with
+ * the same bits, on whatever machine. */
 static void flush(float *state, size_t count)
 {
     for (size_t i = 0; i < count; i++)

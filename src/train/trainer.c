@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "data/sampler.h"
-#include "kernels/flush.h"
+#include "kernels/layers/flush.h"
 #include "train/gradient.h"
 #include "train/loss.h"
 #include "train/model.h"

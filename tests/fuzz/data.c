@@ -9,12 +9,12 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "data/chars.h"
-#include "data/csv.h"
-#include "data/gzip.h"
-#include "data/idx.h"
-#include "data/libsvm.h"
-#include "data/npy.h"
+#include "data/formats/chars.h"
+#include "data/formats/csv.h"
+#include "data/formats/gzip.h"
+#include "data/formats/idx.h"
+#include "data/formats/libsvm.h"
+#include "data/formats/npy.h"
 #include "fuzz.h"
 
 static char why[400];

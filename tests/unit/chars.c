@@ -1,5 +1,5 @@
 /* chars.c: texts as windows of characters. */
-#include "data/chars.h"
+#include "data/formats/chars.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

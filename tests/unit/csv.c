@@ -1,5 +1,5 @@
 /* csv.c: tables as text, well-formed and not. */
-#include "data/csv.h"
+#include "data/formats/csv.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "core/rng.h"
 #include "damage.h"
-#include "data/number.h"
+#include "data/formats/number.h"
 
 static char why[512];
 

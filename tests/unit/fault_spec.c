@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "settings/fault.h"
-#include "settings/seeds.h"
+#include "settings/values/fault.h"
+#include "settings/values/seeds.h"
 
 Test(fault_spec, every_part_of_a_fault_is_read)
 {

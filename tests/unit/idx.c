@@ -1,5 +1,5 @@
 /* idx.c: IDX files, plain and gzip, whole and damaged. */
-#include "data/idx.h"
+#include "data/formats/idx.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

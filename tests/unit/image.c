@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "kernels/image.h"
+#include "kernels/layers/image.h"
 
 /* [count] with room before and behind; free(array - IMAGE_SLACK). */
 static float *fill(size_t count, uint64_t stream)

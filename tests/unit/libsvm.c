@@ -1,5 +1,5 @@
 /* libsvm.c: sparse tables, well-formed and not. */
-#include "data/libsvm.h"
+#include "data/formats/libsvm.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../sim/run/trace.h"
-#include "settings/link.h"
+#include "settings/values/link.h"
 
 Test(groups, nodes_and_runs_of_nodes_are_found_in_their_group)
 {

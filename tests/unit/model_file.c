@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/rows.h"
+#include "data/formats/rows.h"
 #include "file/model_file.h"
 
 static const struct tensor tensors[] = {{"w", 2, {2, 3}, 0, 6}, {"b", 1, {3}, 6, 3}};

@@ -1,6 +1,6 @@
 /* The products of a layer with few outputs: against float64, and on every path the bits of its
  * order of sums, fused or not. */
-#include "kernels/narrow.h"
+#include "kernels/layers/narrow.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "kernels/lanes.h"
+#include "kernels/layers/lanes.h"
 
 enum { BEHIND = 32 };
 #define CANARY 12345.0f

@@ -1,5 +1,5 @@
 /* npy.c: NumPy's arrays, well-formed and not. */
-#include "data/npy.h"
+#include "data/formats/npy.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "file/npz.h"
 
 static const struct tensor tensors[] = {{"layer0.weight", 2, {2, 3}, 0, 6},

@@ -1,5 +1,5 @@
 /* partition.c: who trains on which samples. */
-#include "data/partition.h"
+#include "data/partition/partition.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

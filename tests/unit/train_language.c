@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "data/chars.h"
-#include "kernels/causal.h"
-#include "kernels/gelu.h"
-#include "kernels/norm.h"
+#include "data/formats/chars.h"
+#include "kernels/layers/causal.h"
+#include "kernels/layers/gelu.h"
+#include "kernels/layers/norm.h"
 #include "train/generate.h"
 #include "train/gradient.h"
 #include "train/layers/layers.h"

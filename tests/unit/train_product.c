@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "kernels/layer.h"
-#include "kernels/scale.h"
+#include "kernels/layers/layer.h"
+#include "kernels/layers/scale.h"
 #include "train/layers/product.h"
 
 static float *fill(size_t count, uint64_t stream)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "kernels/flush.h"
+#include "kernels/layers/flush.h"
 #include "train/model.h"
 #include "train/trainer.h"
 

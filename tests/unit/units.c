@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "settings/units.h"
+#include "settings/values/units.h"
 
 Test(units, times_are_taken_with_every_unit_and_refused_without)
 {

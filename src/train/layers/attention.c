@@ -10,7 +10,7 @@
 #include <cblas.h>
 #include <math.h>
 
-#include "kernels/causal.h"
+#include "kernels/layers/causal.h"
 #include "train/layers/layers.h"
 
 static const char *plan(struct layer *layer)

@@ -11,7 +11,7 @@
  */
 #include <math.h>
 
-#include "kernels/image.h"
+#include "kernels/layers/image.h"
 #include "train/layers/layers.h"
 
 #define EPSILON 1e-5

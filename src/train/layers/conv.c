@@ -13,15 +13,15 @@
 #include <cblas.h>
 #include <string.h>
 
-#include "kernels/image.h"
-#include "kernels/lanes.h"
-#include "kernels/narrow.h"
+#include "kernels/layers/image.h"
+#include "kernels/layers/lanes.h"
+#include "kernels/layers/narrow.h"
 #include "train/layers/layers.h"
 
 enum { WEIGHT, BIAS };
 
-/* Up to so many channels the products of the weights are kernels/narrow.h's. Timed with 6, which
- * take half of BLAS's time, and with 16, for which the dot products take twice as long. */
+/* Up to so many channels the products of the weights are kernels/layers/narrow.h's. Timed with 6,
+ * which take half of BLAS's time, and with 16, for which the dot products take twice as long. */
 enum { FEW_CHANNELS = 11 };
 
 /* The parts of the scratch memory, in floats from its start. */

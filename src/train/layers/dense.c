@@ -3,14 +3,15 @@
  * Weights are stored [in][out], for then the two large products of a step (forward, and the
  * gradient of the weights) run at OpenBLAS's best speed for small batches. BLAS does the products
  * (product.c); bias and ReLU go over the output in one loop. With few outputs BLAS is slow, and
- * kernels of our own do the products of the weights (kernels/narrow.h). Their gradient is computed
- * in tiles that stay in the cache until the optimizer is through with them.
+ * kernels of our own do the products of the weights (kernels/layers/narrow.h). Their gradient is
+ * computed in tiles that stay in the cache until the optimizer is through with them.
+ *
  * He et al. 2015, section 2.2: initial variance 2/in where a ReLU follows, 1/in where none does.
  */
 #include <string.h>
 
-#include "kernels/layer.h"
-#include "kernels/narrow.h"
+#include "kernels/layers/layer.h"
+#include "kernels/layers/narrow.h"
 #include "train/layers/layers.h"
 #include "train/layers/product.h"
 

@@ -1,5 +1,5 @@
-/* gelu.c: GELU of each value (kernels/gelu.h). No tensors. */
-#include "kernels/gelu.h"
+/* gelu.c: GELU of each value (kernels/layers/gelu.h). No tensors. */
+#include "kernels/layers/gelu.h"
 #include "train/layers/layers.h"
 
 static const char *plan(struct layer *layer)

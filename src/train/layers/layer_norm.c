@@ -1,7 +1,7 @@
-/* layer_norm.c: layer normalisation of each place's `width` values (kernels/norm.h). */
+/* layer_norm.c: layer normalisation of each place's `width` values (kernels/layers/norm.h). */
 #include <assert.h>
 
-#include "kernels/norm.h"
+#include "kernels/layers/norm.h"
 #include "train/layers/layers.h"
 
 enum { GAIN, BIAS };

@@ -1,7 +1,7 @@
 /* pool.c: the greatest of each 2 x 2 places of a channel, and the mean of all places of one.
  *
  * On the way back, the first of the greatest gets all; each place gets its part of the mean. */
-#include "kernels/image.h"
+#include "kernels/layers/image.h"
 #include "train/layers/layers.h"
 
 static const char *plan_max(struct layer *layer)
