@@ -4,10 +4,10 @@
  * caller's callback. Operations on vectors are queued, then started as far as their order allows.
  * Nothing here blocks or calls the core's step.
  */
-#include "agreement.h"
-#include "conn.h"
+#include "disk/agreement.h"
 #include "live.h"
 #include "loop.h"
+#include "network/conn.h"
 
 /* About a millisecond at the most: waking the worker would take longer where cores are scarce. */
 static bool is_short(const struct loop *loop, const struct op *op)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
 #include "core/rng.h"
 #include "loop.h"
+#include "network/address.h"
 #include "report/text.h"
 
 static int complete_address(struct complete *complete, const struct loop *loop, char *why,

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
-#include "conn.h"
 #include "descriptors.h"
+#include "network/address.h"
+#include "network/conn.h"
 #include "prompt.h"
 #include "quiet.h"
 

@@ -22,14 +22,14 @@
 
 #include <uv.h>
 
-#include "handoff.h"
-#include "lane.h"
-#include "mailbox.h"
-#include "op.h"
+#include "compute/handoff.h"
+#include "compute/mailbox.h"
+#include "compute/op.h"
+#include "compute/vectors.h"
+#include "compute/worker.h"
+#include "network/lane.h"
 #include "parley/parley.h"
-#include "vectors.h"
 #include "wake.h"
-#include "worker.h"
 
 enum {
     LOOP_BUCKETS = 256,         /* of connections by number */

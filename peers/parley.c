@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "complete.h"
-#include "files.h"
-#include "handoff.h"
+#include "compute/handoff.h"
+#include "compute/worker.h"
+#include "disk/files.h"
 #include "live.h"
 #include "loop.h"
-#include "worker.h"
 
 struct parley {
     struct loop loop;

@@ -86,7 +86,7 @@ struct parley_options {
      * becomes the real one), model_digest (of the tensors' names and shapes). `roster` stays NULL:
      * it belongs to one thread, and each parley has one of its own. */
     struct parley_config config;
-    bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/lane.h) */
+    bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/network/lane.h) */
     const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */
 
     /* The caller's, until parley_close(): [config.vectors], each of config.parameters floats. */

@@ -46,9 +46,9 @@ struct parley_sim;
 #define PARLEY_SIM_SLOW_MAX 10000
 
 /* How TCP sends again what was lost. The defaults are what Linux 6.18 was measured to do with what
- * nodes ask of it: 5 ms (peers/retransmit.h), which comes to 14 to 20 in its ticks. Before 6.15
- * least_us is 200,000. Where a line loses a fifth and more, real TCP is far slower than this with
- * messages of more than three packets. Zero means the default of each field. */
+ * nodes ask of it: 5 ms (peers/network/retransmit.h), which comes to 14 to 20 in its ticks.
+ * Before 6.15 least_us is 200,000. Where a line loses a fifth and more, real TCP is far slower than
+ * this with messages of more than three packets. Zero means the default of each field. */
 struct parley_sim_again {
     uint64_t least_us; /* the shortest pause (default 16,000), ... */
     uint32_t ways;     /* ... or so often as long as the way, where that is more (default 3) */

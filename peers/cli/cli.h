@@ -66,7 +66,7 @@ bool say_unwritten(FILE *file, const char *flag, const char *name);
 /* say.c: the exit status of `error`, whose line (or else its text) is said. */
 int say_failure(int error, const char *why);
 
-/* node_hint.c: what to do about what ends a node, or keeps one from starting. NULL: nothing that
+/* hint.c: what to do about what ends a node, or keeps one from starting. NULL: nothing that
  * the message does not say. */
 const char *node_hint(int error, const char *message);
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "files.h"
+#include "disk/files.h"
 #include "read_file.h"
 #include "settings/help.h"
 #include "settings/simulate.h"

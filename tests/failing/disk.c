@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/node.h"
-#include "durable.h"
-#include "files.h"
+#include "cli/node/node.h"
+#include "disk/durable.h"
+#include "disk/files.h"
 
 /* ---- A disk that fails ----------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 """A chaos proxy: nodes dial each other through it, and it does to their bytes what networks do.
 
 Every node has an address of the proxy that it advertises. Who dials is read off the name in the
-HELLO that every dialler sends first; a stream (peers/streams.h) belongs to the link in whose
+HELLO that every dialler sends first; a stream (peers/network/streams.h) belongs to the link in whose
 answer its token stood. For each ordered pair of names there is a line that delays,
 throttles or stalls what flows from one to the other; what is stalled is held and not lost, as TCP
 would send it again, and so is the end of a connection: silence. Single links are cut after k

@@ -1,11 +1,11 @@
-/* conn.c: one connection of the loop, without a node behind it (peers/conn.h).
+/* conn.c: one connection of the loop, without a node behind it (peers/network/conn.h).
  *
  *   - where the core closes it while it waits for floats, what is queued still goes out, whether
  *     its reading had been stopped by then or not
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
-#include "conn.h"
+#include "network/conn.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

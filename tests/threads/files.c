@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "durable.h"
-#include "files.h"
+#include "disk/durable.h"
+#include "disk/files.h"
 
 enum { FLOATS = 50000 };
 

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "check.h"
+#include "compute/handoff.h"
 #include "core/wire/wire.h"
-#include "handoff.h"
 
 enum { FLOATS = 66000, BUFFERS = 3, ROUNDS = 500, STRIDE = 66000, INHERITED = 1000, CHUNKS = 2 };
 enum { AWAITED = 20000 };

@@ -1,4 +1,4 @@
-/* lane.c: floats between nodes of one machine through shared memory (peers/lane.h).
+/* lane.c: floats between nodes of one machine through shared memory (peers/network/lane.h).
  *
  *   - two nodes agree, and what they averaged went that way
  *   - where one end has no lane, or can't have a memory file, all goes by TCP, and they agree

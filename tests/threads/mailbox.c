@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mailbox.h"
+#include "compute/mailbox.h"
 
 enum { SENDERS = 3, OPS = 20000 };
 

@@ -1,4 +1,4 @@
-/* names.c: seeds by name, some of which take long to be looked up (peers/dial.c).
+/* names.c: seeds by name, some of which take long to be looked up (peers/network/dial.c).
  *
  *   - a dial that is given up before its name was looked up leaves no connection behind
  *   - so others find room, by name too, and the two agree

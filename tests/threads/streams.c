@@ -1,4 +1,4 @@
-/* streams.c: floats of one link over several TCP connections (peers/streams.h).
+/* streams.c: floats of one link over several TCP connections (peers/network/streams.h).
  *
  *   - two nodes agree, and what they averaged went over streams; as many as the lesser of both
  * wants

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/rng.h"
-#include "stripes.h"
+#include "network/stripes.h"
 
 enum { BYTES = 1000000, SOCKETS_MAX = 8 };
 

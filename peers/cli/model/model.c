@@ -1,0 +1,218 @@
+/* model.c: `parley model inspect|verify|eval|predict|export|sample FILE`: a saved model.
+ *
+ *   inspect        what the file says about itself, and its tensors
+ *   verify         recomputes the digest and, where its record stands beside it, the agreement's
+ *   eval, predict  try.c
+ *   export         export.c
+ *   sample         sample.c
+ *
+ * A file that is no model, is cut short or (but for inspect) does not match its digest ends with
+ * status 7, eval and predict of a model that is not finite with status 8.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/model/model.h"
+#include "cli/read_file.h"
+#include "file/record.h"
+#include "report/text.h"
+
+#define FILE_BYTES_MAX (8 * MODEL_PARAMETERS_MAX) /* twice its floats */
+
+static int open_model(struct opened *opened, const char *path, char *why, size_t why_size)
+{
+    char reason[400];
+    memset(opened, 0, sizeof *opened);
+    opened->path = path;
+    int error = read_file(path, FILE_BYTES_MAX, &opened->bytes, &opened->size, why, why_size);
+    if (error) return error;
+    error = model_file_open(&opened->file, opened->bytes, opened->size, reason, sizeof reason);
+    if (!error) return 0;
+    free(opened->bytes);
+    snprintf(why, why_size, "%s: %s", path,
+             error == PARLEY_ENOMEM ? parley_error_text(error) : reason);
+    return error;
+}
+
+static void close_model(struct opened *opened)
+{
+    model_file_close(&opened->file);
+    free(opened->bytes);
+}
+
+/* ---- inspect --------------------------------------------------------------------------------- */
+
+static void print_tensor(const struct tensor *tensor, const char *format)
+{
+    char shape[64];
+    size_t at = 0;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        at += (size_t)snprintf(shape + at, sizeof shape - at, i ? ",%" PRIu32 : "%" PRIu32,
+                               tensor->shape[i]);
+    printf(format, tensor->name, shape, tensor->count);
+}
+
+/* As far as a line holds them; NULL: there are none. */
+static int print_names(const char *title, const char *lines)
+{
+    char list[400];
+    struct names names = {0};
+    int error = lines ? rows_read_lines(&names, lines) : 0;
+    if (!error && lines) printf("%-12s%s\n", title, names_list(&names, list, sizeof list));
+    names_close(&names);
+    return error;
+}
+
+static int inspect(const struct opened *opened, bool json)
+{
+    const struct model_meta *meta = &opened->file.meta;
+    char digest[DIGEST_TEXT_BYTES];
+    digest_text(meta->digest, digest);
+    if (json) {
+        printf("{\"model\":\"%s\",\"data\":\"%s\",\"parameters\":%zu,\"features\":%" PRIu32
+               ",\"classes\":%" PRIu32 ",\"run\":\"%016" PRIx64
+               "\",\"digest\":\"%s\",\"verified\":false,\"tensors\":[",
+               meta->model, meta->data, opened->file.n, meta->features, meta->classes, meta->run,
+               digest);
+        for (uint32_t i = 0; i < opened->file.tensor_count; i++) {
+            if (i) printf(",");
+            print_tensor(&opened->file.tensors[i],
+                         "{\"name\":\"%s\",\"shape\":[%s],\"count\":%zu}");
+        }
+        printf("]}\n");
+        return 0;
+    }
+    printf("model       %s, %zu parameters\n", meta->model[0] ? meta->model : "a vector",
+           opened->file.n);
+    if (meta->features)
+        printf("inputs      %" PRIu32 " values, %" PRIu32 " %s, data %s\n", meta->features,
+               meta->classes,
+               meta->numbers        ? "number"
+               : meta->classes == 1 ? "class"
+                                    : "classes",
+               meta->data);
+    if (meta->numbers)
+        printf("labels      of mean %g and deviation %g\n", (double)opened->file.meta.label[0],
+               1 / (double)opened->file.meta.label[1]);
+    if (meta->vocabulary[0]) {
+        char quoted[TEXT_QUOTED_BYTES];
+        printf("characters  %s\n", text_quote(quoted, meta->vocabulary));
+    }
+    int error = print_names("classes", meta->class_names);
+    if (!error) error = print_names("columns", meta->columns);
+    if (error) return error;
+    printf("run         %016" PRIx64 "\ndigest      %s, says the file; model verify computes it\n",
+           meta->run, digest);
+    for (uint32_t i = 0; i < opened->file.tensor_count; i++)
+        print_tensor(&opened->file.tensors[i], "%-24s [%s]  %zu\n");
+    return 0;
+}
+
+/* ---- verify ---------------------------------------------------------------------------------- */
+
+static int load_record(const char *path, struct record *record, bool *found, char *why,
+                       size_t why_size)
+{
+    char name[4096], reason[200];
+    uint8_t *bytes;
+    size_t size;
+    snprintf(name, sizeof name, "%s.agreement.json", path);
+    *found = access(name, F_OK) == 0;
+    if (!*found) return 0;
+    int error = read_file(name, RECORD_BYTES_MAX, &bytes, &size, why, why_size);
+    if (error) return error;
+    error = record_decode(record, bytes, size, reason, sizeof reason);
+    if (error) snprintf(why, why_size, "%.256s: %s", name, reason);
+    free(bytes);
+    return error;
+}
+
+static void print_verified(const struct opened *opened, const struct record *record, bool found,
+                           bool json)
+{
+    char digest[DIGEST_TEXT_BYTES];
+    digest_text(opened->file.meta.digest, digest);
+    if (json) {
+        printf("{\"ok\":true,\"digest\":\"%s\",\"record\":%s", digest, found ? "true" : "false");
+        if (found)
+            printf(",\"held\":%" PRIu32 ",\"live\":%" PRIu32 ",\"known\":%" PRIu32
+                   ",\"cause\":\"%s\"",
+                   record->held, record->live, record->known, record->cause);
+        printf("}\n");
+        return;
+    }
+    printf("digest      %s, as the file says\n", digest);
+    if (!found) {
+        printf("agreement   no record beside it (%s.agreement.json)\n", opened->path);
+        return;
+    }
+    printf("agreement   held by %" PRIu32 " of %" PRIu32 " live nodes, %" PRIu32
+           " known; ended by %s; written by %s\n",
+           record->held, record->live, record->known, record->cause, record->node);
+    for (uint32_t i = 0; i < record->member_count; i++)
+        printf("  %-20s %s%s%s\n", record->members[i].name,
+               record->members[i].live ? "live" : "not live",
+               record->members[i].held ? ", held it" : "",
+               record->members[i].locked ? ", locked it" : "");
+}
+
+int model_check_digest(const struct opened *opened, char *why, size_t why_size)
+{
+    char reason[400] = "";
+    int error = model_file_verify(&opened->file, reason, sizeof reason);
+    if (error && reason[0]) snprintf(why, why_size, "%s: %s", opened->path, reason);
+    return error;
+}
+
+static int verify(const struct opened *opened, bool json, char *why, size_t why_size)
+{
+    struct record record = {0};
+    uint8_t whole[DIGEST_BYTES];
+    char reason[400] = "";
+    bool found = false;
+    int error = load_record(opened->path, &record, &found, why, why_size);
+    if (error || !found) goto out;
+    error = digest_bytes(opened->bytes, opened->size, whole);
+    if (!error)
+        error = record_match(&record, opened->file.meta.digest, whole, opened->file.meta.run,
+                             reason, sizeof reason);
+    if (error) snprintf(why, why_size, "%s.agreement.json: %s", opened->path, reason);
+out:
+    if (!error) print_verified(opened, &record, found, json);
+    if (found) record_close(&record);
+    return error;
+}
+
+static int act(const struct opened *opened, const struct settings *settings, char *why,
+               size_t why_size)
+{
+    const char *action = settings->operands[0];
+    if (strcmp(action, "inspect") == 0) return inspect(opened, settings->json_stdout);
+    if (strcmp(action, "eval") == 0) return model_eval(opened, settings, why, why_size);
+    if (strcmp(action, "predict") == 0) return model_predict(opened, settings, why, why_size);
+    int error = model_check_digest(opened, why, why_size);
+    if (error) return error;
+    if (strcmp(action, "verify") == 0) return verify(opened, settings->json_stdout, why, why_size);
+    if (strcmp(action, "export") == 0) return model_export(opened, settings, why, why_size);
+    return model_sample(opened, settings, why, why_size);
+}
+
+int model_command(const struct settings *settings)
+{
+    struct opened opened;
+    char why[512] = "";
+    int error = open_model(&opened, settings->operands[1], why, sizeof why);
+    if (error) return say_failure(error, why);
+    error = act(&opened, settings, why, sizeof why);
+    close_model(&opened);
+    if (fflush(stdout) == EOF && !error) {
+        snprintf(why, sizeof why, "stdout: %s", strerror(errno));
+        error = PARLEY_EFAIL;
+    }
+    return error ? say_failure(error, why) : 0;
+}

@@ -1,0 +1,280 @@
+/* handoff.c: see handoff.h. */
+#include "compute/handoff.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+#include "kernels/mix.h"
+
+int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers)
+{
+    memset(handoff, 0, sizeof *handoff);
+    handoff->vectors = vectors;
+    handoff->answers = answers;
+    handoff->lends = vectors->count <= HANDOFF_LENT_FLOATS_MAX;
+    handoff->last = &handoff->first;
+    if (uv_sem_init(&handoff->boundary, 1)) return PARLEY_EFAIL;
+    int code = mailbox_init(&handoff->box, NULL);
+    if (code) uv_sem_destroy(&handoff->boundary);
+    return code;
+}
+
+void handoff_close(struct handoff *handoff)
+{
+    mailbox_close(&handoff->box);
+    uv_sem_destroy(&handoff->boundary);
+}
+
+static void tell(struct handoff *handoff)
+{
+    atomic_store_explicit(&handoff->box.news, true, memory_order_release);
+    uv_cond_signal(&handoff->box.arrived);
+    uv_mutex_unlock(&handoff->box.lock);
+}
+
+void handoff_grant(struct handoff *handoff, const struct parley_update *update)
+{
+    uv_mutex_lock(&handoff->box.lock);
+    handoff->granted += update->train.steps;
+    handoff->next = (struct parley_turn){.live = update->train.live,
+                                         .state_steps = update->train.inherited,
+                                         .weight = update->train.weight};
+    handoff->next_pace = update->train.pace;
+    tell(handoff);
+}
+
+void handoff_halt(struct handoff *handoff)
+{
+    uv_mutex_lock(&handoff->box.lock);
+    handoff->granted = 0;
+    handoff->halted = true;
+    tell(handoff);
+}
+
+void handoff_end(struct handoff *handoff, int error)
+{
+    uv_mutex_lock(&handoff->box.lock);
+    handoff->ended = true;
+    handoff->error = error;
+    tell(handoff);
+}
+
+static struct op *take_all(struct mailbox *box)
+{
+    struct op *op = box->first;
+    box->first = NULL;
+    box->last = &box->first;
+    return op;
+}
+
+/* The boundary is held. */
+static void append(struct handoff *handoff, struct op *op)
+{
+    *handoff->last = op;
+    while (*handoff->last)
+        handoff->last = &(*handoff->last)->next;
+}
+
+static struct op *take_first(struct handoff *handoff)
+{
+    struct op *op = handoff->first;
+    handoff->first = op->next;
+    if (!handoff->first) handoff->last = &handoff->first;
+    op->next = NULL;
+    return op;
+}
+
+static void answer(struct handoff *handoff, struct op *op)
+{
+    op->done.done.version = atomic_load_explicit(&handoff->version, memory_order_relaxed);
+    mailbox_put(handoff->answers, op);
+}
+
+/* The boundary is held. As far as the program itself has nothing to do: work that it was given and
+ * has not made comes first. */
+static void carry(struct handoff *handoff)
+{
+    while (handoff->first && !handoff->work && !op_is_work(handoff->first)) {
+        struct op *op = take_first(handoff);
+        bool both = handoff->first && vectors_add_take(handoff->vectors, op, handoff->first);
+        if (!both) vectors_carry(handoff->vectors, op);
+        answer(handoff, op);
+        if (both) answer(handoff, take_first(handoff));
+    }
+}
+
+void handoff_put(struct handoff *handoff, struct op *list)
+{
+    if (!handoff->lends || uv_sem_trywait(&handoff->boundary)) {
+        mailbox_put(&handoff->box, list);
+        return;
+    }
+    uv_mutex_lock(&handoff->box.lock);
+    struct op *earlier = take_all(&handoff->box);
+    uv_mutex_unlock(&handoff->box.lock);
+    append(handoff, earlier);
+    append(handoff, list);
+    carry(handoff);
+    bool work = handoff->first != NULL;
+    uv_sem_post(&handoff->boundary);
+    if (!work) return;
+    uv_mutex_lock(&handoff->box.lock);
+    tell(handoff);
+}
+
+/* Everything that is new. The boundary is held: what the loop does at one comes before or after. */
+static void look(struct handoff *handoff)
+{
+    struct mailbox *box = &handoff->box;
+    uv_mutex_lock(&box->lock);
+    struct op *op = take_all(box);
+    if (handoff->halted) handoff->credit = 0;
+    handoff->halted = false;
+    handoff->credit += handoff->granted;
+    handoff->granted = 0;
+    handoff->turn = handoff->next;
+    handoff->pace = handoff->next_pace;
+    handoff->over = handoff->ended;
+    atomic_store_explicit(&box->news, false, memory_order_relaxed);
+    uv_mutex_unlock(&box->lock);
+    append(handoff, op);
+    carry(handoff);
+}
+
+static void wait_for_news(struct mailbox *box)
+{
+    uv_mutex_lock(&box->lock);
+    while (!atomic_load_explicit(&box->news, memory_order_relaxed))
+        uv_cond_wait(&box->arrived, &box->lock);
+    uv_mutex_unlock(&box->lock);
+}
+
+bool handoff_has_news(struct handoff *handoff)
+{
+    return atomic_load(&handoff->lost) ||
+           atomic_load(&handoff->version) >= atomic_load(&handoff->awaited);
+}
+
+double handoff_loss(struct handoff *handoff)
+{
+    return atomic_exchange(&handoff->lost, false) ? (double)NAN : atomic_load(&handoff->loss);
+}
+
+static double moved_by(const struct handoff *handoff, const struct parley_step *step)
+{
+    const struct vectors *v = handoff->vectors;
+    return moved_end(&handoff->moved, v->trained[0], v->count) / (double)step->steps;
+}
+
+static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
+{
+    uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
+    handoff->credit -= more < handoff->credit ? more : handoff->credit;
+    handoff->vectors->follow = step->follow; /* the boundary is still held */
+    atomic_store(&handoff->train_us, handoff->started ? now_us - handoff->first_us : 0);
+    atomic_store(&handoff->loss, step->loss);
+    if (!isfinite(step->loss)) atomic_store(&handoff->lost, true);
+    if (handoff->measures) atomic_store(&handoff->moved_sq, moved_by(handoff, step));
+    atomic_fetch_add(&handoff->samples, step->samples);
+    atomic_store(&handoff->place, step->place);
+    /* Last, as the loop reads it first: a version never comes with older samples. */
+    atomic_fetch_add(&handoff->version, step->steps);
+    if (handoff_has_news(handoff)) wake_ring(handoff->answers->wake);
+}
+
+static void note_gap(struct handoff *handoff, bool between_steps)
+{
+    uint64_t now_us = uv_hrtime() / 1000;
+    uint64_t gap_us = now_us - handoff->step_end_us;
+    if (!handoff->started) handoff->first_us = now_us;
+    if (between_steps && gap_us > atomic_load(&handoff->gap_max_us))
+        atomic_store(&handoff->gap_max_us, gap_us);
+}
+
+/* What was allowed and not made is still to be made. */
+static void end_work(struct handoff *handoff, const struct parley_step *step, bool stepped)
+{
+    struct op *op = handoff->work;
+    const struct vectors *vectors = handoff->vectors;
+    bool gradient = op->update.type == PARLEY_UPDATE_GRADIENT;
+    if (gradient && !stepped) return;
+    handoff->work = NULL;
+    op->done.done.ok = true;
+    op->done.done.finite =
+        !gradient ||
+        (isfinite(step->loss) &&
+         mix_finite(vectors_buffer(vectors, op->update.vector.buffer), vectors->count));
+    answer(handoff, op);
+}
+
+static void allow_work(struct handoff *handoff, struct parley_turn *turn)
+{
+    const struct parley_update *update = &handoff->work->update;
+    bool gradient = update->type == PARLEY_UPDATE_GRADIENT;
+    if (gradient) vectors_forget(handoff->vectors, update->vector.buffer);
+    *turn = (struct parley_turn){
+        .work = gradient ? PARLEY_WORK_GRADIENT : PARLEY_WORK_APPLY,
+        .gradient = vectors_buffer(handoff->vectors, update->vector.buffer),
+        .at = update->vector.at_other ? vectors_buffer(handoff->vectors, update->vector.other)
+                                      : handoff->vectors->trained[0],
+        .factor = update->vector.factor,
+        .progress = update->vector.progress,
+        .live = update->vector.live,
+        .weight = update->vector.weight > 0 ? update->vector.weight : 1,
+        .state_steps = update->vector.steps,
+    };
+}
+
+static void allow_step(struct handoff *handoff, struct parley_turn *turn)
+{
+    handoff->credit--;
+    if (handoff->measures)
+        moved_begin(&handoff->moved, handoff->vectors->trained[0], handoff->vectors->count);
+    uint64_t made = atomic_load_explicit(&handoff->version, memory_order_relaxed);
+    *turn = handoff->turn;
+    turn->state_steps += made;
+    turn->progress = parley_pace_progress(&handoff->pace, made);
+}
+
+/* True: something is allowed, and the boundary stays held until it is made. */
+static bool allow(struct handoff *handoff, struct parley_turn *turn, bool stepped)
+{
+    if (!handoff->work && handoff->first) handoff->work = take_first(handoff);
+    if (handoff->over || (!handoff->work && handoff->credit == 0)) return false;
+    note_gap(handoff, stepped);
+    if (handoff->work)
+        allow_work(handoff, turn);
+    else
+        allow_step(handoff, turn);
+    turn->averaged = handoff->vectors->added;
+    turn->started = !handoff->started && turn->work != PARLEY_WORK_APPLY;
+    handoff->started = handoff->started || turn->started;
+    return true;
+}
+
+int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
+                     struct parley_turn *turn)
+{
+    bool stepped = step && step->steps > 0;
+    handoff->step_end_us = uv_hrtime() / 1000;
+    if (handoff->going && !stepped && !handoff->work) handoff->credit++;
+    if (stepped) report(handoff, step, handoff->step_end_us);
+    if (handoff->going && handoff->work) end_work(handoff, step, stepped);
+    if (handoff->going) uv_sem_post(&handoff->boundary);
+    handoff->going = false;
+    /* Where trainers share a core, turns of a step and not of a time slice: an exchange waits for a
+     * boundary of both its nodes. Alone on its core, a trainer goes on at once. */
+    if (stepped) sched_yield();
+
+    while (!handoff->over) {
+        uv_sem_wait(&handoff->boundary);
+        if (atomic_load_explicit(&handoff->box.news, memory_order_acquire)) look(handoff);
+        carry(handoff);
+        handoff->going = allow(handoff, turn, stepped);
+        if (handoff->going) return PARLEY_GO;
+        uv_sem_post(&handoff->boundary);
+        if (!handoff->over) wait_for_news(&handoff->box);
+    }
+    return handoff->error;
+}

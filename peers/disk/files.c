@@ -1,0 +1,393 @@
+/* files.c: see files.h. */
+#include "disk/files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/names.h"
+#include "disk/durable.h"
+#include "file/record.h"
+#include "kernels/digest.h"
+
+enum { NAME_BYTES = 64 }; /* what is added to OUT at most */
+
+/* Whether a header can be made of what `meta` holds by now. */
+static int try_header(const struct files *files)
+{
+    uint8_t *bytes = NULL;
+    size_t size;
+    int code = model_file_header(&files->meta, files->vectors->count, files->vectors->tensors,
+                                 files->vectors->tensors_count, &bytes, &size);
+    free(bytes);
+    return code;
+}
+
+/* One text after the other: the one that has just come is to blame. */
+static int copy_text(const struct files *files, const char *name, char *to, size_t to_size,
+                     const char *from, char *why, size_t size)
+{
+    int code = PARLEY_EUSAGE;
+    if (!from) from = "";
+    if (strlen(from) < to_size) {
+        strcpy(to, from);
+        code = try_header(files);
+    }
+    if (code && code != PARLEY_ENOMEM)
+        snprintf(why, size,
+                 "about.%s: \"%.80s\" can't stand in a model file (%s, at most %zu bytes)", name,
+                 from,
+                 to == files->meta.vocabulary ? "a character of UTF-8 a class" : "printable ASCII",
+                 to_size - 1);
+    return code;
+}
+
+/* Names of classes, or of columns. */
+static int copy_lines(struct files *files, bool columns, const char *from, char *why, size_t size)
+{
+    struct model_meta *meta = &files->meta;
+    if (!from) return PARLEY_OK;
+    char *copy = strdup(from);
+    if (columns)
+        meta->columns = files->columns = copy;
+    else
+        meta->class_names = files->class_names = copy;
+    int code = copy ? try_header(files) : PARLEY_ENOMEM;
+    if (code && code != PARLEY_ENOMEM)
+        snprintf(why, size,
+                 "about.%s: not one line of UTF-8, of at most %u bytes, for each of about.%s, %u, "
+                 "or more than a file's header holds",
+                 columns ? "columns" : "class_names", NAMES_BYTES_MAX,
+                 columns ? "features" : "classes", columns ? meta->features : meta->classes);
+    return code;
+}
+
+static int check_scaling(const struct parley_about *about, char *why, size_t size)
+{
+    const float *label = about->label;
+    if (about->scaling != 0 && about->scaling != 1 && about->scaling != about->features)
+        snprintf(why, size, "about.scaling: %u is out of range (0, 1 or about.features, %u)",
+                 about->scaling, about->features);
+    else if (about->scaling != 0 && (!about->shift || !about->scale))
+        snprintf(why, size, "about.scaling: %u, and shift or scale is missing", about->scaling);
+    else if (!model_file_scales_inputs(about->shift, about->scale, about->scaling))
+        snprintf(why, size, "about.shift and about.scale are not numbers, and ones from 0 on");
+    else if (label && !model_file_scales_label(label))
+        snprintf(why, size, "about.label: %g and %g are not a number and one above 0",
+                 (double)label[0], (double)label[1]);
+    else
+        return PARLEY_OK;
+    return PARLEY_EUSAGE;
+}
+
+/* Shifts and scales of the inputs, and of a label. */
+static size_t scaling_floats(const struct model_meta *meta)
+{
+    return 2 * ((size_t)meta->scaling + (meta->numbers ? 1 : 0));
+}
+
+static int copy_scaling(struct files *files, const struct parley_about *about)
+{
+    struct model_meta *meta = &files->meta;
+    size_t count = meta->scaling = about->scaling;
+    meta->numbers = about->label != NULL;
+    float *all = files->scaling = calloc(scaling_floats(meta) + 1, sizeof *files->scaling);
+    if (!all) return PARLEY_ENOMEM;
+    if (count) memcpy(all, about->shift, count * sizeof *all);
+    if (count) memcpy(all + count, about->scale, count * sizeof *all);
+    if (about->label) memcpy(all + 2 * count, about->label, sizeof meta->label);
+    if (about->label) memcpy(meta->label, about->label, sizeof meta->label);
+    meta->shift = all;
+    meta->scale = all + count;
+    return PARLEY_OK;
+}
+
+static int copy_about(struct files *files, const struct parley_about *about, char *why, size_t size)
+{
+    struct model_meta *meta = &files->meta;
+    meta->features = about->features;
+    meta->classes = about->classes;
+    meta->channels = about->channels;
+    meta->height = about->height;
+    meta->width = about->width;
+    meta->run = files->vectors->run;
+    int code = check_scaling(about, why, size);
+    if (!code) code = copy_scaling(files, about);
+    if (code) return code;
+    code = try_header(files);
+    if (code && code != PARLEY_ENOMEM)
+        snprintf(
+            why, size,
+            "tensors: a model file can't hold them: too many, two with one name, a name that "
+            "is taken, or one that is not 1 to 31 printable characters of ASCII without a space");
+    if (!code)
+        code = copy_text(files, "model", meta->model, sizeof meta->model, about->model, why, size);
+    if (!code)
+        code = copy_text(files, "data", meta->data, sizeof meta->data, about->data, why, size);
+    if (!code)
+        code = copy_text(files, "vocabulary", meta->vocabulary, sizeof meta->vocabulary,
+                         about->vocabulary, why, size);
+    if (!code) code = copy_lines(files, false, about->class_names, why, size);
+    return code ? code : copy_lines(files, true, about->columns, why, size);
+}
+
+/* The folder of a path, "" for this one; false: its name is too long. */
+static bool folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    if (size >= PATH_MAX) return false;
+    memcpy(folder, path, size);
+    folder[size] = 0;
+    return true;
+}
+
+int files_check_place(const char *path, char *why, size_t size)
+{
+    struct stat status;
+    char folder[PATH_MAX];
+    if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
+        snprintf(why, size, "%s is no regular file; give a file's name", path);
+        return PARLEY_EUSAGE;
+    }
+    if (!folder_of(path, folder)) return PARLEY_OK; /* it will be said when it is written */
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    if (!*base) {
+        snprintf(why, size, "\"%.800s\" names no file", path);
+        return PARLEY_EUSAGE;
+    }
+    if (strlen(base) + NAME_BYTES > NAME_MAX) {
+        snprintf(why, size, "the file's name is longer than %d bytes: %.800s",
+                 NAME_MAX - NAME_BYTES, path);
+        return PARLEY_EUSAGE;
+    }
+    if (!access(*folder ? folder : ".", W_OK | X_OK)) return PARLEY_OK;
+    snprintf(why, size, "no file can be made in %.800s: %s", *folder ? folder : "this folder",
+             strerror(errno));
+    return PARLEY_EUSAGE;
+}
+
+/* Says whose line it is. */
+static int check_out(const char *out, char *why, size_t size)
+{
+    char cause[1024];
+    int code = files_check_place(out, cause, sizeof cause);
+    if (code) snprintf(why, size, "out: %s", cause);
+    return code;
+}
+
+/* Where the model will be written, wherever the program's working folder is by then. As it was
+ * given where that folder has no name, or one that is too long. */
+static char *whole_path(const char *out)
+{
+    char *path = malloc(PATH_MAX + strlen(out) + 2);
+    if (!path) return NULL;
+    if (out[0] == '/' || !getcwd(path, PATH_MAX) ||
+        strlen(path) + strlen(out) + NAME_BYTES > PATH_MAX)
+        return strcpy(path, out);
+    return strcat(strcat(path, "/"), out);
+}
+
+int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
+               uint64_t boot, char *why, size_t size)
+{
+    const struct parley_about *about = &options->about;
+    memset(files, 0, sizeof *files);
+    files->vectors = vectors;
+    files->boot = boot;
+    if (!options->out) return PARLEY_OK;
+    int code = check_out(options->out, why, size);
+    if (!code) code = copy_about(files, about, why, size);
+    if (code) return code;
+    files->out = whole_path(options->out);
+    return files->out ? PARLEY_OK : PARLEY_ENOMEM;
+}
+
+static void drop_part(struct files *files)
+{
+    if (files->part) unlink(files->part);
+    free(files->part);
+    files->part = NULL;
+}
+
+void files_close(struct files *files)
+{
+    drop_part(files);
+    free(files->scaling);
+    free(files->class_names);
+    free(files->columns);
+    free(files->out);
+}
+
+/* The bytes before the floats: equal on all nodes, so nothing of this node goes in. */
+static int make_header(struct files *files, const uint8_t *digest, struct piece *header)
+{
+    uint8_t *bytes = NULL;
+    memcpy(files->meta.digest, digest, sizeof files->meta.digest);
+    int code = model_file_header(&files->meta, files->vectors->count, files->vectors->tensors,
+                                 files->vectors->tensors_count, &bytes, &header->size);
+    header->bytes = bytes;
+    return code;
+}
+
+/* No two nodes have one boot. */
+static void model_part(const char *out, uint64_t boot, char *path, size_t size)
+{
+    snprintf(path, size, "%s.%016" PRIx64 ".part", out, boot);
+}
+
+static void record_part(const char *out, uint64_t boot, char *path, size_t size)
+{
+    snprintf(path, size, "%s.agreement.%016" PRIx64 ".part", out, boot);
+}
+
+void files_remove_parts(const char *out, uint64_t boot)
+{
+    char path[PATH_MAX + NAME_BYTES];
+    model_part(out, boot, path, sizeof path);
+    unlink(path);
+    record_part(out, boot, path, sizeof path);
+    unlink(path);
+}
+
+static int name_part(struct files *files)
+{
+    size_t size = strlen(files->out) + NAME_BYTES;
+    files->part = malloc(size);
+    if (!files->part) return PARLEY_ENOMEM;
+    model_part(files->out, files->boot, files->part, size);
+    return PARLEY_OK;
+}
+
+static int hash_model(const struct files *files, const void *x, uint8_t digest[PARLEY_DIGEST_BYTES])
+{
+    const struct vectors *vectors = files->vectors;
+    return digest_model(x, vectors->count, vectors->tensors, vectors->tensors_count, vectors->run,
+                        digest);
+}
+
+static int hash_pieces(const struct piece pieces[3], uint8_t hash[PARLEY_DIGEST_BYTES])
+{
+    struct digest digest;
+    int code = digest_init(&digest);
+    for (int i = 0; i < 3 && !code; i++)
+        code = digest_add(&digest, pieces[i].bytes, pieces[i].size);
+    if (!code) code = digest_end(&digest, hash);
+    digest_close(&digest);
+    return code;
+}
+
+/* What stands on disk must be what was to be written, and that still of the digest that it states:
+ * memory can go bad, too. */
+static int read_back(struct files *files, const struct piece pieces[3], struct op *op)
+{
+    uint8_t digest[PARLEY_DIGEST_BYTES];
+    int code = durable_compare(files->part, pieces, 3, op->why, sizeof op->why);
+    if (!code) code = hash_pieces(pieces, files->hash);
+    if (!code) code = hash_model(files, pieces[1].bytes, digest);
+    if (code || memcmp(digest, op->digest, sizeof digest) == 0) return code;
+    snprintf(op->why, sizeof op->why, "%.180s: the model changed in memory while it was written",
+             files->out);
+    return PARLEY_ENOT_WRITTEN;
+}
+
+void files_write(struct files *files, struct op *op)
+{
+    struct vectors *vectors = files->vectors;
+    struct piece pieces[3] = {
+        {NULL, 0},
+        {vectors_buffer(vectors, op->update.vector.buffer), vectors->count * sizeof(float)},
+        {files->scaling, scaling_floats(&files->meta) * sizeof(float)}};
+    drop_part(files);
+    int code = hash_model(files, pieces[1].bytes, op->digest);
+    op->done.done.digest = op->digest;
+    if (code || !files->out) goto out;
+    code = make_header(files, op->digest, &pieces[0]);
+    if (!code) code = name_part(files);
+    if (!code) code = durable_write(files->part, pieces, 3, op->why, sizeof op->why);
+    if (!code) code = read_back(files, pieces, op);
+    if (code) drop_part(files);
+out:
+    free((void *)pieces[0].bytes);
+    op->done.done.ok = !code;
+    if (code && !op->why[0])
+        snprintf(op->why, sizeof op->why, "%s: %s", files->out ? files->out : "the model",
+                 parley_error_text(code));
+}
+
+static int write_record(struct files *files, struct record *record, const char *part,
+                        const char *path, char *why, size_t size)
+{
+    char *text = NULL;
+    int code = record_check(record, why, size);
+    memcpy(record->file, files->hash, sizeof record->file);
+    if (!code) code = record_encode(record, &text);
+    struct piece piece = {text, text ? strlen(text) : 0};
+    if (!code) code = durable_write(part, &piece, 1, why, size);
+    if (!code && (code = durable_rename(part, path, why, size))) unlink(part);
+    free(text);
+    return code;
+}
+
+/* One that stands beside what is to be the model: another node with the same OUT may have written
+ * that of this very file. */
+static void drop_earlier_record(const struct files *files, const char *path)
+{
+    char why[160];
+    uint8_t *bytes;
+    size_t size;
+    struct record record;
+    bool same = false;
+    if (!durable_read(path, &bytes, &size, why, sizeof why) &&
+        !record_decode(&record, bytes, size, why, sizeof why)) {
+        same = memcmp(record.file, files->hash, sizeof files->hash) == 0;
+        record_close(&record);
+    }
+    free(bytes);
+    if (!same) unlink(path);
+}
+
+/* The record stands before the model does: nobody finds a model without one. Where it can't be
+ * written, or would contradict itself, as this node's view changed while it decided, there is none,
+ * and a warning: the model itself is worth more. That of an earlier model goes, which would stand
+ * beside this one. */
+static int publish_record(struct files *files, struct op *op)
+{
+    char reason[160] = "";
+    size_t size = strlen(files->out) + NAME_BYTES;
+    char *path = malloc(2 * size), *part = path + size;
+    if (!path) return PARLEY_ENOMEM;
+    snprintf(path, size, "%s.agreement.json", files->out);
+    record_part(files->out, files->boot, part, size);
+    if (!op->record) {
+        drop_earlier_record(files, path);
+    } else if (write_record(files, op->record, part, path, reason, sizeof reason)) {
+        snprintf(op->why, sizeof op->why, "no record of the agreement: %s",
+                 *reason ? reason : "out of memory");
+        drop_earlier_record(files, path);
+    }
+    free(path);
+    return PARLEY_OK;
+}
+
+void files_publish(struct files *files, struct op *op)
+{
+    int code = PARLEY_OK;
+    if (files->out && !files->part) {
+        snprintf(op->why, sizeof op->why, "%s: no model was written beside it", files->out);
+        code = PARLEY_ENOT_WRITTEN;
+    } else if (files->out) {
+        code = publish_record(files, op);
+        if (!code) code = durable_rename(files->part, files->out, op->why, sizeof op->why);
+        if (!code) {
+            free(files->part);
+            files->part = NULL;
+        }
+    }
+    op->done.done.ok = !code;
+}

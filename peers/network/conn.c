@@ -1,0 +1,491 @@
+/* conn.c: see conn.h. Dialling stands in dial.c, accepting in accept.c. */
+#include "network/conn.h"
+
+#include <assert.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "core/wire/wire.h"
+#include "network/address.h"
+#include "network/lane.h"
+#include "network/streams.h"
+
+/* A write under way: a control frame (its bytes follow), a chunk (its head follows), or the head of
+ * one whose floats are taken from where they are, or streamed (with their place). */
+enum write_kind { WRITE_CONTROL, WRITE_CHUNK, WRITE_LANE, WRITE_STREAMS };
+struct write {
+    uv_write_t request;
+    enum write_kind kind;
+    uint32_t op;
+    bool ok;            /* of a chunk that has gone out, or could not */
+    struct write *next; /* likewise, among those that the core hears of in the next turn */
+    size_t size;
+    uint8_t bytes[];
+};
+
+static struct conn **bucket_of(struct loop *loop, uint32_t id)
+{
+    return &loop->conns[(id / 2) % LOOP_BUCKETS];
+}
+
+static struct conn *conn_find(struct loop *loop, uint32_t id)
+{
+    struct conn *conn = *bucket_of(loop, id);
+    while (conn && conn->id != id)
+        conn = conn->next;
+    return conn;
+}
+
+struct conn *conn_from(struct loop *loop, const char *address)
+{
+    for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
+            struct sockaddr_storage from = {0};
+            int size = sizeof from;
+            char text[PARLEY_ADDRESS_SIZE];
+            if (conn->id % 2 || conn->state != CONN_OPEN ||
+                uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size))
+                continue;
+            address_print(text, (struct sockaddr *)&from);
+            if (strcmp(text, address) == 0) return conn;
+        }
+    return NULL;
+}
+
+struct conn *conn_of_token(struct loop *loop, uint64_t token)
+{
+    for (uint32_t b = 0; token && b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next)
+            if (conn->token == token && conn->state == CONN_OPEN) return conn;
+    return NULL;
+}
+
+struct conn *conn_new(struct loop *loop, uint32_t id)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    if (!conn) return NULL;
+    if (uv_tcp_init(&loop->uv, &conn->tcp)) {
+        free(conn);
+        return NULL;
+    }
+    conn->loop = loop;
+    conn->id = id;
+    conn->tcp.data = conn;
+    struct conn **bucket = bucket_of(loop, id);
+    conn->next = *bucket;
+    *bucket = conn;
+    atomic_fetch_add(&loop->connections, 1);
+    return conn;
+}
+
+static void forget(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+    struct conn **at = bucket_of(loop, conn->id);
+    while (*at != conn)
+        at = &(*at)->next;
+    *at = conn->next;
+    atomic_fetch_sub(&loop->connections, 1);
+    conn_tell_sent(loop);
+    lane_end(conn);
+    streams_end(conn);
+    char text[200];
+    conn_why_closed(conn, text, sizeof text);
+    struct parley_event event = {.type = PARLEY_EVENT_CLOSED,
+                                 .closed = {conn->id, conn->reason, text}};
+    if (conn->tell_closed) loop_tell(loop, &event);
+    if (conn->found) uv_freeaddrinfo(conn->found);
+    free(conn->input);
+    free(conn);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    forget(handle->data);
+}
+
+void conn_end(struct conn *conn, enum parley_closed reason, int code)
+{
+    if (conn->state == CONN_ENDED) return;
+    if (conn->retrying) {
+        conn->close_wanted = true;
+        return;
+    }
+    if (conn->state == CONN_SHUT) {
+        conn->loop->conns_shut--;
+        reason = PARLEY_CLOSED_LOCAL; /* the core had asked for it */
+        code = 0;
+    }
+    conn_give_lookup_up(conn);
+    conn->state = CONN_ENDED;
+    conn->reason = reason;
+    conn->code = code;
+    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* After some time; and as soon as as much has come in as has gone out: else of two models that
+ * cross each would go by itself, while the other end waits for its turn. */
+static bool has_read_enough(struct loop *loop)
+{
+    if (loop->turn_read_bytes == 0) return false;
+    if (loop->turn_sent_bytes > 0 && loop->turn_read_bytes >= loop->turn_sent_bytes) return true;
+    return loop_turn_us(loop) > LOOP_READ_BUDGET_US;
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct conn *conn = handle->data;
+    struct loop *loop = conn->loop;
+    *buffer = uv_buf_init(NULL, 0); /* libuv then reports ENOBUFS and asks again in the next turn */
+    if (!conn->input) conn->input = malloc(CONN_INPUT_BYTES);
+    if (!conn->input) return; /* on_read() ends it: here nothing may be closed */
+    if (has_read_enough(loop)) return;
+    buffer->base = (char *)conn->input + conn->used;
+    /* Little before a chunk's floats: those that come along have to be copied. */
+    buffer->len = conn->filled ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
+    conn->filled = false;
+    uint32_t vector;
+    uint64_t offset;
+    size_t left = 0;
+    if (conn->state == CONN_OPEN && conn->used == 0 &&
+        !parley_node_awaits_aside(loop->node, conn->id))
+        left = parley_node_awaits(loop->node, conn->id, &vector, &offset);
+    if (left == 0) return;
+    conn->direct = (uint8_t *)vectors_buffer(loop->vectors, vector) + offset;
+    *buffer = uv_buf_init((char *)conn->direct, (unsigned)left);
+}
+
+/* Floats of a chunk where they stand in the other end's memory. Of those that nobody waits for the
+ * core reads none. */
+static void offer_floats(struct conn *conn, const uint8_t *floats, size_t size)
+{
+    struct loop *loop = conn->loop;
+    for (size_t part, at = 0; at < size && conn->state == CONN_OPEN; at += part) {
+        part = size - at < CONN_ASIDE_BYTES ? size - at : CONN_ASIDE_BYTES;
+        struct parley_event event = {.type = PARLEY_EVENT_RECEIVED,
+                                     .received = {conn->id, floats + at, part}};
+        size_t consumed = loop_tell(loop, &event);
+        assert(consumed == part || conn->state != CONN_OPEN || loop->finished);
+        (void)consumed;
+    }
+}
+
+/* A chunk whose floats come aside: their place came in their stead. */
+static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    uint64_t place = wire_get(bytes, LANE_PLACE_BYTES);
+    if (place & STREAMS_PLACE) {
+        if (!streams_read(conn, place)) conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+        return;
+    }
+    const uint8_t *floats = lane_floats(conn, place, size);
+    if (!floats) {
+        conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+        return;
+    }
+    offer_floats(conn, floats, size);
+    atomic_fetch_add_explicit(&conn->loop->bytes_received, size, memory_order_relaxed);
+    if (conn->state == CONN_OPEN) lane_taken(conn, place, size);
+}
+
+/* Offers bytes until the core takes no more. Returns how many it took. */
+static size_t offer(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    size_t start = 0;
+    while (start < size && conn->state == CONN_OPEN && !conn->waits) {
+        size_t aside = parley_node_awaits_aside(conn->loop->node, conn->id);
+        if (aside > 0) {
+            if (size - start < LANE_PLACE_BYTES) break;
+            offer_aside(conn, bytes + start, aside);
+            start += LANE_PLACE_BYTES;
+            continue;
+        }
+        struct parley_event event = {.type = PARLEY_EVENT_RECEIVED,
+                                     .received = {conn->id, bytes + start, size - start}};
+        size_t consumed = loop_tell(conn->loop, &event);
+        assert(consumed <= size - start);
+        start += consumed;
+        if (!consumed) break;
+    }
+    return conn->state == CONN_OPEN ? start : size;
+}
+
+static void offer_input(struct conn *conn)
+{
+    size_t start = offer(conn, conn->input, conn->used);
+    conn->used -= start;
+    assert(conn->used <= CONN_LEFT_BYTES || conn->waits);
+    if (start > 0) memmove(conn->input, conn->input + start, conn->used);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
+{
+    struct conn *conn = stream->data;
+    uint8_t *direct = conn->direct;
+    conn->direct = NULL;
+    if (size == UV_ENOBUFS && !conn->input) conn_end(conn, PARLEY_CLOSED_RESET, UV_ENOMEM);
+    if (conn->state == CONN_ENDED || size == 0 || size == UV_ENOBUFS) return;
+    if (size < 0) {
+        conn_end(conn, size == UV_EOF ? PARLEY_CLOSED_EOF : PARLEY_CLOSED_RESET,
+                 size == UV_EOF ? 0 : (int)size);
+        return;
+    }
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)stream, &fd) == 0) retransmit_heard(fd, &conn->retransmit);
+    conn->loop->turn_read_bytes += (size_t)size;
+    atomic_fetch_add_explicit(&conn->loop->bytes_received, (uint64_t)size, memory_order_relaxed);
+    if (conn->state != CONN_OPEN) return; /* being shut: thrown away */
+    if (direct) {
+        conn->filled = (size_t)size == buffer->len;
+        size_t taken = offer(conn, direct, (size_t)size);
+        assert(taken == (size_t)size); /* of a chunk it takes all */
+        return;
+    }
+    conn->used += (size_t)size;
+    loop_tell_steps(conn->loop); /* what comes in is answered as of now */
+    offer_input(conn);
+    if (!conn->met && conn->id % 2 && conn->state == CONN_OPEN) lane_ask(conn);
+    conn->met = true;
+    if (conn->state == CONN_OPEN) streams_ask(conn);
+    if (conn->waits && conn->state == CONN_OPEN) uv_read_stop(stream);
+}
+
+static void read_on(struct conn *conn)
+{
+    int code = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    if (code && code != UV_EALREADY) conn_end(conn, PARLEY_CLOSED_RESET, code);
+}
+
+void conn_resume(struct conn *conn)
+{
+    offer_input(conn);
+    if (conn->state == CONN_OPEN && !conn->waits) read_on(conn);
+}
+
+static size_t model_bytes(const struct conn *conn)
+{
+    return conn->loop->vectors->count * sizeof(float);
+}
+
+void conn_opened(struct conn *conn)
+{
+    conn->state = CONN_OPEN;
+    uv_tcp_nodelay(&conn->tcp, 1);
+    uv_os_fd_t fd;
+    int bytes = CONN_NOTSENT_BYTES;
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+        retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
+    }
+    read_on(conn);
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* Those kinds of control frames that are to stay few however many nodes there are. */
+static void count_frame(struct loop *loop, const struct write *write)
+{
+    struct wire_header header;
+    if (write->size < WIRE_HEADER_BYTES || wire_header_read(write->bytes, &header)) return;
+    if (wire_is_membership(header.type))
+        atomic_fetch_add_explicit(&loop->bytes_membership, write->size, memory_order_relaxed);
+    if (header.type == WIRE_SKETCHES)
+        atomic_fetch_add_explicit(&loop->bytes_sketches, write->size, memory_order_relaxed);
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct write *write = (struct write *)request;
+    struct conn *conn = request->handle->data;
+    struct loop *loop = conn->loop;
+    if (status == 0)
+        atomic_fetch_add_explicit(&loop->bytes_sent, write->size, memory_order_relaxed);
+    if (status == 0 && write->kind == WRITE_CONTROL) count_frame(loop, write);
+    if (status == 0 && write->kind == WRITE_LANE)
+        atomic_fetch_add_explicit(&loop->bytes_lane, write->size, memory_order_relaxed);
+    if (status < 0 && status != UV_ECANCELED) conn_end(conn, PARLEY_CLOSED_RESET, status);
+    if (write->kind == WRITE_CHUNK) {
+        write->ok = status == 0;
+        write->next = NULL;
+        *loop->last_sent = write;
+        loop->last_sent = &write->next;
+        return;
+    }
+    struct parley_event event = {.type = PARLEY_EVENT_SENT, .sent = {conn->id, write->size}};
+    bool tell = write->kind == WRITE_CONTROL && status == 0 && conn->state == CONN_OPEN;
+    free(write);
+    if (tell) loop_tell(loop, &event);
+}
+
+/* Telling at once would send chunk upon chunk before anything is read: libuv's turn has room for
+ * eight, and a model would lie in the kernel's memory, both ways, instead of in the cache. */
+void conn_tell_sent(struct loop *loop)
+{
+    struct write *write = loop->sent;
+    loop->sent = NULL;
+    loop->last_sent = &loop->sent;
+    while (write) {
+        struct write *next = write->next;
+        struct parley_event event = {.type = PARLEY_EVENT_DONE,
+                                     .done = {.op = write->op, .ok = write->ok}};
+        free(write);
+        loop_tell(loop, &event);
+        write = next;
+    }
+}
+
+void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size)
+{
+    struct conn *conn = conn_find(loop, id);
+    if (!conn || conn->state != CONN_OPEN) return;
+    conn->spoke = true;
+    struct write *write = malloc(sizeof *write + size);
+    int code = UV_ENOMEM;
+    if (write) {
+        write->kind = WRITE_CONTROL;
+        write->size = size;
+        memcpy(write->bytes, bytes, size);
+        uv_os_fd_t fd;
+        if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) retransmit_sends(fd, &conn->retransmit);
+        uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)size);
+        code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+    }
+    if (!code) return;
+    free(write);
+    conn_end(conn, PARLEY_CLOSED_RESET, code);
+}
+
+/* The head alone, with the place of its floats: 0 or a libuv error. */
+static int send_head(struct conn *conn, struct write *write, size_t head_size, uint64_t place)
+{
+    wire_chunk_aside(write->bytes);
+    wire_put(write->bytes + head_size, place, LANE_PLACE_BYTES);
+    uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)head_size + LANE_PLACE_BYTES);
+    return uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+}
+
+static int send_lane(struct conn *conn, const struct parley_update *update, struct write *write,
+                     const uint8_t *floats)
+{
+    size_t place = (size_t)(floats - (const uint8_t *)conn->loop->vectors->block);
+    write->kind = WRITE_LANE;
+    int code = send_head(conn, write, update->chunk.head_size, place);
+    if (!code) lane_sent(conn, update->chunk.op);
+    return code;
+}
+
+static int send_streams(struct conn *conn, const struct parley_update *update, struct write *write,
+                        const uint8_t *floats)
+{
+    write->kind = WRITE_STREAMS;
+    int code = send_head(conn, write, update->chunk.head_size, streams_place(conn));
+    if (!code) streams_sent(conn, update->chunk.op, floats, update->chunk.size);
+    return code;
+}
+
+static int send_whole(struct conn *conn, const struct parley_update *update, struct write *write,
+                      const uint8_t *floats)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
+        retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
+        retransmit_sends(fd, &conn->retransmit);
+    }
+    conn->loop->turn_sent_bytes += update->chunk.size;
+    uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
+                           uv_buf_init((char *)(uintptr_t)floats, (unsigned)update->chunk.size)};
+    return uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
+}
+
+void conn_send_chunk(struct loop *loop, const struct parley_update *update)
+{
+    struct conn *conn = conn_find(loop, update->chunk.conn);
+    struct write *write = NULL;
+    if (conn && conn->state == CONN_OPEN)
+        write = malloc(sizeof *write + update->chunk.head_size + LANE_PLACE_BYTES);
+    int code = UV_ENOMEM;
+    if (write) {
+        uint8_t *floats = (uint8_t *)vectors_buffer(loop->vectors, update->chunk.buffer);
+        floats += update->chunk.offset;
+        vectors_seal(loop->vectors, update);
+        write->kind = WRITE_CHUNK;
+        write->op = update->chunk.op;
+        write->size = update->chunk.head_size + update->chunk.size;
+        memcpy(write->bytes, update->chunk.head, update->chunk.head_size);
+        code = lane_sends(conn)     ? send_lane(conn, update, write, floats)
+               : streams_send(conn) ? send_streams(conn, update, write, floats)
+                                    : send_whole(conn, update, write, floats);
+    }
+    if (!code) return;
+    free(write);
+    if (conn) conn_end(conn, PARLEY_CLOSED_RESET, code);
+    struct parley_event event = {.type = PARLEY_EVENT_DONE, .done = {.op = update->chunk.op}};
+    loop_tell_later(loop, &event);
+}
+
+/* ---- Closing --------------------------------------------------------------------------------- */
+
+static void on_shut(uv_shutdown_t *request, int status)
+{
+    struct conn *conn = request->handle->data;
+    conn->flushed = status == 0;
+    if (status < 0) conn_end(conn, PARLEY_CLOSED_LOCAL, 0); /* else the peer's FIN ends it */
+}
+
+static void shut(struct conn *conn)
+{
+    if (conn->state == CONN_SHUT) return;
+    if (conn->state != CONN_OPEN || !conn->spoke) { /* no frame of ours to be lost */
+        conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+        return;
+    }
+    if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shut)) {
+        conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+        return;
+    }
+    conn->state = CONN_SHUT;
+    conn->linger_until_us = loop_now_us() + CONN_LINGER_MS * 1000;
+    conn->loop->conns_shut++;
+    if (conn->waits) read_on(conn); /* for the peer's FIN; from on_read() it has not stopped yet */
+}
+
+void conn_close(struct loop *loop, uint32_t id)
+{
+    struct conn *conn = conn_find(loop, id);
+    if (conn) shut(conn);
+}
+
+/* The peer's machine has all that was sent, but for a FIN perhaps: that the kernel sees to alone.
+ */
+static bool has_arrived(const struct conn *conn)
+{
+    uv_os_fd_t fd;
+    int left;
+    return conn->flushed && uv_fileno((const uv_handle_t *)&conn->tcp, &fd) == 0 &&
+           ioctl(fd, SIOCOUTQ, &left) == 0 && left <= 1;
+}
+
+void conn_sweep(struct loop *loop, uint64_t now_us)
+{
+    for (uint32_t b = 0; loop->conns_shut > 0 && b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next)
+            if (conn->state == CONN_SHUT && (now_us >= conn->linger_until_us || has_arrived(conn)))
+                conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+}
+
+void conn_close_all(struct loop *loop, bool flush)
+{
+    for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
+            if (flush)
+                shut(conn);
+            else
+                conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+        }
+}

@@ -1,0 +1,285 @@
+/* dial.c: connecting to "host:port".
+ *
+ * The happy path: a numeric host is connected to at once; a name is looked up on a thread of its
+ * own and its addresses are tried one after another, from any of them on: where one swallows
+ * packets the core gives up, and the next dial may begin with another.
+ *
+ * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
+ * UNREACHED, with the system's words and a name's addresses. Nothing here waits longer than the
+ * kernel does; the core closes what takes too long. A lookup that has begun can't be interrupted,
+ * so it has memory of its own: the connection is gone before it, the next dial of that name takes
+ * it over, and only the loop's end waits for it. A few run at a time, so that a name that takes
+ * long holds up no other; those that have not begun are taken back. Where threads are at their
+ * limit a name can't be looked up, and is tried again as any other dial.
+ *
+ * Decision: libuv looks names up on threads that the whole process shares and that nobody ends. A
+ * child that is forked has none of them, but would join them when it exits.
+ */
+#define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK, EAI_NODATA */
+#include "network/conn.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "network/address.h"
+#include "quiet.h"
+
+enum {
+    REDIALS_MAX = 2, /* retransmit.h */
+    LOOKUPS_MAX = 8  /* under way at a time */
+};
+
+struct lookup {
+    struct lookup *next; /* in the loop's list, the newest last */
+    struct loop *loop;
+    struct conn *conn; /* NULL: it was given up */
+    struct address address;
+    uv_thread_t thread;
+    bool begun;
+    atomic_bool over; /* then what the thread has found is here: */
+    int code;
+    struct addrinfo *found;
+};
+
+static void connect_to(struct conn *conn, const struct sockaddr *address);
+
+/* The handle of a failed try can't be used again: its close callback makes the next one. */
+static void on_retry(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    uv_tcp_init(&conn->loop->uv, &conn->tcp);
+    conn->tcp.data = conn;
+    conn->retrying = false;
+    if (conn->close_wanted)
+        conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+    else
+        connect_to(conn, conn->try ? conn->try->ai_addr : (struct sockaddr *)&conn->to);
+}
+
+static void try_again(struct conn *conn)
+{
+    conn->retrying = true;
+    uv_close((uv_handle_t *)&conn->tcp, on_retry);
+}
+
+static void failed(struct conn *conn, int code)
+{
+    if (conn->state != CONN_DIALLING) return;
+    if (conn->try) conn->try = conn->try->ai_next ? conn->try->ai_next : conn->found;
+    if (conn->try != conn->first) {
+        try_again(conn);
+        return;
+    }
+    bool refused = code == UV_ECONNREFUSED;
+    conn_end(conn, refused ? PARLEY_CLOSED_REFUSED : PARLEY_CLOSED_UNREACHED, code);
+}
+
+static void on_connect(uv_connect_t *request, int status)
+{
+    struct conn *conn = request->handle->data;
+    if (conn->state != CONN_DIALLING) return;
+    if (status) {
+        failed(conn, status);
+        return;
+    }
+    uv_os_fd_t fd;
+    if (conn->redials < REDIALS_MAX && uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0 &&
+        retransmit_is_misled(fd)) {
+        conn->redials++;
+        try_again(conn);
+        return;
+    }
+    conn_opened(conn);
+    if (conn->state != CONN_OPEN) return;
+    struct parley_event event = {.type = PARLEY_EVENT_CONNECTED, .connected = {conn->id}};
+    loop_tell(conn->loop, &event);
+}
+
+/* libuv would make the socket when it connects, too late for what is to hold from the SYN on. */
+static int make_socket(struct conn *conn, int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return uv_translate_sys_error(errno);
+    retransmit_init(fd);
+    int code = uv_tcp_open(&conn->tcp, fd);
+    if (code) close(fd);
+    return code;
+}
+
+static void connect_to(struct conn *conn, const struct sockaddr *address)
+{
+    int code = make_socket(conn, address->sa_family);
+    if (!code) code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connect);
+    if (code) failed(conn, code);
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static struct addrinfo *any_of(struct addrinfo *found)
+{
+    uint64_t count = 0;
+    for (struct addrinfo *a = found; a; a = a->ai_next)
+        count++;
+    for (uint64_t skip = uv_hrtime() % count; skip > 0; skip--)
+        found = found->ai_next;
+    return found;
+}
+
+/* 0 or a libuv error, of what getaddrinfo() returns. */
+static int translate(int code)
+{
+    switch (code) {
+    case 0:
+        return 0;
+    case EAI_SYSTEM:
+        return uv_translate_sys_error(errno);
+    case EAI_AGAIN:
+        return UV_EAI_AGAIN;
+    case EAI_FAIL:
+        return UV_EAI_FAIL;
+    case EAI_MEMORY:
+        return UV_EAI_MEMORY;
+    case EAI_NODATA:
+        return UV_EAI_NODATA;
+    default:
+        return UV_EAI_NONAME;
+    }
+}
+
+static void run(void *argument)
+{
+    struct lookup *lookup = argument;
+    struct loop *loop = lookup->loop;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    lookup->code =
+        translate(getaddrinfo(lookup->address.host, lookup->address.port, &hints, &lookup->found));
+    atomic_store(&lookup->over, true);
+    loop_wake(loop);
+}
+
+/* Who wanted it is told. */
+static void end(struct lookup *lookup)
+{
+    struct lookup **at = &lookup->loop->lookups;
+    while (*at != lookup)
+        at = &(*at)->next;
+    *at = lookup->next;
+    struct conn *conn = lookup->conn;
+    struct addrinfo *found = lookup->found;
+    int code = lookup->code;
+    free(lookup);
+    if (!conn) {
+        uv_freeaddrinfo(found);
+        return;
+    }
+    conn->lookup = NULL;
+    conn->found = found;
+    if (code || !found) {
+        failed(conn, code ? code : UV_EAI_NONAME);
+        return;
+    }
+    conn->first = conn->try = any_of(found);
+    connect_to(conn, conn->try->ai_addr);
+}
+
+/* The oldest, as many as may be under way. */
+static void begin(struct loop *loop)
+{
+    struct lookup *next;
+    unsigned begun = 0;
+    for (struct lookup *lookup = loop->lookups; lookup && begun < LOOKUPS_MAX; lookup = next) {
+        next = lookup->next;
+        int code = lookup->begun ? 0 : quiet_thread_start(&lookup->thread, run, lookup);
+        if (code) {
+            lookup->code = code;
+            end(lookup);
+            continue;
+        }
+        lookup->begun = true;
+        begun++;
+    }
+}
+
+void conn_take_lookups(struct loop *loop)
+{
+    struct lookup *next;
+    for (struct lookup *lookup = loop->lookups; lookup; lookup = next) {
+        next = lookup->next;
+        if (!atomic_load(&lookup->over)) continue;
+        uv_thread_join(&lookup->thread);
+        end(lookup);
+    }
+    begin(loop);
+}
+
+static bool is_free(const struct lookup *lookup, const struct address *address)
+{
+    return !lookup->conn && strcmp(lookup->address.host, address->host) == 0 &&
+           strcmp(lookup->address.port, address->port) == 0;
+}
+
+static void look_up(struct conn *conn, const struct address *address)
+{
+    struct lookup **at = &conn->loop->lookups;
+    while (*at && !is_free(*at, address))
+        at = &(*at)->next;
+    if (!*at && !(*at = calloc(1, sizeof **at))) {
+        failed(conn, UV_ENOMEM);
+        return;
+    }
+    (*at)->loop = conn->loop;
+    (*at)->conn = conn;
+    (*at)->address = *address;
+    conn->lookup = *at;
+    begin(conn->loop);
+}
+
+void conn_give_lookup_up(struct conn *conn)
+{
+    struct lookup *lookup = conn->lookup;
+    if (!lookup) return;
+    conn->lookup = NULL;
+    lookup->conn = NULL;
+    if (!lookup->begun) end(lookup);
+}
+
+/* ---- Dials ----------------------------------------------------------------------------------- */
+
+/* Of a name, which addresses those were: the system's words alone don't tell. */
+void conn_why_closed(const struct conn *conn, char *text, size_t size)
+{
+    bool failed = conn->reason == PARLEY_CLOSED_REFUSED || conn->reason == PARLEY_CLOSED_UNREACHED;
+    size_t at = (size_t)snprintf(text, size, "%s", conn->code ? uv_strerror(conn->code) : "");
+    if (!failed || !conn->first) return;
+    for (const struct addrinfo *a = conn->found; a && at < size; a = a->ai_next) {
+        char address[PARLEY_ADDRESS_SIZE];
+        address_print(address, a->ai_addr);
+        at += (size_t)snprintf(text + at, size - at, a == conn->found ? " at %s" : ", %s", address);
+    }
+}
+
+void conn_dial(struct loop *loop, uint32_t id, const char *text)
+{
+    struct address address;
+    struct conn *conn = conn_new(loop, id);
+    if (!conn) {
+        struct parley_event event = {
+            .type = PARLEY_EVENT_CLOSED,
+            .closed = {id, PARLEY_CLOSED_UNREACHED, uv_strerror(UV_ENOMEM)}};
+        loop_tell_later(loop, &event);
+        return;
+    }
+    conn->tell_closed = true;
+    if (address_split(&address, text)) {
+        failed(conn, UV_EINVAL);
+    } else if (address_numeric(&conn->to, &address)) {
+        connect_to(conn, (struct sockaddr *)&conn->to);
+    } else {
+        look_up(conn, &address);
+    }
+}

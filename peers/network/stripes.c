@@ -1,0 +1,215 @@
+/* stripes.c: see stripes.h. */
+#include "network/stripes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "core/wire/wire.h"
+
+/* The segments and what the kernel has not sent of them (streams.c) are so small that all sockets
+ * together hold no more than one connection would: what is asked behind them waits for them. */
+enum { HELD_BYTES = 256 * 1024 };
+
+void stripes_init(struct stripes *stripes, uint32_t most)
+{
+    *stripes = (struct stripes){.segment = HELD_BYTES / (most ? most : 1)};
+    if (stripes->segment > STRIPES_SEGMENT_MAX) stripes->segment = STRIPES_SEGMENT_MAX;
+    if (stripes->segment < STRIPES_SEGMENT_MIN) stripes->segment = STRIPES_SEGMENT_MIN;
+}
+
+void stripes_free(struct stripes *stripes)
+{
+    for (uint32_t i = 0; i < stripes->count; i++)
+        free(stripes->all[i].tail);
+    stripes->count = 0;
+}
+
+struct stripe *stripes_add(struct stripes *stripes, int fd, const void *first, size_t size)
+{
+    static const uint8_t greeting[STRIPES_HEAD_BYTES];
+    if (stripes->count == PARLEY_STREAMS_MAX) return NULL;
+    struct stripe *stripe = &stripes->all[stripes->count];
+    *stripe = (struct stripe){.fd = fd, .open = first == NULL, .full = true, .dry = true};
+    stripe->tail = malloc(STRIPES_HEAD_BYTES + stripes->segment);
+    if (!stripe->tail) return NULL;
+    stripe->tail_size = first ? size : sizeof greeting;
+    memcpy(stripe->tail, first ? first : greeting, stripe->tail_size);
+    stripes->count++;
+    return stripe;
+}
+
+bool stripes_open(const struct stripes *stripes)
+{
+    for (uint32_t i = 0; i < stripes->count; i++)
+        if (stripes->all[i].open && stripes->all[i].fd >= 0) return true;
+    return false;
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+static bool takes(const struct stripe *stripe)
+{
+    return stripe->fd >= 0 && stripe->open && !stripe->full;
+}
+
+/* How much of head and bytes went out: less than all means that the socket is full. */
+static ssize_t put(const struct stripe *stripe, const uint8_t *head, size_t head_size,
+                   const uint8_t *bytes, size_t size)
+{
+    struct iovec parts[2] = {{(void *)(uintptr_t)head, head_size},
+                             {(void *)(uintptr_t)bytes, size}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1};
+    ssize_t sent;
+    while ((sent = sendmsg(stripe->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT)) < 0 &&
+           errno == EINTR)
+        continue;
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+    return sent;
+}
+
+int stripes_flush(struct stripe *stripe)
+{
+    stripe->full = false;
+    if (stripe->tail_at == stripe->tail_size) return 0;
+    ssize_t sent =
+        put(stripe, stripe->tail + stripe->tail_at, stripe->tail_size - stripe->tail_at, NULL, 0);
+    if (sent < 0) return (int)sent;
+    stripe->tail_at += (size_t)sent;
+    stripe->full = stripe->tail_at < stripe->tail_size;
+    return 0;
+}
+
+/* Before its greeting nothing is sent on it but what it says first. */
+bool stripes_wants_room(const struct stripe *stripe, bool sends)
+{
+    return stripe->tail_at < stripe->tail_size || (sends && stripe->open);
+}
+
+static void keep(struct stripe *stripe, const uint8_t *head, const uint8_t *bytes, size_t size,
+                 size_t sent)
+{
+    size_t of_head = sent < STRIPES_HEAD_BYTES ? STRIPES_HEAD_BYTES - sent : 0;
+    size_t of_bytes = sent < STRIPES_HEAD_BYTES ? 0 : sent - STRIPES_HEAD_BYTES;
+    memcpy(stripe->tail, head + STRIPES_HEAD_BYTES - of_head, of_head);
+    memcpy(stripe->tail + of_head, bytes + of_bytes, size - of_bytes);
+    stripe->tail_at = 0;
+    stripe->tail_size = of_head + size - of_bytes;
+}
+
+/* One segment to one socket: its bytes, 0 if that takes nothing, or what is wrong. */
+static ssize_t send_segment(struct stripes *stripes, struct stripe *stripe, const uint8_t *bytes,
+                            size_t size)
+{
+    uint8_t head[STRIPES_HEAD_BYTES];
+    if (size > stripes->segment) size = stripes->segment;
+    wire_put(head, stripes->sent, 8);
+    wire_put(head + 8, size, 4);
+    ssize_t sent = put(stripe, head, sizeof head, bytes, size);
+    if (sent < 0) return sent;
+    stripe->full = (size_t)sent < sizeof head + size;
+    if (sent == 0) return 0;
+    if (stripe->full) keep(stripe, head, bytes, size, (size_t)sent);
+    stripes->sent += size;
+    return (ssize_t)size;
+}
+
+ssize_t stripes_send(struct stripes *stripes, const void *bytes, size_t size)
+{
+    size_t at = 0;
+    for (uint32_t passed = 0; at < size && passed < stripes->count;) {
+        struct stripe *stripe = &stripes->all[stripes->turn];
+        stripes->turn = (stripes->turn + 1) % stripes->count;
+        ssize_t sent = 0;
+        if (takes(stripe))
+            sent = send_segment(stripes, stripe, (const uint8_t *)bytes + at, size - at);
+        if (sent < 0) return sent;
+        at += (size_t)sent;
+        passed = sent > 0 ? 0 : passed + 1;
+    }
+    return (ssize_t)at;
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+/* Bytes read, 0 where there are none yet, or what is wrong: the end, too. */
+static ssize_t get(struct stripe *stripe, void *to, size_t size)
+{
+    ssize_t got;
+    while ((got = recv(stripe->fd, to, size, MSG_DONTWAIT)) < 0 && errno == EINTR)
+        continue;
+    if (got == 0) return -ECONNRESET;
+    if (got > 0) return got;
+    stripe->dry = errno == EAGAIN || errno == EWOULDBLOCK;
+    return stripe->dry ? 0 : -errno;
+}
+
+static int read_head(const struct stripes *stripes, struct stripe *stripe)
+{
+    uint64_t offset = wire_get(stripe->head, 8);
+    uint32_t size = (uint32_t)wire_get(stripe->head + 8, 4);
+    if (!stripe->open) { /* must be the greeting */
+        stripe->open = offset == 0 && size == 0;
+        stripe->head_got = 0;
+        return stripe->open ? 0 : -EPROTO;
+    }
+    if (size == 0 || size > STRIPES_SEGMENT_MAX || offset < stripes->received ||
+        offset > UINT64_MAX - size)
+        return -EPROTO;
+    stripe->offset = offset;
+    stripe->left = size;
+    return 0;
+}
+
+int stripes_look(struct stripes *stripes, struct stripe *stripe)
+{
+    while (!stripe->dry && stripe->head_got < STRIPES_HEAD_BYTES) {
+        ssize_t got =
+            get(stripe, stripe->head + stripe->head_got, STRIPES_HEAD_BYTES - stripe->head_got);
+        if (got < 0) return (int)got;
+        stripe->head_got += (size_t)got;
+        int code = stripe->head_got == STRIPES_HEAD_BYTES ? read_head(stripes, stripe) : 0;
+        if (code) return code;
+    }
+    return 0;
+}
+
+/* The socket whose segment is next. NULL: its head has not come yet, or *code says what is wrong.
+ */
+static struct stripe *next_of(struct stripes *stripes, int *code)
+{
+    bool waits = false;
+    *code = 0;
+    for (uint32_t i = 0; i < stripes->count; i++) {
+        struct stripe *stripe = &stripes->all[i];
+        if (stripe->fd < 0) continue;
+        if (stripe->open && (*code = stripes_look(stripes, stripe))) return NULL;
+        bool has_head = stripe->head_got == STRIPES_HEAD_BYTES;
+        if (has_head && stripe->offset == stripes->received) return stripe;
+        if (has_head && stripe->offset < stripes->received) *code = -EPROTO;
+        if (*code) return NULL;
+        waits = waits || !has_head;
+    }
+    if (!waits) *code = -EPROTO; /* all sockets have gone past it */
+    return NULL;
+}
+
+ssize_t stripes_receive(struct stripes *stripes, void *to, size_t size)
+{
+    int code;
+    struct stripe *stripe = next_of(stripes, &code);
+    if (!stripe) return code;
+    uint8_t waste[STRIPES_SEGMENT_MIN];
+    if (stripe->dry) return 0;
+    if (size > stripe->left) size = stripe->left;
+    if (!to && size > sizeof waste) size = sizeof waste;
+    ssize_t got = get(stripe, to ? to : waste, size);
+    if (got <= 0) return got;
+    stripes->received += (uint64_t)got;
+    stripe->offset += (uint64_t)got;
+    stripe->left -= (uint32_t)got;
+    if (stripe->left == 0) stripe->head_got = 0;
+    return got;
+}
