@@ -21,7 +21,7 @@
 #include "run/run.h"
 #include "run/talk.h"
 #include "settings/simulate.h"
-#include "world/pages.h"
+#include "world/compute/pages.h"
 
 struct data_set {
     const char *data, *test; /* as in --data and --test; borrowed */

@@ -5,7 +5,7 @@
 
 #include "core/rng.h"
 #include "train/schedule.h"
-#include "world/task.h"
+#include "world/compute/task.h"
 
 static const char prefix[] = "quadratic:";
 

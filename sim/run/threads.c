@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include "settings/simulate.h"
-#include "world/workers.h"
+#include "world/compute/workers.h"
 
 uint32_t sim_cores(void)
 {

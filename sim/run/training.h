@@ -10,7 +10,7 @@
 #define PARLEY_SIM_TRAINING_H
 
 #include "job/job.h"
-#include "world/task.h"
+#include "world/compute/task.h"
 
 /* A partition among the members called names, which a node saw when it started to train. */
 struct sim_shares {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "run/talk.h"
-#include "swarm/swarm_state.h"
+#include "swarm/state.h"
 
 /* Where a seed is away or a link is cut while somebody joins, two clusters may form, and end before
  * they meet. */

@@ -1,11 +1,11 @@
 /* swarm.h: random clusters and their random lives, each drawn from one seed, with all checkers on.
  *
- *   swarm_draw.c     size, seeds, network, costs, settings, budget, who starts when
- *   swarm_life.c     two to ninety acts: faults of every kind, starts, stops; then a calm in which
- *                    the faults end and the cluster has to agree
- *   swarm_verdict.c  what must hold then; what holds after every event is in watch.h
- *   swarm.c          one life from the draw to the verdict
- *   swarm_run.c      many of them, on several threads: `parley sim --swarm`
+ *   draw.c     size, seeds, network, costs, settings, budget, who starts when
+ *   life.c     two to ninety acts: faults of every kind, starts, stops; then a calm in which
+ *              the faults end and the cluster has to agree
+ *   verdict.c  what must hold then; what holds after every event is in watch.h
+ *   swarm.c    one life from the draw to the verdict
+ *   run.c      many of them, on several threads: `parley sim --swarm`
  *
  * Thread rule: a life belongs to one thread; several may run in several threads.
  */

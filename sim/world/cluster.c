@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/warm.h"
-#include "world/network.h"
-#include "world/route.h"
+#include "world/network/network.h"
+#include "world/network/route.h"
 
 /* So many events without the clock moving are a livelock (a share for each node on top). */
 #define EVENTS_AT_ONCE_MAX UINT64_C(2000000)

@@ -21,9 +21,9 @@
 #include "kernels/codec.h"
 #include "parley/sim.h"
 #include "run/trace.h"
+#include "world/compute/task.h"
+#include "world/compute/workers.h"
 #include "world/queue.h"
-#include "world/task.h"
-#include "world/workers.h"
 
 struct sim_gap;
 struct sim_link;

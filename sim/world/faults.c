@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/network.h"
+#include "world/network/network.h"
 
 static void put(struct sim_host *host, enum sim_kind kind, uint64_t number)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "swarm/watch.h"
-#include "world/network.h"
+#include "world/network/network.h"
 
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind)
 {

@@ -1,6 +1,6 @@
 /* faults.c: what may happen to connections, lines, disks and honesty, and what it may not do. */
 #include "scene.h"
-#include "world/route.h"
+#include "world/network/route.h"
 
 enum { NODES = 6 };
 

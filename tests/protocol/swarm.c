@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "../../sim/swarm/swarm.h"
-#include "../../sim/swarm/swarm_tally.h"
+#include "../../sim/swarm/tally.h"
 #include "parley/config.h"
 
 static bool goes_well_by(int strategy, uint64_t seed)
@@ -21,7 +21,7 @@ static bool goes_well_by(int strategy, uint64_t seed)
 
 Test(swarm, random_lives_end_in_one_model)
 {
-    /* Proves what stands at the head of sim/swarm/watch.h and sim/swarm/swarm_verdict.c for 100
+    /* Proves what stands at the head of sim/swarm/watch.h and sim/swarm/verdict.c for 100
      * clusters. */
     uint32_t failed = 0;
     for (uint64_t seed = 1; seed <= 100; seed++)

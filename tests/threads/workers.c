@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../sim/world/workers.h"
+#include "../../sim/world/compute/workers.h"
 #include "parley/sim.h"
 
 #define CHECK(what)                                                                                \

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "settings/settings.h"
-#include "world/task.h"
+#include "world/compute/task.h"
 
 enum { FLOATS = 4 };
 

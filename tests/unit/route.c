@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "world/route.h"
+#include "world/network/route.h"
 
 enum { MESSAGES = 20000 };
 

@@ -1,4 +1,4 @@
-/* swarm_state.h: one life while it goes on.
+/* state.h: one life while it goes on.
  *
  * Who judges it needs to know what excuses what: `excludes` says that links were cut for longer
  * than a death takes to be found out, so that groups may have excluded each other; `apart` that
@@ -116,16 +116,16 @@ enum swarm_rare_act {
 uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high);
 bool swarm_chance(struct rng *rng, uint32_t one_in);
 
-/* swarm_draw.c */
+/* draw.c */
 PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed, int strategy);
 
-/* swarm_life.c */
+/* life.c */
 void swarm_excludes(struct swarm *s); /* from now on groups may be apart */
 void swarm_fire(struct swarm *s);     /* random acts */
 void swarm_calm(struct swarm *s);     /* all faults end */
 void swarm_stop(struct swarm *s);     /* an operator stops it; all must end */
 
-/* swarm_verdict.c: the node has just come to that phase, ... */
+/* verdict.c: the node has just come to that phase, ... */
 void swarm_proposed(struct swarm *s, uint32_t node);
 void swarm_held(struct swarm *s, uint32_t node);
 void swarm_locked(struct swarm *s, uint32_t node);

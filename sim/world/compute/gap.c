@@ -5,7 +5,7 @@
  * (the steps that lie there may wait), and the floats where they are added: no end writes a
  * difference to memory.
  */
-#include "world/gap.h"
+#include "world/compute/gap.h"
 
 #include <stdlib.h>
 

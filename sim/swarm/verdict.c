@@ -1,4 +1,4 @@
-/* swarm_verdict.c: what must hold of a life.
+/* verdict.c: what must hold of a life.
  *
  *   - in the calm all come to see who is there, and who is not, and train and average on;
  *   - every node has ended, in bounded time, and for a reason that its life gives;
@@ -20,7 +20,7 @@
 #include "core/state.h"
 #include "core/training/training.h"
 #include "kernels/digest.h"
-#include "swarm/swarm_state.h"
+#include "swarm/state.h"
 
 enum { RESTING_US = 200000 };  /* a step, where time is to pass and not to cost */
 enum { MEETING_US = 2000000 }; /* in which who finds no seed at once dials it again, and again */

@@ -1,10 +1,10 @@
-/* swarm_life.c: what befalls a cluster, until it has ended. */
+/* life.c: what befalls a cluster, until it has ended. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "run/talk.h"
-#include "swarm/swarm_state.h"
+#include "swarm/state.h"
 
 /* A message that was lost comes again after at most so long (sim_again_us()). */
 #define LOST_US (52 * SECOND)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "core/wire/wire.h"
-#include "world/network.h"
-#include "world/route.h"
+#include "world/network/network.h"
+#include "world/network/route.h"
 
 /* ---- Links ----------------------------------------------------------------------------------- */
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "core/buffers.h"
-#include "world/gap.h"
-#include "world/network.h"
+#include "world/compute/gap.h"
+#include "world/network/network.h"
 
 /* ---- Beginning and end ---------------------------------------------------------------------- */
 

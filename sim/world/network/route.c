@@ -1,5 +1,5 @@
 /* route.c: see route.h. */
-#include "world/route.h"
+#include "world/network/route.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "world/workers.h"
+#include "world/compute/workers.h"
 
 /* File-scope state, as the two have no context to keep it in. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

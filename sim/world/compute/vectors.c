@@ -7,7 +7,7 @@
 #include "kernels/digest.h"
 #include "kernels/mix.h"
 #include "kernels/sketch.h"
-#include "world/gap.h"
+#include "world/compute/gap.h"
 
 _Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of sketch");
 

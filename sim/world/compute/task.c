@@ -1,5 +1,5 @@
 /* task.c: the fixture's training: vectors pulled to targets, each draw a function of its place. */
-#include "world/task.h"
+#include "world/compute/task.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* swarm_tally.c: see swarm_tally.h. */
-#include "swarm/swarm_tally.h"
+/* tally.c: see tally.h. */
+#include "swarm/tally.h"
 #include "run/talk.h"
 
 #include <errno.h>

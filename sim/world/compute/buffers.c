@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/gap.h"
-#include "world/pages.h"
+#include "world/compute/gap.h"
+#include "world/compute/pages.h"
 
 enum { SLAB_BLOCKS_MIN = 4, SLAB_BYTES_MAX = 8 << 20 };
 

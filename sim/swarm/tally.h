@@ -1,4 +1,4 @@
-/* swarm_tally.h: what has come of which seed, kept in a file so that a long range can be lived in
+/* tally.h: what has come of which seed, kept in a file so that a long range can be lived in
  * parts: one line a seed, appended as it ends,
  *
  *     well 17: 4 nodes, 4 agreed, 31234567 us, 56789 events, 1234 exchanges

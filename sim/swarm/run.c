@@ -1,4 +1,4 @@
-/* swarm_run.c: `parley sim --swarm --seeds A..B`: a range of seeds, on several threads.
+/* run.c: `parley sim --swarm --seeds A..B`: a range of seeds, on several threads.
  *
  * Which seed a thread takes next depends on the others; what a seed gives does not.
  */
@@ -13,7 +13,7 @@
 #include "run/report.h"
 #include "run/talk.h"
 #include "swarm/swarm.h"
-#include "swarm/swarm_tally.h"
+#include "swarm/tally.h"
 
 enum { THREADS_MAX = 256, PROGRESS_S = 10 };
 

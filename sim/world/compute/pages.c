@@ -1,6 +1,6 @@
 /* pages.c: see pages.h. Advice that the system does not take is no failure. */
 #define _DEFAULT_SOURCE /* madvise */
-#include "world/pages.h"
+#include "world/compute/pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

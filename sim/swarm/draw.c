@@ -1,8 +1,8 @@
-/* swarm_draw.c: a cluster drawn from a seed. */
+/* draw.c: a cluster drawn from a seed. */
 #include <math.h>
 
-#include "swarm/swarm_state.h"
-#include "world/route.h"
+#include "swarm/state.h"
+#include "world/network/route.h"
 
 enum { RARE_ONE_IN = 4 };
 
@@ -130,7 +130,7 @@ static void draw_strategy(struct swarm *s, uint64_t seed, int strategy)
     if (strategy != SWARM_DRAWN) s->strategy = (enum parley_strategy)strategy;
 }
 
-/* Settings that most leave as they are, and acts (swarm_life.c) that most are spared. */
+/* Settings that most leave as they are, and acts (life.c) that most are spared. */
 static void draw_rare(struct swarm *s)
 {
     struct rng *rng = &s->rares;

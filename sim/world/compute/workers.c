@@ -6,7 +6,7 @@
  * under one lock, held for a few instructions. Both sides look for a while before they sleep: being
  * woken costs as much as a job.
  */
-#include "world/workers.h"
+#include "world/compute/workers.h"
 
 #include <pthread.h>
 #include <stdlib.h>

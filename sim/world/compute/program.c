@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "world/task.h"
+#include "world/compute/task.h"
 
 struct program {
     struct parley_sim_options options;

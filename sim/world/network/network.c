@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/network.h"
-#include "world/route.h"
+#include "world/network/network.h"
+#include "world/network/route.h"
 
 /* ---- What a core asks for -------------------------------------------------------------------- */
 
