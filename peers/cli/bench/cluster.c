@@ -120,9 +120,11 @@ int cluster_told(struct bench *bench, const struct cluster *cluster)
 
 int cluster_calmed(struct bench *bench, const struct cluster *cluster)
 {
-    for (uint32_t i = 0; i < cluster->count; i++)
-        if (cluster->nodes[i].to_s <= cluster->nodes[i].calm_s) return too_short(bench, cluster, i);
-    return 0;
+    int error = cluster_told(bench, cluster);
+    for (uint32_t i = 0; !error && i < cluster->count; i++)
+        if (cluster->nodes[i].to_s <= cluster->nodes[i].calm_s)
+            error = too_short(bench, cluster, i);
+    return error;
 }
 
 static double seconds(const struct cluster_node *node)

@@ -33,7 +33,7 @@
 #define EACH_STEP "--mix-every=2"
 #define MLP "--model=mlp:256,128"
 
-enum { ROUNDS = 5, ROUNDS_LONG = 3, BATCH = 32, LANES = 2, SIZES = 3, HEALTHY = 3 };
+enum { ROUNDS = 5, ROUNDS_LONG = 3, TRIES = 4, BATCH = 32, LANES = 2, SIZES = 3, HEALTHY = 3 };
 
 static const uint32_t sizes[SIZES] = {2, 4, 8};
 
@@ -57,10 +57,26 @@ static int make(struct run *run, uint32_t count, const char *const *options)
     return cluster_run(run->bench, &run->cluster, count, all, run->out);
 }
 
-static int make_told(struct run *run, uint32_t count, const char *const *options)
+/* For so long; twice as long where that was too short to tell, as on a machine with other work. */
+static int make_for(struct run *run, uint32_t count, unsigned seconds, const char *const *options,
+                    int (*judge)(struct bench *, const struct cluster *))
 {
-    int error = make(run, count, options);
-    return error ? error : cluster_told(run->bench, &run->cluster);
+    char time[32];
+    const char *all[CLUSTER_OPTIONS_MAX] = {time};
+    for (size_t i = 0; options[i]; i++)
+        all[i + 1] = options[i];
+    for (unsigned tries = 1;; tries++, seconds *= 2) {
+        snprintf(time, sizeof time, "--time=%us", seconds);
+        int error = make(run, count, all);
+        if (error) return error;
+        error = judge(run->bench, &run->cluster);
+        if (!error || tries == TRIES) return error;
+    }
+}
+
+static int make_told(struct run *run, uint32_t count, unsigned seconds, const char *const *options)
+{
+    return make_for(run, count, seconds, options, cluster_told);
 }
 
 static size_t rounds_of(struct run *run, size_t rounds)
@@ -69,9 +85,9 @@ static size_t rounds_of(struct run *run, size_t rounds)
     return run->rounds;
 }
 
-static const char *time_of(const struct run *run)
+static unsigned seconds_of(const struct run *run)
 {
-    return run->bench->quick ? "--time=1s" : "--time=3s";
+    return run->bench->quick ? 1 : 3;
 }
 
 /* ---- Samples a second ------------------------------------------------------------------------ */
@@ -101,14 +117,14 @@ struct rates {
 
 static int measure_rates(struct run *run, struct rates *rates, size_t round, size_t count)
 {
-    const char *const alone[] = {MLP, time_of(run), NULL};
-    const char *const lane[] = {MLP, time_of(run), EACH_STEP, NULL};
-    const char *const tcp[] = {MLP, time_of(run), EACH_STEP, "--no-lane", NULL};
-    int error = make_told(run, 1, alone);
+    const char *const alone[] = {MLP, NULL};
+    const char *const lane[] = {MLP, EACH_STEP, NULL};
+    const char *const tcp[] = {MLP, EACH_STEP, "--no-lane", NULL};
+    int error = make_told(run, 1, seconds_of(run), alone);
     if (!error) rates->alone[round] = samples_per_s(&run->cluster);
     for (size_t l = 0; l < LANES; l++)
         for (size_t i = 0; !error && i < count; i++) {
-            error = make_told(run, sizes[i], l ? tcp : lane);
+            error = make_told(run, sizes[i], seconds_of(run), l ? tcp : lane);
             if (error) break;
             rates->samples[l][i][round] = samples_per_s(&run->cluster);
             rates->mixes[l][i][round] = exchanges_a_step(&run->cluster);
@@ -189,16 +205,16 @@ static double healthy_us(const struct cluster *cluster)
 
 static int bench_sleeper(struct run *run)
 {
-    const char *const fine[] = {MLP, time_of(run), EACH_STEP, NULL};
-    const char *const sleeps[] = {MLP, time_of(run), EACH_STEP, "--fault=sleep=30ms:n3@0s", NULL};
+    const char *const fine[] = {MLP, EACH_STEP, NULL};
+    const char *const sleeps[] = {MLP, EACH_STEP, "--fault=sleep=30ms:n3@0s", NULL};
     double values[ROUNDS], limits[ROUNDS];
     size_t rounds = rounds_of(run, ROUNDS);
     for (size_t r = 0; r < rounds; r++) {
         run->round = r;
-        int error = make_told(run, HEALTHY, fine);
+        int error = make_told(run, HEALTHY, seconds_of(run), fine);
         if (error) return error;
         limits[r] = healthy_us(&run->cluster);
-        error = make_told(run, HEALTHY + 1, sleeps);
+        error = make_told(run, HEALTHY + 1, seconds_of(run), sleeps);
         if (error) return error;
         values[r] = healthy_us(&run->cluster);
     }
@@ -212,9 +228,8 @@ static int bench_sleeper(struct run *run)
 static int memory(struct run *run, uint32_t nodes, const char *model, double *bytes,
                   double *parameters)
 {
-    const char *const options[] = {model, run->bench->quick ? "--time=1s" : "--time=6s", EACH_STEP,
-                                   NULL};
-    int error = make_told(run, nodes, options);
+    const char *const options[] = {model, EACH_STEP, NULL};
+    int error = make_told(run, nodes, run->bench->quick ? 1 : 6, options);
     *bytes = 0;
     for (uint32_t i = 0; !error && i < nodes; i++)
         if (run->cluster.nodes[i].rss_bytes > *bytes) *bytes = run->cluster.nodes[i].rss_bytes;
@@ -257,11 +272,10 @@ struct traffic {
     double start, members, sketches; /* of the node that sent most: bytes, and bytes a second */
 };
 
-static int many(struct run *run, uint32_t nodes, const char *seconds, struct traffic *traffic)
+static int many(struct run *run, uint32_t nodes, struct traffic *traffic)
 {
-    const char *const options[] = {"--model=softmax", seconds, EACH_STEP, NULL};
-    int error = make_told(run, nodes, options);
-    if (!error) error = cluster_calmed(run->bench, &run->cluster);
+    const char *const options[] = {"--model=softmax", EACH_STEP, NULL};
+    int error = make_for(run, nodes, run->bench->quick ? 5 : 10, options, cluster_calmed);
     *traffic = (struct traffic){0};
     for (uint32_t i = 0; !error && i < nodes; i++) {
         const struct cluster_node *node = &run->cluster.nodes[i];
@@ -280,7 +294,7 @@ struct sent {
 static int measure_sent(struct run *run, uint32_t nodes, struct sent *sent, size_t round)
 {
     struct traffic traffic;
-    int error = many(run, nodes, run->bench->quick ? "--time=5s" : "--time=10s", &traffic);
+    int error = many(run, nodes, &traffic);
     sent->start[round] = traffic.start / 1e3;
     sent->members[round] = traffic.members / 1e3;
     sent->sketches[round] = traffic.sketches / 1e3;
