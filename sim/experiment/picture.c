@@ -272,7 +272,7 @@ double picture_topologies(struct text *svg, const struct plan *plan,
                           const struct sim_outcome *outcomes, double top)
 {
     uint32_t drawn[GRAPHS_MAX];
-    bool more, first = plan->strategies.count > 1 || plan->seeds;
+    bool more, first = plan->contenders.count > 1 || plan->seeds;
     uint32_t count = choose_graphs(plan, outcomes, drawn, &more);
     for (uint32_t g = 0; g < count; g++) {
         const struct settings *settings = &plan->runs[drawn[g]]->settings;

@@ -4,6 +4,8 @@
  * Strategies come first, then the settings in the order of the table, the seed last: runs that
  * differ in their seed alone stand together and are a group, of which tables show mean and spread.
  * What a strategy does not heed is left out of its settings, and swept values of it are one run.
+ * A setting that one of those compared has of its own stands beside the swept ones; of the others
+ * its value is that of all.
  * With --compare, runs of a single node come last, with the same budget of samples; what says
  * nothing to one node (the network, mixing, faults) is left out of their settings, and those that
  * are then alike are one run.
@@ -14,23 +16,24 @@
 #include <stdbool.h>
 
 #include "report/text.h"
+#include "settings/contenders.h"
 #include "settings/settings.h"
 
 enum { PLAN_RUNS_MAX = 10000 };
 
 struct plan_run {
-    struct settings settings; /* of this run alone; owned */
-    const char *strategy;     /* its name, or "single" */
-    const char
-        *values[OPTION_ID_COUNT]; /* [axes_count]; NULL: says nothing to this run; borrowed */
+    struct settings settings;            /* of this run alone; owned */
+    const char *strategy;                /* its name, or "single" */
+    const char *values[OPTION_ID_COUNT]; /* [axes_count]; NULL: unset, or says nothing to this run;
+                                            borrowed */
     uint32_t group;
 };
 
 struct plan {
     const struct settings *base; /* borrowed */
     bool compares;
-    struct sweep strategies;
-    enum option_id axes[OPTION_ID_COUNT]; /* [axes_count]: settings with more than one value */
+    struct contenders contenders;
+    enum option_id axes[OPTION_ID_COUNT]; /* [axes_count]: settings that runs differ in */
     uint32_t axes_count;
     bool seeds; /* the last axis is the seed */
     struct plan_run **runs;

@@ -57,7 +57,7 @@ enum option_kind {
     OPTION_SEEDS,     /* struct seeds; repeatable, or commas */
     OPTION_FAULTS,    /* struct faults; repeatable, or blanks */
     OPTION_LINKS,     /* struct links; likewise */
-    OPTION_STRATEGIES /* const char *: names of strategies, or all, or single; commas */
+    OPTION_STRATEGIES /* const char *: see contenders.h */
 };
 
 enum option_group {

@@ -29,9 +29,11 @@ static char *gather(const struct settings *settings, enum option_id id, const ch
     bool adds =
         (option_repeats(id) || place->adds) && value->text && value->origin == place->origin;
     const char *before = adds ? value->text : "";
-    const char *between = !adds                                                          ? ""
-                          : !option_repeats(id) || option_info(id)->kind == OPTION_SEEDS ? ","
-                                                                                         : " ";
+    enum option_kind kind = option_info(id)->kind;
+    const char *between = !adds                                         ? ""
+                          : kind == OPTION_STRATEGIES                   ? " or "
+                          : !option_repeats(id) || kind == OPTION_SEEDS ? ","
+                                                                        : " ";
     size_t size = strlen(before) + strlen(between) + strlen(text) + 1;
     char *copy = malloc(size);
     if (copy) snprintf(copy, size, "%s%s%s", before, between, text);

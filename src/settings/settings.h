@@ -113,7 +113,7 @@ struct settings {
     struct settings_range seeds;
     const char *tally; /* or NULL */
     struct faults faults;
-    const char *compare; /* for sweep_strategies(); or NULL */
+    const char *compare; /* for contenders_parse(); or NULL */
 
     const char *out;        /* NULL: no file */
     const char *checkpoint; /* a directory; NULL: no checkpoints */

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "report/text.h"
-#include "settings/nearest.h"
 #include "settings/values/units.h"
 #include "settings/values/value.h"
 
@@ -265,66 +264,6 @@ int sweep_parse(struct sweep *sweep, enum option_id id, const char *text,
     int error = option_repeats(id) ? cut_alternatives(sweep, text, clause)
                                    : cut_list(sweep, id, text, clause);
     if (!error) error = judge(sweep, id, clause);
-    if (error) sweep_close(sweep);
-    return error;
-}
-
-/* ---- Strategies ------------------------------------------------------------------------------ */
-
-static int unknown_strategy(const char *word, char *clause)
-{
-    const char *const *valid = option_info(OPTION_ID_STRATEGY)->valid;
-    char quoted[TEXT_QUOTED_BYTES], hint[NEAREST_CLAUSE_BYTES], list[400] = "";
-    struct nearest nearest = nearest_start(word);
-    nearest_try(&nearest, "single");
-    nearest_try(&nearest, "all");
-    for (int i = 0; valid[i]; i++) {
-        size_t length = strlen(list);
-        nearest_try(&nearest, valid[i]);
-        snprintf(list + length, sizeof list - length, "%s, ", valid[i]);
-    }
-    return refuse(clause, "has %s, which is not a strategy%s (valid: %ssingle, all)",
-                  text_quote(quoted, word), nearest_clause(hint, nearest_take(&nearest)), list);
-}
-
-/* All: each with some argument where it needs one. */
-static int add_all(struct sweep *sweep, char *clause)
-{
-    const char *const *valid = option_info(OPTION_ID_STRATEGY)->valid;
-    int error = 0;
-    for (int i = 0; valid[i] && !error; i++) {
-        char word[64];
-        bool open = valid[i][strlen(valid[i]) - 1] == ':';
-        snprintf(word, sizeof word, "%s%s", valid[i], open ? "4" : "");
-        error = add(sweep, word, strlen(word), clause);
-    }
-    return error;
-}
-
-static int add_strategy(struct sweep *sweep, const char *word, char *clause)
-{
-    char inner[SETTINGS_WHY_BYTES];
-    if (strcmp(word, "all") == 0) return add_all(sweep, clause);
-    if (strcmp(word, "single") == 0) return 0;
-    if (value_parse(OPTION_ID_STRATEGY, word, NULL, inner)) return unknown_strategy(word, clause);
-    return add(sweep, word, strlen(word), clause);
-}
-
-int sweep_strategies(struct sweep *sweep, const char *text, char clause[SWEEP_CLAUSE_BYTES])
-{
-    int error = 0;
-    *sweep = (struct sweep){0};
-    for (const char *at = text; !error; at++) {
-        char word[64];
-        size_t length = strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (length == 0)
-            error = refuse(clause, "has an empty name in its list");
-        else
-            error = add_strategy(sweep, word, clause);
-        at += length;
-        if (!*at) break;
-    }
     if (error) sweep_close(sweep);
     return error;
 }

@@ -33,11 +33,6 @@ struct sweep {
 PARLEY_CHECK int sweep_parse(struct sweep *sweep, enum option_id id, const char *text,
                              char clause[SWEEP_CLAUSE_BYTES]);
 
-/* Names of strategies, or `all`, or `single` (which is always there and needs no name). Errors as
- * above. */
-PARLEY_CHECK int sweep_strategies(struct sweep *sweep, const char *text,
-                                  char clause[SWEEP_CLAUSE_BYTES]);
-
 /* Whether `value` is the word for an empty list, as in "none or kill:1@50%". */
 bool sweep_is_none(enum option_id id, const char *value);
 

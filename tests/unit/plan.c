@@ -71,6 +71,35 @@ Test(plan, what_a_strategy_does_not_heed_is_not_swept_for_it)
     unload();
 }
 
+/* Proves that what one has of its own is a column for all: theirs is the value of all. */
+Test(plan, settings_of_one_that_is_compared_stand_beside_the_swept_ones)
+{
+    cr_assert_eq(load("compare: [gossip, choco lr=0.1 codec=topk:0.02, allreduce, single lr=0.01]\n"
+                      "lr: 0.2\nbatch: [8, 16]\nseed: 1..2\n"),
+                 0, "%s", why);
+    cr_assert_eq(plan.count, 16);
+    cr_assert_eq(plan.groups, 8);
+    expect_run(0, "gossip, lr 0.2, batch 8, codec fp32, seed 1", 0);
+    expect_run(1, "gossip, lr 0.2, batch 8, codec fp32, seed 2", 0);
+    expect_run(6, "choco, lr 0.1, batch 16, codec topk:0.02, seed 1", 3);
+    expect_run(8, "allreduce, lr 0.2, batch 8, seed 1", 4);
+    expect_run(15, "single, lr 0.01, batch 16, seed 2", 7);
+    cr_assert_float_eq(plan.runs[6]->settings.rate, 0.1, 1e-12);
+    cr_assert_float_eq(plan.runs[8]->settings.rate, 0.2, 1e-12);
+    unload();
+}
+
+Test(plan, what_one_has_of_its_own_is_not_swept_and_goes_together)
+{
+    cr_assert_eq(load("compare: [gossip, choco lr=0.1]\nlr: [0.1, 0.2]\n"), PARLEY_EUSAGE);
+    cr_assert_str_eq(why, "--lr: \"0.1,0.2\" is for all that are compared, and \"choco lr=0.1\" "
+                          "(--compare) has one of its own; give it in one place");
+    unload();
+    cr_assert_eq(load("compare: [none, gossip robust=true codec=int8]\n"), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "--compare: \"gossip robust=true codec=int8\": --robust: "), "%s", why);
+    unload();
+}
+
 /* Proves the same of optimizers, with the run of a single node among them. */
 Test(plan, what_an_optimizer_does_not_heed_is_left_out_for_it)
 {

@@ -123,7 +123,7 @@ Test(sweep, a_file_holds_the_lists_of_an_experiment)
     cr_assert_eq(settings.sweeps[OPTION_ID_NODES].count, 3);
     cr_assert_eq(settings.sweeps[OPTION_ID_SEED].count, 1);
     cr_assert_eq(settings.seed, 7);
-    cr_assert_str_eq(settings.compare, "gossip,none");
+    cr_assert_str_eq(settings.compare, "gossip or none");
     cr_assert_eq(settings.sweeps[OPTION_ID_FAULT].count, 1);
     cr_assert_eq(settings.faults.count, 2, "a list of faults is one run with both");
     settings_close(&settings);
@@ -164,26 +164,4 @@ Test(sweep, a_copy_is_one_run_and_its_values_are_judged_together)
     cr_assert(copy.nodes == 4 && copy.mix_every.steps == 1 && copy.faults.count == 0);
     settings_close(&copy);
     settings_close(&settings);
-}
-
-Test(sweep, strategies_to_compare_come_from_the_table)
-{
-    struct sweep sweep;
-    char clause[SWEEP_CLAUSE_BYTES];
-    size_t count = 0;
-    while (option_info(OPTION_ID_STRATEGY)->valid[count])
-        count++;
-    cr_assert_eq(sweep_strategies(&sweep, "all", clause), 0);
-    cr_assert_eq(sweep.count, count);
-    sweep_close(&sweep);
-    cr_assert_eq(sweep_strategies(&sweep, "none,single", clause), 0);
-    cr_assert_eq(sweep.count, 1, "the single node is there anyway");
-    sweep_close(&sweep);
-    cr_assert_eq(sweep_strategies(&sweep, "ps-ssp:2,gossip", clause), 0, "%s", clause);
-    cr_assert_str_eq(sweep.values[0], "ps-ssp:2");
-    sweep_close(&sweep);
-    cr_assert_eq(sweep_strategies(&sweep, "ps-ssp", clause), PARLEY_EUSAGE);
-    cr_assert_eq(sweep_strategies(&sweep, "gosip", clause), PARLEY_EUSAGE);
-    cr_assert(strstr(clause, "did you mean \"gossip\"?"), "%s", clause);
-    cr_assert_eq(sweep_strategies(&sweep, "gossip,", clause), PARLEY_EUSAGE);
 }

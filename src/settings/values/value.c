@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/text.h"
+#include "settings/contenders.h"
 #include "settings/nearest.h"
 
 enum { RANGE_MAX = 100000000 };
@@ -171,9 +172,9 @@ static int parse_time(const char *text, double min, uint64_t *us, char *clause)
 
 static int parse_strategies(const char *text, char *clause)
 {
-    struct sweep sweep;
-    int error = sweep_strategies(&sweep, text, clause);
-    if (!error) sweep_close(&sweep);
+    struct contenders contenders;
+    int error = contenders_parse(&contenders, text, clause);
+    if (!error) contenders_close(&contenders);
     return error;
 }
 
