@@ -229,6 +229,33 @@ Test(node_model, each_step_of_a_grant_has_its_own_place_in_the_budget)
     }
 }
 
+Test(node_model, of_a_budget_of_steps_progress_is_of_steps_whatever_samples_they_have)
+{
+    /* Proves that a node is not taken to have made eight steps for one of ours, whose step has
+     * eight samples and ours one; the other way round; and so with steps that say of no samples. */
+    static const uint64_t of_a_step[][2] = {{1, 8}, {8, 1}, {1, 1}, {0, 0}};
+    for (size_t i = 0; i < sizeof of_a_step / sizeof *of_a_step; i++) {
+        struct parley_config config = lone_config();
+        config.steps_budget = 200;
+        struct lone *lone = training_node(&config);
+        uint32_t conn = training_peer(lone, "a", 1);
+        lone->version = 40;
+        lone_stepped(lone, 40 * of_a_step[i][0], 1);
+        say_record(lone, conn,
+                   &(struct record){.boot = 1,
+                                    .name = "a",
+                                    .address = "x:1",
+                                    .clock = 9,
+                                    .phase = PARLEY_PHASE_TRAIN,
+                                    .version = 60,
+                                    .samples = 60 * of_a_step[i][1]});
+        struct parley_view view;
+        parley_node_view(lone->node, &view);
+        cr_assert_float_eq(view.progress, 0.25, 1e-9, "%zu: %g", i, view.progress);
+        lone_free(lone);
+    }
+}
+
 Test(node_model, training_goes_on_after_the_model_was_replaced)
 {
     /* Proves that a step that ends after HALT does not keep the node from being granted more. */

@@ -49,6 +49,7 @@ Test(period, a_schedule_follows_the_progress_of_the_budget)
     lone->node->training.started = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         self_of(lone->node)->version = rows[i].version;
+        roster_changed(lone->node->roster, lone->node->self, false);
         cr_assert_eq(period_steps(lone->node), rows[i].steps);
     }
     lone_free(lone);

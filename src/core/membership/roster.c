@@ -284,13 +284,15 @@ static uint32_t classes_of(const struct parley_roster *roster, const struct reco
     return classes;
 }
 
-static void count_samples(struct parley_roster *roster, struct roster_place *place,
-                          uint32_t classes, uint64_t samples)
+static void count_work(struct parley_roster *roster, struct roster_place *place, uint32_t classes,
+                       const struct record *r)
 {
-    roster->samples += samples - place->samples;
-    if (!(place->classes >> ROSTER_LIVE & 1u)) roster->samples_gone -= place->samples;
-    if (!(classes >> ROSTER_LIVE & 1u)) roster->samples_gone += samples;
-    place->samples = samples;
+    bool was_live = place->classes >> ROSTER_LIVE & 1u, lives = classes >> ROSTER_LIVE & 1u;
+    roster->samples += r->samples - place->samples;
+    roster->samples_gone += (lives ? 0 : r->samples) - (was_live ? 0 : place->samples);
+    roster->steps += (lives ? r->version : 0) - (was_live ? place->steps : 0);
+    place->samples = r->samples;
+    place->steps = r->version;
 }
 
 static void count(struct parley_roster *roster, int member)
@@ -309,7 +311,7 @@ static void count(struct parley_roster *roster, int member)
     roster->sampled += came_or_went || changed >> ROSTER_UNMEASURED & 1u;
     if (classes >> ROSTER_HELD & 1u) memcpy(&digest, r->digest, sizeof digest);
     roster->holds += changed >> ROSTER_HELD & 1u || digest != place->digest;
-    count_samples(roster, place, classes, r->samples);
+    count_work(roster, place, classes, r);
     roster->fetched += r->fetched - place->fetched;
     place->fetched = r->fetched;
     place->classes = classes;

@@ -64,8 +64,8 @@ enum roster_list {
 struct roster_place {
     uint64_t change[ROSTER_LISTS]; /* numbers of its newest changes */
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
-    uint64_t samples, fetched, digest; /* as counted; of what is held, the first bytes */
-    uint32_t classes;                  /* bits, likewise */
+    uint64_t samples, steps, fetched, digest; /* as counted; of what is held, the first bytes */
+    uint32_t classes;                         /* bits, likewise */
     uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
     uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
 };
@@ -126,6 +126,7 @@ struct parley_roster {
     uint64_t samples_forgotten;     /* ... and in both, of those whose places went to others: */
     struct roster_forgotten forgotten[ROSTER_FORGOTTEN]; /* the last of them, in a ring */
     uint32_t forgotten_next;
+    uint64_t steps;   /* of the live */
     uint64_t fetched; /* bytes of picked models, of all */
 };
 

@@ -109,21 +109,22 @@ uint64_t training_spent_us(const struct parley_node *node)
     return node->now_us - node->training.start_us;
 }
 
-/* What the living have made of a budget of steps, on average, told by their samples: a slow node's
- * last steps, made while the others wait for it, are not to be those of a beginner. Where all make
+/* What the living have made of a budget of steps, on average: a slow node's last steps, made while
+ * the others wait for it, are not to be those of a beginner. They are as far beyond what was heard
+ * of them as their samples are, of which steps may have more or fewer with each. Where all make
  * steps in common, each node's count is that. */
 static void lead_by_steps(const struct parley_node *node, struct parley_pace *pace)
 {
     const struct parley_roster *roster = node->roster;
-    const struct record *self = self_of(node);
     double budget = (double)node->config.steps_budget, live = live_of(node);
-    if (node->strategy->steps || self->samples == 0) {
-        lead(pace, (double)self->version, 1, budget);
+    if (node->strategy->steps) {
+        lead(pace, (double)self_of(node)->version, 1, budget);
         return;
     }
-    double samples = (double)(training_reckoned(node) - roster->samples_gone) / live;
-    double own = (double)self->samples / (double)self->version;
-    lead(pace, samples / own, roster->counts[ROSTER_UNMADE] / live, budget);
+    double heard = (double)(roster->samples - roster->samples_gone);
+    double reckoned = (double)(training_reckoned(node) - roster->samples_gone);
+    double beyond = heard > 0 ? reckoned / heard : 1;
+    lead(pace, (double)roster->steps * beyond / live, roster->counts[ROSTER_UNMADE] / live, budget);
 }
 
 /* Others go on as this node does. Who comes late does not take it back. */
