@@ -30,6 +30,14 @@ const char *parley_stop_name(enum parley_stop cause)
     return (unsigned)cause < 5 ? names[cause] : "?";
 }
 
+/* Who is done is none of the living: what they have made on average says nothing then. */
+static double progress_of(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    return phase_of(node) <= PARLEY_PHASE_TRAIN ? training_progress(node)
+                                                : fmax(t->progress, t->reached);
+}
+
 void parley_node_view(const struct parley_node *node, struct parley_view *view)
 {
     const struct record *self = self_of(node);
@@ -43,7 +51,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .samples_cluster = training_reckoned(node),
         .trained_us = node->training.started ? training_spent_us(node) : 0,
         .weight = node->training.weight,
-        .progress = training_progress(node),
+        .progress = progress_of(node),
         .drift = node->drift.value,
         .drift_us = node->drift.measured_us + node->skew_us,
         .ledger = node->ledger,

@@ -446,6 +446,37 @@ Test(joining, of_a_budget_of_steps_all_are_as_far_as_the_living_are_on_average)
     }
 }
 
+static bool has_made_a_quarter(struct parley_sim *sim, void *budget)
+{
+    struct parley_view view;
+    parley_sim_view(sim, 0, &view);
+    return view.version >= *(uint64_t *)budget / 4;
+}
+
+Test(joining, who_is_done_is_as_far_as_it_was_when_training_ended)
+{
+    /* Proves that progress is no mean over those who are left, or over nobody, once nodes go. */
+    struct steps steps = {3, 2000};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
+                                                                .seed = 4,
+                                                                .rate = 0.01,
+                                                                .latency_us = 200,
+                                                                .configure = give_steps,
+                                                                .arg = &steps});
+    scene_train(sim, 3);
+    parley_sim_slow(sim, 2, 4);
+    scene_until(sim, 3, has_made_a_quarter, &steps.budget, 4);
+    parley_sim_stop(sim, 0, PARLEY_STOP_TARGET);
+    scene_until(sim, 3, parley_sim_agreed, NULL, 10);
+    scene_run(sim, SECOND);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        cr_expect_float_eq(view.progress, 0.1875, 0.03, "n%u: %g", i, view.progress);
+    }
+    parley_sim_free(sim);
+}
+
 static void resumed_late(struct parley_config *config, uint32_t node, void *arg)
 {
     wait_for_time(config, node, NULL);

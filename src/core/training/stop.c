@@ -25,6 +25,8 @@ static void stop(struct parley_node *node, enum parley_stop cause, uint32_t stop
     struct record *self = self_of(node);
     if (self->phase == PARLEY_PHASE_LATE) stop_tell(node, cause);
     if (self->phase > PARLEY_PHASE_TRAIN) return;
+    bool spent = cause == PARLEY_STOP_BUDGET || cause == PARLEY_STOP_DEADLINE;
+    node->training.reached = spent ? 1 : training_progress(node);
     self->stop = cause;
     self->stop_live = stop_live;
     out_add(node, PARLEY_UPDATE_HALT);

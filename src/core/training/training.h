@@ -27,6 +27,7 @@ struct training {
     uint64_t stepped_us; /* when `version` last moved */
     double rate;         /* steps a second, smoothed */
     double progress;     /* of the cluster's budget, as it was known with the newest step */
+    double reached;      /* likewise, as training ended; 0: it has not */
     double moved_sq;     /* by a step, smoothed; 0: not known */
     uint64_t inherited;  /* steps of the optimizer vectors less own ones, modulo 2^64 */
     bool started;
