@@ -130,7 +130,8 @@ struct parley_config {
     const char *const
         *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
     uint32_t seeds_count;
-    uint32_t min_peers; /* other nodes alive before training starts: waited for without limit */
+    /* Other nodes alive before training starts: waited for without limit; below members_max. */
+    uint32_t min_peers;
     /* Normally NULL: the node keeps a table of members of its own, by gossip. Else one table in
      * common with all nodes of this process (node.h); it must outlive them. */
     struct parley_roster *roster;
@@ -158,7 +159,8 @@ struct parley_config {
     uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
     /* Of each node: STOP when all live nodes have made theirs. With ALLREDUCE and PS_BSP, whose
      * steps are made in common, those before a late node came are its own, too. Progress is what
-     * the living have made of theirs, on average. */
+     * the living have made of theirs, on average: told by samples, of which a step is taken to have
+     * as many on all nodes. Equal on all nodes, which is not checked: the least ends the run. */
     uint64_t steps_budget;
     uint64_t time_budget_us; /* from the start of training */
 
