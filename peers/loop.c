@@ -296,6 +296,7 @@ static int bind_listener(struct loop *loop, const char *listen, char *why, size_
         return code == UV_EMFILE || code == UV_ENFILE ? PARLEY_EFAIL : PARLEY_ENETWORK;
     }
     loop->listens_any = address_is_any((struct sockaddr *)&to);
+    loop->zone = address_zone((struct sockaddr *)&to);
     address_print(loop->listens, (struct sockaddr *)&to);
     return PARLEY_OK;
 }

@@ -72,6 +72,23 @@ bool address_is_any(const struct sockaddr *from)
     return ((const struct sockaddr_in *)from)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
+static bool is_link_local(const struct sockaddr *from)
+{
+    return from->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)from)->sin6_addr);
+}
+
+uint32_t address_zone(const struct sockaddr *from)
+{
+    return is_link_local(from) ? ((const struct sockaddr_in6 *)from)->sin6_scope_id : 0;
+}
+
+void address_on_link(struct sockaddr *to, uint32_t zone)
+{
+    if (is_link_local(to) && address_zone(to) == 0)
+        ((struct sockaddr_in6 *)to)->sin6_scope_id = zone;
+}
+
 bool address_numeric(struct sockaddr_storage *to, const struct address *from)
 {
     int port = atoi(from->port);

@@ -278,6 +278,8 @@ void conn_dial(struct loop *loop, uint32_t id, const char *text)
     if (address_split(&address, text)) {
         failed(conn, UV_EINVAL);
     } else if (address_numeric(&conn->to, &address)) {
+        /* A zone means something on its own machine only: peers tell addresses without one. */
+        address_on_link((struct sockaddr *)&conn->to, loop->zone);
         connect_to(conn, (struct sockaddr *)&conn->to);
     } else {
         look_up(conn, &address);
