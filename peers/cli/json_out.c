@@ -27,9 +27,11 @@ static bool claim(int fd)
     return ftruncate(fd, 0) == 0;
 }
 
+/* O_APPEND: who empties the file while it is written, as logrotate's copytruncate does, gets the
+ * next line at its start, not behind a hole. */
 static int open_file(struct json_out *out, const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666), code;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), code;
     if (fd >= 0 && claim(fd)) out->file = fdopen(fd, "w");
     if (out->file) return 0;
     code = errno;

@@ -62,4 +62,16 @@ PARLEY_LOG_FORMAT=json PARLEY_BATCH=none "$parley" node 2> err
 grep -q '^{.*PARLEY_BATCH' err || fail 'a bad variable: not told as the environment asks'
 "$parley" node --log-format jsno --optimizer adamm 2> err
 grep -q '^parley: --log-format: "jsno" .*did you mean "json"' err || fail 'a format that is none'
+
+# A file of --json that is emptied while it is written goes on at its start, as logrotate's
+# copytruncate needs it.
+"$parley" node --model softmax --time 3s --json told --out model > out 2> err &
+for _ in {1..600}; do
+    if grep -q '"phase":"train"' told; then break; fi
+    sleep 0.1
+done 2> grepped
+: > told
+wait $! || fail 'a file that is emptied: no end'
+python3 -c 'import json; assert [json.loads(line) for line in open("told")]' 2> err ||
+    fail 'a file that is emptied has no lines alone'
 exit $((failures > 0))
