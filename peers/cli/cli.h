@@ -70,6 +70,9 @@ int say_failure(int error, const char *why);
  * the message does not say. */
 const char *node_hint(int error, const char *message);
 
+/* say.c: a terminal on that file descriptor that can redraw: none of TERM=dumb. */
+bool say_redraws(int fd);
+
 /* say.c: whether --progress wants something that moves, and it may be drawn in place. */
 bool say_in_place(const struct settings *settings);
 unsigned say_columns(void);

@@ -187,9 +187,16 @@ int say_failure(int error, const char *why)
     return parley_error_status(error);
 }
 
+bool say_redraws(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
+}
+
 bool say_in_place(const struct settings *settings)
 {
-    return settings_wants_progress(settings) && written_as == FORMAT_TEXT && isatty(STDERR_FILENO);
+    return settings_wants_progress(settings) && written_as == FORMAT_TEXT &&
+           say_redraws(STDERR_FILENO);
 }
 
 unsigned say_columns(void)
@@ -208,6 +215,6 @@ unsigned say_rows(void)
 
 bool say_color(const struct settings *settings, int fd)
 {
-    if (settings->color == WHEN_AUTO) return !settings->no_color && isatty(fd);
+    if (settings->color == WHEN_AUTO) return !settings->no_color && say_redraws(fd);
     return settings->color == WHEN_ALWAYS;
 }

@@ -248,7 +248,7 @@ static int show(const struct settings *settings, const struct cluster *cluster, 
 int status_command(const struct settings *settings)
 {
     const char *peer = settings->operands[0];
-    bool redraw = settings->watch && !settings->json_stdout && isatty(STDOUT_FILENO);
+    bool redraw = settings->watch && !settings->json_stdout && say_redraws(STDOUT_FILENO);
     bool shown = false;
     if (!peer)
         return say_failure(PARLEY_EUSAGE, "status: which node? Give its HOST:PORT; each says it "

@@ -292,6 +292,7 @@ import fcntl, os, pty, re, struct, sys, termios
 process, terminal = pty.fork()
 if process == 0:
     fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 8, 40, 0, 0))
+    os.environ["TERM"] = "xterm"
     os.execv(sys.argv[1], [sys.argv[1], "run", "-n8", "--time=1s", "--model=softmax"])
 seen = b""
 while True:
@@ -308,3 +309,8 @@ assert b"A\x1b[J" not in b"".join(frames[0::2])
 assert seen.count(b"\x1b[?7l") == seen.count(b"\x1b[?7h") >= len(frames) // 2, seen
 assert re.search(rb"\d s  8 of 8 alive  epoch [^\r]{1,12}\r\n", seen), seen  # cut, too
 END
+
+# One that can't redraw is written to as a file is.
+TERM=dumb script -qec "'$parley' run -n2 --epochs=1 --model=softmax" /dev/null > dumb < /dev/null
+grep -q 'agreed    2 of 2 nodes' dumb
+if grep $'\033' dumb; then echo "TERM=dumb: escape sequences"; exit 1; fi
