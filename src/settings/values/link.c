@@ -53,7 +53,7 @@ int link_parse(const char *text, struct link_spec *link, units_why why)
     if (!part) return refuse(why, form);
     *part++ = '\0';
     if (strlen(copy) >= sizeof link->groups) return refuse(why, "has too long groups");
-    snprintf(link->groups, sizeof link->groups, "%s", copy);
+    memcpy(link->groups, copy, strlen(copy) + 1);
     if (!groups_are_sane(copy))
         return blame(why, "groups", copy, "are not two or more (like n0,n1|n2-n9)");
     for (char *next; part; part = next) {
