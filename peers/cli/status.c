@@ -35,10 +35,10 @@ static int connect_to(const char *text, char *why, size_t size)
     struct units_address address;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     units_why clause = "";
-    char port[8];
+    char port[8], quoted[TEXT_QUOTED_BYTES];
     int fd = -1;
     if (units_address(text, &address, clause)) {
-        snprintf(why, size, "status: \"%s\" %s", text, clause);
+        snprintf(why, size, "status: %.*s %.*s", 110, text_quote(quoted, text), 120, clause);
         return PARLEY_EUSAGE;
     }
     snprintf(port, sizeof port, "%u", address.port);
