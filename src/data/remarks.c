@@ -10,7 +10,8 @@
 
 #include "data/formats/number.h"
 
-void remarks_add(struct remarks *remarks, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct remarks *remarks, const char *format,
+                                                      ...)
 {
     va_list arguments;
     assert(remarks->count < REMARKS_MAX);
@@ -23,11 +24,10 @@ void remarks_of_test(struct remarks *remarks, const struct dataset *test)
 {
     remarks->count = 0;
     if (test->unseen > 0)
-        remarks_add(remarks,
-                    "%" PRIu64
-                    " of the test data's values are left out: their indices, the largest "
-                    "%" PRIu32 ", are beyond the %" PRIu32 " values of a training sample",
-                    test->unseen, test->unseen_index, test->features);
+        add(remarks,
+            "%" PRIu64 " of the test data's values are left out: their indices, the largest "
+            "%" PRIu32 ", are beyond the %" PRIu32 " values of a training sample",
+            test->unseen, test->unseen_index, test->features);
 }
 
 /* The first is named by its number in the file, and by what it is called there. */
@@ -41,11 +41,11 @@ static void add_flat(struct remarks *remarks, const struct source *source)
         const char *title = names_text(&shape->columns, column - 1);
         snprintf(name, sizeof name, " (%s)", number_found(found, title, strlen(title)));
     }
-    remarks_add(remarks,
-                "%" PRIu32 " column%s for nothing, as 24 bits do not tell the values apart, or "
-                "they are too small or large to scale; take a large offset away, or divide them; "
-                "the first is column %" PRIu32 "%s",
-                flat, flat == 1 ? " counts" : "s count", column, name);
+    add(remarks,
+        "%" PRIu32 " column%s for nothing, as 24 bits do not tell the values apart, or "
+        "they are too small or large to scale; take a large offset away, or divide them; "
+        "the first is column %" PRIu32 "%s",
+        flat, flat == 1 ? " counts" : "s count", column, name);
 }
 
 /* `error` and `lines` are of rows_write_lines(). */
@@ -53,10 +53,10 @@ static void add_lost(struct remarks *remarks, const char *whose, const char *ins
                      char *lines)
 {
     if (!error && !lines)
-        remarks_add(remarks,
-                    "the model will not carry the names of its %s, as one is not UTF-8 or has two "
-                    "lines, or all are longer than its file holds; %s",
-                    whose, instead);
+        add(remarks,
+            "the model will not carry the names of its %s, as one is not UTF-8 or has two "
+            "lines, or all are longer than its file holds; %s",
+            whose, instead);
     free(lines);
 }
 
@@ -83,6 +83,6 @@ void remarks_of(struct remarks *remarks, const struct source *source)
     remarks_of_test(remarks, &source->test);
     if (train->flat > 0) add_flat(remarks, source);
     if (train->classes == 1 && !train->targets && !train->vocabulary)
-        remarks_add(remarks, "all samples are of one class: there is nothing to tell apart");
+        add(remarks, "all samples are of one class: there is nothing to tell apart");
     if (!train->vocabulary) add_lost_names(remarks, &source->shape);
 }

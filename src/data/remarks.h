@@ -14,9 +14,6 @@ struct remarks {
     char text[REMARKS_MAX][REMARK_BYTES];
 };
 
-void remarks_add(struct remarks *remarks, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* Of data that were loaded, beginning with none: that there is one class alone, that columns carry
  * nothing though they vary (of csv; of the others only where their scale is at fault), that a
  * model's file can't carry the names of classes or of columns, and remarks_of_test(). */
