@@ -28,7 +28,7 @@
 static const char *const keys[] = {"parley",     "model",       "data",   "features", "classes",
                                    "channels",   "height",      "width",  "run",      "digest",
                                    "vocabulary", "class_names", "columns"};
-enum { KEYS = sizeof keys / sizeof *keys };
+enum { KEYS = sizeof keys / sizeof *keys, COUNTS = 5, COUNTS_FROM = 3 }; /* "features" ... */
 
 /* Tensors of a scaling: shift and scale; there are two scalings at most. */
 enum { PAIRED = 2, SCALING_MAX = 2 * PAIRED };
@@ -153,15 +153,15 @@ static int check_texts(const struct model_meta *meta)
 int model_file_header(const struct model_meta *meta, size_t n, const struct tensor *tensors,
                       uint32_t tensor_count, uint8_t **header, size_t *header_size)
 {
-    char run[17], digest[DIGEST_TEXT_BYTES], number[5][11];
-    const uint32_t numbers[5] = {meta->features, meta->classes, meta->channels, meta->height,
-                                 meta->width};
+    char run[17], digest[DIGEST_TEXT_BYTES], number[COUNTS][11];
+    const uint32_t numbers[COUNTS] = {meta->features, meta->classes, meta->channels, meta->height,
+                                      meta->width};
     int error = check_texts(meta);
     if (error != 0) return error;
     if (tensor_count > SAFETENSORS_TENSORS_MAX - SCALING_MAX) return PARLEY_ELIMIT;
     snprintf(run, sizeof run, "%016" PRIx64, meta->run);
     digest_text(meta->digest, digest);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < COUNTS; i++)
         snprintf(number[i], sizeof number[i], "%" PRIu32, numbers[i]);
     const char *const values[KEYS] = {/* as `keys` has them */
                                       FORMAT,
@@ -248,9 +248,8 @@ static int read_lines(const char **lines, const struct safetensors *file, const 
 static int read_meta(struct model_meta *meta, const struct safetensors *file, char *why,
                      size_t why_size)
 {
-    static const char *const counts[5] = {"features", "classes", "channels", "height", "width"};
-    uint32_t *const fields[5] = {&meta->features, &meta->classes, &meta->channels, &meta->height,
-                                 &meta->width};
+    uint32_t *const fields[COUNTS] = {&meta->features, &meta->classes, &meta->channels,
+                                      &meta->height, &meta->width};
     const char *format = safetensors_metadata(file, "parley");
     if (format == NULL) return why_set(PARLEY_EDATA, why, why_size, "not a model of parley's");
     if (strcmp(format, FORMAT) != 0)
@@ -258,9 +257,9 @@ static int read_meta(struct model_meta *meta, const struct safetensors *file, ch
                        format, FORMAT);
     int error = read_text(file, "model", meta->model, why, why_size);
     if (error == 0) error = read_text(file, "data", meta->data, why, why_size);
-    for (int i = 0; i < 5 && error == 0; i++) {
+    for (int i = 0; i < COUNTS && error == 0; i++) {
         uint64_t number = 0;
-        error = read_number(file, counts[i], 10, UINT32_MAX, &number, why, why_size);
+        error = read_number(file, keys[COUNTS_FROM + i], 10, UINT32_MAX, &number, why, why_size);
         *fields[i] = (uint32_t)number;
     }
     if (error == 0) error = read_number(file, "run", 16, UINT64_MAX, &meta->run, why, why_size);
