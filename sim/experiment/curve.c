@@ -4,13 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "run/models.h"
+
 int curve_init(struct curve *curve, struct trainer *trainer, const struct source *data,
                uint64_t parameters, double every)
 {
     *curve = (struct curve){.trainer = trainer, .data = data, .every = every};
     curve->mean = malloc(parameters * sizeof *curve->mean);
-    curve->x = malloc(parameters * sizeof *curve->x);
-    return curve->mean && curve->x ? 0 : PARLEY_ENOMEM;
+    return curve->mean ? 0 : PARLEY_ENOMEM;
 }
 
 static bool trains(const struct parley_sim *sim)
@@ -51,10 +52,9 @@ static struct curve_point *add(struct curve *curve, struct parley_sim *sim)
 
 static void judge(struct curve *curve, struct parley_sim *sim, struct curve_point *point)
 {
-    parley_sim_mean(sim, curve->mean);
-    for (uint64_t j = 0; j < sim->parameters; j++)
-        curve->x[j] = (float)curve->mean[j];
-    trainer_evaluate(curve->trainer, curve->x, &curve->data->test, &point->accuracy, &point->loss);
+    models_mean(sim, curve->mean);
+    trainer_evaluate(curve->trainer, curve->mean, &curve->data->test, &point->accuracy,
+                     &point->loss);
 }
 
 void curve_look(struct curve *curve, struct parley_sim *sim, double place)
@@ -98,7 +98,5 @@ void curve_end(struct curve *curve, struct parley_sim *sim, double time_s, doubl
 void curve_close(struct curve *curve)
 {
     free(curve->mean);
-    free(curve->x);
     curve->mean = NULL;
-    curve->x = NULL;
 }

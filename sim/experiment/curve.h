@@ -34,8 +34,7 @@ struct curve {
     /* Of whoever evaluates, borrowed; NULL: there is nothing to evaluate, and drift alone. */
     struct trainer *trainer;
     const struct source *data;
-    double *mean; /* [parameters]; owned */
-    float *x;     /* likewise */
+    float *mean; /* [parameters]; owned */
 };
 
 /* data: borrowed; every: the distance of two points. PARLEY_ENOMEM; to be closed also then. */
