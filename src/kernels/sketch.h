@@ -17,8 +17,9 @@
 #include <stdint.h>
 
 #include "kernels/path.h"
+#include "parley/config.h"
 
-#define SKETCH_BUCKETS 256
+enum { SKETCH_BUCKETS = PARLEY_SKETCH_BUCKETS };
 
 /* Into buckets: [SKETCH_BUCKETS] the sketch of x: [n]. Equal seeds (the run id) on all nodes, or
  * sketches can't be compared. */

@@ -9,8 +9,6 @@
 #include "kernels/sketch.h"
 #include "world/compute/gap.h"
 
-_Static_assert((int)PARLEY_SKETCH_BUCKETS == (int)SKETCH_BUCKETS, "one size of sketch");
-
 /* Where the operation writes x; all of it as it was there, if it is somewhere else. */
 static void bring(struct sim_done *done)
 {
