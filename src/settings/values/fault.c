@@ -33,12 +33,6 @@ enum fault_where fault_kind_where(enum fault_kind kind)
     return kinds[kind].where;
 }
 
-static int refuse(units_why why, const char *clause)
-{
-    snprintf(why, UNITS_WHY_BYTES, "%s", clause);
-    return PARLEY_EUSAGE;
-}
-
 /* `has the moment "x", which is not a time...` */
 static int blame(units_why why, const char *what, const char *piece, const char *clause)
 {
@@ -87,23 +81,23 @@ static int parse_value(const char *value, struct fault_spec *fault, units_why wh
     units_why clause;
     switch (kinds[fault->kind].value) {
     case NOTHING:
-        return value ? refuse(why, "has a value after '=' that its kind does not take") : 0;
+        return value ? units_refuse(why, "has a value after '=' that its kind does not take") : 0;
     case FACTOR:
-        if (!value) return refuse(why, "says not how slow (like slow=4)");
+        if (!value) return units_refuse(why, "says not how slow (like slow=4)");
         if (units_real(value, 1, 10000, &fault->value, clause))
             return blame(why, "factor", value, clause);
         return 0;
     case PROBABILITY:
-        if (!value) return refuse(why, "says not how often (a probability, like loss=0.3)");
+        if (!value) return units_refuse(why, "says not how often (a probability, like loss=0.3)");
         if (units_real(value, 0, 1, &fault->value, clause))
             return blame(why, "probability", value, clause);
         return 0;
     case TIME:
-        if (!value) return refuse(why, "says not how long (like latency=300ms)");
+        if (!value) return units_refuse(why, "says not how long (like latency=300ms)");
         if (units_time(value, &fault->time_us, clause)) return blame(why, "time", value, clause);
         return 0;
     case RATE:
-        if (!value) return refuse(why, "says not how much (like bandwidth=10Mbit)");
+        if (!value) return units_refuse(why, "says not how much (like bandwidth=10Mbit)");
         if (units_rate(value, &fault->rate_bytes, clause)) return blame(why, "rate", value, clause);
         return 0;
     case LIE:
@@ -126,7 +120,7 @@ static int parse_target(const char *text, struct fault_spec *fault, units_why wh
 {
     units_why clause;
     uint64_t number;
-    if (strlen(text) >= sizeof fault->name) return refuse(why, "has too long a target");
+    if (strlen(text) >= sizeof fault->name) return units_refuse(why, "has too long a target");
     snprintf(fault->name, sizeof fault->name, "%s", text);
     if (fault->kind == FAULT_PARTITION || fault->kind == FAULT_ONEWAY) {
         fault->target = FAULT_GROUPS;
@@ -173,12 +167,12 @@ int fault_parse(const char *text, struct fault_spec *fault, units_why why)
     static const char form[] = "is not a fault (write KIND:TARGET@WHEN[+FOR], like kill:n3@40%)";
     char copy[2 * FAULT_TARGET_BYTES];
     *fault = (struct fault_spec){0};
-    if (strlen(text) >= sizeof copy) return refuse(why, "is too long");
-    if (!text_clean(text)) return refuse(why, "is not clean text");
+    if (strlen(text) >= sizeof copy) return units_refuse(why, "is too long");
+    if (!text_clean(text)) return units_refuse(why, "is not clean text");
     snprintf(copy, sizeof copy, "%s", text);
     char *target = strchr(copy, ':');
     char *when = target ? strchr(target, '@') : NULL;
-    if (!when) return refuse(why, form);
+    if (!when) return units_refuse(why, form);
     *target++ = '\0';
     *when++ = '\0';
     char *lasting = strchr(when, '+');
@@ -190,7 +184,8 @@ int fault_parse(const char *text, struct fault_spec *fault, units_why why)
     if (!error) error = parse_target(target, fault, why);
     if (!error) error = parse_moment(when, &fault->when, why);
     if (error || !lasting) return error;
-    if (!kinds[fault->kind].lasts) return refuse(why, "has a +FOR, but its kind does not end");
+    if (!kinds[fault->kind].lasts)
+        return units_refuse(why, "has a +FOR, but its kind does not end");
     return parse_moment(lasting, &fault->lasting, why);
 }
 
@@ -202,14 +197,14 @@ int faults_add_list(struct faults *faults, const char *list, units_why why)
     for (const char *from = list + strspn(list, " "); *from; from += strspn(from, " ")) {
         char item[2 * FAULT_TARGET_BYTES];
         size_t length = strcspn(from, " ");
-        error = length >= sizeof item ? refuse(why, "is too long") : 0;
-        if (!error && count == FAULTS_MAX) error = refuse(why, "is one fault too many (256)");
+        error = length >= sizeof item ? units_refuse(why, "is too long") : 0;
+        if (!error && count == FAULTS_MAX) error = units_refuse(why, "is one fault too many (256)");
         if (error) return error;
         memcpy(item, from, length);
         item[length] = '\0';
         items = realloc(faults->items, (count + 1) * sizeof *items);
         if (!items) {
-            refuse(why, "does not fit in memory");
+            units_refuse(why, "does not fit in memory");
             return PARLEY_ENOMEM;
         }
         faults->items = items;
@@ -218,7 +213,7 @@ int faults_add_list(struct faults *faults, const char *list, units_why why)
         count++;
         from += length;
     }
-    if (count == faults->count) return refuse(why, "names no fault");
+    if (count == faults->count) return units_refuse(why, "names no fault");
     faults->count = count;
     return 0;
 }

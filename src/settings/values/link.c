@@ -7,12 +7,6 @@
 
 #include "report/text.h"
 
-static int refuse(units_why why, const char *clause)
-{
-    snprintf(why, UNITS_WHY_BYTES, "%s", clause);
-    return PARLEY_EUSAGE;
-}
-
 static int blame(units_why why, const char *what, const char *piece, const char *clause)
 {
     char quoted[TEXT_QUOTED_BYTES];
@@ -46,13 +40,13 @@ int link_parse(const char *text, struct link_spec *link, units_why why)
                                "n0-n3|n4-n7:latency=50ms,bandwidth=10Mbit)";
     char copy[2 * GROUPS_BYTES];
     *link = (struct link_spec){0};
-    if (strlen(text) >= sizeof copy) return refuse(why, "is too long");
-    if (!text_clean(text)) return refuse(why, "is not clean text");
+    if (strlen(text) >= sizeof copy) return units_refuse(why, "is too long");
+    if (!text_clean(text)) return units_refuse(why, "is not clean text");
     snprintf(copy, sizeof copy, "%s", text);
     char *part = strchr(copy, ':');
-    if (!part) return refuse(why, form);
+    if (!part) return units_refuse(why, form);
     *part++ = '\0';
-    if (strlen(copy) >= sizeof link->groups) return refuse(why, "has too long groups");
+    if (strlen(copy) >= sizeof link->groups) return units_refuse(why, "has too long groups");
     memcpy(link->groups, copy, strlen(copy) + 1);
     if (!groups_are_sane(copy))
         return blame(why, "groups", copy, "are not two or more (like n0,n1|n2-n9)");
@@ -71,13 +65,13 @@ int links_add_list(struct links *links, const char *list, units_why why)
     for (const char *from = list + strspn(list, " "); *from; from += strspn(from, " ")) {
         char item[2 * GROUPS_BYTES];
         size_t length = strcspn(from, " ");
-        if (length >= sizeof item) return refuse(why, "is too long");
-        if (count == LINKS_MAX) return refuse(why, "is one link too many (64)");
+        if (length >= sizeof item) return units_refuse(why, "is too long");
+        if (count == LINKS_MAX) return units_refuse(why, "is one link too many (64)");
         memcpy(item, from, length);
         item[length] = '\0';
         struct link_spec *items = realloc(links->items, (count + 1) * sizeof *items);
         if (!items) {
-            refuse(why, "does not fit in memory");
+            units_refuse(why, "does not fit in memory");
             return PARLEY_ENOMEM;
         }
         links->items = items;
@@ -86,7 +80,7 @@ int links_add_list(struct links *links, const char *list, units_why why)
         count++;
         from += length;
     }
-    if (count == links->count) return refuse(why, "names no link");
+    if (count == links->count) return units_refuse(why, "names no link");
     links->count = count;
     return 0;
 }

@@ -9,7 +9,7 @@
 
 #include <arpa/inet.h>
 
-static int refuse(units_why why, const char *clause)
+int units_refuse(units_why why, const char *clause)
 {
     snprintf(why, UNITS_WHY_BYTES, "%s", clause);
     return PARLEY_EUSAGE;
@@ -21,7 +21,7 @@ int units_count(const char *text, uint64_t min, uint64_t max, uint64_t *value, u
     bool over = *text == '-'; /* below 0, which is as much out of range */
     const char *first = text + over;
     size_t digits = strspn(first, "0123456789");
-    if (digits == 0 || first[digits] != '\0') return refuse(why, "is not a whole number");
+    if (digits == 0 || first[digits] != '\0') return units_refuse(why, "is not a whole number");
     for (const char *p = first; *p; p++) {
         uint64_t digit = (uint64_t)(*p - '0');
         if (sum > (UINT64_MAX - digit) / 10) over = true;
@@ -73,7 +73,7 @@ int units_real(const char *text, double min, double max, double *value, units_wh
         snprintf(why, UNITS_WHY_BYTES, "is not a number (write %g)", number / 100);
         return PARLEY_EUSAGE;
     }
-    if (!read || *end != '\0') return refuse(why, "is not a number");
+    if (!read || *end != '\0') return units_refuse(why, "is not a number");
     if (number < min || number > max) {
         snprintf(why, UNITS_WHY_BYTES, "is out of range (%g to %g)", min, max);
         return PARLEY_EUSAGE;
@@ -111,8 +111,8 @@ int units_time(const char *text, uint64_t *time_us, units_why why)
     if (strcmp(text, "0") == 0)
         value = 0;
     else if (!read_with_unit(text, units, COUNT_OF(units), &value))
-        return refuse(why, "is not a time (like 500ms, 10s, 5m)");
-    if (value > (double)UNITS_TIME_MAX_US) return refuse(why, "is too long (at most 8784h)");
+        return units_refuse(why, "is not a time (like 500ms, 10s, 5m)");
+    if (value > (double)UNITS_TIME_MAX_US) return units_refuse(why, "is too long (at most 8784h)");
     *time_us = (uint64_t)value;
     return 0;
 }
@@ -124,10 +124,11 @@ int units_rate(const char *text, uint64_t *bytes, units_why why)
     const char *end;
     double number, value;
     if (isdigit((unsigned char)text[0]) && read_decimal(text, &end, &number) && number == 0)
-        return refuse(why, "lets nothing through (write a rate over 0, like 100Mbit)");
+        return units_refuse(why, "lets nothing through (write a rate over 0, like 100Mbit)");
     if (!read_with_unit(text, units, COUNT_OF(units), &value))
-        return refuse(why, "is not a rate (like 100Mbit, 1Gbit)");
-    if (value < 1 || value > 1e15) return refuse(why, "is out of range (8bit to 8000000Gbit)");
+        return units_refuse(why, "is not a rate (like 100Mbit, 1Gbit)");
+    if (value < 1 || value > 1e15)
+        return units_refuse(why, "is out of range (8bit to 8000000Gbit)");
     *bytes = (uint64_t)value;
     return 0;
 }
@@ -138,8 +139,9 @@ int units_share(const char *text, double *share, units_why why)
     double percent;
     if (!isdigit((unsigned char)text[0]) || !read_decimal(text, &end, &percent) ||
         strcmp(end, "%") != 0)
-        return refuse(why, "is not a share (like 50%)");
-    if (percent <= 0 || percent > 100) return refuse(why, "is out of range (over 0% to 100%)");
+        return units_refuse(why, "is not a share (like 50%)");
+    if (percent <= 0 || percent > 100)
+        return units_refuse(why, "is out of range (over 0% to 100%)");
     *share = percent / 100;
     return 0;
 }
@@ -170,18 +172,18 @@ int units_dist(const char *text, struct units_dist *dist, units_why why)
         dist->kind = UNITS_DIST_LOGNORMAL;
         if (!split_pair(text + 10, left, &right) || units_time(left, &dist->low_us, why) ||
             units_real(right, 0, 10, &dist->sigma, why))
-            return refuse(why, clause);
+            return units_refuse(why, clause);
         return 0;
     }
     if (strncmp(text, "uniform:", 8) == 0) {
         dist->kind = UNITS_DIST_UNIFORM;
         if (!split_pair(text + 8, left, &right) || units_time(left, &dist->low_us, why) ||
             units_time(right, &dist->high_us, why))
-            return refuse(why, clause);
-        if (dist->low_us > dist->high_us) return refuse(why, "runs backwards");
+            return units_refuse(why, clause);
+        if (dist->low_us > dist->high_us) return units_refuse(why, "runs backwards");
         return 0;
     }
-    if (units_time(text, &dist->low_us, why)) return refuse(why, clause);
+    if (units_time(text, &dist->low_us, why)) return units_refuse(why, clause);
     dist->high_us = dist->low_us;
     return 0;
 }
@@ -215,16 +217,16 @@ int units_address(const char *text, struct units_address *address, units_why why
     *address = (struct units_address){.v6 = text[0] == '['};
     const char *host = text + address->v6;
     const char *end = address->v6 ? strchr(host, ']') : strrchr(text, ':');
-    if (!end || end - host >= UNITS_HOST_BYTES) return refuse(why, clause);
+    if (!end || end - host >= UNITS_HOST_BYTES) return units_refuse(why, clause);
     memcpy(address->host, host, (size_t)(end - host));
-    if (address->v6 && *++end != ':') return refuse(why, clause);
+    if (address->v6 && *++end != ':') return units_refuse(why, clause);
     if (!address->v6 && strchr(address->host, ':'))
-        return refuse(why, "is not an address (write IPv6 in brackets: [::1]:7000)");
+        return units_refuse(why, "is not an address (write IPv6 in brackets: [::1]:7000)");
     if (!(address->v6 ? v6_is_sane(address->host) : host_is_sane(address->host)))
-        return refuse(why, clause);
+        return units_refuse(why, clause);
     uint64_t port;
     if (units_count(end + 1, 0, 65535, &port, why))
-        return refuse(why, "has no valid port (0 to 65535 after the last colon)");
+        return units_refuse(why, "has no valid port (0 to 65535 after the last colon)");
     address->port = (uint16_t)port;
     return 0;
 }

@@ -52,12 +52,6 @@ static size_t size_of(enum option_kind kind)
     return sizes[kind];
 }
 
-static int refuse(char *clause, const char *text)
-{
-    snprintf(clause, SETTINGS_WHY_BYTES, "%s", text);
-    return PARLEY_EUSAGE;
-}
-
 bool value_word_fits(const char *word, const char *valid)
 {
     size_t length = strlen(valid);
@@ -114,7 +108,7 @@ static int parse_flag(const char *text, bool *flag, char *clause)
 {
     *flag = strcmp(text, "true") == 0;
     if (*flag || strcmp(text, "false") == 0) return 0;
-    return refuse(clause, "is neither true nor false");
+    return units_refuse(clause, "is neither true nor false");
 }
 
 static int parse_shard(const char *text, struct settings_shard *shard, char *clause)
@@ -124,12 +118,13 @@ static int parse_shard(const char *text, struct settings_shard *shard, char *cla
     uint64_t index, count;
     const char *slash = strchr(text, '/');
     if (!slash || slash - text >= (int)sizeof left)
-        return refuse(clause, "is not a share (write I/N, like 0/4)");
+        return units_refuse(clause, "is not a share (write I/N, like 0/4)");
     snprintf(left, sizeof left, "%.*s", (int)(slash - text), text);
     if (units_count(left, 0, UINT32_MAX, &index, why) ||
         units_count(slash + 1, 1, 100000, &count, why))
-        return refuse(clause, "is not a share (write I/N, like 0/4)");
-    if (index >= count) return refuse(clause, "names a share past the last (I runs from 0 to N-1)");
+        return units_refuse(clause, "is not a share (write I/N, like 0/4)");
+    if (index >= count)
+        return units_refuse(clause, "names a share past the last (I runs from 0 to N-1)");
     *shard = (struct settings_shard){(uint32_t)index, (uint32_t)count};
     return 0;
 }
@@ -140,14 +135,14 @@ static int parse_range(const char *text, struct settings_range *range, char *cla
     units_why why;
     const char *dots = strstr(text, "..");
     if (!dots || dots - text >= (int)sizeof left)
-        return refuse(clause, "is not a range (write A..B, like 1..2000)");
+        return units_refuse(clause, "is not a range (write A..B, like 1..2000)");
     snprintf(left, sizeof left, "%.*s", (int)(dots - text), text);
     if (units_count(left, 1, UINT64_MAX, &range->first, why) ||
         units_count(dots + 2, 1, UINT64_MAX, &range->last, why))
-        return refuse(clause, "is not a range of counts from 1 (write A..B, like 1..2000)");
-    if (range->first > range->last) return refuse(clause, "ends before it begins");
+        return units_refuse(clause, "is not a range of counts from 1 (write A..B, like 1..2000)");
+    if (range->first > range->last) return units_refuse(clause, "ends before it begins");
     if (range->last - range->first >= RANGE_MAX)
-        return refuse(clause, "is too long (at most 100000000)");
+        return units_refuse(clause, "is too long (at most 100000000)");
     return 0;
 }
 
@@ -159,14 +154,14 @@ static int parse_name(const char *text, char *clause)
     if (length > 0 && length < PARLEY_NAME_SIZE && strspn(text, letters) == length &&
         text[0] != '-')
         return 0;
-    return refuse(clause, "is not a name (1 to 31 letters, digits, '.', '_', '-')");
+    return units_refuse(clause, "is not a name (1 to 31 letters, digits, '.', '_', '-')");
 }
 
 /* `min`: the least, in microseconds. */
 static int parse_time(const char *text, double min, uint64_t *us, char *clause)
 {
     int error = units_time(text, us, clause);
-    if (!error && (double)*us < min) return refuse(clause, "is out of range (above 0)");
+    if (!error && (double)*us < min) return units_refuse(clause, "is out of range (above 0)");
     return error;
 }
 
@@ -234,11 +229,11 @@ int value_parse(enum option_id id, const char *text, struct settings *settings,
     const struct option_info *option = option_info(id);
     union value value;
     memset(&value, 0, sizeof value);
-    if (text[0] == '\0') return refuse(clause, "is empty");
+    if (text[0] == '\0') return units_refuse(clause, "is empty");
     if (!option_repeats(id)) {
-        if (strlen(text) > SETTINGS_VALUE_BYTES_MAX) return refuse(clause, "is too long");
+        if (strlen(text) > SETTINGS_VALUE_BYTES_MAX) return units_refuse(clause, "is too long");
         if (!text_clean(text))
-            return refuse(clause, "is not clean text (UTF-8 without control characters)");
+            return units_refuse(clause, "is not clean text (UTF-8 without control characters)");
     }
     int error = parse(option, text, &value, clause);
     if (!error && settings) {
