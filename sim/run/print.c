@@ -57,23 +57,12 @@ void sim_report_print(const struct sim_report *report)
 {
     const struct report_summary *s = &report->outcome->summary;
     struct summary summary = {
-        .agreed = s->agreed,
+        .line = s,
         .nodes = s->nodes,
-        .digest = s->digest,
         .drift = drift_at_end(report),
-        .accuracy = s->test_accuracy,
-        .loss = s->test_loss,
         .test_samples = report->job->data.test.count,
         .target = report->settings->accuracy,
-        .target_s = s->time_to_target_s,
-        .epochs = s->epochs,
-        .coverage = s->coverage,
-        .coverage_count = s->coverage_count,
-        .epochs_whole = s->epochs_whole,
-        .steps = s->steps,
-        .wall_s = s->steps > 0 ? s->trained_s : NAN,
-        .exchanges = s->exchanges,
-        .bytes_sent = s->bytes_sent,
+        .trained_s = s->steps > 0 ? s->trained_s : NAN,
         .path = report->outcome->error ? NULL : report->settings->out,
     };
     char *text = summary_text(&summary);

@@ -27,13 +27,14 @@ static void add_fact(struct text *text, const char *label, struct text *fact)
 
 static void add_agreed(struct text *text, const struct summary *summary)
 {
+    const struct report_summary *line = summary->line;
     char drift[HUMAN_BYTES];
     text_column(text, "agreed", LABEL_COLUMNS);
-    text_add(text, "%llu of %llu nodes     ", (unsigned long long)summary->agreed,
+    text_add(text, "%llu of %llu nodes     ", (unsigned long long)line->agreed,
              (unsigned long long)summary->nodes);
-    if (summary->digest)
-        text_add(text, "digest %.*s%s", DIGEST_SHOWN, summary->digest,
-                 strlen(summary->digest) > DIGEST_SHOWN ? "…" : "");
+    if (line->digest)
+        text_add(text, "digest %.*s%s", DIGEST_SHOWN, line->digest,
+                 strlen(line->digest) > DIGEST_SHOWN ? "…" : "");
     else
         text_add(text, "no common digest");
     text_add(text, "    drift %s\n", human_drift(drift, summary->drift));
@@ -43,15 +44,15 @@ static void add_agreed(struct text *text, const struct summary *summary)
  * from 0; without those before a run that was resumed. Behind other words, "; " goes before and the
  * samples are not named again. Rounded down: 100 % is said of all samples only. False where there
  * are none. */
-static bool add_covered(struct text *text, const struct summary *summary, uint64_t from,
+static bool add_covered(struct text *text, const struct report_summary *line, uint64_t from,
                         uint64_t to)
 {
     double least = 1, most = 0;
     unsigned long long first = 0, last = 0;
-    for (uint64_t i = from; i < to && i < summary->coverage_count; i++) {
-        if (summary->coverage[i] == 0) continue;
-        least = fmin(least, summary->coverage[i]);
-        most = fmax(most, summary->coverage[i]);
+    for (uint64_t i = from; i < to && i < line->coverage_count; i++) {
+        if (line->coverage[i] == 0) continue;
+        least = fmin(least, line->coverage[i]);
+        most = fmax(most, line->coverage[i]);
         last = i + 1;
         if (!first) first = last;
     }
@@ -66,15 +67,15 @@ static bool add_covered(struct text *text, const struct summary *summary, uint64
 }
 
 /* Of the epochs that all ended, and of those that the end of the run has cut short. */
-static void add_coverage(struct text *text, const struct summary *summary)
+static void add_coverage(struct text *text, const struct report_summary *line)
 {
     struct text fact;
-    uint64_t epochs = (uint64_t)(summary->epochs + 1e-3);
-    uint64_t whole = summary->epochs_whole < epochs ? summary->epochs_whole : epochs;
+    uint64_t epochs = (uint64_t)(line->epochs + 1e-3);
+    uint64_t whole = line->epochs_whole < epochs ? line->epochs_whole : epochs;
     text_init(&fact, 256);
-    add_covered(&fact, summary, 0, whole);
-    if (add_covered(&fact, summary, whole, epochs)) text_add(&fact, ", cut short by the end");
-    if (fact.length > 0 && summary->coverage_count < epochs)
+    add_covered(&fact, line, 0, whole);
+    if (add_covered(&fact, line, whole, epochs)) text_add(&fact, ", cut short by the end");
+    if (fact.length > 0 && line->coverage_count < epochs)
         text_add(&fact, ", and not counted after");
     char *bytes = text_take(&fact);
     if (!bytes) text->failed = true;
@@ -87,35 +88,36 @@ static void add_coverage(struct text *text, const struct summary *summary)
 
 char *summary_text(const struct summary *summary)
 {
+    const struct report_summary *line = summary->line;
     char one[HUMAN_BYTES], two[HUMAN_BYTES];
     struct text text, fact;
     text_init(&text, 1 << 15);
     text_init(&fact, 1 << 13);
     add_agreed(&text, summary);
-    if (isfinite(summary->accuracy)) {
-        text_add(&fact, "%.4f on %llu test samples", summary->accuracy,
+    if (isfinite(line->test_accuracy)) {
+        text_add(&fact, "%.4f on %llu test samples", line->test_accuracy,
                  (unsigned long long)summary->test_samples);
         add_fact(&text, "accuracy", &fact);
-        text_add(&text, "loss %s\n", human_loss(one, summary->loss));
+        text_add(&text, "loss %s\n", human_loss(one, line->test_loss));
     }
-    if (!isfinite(summary->accuracy) && isfinite(summary->loss)) {
-        text_add(&fact, "%s on %llu test samples", human_loss(one, summary->loss),
+    if (!isfinite(line->test_accuracy) && isfinite(line->test_loss)) {
+        text_add(&fact, "%s on %llu test samples", human_loss(one, line->test_loss),
                  (unsigned long long)summary->test_samples);
         add_fact(&text, "loss", &fact);
         text_add(&text, "mean squared error\n");
     }
     if (summary->target > 0) {
-        bool met = isfinite(summary->target_s);
+        bool met = isfinite(line->time_to_target_s);
         text_column(&text, "target", LABEL_COLUMNS);
         text_add(&text, "%g %s%s\n", summary->target, met ? "met after " : "not met",
-                 met ? human_seconds(one, summary->target_s) : "");
+                 met ? human_seconds(one, line->time_to_target_s) : "");
     }
-    text_add(&fact, "%.1f epochs, %llu steps, %s", summary->epochs,
-             (unsigned long long)summary->steps, human_seconds(one, summary->wall_s));
+    text_add(&fact, "%.1f epochs, %llu steps, %s", line->epochs, (unsigned long long)line->steps,
+             human_seconds(one, summary->trained_s));
     add_fact(&text, "training", &fact);
-    text_add(&text, "exchanges %llu, %s\n", (unsigned long long)summary->exchanges,
-             human_bytes(two, summary->bytes_sent));
-    add_coverage(&text, summary);
+    text_add(&text, "exchanges %llu, %s\n", (unsigned long long)line->exchanges,
+             human_bytes(two, line->bytes_sent));
+    add_coverage(&text, line);
     if (summary->path) {
         text_add(&fact, "%s", summary->path);
         add_fact(&text, "model", &fact);

@@ -13,18 +13,19 @@
 Test(summary, an_agreed_run_ends_with_the_four_lines_of_the_contract)
 {
     /* Labels, figures and columns as promised. */
-    struct summary summary = {.agreed = 4,
+    const struct report_summary line = {.agreed = 4,
+                                        .digest = "sha256:9f2c00112233445566",
+                                        .test_accuracy = 0.9762,
+                                        .test_loss = 0.0791,
+                                        .epochs = 4,
+                                        .steps = 7500,
+                                        .exchanges = 1872,
+                                        .bytes_sent = 1500000000};
+    struct summary summary = {.line = &line,
                               .nodes = 4,
-                              .digest = "sha256:9f2c00112233445566",
                               .drift = 0,
-                              .accuracy = 0.9762,
-                              .loss = 0.0791,
                               .test_samples = 10000,
-                              .epochs = 4,
-                              .steps = 7500,
-                              .wall_s = 12.4,
-                              .exchanges = 1872,
-                              .bytes_sent = 1500000000,
+                              .trained_s = 12.4,
                               .path = "parley-model.safetensors"};
     char *text = summary_text(&summary);
     cr_assert_str_eq(
@@ -39,7 +40,8 @@ Test(summary, an_agreed_run_ends_with_the_four_lines_of_the_contract)
 Test(summary, what_is_not_known_is_left_out)
 {
     /* No common digest, no test data, no file. */
-    struct summary summary = {.agreed = 2, .nodes = 4, .drift = 3e-4, .accuracy = NAN};
+    const struct report_summary line = {.agreed = 2, .test_accuracy = NAN};
+    struct summary summary = {.line = &line, .nodes = 4, .drift = 3e-4};
     char *text = summary_text(&summary);
     cr_assert(strstr(text, "agreed    2 of 4 nodes     no common digest    drift 3.0e-04\n"));
     cr_assert_null(strstr(text, "accuracy"));
@@ -50,10 +52,11 @@ Test(summary, what_is_not_known_is_left_out)
 Test(summary, whether_and_when_the_target_was_met_is_told_where_there_was_one)
 {
     /* A missed one looks like no other. */
-    struct summary summary = {.accuracy = 0.86, .target = 0.85, .target_s = 1.25};
+    struct report_summary line = {.test_accuracy = 0.86, .time_to_target_s = 1.25};
+    struct summary summary = {.line = &line, .target = 0.85};
     char *met = summary_text(&summary);
     cr_expect(strstr(met, "\ntarget    0.85 met after 1.25 s\n"), "%s", met);
-    summary.target_s = NAN;
+    line.time_to_target_s = NAN;
     char *missed = summary_text(&summary);
     cr_expect(strstr(missed, "\ntarget    0.85 not met\n"), "%s", missed);
     summary.target = 0;
@@ -65,35 +68,34 @@ Test(summary, whether_and_when_the_target_was_met_is_told_where_there_was_one)
 }
 
 /* The line of the summary. */
-static void check_coverage(const struct summary *summary, const char *expected)
+static void check_coverage(const struct report_summary *line, const char *expected)
 {
-    char *text = summary_text(summary), *line = strstr(text, "coverage  ");
-    cr_assert(line ? !strncmp(line + 10, expected, strlen(expected)) : !*expected, "%s", text);
+    char *text = summary_text(&(struct summary){.line = line}), *at = strstr(text, "coverage  ");
+    cr_assert(at ? !strncmp(at + 10, expected, strlen(expected)) : !*expected, "%s", text);
     free(text);
 }
 
 Test(summary, what_was_covered_is_told_by_the_numbers_of_the_epochs)
 {
     /* Those that all nodes have ended, and apart those that the end has cut; 0 is not known. */
-    static const double parts[] = {1, 1, 0.99999, 0.7735, 0.2};
-    struct summary summary = {.epochs = 3.9, .epochs_whole = 2, .coverage_count = 5};
-    summary.coverage = parts;
+    struct report_summary line = {.coverage = {1, 1, 0.99999, 0.7735, 0.2},
+                                  .coverage_count = 5,
+                                  .epochs = 3.9,
+                                  .epochs_whole = 2};
     check_coverage(
-        &summary,
-        "100 % of the samples in epochs 1 to 2; 99.9 % in epoch 3, cut short by the end\n");
-    summary.epochs = 5;
-    summary.epochs_whole = 3;
-    check_coverage(&summary, "at least 99.9 % of the samples in epochs 1 to 3; at least 20 % in "
-                             "epochs 4 to 5, cut short by the end\n");
-    summary.epochs = summary.epochs_whole = 1;
-    check_coverage(&summary, "100 % of the samples in epoch 1\n");
-    summary.epochs_whole = 0;
-    check_coverage(&summary, "100 % of the samples in epoch 1, cut short by the end\n");
-    summary.epochs = summary.epochs_whole = 7;
-    check_coverage(&summary,
-                   "at least 20 % of the samples in epochs 1 to 5, and not counted after\n");
-    summary.coverage_count = 0;
-    check_coverage(&summary, "");
+        &line, "100 % of the samples in epochs 1 to 2; 99.9 % in epoch 3, cut short by the end\n");
+    line.epochs = 5;
+    line.epochs_whole = 3;
+    check_coverage(&line, "at least 99.9 % of the samples in epochs 1 to 3; at least 20 % in "
+                          "epochs 4 to 5, cut short by the end\n");
+    line.epochs = line.epochs_whole = 1;
+    check_coverage(&line, "100 % of the samples in epoch 1\n");
+    line.epochs_whole = 0;
+    check_coverage(&line, "100 % of the samples in epoch 1, cut short by the end\n");
+    line.epochs = line.epochs_whole = 7;
+    check_coverage(&line, "at least 20 % of the samples in epochs 1 to 5, and not counted after\n");
+    line.coverage_count = 0;
+    check_coverage(&line, "");
 }
 
 static const struct table_row rows[] = {

@@ -305,18 +305,21 @@ static void print_summary(struct node *node, const struct parley_result *result,
                           double loss, const char *digest)
 {
     const struct parley_view *view = &result->view;
-    struct summary summary = {
+    const struct report_summary line = {
         .agreed = view->held,
-        .nodes = view->known,
         .digest = digest,
-        .accuracy = accuracy,
-        .loss = loss,
-        .test_samples = node->job.data.test.count,
+        .test_accuracy = accuracy,
+        .test_loss = loss,
         .epochs = (double)view->samples_cluster / node->job.data.train.count,
         .steps = view->version,
-        .wall_s = seconds(node),
         .exchanges = view->ledger.applied,
         .bytes_sent = result->stats.bytes_sent,
+    };
+    const struct summary summary = {
+        .line = &line,
+        .nodes = view->known,
+        .test_samples = node->job.data.test.count,
+        .trained_s = seconds(node),
         .path = view->in_memory_only ? NULL : node->settings->out,
     };
     char *text = summary_text(&summary);

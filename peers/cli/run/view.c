@@ -318,23 +318,12 @@ static void say_troubles(const struct run *run)
 static void print_summary(const struct run *run, const struct report_summary *sum)
 {
     struct summary summary = {
-        .agreed = sum->agreed,
+        .line = sum,
         .nodes = sum->known > 0 ? sum->known : sum->live,
-        .digest = sum->digest,
         .drift = sum->digest ? 0 : NAN,
-        .accuracy = sum->test_accuracy,
-        .loss = sum->test_loss,
         .test_samples = run->test_samples,
         .target = run->settings->accuracy,
-        .target_s = sum->time_to_target_s,
-        .epochs = sum->epochs,
-        .coverage = sum->coverage,
-        .coverage_count = sum->coverage_count,
-        .epochs_whole = sum->epochs_whole,
-        .steps = sum->steps,
-        .wall_s = sum->wall_s,
-        .exchanges = sum->exchanges,
-        .bytes_sent = sum->bytes_sent,
+        .trained_s = sum->wall_s,
         .path = sum->ok ? run->settings->out : NULL,
     };
     char *text = summary_text(&summary);
