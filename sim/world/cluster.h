@@ -1,13 +1,20 @@
 /* cluster.h: a simulation's whole state, and who carries out what.
  *
  *   queue.c     what happens next             host.c       a node's life: start, events, pause, end
- *   link.c, network.c   connections, bytes    steps.c      a node's local steps
- *   operations.c  when TAKE, ADD, ... happen  vectors.c    what they compute
- *   route.c     lines, latency, loss          byzantine.c  what a lying node sends
- *   buffers.c   the floats of buffers         workers.c    threads that compute
- *   gap.c       differences of two blocks     task.c       what the nodes train
- *   pages.c     large pages                   checkers.c   the global truth
  *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
+ *   checkers.c  the global truth              byzantine.c  what a lying node sends
+ *   transcript.c  lines that a test expects
+ *
+ *   network/:
+ *   network.c, link.c   connections, bytes    route.c      lines, latency, loss
+ *
+ *   compute/:
+ *   operations.c  when TAKE, ADD, ... happen  vectors.c    what they compute
+ *   steps.c     a node's local steps          trace.c      measured times of steps
+ *   task.c      what the nodes train          program.c    what an embedding program trains
+ *   buffers.c   the floats of buffers         gap.c        differences of two blocks
+ *   workers.c   threads that compute          blas.c       whether they may use BLAS
+ *   pages.c     large pages
  *
  * One rule keeps it repeatable and free of recursion: only the stepping loop gives a core an event;
  * all else puts items into the queue. What takes long is computed by jobs, which know nothing of
@@ -20,8 +27,8 @@
 #include "core/wire/wire.h"
 #include "kernels/codec.h"
 #include "parley/sim.h"
-#include "run/trace.h"
 #include "world/compute/task.h"
+#include "world/compute/trace.h"
 #include "world/compute/workers.h"
 #include "world/queue.h"
 

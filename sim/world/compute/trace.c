@@ -1,5 +1,5 @@
 /* trace.c: see trace.h. Read twice: to count each node's lines, and to put them in their places. */
-#include "run/trace.h"
+#include "world/compute/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
