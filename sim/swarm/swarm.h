@@ -6,6 +6,7 @@
  *   verdict.c  what must hold then; what holds after every event is in watch.h
  *   swarm.c    one life from the draw to the verdict
  *   run.c      many of them, on several threads: `parley sim --swarm`
+ *   tally.c    what has come of which seed, kept in a file
  *
  * Thread rule: a life belongs to one thread; several may run in several threads.
  */

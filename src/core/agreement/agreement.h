@@ -3,6 +3,7 @@
  *   agreement.c  its phases
  *   settling.c   the first of them: averaging only
  *   said.c       what the members' records, taken together, say about it
+ *   quorum.c     who may decide
  *   holding.c    how a node gets hold of the model that was picked
  *   late.c       who is not with the others
  *
