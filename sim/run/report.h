@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-#include "experiment/curve.h"
 #include "job/job.h"
 #include "kernels/digest.h"
 #include "report/lines.h"
+#include "run/curve.h"
 #include "run/models.h"
 #include "world/cluster.h"
 

@@ -1,5 +1,5 @@
 /* curve.c: see curve.h. */
-#include "experiment/curve.h"
+#include "run/curve.h"
 
 #include <math.h>
 #include <stdlib.h>
