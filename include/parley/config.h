@@ -37,7 +37,8 @@ enum {
     PARLEY_DEGREE_MAX = 64,               /* neighbours of a random regular graph */
     PARLEY_NEIGHBOURS_MAX = 64,           /* of a node, in gossip-sync; else a sample of them */
     PARLEY_CHOCO_NEIGHBOURS_MAX = 16,     /* likewise, in choco */
-    PARLEY_SERVED_MAX = 64,               /* nodes, where one of them is a parameter server */
+    PARLEY_SERVED_MAX = 64,               /* nodes, where one of them is a parameter server: no
+                                             more are let in */
     PARLEY_SKETCH_BUCKETS = 256,          /* doubles in one sketch */
     PARLEY_DIGEST_BYTES = 32              /* SHA-256 */
 };
@@ -159,8 +160,8 @@ struct parley_config {
     uint64_t samples_budget; /* of the cluster: samples of all nodes ever seen */
     /* Of each node: STOP when all live nodes have made theirs. With ALLREDUCE and PS_BSP, whose
      * steps are made in common, those before a late node came are its own, too. Progress is what
-     * the living have made of theirs, on average: told by samples, of which a step is taken to have
-     * as many on all nodes. Equal on all nodes, which is not checked: the least ends the run. */
+     * the living have made of theirs, on average. Equal on all nodes, which is not checked: the
+     * least ends the run. */
     uint64_t steps_budget;
     uint64_t time_budget_us; /* from the start of training */
 

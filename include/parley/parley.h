@@ -123,10 +123,8 @@ PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *opt
 
 /* What was done since the last boundary. */
 struct parley_step {
-    uint64_t steps; /* 1, or 0 if no step was made */
-    /* That it used; of all nodes' steps less than 10^18. With a steps_budget as many on all nodes,
-     * and not 0: progress is reckoned by them (config.h). */
-    uint64_t samples;
+    uint64_t steps;   /* 1, or 0 if no step was made */
+    uint64_t samples; /* that it used; of all nodes' steps less than 10^18 */
     /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says
      * that the model is lost, as does a gradient in which something is not: the node takes a live
      * peer's in its place or, where it is alone, its strategy averages gradients, or this has

@@ -181,7 +181,7 @@ static int check_counts(const struct parley_config *c, char *why, size_t size)
         {"batch", c->batch, 1, UINT64_MAX},
         {"mix_every", c->mix_every, 1, UINT64_MAX},
         {"members_max", c->members_max, 2, PARLEY_MEMBERS_MAX},
-        {"min_peers", c->min_peers, 0, c->roster ? UINT32_MAX : c->members_max - 1},
+        {"min_peers", c->min_peers, 0, strategy_nodes(c) - 1},
         {"connections_max", c->connections_max, strategy_connections(c), PARLEY_CONNECTIONS_MAX},
         {"streams", c->streams, 1, PARLEY_STREAMS_MAX},
         {"pending_max", c->pending_max, 1, PARLEY_CONNECTIONS_MAX},

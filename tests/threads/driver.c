@@ -62,6 +62,13 @@ uint32_t strategy_connections(const struct parley_config *config)
     return PARLEY_CONNECTIONS_MIN;
 }
 
+uint32_t strategy_nodes(const struct parley_config *config);
+
+uint32_t strategy_nodes(const struct parley_config *config)
+{
+    return config->members_max;
+}
+
 const char *strategy_name(uint32_t strategy)
 {
     (void)strategy;

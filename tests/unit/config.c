@@ -78,6 +78,10 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(members_max, 1);
     REFUSED(members_max, PARLEY_MEMBERS_MAX + 1);
     REFUSED(min_peers, 1024); /* of 1024 members, one of them this node */
+    struct parley_config served = good();
+    served.strategy = PARLEY_STRATEGY_PS_BSP;
+    served.min_peers = PARLEY_SERVED_MAX;
+    refused(&served, "min_peers");
     REFUSED(connections_max, PARLEY_CONNECTIONS_MIN - 1);
     REFUSED(connections_max, PARLEY_CONNECTIONS_MAX + 1);
     REFUSED(streams, 0);

@@ -96,6 +96,32 @@ Test(node_limits, a_full_table_refuses_new_members_and_keeps_the_old)
     lone_free(lone);
 }
 
+Test(node_limits, a_server_has_sixty_four_nodes_and_tells_the_next_so)
+{
+    /* Proves that who would be served by none is told so, and not let in; once another has gone it
+     * may come. */
+    struct parley_config config = lone_config();
+    config.strategy = PARLEY_STRATEGY_PS_ASP;
+    struct lone *lone = training_node(&config);
+    char name[16];
+    uint32_t last = 0;
+    for (uint32_t i = 1; i < PARLEY_SERVED_MAX; i++) {
+        snprintf(name, sizeof name, "w%u", (unsigned)i);
+        last = lone_peer(lone, name, i);
+    }
+    for (int gone = 0; gone < 2; gone++) {
+        if (gone) say_left(lone, last, PARLEY_SERVED_MAX - 1);
+        uint32_t conn = lone_incoming(lone, "127.0.0.1:1");
+        lone_listen(lone, conn);
+        struct message_hello hello = lone_hello(lone, "late", 100);
+        lone_say(lone, conn, WIRE_HELLO, &hello);
+        struct message_reject reject = {0};
+        cr_assert_eq(lone_heard(lone, WIRE_REJECT, &reject), !gone);
+        cr_assert(gone || strstr(reject.text, "ps-asp serves 64 nodes"), "%s", reject.text);
+    }
+    lone_free(lone);
+}
+
 Test(node_limits, those_who_say_hello_and_go_keep_nobody_out)
 {
     /* Proves that strangers whose address refuses are dead soon, whatever goodbye they said, and

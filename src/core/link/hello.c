@@ -202,8 +202,29 @@ static void agree_on_streams(struct parley_node *node, struct conn *conn,
     if (conn->streams < 2 || conn->token == 0) conn->streams = 0;
 }
 
+/* Others tell that it lives. */
+static bool is_in(const struct parley_node *node, uint64_t boot)
+{
+    int member = roster_find(node->roster, boot);
+    return member != NONE && membership_is_live(node, member);
+}
+
+/* It may come again, as a place may be free then: none of the errors that end a joiner. */
+static bool is_one_too_many(const struct parley_node *node, const struct message_hello *hello)
+{
+    uint32_t most = node->strategy->nodes_max;
+    return most > 0 && live_of(node) >= most && !is_in(node, hello->boot);
+}
+
 static void admit(struct parley_node *node, struct conn *conn, const struct message_hello *hello)
 {
+    if (is_one_too_many(node, hello)) {
+        char text[MESSAGE_TEXT_SIZE];
+        snprintf(text, sizeof text, "%s serves %" PRIu32 " nodes, and all places are taken",
+                 node->strategy->name, node->strategy->nodes_max);
+        refuse(node, conn, PARLEY_EFAIL, text);
+        return;
+    }
     struct record record = {.boot = hello->boot, .state = PARLEY_MEMBER_ALIVE};
     memcpy(record.name, hello->name, sizeof record.name);
     memcpy(record.address, hello->address, sizeof record.address);
@@ -223,14 +244,8 @@ static void admit(struct parley_node *node, struct conn *conn, const struct mess
 
 /* ---- Whether a name is taken ----------------------------------------------------------------- */
 
-/* Others tell that it lives, so it has its name already. Where two have one name all the same (two
- * clusters were joined, say), links between them refused would keep the cluster in pieces. */
-static bool is_in(const struct parley_node *node, uint64_t boot)
-{
-    int member = roster_find(node->roster, boot);
-    return member != NONE && membership_is_live(node, member);
-}
-
+/* Whoever is in has its name already. Where two have one name all the same (two clusters were
+ * joined, say), links between them refused would keep the cluster in pieces. */
 static int owner_of(const struct parley_node *node, const struct message_hello *hello)
 {
     if (strcmp(hello->name, self_of(node)->name) == 0) return node->self;

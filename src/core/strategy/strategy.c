@@ -75,6 +75,13 @@ uint64_t strategy_deadline(const struct parley_node *node)
     return node->strategy->deadline && is_at_work(node) ? node->strategy->deadline(node) : NEVER;
 }
 
+uint32_t strategy_nodes(const struct parley_config *config)
+{
+    uint32_t most = is_known(config->strategy) ? strategy_of(config->strategy)->nodes_max : 0;
+    uint32_t room = config->roster ? PARLEY_MEMBERS_MAX : config->members_max;
+    return most > 0 && most < room ? most : room;
+}
+
 uint32_t strategy_connections(const struct parley_config *config)
 {
     bool on_ring = is_known(config->strategy) && strategy_of(config->strategy)->on_ring;

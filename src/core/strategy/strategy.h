@@ -63,6 +63,7 @@ struct strategy {
     uint32_t mix_every; /* the usual one; 0: 1 */
     bool pushes;        /* exchanges go one way while it trains: push_sum.c */
     bool on_ring;       /* ring.h: it needs links to 2 log2 n members at a time */
+    uint32_t nodes_max; /* no more are let in; 0: as many as the table of members has room for */
     size_t size;        /* of strategy_state */
     uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
@@ -112,6 +113,9 @@ const struct strategy *strategy_of(enum parley_strategy strategy);
 const char *strategy_name(uint32_t strategy);
 
 uint32_t strategy_buffer(const struct parley_node *node, uint32_t index);
+
+/* The most nodes there may be. */
+uint32_t strategy_nodes(const struct parley_config *config);
 
 /* The fewest that connections_max may be: half of the pool are relays. */
 uint32_t strategy_connections(const struct parley_config *config);

@@ -126,11 +126,11 @@ static uint64_t rounds(const struct parley_node *node)
 }
 
 #define COMMON                                                                                     \
-    .splits = true, .catches_up = true, .size = sizeof(struct server), .buffers = SERVER_BUFFERS,  \
-    .inflows = SERVER_ARRIVALS_MAX + 1, .outflows = SERVER_STREAMS + 1, .lanes = SERVER_ARRIVALS,  \
-    .lanes_max = SERVER_ARRIVALS_MAX, .begin = begin, .advance = advance, .deadline = deadline,    \
-    .done = done, .received = received, .progress = progress, .sent = sent, .frame = frame,        \
-    .closed = closed, .stop = stop
+    .splits = true, .catches_up = true, .nodes_max = PARLEY_SERVED_MAX,                            \
+    .size = sizeof(struct server), .buffers = SERVER_BUFFERS, .inflows = SERVER_ARRIVALS_MAX + 1,  \
+    .outflows = SERVER_STREAMS + 1, .lanes = SERVER_ARRIVALS, .lanes_max = SERVER_ARRIVALS_MAX,    \
+    .begin = begin, .advance = advance, .deadline = deadline, .done = done, .received = received,  \
+    .progress = progress, .sent = sent, .frame = frame, .closed = closed, .stop = stop
 
 const struct strategy strategy_ps_bsp = {
     .name = "ps-bsp", .sums_batches = true, .steps = rounds, COMMON};
