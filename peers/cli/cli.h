@@ -75,8 +75,9 @@ bool say_redraws(int fd);
 
 /* say.c: whether --progress wants something that moves, and it may be drawn in place. */
 bool say_in_place(const struct settings *settings);
-unsigned say_columns(void);
-unsigned say_rows(void);
+/* say.c: of the window on that file descriptor; 80 and 24 where it has none. */
+unsigned say_columns(int fd);
+unsigned say_rows(int fd);
 
 /* say.c: whether colours are wanted on that file descriptor. */
 bool say_color(const struct settings *settings, int fd);

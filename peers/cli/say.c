@@ -141,7 +141,7 @@ void say(enum parley_log level, const char *format, ...)
 void say_standing(const char *line)
 {
     char text[1024];
-    unsigned columns = say_columns();
+    unsigned columns = say_columns(STDERR_FILENO);
     if (say_is_behind()) return;
     /* Short of what a terminal shows of Ctrl-C behind it. */
     int size =
@@ -199,17 +199,17 @@ bool say_in_place(const struct settings *settings)
            say_redraws(STDERR_FILENO);
 }
 
-unsigned say_columns(void)
+unsigned say_columns(int fd)
 {
     struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col == 0) return 80;
+    if (ioctl(fd, TIOCGWINSZ, &size) || size.ws_col == 0) return 80;
     return size.ws_col;
 }
 
-unsigned say_rows(void)
+unsigned say_rows(int fd)
 {
     struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_row == 0) return 24;
+    if (ioctl(fd, TIOCGWINSZ, &size) || size.ws_row == 0) return 24;
     return size.ws_row;
 }
 

@@ -3,7 +3,8 @@
  *   connect, send STATUS, read REPORT; again for the next page of members until all are there
  *
  * What comes back is judged like any bytes from outside. A node that can't be reached, or does not
- * answer within some seconds, and what is no node are errors of the network (status 4).
+ * answer within some seconds, and what is no node are errors of the network (status 4). One that is
+ * watched is asked again while it is silent, and is gone once it is no longer there to be asked.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,9 +29,10 @@ struct cluster {
     struct message_report head; /* of the first page */
     struct record *records;     /* [count]; owned */
     uint32_t count;
+    bool silent; /* asked, and nothing came in time */
 };
 
-static int connect_to(const char *text, char *why, size_t size)
+static int connect_to(struct cluster *cluster, const char *text, char *why, size_t size)
 {
     struct units_address address;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -55,6 +57,7 @@ static int connect_to(const char *text, char *why, size_t size)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         if (connect(fd, at->ai_addr, at->ai_addrlen) == 0) continue;
         int cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
+        cluster->silent = cause == ETIMEDOUT;
         close(fd);
         fd = -1;
         errno = cause;
@@ -65,8 +68,8 @@ static int connect_to(const char *text, char *why, size_t size)
 }
 
 /* Until then, however little comes at a time. */
-static int receive(int fd, uint8_t *bytes, size_t size, uint64_t until_us, const char *peer,
-                   char *why, size_t why_size)
+static int receive(struct cluster *cluster, int fd, uint8_t *bytes, size_t size, uint64_t until_us,
+                   const char *peer, char *why, size_t why_size)
 {
     for (size_t at = 0; at < size;) {
         uint64_t now_us = cli_now_us();
@@ -75,10 +78,10 @@ static int receive(int fd, uint8_t *bytes, size_t size, uint64_t until_us, const
         if (now_us < until_us) got = recv(fd, bytes + at, size - at, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) {
-            bool late = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+            cluster->silent = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
             snprintf(why, why_size, "%s: %s", peer,
-                     late ? "no answer; is this a parley node?"
-                          : "closed the connection; is this a parley node?");
+                     cluster->silent ? "no answer; is this a parley node?"
+                                     : "closed the connection; is this a parley node?");
             return PARLEY_ENETWORK;
         }
         at += (size_t)got;
@@ -86,11 +89,12 @@ static int receive(int fd, uint8_t *bytes, size_t size, uint64_t until_us, const
     return 0;
 }
 
-static int ask_page(int fd, uint32_t from, struct message_report *report, const char *peer,
-                    char *why, size_t size)
+/* The members from those on that are there. */
+static int ask_page(struct cluster *cluster, int fd, struct message_report *report,
+                    const char *peer, char *why, size_t size)
 {
     static uint8_t bytes[WIRE_HEADER_BYTES + REPORT_SIZE_MAX];
-    struct message_status status = {.from = from};
+    struct message_status status = {.from = cluster->count};
     struct wire_header header;
     uint64_t until_us = cli_now_us() + TIMEOUT_S * UINT64_C(1000000);
     size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
@@ -98,11 +102,11 @@ static int ask_page(int fd, uint32_t from, struct message_report *report, const 
         snprintf(why, size, "%s: %s", peer, strerror(errno));
         return PARLEY_ENETWORK;
     }
-    int error = receive(fd, bytes, WIRE_HEADER_BYTES, until_us, peer, why, size);
+    int error = receive(cluster, fd, bytes, WIRE_HEADER_BYTES, until_us, peer, why, size);
     if (!error) error = wire_header_read(bytes, &header);
     if (!error && (header.type != WIRE_REPORT || header.size > REPORT_SIZE_MAX))
         error = PARLEY_EMALFORMED;
-    if (!error) error = receive(fd, bytes, header.size, until_us, peer, why, size);
+    if (!error) error = receive(cluster, fd, bytes, header.size, until_us, peer, why, size);
     void *scratch = error ? NULL : message_scratch_new();
     if (!error && !scratch) error = PARLEY_ENOMEM;
     if (!error) error = message_decode(WIRE_REPORT, bytes, header.size, report, scratch);
@@ -119,10 +123,10 @@ static int ask_page(int fd, uint32_t from, struct message_report *report, const 
 static int ask(const char *peer, struct cluster *cluster, char *why, size_t size)
 {
     memset(cluster, 0, sizeof *cluster);
-    int fd = connect_to(peer, why, size), error = fd < 0 ? fd : 0;
+    int fd = connect_to(cluster, peer, why, size), error = fd < 0 ? fd : 0;
     struct message_report page;
     while (!error) {
-        error = ask_page(fd, cluster->count, &page, peer, why, size);
+        error = ask_page(cluster, fd, &page, peer, why, size);
         if (error) break;
         if (cluster->count == 0) cluster->head = page;
         if (page.count == 0 || cluster->count + page.count > PARLEY_MEMBERS_MAX) break;
@@ -231,10 +235,34 @@ static char *as_json(const struct cluster *cluster)
     return text_take(&text);
 }
 
+/* What a window has room for: longer lines are cut, further ones counted. */
+static char *in_window(const char *table, size_t columns, size_t rows)
+{
+    char line[256];
+    size_t lines = 0, row = 0;
+    struct text text;
+    text_init(&text, 4 << 20);
+    for (const char *at = strchr(table, '\n'); at; at = strchr(at + 1, '\n'))
+        lines++;
+    for (; *table && (lines < rows || row + 2 < rows); table += strcspn(table, "\n") + 1, row++) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(table, "\n"), table);
+        size_t width = text_width(line);
+        text_column(&text, line, (int)(width < columns ? width : columns - 1));
+        text_add(&text, "\n");
+    }
+    if (row < lines) text_add(&text, "and %zu more\n", lines - row);
+    return text_take(&text);
+}
+
 static int show(const struct settings *settings, const struct cluster *cluster, bool redraw,
                 char *why, size_t size)
 {
     char *text = settings->json_stdout ? as_json(cluster) : as_text(cluster);
+    if (text && redraw) {
+        char *all = text;
+        text = in_window(all, say_columns(STDOUT_FILENO), say_rows(STDOUT_FILENO));
+        free(all);
+    }
     if (!text) return PARLEY_ENOMEM;
     if (redraw) fputs("\033[H\033[J", stdout);
     fputs(text, stdout);
@@ -249,7 +277,7 @@ int status_command(const struct settings *settings)
 {
     const char *peer = settings->operands[0];
     bool redraw = settings->watch && !settings->json_stdout && say_redraws(STDOUT_FILENO);
-    bool shown = false;
+    bool shown = false, silent = false;
     if (!peer)
         return say_failure(PARLEY_EUSAGE, "status: which node? Give its HOST:PORT; each says it "
                                           "at its start");
@@ -259,11 +287,14 @@ int status_command(const struct settings *settings)
         int error = ask(peer, &cluster, why, sizeof why);
         if (!error) error = show(settings, &cluster, redraw, why, sizeof why);
         free(cluster.records);
-        if (error && shown && error == PARLEY_ENETWORK) {
+        bool waits = error == PARLEY_ENETWORK && shown && cluster.silent;
+        if (waits && !silent) say(PARLEY_LOG_ERROR, "%s: no answer; it is asked again", peer);
+        silent = waits;
+        if (error == PARLEY_ENETWORK && shown && !waits) {
             say(PARLEY_LOG_ERROR, "%s: it is gone", peer);
             return 0;
         }
-        if (error) return say_failure(error, why);
+        if (error && !waits) return say_failure(error, why);
         if (!settings->watch) return 0;
         shown = true;
         poll(NULL, 0, WATCH_MS);

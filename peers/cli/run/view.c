@@ -139,12 +139,12 @@ static char *table_of(const struct run *run)
             .live = child->running ? child->live : 0,
         };
     }
-    unsigned room = say_rows();
+    unsigned room = say_rows(STDERR_FILENO);
     struct table table = {
         .rows = rows,
         .count = run->nodes,
         .rows_max = room < ROWS_MAX + ROWS_BESIDE ? room - ROWS_BESIDE : ROWS_MAX,
-        .columns = say_columns(),
+        .columns = say_columns(STDERR_FILENO),
         .color = say_color(run->settings, STDERR_FILENO),
     };
     char *text = room > ROWS_BESIDE ? table_text(&table) : NULL;
@@ -189,7 +189,7 @@ static void draw(struct run *run, const char *table, const char *plain)
         run->drawn += *c == '\n';
     if (!plain) return;
     char text[1024];
-    unsigned columns = say_columns();
+    unsigned columns = say_columns(STDERR_FILENO);
     snprintf(text, sizeof text, "%.*s", (int)(columns > 1 ? columns - 1 : 1), plain);
     say_drawn(text);
     say_drawn("\n");
