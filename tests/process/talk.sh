@@ -65,13 +65,13 @@ grep -q '^parley: --log-format: "jsno" .*did you mean "json"' err || fail 'a for
 
 # A file of --json that is emptied while it is written goes on at its start, as logrotate's
 # copytruncate needs it.
-"$parley" node --model softmax --time 3s --json told --out model > out 2> err &
-for _ in {1..600}; do
-    if grep -q '"phase":"train"' told; then break; fi
-    sleep 0.1
-done 2> grepped
+"$parley" node --model softmax --time 1h --json told --out model > out 2> err &
+node=$!
+until grep -q '"phase":"train"' told 2> grepped; do kill -0 $node || break; done
 : > told
-wait $! || fail 'a file that is emptied: no end'
+until [ -s told ]; do kill -0 $node || break; done
+kill -TERM $node
+wait $node || fail 'a file that is emptied: no end'
 python3 -c 'import json; assert [json.loads(line) for line in open("told")]' 2> err ||
     fail 'a file that is emptied has no lines alone'
 exit $((failures > 0))
