@@ -348,7 +348,10 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
         goto out_handles;
     }
     code = bind_listener(loop, listen, why, size);
-    if (!code) return PARLEY_OK;
+    if (!code) {
+        descriptors_keep();
+        return PARLEY_OK;
+    }
     mailbox_close(&loop->answers);
 out_handles:
     close_uv(loop);
@@ -383,6 +386,7 @@ void loop_close(struct loop *loop)
         uv_thread_join(&loop->thread);
     }
     close_uv(loop);
+    descriptors_keep_no_more();
     while (loop->ops.count > 0)
         ops_remove(&loop->ops, loop->ops.order[0]);
     free(loop->commands.seeds);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "parley/error.h"
 
 enum { READ_BYTES = 64 << 10 }; /* at once, beside what they are compared with */
@@ -46,13 +47,13 @@ static int write_all(int fd, const struct piece *piece)
 int durable_write(const char *path, const struct piece *pieces, size_t count, char *why,
                   size_t size)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = descriptors_open(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (fd < 0) return complain(path, "create", why, size);
     int code = PARLEY_OK;
     for (size_t i = 0; !code && i < count; i++)
         if (write_all(fd, &pieces[i])) code = complain(path, "write", why, size);
     if (!code && fsync(fd)) code = complain(path, "fsync", why, size);
-    if (close(fd) && !code) code = complain(path, "close", why, size);
+    if (descriptors_close(fd) && !code) code = complain(path, "close", why, size);
     if (code) unlink(path);
     return code;
 }
@@ -68,10 +69,10 @@ static int sync_directory(const char *path, char *why, size_t size)
     else
         strcpy(directory, slash ? "/" : ".");
     int code = PARLEY_OK;
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = descriptors_open(directory, O_RDONLY | O_DIRECTORY);
     if (fd >= 0 && fsync(fd) && errno != EINVAL && errno != ENOSYS && errno != EROFS)
         code = complain(directory, "fsync", why, size);
-    if (fd >= 0) close(fd);
+    if (fd >= 0) descriptors_close(fd);
     free(directory);
     return code;
 }
@@ -101,14 +102,14 @@ int durable_replace(const char *path, const struct piece *pieces, size_t count, 
 static int open_again(const char *path, size_t *bytes, char *why, size_t size)
 {
     struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = descriptors_open(path, O_RDONLY);
     if (fd >= 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (fd >= 0 && !fstat(fd, &status)) {
         *bytes = (size_t)status.st_size;
         return fd;
     }
     complain(path, "read back", why, size);
-    if (fd >= 0) close(fd);
+    if (fd >= 0) descriptors_close(fd);
     return -1;
 }
 
@@ -156,7 +157,7 @@ int durable_compare(const char *path, const struct piece *pieces, size_t count, 
     if (!code && found != written)
         code = tell(path, " is not as long as it was written", why, size);
     free(room);
-    close(fd);
+    descriptors_close(fd);
     return code;
 }
 
@@ -174,6 +175,6 @@ int durable_read(const char *path, uint8_t **bytes, size_t *count, char *why, si
         code = read_all(fd, path, *bytes, *count, why, size);
     if (code) free(*bytes);
     if (code) *bytes = NULL;
-    close(fd);
+    descriptors_close(fd);
     return code;
 }

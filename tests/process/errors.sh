@@ -219,6 +219,15 @@ for most in 5 20; do # too few to wait for nodes, and to start one
     [ $status -eq 1 ] && grep -q 'too many open files' out && grep -q 'ulimit -n' out ||
         { echo "run with $most descriptors: $status"; cat out; failures=$((failures + 1)); }
 done
+
+# With few more they start, and links that take the last of them keep no model from its file.
+for most in {20..32}; do
+    (ulimit -n "$most" && exec "$parley" run -q --nodes 2 --epochs 0.2 --model softmax --out few) > out 2>&1
+    status=$?
+    if [ $status -eq 0 ]; then [ -s few ]; else [ $status -eq 1 ] && grep -q 'too many open files' out; fi ||
+        { echo "run with $most descriptors: $status"; cat out; failures=$((failures + 1)); }
+    rm -f few*
+done
 expect 4 'hint: --listen takes an address of this machine; 0.0.0.0 is' node --insecure --listen 192.0.2.1:0
 expect 4 'hint: --listen takes an address of this machine; [::] is' node --insecure --listen '[2001:db8::1]:0'
 # As root may take any port, root's rights are dropped; where even others may, there is no hint.
