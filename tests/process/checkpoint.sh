@@ -69,7 +69,7 @@ for file in spoilt/*; do truncate -s 1000 "$file"; done
 for verb in 'run -n 1' 'node --name n0'; do
     "$parley" $verb -q --model mlp:32 --steps 3 --checkpoint spoilt --resume > out 2> err
     status=$?
-    [ $status -eq 7 ] && grep -q 'resume: no file of spoilt/n0-\*.checkpoint is whole; remove them, or start without --resume$' err ||
+    [ $status -eq 7 ] && grep -q 'resume: no file of spoilt/n0-\*.checkpoint can be gone on from; move them away, or start without --resume$' err ||
         fail "$verb, all damaged: status $status, $(cat err)"
 done
 

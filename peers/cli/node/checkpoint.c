@@ -150,7 +150,7 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     if (damaged) {
         snprintf(why, why_size,
                  "--resume: no file of %s/%s-*" CHECKPOINT_SUFFIX
-                 " is whole; remove them, or start without --resume",
+                 " can be gone on from; move them away, or start without --resume",
                  directory(node), name_of(node));
         return PARLEY_EDATA;
     }

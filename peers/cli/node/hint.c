@@ -21,6 +21,8 @@ static const char *mismatch_hint(const char *message)
 {
     /* Of a checkpoint the message says what to do: no other node is unlike. */
     if (strncmp(message, "--resume:", strlen("--resume:")) == 0) return NULL;
+    if (strstr(message, "the protocol has version"))
+        return "the nodes of a cluster are of one version of parley";
     return strstr(message, ": data is ")
                ? "every node reads the whole data set; --partition or --shard decides its share"
                : "start all nodes with the same settings; `parley check` prints them";
