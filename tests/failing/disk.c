@@ -79,7 +79,7 @@ int __wrap_open64(const char *path, int flags, ...)
     int permissions = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
     if (strstr(path, ".lock")) return __real_open64(path, flags, permissions); /* has no bytes */
-    if (fails(!(flags & O_DIRECTORY))) return failed(EMFILE);
+    if (fails(!(flags & O_DIRECTORY))) return failed(EIO);
     int fd = __real_open64(path, flags, permissions);
     if (flags & O_WRONLY) atomic_store(&written_fd, fd);
     return fd;
