@@ -163,10 +163,16 @@ out:
 
 int parley_boundary(struct parley *p, const struct parley_step *step, struct parley_turn *turn)
 {
+    return parley_boundary_within(p, step, turn, UINT64_MAX);
+}
+
+int parley_boundary_within(struct parley *p, const struct parley_step *step,
+                           struct parley_turn *turn, uint64_t timeout_us)
+{
     if (p->over) return p->error;
-    int code = handoff_boundary(&p->handoff, step, turn);
+    int code = handoff_boundary(&p->handoff, step, turn, timeout_us);
     turn->turnover = atomic_load_explicit(&p->loop.live_turnover, memory_order_relaxed);
-    if (code == PARLEY_GO) return code;
+    if (code == PARLEY_GO || code == PARLEY_LATER) return code;
     p->over = true;
     p->error = code;
     if (p->view.phase == PARLEY_PHASE_DONE)

@@ -22,12 +22,12 @@
  *
  * Pointers are never NULL, unless it says that they may be.
  *
- * Thread rule: parley_boundary() and parley_result() belong to the trainer; parley_close() comes
- * last. parley_stop(), _leave(), _seeds(), _live(), _gone(), _stats(), _listens() and _config_of()
- * may be called from any thread until parley_close(), but not from a signal handler. Callbacks run
- * on the loop's thread: be quick there, a callback that blocks stops the node from answering its
- * peers. parley_node_of() is for them alone; parley_boundary() and parley_close(), which wait for
- * that thread, are not for them.
+ * Thread rule: parley_boundary(), _boundary_within() and parley_result() belong to the trainer;
+ * parley_close() comes last. parley_stop(), _leave(), _seeds(), _live(), _gone(), _stats(),
+ * _listens() and _config_of() may be called from any thread until parley_close(), but not from a
+ * signal handler. Callbacks run on the loop's thread: be quick there, a callback that blocks stops
+ * the node from answering its peers. parley_node_of() is for them alone; parley_boundary() and
+ * parley_close(), which wait for that thread, are not for them.
  *
  * fork(): a child has none of the threads, and must not call the library, but may exit(). It keeps
  * the sockets open until it executes another program (all descriptors are close-on-exec) or ends:
@@ -139,7 +139,7 @@ struct parley_step {
     uint64_t place;
 };
 
-enum { PARLEY_END, PARLEY_GO };
+enum { PARLEY_END, PARLEY_GO, PARLEY_LATER };
 
 /* The gap between two local steps. Carries out what averaging wants done to x, then returns
  * PARLEY_GO as soon as one more local step is wanted. Blocks, and goes on applying, while none is.
@@ -147,6 +147,13 @@ enum { PARLEY_END, PARLEY_GO };
  * once. `step` may be NULL: no step was made. */
 PARLEY_CHECK int parley_boundary(struct parley *p, const struct parley_step *step,
                                  struct parley_turn *turn);
+
+/* The same for a trainer that has other things to do, as a loop of its own or signals to see to:
+ * where no step is wanted for timeout_us it returns PARLEY_LATER. Come again soon, with a NULL
+ * step: until then nothing is done to x, and others wait for what is to be done. 0: it does not
+ * wait; UINT64_MAX: as parley_boundary(). */
+PARLEY_CHECK int parley_boundary_within(struct parley *p, const struct parley_step *step,
+                                        struct parley_turn *turn, uint64_t timeout_us);
 
 /* Ask for the end, with an agreement; the cause travels to all nodes. PARLEY_STOP_NONE asks for
  * nothing. A node that no seed has answered yet waits for one for ten seconds more, and ends with

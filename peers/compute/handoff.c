@@ -142,12 +142,22 @@ static void look(struct handoff *handoff)
     carry(handoff);
 }
 
-static void wait_for_news(struct mailbox *box)
+/* False: there are none by then. */
+static bool wait_for_news(struct mailbox *box, uint64_t until_us)
 {
+    int late = 0;
     uv_mutex_lock(&box->lock);
-    while (!atomic_load_explicit(&box->news, memory_order_relaxed))
-        uv_cond_wait(&box->arrived, &box->lock);
+    while (!late && !atomic_load_explicit(&box->news, memory_order_relaxed)) {
+        uint64_t now_us = uv_hrtime() / 1000;
+        if (until_us == UINT64_MAX)
+            uv_cond_wait(&box->arrived, &box->lock);
+        else if (now_us < until_us)
+            late = uv_cond_timedwait(&box->arrived, &box->lock, 1000 * (until_us - now_us));
+        else
+            late = UV_ETIMEDOUT;
+    }
     uv_mutex_unlock(&box->lock);
+    return !late;
 }
 
 bool handoff_has_news(struct handoff *handoff)
@@ -183,12 +193,12 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
     if (handoff_has_news(handoff)) wake_ring(handoff->answers->wake);
 }
 
-static void note_gap(struct handoff *handoff, bool between_steps)
+static void note_gap(struct handoff *handoff)
 {
     uint64_t now_us = uv_hrtime() / 1000;
     uint64_t gap_us = now_us - handoff->step_end_us;
     if (!handoff->started) handoff->first_us = now_us;
-    if (between_steps && gap_us > atomic_load(&handoff->gap_max_us))
+    if (handoff->stepped && gap_us > atomic_load(&handoff->gap_max_us))
         atomic_store(&handoff->gap_max_us, gap_us);
 }
 
@@ -238,11 +248,11 @@ static void allow_step(struct handoff *handoff, struct parley_turn *turn)
 }
 
 /* True: something is allowed, and the boundary stays held until it is made. */
-static bool allow(struct handoff *handoff, struct parley_turn *turn, bool stepped)
+static bool allow(struct handoff *handoff, struct parley_turn *turn)
 {
     if (!handoff->work && handoff->first) handoff->work = take_first(handoff);
     if (handoff->over || (!handoff->work && handoff->credit == 0)) return false;
-    note_gap(handoff, stepped);
+    note_gap(handoff);
     if (handoff->work)
         allow_work(handoff, turn);
     else
@@ -254,27 +264,34 @@ static bool allow(struct handoff *handoff, struct parley_turn *turn, bool steppe
 }
 
 int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
-                     struct parley_turn *turn)
+                     struct parley_turn *turn, uint64_t timeout_us)
 {
-    bool stepped = step && step->steps > 0;
-    handoff->step_end_us = uv_hrtime() / 1000;
+    bool stepped = step && step->steps > 0, again = handoff->later && !stepped;
+    uint64_t now_us = uv_hrtime() / 1000;
+    uint64_t until_us = timeout_us < UINT64_MAX - now_us ? now_us + timeout_us : UINT64_MAX;
+    if (!again) {
+        handoff->step_end_us = now_us;
+        handoff->stepped = stepped;
+    }
     if (handoff->going && !stepped && !handoff->work) handoff->credit++;
-    if (stepped) report(handoff, step, handoff->step_end_us);
+    if (stepped) report(handoff, step, now_us);
     if (handoff->going && handoff->work) end_work(handoff, step, stepped);
-    if (handoff->going) uv_sem_post(&handoff->boundary);
-    handoff->going = false;
+    if (handoff->going || handoff->later) uv_sem_post(&handoff->boundary);
+    handoff->going = handoff->later = false;
     /* Where trainers share a core, turns of a step and not of a time slice: an exchange waits for a
      * boundary of both its nodes. Alone on its core, a trainer goes on at once. */
     if (stepped) sched_yield();
 
-    while (!handoff->over) {
+    for (bool late = timeout_us == 0; !handoff->over;) {
         uv_sem_wait(&handoff->boundary);
         if (atomic_load_explicit(&handoff->box.news, memory_order_acquire)) look(handoff);
         carry(handoff);
-        handoff->going = allow(handoff, turn, stepped);
+        handoff->going = allow(handoff, turn);
         if (handoff->going) return PARLEY_GO;
+        handoff->later = late && !handoff->over;
+        if (handoff->later) return PARLEY_LATER;
         uv_sem_post(&handoff->boundary);
-        if (!handoff->over) wait_for_news(&handoff->box);
+        late = !handoff->over && !wait_for_news(&handoff->box, until_us);
     }
     return handoff->error;
 }

@@ -46,10 +46,12 @@ struct handoff {
     struct parley_pace pace;  /* ... likewise */
     bool started;             /* a step was ever allowed */
     bool going;               /* one is allowed and not yet reported */
+    bool later;               /* none was, in time: the boundary is held until it is asked again */
+    bool stepped;             /* it follows upon a step */
     struct op *first, **last; /* seen and not carried out yet; guarded by the boundary */
     struct op *work;          /* the GRADIENT or APPLY that the program does */
     bool over;                /* the end was seen */
-    uint64_t step_end_us;     /* when the boundary was entered */
+    uint64_t step_end_us;     /* when the boundary was entered, first */
     uint64_t first_us;
     bool measures; /* how far steps move x */
     struct moved moved;
@@ -77,8 +79,8 @@ bool handoff_has_news(struct handoff *handoff);
 /* Of the newest step; not finite where that of any was since this was last asked. */
 double handoff_loss(struct handoff *handoff);
 
-/* The trainer's: PARLEY_GO, PARLEY_END or an error, as parley_boundary() says. */
+/* The trainer's: as parley_boundary_within() says. */
 int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
-                     struct parley_turn *turn);
+                     struct parley_turn *turn, uint64_t timeout_us);
 
 #endif

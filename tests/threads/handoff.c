@@ -8,6 +8,7 @@
  *   - a grant is never used before an operation that was put earlier
  *   - a loop that sleeps is woken by the step that it awaits, not by those before
  *   - the end wakes a trainer that waits, with the end's code
+ *   - a trainer that does not wait is told to come later, and has its vectors to itself until then
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -69,7 +70,7 @@ static void train(void *argument)
     struct parley_turn turn;
     uint64_t steps = 0;
     (void)argument;
-    while ((end_code = handoff_boundary(&handoff, &step, &turn)) == PARLEY_GO) {
+    while ((end_code = handoff_boundary(&handoff, &step, &turn, UINT64_MAX)) == PARLEY_GO) {
         if (turn.work != PARLEY_WORK_STEP) {
             work(&turn, &step);
             continue;
@@ -323,6 +324,25 @@ static void check_lost(void)
     check(isnan(handoff_loss(&handoff)) && !handoff_has_news(&handoff), "once");
 }
 
+/* In one thread: what is put lies there until the trainer comes again. */
+static void check_later(void)
+{
+    static struct op op;
+    struct parley_turn turn;
+    block[0] = 5;
+    check(handoff_boundary(&handoff, NULL, &turn, 0) == PARLEY_LATER, "no step is wanted yet");
+    fill(&op, PARLEY_UPDATE_SET, 0);
+    handoff_put(&handoff, &op);
+    check(x[0] == 0 && !mailbox_take(&answers), "until later x is left alone");
+    check(handoff_boundary(&handoff, NULL, &turn, 1000) == PARLEY_LATER, "nor after a while");
+    check(x[0] == 5 && mailbox_take(&answers) == &op, "but what was put is done meanwhile");
+    grant(1);
+    check(handoff_boundary(&handoff, NULL, &turn, 0) == PARLEY_GO, "a step is wanted");
+    handoff_halt(&handoff);
+    check(handoff_boundary(&handoff, NULL, &turn, 0) == PARLEY_LATER, "and is not any more");
+    check(atomic_load(&handoff.version) == 0, "none was made");
+}
+
 int main(void)
 {
     uv_loop_t loop;
@@ -332,6 +352,7 @@ int main(void)
     if (uv_loop_init(&loop) || wake_init(&wake, &loop) || mailbox_init(&answers, &wake) ||
         handoff_init(&handoff, &vectors, &answers))
         return 1;
+    check_later();
     uv_thread_create(&thread, train, NULL);
 
     for (int round = 1; round <= ROUNDS; round++) {

@@ -1,6 +1,7 @@
 /* library.c: the public API with the real core: nodes of one process, over loopback.
  *
- *   - two nodes, one dialled by a host's name, agree; each has the model's file and its record
+ *   - two nodes, one dialled by a host's name, agree; each has the model's file and its record, one
+ *     of them though it waits for its next step by and by
  *   - parley_stop() ends a run without a budget by agreement; parley_leave() ends one node alone
  *   - seeds given later are joined; who lives is known to the trainer at its first step, and to who
  *     is told of a change
@@ -30,7 +31,8 @@ struct node {
     int stop_on;                 /* the state of a member that makes this node stop; -1: none */
     uint64_t leave_at, close_at; /* after so many steps, once all train; 0: never */
     uint64_t lost_at;            /* the loss of that step is not finite */
-    uint64_t steps;
+    bool has_more_to_do;         /* than to wait for its next step */
+    uint64_t steps, laters;
     uint32_t live_at_start;
     int code;
     struct parley_result result;
@@ -113,13 +115,22 @@ static bool start(struct node *node)
     return code == 0;
 }
 
+static int boundary(struct node *node, const struct parley_step *step, struct parley_turn *turn)
+{
+    if (!node->has_more_to_do) return parley_boundary(node->p, step, turn);
+    int code = parley_boundary_within(node->p, step, turn, 0);
+    for (; code == PARLEY_LATER; node->laters++)
+        code = parley_boundary_within(node->p, NULL, turn, 100);
+    return code;
+}
+
 static void train(void *argument)
 {
     struct node *node = argument;
     struct parley_turn turn;
     struct parley_step step = {0};
     char live[NODES][PARLEY_NAME_SIZE];
-    while ((node->code = parley_boundary(node->p, &step, &turn)) == PARLEY_GO) {
+    while ((node->code = boundary(node, &step, &turn)) == PARLEY_GO) {
         if (turn.started) {
             node->live_at_start = parley_live(node->p, live, NODES);
             trains++;
@@ -168,11 +179,13 @@ static void agree_on_files(void)
         snprintf(node->out, sizeof node->out, "%s/model-%d", folder, i);
         node->options.out = node->out;
         node->options.config.steps_budget = 30;
+        node->has_more_to_do = i == 1;
         if (!start(node)) exit(1);
         snprintf(address, sizeof address, "localhost%s", strrchr(parley_listens(node->p), ':'));
     }
     run(2);
     check(alike(&nodes[0], &nodes[1]), "two nodes agree");
+    check(nodes[1].laters > 0, "who has more to do is told to come later");
     check(nodes[0].steps == 30 && nodes[1].steps == 30, "each makes the steps of its budget");
     check(nodes[0].live_at_start == 2, "the trainer knows who lives when it starts");
     for (int i = 0; i < 2; i++) {
