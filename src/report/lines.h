@@ -46,7 +46,8 @@ struct report_started {
 
 struct report_progress {
     uint64_t step; /* the node's own */
-    double epoch;  /* the cluster's */
+    double epoch;  /* the cluster's; what others make is reckoned until it is heard of: it may go
+                      back */
     double loss;
     double drift,
         drift_age_s; /* reckoned from exchanges: on a sparse topology of neighbours only */
