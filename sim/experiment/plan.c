@@ -94,15 +94,12 @@ static bool run_heeds(const struct plan_run *run, enum option_id id)
 static int add_run(struct plan *plan, const struct contender *contender, const char *const *texts,
                    struct plan_run *run, char *why)
 {
-    char clause[SETTINGS_WHY_BYTES];
+    char clause[SETTINGS_WHY_BYTES] = "";
     int error = settings_copy(&run->settings, plan->base, texts, clause);
     if (error) {
         bool own = strchr(contender->text, '=') != NULL;
-        if (own)
-            snprintf(why, SETTINGS_WHY_BYTES, "--compare: \"%.200s\": %.800s", contender->text,
-                     clause);
-        else
-            memcpy(why, clause, SETTINGS_WHY_BYTES);
+        snprintf(why, SETTINGS_WHY_BYTES, "%s%.200s%s%.800s", own ? "--compare: \"" : "",
+                 own ? contender->text : "", own ? "\": " : "", clause);
         settings_close(&run->settings);
         free(run);
         return error;

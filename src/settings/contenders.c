@@ -1,7 +1,6 @@
 /* contenders.c: texts cut at each `or`, names at commas, settings at blanks. */
 #include "settings/contenders.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +10,6 @@
 #include "settings/nearest.h"
 #include "settings/settings.h"
 #include "settings/values/value.h"
-
-__attribute__((format(printf, 2, 3))) static int refuse(char *clause, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(clause, SWEEP_CLAUSE_BYTES, format, list);
-    va_end(list);
-    return PARLEY_EUSAGE;
-}
 
 /* ---- A contender's own settings -------------------------------------------------------------- */
 
@@ -36,13 +26,13 @@ static int unknown_setting(const char *name, const char *quoted, char *clause)
     char word[TEXT_QUOTED_BYTES], hint[NEAREST_CLAUSE_BYTES];
     struct nearest nearest = nearest_start(name);
     if (option_find(name, VERB_SIM) < OPTION_ID_COUNT)
-        return refuse(clause, "has %s, but --%s is the same for all that are compared", quoted,
-                      name);
+        return sweep_refuse(clause, "has %s, but --%s is the same for all that are compared",
+                            quoted, name);
     for (int id = 0; id < OPTION_ID_COUNT; id++)
         if (may_be_own((enum option_id)id))
             nearest_try(&nearest, option_info((enum option_id)id)->name);
-    return refuse(clause, "has %s, and %s is not a setting%s", quoted, text_quote(word, name),
-                  nearest_clause(hint, nearest_take(&nearest)));
+    return sweep_refuse(clause, "has %s, and %s is not a setting%s", quoted, text_quote(word, name),
+                        nearest_clause(hint, nearest_take(&nearest)));
 }
 
 /* "name=value". */
@@ -51,7 +41,8 @@ static int add_own(struct contender *contender, char *own, char *clause)
     char quoted[TEXT_QUOTED_BYTES], inner[SETTINGS_WHY_BYTES];
     text_quote(quoted, own);
     char *equals = strchr(own, '=');
-    if (!equals) return refuse(clause, "has %s behind a name, which is no name=value", quoted);
+    if (!equals)
+        return sweep_refuse(clause, "has %s behind a name, which is no name=value", quoted);
     *equals = '\0';
     enum option_id id = option_find(own, VERB_SIM);
     if (id == OPTION_ID_COUNT || !may_be_own(id)) return unknown_setting(own, quoted, clause);
@@ -59,11 +50,11 @@ static int add_own(struct contender *contender, char *own, char *clause)
     bool heeds =
         single ? option_info(id)->group == GROUP_TRAINING : settings_heeds(contender->strategy, id);
     if (!heeds)
-        return refuse(clause, "has %s, which changes nothing for %s", quoted,
-                      single ? "a single node" : contender->name);
-    if (contender->own[id]) return refuse(clause, "has %s twice for one contender", own);
+        return sweep_refuse(clause, "has %s, which changes nothing for %s", quoted,
+                            single ? "a single node" : contender->name);
+    if (contender->own[id]) return sweep_refuse(clause, "has %s twice for one contender", own);
     int error = value_parse(id, equals + 1, NULL, inner);
-    if (error) return refuse(clause, "has %s, which %.700s", quoted, inner);
+    if (error) return sweep_refuse(clause, "has %s, which %.700s", quoted, inner);
     contender->own[id] = equals + 1;
     return 0;
 }
@@ -82,8 +73,9 @@ static int unknown_strategy(const char *word, char *clause)
         nearest_try(&nearest, valid[i]);
         snprintf(list + length, sizeof list - length, "%s, ", valid[i]);
     }
-    return refuse(clause, "has %s, which is not a strategy%s (valid: %ssingle, all)",
-                  text_quote(quoted, word), nearest_clause(hint, nearest_take(&nearest)), list);
+    return sweep_refuse(clause, "has %s, which is not a strategy%s (valid: %ssingle, all)",
+                        text_quote(quoted, word), nearest_clause(hint, nearest_take(&nearest)),
+                        list);
 }
 
 static void close_one(struct contender *contender)
@@ -119,7 +111,7 @@ static int cut(struct contender *contender, char *clause)
     char *own = next_word(contender->name), *next;
     bool single = strcmp(name, "single") == 0;
     if (own && strcmp(name, "all") == 0)
-        return refuse(clause, "has settings for all; give them as options (--lr 0.1)");
+        return sweep_refuse(clause, "has settings for all; give them as options (--lr 0.1)");
     if (!single && value_parse(OPTION_ID_STRATEGY, name, &of_one, inner))
         return unknown_strategy(name, clause);
     int error = 0;
@@ -138,7 +130,7 @@ static int add(struct contenders *contenders, const char *text, size_t length, c
         text++;
     while (length > 0 && text[length - 1] == ' ')
         length--;
-    if (length == 0) return refuse(clause, "has an empty name in its list");
+    if (length == 0) return sweep_refuse(clause, "has an empty name in its list");
     struct contender *grown =
         realloc(contenders->list, (contenders->count + 1) * sizeof *contenders->list);
     if (!grown) return PARLEY_ENOMEM;
@@ -149,7 +141,7 @@ static int add(struct contenders *contenders, const char *text, size_t length, c
     bool twice = single && contenders->single.text;
     for (size_t i = 0; !error && !twice && i < contenders->count; i++)
         twice = alike(&grown[i], &one);
-    if (twice) error = refuse(clause, "has %s twice", text_quote(quoted, one.text));
+    if (twice) error = sweep_refuse(clause, "has %s twice", text_quote(quoted, one.text));
     if (error)
         close_one(&one);
     else if (single)

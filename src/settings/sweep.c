@@ -19,7 +19,7 @@
 
 enum { NUMBER_BYTES = 64 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(char *clause, const char *format, ...)
+int sweep_refuse(char clause[SWEEP_CLAUSE_BYTES], const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -32,7 +32,7 @@ static int add(struct sweep *sweep, const char *value, size_t length, char *clau
 {
     char quoted[TEXT_QUOTED_BYTES];
     if (sweep->count == SWEEP_VALUES_MAX)
-        return refuse(clause, "stands for more than %d values", SWEEP_VALUES_MAX);
+        return sweep_refuse(clause, "stands for more than %d values", SWEEP_VALUES_MAX);
     char **grown = realloc(sweep->values, (sweep->count + 1) * sizeof *grown);
     if (!grown) return PARLEY_ENOMEM;
     sweep->values = grown;
@@ -42,7 +42,7 @@ static int add(struct sweep *sweep, const char *value, size_t length, char *clau
     sweep->values[sweep->count++] = copy;
     for (size_t i = 0; i + 1 < sweep->count; i++)
         if (strcmp(sweep->values[i], copy) == 0)
-            return refuse(clause, "has %s twice", text_quote(quoted, copy));
+            return sweep_refuse(clause, "has %s twice", text_quote(quoted, copy));
     return 0;
 }
 
@@ -94,19 +94,20 @@ static int add_whole_range(struct sweep *sweep, const struct range *range, bool 
     uint64_t at, last, step;
     bool times = range->how == 'x';
     if (!whole(range->first, time, &at) || !whole(range->last, time, &last))
-        return refuse(clause, "is not a range of %s (like %s)", time ? "times" : "whole numbers",
-                      time ? "1ms..16msx2" : "1..5 or 4..64x2");
+        return sweep_refuse(clause, "is not a range of %s (like %s)",
+                            time ? "times" : "whole numbers",
+                            time ? "1ms..16msx2" : "1..5 or 4..64x2");
     if (!whole(range->step, time && !times && range->how, &step))
-        return refuse(clause, "has the step \"%s\", which is not a %s", range->step,
-                      time && !times ? "time" : "whole number");
+        return sweep_refuse(clause, "has the step \"%s\", which is not a %s", range->step,
+                            time && !times ? "time" : "whole number");
     if (time && !range->how)
-        return refuse(clause, "is a range that needs a step, as in %s..%sx2 or %s..%s+1ms",
-                      range->first, range->last, range->first, range->last);
+        return sweep_refuse(clause, "is a range that needs a step, as in %s..%sx2 or %s..%s+1ms",
+                            range->first, range->last, range->first, range->last);
     if (at > last)
-        return refuse(clause, "is an empty range: %s is over %s", range->first, range->last);
+        return sweep_refuse(clause, "is an empty range: %s is over %s", range->first, range->last);
     if (step < 1 + (times && 1) || (times && at == 0))
-        return refuse(clause, "is a range that never ends: it goes from %s by %c%s", range->first,
-                      range->how, range->step);
+        return sweep_refuse(clause, "is a range that never ends: it goes from %s by %c%s",
+                            range->first, range->how, range->step);
     for (;;) {
         char value[NUMBER_BYTES];
         print_whole(value, at, time);
@@ -125,15 +126,15 @@ static int add_real_range(struct sweep *sweep, const struct range *range, char *
     if (units_real(range->first, -1e300, 1e300, &first, why) ||
         units_real(range->last, -1e300, 1e300, &last, why) ||
         units_real(range->step, -1e300, 1e300, &step, why))
-        return refuse(clause, "is not a range of numbers (like 0.1..0.5+0.1 or 0.01..1x10)");
+        return sweep_refuse(clause, "is not a range of numbers (like 0.1..0.5+0.1 or 0.01..1x10)");
     if (!range->how)
-        return refuse(clause, "is a range that needs a step, as in %s..%s+0.1 or %s..%sx2",
-                      range->first, range->last, range->first, range->last);
+        return sweep_refuse(clause, "is a range that needs a step, as in %s..%s+0.1 or %s..%sx2",
+                            range->first, range->last, range->first, range->last);
     if (first > last)
-        return refuse(clause, "is an empty range: %s is over %s", range->first, range->last);
+        return sweep_refuse(clause, "is an empty range: %s is over %s", range->first, range->last);
     if (times ? !(step > 1 && first > 0) : !(step > 0))
-        return refuse(clause, "is a range that never ends: it goes from %s by %c%s", range->first,
-                      range->how, range->step);
+        return sweep_refuse(clause, "is a range that never ends: it goes from %s by %c%s",
+                            range->first, range->how, range->step);
     double reach = last + 1e-9 * (times ? last : step);
     for (uint32_t i = 0;; i++) {
         double at = times ? first * pow(step, i) : first + i * step;
@@ -166,9 +167,9 @@ static int add_piece(struct sweep *sweep, enum option_id id, const char *piece, 
     else
         return add(sweep, piece, length, clause);
     if (error && inner[0] && alone)
-        refuse(clause, "%s", inner);
+        sweep_refuse(clause, "%s", inner);
     else if (error && inner[0])
-        refuse(clause, "has %s, which %.800s", text_quote(quoted, text), inner);
+        sweep_refuse(clause, "has %s, which %.800s", text_quote(quoted, text), inner);
     return error;
 }
 
@@ -193,7 +194,7 @@ static int cut_list(struct sweep *sweep, enum option_id id, const char *text, ch
     const char *start = text;
     for (const char *at = text;; at++) {
         if (*at && (*at != ',' || !is_whole(id, start, (size_t)(at - start), at + 1))) continue;
-        if (at == start) return refuse(clause, "has an empty value in its list");
+        if (at == start) return sweep_refuse(clause, "has an empty value in its list");
         int error =
             add_piece(sweep, id, start, (size_t)(at - start), start == text && !*at, clause);
         if (error || !*at) return error;
@@ -216,7 +217,7 @@ static int cut_alternatives(struct sweep *sweep, const char *text, char *clause)
         while (length > 0 && text[length - 1] == ' ')
             length--;
         if (length == 0 || strncmp(text, "or ", 3) == 0)
-            return refuse(clause, "has an \"or\" without something, or none, on both sides");
+            return sweep_refuse(clause, "has an \"or\" without something, or none, on both sides");
         int error = add(sweep, text, length, clause);
         if (error || !next) return error;
         text = next + 4;
@@ -238,8 +239,8 @@ static int judge(const struct sweep *sweep, enum option_id id, char *clause)
         const char *value = sweep->values[i];
         if (sweep_is_none(id, value)) continue;
         if (option_repeats(id) && has_none_beside(value))
-            return refuse(clause, "has none beside others in one list; write \"or\" between "
-                                  "alternatives: \"none or ...\"");
+            return sweep_refuse(clause, "has none beside others in one list; write \"or\" between "
+                                        "alternatives: \"none or ...\"");
         int error = value_parse(id, value, NULL, inner);
         if (!error) continue;
         size_t number = strspn(value, "0123456789.");
@@ -248,9 +249,9 @@ static int judge(const struct sweep *sweep, enum option_id id, char *clause)
                            : dashed            ? "; a range is written like 1..5"
                                                : "";
         if (sweep->count == 1)
-            refuse(clause, "%.900s%s", inner, more);
+            sweep_refuse(clause, "%.900s%s", inner, more);
         else
-            refuse(clause, "has %s, which %.700s%s", text_quote(quoted, value), inner, more);
+            sweep_refuse(clause, "has %s, which %.700s%s", text_quote(quoted, value), inner, more);
         return error;
     }
     return 0;
@@ -260,7 +261,7 @@ int sweep_parse(struct sweep *sweep, enum option_id id, const char *text,
                 char clause[SWEEP_CLAUSE_BYTES])
 {
     *sweep = (struct sweep){0};
-    if (text[0] == '\0') return refuse(clause, "is empty");
+    if (text[0] == '\0') return sweep_refuse(clause, "is empty");
     int error = option_repeats(id) ? cut_alternatives(sweep, text, clause)
                                    : cut_list(sweep, id, text, clause);
     if (!error) error = judge(sweep, id, clause);

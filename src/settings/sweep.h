@@ -38,4 +38,8 @@ bool sweep_is_none(enum option_id id, const char *value);
 
 void sweep_close(struct sweep *sweep);
 
+/* Writes the clause; PARLEY_EUSAGE (inside of settings). */
+__attribute__((format(printf, 2, 3))) int sweep_refuse(char clause[SWEEP_CLAUSE_BYTES],
+                                                       const char *format, ...);
+
 #endif
