@@ -30,6 +30,16 @@ const char *parley_stop_name(enum parley_stop cause)
     return (unsigned)cause < 5 ? names[cause] : "?";
 }
 
+/* Who came when training had ended has not ended it: the others say why it did. */
+static enum parley_stop stop_of(const struct parley_node *node)
+{
+    uint32_t stop = self_of(node)->stop;
+    bool ended = phase_of(node) > PARLEY_PHASE_TRAIN;
+    for (uint32_t i = 0; ended && stop == PARLEY_STOP_NONE && i < node->roster->count; i++)
+        stop = record_of(node, i)->stop;
+    return (enum parley_stop)stop;
+}
+
 /* Who is done is none of the living: what they have made on average says nothing then. */
 static double progress_of(const struct parley_node *node)
 {
@@ -44,7 +54,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
     const struct agreement *agreement = &node->agreement;
     *view = (struct parley_view){
         .phase = (enum parley_phase)self->phase,
-        .stop = (enum parley_stop)self->stop,
+        .stop = stop_of(node),
         .live = live_of(node),
         .known = agreement->known ? agreement->known : roster_known(node->roster),
         .version = node->training.version,

@@ -344,6 +344,21 @@ Test(joining, who_is_told_to_stop_as_it_comes_ends_with_the_others)
     parley_sim_free(sim);
 }
 
+Test(joining, who_comes_as_the_others_settle_knows_why_training_has_ended)
+{
+    uint64_t starts[4] = {0, 0, 0, 5 * SECOND + 1};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 1, .start_us = starts, .latency_us = 50000, .configure = until_target});
+    scene_run(sim, 5 * SECOND);
+    parley_sim_stop(sim, 0, PARLEY_STOP_TARGET);
+    scene_until(sim, 4, parley_sim_agreed, NULL, 30);
+    struct parley_view view;
+    parley_sim_view(sim, 3, &view);
+    cr_assert_eq(view.version, 0, "it has trained");
+    cr_assert_eq(view.stop, PARLEY_STOP_TARGET, "%s", parley_stop_name(view.stop));
+    parley_sim_free(sim);
+}
+
 Test(joining, a_seed_that_is_not_there_delays_no_end)
 {
     /* Its refusal is an answer. */
