@@ -123,13 +123,20 @@ static int cut(struct contender *contender, char *clause)
     return error;
 }
 
+/* Leaves out the blanks around; returns the length of the rest. */
+static size_t trim(const char **text, size_t length)
+{
+    for (; length > 0 && **text == ' '; length--)
+        ++*text;
+    while (length > 0 && (*text)[length - 1] == ' ')
+        length--;
+    return length;
+}
+
 static int add(struct contenders *contenders, const char *text, size_t length, char *clause)
 {
     char quoted[TEXT_QUOTED_BYTES];
-    for (; length > 0 && text[0] == ' '; length--)
-        text++;
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
+    length = trim(&text, length);
     if (length == 0) return sweep_refuse(clause, "has an empty name in its list");
     struct contender *grown =
         realloc(contenders->list, (contenders->count + 1) * sizeof *contenders->list);
@@ -165,14 +172,20 @@ static int add_all(struct contenders *contenders, char *clause)
     return error;
 }
 
+static int add_name(struct contenders *contenders, const char *text, size_t length, char *clause)
+{
+    length = trim(&text, length);
+    bool all = length == 3 && strncmp(text, "all", 3) == 0;
+    return all ? add_all(contenders, clause) : add(contenders, text, length, clause);
+}
+
 /* Names between commas: what is left of a text up to `or`. */
 static int add_names(struct contenders *contenders, const char *text, size_t length, char *clause)
 {
     for (const char *end = text + length;; text++) {
         size_t comma = strcspn(text, ",");
         size_t name = comma < (size_t)(end - text) ? comma : (size_t)(end - text);
-        bool all = name == 3 && strncmp(text, "all", 3) == 0;
-        int error = all ? add_all(contenders, clause) : add(contenders, text, name, clause);
+        int error = add_name(contenders, text, name, clause);
         text += name;
         if (error || text == end) return error;
     }

@@ -30,6 +30,9 @@ Test(contenders, all_are_those_of_the_table)
     cr_assert_eq(parse("all"), 0, "%s", clause);
     cr_assert_eq(contenders.count, count);
     contenders_close(&contenders);
+    cr_assert_eq(parse("single, all  or gossip lr=0.1"), 0, "%s", clause);
+    cr_assert_eq(contenders.count, count + 1);
+    contenders_close(&contenders);
 }
 
 Test(contenders, names_stand_between_commas)
