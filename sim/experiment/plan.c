@@ -205,8 +205,9 @@ char *plan_unheeded(const struct plan *plan)
         bool given = plan->base->values[i].origin > ORIGIN_DEFAULT, named = false;
         if (!given || plan->base->sweeps[i].count > 1) continue;
         for (size_t c = 0; c < all->count; c++)
-            if (!settings_heeds(all->list[c].strategy, id))
+            if (!settings_heeds(all->list[c].strategy, id) || is_of_others(all->list[c].own, id))
                 add_unheeded(&text, id, all->list[c].text, &named);
+        if (is_of_others(all->single.own, id)) add_unheeded(&text, id, all->single.text, &named);
         for (size_t o = 0; o < optimizers->count; o++)
             if (!settings_optimizer_heeds(optimizers->values[o], id))
                 add_unheeded(&text, id, optimizers->values[o], &named);

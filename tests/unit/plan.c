@@ -116,6 +116,14 @@ Test(plan, what_an_optimizer_does_not_heed_is_left_out_for_it)
     cr_assert_str_eq(unheeded, "--beta2 changes nothing for gd\n");
     free(unheeded);
     unload();
+    cr_assert_eq(load("compare: [gossip, gossip optimizer=gd, single optimizer=sgd]\n"
+                      "optimizer: adam\nbeta2: 0.5\n"),
+                 0, "%s", why);
+    unheeded = plan_unheeded(&plan);
+    cr_assert_str_eq(unheeded,
+                     "--beta2 changes nothing for gossip optimizer=gd, single optimizer=sgd\n");
+    free(unheeded);
+    unload();
     cr_assert_eq(load("optimizer: [adam, momentum]\nmomentum-mode: reset\n"), 0, "%s", why);
     unload();
 }
