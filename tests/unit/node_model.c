@@ -256,6 +256,30 @@ Test(node_model, of_a_budget_of_steps_progress_is_of_steps_whatever_samples_they
     }
 }
 
+Test(node_model, of_a_budget_of_steps_those_of_former_lives_are_not_taken_for_news)
+{
+    /* Proves that a peer that was started anew, with its former steps and none of their samples, is
+     * taken to have made as many since it was heard of as this node, and not of each former one as
+     * many again. */
+    struct parley_config config = lone_config();
+    config.steps_budget = 200;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    say_record(lone, conn,
+               &(struct record){.boot = 1,
+                                .name = "a",
+                                .address = "x:1",
+                                .clock = 9,
+                                .phase = PARLEY_PHASE_TRAIN,
+                                .version = 100});
+    lone->version = 10;
+    lone_stepped(lone, 10, 1);
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    cr_assert_float_eq(view.progress, 0.3, 1e-9, "%g", view.progress);
+    lone_free(lone);
+}
+
 Test(node_model, training_goes_on_after_the_model_was_replaced)
 {
     /* Proves that a step that ends after HALT does not keep the node from being granted more. */

@@ -110,21 +110,26 @@ uint64_t training_spent_us(const struct parley_node *node)
 }
 
 /* What the living have made of a budget of steps, on average: a slow node's last steps, made while
- * the others wait for it, are not to be those of a beginner. They are as far beyond what was heard
- * of them as their samples are, of which steps may have more or fewer with each. Where all make
- * steps in common, each node's count is that. */
+ * the others wait for it, are not to be those of a beginner. Others are beyond what was heard of
+ * them by the samples that they have more, at as many a step as all have, and no fewer than this
+ * node: who was started anew may have its former steps without their samples. Where all make steps
+ * in common, each node's count is that. */
 static void lead_by_steps(const struct parley_node *node, struct parley_pace *pace)
 {
     const struct parley_roster *roster = node->roster;
+    const struct training *t = &node->training;
     double budget = (double)node->config.steps_budget, live = live_of(node);
     if (node->strategy->steps) {
         lead(pace, (double)self_of(node)->version, 1, budget);
         return;
     }
+    double steps = (double)roster->steps;
     double heard = (double)(roster->samples - roster->samples_gone);
     double reckoned = (double)(training_reckoned(node) - roster->samples_gone);
-    double beyond = heard > 0 ? reckoned / heard : 1;
-    lead(pace, (double)roster->steps * beyond / live, roster->counts[ROSTER_UNMADE] / live, budget);
+    double a_step = steps > 0 ? heard / steps : 0;
+    if (t->version > 0) a_step = fmax(a_step, (double)t->samples / (double)t->version);
+    double beyond = a_step > 0 ? (reckoned - heard) / a_step : 0;
+    lead(pace, (steps + beyond) / live, roster->counts[ROSTER_UNMADE] / live, budget);
 }
 
 /* Others go on as this node does. Who comes late does not take it back. */
