@@ -37,8 +37,9 @@ enum {
     PARLEY_DEGREE_MAX = 64,               /* neighbours of a random regular graph */
     PARLEY_NEIGHBOURS_MAX = 64,           /* of a node, in gossip-sync; else a sample of them */
     PARLEY_CHOCO_NEIGHBOURS_MAX = 16,     /* likewise, in choco */
-    PARLEY_SERVED_MAX = 64,               /* nodes, where one of them is a parameter server: no
-                                             more are let in */
+    PARLEY_SERVED_MAX = 64,               /* nodes, where one of them is a parameter server: others
+                                             wait until they are let in; who was all the same, as
+                                             many came at once, ends with PARLEY_ELIMIT */
     PARLEY_SKETCH_BUCKETS = 256,          /* doubles in one sketch */
     PARLEY_DIGEST_BYTES = 32              /* SHA-256 */
 };

@@ -346,6 +346,53 @@ Test(servers, gradients_of_as_many_workers_as_there_can_be_wait_for_one_step)
     parley_sim_free(sim);
 }
 
+static void serve_twenty_steps(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->strategy = PARLEY_STRATEGY_PS_ASP;
+    config->min_peers = 10;
+    config->steps_budget = 20;
+    config->join_timeout_us = 20 * SECOND;
+}
+
+/* Whether each has either agreed or ended without a place; how many agreed. */
+static bool have_all_ended(struct parley_sim *sim, void *agreed)
+{
+    uint32_t *done = agreed;
+    *done = 0;
+    for (uint32_t i = 0; i < PARLEY_SERVED_MAX + 4; i++) {
+        int error;
+        if (!parley_sim_finished(sim, i, &error)) {
+            struct parley_view view;
+            parley_sim_view(sim, i, &view);
+            if (view.phase != PARLEY_PHASE_DONE) return false;
+            *done += 1;
+        } else {
+            bool told = error == PARLEY_ELIMIT || error == PARLEY_ENO_SEED; /* let in, or not */
+            cr_assert(error == PARLEY_OK || told, "n%u: %d", i, error);
+            *done += error == PARLEY_OK;
+        }
+    }
+    return true;
+}
+
+Test(servers, of_more_than_can_be_served_that_come_at_once_the_rest_is_told_and_ends)
+{
+    /* Each of five seeds lets in as many as it knows a place for: together more than there are. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = PARLEY_SERVED_MAX + 4,
+                                                                .seed = 1,
+                                                                .seeds = 5,
+                                                                .parameters = 50,
+                                                                .rate = 0.01,
+                                                                .latency_us = 300,
+                                                                .configure = serve_twenty_steps});
+    uint32_t agreed;
+    scene_until(sim, PARLEY_SERVED_MAX + 4, have_all_ended, &agreed, 60);
+    cr_assert_eq(agreed, PARLEY_SERVED_MAX);
+    parley_sim_free(sim);
+}
+
 Test(servers, ps_asp_waits_for_nobody)
 {
     /* The same with ps-asp: the others make five times as many steps. */

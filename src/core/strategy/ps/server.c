@@ -203,11 +203,19 @@ static void drop_unbegun(struct parley_node *node, const struct server_worker *w
             server_release(node, a);
 }
 
+/* More came at once, each to another member, than there are places. */
+static void turn_away(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
+{
+    struct message_strategy answer = {.what = SERVER_MODEL, .tag = m->tag, .count = MODEL_NO_PLACE};
+    connection_send(node, conn, WIRE_STRATEGY, &answer);
+}
+
 void server_pulled(struct parley_node *node, struct conn *conn, const struct message_strategy *m)
 {
     struct server *s = server_of(node);
     crew_muster(node);
     struct server_worker *w = crew_add(node, conn->member);
+    if (!w) turn_away(node, conn, m);
     if (!w || (w->conn == conn->id && w->sequence == m->tag)) return; /* said again */
     set_clock(node, w, m);
     w->conn = conn->id;

@@ -91,7 +91,7 @@ enum server_word { /* message_strategy.what */
 };
 
 enum { PULL_GRADIENT = 1, PULL_WAITS = 2, PULL_RESTS = 4, PULL_STOP = 8 };
-enum { MODEL_SAME = 1, MODEL_ROOM = 2, MODEL_LAST = 4 };
+enum { MODEL_SAME = 1, MODEL_ROOM = 2, MODEL_LAST = 4, MODEL_NO_PLACE = 8 };
 
 /* One who trains, as the server sees it. */
 struct server_worker {
