@@ -46,6 +46,7 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
     snprintf(port, sizeof port, "%u", address.port);
     int code = getaddrinfo(address.host, port, &hints, &found);
     if (code) {
+        cluster->silent = code == EAI_AGAIN;
         snprintf(why, size, "%s: %s", text, gai_strerror(code));
         return PARLEY_ENETWORK;
     }
@@ -57,7 +58,7 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         if (connect(fd, at->ai_addr, at->ai_addrlen) == 0) continue;
         int cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
-        cluster->silent = cause == ETIMEDOUT;
+        cluster->silent = cause == ETIMEDOUT || cause == EHOSTUNREACH || cause == ENETUNREACH;
         close(fd);
         fd = -1;
         errno = cause;
