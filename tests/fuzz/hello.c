@@ -38,7 +38,9 @@ void fuzz_hello(const uint8_t *bytes, size_t size)
     config.members_max = has & 2 ? 2 : 16;
     config.codec = has & 4 ? PARLEY_CODEC_SUBSET : PARLEY_CODEC_FP32;
     config.codec_part = has & 4 ? 0.5 : 1;
-    config.min_peers = has & 8 ? 2 : 0; /* it waits for others */
+    config.min_peers = !(has & 8) ? 0
+                       : has & 2  ? 1
+                                  : 2; /* it waits for others, as many as there may be */
     struct lone *lone = lone_new(&config);
     lone_start(lone);
     if (has & 16) lone_peer(lone, "n0", 1);
