@@ -45,13 +45,14 @@ struct run {
     struct cluster cluster;
 };
 
-/* options: up to CLUSTER_OPTIONS_MAX - 1, and then NULL. */
-static int make(struct run *run, uint32_t count, const char *const *options)
+/* time: an option more, or NULL; options: up to CLUSTER_OPTIONS_MAX - 2, and then NULL. */
+static int make(struct run *run, uint32_t count, const char *time, const char *const *options)
 {
-    const char *all[CLUSTER_OPTIONS_MAX + 1] = {run->data};
+    const char *all[CLUSTER_OPTIONS_MAX + 1] = {run->data, time};
+    size_t before = time ? 2 : 1;
     char what[64];
     for (size_t i = 0; options[i]; i++)
-        all[i + 1] = options[i];
+        all[before + i] = options[i];
     snprintf(what, sizeof what, "%s, %" PRIu32 " nodes", run->part, count);
     bench_round(what, run->round, run->rounds);
     return cluster_run(run->bench, &run->cluster, count, all, run->out);
@@ -62,12 +63,9 @@ static int make_for(struct run *run, uint32_t count, unsigned seconds, const cha
                     int (*judge)(struct bench *, const struct cluster *))
 {
     char time[32];
-    const char *all[CLUSTER_OPTIONS_MAX] = {time};
-    for (size_t i = 0; options[i]; i++)
-        all[i + 1] = options[i];
     for (unsigned tries = 1;; tries++, seconds *= 2) {
         snprintf(time, sizeof time, "--time=%us", seconds);
-        int error = make(run, count, all);
+        int error = make(run, count, time, options);
         if (error) return error;
         error = judge(run->bench, &run->cluster);
         if (!error || tries == TRIES) return error;
@@ -160,7 +158,7 @@ static int bench_rates(struct run *run)
 static int target(struct run *run, uint32_t count, double *seconds, double *epochs)
 {
     const char *const options[] = {MLP, EACH_STEP, "--target-accuracy=0.97", "--epochs=4", NULL};
-    int error = make(run, count, options);
+    int error = make(run, count, NULL, options);
     if (error) return error;
     *seconds = run->cluster.target_s;
     *epochs = run->cluster.epochs;
