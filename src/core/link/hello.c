@@ -220,8 +220,7 @@ static void admit(struct parley_node *node, struct conn *conn, const struct mess
 {
     if (is_one_too_many(node, hello)) {
         char text[MESSAGE_TEXT_SIZE];
-        snprintf(text, sizeof text, "%s serves %" PRIu32 " nodes, and all places are taken",
-                 node->strategy->name, node->strategy->nodes_max);
+        strategy_say_full(node, text);
         refuse(node, conn, PARLEY_EFAIL, text);
         return;
     }

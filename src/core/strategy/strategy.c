@@ -2,6 +2,8 @@
 #include "core/strategy/strategy.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "core/state.h"
 #include "core/strategy/ring.h"
@@ -80,6 +82,12 @@ uint32_t strategy_nodes(const struct parley_config *config)
     uint32_t most = is_known(config->strategy) ? strategy_of(config->strategy)->nodes_max : 0;
     uint32_t room = config->roster ? PARLEY_MEMBERS_MAX : config->members_max;
     return most > 0 && most < room ? most : room;
+}
+
+void strategy_say_full(const struct parley_node *node, char text[MESSAGE_TEXT_SIZE])
+{
+    snprintf(text, MESSAGE_TEXT_SIZE, "%s serves %" PRIu32 " nodes, and all places are taken",
+             node->strategy->name, node->strategy->nodes_max);
 }
 
 uint32_t strategy_connections(const struct parley_config *config)

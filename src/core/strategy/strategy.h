@@ -117,6 +117,9 @@ uint32_t strategy_buffer(const struct parley_node *node, uint32_t index);
 /* The most nodes there may be. */
 uint32_t strategy_nodes(const struct parley_config *config);
 
+/* Where there are nodes_max: what the next one is told. */
+void strategy_say_full(const struct parley_node *node, char text[MESSAGE_TEXT_SIZE]);
+
 /* The fewest that connections_max may be: half of the pool are relays. */
 uint32_t strategy_connections(const struct parley_config *config);
 

@@ -11,7 +11,6 @@
  * or somebody else serves: back to IDLE, and what was computed is dropped.
  */
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 
 #include "core/strategy/ps/server.h"
@@ -157,8 +156,9 @@ void worker_answered(struct parley_node *node, struct conn *conn, const struct m
     struct server *s = server_of(node);
     if (s->state != WORKER_ASKING || s->conn != conn->id || s->sequence != m->tag) return;
     if (m->count & MODEL_NO_PLACE) {
-        out_log(node, PARLEY_LOG_ERROR, "%s serves %" PRIu32 " nodes, and all places are taken",
-                node->strategy->name, node->strategy->nodes_max);
+        char text[MESSAGE_TEXT_SIZE];
+        strategy_say_full(node, text);
+        out_log(node, PARLEY_LOG_ERROR, "%s", text);
         out_finish(node, PARLEY_ELIMIT);
         return;
     }
