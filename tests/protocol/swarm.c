@@ -199,6 +199,8 @@ Test(swarm, what_was_found_once_stays_mended)
         {PARLEY_STRATEGY_GOSSIP_SYNC, 5210165,
          "one waited for a round with one that was about to train, and came too late"},
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
+        {SWARM_DRAWN, 5267817,
+         "where some may lie one of two did not believe the other, who was done by itself"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(found[i].strategy, found[i].seed), "%s", found[i].what);

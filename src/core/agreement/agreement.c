@@ -17,7 +17,7 @@
  * Who gets a model of another digest than was announced, one that is not finite, or, where
  * config.robust, one far from its own, says in its record whom it does not trust for that. Of whom
  * most say so, proposals and locks count no more: the next least is picked. A node whose word is
- * not that of most goes along with them. Where config.robust, DONE is believed if most say it.
+ * not that of most goes along with them. Where config.robust, DONE is believed if half say it.
  *
  * Decision: a member that dies just leaves the view, without a new generation. A digest it had
  * proposed may by then be held by some and unknown to others; that is the conflict that starts one.

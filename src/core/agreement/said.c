@@ -172,12 +172,13 @@ static uint32_t done_with(const struct parley_node *node, const uint8_t *digest)
 }
 
 /* As many held it when r was done, or are done with it since: who joins or is late takes what the
- * others decide, however many they are. Where some may lie, what one says it counted is nothing. */
+ * others decide, however many they are. Where some may lie, what one says it counted is nothing;
+ * but liars are fewer than half, so of a half an honest one says it. */
 static bool is_said_by_enough(const struct parley_node *node, const struct record *r)
 {
     uint32_t voices = node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_SERVES];
-    if (node->config.robust) return 2 * done_with(node, r->digest) > voices;
-    return 2 * r->voters >= voices || 2 * done_with(node, r->digest) >= voices;
+    bool counted = !node->config.robust && 2 * r->voters >= voices;
+    return counted || 2 * done_with(node, r->digest) >= voices;
 }
 
 /* A DONE member whose verdict counts here. */
