@@ -2,6 +2,8 @@
 #include "data/formats/idx.h"
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -259,8 +261,7 @@ Test(idx, a_small_gzip_file_can_not_claim_much_memory)
 
 Test(idx, a_file_above_the_limit_is_refused_before_memory_is_taken)
 {
-    /* Proves the 4 GiB limit, with a gzip file that is large enough (by padding) to make a claim.
-     */
+    /* Proves BYTES_MAX, with a gzip file that is large enough (by padding) to make a claim. */
     struct pair p = make_pair();
     size_t size = 8000000;
     uint8_t *file = calloc(size, 1);
@@ -272,6 +273,8 @@ Test(idx, a_file_above_the_limit_is_refused_before_memory_is_taken)
     cr_assert_eq(
         idx_load(&set, (struct bytes){file, size, "images"}, labels, 0, p.why, sizeof p.why),
         PARLEY_EDATA);
-    cr_assert(strstr(p.why, "may have 4294967296"), "%s", p.why);
+    char limit[40];
+    snprintf(limit, sizeof limit, "may have %" PRIu64, BYTES_MAX);
+    cr_assert(strstr(p.why, limit), "%s", p.why);
     free(file);
 }

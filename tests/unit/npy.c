@@ -2,6 +2,7 @@
 #include "data/formats/npy.h"
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -200,7 +201,10 @@ Test(npy, sizes_shapes_and_values_that_do_not_fit_are_refused)
                    "(save x.transpose(0, 3, 1, 2))");
     x = make(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2147483647, 2147483647), }", f4,
              0);
-    expect_refused(&x, &y, 0, "x.npy: more than 1073741824 values, the limit");
+    char expected[64];
+    snprintf(expected, sizeof expected, "x.npy: more than %" PRIu64 " values, the limit",
+             BYTES_MAX / sizeof(float));
+    expect_refused(&x, &y, 0, expected);
 }
 
 Test(npy, damaged_files_are_refused_or_read_but_never_overrun)
