@@ -5,10 +5,12 @@
 #include "experiment/processes.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,9 +34,13 @@ static void make_all(const struct processes_job *job, uint32_t count)
     }
 }
 
-/* A worker's life; numbers of 4 bytes are written into a pipe in one piece. */
-static void work(const struct processes_job *job, uint32_t count, _Atomic uint32_t *next, int pipe)
+/* A worker's life, which ends with the caller's: nobody else would hear of its jobs. Numbers of 4
+ * bytes are written into a pipe in one piece. */
+static void work(const struct processes_job *job, uint32_t count, _Atomic uint32_t *next, int pipe,
+                 pid_t parent)
 {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
     for (uint32_t i; (i = atomic_fetch_add(next, 1)) < count;) {
         job->make(job->arg, i);
         while (write(pipe, &i, sizeof i) < 0 && errno == EINTR)
@@ -68,6 +74,7 @@ int processes_run(const struct processes_job *job, uint32_t count, uint32_t proc
     }
     int ends[2] = {-1, -1}, error = PARLEY_ENOMEM;
     uint32_t begun = 0;
+    pid_t parent = getpid();
     _Atomic uint32_t *next = processes_share(sizeof *next);
     bool *made = calloc(count, sizeof *made);
     pid_t *workers = calloc(processes, sizeof *workers);
@@ -76,7 +83,7 @@ int processes_run(const struct processes_job *job, uint32_t count, uint32_t proc
     while (begun < processes && (workers[begun] = fork()) >= 0) {
         if (workers[begun] == 0) {
             close(ends[0]);
-            work(job, count, next, ends[1]);
+            work(job, count, next, ends[1], parent);
         }
         begun++;
     }

@@ -1,6 +1,10 @@
-/* processes.c: jobs in processes of their own: results, the order of their ends, one that dies. */
+/* processes.c: jobs in processes of their own: results, the order of their ends, one that dies, and
+ * the end of the process that started them. */
 #include <criterion/criterion.h>
 
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../sim/experiment/processes.h"
@@ -53,4 +57,39 @@ Test(processes, one_that_dies_is_told_and_the_others_go_on)
 {
     play(2, true);
     play(4, true);
+}
+
+/* Says that it is there, and waits for what only the test's own end ends. */
+static void stay(void *arg, uint32_t job)
+{
+    int end = *(int *)arg;
+    uint8_t number = (uint8_t)job;
+    (void)!write(end, &number, 1);
+    (void)!read(end, &number, 1);
+}
+
+static void hear(void *arg, uint32_t job, bool died)
+{
+}
+
+/* Proves: whoever ends the process that called ends the jobs, too: none goes on unseen. */
+Test(processes, jobs_end_with_the_process_that_called, .timeout = 60)
+{
+    int ends[2];
+    uint8_t number;
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    pid_t caller = fork();
+    cr_assert_geq(caller, 0);
+    if (caller == 0) {
+        close(ends[0]);
+        const struct processes_job job = {stay, hear, &ends[1]};
+        _exit(processes_run(&job, 2, 2));
+    }
+    close(ends[1]);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(read(ends[0], &number, 1), 1);
+    kill(caller, SIGTERM);
+    cr_assert_eq(waitpid(caller, NULL, 0), caller);
+    cr_assert_eq(read(ends[0], &number, 1), 0, "a job goes on");
+    close(ends[0]);
 }
