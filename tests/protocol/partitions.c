@@ -594,3 +594,28 @@ Test(partitions, who_is_reached_by_others_alone_is_named)
     }
     cr_assert_gt(total, 4, "never both");
 }
+
+Test(partitions, who_is_known_to_be_out_of_reach_is_not_waited_for_at_the_end)
+{
+    /* Proves that two that don't reach each other, as behind two NATs, settle by way of others as
+     * soon as their turn comes: each waited ten seconds first for a link that it had given up long
+     * before. (To fetch the picked model by another way may take two more.) */
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        uint32_t peers = 3;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                    .seed = seed,
+                                                                    .step_us = 10000,
+                                                                    .latency_us = 200,
+                                                                    .configure = scene_wait_for,
+                                                                    .arg = &peers});
+        scene_train(sim, 4);
+        parley_sim_block(sim, 2, 3);
+        parley_sim_block(sim, 3, 2);
+        scene_run(sim, 120 * SECOND);
+        uint64_t start_us = parley_sim_now(sim);
+        scene_agree(sim, 4, 0);
+        double took_s = (double)(parley_sim_now(sim) - start_us) / 1e6;
+        cr_assert_leq(took_s, 5, "seed %llu: %.1f s", (unsigned long long)seed, took_s);
+        parley_sim_free(sim);
+    }
+}

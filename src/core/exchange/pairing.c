@@ -12,12 +12,13 @@
  * the same ones, and who is behind the other is answered. Who has waited for a partner in vain (it
  * is paused, or sees others than this node does) goes by chance from then on and says so in its
  * offers; whom it asks does likewise. So a schedule that some can't keep costs that long, and no
- * more.
+ * more. For a partner that is known to be reached by others alone nobody waits.
  */
 #include "core/exchange/pairing.h"
 
 #include "core/exchange/exchange.h"
 #include "core/exchange/slot.h"
+#include "core/membership/membership.h"
 #include "core/out.h"
 #include "core/state.h"
 #include "core/topology/topology.h"
@@ -171,7 +172,8 @@ bool pairing_peer(struct parley_node *node, int *peer)
         p->since_us = node->now_us;
     } else if (phase > PARLEY_PHASE_PROPOSED) { /* it averages no more */
         next_round(node);
-    } else if (node->now_us >= p->since_us + patience_us(node)) {
+    } else if (membership_is_unreached(node, p->partner) ||
+               node->now_us >= p->since_us + patience_us(node)) {
         p->broken = true;
         out_log(node, PARLEY_LOG_DEBUG, "round %u of settling: waited in vain for %s", p->round,
                 record_of(node, (uint32_t)p->partner)->name);

@@ -33,6 +33,12 @@ bool membership_is_live(const struct parley_node *node, int member)
     return record_is_live(record_of(node, (uint32_t)member));
 }
 
+bool membership_is_unreached(struct parley_node *node, int member)
+{
+    const struct member *m = member_of(node, member);
+    return m && m->unreached_us == NEVER;
+}
+
 void membership_gone(struct parley_node *node, uint64_t boot)
 {
     doubt_restarted(node, boot);
