@@ -740,3 +740,28 @@ Test(joining, who_gives_anothers_address_as_its_own_is_told_of_and_stays)
     cr_assert_eq(m.dead, 0, "%u deaths", m.dead);
     parley_sim_free(sim);
 }
+
+static void on_own_address(const char *line, void *told)
+{
+    *(uint32_t *)told +=
+        strstr(line, " n0 log n2 says that it is at n0:7000, where n0 answers") != NULL;
+}
+
+Test(joining, who_gives_ones_own_address_as_its_own_is_told_of)
+{
+    /* Proves that a node whose dial of a peer ends at itself says so, as where two private networks
+     * use the same addresses: nothing told why there was no link between the two. */
+    uint32_t told = 0;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 3, .seed = 1, .seeds = 2, .step_us = 20000, .latency_us = 200});
+    parley_sim_kill(sim, 2, false);
+    snprintf(sim->addresses[2], sizeof sim->addresses[2], "n0:7000");
+    scene_run(sim, SECOND);
+    parley_sim_on_line(sim, PARLEY_LOG_DEBUG, on_own_address, &told);
+    parley_sim_start(sim, 2);
+    scene_run(sim, SECOND);
+    parley_sim_disconnect(sim, 0, 2);
+    scene_run(sim, 10 * SECOND);
+    cr_assert_gt(told, 0);
+    parley_sim_free(sim);
+}

@@ -347,7 +347,10 @@ static void another_answers(struct parley_node *node, struct conn *conn,
                 "%s says that it is at %s, where %s answers: which address "
                 "do others reach it at?",
                 r->name, r->address, hello->name);
-        if (m) m->redial_us = node->now_us + node->config.redial_max_us;
+        if (m) {
+            m->redial_us = node->now_us + node->config.redial_max_us;
+            m->unreached_us = NEVER;
+        }
     }
     conn->member = NONE;
 }
@@ -366,8 +369,9 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
         part(node, conn, text);
         return;
     }
-    if (hello->boot == self->boot) { /* a seed that is this node itself */
+    if (hello->boot == self->boot) { /* a seed that is this node itself, or a peer's address is */
         if (conn->outgoing && conn->seed != NONE) node->seeds[conn->seed].self = true;
+        if (conn->outgoing && conn->member != NONE) another_answers(node, conn, hello);
         if (conn->outgoing)
             connection_close(node, conn);
         else

@@ -36,7 +36,7 @@ bool membership_is_live(const struct parley_node *node, int member)
 bool membership_is_unreached(struct parley_node *node, int member)
 {
     const struct member *m = member_of(node, member);
-    return m && m->unreached_us == NEVER;
+    return m && m->unreached_us == NEVER && !connection_of(node, member);
 }
 
 void membership_gone(struct parley_node *node, uint64_t boot)
