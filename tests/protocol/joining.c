@@ -77,7 +77,9 @@ struct told {
 static void on_seed(const char *line, void *arg)
 {
     struct told *told = arg;
-    told->silent += strstr(line, "n1 log") && strstr(line, "seed n0:7000: it says nothing");
+    told->silent +=
+        strstr(line, "n1 log") &&
+        strstr(line, "seed n0:7000: it says nothing (no parley node, or large packets are lost");
     told->refused += strstr(line, "n1 log") && strstr(line, "refused; next try");
 }
 

@@ -439,7 +439,10 @@ static void give_up(struct parley_node *node, struct conn *conn)
     if (dials && conn->member != NONE) membership_unreached(node, conn->member, "no answer");
     connection_close(node, conn);
     if (seed != NONE)
-        seeds_log(node, seed, dials ? "no answer" : "it says nothing (no parley node?)");
+        seeds_log(node, seed,
+                  dials
+                      ? "no answer"
+                      : "it says nothing (no parley node, or large packets are lost on the way?)");
 }
 
 void connection_timers(struct parley_node *node)
