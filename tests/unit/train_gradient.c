@@ -1,4 +1,5 @@
-/* Gradients and losses against float64, which is written here apart and plainly. */
+/* Where gradients go, and losses against float64, which is written here apart and plainly. That
+ * gradients are right: train_layers.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -58,118 +59,6 @@ static double run(struct problem *p, const struct gradient_sink *sink)
 
     gradient_backward(p->model, &p->workspace, p->x, p->rows, sink);
     return loss;
-}
-
-/* The summed loss in float64. x: [count]. */
-static double reference_loss(const struct problem *p, const double *x)
-{
-    double a[512], b[512], loss = 0;
-    uint32_t count;
-    const struct layer *layers = model_layers(p->model, &count);
-
-    for (uint32_t row = 0; row < p->rows; row++) {
-        double sum = 0;
-
-        for (uint32_t i = 0; i < layers[0].in.width; i++)
-            a[i] = (double)p->workspace.inputs[(size_t)row * layers[0].in.width + i];
-        for (uint32_t l = 0; l < count; l++) {
-            uint32_t in = layers[l].in.width, out = layers[l].out.width;
-
-            for (uint32_t j = 0; j < out; j++) {
-                b[j] = x[layers[l].at[1] + j];
-                for (uint32_t i = 0; i < in; i++)
-                    b[j] += a[i] * x[layers[l].at[0] + (size_t)i * out + j];
-            }
-            for (uint32_t j = 0; j < out; j++)
-                a[j] = l + 1 < count ? fmax(b[j], 0) : b[j];
-        }
-        for (uint32_t c = 0; c < p->classes; c++)
-            sum += exp(a[c]);
-        loss += log(sum) - a[p->labels[row]];
-    }
-    return loss;
-}
-
-/* || gradient - differences || / || differences || over every `stride`-th parameter. */
-static double gradient_error(const struct problem *p, size_t stride)
-{
-    double *x = malloc(p->count * sizeof *x), error = 0, norm = 0;
-    const double h = 1e-6;
-
-    for (size_t i = 0; i < p->count; i++)
-        x[i] = (double)p->x[i];
-    for (size_t i = 0; i < p->count; i += stride) {
-        double middle = x[i], above, below, slope;
-
-        x[i] = middle + h;
-        above = reference_loss(p, x);
-        x[i] = middle - h;
-        below = reference_loss(p, x);
-        x[i] = middle;
-        slope = (above - below) / (2 * h);
-        error += ((double)p->gradient[i] - slope) * ((double)p->gradient[i] - slope);
-        norm += slope * slope;
-    }
-    free(x);
-    return sqrt(error / norm);
-}
-
-static void check_gradient(const char *spec, uint32_t features, size_t stride)
-{
-    for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct problem p;
-        struct gradient_sink sink = {.scale = 1};
-        double error;
-
-        problem_init(&p, spec, features, seed);
-        sink.into = p.gradient;
-        memset(p.gradient, 0xff, p.count * sizeof(float)); /* NaN: must not be read */
-        run(&p, &sink);
-        error = gradient_error(&p, stride);
-        cr_expect_leq(error, 1e-4, "%s, seed %d: %g", spec, (int)seed, error);
-        problem_close(&p);
-    }
-}
-
-Test(train_gradient, softmax_regression_matches_central_differences)
-{
-    /* Proves the gradient of the output layer and of the loss. */
-    check_gradient("softmax", 7, 1);
-}
-
-Test(train_gradient, networks_of_one_to_three_hidden_layers_match_central_differences)
-{
-    /* Proves the way back through ReLU and weights, at any depth. */
-    check_gradient("mlp:9", 7, 1);
-    check_gradient("mlp:9,6", 7, 1);
-    check_gradient("mlp:9,6,8", 7, 1);
-}
-
-Test(train_gradient, a_layer_of_several_tiles_matches_central_differences)
-{
-    /* Proves that cutting the product into tiles leaves nothing out (an odd last tile included). */
-    check_gradient("mlp:301", 131, 307);
-}
-
-Test(train_gradient, the_loss_matches_float64)
-{
-    /* Proves forward and cross-entropy together. */
-    for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct problem p;
-        struct gradient_sink sink = {.scale = 1};
-        double loss, wanted, *x;
-
-        problem_init(&p, "mlp:9,6", 7, seed);
-        x = malloc(p.count * sizeof *x);
-        for (size_t i = 0; i < p.count; i++)
-            x[i] = (double)p.x[i];
-        sink.into = p.gradient;
-        loss = run(&p, &sink);
-        wanted = reference_loss(&p, x);
-        cr_expect_lt(fabs(loss - wanted), 1e-5 * wanted);
-        free(x);
-        problem_close(&p);
-    }
 }
 
 Test(train_gradient, a_sink_keeps_scales_and_may_be_the_parameters_themselves)

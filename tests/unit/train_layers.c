@@ -267,6 +267,21 @@ static struct model *make(const char *spec, const struct model_data *data)
     return model;
 }
 
+Test(train_layers, softmax_regression_and_networks_of_dense_layers_match_central_differences)
+{
+    /* Proves the loss and the way back through ReLU and weights, at any depth; and that cutting the
+     * product into tiles leaves nothing out (an odd last tile included). */
+    static const char *const specs[] = {"softmax", "mlp:9", "mlp:9,6", "mlp:9,6,8"};
+    const struct model_data few = {.features = 7, .classes = 5};
+    const struct model_data many = {.features = 131, .classes = 5};
+
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+            check_gradient(make(specs[i], &few), seed, 1000);
+        check_gradient(make("mlp:301", &many), seed, 128);
+    }
+}
+
 Test(train_layers, lenet_matches_central_differences)
 {
     /* Proves convolution with and without border, pooling, and the way to dense layers. */
