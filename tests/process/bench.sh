@@ -1,19 +1,9 @@
 #!/bin/bash
 # bench.sh PARLEY: each benchmark runs small, and prints the rows and fields of the contract. What
 # the figures are is no matter of a test.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/failures.sh"
 export TMPDIR=$folder/tmp
 mkdir tmp
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 # expect "WHAT OPTION..." ROW...: exactly these rows, in this order.
 expect() {

@@ -1,18 +1,8 @@
 #!/bin/bash
 # checkpoint.sh PARLEY: all nodes killed at once go on from their files, from the older one where the
 # newest is damaged; what doesn't fit is refused.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-failures=0
+source "$(dirname "$0")/failures.sh"
 train=(-n 3 --model mlp:32 --checkpoint kept --checkpoint-every 100ms)
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 # steps NODE: of its files, the newest first.
 steps() { find kept -name "$1-*.checkpoint" 2> /dev/null | sed 's/.*-//; s/\..*//' | sort -rn; }

@@ -1,11 +1,6 @@
 #!/bin/bash
 # completion.sh PARLEY: what bash offers where the cursor stands.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit
-failures=0
+source "$(dirname "$0")/failures.sh"
 mkdir images
 touch run.yaml
 compopt() { how+=$2; }
@@ -19,8 +14,7 @@ expect() {
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
     _parley
     [ "${COMPREPLY[*]} ${how:-none}" = "$offered $wanted" ] && return
-    echo "$*: offers \"${COMPREPLY[*]}\" $how, not \"$offered\" $wanted"
-    failures=$((failures + 1))
+    fail "$*: offers \"${COMPREPLY[*]}\" $how, not \"$offered\" $wanted"
 }
 
 expect 'sim status' none parley s

@@ -1,11 +1,6 @@
 #!/bin/bash
 # edges.sh PARLEY: the simulator at its edges: each behaves, or is refused with a line that names it.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit
-failures=0
+source "$(dirname "$0")/failures.sh"
 
 # expect STATUS TEXT ARGUMENT...
 expect() {
@@ -14,9 +9,8 @@ expect() {
     "$parley" sim --model softmax --epochs 0.2 --progress never "$@" > out 2>&1
     local got=$?
     if [ $got -ne "$status" ] || ! grep -qF -- "$text" out; then
-        echo "parley sim $*: status $got, not $status, or no \"$text\" in:"
+        fail "parley sim $*: status $got, not $status, or no \"$text\" in:"
         cat out
-        failures=$((failures + 1))
     fi
 }
 
@@ -36,12 +30,12 @@ expect 2 'out of range' -n 0
 
 many='"3" are too many for 2 samples to train on (--partition iid); take 2 at most'
 expect 2 "$many" -n 3 --data idx:few
-if grep -Eq '^(agreed|speed)' out; then echo 'results of a run that was refused:'; cat out; failures=$((failures + 1)); fi
+if grep -Eq '^(agreed|speed)' out; then fail 'results of a run that was refused:'; cat out; fi
 expect 2 '"2" are too many for 2 samples to train on (--partition shards); take 1 at most' -n 2 --partition shards --data idx:few
 expect 0 'agreed    3 of 3 nodes' -n 3 --partition all --data idx:few
 "$parley" run -n 3 --steps 3 --data idx:few > out 2>&1
 [ $? -eq 2 ] && [ "$(wc -l < out)" -eq 1 ] && grep -qF -- "$many" out ||
-    { echo 'run with fewer samples than nodes:'; cat out; failures=$((failures + 1)); }
+    { fail 'run with fewer samples than nodes:'; cat out; }
 
 # Faults on nobody, and for nobody.
 expect 2 '"n9" is not a node (n0 to n3)' -n 4 --fault kill:n9@1s
@@ -69,10 +63,8 @@ expect 0 'agreed    3 of 3 nodes' -n 3 --fault duplicate=0.5:100%@0s --fault reo
 # Many nodes, of whom some train long before the rest has joined: the budget is that of all.
 for seed in 1 2 3; do
     "$parley" sim -q --json - -n 64 --model softmax --epochs 8 --seed $seed > out
-    grep -o '"epochs":[0-9.]*' out | tail -n 1 | awk -F: '{ exit !($2 > 7 && $2 < 10) }' || {
-        echo "64 nodes, seed $seed: $(grep -o '"epochs":[0-9.]*' out | tail -n 1) of 8"
-        failures=$((failures + 1))
-    }
+    grep -o '"epochs":[0-9.]*' out | tail -n 1 | awk -F: '{ exit !($2 > 7 && $2 < 10) }' ||
+        fail "64 nodes, seed $seed: $(grep -o '"epochs":[0-9.]*' out | tail -n 1) of 8"
 done
 
 # Times of steps from a file.

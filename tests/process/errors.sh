@@ -1,12 +1,7 @@
 #!/bin/bash
 # errors.sh PARLEY: each bad input ends with its status and a line that names it.
-set -uo pipefail
-parley=$1
 readme=$(dirname "$(realpath "$0")")/../../README.md
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-failures=0
+source "$(dirname "$0")/failures.sh"
 
 # expect STATUS TEXT ARGUMENT...
 expect() {
@@ -15,15 +10,14 @@ expect() {
     "$parley" "$@" > out 2>&1
     local got=$?
     if [ $got -ne "$status" ] || ! grep -qF -- "$text" out; then
-        echo "parley $*: status $got, not $status, or no \"$text\" in:"
+        fail "parley $*: status $got, not $status, or no \"$text\" in:"
         cat out
-        failures=$((failures + 1))
     fi
 }
 
 # What README.md shows of nodes on several machines is accepted, the data apart.
 sed -n 's/^    parley node \(.*\) --data .*/\1/p' "$readme" > nodes
-[ -s nodes ] || { echo 'no node in README.md'; failures=$((failures + 1)); }
+[ -s nodes ] || fail 'no node in README.md'
 while read -ra arguments; do
     expect 0 'all of it would be accepted' check "${arguments[@]}"
 done < nodes
@@ -186,16 +180,16 @@ full() {
     [ "${PIPESTATUS[0]}" -eq 1 ]
 }
 full --swarm --seeds 1..9 --threads 2 --tally seeds && [ "$(grep -c '^parley: --tally: "seeds": File too' out)" -eq 1 ] ||
-    { echo 'a tally that has no room:'; cat out; failures=$((failures + 1)); }
+    { fail 'a tally that has no room:'; cat out; }
 full -q --nodes 2,3 --steps 3 --model softmax --csv table && grep -q -- '--csv: table: not all of it' out && [ ! -e table ] ||
-    { echo 'a table that has no room:'; ls table; cat out; failures=$((failures + 1)); }
+    { fail 'a table that has no room:'; ls table; cat out; }
 for what in check --version 'help run' 'topology ring' 'run -q --steps 3' 'run -q --steps 3 --json -' \
     'node -q --steps 3' 'sim -q --steps 3' 'sim -q --steps 3 --nodes 2,3' 'sim --swarm --seeds 1..2'; do
     # shellcheck disable=SC2086
     "$parley" $what > /dev/full 2> out
     status=$?
     [ $status -eq 1 ] && grep -q '^parley: stdout: ' out && [ "$(wc -l < out)" -eq 1 ] ||
-        { echo "$what to /dev/full: $status"; cat out; failures=$((failures + 1)); }
+        { fail "$what to /dev/full: $status"; cat out; }
 done
 # A reader that has gone is no failure to speak of, and a closed standard file none at all.
 mkfifo pipe
@@ -206,18 +200,18 @@ exec 4>&-
 for file in 0 1 2; do
     eval "\"\$parley\" run -n 2 --steps 3 --model softmax --out closed $file>&-" > out 2>&1
     status=$?
-    [ $status -eq 0 ] || { echo "run with $file closed: $status"; cat out; failures=$((failures + 1)); }
+    [ $status -eq 0 ] || { fail "run with $file closed: $status"; cat out; }
 done
 for most in 12 16; do # too few descriptors to listen, and to wait for signals
     (ulimit -n $most && exec "$parley" node --steps 3 --model softmax) > out 2>&1
     grep -q 'too many open files' out && grep -q 'hint: raise the limit with ulimit -n' out ||
-        { echo "with $most descriptors:"; cat out; failures=$((failures + 1)); }
+        { fail "with $most descriptors:"; cat out; }
 done
 for most in 5 20; do # too few to wait for nodes, and to start one
     (ulimit -n $most && exec "$parley" run --steps 3 --model softmax) > out 2>&1
     status=$?
     [ $status -eq 1 ] && grep -q 'too many open files' out && grep -q 'ulimit -n' out ||
-        { echo "run with $most descriptors: $status"; cat out; failures=$((failures + 1)); }
+        { fail "run with $most descriptors: $status"; cat out; }
 done
 
 # With few more they start, and links that take the last of them keep no model from its file.
@@ -225,7 +219,7 @@ for most in {20..32}; do
     (ulimit -n "$most" && exec "$parley" run -q --nodes 2 --epochs 0.2 --model softmax --out few) > out 2>&1
     status=$?
     if [ $status -eq 0 ]; then [ -s few ]; else [ $status -eq 1 ] && grep -q 'too many open files' out; fi ||
-        { echo "run with $most descriptors: $status"; cat out; failures=$((failures + 1)); }
+        { fail "run with $most descriptors: $status"; cat out; }
     rm -f few*
 done
 expect 4 'hint: --listen takes an address of this machine; 0.0.0.0 is' node --insecure --listen 192.0.2.1:0
@@ -236,7 +230,7 @@ plain=()
 "${plain[@]}" "$parley" node --listen 127.0.0.1:1 --steps 3 --model softmax --out m > out 2>&1
 [ $? -eq 4 ] && grep -q 'permission denied' out && grep -q 'hint: ports below 1024 need root' out ||
     [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -le 1 ] ||
-    { echo 'a port that only root may take:'; cat out; failures=$((failures + 1)); }
+    { fail 'a port that only root may take:'; cat out; }
 # No thread more: root may have any number. Nor as nobody, of whom others may have processes, in other
 # containers even: they count.
 other=()
@@ -246,7 +240,7 @@ if "${other[@]}" test -x "$parley"; then
         (ulimit -u 1 && exec "${other[@]}" "$parley" $verb --steps 3 --model softmax --out /tmp/m) > out 2>&1
         status=$?
         [ $status -eq 1 ] && grep -q 'threads (ulimit -u)' out ||
-            { echo "$verb without threads: $status"; cat out; failures=$((failures + 1)); }
+            { fail "$verb without threads: $status"; cat out; }
     done
     # With one thread more each time: some are enough to start, and too few for names to be looked up.
     for most in {2..12}; do
@@ -254,7 +248,7 @@ if "${other[@]}" test -x "$parley"; then
             --steps 3 --model softmax --out /tmp/m) > out 2>&1
         status=$?
         [ $status -eq 1 ] || [ $status -eq 4 ] ||
-            { echo "a name and $most threads: $status"; cat out; failures=$((failures + 1)); }
+            { fail "a name and $most threads: $status"; cat out; }
     done
 fi
 # Too little memory for the BLAS, which would ask for it for ever. Sanitizers need more than that, and
@@ -265,15 +259,15 @@ if ! grep -qE '__(asan|tsan)_init' "$parley"; then
         (ulimit -v 120000 && exec timeout -s KILL 60 "$parley" $what) > out 2>&1
         status=$?
         [ $status -eq 1 ] && grep -q ' MiB of memory for OpenBLAS can.t be had.*: .*(ulimit -v)$' out ||
-            { echo "$what with little memory: $status"; cat out; failures=$((failures + 1)); }
+            { fail "$what with little memory: $status"; cat out; }
     done
     # Enough for one thread that computes, but not for two.
     for threads in 1 2; do
         (ulimit -v 240000 && exec timeout -s KILL 60 "$parley" sim -n 2 --steps 3 --threads $threads) > out 2>&1
         status=$?
-        [ $status -eq $((threads - 1)) ] || { echo "$threads threads: $status"; cat out; failures=$((failures + 1)); }
+        [ $status -eq $((threads - 1)) ] || { fail "$threads threads: $status"; cat out; }
     done
-    grep -q ' for each thread: ' out || { echo 'two threads with little memory:'; cat out; failures=$((failures + 1)); }
+    grep -q ' for each thread: ' out || { fail 'two threads with little memory:'; cat out; }
 fi
 # More than any machine has, of which it is not left to the kernel to find out.
 expect 1 '10000 nodes take 40.0 TB of memory at least, 4.0 GB each for the model, and' \
@@ -316,7 +310,7 @@ for apart in 'unshare -m' 'unshare -r -m'; do
     $apart mount -t tmpfs none /proc 2> /dev/null || continue
     $apart sh -c 'mount -t tmpfs none /proc; exec "$0" run -n 2' "$parley" > out 2>&1
     [ $? -eq 1 ] && grep -qF '/proc/self/exe: no such file' out ||
-        { echo 'run without /proc:'; cat out; failures=$((failures + 1)); }
+        { fail 'run without /proc:'; cat out; }
     break
 done
 

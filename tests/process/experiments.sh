@@ -1,13 +1,9 @@
 #!/bin/bash
 # experiments.sh PARLEY: the examples of the simulator, made small: each ends well and says what its
 # comments say it does.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-export PARLEY=$1
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
+export PARLEY=$parley
 
 "$PARLEY" sim -q -c "$examples/period.yaml" --nodes 3 --model softmax --epochs 0.2 --seed 1 --report period.html > period.txt
 cat period.txt

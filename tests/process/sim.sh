@@ -1,17 +1,12 @@
 #!/bin/bash
 # sim.sh PARLEY: a simulation is repeated to the last bit, whatever the number of threads.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-failures=0
+source "$(dirname "$0")/failures.sh"
 
 # lines NAME ARGUMENT...: the JSON lines of a run, without what depends on the real time.
 lines() {
     local name=$1
     shift
-    "$parley" sim -q --json - "$@" > raw || { echo "sim $*: status $?"; failures=$((failures + 1)); }
+    "$parley" sim -q --json - "$@" > raw || fail "sim $*: status $?"
     sed -E 's/"(pid|wall_s|node_steps_per_s)": *[^,}]*//g' raw > "$name"
 }
 
@@ -20,23 +15,20 @@ alike() {
     local name=$1 threads
     shift
     lines one --threads 1 "$@"
-    grep -q '"agreed"' one || { echo "$name: no node agreed"; failures=$((failures + 1)); }
+    grep -q '"agreed"' one || fail "$name: no node agreed"
     for threads in 2 3 2; do
         lines many --threads $threads "$@"
         cmp -s one many && continue
-        echo "$name: not the same with $threads threads:"
+        fail "$name: not the same with $threads threads:"
         diff one many | head -n 4
-        failures=$((failures + 1))
     done
 }
 
 # Something is told of a run by the real clock, too: this one takes minutes for a virtual millisecond.
 : > err
 "$parley" sim --nodes 2 --steps 10000000 --compute 1us 2> err &
-grep -q -m 1 ' virtual  2 of 2 alive ' < <(exec tail -n +1 -f --pid=$! err) || {
-    echo "a run ended without a word of how far it was"
-    failures=$((failures + 1))
-}
+grep -q -m 1 ' virtual  2 of 2 alive ' < <(exec tail -n +1 -f --pid=$! err) ||
+    fail "a run ended without a word of how far it was"
 kill -KILL $!
 wait $! 2> /dev/null
 
@@ -56,7 +48,7 @@ for loss in 0 0.1 "0.1 --retransmit 200ms"; do
     lines lossy --nodes 8 --steps 50 --model quadratic:500 --loss $loss
     time=$(sed -n 's/.*"virtual_s": *\([0-9.]*\).*/\1/p' lossy)
     awk "BEGIN { exit !($time > $last) }" ||
-        { echo "--loss $loss: $time s, and $last s before"; failures=$((failures + 1)); }
+        fail "--loss $loss: $time s, and $last s before"
     last=$time
 done
 
@@ -64,8 +56,8 @@ done
 for seed in 8 9; do
     "$parley" sim --nodes 8 --model softmax --compute 20ms --time 6s --mix-every 8 --seed $seed \
         --fault restart:4@4s+0.3s > said 2>&1 ||
-        { echo "restarts: status $?"; tail -n 1 said; failures=$((failures + 1)); }
-    grep -q 'agreed *8 of 8' said || { echo "restarts: not all agree"; failures=$((failures + 1)); }
+        { fail "restarts: status $?"; tail -n 1 said; }
+    grep -q 'agreed *8 of 8' said || fail "restarts: not all agree"
 done
 
 # All are gone, or stand still, for a while, and go on. Whose time is a share of what nobody does is
@@ -74,7 +66,7 @@ gone() {
     local status=0
     "$parley" sim --nodes 3 --model softmax --epochs 3 --fault "$2" > said 2>&1 || status=$?
     [ $status -eq "$1" ] ||
-        { echo "gone: $2: status $status, not $1"; tail -n 3 said; failures=$((failures + 1)); }
+        { fail "gone: $2: status $status, not $1"; tail -n 3 said; }
 }
 gone 0 'restart:3@20%'
 gone 0 'restart:3@20%+1s'
@@ -84,8 +76,8 @@ gone 3 'pause:3@20%'
 
 # The clock stops when the last node ends, not with what the network still had to give up.
 "$parley" sim --nodes 4 --steps 50 --model quadratic:20 --strategy allreduce -q --json last > said 2>&1 ||
-    { echo "an end: status $?"; tail -n 1 said; failures=$((failures + 1)); }
-grep -Eq '"virtual_s":[0-4]\b' last || { echo "an end: later than 5 s"; failures=$((failures + 1)); }
+    { fail "an end: status $?"; tail -n 1 said; }
+grep -Eq '"virtual_s":[0-4]\b' last || fail "an end: later than 5 s"
 
 # Where a file is asked for, the agreed model is in it, and no record of an older one beside it.
 : > model.agreement.json
@@ -94,46 +86,45 @@ accuracy=$("$parley" sim --nodes 3 --model mlp:16 --steps 50 --out model --progr
 grep -q '^model  .*model verify model$' said && "$parley" model verify model > verified 2>&1 &&
     grep -qF "$(sed -nE 's/.*digest (sha256:[0-9a-f]+).*/\1/p' said)" verified &&
     "$parley" model eval model | grep -qF "accuracy  $accuracy on" ||
-    { echo "a model: not what agreed"; cat said verified; failures=$((failures + 1)); }
+    { fail "a model: not what agreed"; cat said verified; }
 # The line to check it by is one for a shell, whatever the name.
 for name in "it's sp ace" -- 'a$b'; do
     line=$("$parley" sim --nodes 2 --model softmax --steps 3 "--out=$name" --progress never 2>&1 |
         sed -n 's/.*check it: parley //p')
     (eval "\"\$parley\" $line") > verified 2>&1 ||
-        { echo "a line for a shell: $line"; cat verified; failures=$((failures + 1)); }
+        { fail "a line for a shell: $line"; cat verified; }
 done
 # What is damaged is not told as if it were right.
 printf '\1' | dd of=model bs=1 seek=$(($(stat -c %s model) - 9000)) conv=notrunc status=none
 if "$parley" model verify model > verified 2>&1; then damaged=0; else damaged=$?; fi
 [ $damaged -eq 7 ] && "$parley" model inspect model | grep -q '^digest .*, says the file; model verify computes it$' &&
     "$parley" model inspect --json model | grep -q '"verified":false' ||
-    { echo "a damaged model: verify ends with $damaged; $("$parley" model inspect model)"; failures=$((failures + 1)); }
+    fail "a damaged model: verify ends with $damaged; $("$parley" model inspect model)"
 # Nor is one that is not finite given an accuracy: behind its last weight are shift and scale.
 printf '\377\377\377\377' | dd of=model bs=1 seek=$(($(stat -c %s model) - 12)) conv=notrunc status=none
 if "$parley" model eval model > said 2>&1; then status=0; else status=$?; fi
 [ $status -eq 8 ] && grep -q '^parley: model: the model is not finite: tensor layer1.bias has a NaN or an infinity$' said ||
-    { echo "a model with a NaN: eval ends with $status"; cat said; failures=$((failures + 1)); }
+    { fail "a model with a NaN: eval ends with $status"; cat said; }
 status=0
 (trap '' XFSZ && ulimit -f 8 && exec "$parley" sim --nodes 2 --model mlp:256 --steps 3 --out big) > said 2>&1 ||
     status=$?
 [ $status -eq 9 ] && grep -q -- '--out: big: File too large' said && [ -z "$(ls big* 2> /dev/null)" ] ||
-    { echo "too large a model: status $status, $(ls big*)"; cat said; failures=$((failures + 1)); }
+    { fail "too large a model: status $status, $(ls big*)"; cat said; }
 
 # Epochs are counted further than what was covered in them.
 seq 40 | awk '{ print $1 "," $1 % 2 }' > few.csv
 "$parley" sim --nodes 1 --model softmax --data csv:few.csv --batch 2 --epochs 70 --json few.json --progress never > said 2>&1
 grep -q '^coverage .* in epochs 1 to 64, and not counted after$' said && grep -Eq '"epochs_whole":(69|70|71)\b' few.json ||
-    { echo "70 epochs:"; grep coverage said; grep -o '"epochs_whole.*' few.json; failures=$((failures + 1)); }
+    { fail "70 epochs:"; grep coverage said; grep -o '"epochs_whole.*' few.json; }
 
 # A partition is one of those that it names: the two hear of each other by way of the rest.
 for kind in partition oneway; do
     for groups in 'n0|n1' 'n0|n1-n3'; do
         "$parley" sim -q --json parted --nodes 4 --model softmax --compute 20ms --time 20s \
-            --fault "$kind:$groups@2s+10s" > said 2>&1 || { echo "$kind:$groups: status $?"; failures=$((failures + 1)); }
+            --fault "$kind:$groups@2s+10s" > said 2>&1 || fail "$kind:$groups: status $?"
         dead=$(grep -Ec '"state":"(suspect|dead)"' parted)
         [ $((dead > 0)) -eq $((${#groups} > 5)) ] && continue
-        echo "$kind:$groups: $dead times somebody is missed"
-        failures=$((failures + 1))
+        fail "$kind:$groups: $dead times somebody is missed"
     done
 done
 
@@ -144,7 +135,7 @@ struck() {
     "$parley" sim -q --json struck.json --nodes 4 --model quadratic:20 "$@" > said 2>&1
     time=$(sed -n "s/.*\"event\":\"fault\",\"t\":\([0-9.]*\),\"kind\":\"$kind\".*/\1/p" struck.json | head -n 1)
     awk "BEGIN { exit !(\"$time\" != \"\" && $wanted - 0.01 < $time + 0 && $time + 0 < $wanted + 0.01) }" ||
-        { echo "$*: $kind at \"$time\", not $wanted s"; failures=$((failures + 1)); }
+        fail "$*: $kind at \"$time\", not $wanted s"
 }
 
 # A part of the budget is one of what those who live have to do: steps are each node's own, and time
@@ -159,8 +150,7 @@ whole() {
     shift 3
     "$parley" sim -q --json whole.json --model softmax "$@" > said 2>&1
     grep -q "^coverage  $expected\$" said && grep -q "\"epochs_whole\":$count\b" whole.json && return
-    echo "$name: $(grep coverage said; grep -o '"coverage.*"epochs_whole":[0-9]*' whole.json)"
-    failures=$((failures + 1))
+    fail "$name: $(grep coverage said; grep -o '"coverage.*"epochs_whole":[0-9]*' whole.json)"
 }
 # The budget is spent before anybody misses the dead node; all die; a half comes too late to train.
 whole dead 2 '100 % of the samples in epochs 1 to 2; at least .* in epochs 3 to 5, cut short by the end' \
@@ -168,9 +158,9 @@ whole dead 2 '100 % of the samples in epochs 1 to 2; at least .* in epochs 3 to 
 whole 'all dead' 4 '100 % of the samples in epochs 1 to 4' --nodes 3 --epochs 8 --compute 20ms --fault kill:3@60%
 # Where nothing agreed there was no drift before it, and none of models that nobody has trained.
 "$parley" sim -q --nodes 4 --bandwidth 1kbit --time 1s --model softmax > untrained 2>&1
-grep -q 'agreed *0 of 4 .* drift -$' untrained || { echo untrained: ; cat untrained; failures=$((failures + 1)); }
+grep -q 'agreed *0 of 4 .* drift -$' untrained || { fail untrained:; cat untrained; }
 grep -q '"drift_before":null' whole.json && grep -q 'no common digest    drift -$' said ||
-    { echo "all dead: a drift of $(grep -o '"drift_before[^,]*' whole.json)"; failures=$((failures + 1)); }
+    fail "all dead: a drift of $(grep -o '"drift_before[^,]*' whole.json)"
 whole 'late half' 0 '.* in epoch 1, cut short by the end' \
     --nodes 8 --epochs 1 --partition shards --link 'n0-n3|n4-n7:latency=50ms,bandwidth=100kbit'
 # What is gone with a node that had data of its own is not the end's doing.
@@ -178,8 +168,8 @@ whole 'own data' 7 'at least .* in epochs 1 to 6' --nodes 3 --epochs 6 --partiti
 
 # One table for all names everybody: nobody dials a seed to be told, or waits for one.
 "$parley" sim --nodes 70 --steps 100 --model quadratic:20 --membership static \
-    --topology exponential > said 2>&1 || { echo "one table: status $?"; failures=$((failures + 1)); }
-grep -q 'agreed *70 of 70' said || { echo "one table: not all agree"; failures=$((failures + 1)); }
+    --topology exponential > said 2>&1 || fail "one table: status $?"
+grep -q 'agreed *70 of 70' said || fail "one table: not all agree"
 grep 'seed n' said && failures=$((failures + 1))
 
 # Each strategy makes its steps and all agree, with one table or a table each, near and far; with one
@@ -190,7 +180,7 @@ for members in full static; do
         "$parley" sim -q --compare all --nodes 5 --steps 40 --model quadratic:20 --membership $members \
             --latency $latency --csv all.csv > said 2>&1
         [ "$(grep -vc ',true,.*,5,5,5,5,.*,200,6400,' all.csv)" -eq 2 ] && [ "$(wc -l < all.csv)" -eq 14 ] ||
-            { echo "$members, $latency:"; cat all.csv; failures=$((failures + 1)); }
+            { fail "$members, $latency:"; cat all.csv; }
         [ $latency = 30ms ] || awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "trained_s") at = i }
             NR > 1 && $at > 0.3 { print $1 " trained for " $at " s"; late = 1 } END { exit late }' all.csv ||
             failures=$((failures + 1))
@@ -202,13 +192,12 @@ done
 for seed in 1 2 3 4 5 6; do
     "$parley" sim -q --json last --nodes 70 --model quadratic:16 --seed $seed > said 2>&1
     grep -q 'agreed *70 of 70' said && grep -Eq '"virtual_s":[0-3]\b' last && continue
-    echo "crowd, seed $seed: $(grep -E 'agreed|simulated' said)"
-    failures=$((failures + 1))
+    fail "crowd, seed $seed: $(grep -E 'agreed|simulated' said)"
 done
 # Who never met has not trained, and that is said; there is no speed of nothing.
 "$parley" sim -q --nodes 4 --model softmax --epochs 1 --loss 0.99 > untrained 2>&1
 grep -q 'no node has met all others' untrained && grep -q '^speed     - node-steps' untrained &&
-    grep -q '^training .* 0 steps, - ' untrained || { echo 'never met:'; cat untrained; failures=$((failures + 1)); }
+    grep -q '^training .* 0 steps, - ' untrained || { fail 'never met:'; cat untrained; }
 # Why a node stopped is said as by real ones.
 stops() {
     local cause=$1
@@ -216,8 +205,7 @@ stops() {
     "$parley" sim -q --nodes 3 --model softmax --json - "$@" > said
     [ "$(grep -c "\"phase\":\"stop\",\"cause\":\"$cause\"" said)" -eq 3 ] &&
         [ "$(grep -c '"phase":"stop"' said)" -eq 3 ] && grep -q '"phase":"settle","cause":null' said && return
-    echo "stops, $cause: $(grep '"phase"' said | head -n 4)"
-    failures=$((failures + 1))
+    fail "stops, $cause: $(grep '"phase"' said | head -n 4)"
 }
 stops budget --steps 20
 stops target --epochs 50 --target-accuracy 0.3
@@ -235,8 +223,7 @@ said = re.search("^target    [0-9.]+ (.*)$", open("said").read(), re.M).group(1)
 assert (said == "not met") == (met is None) and said.split()[0] in ("not", "met"), (said, met)
 assert sys.argv[1] == ("missed" if met is None else "early" if met < last else "last"), (met, last)
 END
-    echo "target: $*: not $expected: $(grep '^target' said; tail -n 1 met.json)"
-    failures=$((failures + 1))
+    fail "target: $*: not $expected: $(grep '^target' said; tail -n 1 met.json)"
 }
 # What the live would agree on has to meet it: no node alone comes so far. The agreed model is looked
 # at in any case.

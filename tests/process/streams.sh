@@ -1,13 +1,8 @@
 #!/bin/bash
 # streams.sh PARLEY: floats of a link over several TCP connections: the nodes agree on one model, also
 # where one is killed, streams are cut, or there are few descriptors.
-set -eEuo pipefail
-trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
 soak=$(dirname "$(realpath "$0")")/../soak.sh
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/folder.sh"
 
 # agreed LIVE KNOWN: what the summary says.
 agreed() {

@@ -2,17 +2,7 @@
 # sweep.sh PARLEY: a small comparison: its JSON lines, CSV, table and report say the same, for any
 # number of threads, from flags and from the report's file; each run is what it is alone; bad ones are refused
 # before any run.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/failures.sh"
 
 well_formed() {
     if command -v xmllint >/dev/null; then

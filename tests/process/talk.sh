@@ -1,12 +1,7 @@
 #!/bin/bash
 # talk.sh PARLEY: with --log-format json all that is said on stderr is one JSON object a line, and
 # the same is said as without.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-failures=0
+source "$(dirname "$0")/failures.sh"
 
 fail() {
     echo "$1:"

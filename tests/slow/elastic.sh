@@ -1,12 +1,7 @@
 #!/bin/bash
 # elastic.sh PARLEY: the samples of a node that dies are trained on by the others, and those who
 # come take over their part; simulated, so that the same steps are judged each time.
-set -uo pipefail
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-failures=0
+source "$(dirname "$0")/../process/failures.sh"
 
 # coverage ARGUMENT...: that of each epoch, a line each.
 coverage() {
@@ -22,8 +17,7 @@ expect() {
         coverage --seed $seed "$@" > got
         awk -v epoch="$epoch" "NR == epoch { c = \$1; found = 1 } END { exit !(found && $condition) }" got &&
             continue
-        echo "$name, seed $seed: epoch $epoch is not $condition: $(tr '\n' ' ' < got)"
-        failures=$((failures + 1))
+        fail "$name, seed $seed: epoch $epoch is not $condition: $(tr '\n' ' ' < got)"
     done
 }
 
@@ -45,8 +39,7 @@ for nodes in 4 8; do
     for percent in 34 40 46 49 51; do
         read -r epochs covered < <(least --nodes $nodes --epochs 6 --fault kill:1@$percent%)
         awk "BEGIN { exit !(${epochs:-0} >= 5 && ${covered:-0} >= 0.99) }" && continue
-        echo "kill at $percent % of $nodes nodes: $covered at least of $epochs epochs"
-        failures=$((failures + 1))
+        fail "kill at $percent % of $nodes nodes: $covered at least of $epochs epochs"
     done
 done
 
@@ -54,10 +47,8 @@ expect 'a newcomer' 4 'c >= 0.99' --nodes 3 --epochs 6 --fault join:1@30%
 
 # The same on real nodes, that mark in one file. What each gets done depends on the machine.
 "$parley" run -q --json - --nodes 3 --epochs 2 --model softmax --out "$folder/model" > lines
-grep '"summary"' lines | grep -Eq '"coverage":\[(1|0\.[3-9][0-9]*),' || {
-    echo "run says: $(grep '"summary"' lines)"
-    failures=$((failures + 1))
-}
+grep '"summary"' lines | grep -Eq '"coverage":\[(1|0\.[3-9][0-9]*),' ||
+    fail "run says: $(grep '"summary"' lines)"
 
 # The others train on a killed node's samples; how soon is printed.
 "$parley" run -q --nodes 4 --epochs 40 --model mlp:256,128 --out "$folder/model" --fault kill:1@30% \
@@ -68,13 +59,10 @@ taken=$(sed -nE 's/.*"event":"takeover","t":([0-9.e+-]+).*/\1/p' lines |
 if [ -n "$killed" ] && [ -n "$taken" ]; then
     awk "BEGIN { printf \"%.2f s after the kill others train on the dead node's samples\\n\", $taken - $killed }"
 else
-    echo "nobody took over after the kill: $(grep -E '"(fault|takeover|summary)"' lines)"
-    failures=$((failures + 1))
+    fail "nobody took over after the kill: $(grep -E '"(fault|takeover|summary)"' lines)"
 fi
 # All epochs that were not cut by the end.
 tail -n 1 lines | sed -nE 's/.*"coverage":\[([^]]*)\],"epochs_whole":([0-9]+).*/\2 \1/p' | tr , ' ' |
-    awk '{ for (i = 1; i <= $1; i++) if ($(i + 1) < 0.99) bad = 1 } END { exit !($1 >= 10 && !bad) }' || {
-    echo "run covers too little: $(tail -n 1 lines)"
-    failures=$((failures + 1))
-}
+    awk '{ for (i = 1; i <= $1; i++) if ($(i + 1) < 0.99) bad = 1 } END { exit !($1 >= 10 && !bad) }' ||
+        fail "run covers too little: $(tail -n 1 lines)"
 [ $failures -eq 0 ]
