@@ -18,8 +18,7 @@ Test(agreement, more_nodes_than_sketches_settle_and_agree)
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     scene_until(sim, 36, parley_sim_agreed, NULL, 10);
     scene_same(sim, 36);
-    struct parley_view view;
-    parley_sim_view(sim, 7, &view);
+    struct parley_view view = scene_view(sim, 7);
     cr_assert_eq(view.held, 36);
     cr_assert_leq(view.drift_before, 1e-4);
     parley_sim_free(sim);
@@ -61,11 +60,8 @@ Test(agreement, a_full_disk_keeps_the_model_in_memory)
 static bool all_settle(struct parley_sim *sim, void *arg)
 {
     uint32_t nodes = *(uint32_t *)arg;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        if (view.phase < PARLEY_PHASE_SETTLE) return false;
-    }
+    for (uint32_t i = 0; i < nodes; i++)
+        if (scene_view(sim, i).phase < PARLEY_PHASE_SETTLE) return false;
     return true;
 }
 
@@ -94,8 +90,7 @@ Test(agreement, a_power_of_two_of_nodes_has_the_mean_after_few_exchanges)
         scene_until(sim, nodes, parley_sim_agreed, NULL, 10);
         scene_same(sim, nodes);
         uint64_t took = scene_applied(sim, nodes) - before;
-        struct parley_view view;
-        parley_sim_view(sim, 0, &view);
+        struct parley_view view = scene_view(sim, 0);
         cr_expect_leq(took, 3 * nodes, "%llu in seed %llu", (unsigned long long)took,
                       (unsigned long long)seed);
         cr_expect_leq(view.drift_before, 1e-6, "%g", view.drift_before);
@@ -123,11 +118,8 @@ Test(agreement, the_living_make_the_steps_of_the_dead)
     parley_sim_kill(sim, 3, false);
     scene_until(sim, 4, parley_sim_agreed, NULL, 60);
     uint64_t steps = scene_made(sim, 4);
-    for (uint32_t i = 0; i < 4; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        if (parley_sim_live(sim, i)) cr_assert_eq(view.stop, PARLEY_STOP_BUDGET);
-    }
+    for (uint32_t i = 0; i < 4; i++)
+        if (parley_sim_live(sim, i)) cr_assert_eq(scene_view(sim, i).stop, PARLEY_STOP_BUDGET);
     cr_assert_geq(steps, 8000);
     cr_assert_lt(steps, 12000);
     parley_sim_free(sim);

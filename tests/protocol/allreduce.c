@@ -141,7 +141,6 @@ static struct parley_sim *begin(struct ring_scene *scene)
 /* All live nodes end with one model, and had one before they averaged anything. */
 static void end(struct parley_sim *sim, const struct ring_scene *scene)
 {
-    struct parley_view view;
     uint32_t who = 0;
     while (!parley_sim_live(sim, who))
         who++;
@@ -149,7 +148,7 @@ static void end(struct parley_sim *sim, const struct ring_scene *scene)
     scene_until(sim, scene->nodes, parley_sim_agreed, NULL, 90);
     for (uint32_t i = 0; i < scene->nodes; i++) {
         if (!parley_sim_live(sim, i)) continue;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         if (scene->strategy == PARLEY_STRATEGY_ALLREDUCE)
             cr_assert_eq(view.drift_before, 0, "n%u: %g", i, view.drift_before);
         cr_assert_eq(memcmp(parley_sim_agreed_vector(sim, i), parley_sim_agreed_vector(sim, who),
@@ -456,11 +455,10 @@ static void strike_all_over_a_round(enum parley_strategy strategy, uint32_t time
         scene_run(sim, 2 * SECOND);
         cr_assert(at.done);
         cr_assert_eq(parley_sim_live_count(sim), cut ? nodes : nodes - 1);
-        struct parley_view before, after;
         uint32_t who = parley_sim_live(sim, 0) ? 0 : 1;
-        parley_sim_view(sim, who, &before);
+        struct parley_view before = scene_view(sim, who);
         scene_run(sim, SECOND / 2);
-        parley_sim_view(sim, who, &after);
+        struct parley_view after = scene_view(sim, who);
         cr_assert_gt(after.version, before.version, "nothing moves after strike %u", k);
         end(sim, &scene);
     }
@@ -505,9 +503,7 @@ Test(allreduce, who_joins_late_is_in_the_sums)
         scene_run(sim, 2 * SECOND);
         parley_sim_start(sim, k % 4);
         scene_run(sim, 2 * SECOND);
-        struct parley_view view, other;
-        parley_sim_view(sim, k % 4, &view);
-        parley_sim_view(sim, (k + 1) % 4, &other);
+        struct parley_view view = scene_view(sim, k % 4);
         cr_assert_gt(view.version, 50, "%llu steps", (unsigned long long)view.version);
         cr_assert_eq(view.ledger.joins, 1);
         end(sim, &scene);
@@ -596,7 +592,7 @@ Test(allreduce, the_first_rounds_of_many_wait_for_no_news_of_each_other)
         uint64_t end_us = UINT64_MAX;
         do {
             scene_run(sim, 1000);
-            parley_sim_view(sim, 0, &view);
+            view = scene_view(sim, 0);
             if (end_us == UINT64_MAX && view.version > 0) end_us = parley_sim_now(sim) + SECOND / 2;
         } while (view.version <= 300 && parley_sim_now(sim) < end_us);
         cr_expect_gt(view.version, 300, "%u nodes: %llu steps", sizes[n],
@@ -633,17 +629,16 @@ Test(allreduce, all_wait_for_a_paused_node_and_go_on_without_a_dead_one)
                                .latency_us = 200,
                                .vectors = {.parameters = 64}};
     struct parley_sim *sim = begin(&scene);
-    struct parley_view view, later;
     scene_train(sim, 4);
     scene_run(sim, 100000);
     parley_sim_pause(sim, 2);
     scene_run(sim, 10000);
-    parley_sim_view(sim, 0, &view);
+    struct parley_view view = scene_view(sim, 0);
     scene_run(sim, 200000);
-    parley_sim_view(sim, 0, &later);
+    struct parley_view later = scene_view(sim, 0);
     cr_assert_leq(later.version, view.version + 1);
     scene_run(sim, 30 * SECOND);
-    parley_sim_view(sim, 0, &later);
+    later = scene_view(sim, 0);
     cr_assert_gt(later.version, view.version + 100);
     parley_sim_resume(sim, 2);
     scene_run(sim, 10 * SECOND);

@@ -80,8 +80,7 @@ Test(averaging, random_cuts_leave_the_mean_where_it_was)
         scene_agree(sim, 8, 0);
         uint64_t aborted = 0, dropped = 0;
         for (uint32_t i = 0; i < 8; i++) {
-            struct parley_view view;
-            parley_sim_view(sim, i, &view);
+            struct parley_view view = scene_view(sim, i);
             aborted += view.ledger.aborted;
             dropped += view.ledger.dropped;
         }
@@ -134,10 +133,10 @@ Test(averaging, crossed_offers_do_not_block)
     for (int part = 0; part < 5; part++) {
         struct parley_view before[2], after[2];
         for (uint32_t i = 0; i < 2; i++)
-            parley_sim_view(sim, i, &before[i]);
+            before[i] = scene_view(sim, i);
         scene_run(sim, 1 * SECOND);
         for (uint32_t i = 0; i < 2; i++)
-            parley_sim_view(sim, i, &after[i]);
+            after[i] = scene_view(sim, i);
         cr_assert_gt(after[0].ledger.committed + after[1].ledger.committed,
                      before[0].ledger.committed + before[1].ledger.committed + 10);
     }

@@ -139,8 +139,7 @@ Test(choco, a_newcomer_takes_whole_models_once_and_is_drawn_in)
     cr_assert(sent > 7 * BYTES && sent < 7 * BYTES + 120 * 12 * 0.08 * BYTES, "%g models",
               (double)sent / BYTES);
     scene_run(sim, 3 * SECOND);
-    struct parley_view view;
-    parley_sim_view(sim, 3, &view);
+    struct parley_view view = scene_view(sim, 3);
     cr_assert_gt(view.ledger.applied, 100, "n3 stands apart");
     cr_assert_lt(parley_sim_spread(sim), 1e-3 * before, "%g of %g after %llu",
                  parley_sim_spread(sim), before, (unsigned long long)view.version);

@@ -14,11 +14,8 @@ static void count_frames(struct parley_sim *sim, const struct parley_sim_frame *
 static uint64_t aborted(const struct parley_sim *sim, uint32_t nodes)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        sum += view.ledger.aborted;
-    }
+    for (uint32_t i = 0; i < nodes; i++)
+        sum += scene_view(sim, i).ledger.aborted;
     return sum;
 }
 
@@ -154,8 +151,7 @@ Test(churn, two_that_died_undecided_do_not_end_a_nodes_averaging)
     scene_run(sim, 60 * SECOND);
     cr_assert_gt(scene_applied(sim, 2), applied + 1000);
     for (uint32_t i = 0; i < 2; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_assert_eq(view.ledger.in_doubt + view.ledger.dropped, 2);
     }
     parley_sim_free(sim);
@@ -174,8 +170,7 @@ Test(churn, what_is_in_doubt_ends_where_its_process_is_started_anew_elsewhere)
     }
     scene_run(sim, 30 * SECOND);
     for (uint32_t i = 0; i < 2; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_assert_eq(view.ledger.in_doubt, 0);
         cr_assert_eq(view.ledger.dropped, 2);
     }
@@ -214,9 +209,8 @@ Test(churn, a_node_that_crashes_again_and_again_shuts_the_door_on_nobody)
         parley_sim_start(sim, 2);
         scene_run(sim, 20 * SECOND);
         for (uint32_t i = 0; i < 4; i++) {
-            struct parley_view view;
             cr_assert(parley_sim_live(sim, i), "seed %d: n%u was turned away", (int)seed, i);
-            parley_sim_view(sim, i, &view);
+            struct parley_view view = scene_view(sim, i);
             cr_assert(view.known == 4 && view.live == 4, "n%u knows %u, of which %u live", i,
                       view.known, view.live);
         }

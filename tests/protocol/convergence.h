@@ -81,8 +81,7 @@ static inline uint64_t apart_next(struct apart *a)
         cr_assert_lt(parley_sim_now(a->sim), 1000 * SECOND);
         committed = 0;
         for (uint32_t i = 0; i < a->nodes; i++) {
-            struct parley_view view;
-            parley_sim_view(a->sim, i, &view);
+            struct parley_view view = scene_view(a->sim, i);
             committed += view.ledger.committed;
             if (view.ledger.committed != a->own[i]) apart_pace(a, i);
             a->own[i] = view.ledger.committed;

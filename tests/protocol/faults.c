@@ -33,8 +33,7 @@ static struct sums sums_of(const struct parley_sim *sim)
 {
     struct sums sums = {0};
     for (uint32_t i = 0; i < NODES; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         sums.applied += view.ledger.applied;
         sums.aborted += view.ledger.aborted;
     }
@@ -96,9 +95,8 @@ Test(faults, cut_connections_leave_the_mean_where_one_table_serves_all)
         scene_train(sim, NODES);
         cut_for_a_while(sim);
         for (uint32_t i = 0; i < NODES; i++) {
-            struct parley_view view;
-            parley_sim_view(sim, i, &view);
-            cr_assert_eq(view.ledger.dropped, 0, "n%u, seed %llu", i, (unsigned long long)seed);
+            cr_assert_eq(scene_view(sim, i).ledger.dropped, 0, "n%u, seed %llu", i,
+                         (unsigned long long)seed);
         }
         parley_sim_free(sim);
     }
@@ -223,12 +221,11 @@ Test(faults, a_slow_line_of_one_node_carries_its_rate)
 {
     /* n0 at 100 kB/s in each direction: in 20 s no more than 2 MB each, and one model's less. */
     struct parley_sim *sim = trained(6, 10000, 20000);
-    struct parley_view before, after;
     parley_sim_bandwidth(sim, 0, 100000);
     scene_run(sim, 5 * SECOND);
-    parley_sim_view(sim, 0, &before);
+    struct parley_view before = scene_view(sim, 0);
     scene_run(sim, 20 * SECOND);
-    parley_sim_view(sim, 0, &after);
+    struct parley_view after = scene_view(sim, 0);
     uint64_t models = after.ledger.applied - before.ledger.applied;
     cr_assert(models <= 50 && models >= 10, "%d exchanges of 40 kB in 20 s", (int)models);
     parley_sim_free(sim);
@@ -362,13 +359,12 @@ Test(faults, what_is_not_finite_is_applied_by_nobody)
     struct parley_sim *sim = trained(9, 64, 20000);
     double before = honest_spread(sim, 64);
     parley_sim_byzantine(sim, 1, PARLEY_SIM_NAN);
-    struct parley_view view, start;
-    parley_sim_view(sim, 1, &start);
+    struct parley_view start = scene_view(sim, 1);
     for (int part = 0; part < 50; part++) {
         scene_run(sim, SECOND / 10);
         cr_assert(isfinite(honest_spread(sim, 64)), "at %d", part);
     }
-    parley_sim_view(sim, 1, &view);
+    struct parley_view view = scene_view(sim, 1);
     cr_assert_leq(view.ledger.applied, start.ledger.applied + 2); /* what was under way */
     cr_assert_gt(view.ledger.aborted, start.ledger.aborted);
     cr_assert_lt(view.ledger.aborted, 100);

@@ -61,11 +61,10 @@ static void follow_with(uint32_t threads, float momenta[NODES][FLOATS])
     scene_run(sim, 5 * SECOND);
     for (uint32_t i = 0; i < NODES; i++) {
         float first[FLOATS], zero[FLOATS], *both[2] = {first, zero};
-        struct parley_view view;
         const float *x = parley_sim_vector(sim, i); /* waits for what is being computed */
         memcpy(momenta[i], sim->hosts[i].vectors[1], sizeof momenta[i]);
         start(NULL, i, 1, both);
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_expect_geq(told[i] + 2, view.ledger.applied, "n%u is told of its averagings", i);
         cr_expect_leq(told[i], view.ledger.applied);
         cr_expect_gt(told[i], 20);

@@ -44,8 +44,7 @@ static void on_phase(const char *line, void *arg)
     const char *train = strstr(line, " phase train");
     if (!train) return;
     uint32_t node = (uint32_t)strtoul(strstr(line, " n") + 2, NULL, 10);
-    struct parley_view view;
-    parley_sim_view(begun->sim, node, &view);
+    struct parley_view view = scene_view(begun->sim, node);
     cr_expect_eq(view.known, 8, "n%u trains and knows of %u", node, view.known);
     begun->count++;
 }
@@ -124,7 +123,7 @@ Test(joining, a_late_node_takes_the_model_before_it_trains)
     struct parley_view view;
     parley_sim_mean(sim, before);
     for (int tries = 0; tries < 20000; tries++) {
-        parley_sim_view(sim, 3, &view);
+        view = scene_view(sim, 3);
         if (view.phase == PARLEY_PHASE_TRAIN) break;
         cr_assert_eq(view.version, 0, "it trained before it had joined");
         scene_run(sim, 1000);
@@ -193,10 +192,9 @@ Test(joining, a_restarted_node_brings_nothing_back)
     parley_sim_start(sim, 3);
     scene_run(sim, 10 * SECOND);
     scene_until(sim, 4, parley_sim_converged, NULL, 30);
-    struct parley_view view;
-    parley_sim_view(sim, 3, &view);
+    struct parley_view view = scene_view(sim, 3);
     cr_assert_eq(view.ledger.joins, 1);
-    parley_sim_view(sim, 0, &view);
+    view = scene_view(sim, 0);
     cr_assert_eq(view.known, 4);
     scene_agree(sim, 4, 0);
     parley_sim_free(sim);
@@ -246,8 +244,7 @@ Test(joining, a_node_that_leaves_is_missed_by_nobody)
                  "n1 member n2 left: ...\n"
                  "n3 member n2 left: ...\n");
     scene_agree(sim, 4, 0);
-    struct parley_view view;
-    parley_sim_view(sim, 0, &view);
+    struct parley_view view = scene_view(sim, 0);
     cr_assert_eq(view.known, 3);
     cr_assert_eq(view.held, 3);
     parley_sim_free(sim);
@@ -290,12 +287,11 @@ Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
     /* A cluster goes on from its files, and what it had made counts; a node whose file is older
      * puts nothing back, one that is not behind goes on with its own. */
     uint64_t starts[5] = {0, 0, 0, SECOND, SECOND};
-    struct parley_view view;
     struct parley_member own;
     struct parley_sim *sim = five(starts, resumed_far_or_near);
     scene_run(sim, 3 * SECOND);
     for (uint32_t node = 0; node < 5; node++) {
-        parley_sim_view(sim, node, &view);
+        struct parley_view view = scene_view(sim, node);
         parley_node_member(sim->hosts[node].node, 0, &own);
         bool behind = node == 3;
         cr_expect_eq(view.ledger.joins, behind, "n%u", node);
@@ -313,7 +309,6 @@ Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
 Test(joining, who_comes_back_is_counted_once)
 {
     /* The cluster knows what a node had done before it died: its file does not add that again. */
-    struct parley_view before, after;
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
                                                                 .seed = 2,
                                                                 .seeds = 3,
@@ -321,11 +316,11 @@ Test(joining, who_comes_back_is_counted_once)
                                                                 .latency_us = 200,
                                                                 .configure = resumed_far_or_near});
     scene_run(sim, 2 * SECOND);
-    parley_sim_view(sim, 0, &before);
+    struct parley_view before = scene_view(sim, 0);
     parley_sim_kill(sim, 2, false);
     parley_sim_start(sim, 2);
     scene_run(sim, 2 * SECOND);
-    parley_sim_view(sim, 0, &after);
+    struct parley_view after = scene_view(sim, 0);
     cr_assert_eq(parley_sim_live_count(sim), 3);
     cr_expect_gt(before.samples_cluster, 60000);
     cr_expect_lt(after.samples_cluster - before.samples_cluster, 15000);
@@ -354,8 +349,7 @@ Test(joining, who_comes_as_the_others_settle_knows_why_training_has_ended)
     scene_run(sim, 5 * SECOND);
     parley_sim_stop(sim, 0, PARLEY_STOP_TARGET);
     scene_until(sim, 4, parley_sim_agreed, NULL, 30);
-    struct parley_view view;
-    parley_sim_view(sim, 3, &view);
+    struct parley_view view = scene_view(sim, 3);
     cr_assert_eq(view.version, 0, "it has trained");
     cr_assert_eq(view.stop, PARLEY_STOP_TARGET, "%s", parley_stop_name(view.stop));
     parley_sim_free(sim);
@@ -390,7 +384,6 @@ Test(joining, a_budget_of_time_is_the_clusters)
                                          PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_PS_BSP,
                                          PARLEY_STRATEGY_PS_ASP};
     for (int k = 0; k < 7; k++) {
-        struct parley_view first, late;
         const uint64_t start_us[] = {0, 14 * SECOND};
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
                                                                     .seed = 4,
@@ -400,8 +393,8 @@ Test(joining, a_budget_of_time_is_the_clusters)
                                                                     .configure = wait_for_time,
                                                                     .arg = &strategies[k]});
         scene_run(sim, 16 * SECOND);
-        parley_sim_view(sim, 0, &first);
-        parley_sim_view(sim, 1, &late);
+        struct parley_view first = scene_view(sim, 0);
+        struct parley_view late = scene_view(sim, 1);
         cr_assert_eq(late.phase, PARLEY_PHASE_TRAIN);
         cr_expect_gt(first.progress, 0.7);
         cr_expect_lt(fabs(late.progress - first.progress), 0.01, "%d: %g", k, late.progress);
@@ -426,9 +419,7 @@ static void give_steps(struct parley_config *config, uint32_t node, void *arg)
 
 static bool has_made_its_steps(struct parley_sim *sim, void *budget)
 {
-    struct parley_view view;
-    parley_sim_view(sim, 0, &view);
-    return view.version >= *(uint64_t *)budget;
+    return scene_view(sim, 0).version >= *(uint64_t *)budget;
 }
 
 Test(joining, of_a_budget_of_steps_all_are_as_far_as_the_living_are_on_average)
@@ -451,12 +442,12 @@ Test(joining, of_a_budget_of_steps_all_are_as_far_as_the_living_are_on_average)
         scene_until(sim, nodes, has_made_its_steps, &steps.budget, 4);
         scene_run(sim, SECOND); /* the slow ones hear of it */
         for (uint32_t i = 0; i < nodes; i++) {
-            parley_sim_view(sim, i, &view);
+            view = scene_view(sim, i);
             cr_expect_float_eq(view.progress, 0.75 + 0.25 * 3 / 8, 0.04, "n%u of %u: %g", i, nodes,
                                view.progress);
         }
         scene_until(sim, nodes, parley_sim_agreed, NULL, 10);
-        parley_sim_view(sim, nodes - 1, &view);
+        view = scene_view(sim, nodes - 1);
         cr_expect_eq(view.version, steps.budget);
         cr_expect_eq(view.progress, 1);
         parley_sim_free(sim);
@@ -465,9 +456,7 @@ Test(joining, of_a_budget_of_steps_all_are_as_far_as_the_living_are_on_average)
 
 static bool has_made_a_quarter(struct parley_sim *sim, void *budget)
 {
-    struct parley_view view;
-    parley_sim_view(sim, 0, &view);
-    return view.version >= *(uint64_t *)budget / 4;
+    return scene_view(sim, 0).version >= *(uint64_t *)budget / 4;
 }
 
 Test(joining, who_is_done_is_as_far_as_it_was_when_training_ended)
@@ -487,8 +476,7 @@ Test(joining, who_is_done_is_as_far_as_it_was_when_training_ended)
     scene_until(sim, 3, parley_sim_agreed, NULL, 10);
     scene_run(sim, SECOND);
     for (uint32_t i = 0; i < 3; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_expect_float_eq(view.progress, 0.1875, 0.03, "n%u: %g", i, view.progress);
     }
     parley_sim_free(sim);
@@ -506,15 +494,14 @@ Test(joining, a_budget_of_time_goes_on_where_it_was)
 {
     /* Proves that nodes which go on from their files have the rest of it, and the learning rate of
      * where they were. */
-    struct parley_view view;
     struct parley_sim *sim = scene(&(struct parley_sim_options){
         .nodes = 2, .seed = 4, .rate = 0.01, .latency_us = 200, .configure = resumed_late});
     scene_train(sim, 2);
-    parley_sim_view(sim, 0, &view);
+    struct parley_view view = scene_view(sim, 0);
     cr_expect_geq(view.progress, 0.75);
     cr_expect_geq(view.trained_us, 15 * SECOND);
     scene_until(sim, 2, parley_sim_agreed, NULL, 7);
-    parley_sim_view(sim, 0, &view);
+    view = scene_view(sim, 0);
     cr_expect_eq(view.stop, PARLEY_STOP_DEADLINE);
     parley_sim_free(sim);
 }
@@ -522,7 +509,6 @@ Test(joining, a_budget_of_time_goes_on_where_it_was)
 Test(joining, so_is_what_a_node_has_slept_through)
 {
     /* Proves that a node which is woken goes by the time of those who trained on. */
-    struct parley_view first, woken;
     struct parley_sim *sim = scene(&(struct parley_sim_options){
         .nodes = 3, .seed = 6, .rate = 0.01, .latency_us = 200, .configure = wait_for_time});
     scene_run(sim, 3 * SECOND);
@@ -530,8 +516,8 @@ Test(joining, so_is_what_a_node_has_slept_through)
     scene_run(sim, 11 * SECOND);
     parley_sim_resume(sim, 1);
     scene_run(sim, 2 * SECOND);
-    parley_sim_view(sim, 0, &first);
-    parley_sim_view(sim, 1, &woken);
+    struct parley_view first = scene_view(sim, 0);
+    struct parley_view woken = scene_view(sim, 1);
     cr_expect_gt(first.progress, 0.7);
     cr_expect_lt(fabs(woken.progress - first.progress), 0.02, "%g", woken.progress);
     scene_until(sim, 3, parley_sim_agreed, NULL, 5);
@@ -614,8 +600,7 @@ Test(joining, who_slept_until_another_had_its_name_ends)
     scene_run(sim, 10 * SECOND);
     parley_sim_start(sim, 2);
     scene_run(sim, 5 * SECOND);
-    struct parley_view view;
-    parley_sim_view(sim, 2, &view);
+    struct parley_view view = scene_view(sim, 2);
     cr_assert_eq(view.phase, PARLEY_PHASE_TRAIN);
     parley_sim_resume(sim, 1);
     scene_run(sim, 15 * SECOND);
@@ -623,7 +608,7 @@ Test(joining, who_slept_until_another_had_its_name_ends)
     cr_assert(parley_sim_finished(sim, 1, &error));
     cr_assert_eq(error, PARLEY_ENAME_TAKEN, "%s", parley_error_name(error));
     cr_assert_eq(broken, 0, "what it says while its name is asked for breaks no format");
-    parley_sim_view(sim, 0, &view);
+    view = scene_view(sim, 0);
     cr_assert_eq(view.live, 2);
     parley_sim_free(sim);
 }
@@ -656,14 +641,13 @@ Test(joining, clusters_with_equal_names_that_one_node_joins_are_one_cluster)
     struct parley_sim *sim = scene(&(struct parley_sim_options){
         .nodes = 7, .seed = 3, .latency_us = 200, .start_us = start_us, .configure = two_clusters});
     int comings = 0;
-    struct parley_view view;
     parley_sim_on_line(sim, PARLEY_LOG_INFO, count_comings, &comings);
     scene_run(sim, 10 * SECOND);
     comings = 0;
     scene_run(sim, 20 * SECOND);
     cr_assert_eq(comings, 0);
     for (uint32_t i = 0; i < 7; i++) {
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_assert_eq(view.phase, PARLEY_PHASE_TRAIN, "n%u", i);
         cr_assert_eq(view.live, 7);
         cr_assert_eq(view.known, 7);

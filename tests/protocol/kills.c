@@ -98,11 +98,8 @@ Test(kills, a_cut_around_ready_and_commit_is_resolved_by_asking)
 static bool somebody_in(struct parley_sim *sim, void *arg)
 {
     const enum parley_phase phase = *(const enum parley_phase *)arg;
-    for (uint32_t i = 0; i < 4; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        if (parley_sim_live(sim, i) && view.phase >= phase) return true;
-    }
+    for (uint32_t i = 0; i < 4; i++)
+        if (parley_sim_live(sim, i) && scene_view(sim, i).phase >= phase) return true;
     return false;
 }
 
@@ -148,8 +145,7 @@ Test(kills, half_of_the_cluster_may_die_at_once)
             parley_sim_kill(sim, i, silent);
         scene_until(sim, 8, parley_sim_converged, NULL, 30);
         scene_agree(sim, 8, 0);
-        struct parley_view view;
-        parley_sim_view(sim, 0, &view);
+        struct parley_view view = scene_view(sim, 0);
         cr_assert_eq(view.held, 4);
         cr_assert_eq(view.known, 8);
         parley_sim_free(sim);

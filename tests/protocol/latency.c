@@ -28,9 +28,7 @@ static double agreement_ways(uint32_t nodes, uint64_t seed)
         parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
     scene_until(sim, nodes, parley_sim_agreed, NULL, 200);
     scene_same(sim, nodes);
-    struct parley_view view;
-    parley_sim_view(sim, 0, &view);
-    cr_assert_leq(view.drift_before, 1e-4);
+    cr_assert_leq(scene_view(sim, 0).drift_before, 1e-4);
     double ways = (double)(parley_sim_now(sim) - start_us) / WAY_US;
     parley_sim_free(sim);
     return ways;

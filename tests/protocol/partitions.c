@@ -23,9 +23,7 @@ static enum parley_member_state state_of(struct parley_sim *sim, uint32_t node, 
 
 static enum parley_phase phase_of(struct parley_sim *sim, uint32_t node)
 {
-    struct parley_view view;
-    parley_sim_view(sim, node, &view);
-    return view.phase;
+    return scene_view(sim, node).phase;
 }
 
 Test(partitions, a_node_that_slept_is_suspected_and_comes_back)
@@ -40,8 +38,7 @@ Test(partitions, a_node_that_slept_is_suspected_and_comes_back)
     scene_until(sim, 5, parley_sim_converged, NULL, 40);
     cr_assert_eq(state_of(sim, 0, 3), PARLEY_MEMBER_ALIVE);
     for (uint32_t i = 0; i < 5; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_assert_eq(view.known, 5, "n%u knows %u", i, view.known);
     }
     scene_agree(sim, 5, 0);
@@ -137,11 +134,8 @@ Test(partitions, halves_that_heal_become_one_cluster_again)
 static bool sees_half(struct parley_sim *sim, void *nodes)
 {
     uint32_t n = *(uint32_t *)nodes;
-    for (uint32_t i = 0; i < n; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        if (view.live > n / 2) return false;
-    }
+    for (uint32_t i = 0; i < n; i++)
+        if (scene_view(sim, i).live > n / 2) return false;
     return true;
 }
 
@@ -242,10 +236,9 @@ Test(partitions, a_minority_does_not_decide_alone_at_once)
     struct parley_sim *sim = trained(&peers, 5);
     parley_sim_partition(sim, group);
     parley_sim_stop(sim, 4, PARLEY_STOP_OPERATOR);
-    struct parley_view view;
     for (int part = 0; part < 29; part++) {
         scene_run(sim, 1 * SECOND);
-        parley_sim_view(sim, 4, &view);
+        struct parley_view view = scene_view(sim, 4);
         cr_assert_neq(view.phase, PARLEY_PHASE_DONE, "after %d s", part + 1);
     }
     parley_sim_heal(sim);
@@ -257,9 +250,7 @@ Test(partitions, a_minority_does_not_decide_alone_at_once)
 static bool one_locks(struct parley_sim *sim, void *arg)
 {
     (void)arg;
-    struct parley_view view;
-    parley_sim_view(sim, 0, &view);
-    return view.phase == PARLEY_PHASE_LOCKED;
+    return scene_view(sim, 0).phase == PARLEY_PHASE_LOCKED;
 }
 
 Test(partitions, who_is_through_with_looking_for_the_missing_waits_for_who_is_not)
@@ -305,8 +296,7 @@ Test(partitions, under_a_majority_quorum_no_minority_decides)
         parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
     scene_run(sim, 90 * SECOND);
     for (uint32_t i = 0; i < 5; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         if (group[i] == 0)
             cr_assert_eq(view.phase, PARLEY_PHASE_DONE, "n%u", i);
         else
@@ -329,10 +319,10 @@ static void train_on(struct parley_sim *sim, uint64_t us)
 {
     struct parley_view before[7], after;
     for (uint32_t i = 0; i < 7; i++)
-        parley_sim_view(sim, i, &before[i]);
+        before[i] = scene_view(sim, i);
     scene_run(sim, us);
     for (uint32_t i = 0; i < 7; i++) {
-        parley_sim_view(sim, i, &after);
+        after = scene_view(sim, i);
         cr_assert_gt(after.version, before[i].version, "n%u stands still", i);
     }
 }
@@ -363,8 +353,7 @@ Test(partitions, under_a_majority_quorum_a_healed_partition_merges_views_and_mod
                  together);
     scene_agree(sim, 7, 0);
     for (uint32_t i = 0; i < 7; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_assert(view.held == 7 && view.known == 7, "n%u: held %u of %u", i, view.held,
                   view.known);
     }
@@ -392,7 +381,7 @@ static struct parley_sim *four_in(enum parley_phase phase, uint64_t seed)
         parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
     do {
         scene_run(sim, 100);
-        parley_sim_view(sim, 0, &view);
+        view = scene_view(sim, 0);
     } while (view.phase < phase && parley_sim_now(sim) < 120 * SECOND);
     cr_assert_geq(view.phase, phase);
     return sim;
@@ -428,9 +417,7 @@ Test(partitions, under_a_majority_quorum_more_nodes_than_it_is_of_have_no_two_ma
         parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
     scene_run(sim, 60 * SECOND);
     for (uint32_t i = 0; i < 4; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        cr_assert_neq(view.phase, PARLEY_PHASE_DONE, "n%u", i);
+        cr_assert_neq(scene_view(sim, i).phase, PARLEY_PHASE_DONE, "n%u", i);
     }
     parley_sim_heal(sim);
     scene_until(sim, 4, parley_sim_agreed, NULL, 60);
@@ -448,8 +435,7 @@ Test(partitions, under_a_majority_quorum_a_minority_left_alone_ends_without_a_mo
         if (heals) parley_sim_heal(sim);
         scene_until(sim, 7, seven_ended, &error, 600);
         for (uint32_t i = 0; i < 7; i++) {
-            struct parley_view view;
-            parley_sim_view(sim, i, &view);
+            struct parley_view view = scene_view(sim, i);
             parley_sim_finished(sim, i, &error);
             cr_assert_eq(parley_error_status(error), i < 4 ? 0 : 3, "n%u: %s", i,
                          parley_error_name(error));
@@ -474,7 +460,7 @@ Test(partitions, under_a_majority_quorum_a_wall_that_falls_during_the_agreement_
         parley_sim_heal(sim);
         scene_until(sim, 7, seven_ended, &error, 600);
         for (uint32_t i = 0; i < 7; i++) {
-            parley_sim_view(sim, i, &view);
+            view = scene_view(sim, i);
             parley_sim_finished(sim, i, &error);
             cr_assert(error == 0 || error == PARLEY_ENO_AGREEMENT, "n%u: %s", i,
                       parley_error_name(error));
@@ -523,7 +509,6 @@ Test(partitions, under_a_majority_quorum_what_most_have_locked_is_the_only_model
                                                                     .rate = 0.001,
                                                                     .latency_us = 500,
                                                                     .configure = majority});
-        struct parley_view first, view;
         int error = 0;
         cr_assert_lt(seed, 100);
         scene_train(sim, 5);
@@ -545,9 +530,9 @@ Test(partitions, under_a_majority_quorum_what_most_have_locked_is_the_only_model
         cr_assert(parley_sim_finished(sim, 1, &error) && error == 0);
         parley_sim_heal(sim);
         scene_until(sim, 5, five_ended, &error, 600);
-        parley_sim_view(sim, 1, &first);
+        struct parley_view first = scene_view(sim, 1);
         for (uint32_t i = 0; i < 5; i++) {
-            parley_sim_view(sim, i, &view);
+            struct parley_view view = scene_view(sim, i);
             parley_sim_finished(sim, i, &error);
             cr_assert_eq(error, 0, "n%u: %s", i, parley_error_name(error));
             cr_assert_eq(memcmp(view.digest, first.digest, sizeof view.digest), 0, "n%u", i);

@@ -76,9 +76,8 @@ Test(patience, two_halves_that_took_each_other_for_dead_agree_in_the_end)
 
 static bool the_hub_trains(struct parley_sim *sim, void *arg)
 {
-    struct parley_view view;
     (void)arg;
-    parley_sim_view(sim, 0, &view);
+    struct parley_view view = scene_view(sim, 0);
     return view.phase == PARLEY_PHASE_TRAIN;
 }
 
@@ -118,8 +117,7 @@ Test(patience, nobody_is_taken_for_dead_where_each_way_comes_to_last_400_ms)
             if (tenth % 50 == 0) parley_sim_disconnect(sim, tenth / 50, tenth / 50 + 1);
             scene_run(sim, SECOND / 10);
             for (uint32_t i = 0; i < EIGHT; i++) {
-                struct parley_view view;
-                parley_sim_view(sim, i, &view);
+                struct parley_view view = scene_view(sim, i);
                 cr_assert_eq(view.live, EIGHT, "seed %llu: n%u sees %u at %.1f s",
                              (unsigned long long)seed, i, view.live,
                              (double)parley_sim_now(sim) / 1e6);
@@ -142,16 +140,15 @@ static bool first_two_settle(struct parley_sim *sim, void *arg)
     (void)arg;
     struct parley_view view[2];
     for (uint32_t i = 0; i < 2; i++)
-        parley_sim_view(sim, i, &view[i]);
+        view[i] = scene_view(sim, i);
     return view[0].phase == PARLEY_PHASE_SETTLE && view[1].phase == PARLEY_PHASE_SETTLE;
 }
 
 static bool somebody_proposes(struct parley_sim *sim, void *arg)
 {
     (void)arg;
-    struct parley_view view;
     for (uint32_t i = 0; i < 3; i++) {
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         if (view.phase >= PARLEY_PHASE_PROPOSED) return true;
     }
     return false;
@@ -219,9 +216,7 @@ Test(patience, of_an_agreement_does_not_end_with_the_time_to_settle)
 
 static uint64_t applied_by(struct parley_sim *sim, uint32_t node)
 {
-    struct parley_view view;
-    parley_sim_view(sim, node, &view);
-    return view.ledger.applied;
+    return scene_view(sim, node).ledger.applied;
 }
 
 Test(patience, a_link_that_lets_nothing_through_one_way_does_not_keep_a_node_from_the_others)

@@ -34,9 +34,7 @@ static struct parley_sim *trained(int strategy, uint64_t seed)
 
 static bool is_amid_steps(struct parley_sim *sim, void *node)
 {
-    struct parley_view view;
-    parley_sim_view(sim, *(const uint32_t *)node, &view);
-    return view.version % MIX_EVERY == MIX_EVERY / 2;
+    return scene_view(sim, *(const uint32_t *)node).version % MIX_EVERY == MIX_EVERY / 2;
 }
 
 /* While it makes local steps: a mean of all that comes later would make it well again. */
@@ -81,12 +79,11 @@ Test(poison, a_node_whose_model_is_not_finite_takes_a_live_peers)
     for (int k = 0; k < 9; k++) {
         struct parley_sim *sim = trained(k / 3, 1 + (uint64_t)k);
         struct said said = {0};
-        struct parley_view view;
         parley_sim_on_line(sim, PARLEY_LOG_WARN, hear, &said);
         poison_training(sim, SICK, values[k % 3]);
         run_watched(sim, SECOND);
         cr_assert(is_finite(sim, SICK));
-        parley_sim_view(sim, SICK, &view);
+        struct parley_view view = scene_view(sim, SICK);
         cr_assert_eq(view.ledger.joins, 1);
         cr_assert_eq(said.taking, 1);
         scene_agree(sim, NODES, 0);
@@ -123,13 +120,12 @@ Test(poison, who_falls_ill_when_training_has_ended_is_helped_too)
     for (int k = 0; k < 3; k++) {
         struct parley_sim *sim = trained(k, 6);
         enum parley_phase settle = PARLEY_PHASE_SETTLE;
-        struct parley_view view;
         parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
         scene_until(sim, NODES, parley_sim_in_phase, &settle, 10);
         parley_sim_spoil(sim, SICK, NAN);
         scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
         scene_same(sim, NODES);
-        parley_sim_view(sim, SICK, &view);
+        struct parley_view view = scene_view(sim, SICK);
         cr_assert_eq(view.ledger.joins, 1);
         for (int j = 0; j < PARAMETERS; j++)
             cr_assert(isfinite(parley_sim_agreed_vector(sim, SICK)[j]));
@@ -142,7 +138,7 @@ static void until_phase(struct parley_sim *sim, enum parley_phase phase)
 {
     struct parley_view view = {0};
     while (view.phase < phase && parley_sim_step(sim))
-        parley_sim_view(sim, SICK, &view);
+        view = scene_view(sim, SICK);
 }
 
 Test(poison, who_falls_ill_at_any_event_of_settling_is_helped)

@@ -111,8 +111,7 @@ Test(program, steps_are_the_program_s_own_and_it_is_told_how_far_they_are)
     cr_expect_lt(error_of(sim), 0.7);
     for (uint32_t i = 0; i < NODES; i++) {
         const struct told *told = &program.told[i];
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_expect_eq(told->begun, 2, "as the simulation is made, and as the node starts");
         cr_expect_eq(told->started, 1);
         cr_expect_geq(told->steps, STEPS);

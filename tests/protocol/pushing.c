@@ -44,8 +44,7 @@ static double weigh(const struct parley_sim *sim, double sum[PARAMETERS])
     double weight = 0;
     memset(sum, 0, PARAMETERS * sizeof *sum);
     for (uint32_t i = 0; i < NODES; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         weight += view.weight;
         for (int j = 0; j < PARAMETERS; j++)
             sum[j] += view.weight * (double)parley_sim_vector(sim, i)[j];
@@ -120,8 +119,7 @@ Test(pushing, nobody_waits_for_the_dead)
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct parley_sim *sim = stormy(seed, push);
         for (uint32_t i = 0; i < NODES; i++) {
-            struct parley_view view;
-            parley_sim_view(sim, i, &view);
+            struct parley_view view = scene_view(sim, i);
             const struct parley_node *node = sim->hosts[i].node; /* NULL: dead */
             double unit = node ? node->training.unit : 1.0 / 64;
             cr_assert(unit >= 1.0 / 64 && unit <= 1, "n%u counts in %g", i, unit);
@@ -138,15 +136,14 @@ Test(pushing, who_has_made_its_steps_still_meets_those_who_have_not)
     /* Proves that a node ten times slower, which makes the last of the budget's steps alone, goes
      * on with the outer optimizer. */
     uint32_t two = 2;
-    struct parley_view before, after;
     struct parley_sim *sim = scene(&(struct parley_sim_options){
         .nodes = 3, .seed = 1, .step_us = 10000, .configure = meet_for_long, .arg = &two});
     scene_train(sim, 3);
     parley_sim_slow(sim, 2, 10);
     scene_run(sim, 12 * SECOND); /* two have made their 1000 */
-    parley_sim_view(sim, 2, &before);
+    struct parley_view before = scene_view(sim, 2);
     scene_run(sim, 30 * SECOND);
-    parley_sim_view(sim, 2, &after);
+    struct parley_view after = scene_view(sim, 2);
     cr_assert(before.version < 200 && after.version < 1000, "%d", (int)after.version);
     cr_assert_gt(after.ledger.applied, before.ledger.applied + 10);
     parley_sim_free(sim);
@@ -169,7 +166,7 @@ static void make_outer_steps(void (*configure)(struct parley_config *, uint32_t,
         e += m;
         while (view.ledger.applied < step) {
             scene_run(sim, 1000);
-            parley_sim_view(sim, 0, &view);
+            view = scene_view(sim, 0);
         }
         scene_run(sim, 2000);
         cr_assert(view.version >= 45 * step && view.version <= 70 * step, "step %llu at %llu",
@@ -205,9 +202,8 @@ static void meet_at_each_step(struct parley_config *config, uint32_t node, void 
 
 static bool last_has_a_model(struct parley_sim *sim, void *arg)
 {
-    struct parley_view view;
     (void)arg;
-    parley_sim_view(sim, 3, &view);
+    struct parley_view view = scene_view(sim, 3);
     return view.phase == PARLEY_PHASE_TRAIN && view.ledger.joins == 1;
 }
 

@@ -94,8 +94,7 @@ Test(robust, halves_that_came_apart_settle)
         scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
         scene_same(sim, NODES);
         for (uint32_t i = 0; i < NODES; i++) {
-            struct parley_view view;
-            parley_sim_view(sim, i, &view);
+            struct parley_view view = scene_view(sim, i);
             cr_assert(view.drift_before >= 0 && view.drift_before <= 1e-4, "n%u", i);
         }
         parley_sim_free(sim);

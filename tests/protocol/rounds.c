@@ -274,7 +274,6 @@ Test(rounds, nobody_follows_the_dead)
         struct cluster cluster = {.nodes = 3, .strategy = strategies[k]};
         struct strike death = {.type = WIRE_FETCHED, .number = 1};
         struct parley_sim *sim = begin(&cluster, 5, 10000, 300, 0.01);
-        struct parley_view before, after;
         scene_train(sim, 3);
         parley_sim_pause(sim, 1);
         parley_sim_pause(sim, 2);
@@ -284,9 +283,9 @@ Test(rounds, nobody_follows_the_dead)
         parley_sim_resume(sim, 2);
         scene_run(sim, 10 * SECOND);
         cr_assert(death.done && death.from == 0 && !parley_sim_live(sim, 0));
-        parley_sim_view(sim, 1, &before);
+        struct parley_view before = scene_view(sim, 1);
         scene_run(sim, 5 * SECOND);
-        parley_sim_view(sim, 1, &after);
+        struct parley_view after = scene_view(sim, 1);
         cr_assert_geq(after.version, before.version + 400, "%llu steps in 5 s",
                       (unsigned long long)(after.version - before.version));
         cr_assert_geq(after.ledger.applied, before.ledger.applied + 400);
@@ -316,11 +315,10 @@ Test(rounds, who_has_made_its_steps_in_two_lives_mixes_with_those_who_have_not)
                                                                     .rate = 0.01,
                                                                     .configure = resume_apart,
                                                                     .arg = &cluster});
-        struct parley_view view;
         scene_train(sim, 3);
         scene_until(sim, 3, parley_sim_agreed, NULL, 12); /* 1,000 steps of 10 ms */
         scene_same(sim, 3);
-        parley_sim_view(sim, 0, &view);
+        struct parley_view view = scene_view(sim, 0);
         cr_assert_eq(view.version, 1000);
         cr_assert_geq(view.ledger.applied, 1000);
         parley_sim_free(sim);

@@ -22,6 +22,13 @@ static inline struct parley_sim *scene(const struct parley_sim_options *options)
     return sim;
 }
 
+static inline struct parley_view scene_view(const struct parley_sim *sim, uint32_t node)
+{
+    struct parley_view view;
+    parley_sim_view(sim, node, &view);
+    return view;
+}
+
 static inline void scene_dump(const struct parley_sim *sim, uint32_t nodes)
 {
     const char *why;
@@ -29,8 +36,7 @@ static inline void scene_dump(const struct parley_sim *sim, uint32_t nodes)
     fprintf(stderr, "at %.3f s, %u live %s\n", (double)parley_sim_now(sim) / 1e6,
             parley_sim_live_count(sim), why);
     for (uint32_t i = 0; i < nodes; i++) {
-        struct parley_view v;
-        parley_sim_view(sim, i, &v);
+        struct parley_view v = scene_view(sim, i);
         fprintf(
             stderr,
             "  n%u%s %s version %llu live %u known %u drift %.2e generation %u held %u | started "
@@ -104,11 +110,8 @@ static inline void scene_same(const struct parley_sim *sim, uint32_t nodes)
 static inline uint64_t scene_applied(const struct parley_sim *sim, uint32_t nodes)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        sum += view.ledger.applied;
-    }
+    for (uint32_t i = 0; i < nodes; i++)
+        sum += scene_view(sim, i).ledger.applied;
     return sum;
 }
 
@@ -116,11 +119,8 @@ static inline uint64_t scene_applied(const struct parley_sim *sim, uint32_t node
 static inline uint64_t scene_made(const struct parley_sim *sim, uint32_t nodes)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
-        sum += view.version;
-    }
+    for (uint32_t i = 0; i < nodes; i++)
+        sum += scene_view(sim, i).version;
     return sum;
 }
 
@@ -150,7 +150,6 @@ static inline void scene_train(struct parley_sim *sim, uint32_t nodes)
 static inline void scene_cut(struct parley_sim *sim, uint32_t nodes, int cuts, uint64_t seed)
 {
     struct rng rng = rng_init(seed, 7);
-    struct parley_view view;
     scene_train(sim, nodes);
     for (int cut = 0; cut < cuts; cut++) {
         uint32_t a = rng_below(&rng, nodes), b = (a + 1 + rng_below(&rng, nodes - 1)) % nodes;
@@ -158,7 +157,7 @@ static inline void scene_cut(struct parley_sim *sim, uint32_t nodes, int cuts, u
         scene_run(sim, 5000 + rng_below(&rng, 20000));
     }
     scene_agree(sim, nodes, 0);
-    parley_sim_view(sim, 0, &view);
+    struct parley_view view = scene_view(sim, 0);
     cr_assert_gt(view.ledger.applied, 50, "they have stood still");
     cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
 }

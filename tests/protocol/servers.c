@@ -81,10 +81,10 @@ static void scene_steps(struct parley_sim *sim, uint32_t nodes, uint64_t least)
 {
     struct parley_view before[32], after;
     for (uint32_t i = 0; i < nodes; i++)
-        parley_sim_view(sim, i, &before[i]);
+        before[i] = scene_view(sim, i);
     scene_run(sim, 2 * SECOND);
     for (uint32_t i = 0; i < nodes; i++) {
-        parley_sim_view(sim, i, &after);
+        after = scene_view(sim, i);
         if (parley_sim_live(sim, i))
             cr_assert_geq(after.version, before[i].version + least, "n%u makes no steps", i);
     }
@@ -111,8 +111,7 @@ Test(servers, all_follow_the_first_by_name_and_end_with_its_model)
         cr_assert_eq(memcmp(parley_sim_vector(sim, 0), parley_sim_agreed_vector(sim, 3),
                             FLOATS * sizeof(float)),
                      0);
-        struct parley_view view;
-        parley_sim_view(sim, 1, &view);
+        struct parley_view view = scene_view(sim, 1);
         cr_assert_eq(view.drift_before, 0, "cast %d settled %g", c, view.drift_before);
         parley_sim_free(sim);
     }
@@ -251,9 +250,7 @@ Test(servers, a_takeover_loses_at_most_what_came_after_the_newest_copy)
 
 static uint64_t version_of(struct parley_sim *sim, uint32_t node)
 {
-    struct parley_view view;
-    parley_sim_view(sim, node, &view);
-    return view.version;
+    return scene_view(sim, node).version;
 }
 
 Test(servers, ps_ssp_keeps_each_within_its_bound_of_the_slowest)
@@ -364,9 +361,7 @@ static bool have_all_ended(struct parley_sim *sim, void *agreed)
     for (uint32_t i = 0; i < PARLEY_SERVED_MAX + 4; i++) {
         int error;
         if (!parley_sim_finished(sim, i, &error)) {
-            struct parley_view view;
-            parley_sim_view(sim, i, &view);
-            if (view.phase != PARLEY_PHASE_DONE) return false;
+            if (scene_view(sim, i).phase != PARLEY_PHASE_DONE) return false;
             *done += 1;
         } else {
             bool told = error == PARLEY_ELIMIT || error == PARLEY_ENO_SEED; /* let in, or not */
@@ -731,8 +726,7 @@ Test(servers, who_serves_makes_no_step_without_those_who_are_about_to_train)
     scene_train(sim, 8);
     scene_until(sim, 8, parley_sim_agreed, NULL, 60);
     for (uint32_t i = 0; i < 8; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         cr_assert_eq(view.version, STEPS, "n%u made %llu", i, (unsigned long long)view.version);
     }
     parley_sim_free(sim);
@@ -793,8 +787,7 @@ Test(servers, those_who_are_behind_get_their_model_first)
     uint64_t least = UINT64_MAX, most = 0;
     scene_run(sim, 60 * SECOND);
     for (uint32_t i = 0; i < 12; i++) {
-        struct parley_view view;
-        parley_sim_view(sim, i, &view);
+        struct parley_view view = scene_view(sim, i);
         if (i == server) continue;
         if (view.version < least) least = view.version;
         if (view.version > most) most = view.version;

@@ -124,7 +124,7 @@ static void judge(const struct parley_sim *sim, const struct blow *blows, const 
             int error = 0;
             const struct blow *blow = i == blows[0].node ? &blows[0] : &blows[1];
             if ((i == blow->node) != struck) continue;
-            parley_sim_view(sim, i, &view);
+            view = scene_view(sim, i);
             bool done = view.phase == PARLEY_PHASE_DONE;
             cr_assert(struck || (parley_sim_finished(sim, i, &error) && !error && done),
                       "%s: n%u ends in %s with %s", what, i, parley_phase_name(view.phase),

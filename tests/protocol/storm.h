@@ -29,11 +29,10 @@ static inline void storm(struct parley_sim *sim, uint32_t nodes, uint64_t seed)
 /* Once all is calm the first node trains and averages on, and all agree. */
 static inline void storm_ends(struct parley_sim *sim, uint32_t nodes, uint64_t step_us)
 {
-    struct parley_view before, after;
     scene_run(sim, 15 * SECOND);
-    parley_sim_view(sim, 0, &before);
+    struct parley_view before = scene_view(sim, 0);
     scene_run(sim, 100 * step_us);
-    parley_sim_view(sim, 0, &after);
+    struct parley_view after = scene_view(sim, 0);
     cr_assert_gt(after.version, before.version + 20, "stands still at step %llu",
                  (unsigned long long)after.version);
     cr_assert(after.live == 1 || after.ledger.applied > before.ledger.applied,

@@ -94,8 +94,7 @@ Test(traffic, progress_of_64_nodes_costs_no_more_where_links_come_and_go)
 
 static bool stopped(struct parley_sim *sim, void *arg)
 {
-    struct parley_view view;
-    parley_sim_view(sim, 0, &view);
+    struct parley_view view = scene_view(sim, 0);
     (void)arg;
     return view.phase > PARLEY_PHASE_TRAIN;
 }
