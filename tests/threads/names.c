@@ -14,29 +14,12 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <uv.h>
-
-#include "check.h"
-#include "parley/parley.h"
+#include "pair.h"
 
 /* The core has places for all seeds and a few others, but not for two rounds of dials. */
 enum { NAMES = 16, ROUNDS = 3, LINKS = NAMES + 4, NEWCOMERS = 4, WAIT_S = 20 };
-enum { FLOATS = 100, STEPS = 20 };
 #define NS UINT64_C(1000000000)
-
-static struct node {
-    struct parley_options options;
-    struct parley *p;
-    float x[FLOATS];
-    struct parley_result result;
-    uv_thread_t thread;
-} nodes[2];
 
 enum kind { SLOW, LATE, NONE, KINDS };
 static const char *const kinds[KINDS] = {".slow", ".late", ".none"};
@@ -104,30 +87,15 @@ static void on_update(void *context, struct parley *p, const struct parley_updat
 
 static struct node *prepare(int i, const char *const *seeds, uint32_t count)
 {
-    static const char *const names[] = {"a", "b"};
-    struct node *node = &nodes[i];
-    parley_options_defaults(&node->options);
-    node->options.config.name = names[i];
-    node->options.config.parameters = FLOATS;
-    node->options.config.min_peers = 1;
-    node->options.config.steps_budget = STEPS;
-    node->options.config.seeds = seeds;
-    node->options.config.seeds_count = count;
-    node->options.vectors[0] = node->x;
-    node->options.on_update = on_update;
+    struct node *node = pair_node(i, NULL, STEPS);
     struct parley_config *config = &node->options.config;
+    node->options.on_update = on_update;
+    config->seeds = seeds;
+    config->seeds_count = count;
     config->log_level = PARLEY_LOG_DEBUG; /* each dial is told, not the first of each seed alone */
     config->hello_timeout_us = 200000;
     config->redial_min_us = config->redial_max_us = 100000;
     return node;
-}
-
-static void start(struct node *node)
-{
-    char why[256];
-    if (!parley_open(&node->p, &node->options, why, sizeof why)) return;
-    fprintf(stderr, "%s\n", why);
-    exit(1);
 }
 
 /* Each seed is dialled, given up, and dialled again. */
@@ -142,7 +110,7 @@ static void start_lost(void)
     struct parley_config *config = &prepare(0, seeds, NAMES)->options.config;
     config->connections_max = LINKS;
     config->pending_max = NEWCOMERS;
-    start(&nodes[0]);
+    pair_open(&nodes[0]);
 }
 
 static void start_second(void)
@@ -150,17 +118,7 @@ static void start_second(void)
     static char late[32];
     static const char *const seeds[] = {"host.none:7000", late};
     snprintf(late, sizeof late, "host.late%s", strrchr(parley_listens(nodes[0].p), ':'));
-    start(prepare(1, seeds, 2));
-}
-
-static void train(void *argument)
-{
-    struct node *node = argument;
-    struct parley_turn turn;
-    struct parley_step step = {0};
-    while (parley_boundary(node->p, &step, &turn) == PARLEY_GO)
-        step = (struct parley_step){.steps = 1, .samples = 1};
-    parley_result(node->p, &node->result);
+    pair_open(prepare(1, seeds, 2));
 }
 
 static bool are_given_up(enum kind kind, unsigned wanted)
@@ -205,18 +163,15 @@ int main(void)
     check(are_given_up(LATE, ROUNDS), "a dial does not wait for ever");
     check(atomic_load(&begun[LATE]) == 1, "a name is looked up once at a time");
     answer(LATE);
-    for (int i = 0; i < 2; i++)
-        uv_thread_create(&nodes[i].thread, train, &nodes[i]);
-    for (int i = 0; i < 2; i++)
-        uv_thread_join(&nodes[i].thread);
+    pair_start();
+    pair_join();
     check(nodes[0].result.agreed && nodes[1].result.agreed, "another one finds room");
     unsigned before = atomic_load(&begun[SLOW]);
     check(before < NAMES, "a few are looked up at a time");
     for (int i = 0; i < 2; i++)
         uv_thread_create(&nodes[i].thread, close_node, &nodes[i]);
     answer(SLOW);
-    for (int i = 0; i < 2; i++)
-        uv_thread_join(&nodes[i].thread);
+    pair_join();
     check(atomic_load(&begun[SLOW]) == before, "what had not begun was taken back");
     check(atomic_load(&let_go) == 0, "each thread is joined");
     fork_and_exit();

@@ -94,10 +94,15 @@ static void pair_start(void)
         uv_thread_create(&nodes[i].thread, train, &nodes[i]);
 }
 
-static void pair_end(void)
+static void pair_join(void)
 {
     for (int i = 0; i < 2; i++)
         uv_thread_join(&nodes[i].thread);
+}
+
+static void pair_end(void)
+{
+    pair_join();
     for (int i = 0; i < 2; i++)
         parley_close(nodes[i].p);
 }
@@ -126,7 +131,7 @@ struct peer {
 
 /* To be forked before there is any thread: `open` opens its node; then it trains until it is
  * killed. */
-static struct peer pair_fork(struct node *(*open)(void), uid_t user)
+static inline struct peer pair_fork(struct node *(*open)(void), uid_t user)
 {
     int ends[2];
     if (pipe(ends)) exit(1);
@@ -144,13 +149,13 @@ static struct peer pair_fork(struct node *(*open)(void), uid_t user)
     _exit(0);
 }
 
-static void pair_address(struct peer peer, char address[static PARLEY_ADDRESS_SIZE])
+static inline void pair_address(struct peer peer, char address[static PARLEY_ADDRESS_SIZE])
 {
     if (read(peer.in, address, PARLEY_ADDRESS_SIZE) != PARLEY_ADDRESS_SIZE) exit(1);
 }
 
 /* The node is open and has joined it. */
-static void pair_kill(struct node *node, struct peer peer)
+static inline void pair_kill(struct node *node, struct peer peer)
 {
     int status;
     node->peer = peer.pid;
