@@ -52,8 +52,6 @@ struct lone {
     bool finite, finished;
     bool lacks; /* what needs a disk or memory can't be carried out */
     int error;
-    uint64_t ticked_us; /* when the newest TICK was, and how many there were just then */
-    uint32_t ticks;
 };
 
 static inline struct lone *lone_new(const struct parley_config *changes)
