@@ -9,7 +9,6 @@
 #define PARLEY_PEERS_MAILBOX_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include <uv.h>
 

@@ -4,7 +4,6 @@
 #define PARLEY_SIM_TALLY_H
 
 #include "experiment/plan.h"
-#include "report/text.h"
 #include "run/report.h"
 
 enum tally_column {

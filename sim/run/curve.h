@@ -9,8 +9,6 @@
 #ifndef PARLEY_SIM_CURVE_H
 #define PARLEY_SIM_CURVE_H
 
-#include <stdbool.h>
-
 #include "data/source.h"
 #include "train/trainer.h"
 #include "world/cluster.h"

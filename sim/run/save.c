@@ -1,7 +1,6 @@
 /* save.c: see save.h. */
 #include "run/save.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

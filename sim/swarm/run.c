@@ -3,7 +3,6 @@
  * Which seed a thread takes next depends on the others; what a seed gives does not.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -9,8 +9,6 @@
 #ifndef PARLEY_DATA_DATASET_H
 #define PARLEY_DATA_DATASET_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/layers/scale.h"

@@ -13,7 +13,6 @@
 #ifndef PARLEY_SETTINGS_YAML_H
 #define PARLEY_SETTINGS_YAML_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "settings/values/units.h"

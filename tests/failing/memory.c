@@ -8,7 +8,6 @@
  *
  * memory [N]: each of the first N allocations of each life fails once (100), of the rest some.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* frame.c: each control frame: the first byte is its type, the rest its body. What is read can be
  * written, and reads the same again. */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/wire/message.h"

@@ -13,7 +13,6 @@
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "check.h"

@@ -8,7 +8,6 @@
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>

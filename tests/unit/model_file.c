@@ -1,7 +1,6 @@
 /* model_file.c: a parley model there and back, verified, and against a hostile world. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "train/gradient.h"
 #include "train/layers/layers.h"
 #include "train/loss.h"
-#include "train/network.h"
 
 #define SEEDS 3
 #define ROWS 4

@@ -6,7 +6,6 @@
  */
 #include "cli/bench/bench.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

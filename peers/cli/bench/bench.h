@@ -8,7 +8,6 @@
 #define PARLEY_CLI_BENCH_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "report/figures.h"

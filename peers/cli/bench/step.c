@@ -11,7 +11,6 @@
 #include "cli/bench/bench.h"
 
 #include <cblas.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/model/model.h"
 #include "disk/durable.h"
 #include "file/npz.h"

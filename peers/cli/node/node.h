@@ -8,7 +8,6 @@
 #define PARLEY_CLI_NODE_H
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include <uv.h>
 

@@ -3,7 +3,6 @@
  * Callbacks of parley's loop and the main thread both talk, and wait for no reader: writer.h. If
  * nobody reads, lines are lost and the node goes on; only at its end it waits.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

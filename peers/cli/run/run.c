@@ -13,7 +13,6 @@
  */
 #include "cli/run/run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>

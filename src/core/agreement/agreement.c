@@ -42,7 +42,6 @@
 #include "core/state.h"
 #include "core/training/stop.h"
 #include "core/transfer/fetch.h"
-#include "core/transfer/flow.h"
 
 enum { LINGER_US = 15000000, RECHECK_US = 100000, WITNESS_US = 1000000, LEAST_US = 120000000 };
 

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/wire/message.h"
 #include "parley/node.h"
 
 struct conn;

@@ -13,7 +13,6 @@
 #define PARLEY_CORE_ROSTER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "core/topology/topology.h"

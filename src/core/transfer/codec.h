@@ -18,7 +18,6 @@
 #define PARLEY_CORE_CODEC_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "core/rng.h"

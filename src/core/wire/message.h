@@ -8,7 +8,6 @@
 #ifndef PARLEY_CORE_MESSAGE_H
 #define PARLEY_CORE_MESSAGE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
