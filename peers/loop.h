@@ -71,6 +71,8 @@ struct loop {
     uint32_t conns_shut;             /* those that are being flushed */
     uint32_t conn_next;              /* number of the next incoming one, even */
     uint32_t streams_most;           /* of a link: config.streams */
+    struct tls *tls;                 /* the cluster's key; NULL: there is none */
+    uint8_t *sealed;                 /* [CONN_READ_BYTES] that came in, where there is one */
     struct write *sent, **last_sent; /* chunks that have gone out in this turn */
 
     struct mailbox answers; /* ops from trainer and worker */

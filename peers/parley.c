@@ -16,6 +16,8 @@
 #include "disk/files.h"
 #include "live.h"
 #include "loop.h"
+#include "network/conn.h"
+#include "network/tls.h"
 
 struct parley {
     struct loop loop;
@@ -112,6 +114,27 @@ static void unmake(struct parley *p)
     vectors_close(&p->vectors);
 }
 
+static int use_key(struct parley *p, char *why, size_t size)
+{
+    if (!p->options.cluster_key) return PARLEY_OK;
+    if (p->complete.config.streams > 1) {
+        snprintf(why, size, "streams: they are not encrypted; with cluster_key leave it at 1");
+        return PARLEY_EUSAGE;
+    }
+    p->loop.sealed = malloc(CONN_READ_BYTES);
+    if (!p->loop.sealed) return PARLEY_ENOMEM;
+    char cause[200] = "";
+    int code = tls_new(&p->loop.tls, p->options.cluster_key, cause, sizeof cause);
+    if (code) snprintf(why, size, "cluster_key: %s", cause);
+    return code;
+}
+
+static void forget_key(struct parley *p)
+{
+    tls_free(p->loop.tls);
+    free(p->loop.sealed);
+}
+
 static int start(struct parley *p, char *why, size_t size)
 {
     p->loop.vectors = &p->vectors;
@@ -144,6 +167,7 @@ int parley_open(struct parley **out, const struct parley_options *options, char 
     code = loop_init(&p->loop, p, options->listen, why, size);
     if (code) goto out;
     code = complete_options(&p->complete, &p->options, &p->loop, why, size);
+    if (!code) code = use_key(p, why, size);
     if (!code) code = make(p, why, size);
     if (code) goto out_loop;
     code = start(p, why, size);
@@ -154,6 +178,7 @@ int parley_open(struct parley **out, const struct parley_options *options, char 
     unmake(p);
 out_loop:
     loop_close(&p->loop);
+    forget_key(p);
 out:
     if (size > 0 && !why[0]) snprintf(why, size, "%s", parley_error_text(code));
     if (size > 0) plain_scrub(why); /* settings and paths stand in it as they were given */
@@ -269,6 +294,7 @@ void parley_close(struct parley *p)
     worker_end(&p->worker); /* first, as its answers wake the loop */
     loop_close(&p->loop);
     worker_close(&p->worker);
+    forget_key(p);
     unmake(p);
     free(p);
 }

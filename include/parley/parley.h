@@ -88,6 +88,11 @@ struct parley_options {
     struct parley_config config;
     bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/network/lane.h) */
     const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */
+    /* A file of 64 hexadecimal digits (`parley keygen` makes one), equal on all nodes: links are
+     * encrypted, and who has not that key is turned away. Peers on this machine and of this user
+     * still read each other's floats from memory, unless no_lane. config.streams must be 1.
+     * NULL: whoever reaches the port may join and read all that is said. */
+    const char *cluster_key;
 
     /* The caller's, until parley_close(): [config.vectors], each of config.parameters floats. */
     float *vectors[PARLEY_VECTORS_MAX];
@@ -116,8 +121,9 @@ void parley_options_defaults(struct parley_options *options);
 
 /* Listens, starts the threads, joins by the seeds. Options are copied; vectors are borrowed.
  * On errors *p is NULL and why[size] holds a line, with '?' in place of control characters:
- * PARLEY_EUSAGE, PARLEY_ENETWORK (the address can't be listened on), PARLEY_ENOMEM, PARLEY_EFAIL
- * (threads; descriptors, of which 0, 1 and 2 must be open, on /dev/null at least). */
+ * PARLEY_EUSAGE (and a key that can't be read), PARLEY_ENETWORK (the address can't be listened on),
+ * PARLEY_ENOMEM, PARLEY_EFAIL (threads; descriptors, of which 0, 1 and 2 must be open, on /dev/null
+ * at least). */
 PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *options, char *why,
                              size_t size);
 

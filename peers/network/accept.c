@@ -58,6 +58,19 @@ static void warn_if_last(struct conn *conn)
              (unsigned long long)limit.rlim_cur);
 }
 
+void conn_warn_of_stranger(struct conn *conn)
+{
+    struct sockaddr_storage from = {0};
+    int size = sizeof from;
+    char address[PARLEY_ADDRESS_SIZE];
+    if (conn->id % 2 || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size) ||
+        !may_warn(conn->loop))
+        return;
+    address_print(address, (struct sockaddr *)&from);
+    loop_log(conn->loop, PARLEY_LOG_WARN, "%s is turned away: it has another cluster key, or none",
+             address);
+}
+
 static void take_connection(struct loop *loop, int status)
 {
     uv_stream_t *listener = (uv_stream_t *)&loop->listener;

@@ -13,12 +13,14 @@
 #include "network/address.h"
 #include "network/lane.h"
 #include "network/streams.h"
+#include "network/tls.h"
 
 /* A write under way: a control frame (its bytes follow), a chunk (its head follows), or the head of
  * one whose floats are taken from where they are, or streamed (with their place). */
 enum write_kind { WRITE_CONTROL, WRITE_CHUNK, WRITE_LANE, WRITE_STREAMS };
 struct write {
     uv_write_t request;
+    uint8_t *sealed; /* what goes out in place of the bytes; NULL: they do */
     enum write_kind kind;
     uint32_t op;
     bool ok;            /* of a chunk that has gone out, or could not */
@@ -47,7 +49,7 @@ struct conn *conn_from(struct loop *loop, const char *address)
             struct sockaddr_storage from = {0};
             int size = sizeof from;
             char text[PARLEY_ADDRESS_SIZE];
-            if (conn->id % 2 || conn->state != CONN_OPEN ||
+            if (conn->id % 2 || conn->state != CONN_OPEN || (conn->tls && !conn->proved) ||
                 uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size))
                 continue;
             address_print(text, (struct sockaddr *)&from);
@@ -68,7 +70,9 @@ struct conn *conn_new(struct loop *loop, uint32_t id)
 {
     struct conn *conn = calloc(1, sizeof *conn);
     if (!conn) return NULL;
-    if (uv_tcp_init(&loop->uv, &conn->tcp)) {
+    if (loop->tls) conn->tls = tls_end_new(loop->tls, id % 2);
+    if ((loop->tls && !conn->tls) || uv_tcp_init(&loop->uv, &conn->tcp)) {
+        tls_end_free(conn->tls);
         free(conn);
         return NULL;
     }
@@ -99,6 +103,7 @@ static void forget(struct conn *conn)
                                  .closed = {conn->id, conn->reason, text}};
     if (conn->tell_closed) loop_tell(loop, &event);
     if (conn->found) uv_freeaddrinfo(conn->found);
+    tls_end_free(conn->tls);
     free(conn->input);
     free(conn);
 }
@@ -138,6 +143,26 @@ static bool has_read_enough(struct loop *loop)
     return loop_turn_us(loop) > LOOP_READ_BUDGET_US;
 }
 
+/* Where what comes next belongs, and how much of it. */
+static uint8_t *place_of_next(struct conn *conn, size_t *room)
+{
+    struct loop *loop = conn->loop;
+    /* Little before a chunk's floats: those that come along have to be copied. */
+    *room = conn->filled ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
+    conn->filled = false;
+    conn->direct = NULL;
+    uint32_t vector;
+    uint64_t offset;
+    size_t left = 0;
+    if (conn->state == CONN_OPEN && conn->used == 0 &&
+        !parley_node_awaits_aside(loop->node, conn->id))
+        left = parley_node_awaits(loop->node, conn->id, &vector, &offset);
+    if (left == 0) return conn->input + conn->used;
+    conn->direct = (uint8_t *)vectors_buffer(loop->vectors, vector) + offset;
+    *room = left;
+    return conn->direct;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     struct conn *conn = handle->data;
@@ -146,19 +171,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     if (!conn->input) conn->input = malloc(CONN_INPUT_BYTES);
     if (!conn->input) return; /* on_read() ends it: here nothing may be closed */
     if (has_read_enough(loop)) return;
-    buffer->base = (char *)conn->input + conn->used;
-    /* Little before a chunk's floats: those that come along have to be copied. */
-    buffer->len = conn->filled ? CONN_HEAD_BYTES : CONN_INPUT_BYTES - conn->used;
-    conn->filled = false;
-    uint32_t vector;
-    uint64_t offset;
-    size_t left = 0;
-    if (conn->state == CONN_OPEN && conn->used == 0 &&
-        !parley_node_awaits_aside(loop->node, conn->id))
-        left = parley_node_awaits(loop->node, conn->id, &vector, &offset);
-    if (left == 0) return;
-    conn->direct = (uint8_t *)vectors_buffer(loop->vectors, vector) + offset;
-    *buffer = uv_buf_init((char *)conn->direct, (unsigned)left);
+    size_t room = CONN_READ_BYTES;
+    uint8_t *place = conn->tls ? loop->sealed : place_of_next(conn, &room);
+    *buffer = uv_buf_init((char *)place, (unsigned)room);
 }
 
 /* Floats of a chunk where they stand in the other end's memory. Of those that nobody waits for the
@@ -224,11 +239,73 @@ static void offer_input(struct conn *conn)
     if (start > 0) memmove(conn->input, conn->input + start, conn->used);
 }
 
+/* What came to place_of_next(). */
+static void take(struct conn *conn, size_t size, size_t room)
+{
+    atomic_fetch_add_explicit(&conn->loop->bytes_received, (uint64_t)size, memory_order_relaxed);
+    if (conn->direct) {
+        conn->filled = size == room;
+        size_t taken = offer(conn, conn->direct, size);
+        assert(taken == size); /* of a chunk it takes all */
+        (void)taken;
+        return;
+    }
+    conn->used += size;
+    loop_tell_steps(conn->loop); /* what comes in is answered as of now */
+    offer_input(conn);
+    if (!conn->met && conn->id % 2 && conn->state == CONN_OPEN) lane_ask(conn);
+    conn->met = true;
+    if (conn->state == CONN_OPEN) streams_ask(conn);
+}
+
+static void connected(struct conn *conn)
+{
+    struct parley_event event = {.type = PARLEY_EVENT_CONNECTED, .connected = {conn->id}};
+    loop_tell(conn->loop, &event);
+}
+
+/* What the handshake itself has to say, little as it is. */
+static void shake_hands(struct conn *conn)
+{
+    uint8_t *bytes;
+    size_t size = tls_take(conn->tls, &bytes);
+    uv_buf_t buffer = uv_buf_init((char *)bytes, (unsigned)size);
+    bool sent = size == 0 || uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1) == (int)size;
+    free(bytes);
+    if (!sent) conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+}
+
+/* Whoever dials speaks first. */
+static void greet(struct conn *conn)
+{
+    uint8_t none;
+    (void)tls_read(conn->tls, &none, sizeof none);
+    shake_hands(conn);
+}
+
+static void unseal(struct conn *conn, const void *bytes, size_t size)
+{
+    ssize_t got;
+    tls_feed(conn->tls, bytes, size);
+    do {
+        size_t room;
+        uint8_t *place = place_of_next(conn, &room);
+        got = tls_read(conn->tls, place, room);
+        shake_hands(conn);
+        if (!conn->proved && tls_is_up(conn->tls) && conn->state == CONN_OPEN) {
+            conn->proved = true;
+            if (conn->id % 2) connected(conn);
+        }
+        if (got > 0 && conn->state == CONN_OPEN) take(conn, (size_t)got, room);
+    } while (got > 0 && conn->state == CONN_OPEN);
+    if (got >= 0) return;
+    if (!conn->proved) conn_warn_of_stranger(conn);
+    conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct conn *conn = stream->data;
-    uint8_t *direct = conn->direct;
-    conn->direct = NULL;
     if (size == UV_ENOBUFS && !conn->input) conn_end(conn, PARLEY_CLOSED_RESET, UV_ENOMEM);
     if (conn->state == CONN_ENDED || size == 0 || size == UV_ENOBUFS) return;
     if (size < 0) {
@@ -239,20 +316,11 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     uv_os_fd_t fd;
     if (uv_fileno((uv_handle_t *)stream, &fd) == 0) retransmit_heard(fd, &conn->retransmit);
     conn->loop->turn_read_bytes += (size_t)size;
-    atomic_fetch_add_explicit(&conn->loop->bytes_received, (uint64_t)size, memory_order_relaxed);
     if (conn->state != CONN_OPEN) return; /* being shut: thrown away */
-    if (direct) {
-        conn->filled = (size_t)size == buffer->len;
-        size_t taken = offer(conn, direct, (size_t)size);
-        assert(taken == (size_t)size); /* of a chunk it takes all */
-        return;
-    }
-    conn->used += (size_t)size;
-    loop_tell_steps(conn->loop); /* what comes in is answered as of now */
-    offer_input(conn);
-    if (!conn->met && conn->id % 2 && conn->state == CONN_OPEN) lane_ask(conn);
-    conn->met = true;
-    if (conn->state == CONN_OPEN) streams_ask(conn);
+    if (conn->tls)
+        unseal(conn, buffer->base, (size_t)size);
+    else
+        take(conn, (size_t)size, buffer->len);
     if (conn->waits && conn->state == CONN_OPEN) uv_read_stop(stream);
 }
 
@@ -284,6 +352,11 @@ void conn_opened(struct conn *conn)
         retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
     }
     read_on(conn);
+    if (conn->state != CONN_OPEN || conn->id % 2 == 0) return;
+    if (conn->tls)
+        greet(conn);
+    else
+        connected(conn);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -297,6 +370,12 @@ static void count_frame(struct loop *loop, const struct write *write)
         atomic_fetch_add_explicit(&loop->bytes_membership, write->size, memory_order_relaxed);
     if (header.type == WIRE_SKETCHES)
         atomic_fetch_add_explicit(&loop->bytes_sketches, write->size, memory_order_relaxed);
+}
+
+static void write_free(struct write *write)
+{
+    if (write) free(write->sealed);
+    free(write);
 }
 
 static void on_written(uv_write_t *request, int status)
@@ -319,8 +398,25 @@ static void on_written(uv_write_t *request, int status)
     }
     struct parley_event event = {.type = PARLEY_EVENT_SENT, .sent = {conn->id, write->size}};
     bool tell = write->kind == WRITE_CONTROL && status == 0 && conn->state == CONN_OPEN;
-    free(write);
+    write_free(write);
     if (tell) loop_tell(loop, &event);
+}
+
+/* The bytes are the caller's until on_written(): 0 or a libuv error. */
+static int put(struct conn *conn, struct write *write, const uv_buf_t *parts, unsigned count)
+{
+    uv_buf_t sealed;
+    write->sealed = NULL;
+    if (conn->tls) {
+        for (unsigned i = 0; i < count; i++)
+            if (!tls_write(conn->tls, parts[i].base, parts[i].len)) return UV_EPROTO;
+        size_t size = tls_take(conn->tls, &write->sealed);
+        if (size == 0) return UV_ENOMEM;
+        sealed = uv_buf_init((char *)write->sealed, (unsigned)size);
+        parts = &sealed;
+        count = 1;
+    }
+    return uv_write(&write->request, (uv_stream_t *)&conn->tcp, parts, count, on_written);
 }
 
 /* Telling at once would send chunk upon chunk before anything is read: libuv's turn has room for
@@ -334,7 +430,7 @@ void conn_tell_sent(struct loop *loop)
         struct write *next = write->next;
         struct parley_event event = {.type = PARLEY_EVENT_DONE,
                                      .done = {.op = write->op, .ok = write->ok}};
-        free(write);
+        write_free(write);
         loop_tell(loop, &event);
         write = next;
     }
@@ -354,10 +450,10 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
         uv_os_fd_t fd;
         if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) retransmit_sends(fd, &conn->retransmit);
         uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)size);
-        code = uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+        code = put(conn, write, &buffer, 1);
     }
     if (!code) return;
-    free(write);
+    write_free(write);
     conn_end(conn, PARLEY_CLOSED_RESET, code);
 }
 
@@ -367,7 +463,7 @@ static int send_head(struct conn *conn, struct write *write, size_t head_size, u
     wire_chunk_aside(write->bytes);
     wire_put(write->bytes + head_size, place, LANE_PLACE_BYTES);
     uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)head_size + LANE_PLACE_BYTES);
-    return uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+    return put(conn, write, &buffer, 1);
 }
 
 static int send_lane(struct conn *conn, const struct parley_update *update, struct write *write,
@@ -400,7 +496,7 @@ static int send_whole(struct conn *conn, const struct parley_update *update, str
     conn->loop->turn_sent_bytes += update->chunk.size;
     uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
                            uv_buf_init((char *)(uintptr_t)floats, (unsigned)update->chunk.size)};
-    return uv_write(&write->request, (uv_stream_t *)&conn->tcp, buffers, 2, on_written);
+    return put(conn, write, buffers, 2);
 }
 
 void conn_send_chunk(struct loop *loop, const struct parley_update *update)
@@ -423,7 +519,7 @@ void conn_send_chunk(struct loop *loop, const struct parley_update *update)
                                     : send_whole(conn, update, write, floats);
     }
     if (!code) return;
-    free(write);
+    write_free(write);
     if (conn) conn_end(conn, PARLEY_CLOSED_RESET, code);
     struct parley_event event = {.type = PARLEY_EVENT_DONE, .done = {.op = update->chunk.op}};
     loop_tell_later(loop, &event);

@@ -9,6 +9,8 @@
  * few connections; those that say nothing the kernel keeps to itself, where it can. Writing:
  * control frames are copied; chunks leave from the vectors' own memory, or stay there (lane.h), or
  * go another way (streams.h).
+ * Where there is a cluster key all bytes are sealed (tls.h): CONNECTED is told once the other end
+ * has proved that it has the key, and nothing that came in before is shown to the core.
  * Little unsent data is kept in the kernel (TCP_NOTSENT_LOWAT), so that a probe is never stuck
  * behind a model. Closing by the core: what is queued is written, then FIN, then bytes are read and
  * thrown away until the peer closes too, two seconds at most: closing at once would make the kernel
@@ -45,6 +47,8 @@ struct conn {
     enum conn_state state;
     bool tell_closed; /* the core knows of it */
 
+    struct tls_end *tls;     /* NULL: bytes go as they are */
+    bool proved;             /* the other end has the key */
     bool met;                /* something has come in */
     bool spoke;              /* something has gone out */
     bool flushed;            /* SHUT: all of it, and a FIN */
@@ -75,9 +79,10 @@ struct conn {
 
 /* For conn.c and what stands beside it. */
 struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
-void conn_opened(struct conn *conn);
+void conn_opened(
+    struct conn *conn); /* a dialler's core hears of it, at once or once it is proved */
 void conn_end(struct conn *conn, enum parley_closed reason, int code);
-/* The open one that was accepted from this address; NULL: none. */
+/* The open one that was accepted from this address, by who has the key; NULL: none. */
 struct conn *conn_from(struct loop *loop, const char *address);
 /* The open one that was accepted and whose dialler was told this token; NULL: none. */
 struct conn *conn_of_token(struct loop *loop, uint64_t token);
@@ -85,6 +90,8 @@ void conn_resume(struct conn *conn); /* it waits no more: reads on */
 
 /* accept.c: starts listening on the loop's bound listener: 0 or a libuv error. */
 int conn_listen(struct loop *loop);
+/* accept.c: of one that was accepted, whose dialler has not our key, now and then. */
+void conn_warn_of_stranger(struct conn *conn);
 /* A turn begins: the connection that waits is taken, if its time has come. */
 void conn_turn(struct loop *loop);
 /* A turn begins: the core hears of the chunks that went out in the last one. */

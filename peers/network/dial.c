@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "network/address.h"
+#include "network/tls.h"
 #include "quiet.h"
 
 enum {
@@ -95,9 +96,6 @@ static void on_connect(uv_connect_t *request, int status)
         return;
     }
     conn_opened(conn);
-    if (conn->state != CONN_OPEN) return;
-    struct parley_event event = {.type = PARLEY_EVENT_CONNECTED, .connected = {conn->id}};
-    loop_tell(conn->loop, &event);
 }
 
 /* libuv would make the socket when it connects, too late for what is to hold from the SYN on. */
@@ -250,9 +248,24 @@ void conn_give_lookup_up(struct conn *conn)
 
 /* ---- Dials ----------------------------------------------------------------------------------- */
 
+/* What a key has to do with it; NULL: nothing. */
+static const char *why_unproved(const struct conn *conn)
+{
+    bool ended = conn->reason == PARLEY_CLOSED_EOF || conn->reason == PARLEY_CLOSED_RESET;
+    if (conn->tls && !conn->proved && ended) return "it has another cluster key, or none";
+    if (!conn->tls && tls_is_spoken(conn->input, conn->used))
+        return "it has a cluster key, and this node has none";
+    return NULL;
+}
+
 /* Of a name, which addresses those were: the system's words alone don't tell. */
 void conn_why_closed(const struct conn *conn, char *text, size_t size)
 {
+    const char *unproved = why_unproved(conn);
+    if (unproved) {
+        snprintf(text, size, "%s", unproved);
+        return;
+    }
     bool failed = conn->reason == PARLEY_CLOSED_REFUSED || conn->reason == PARLEY_CLOSED_UNREACHED;
     size_t at = (size_t)snprintf(text, size, "%s", conn->code ? uv_strerror(conn->code) : "");
     if (!failed || !conn->first) return;

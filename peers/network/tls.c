@@ -1,0 +1,285 @@
+/* tls.c: see tls.h.
+ *
+ * OpenSSL over memory: it never sees a socket. What comes in is read where it lies; what goes out
+ * of all ends gathers in one buffer, which is taken as it is after each call.
+ */
+#include "network/tls.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "parley/error.h"
+
+/* The key is for suites of SHA-256 alone; AES is in the processor nearly everywhere. */
+static const char suite[] = "TLS_AES_128_GCM_SHA256";
+static const uint8_t suite_number[2] = {0x13, 0x01};
+/* A fatal alert, protocol_version: for who does not speak TLS, to whom OpenSSL says nothing. */
+static const uint8_t refusal[] = {SSL3_RT_ALERT, 3, 3, 0, 2, 2, 70};
+static const uint8_t identity[] = {'p', 'a', 'r', 'l', 'e', 'y'};
+
+enum { RECORD_MORE = 22 }; /* bytes that a record adds to what is in it */
+
+struct tls {
+    SSL_CTX *context;
+    SSL_SESSION *key; /* as if an earlier connection had left it */
+    BIO_METHOD *method;
+    BIO *out;         /* writes to: */
+    uint8_t *gathers; /* [gathered of room] */
+    size_t gathered, room;
+};
+
+struct tls_end {
+    struct tls *tls;
+    SSL *ssl;
+    bool over;
+};
+
+/* ---- What goes out --------------------------------------------------------------------------- */
+
+static bool make_room(struct tls *tls, size_t size)
+{
+    if (tls->room - tls->gathered >= size) return true;
+    uint8_t *more = realloc(tls->gathers, tls->gathered + size);
+    if (!more) return false;
+    tls->gathers = more;
+    tls->room = tls->gathered + size;
+    return true;
+}
+
+static int gather(BIO *out, const char *bytes, size_t size, size_t *taken)
+{
+    struct tls *tls = BIO_get_data(out);
+    if (!make_room(tls, size)) return 0;
+    memcpy(tls->gathers + tls->gathered, bytes, size);
+    tls->gathered += size;
+    *taken = size;
+    return 1;
+}
+
+static long control(BIO *out, int what, long number, void *argument)
+{
+    (void)out, (void)number, (void)argument;
+    return what == BIO_CTRL_FLUSH;
+}
+
+static BIO *out_new(struct tls *tls)
+{
+    tls->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "parley");
+    if (!tls->method || !BIO_meth_set_write_ex(tls->method, gather) ||
+        !BIO_meth_set_ctrl(tls->method, control))
+        return NULL;
+    BIO *out = BIO_new(tls->method);
+    if (!out) return NULL;
+    BIO_set_data(out, tls);
+    BIO_set_init(out, 1);
+    return out;
+}
+
+/* ---- The key --------------------------------------------------------------------------------- */
+
+static int refuse(const char *path, const char *what, char *why, size_t size)
+{
+    snprintf(why, size, "%s: %s", path, what);
+    return PARLEY_EUSAGE;
+}
+
+static int value_of(char digit)
+{
+    return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
+}
+
+/* Exactly the digits, and a line's end perhaps: half a key is none. */
+static int read_key(uint8_t key[TLS_KEY_BYTES], const char *path, char *why, size_t size)
+{
+    char text[TLS_KEY_DIGITS + 3] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    int cause = errno;
+    if (fd >= 0) close(fd);
+    if (got < 0) return refuse(path, strerror(cause), why, size);
+    text[strcspn(text, "\r\n")] = 0;
+    if (strspn(text, "0123456789abcdefABCDEF") != TLS_KEY_DIGITS || text[TLS_KEY_DIGITS])
+        return refuse(path, "not a key of 64 hexadecimal digits; parley keygen makes one", why,
+                      size);
+    for (int i = 0; i < TLS_KEY_BYTES; i++)
+        key[i] = (uint8_t)(value_of(text[2 * i]) * 16 + value_of(text[2 * i + 1]));
+    OPENSSL_cleanse(text, sizeof text);
+    return 0;
+}
+
+static int use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **id, size_t *id_size,
+                   SSL_SESSION **session)
+{
+    struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    (void)digest; /* there is one suite */
+    *id = identity;
+    *id_size = sizeof identity;
+    *session = SSL_SESSION_dup(tls->key);
+    return *session != NULL;
+}
+
+static int find_key(SSL *ssl, const unsigned char *id, size_t id_size, SSL_SESSION **session)
+{
+    struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    bool known = id_size == sizeof identity && memcmp(id, identity, id_size) == 0;
+    *session = known ? SSL_SESSION_dup(tls->key) : NULL;
+    return 1;
+}
+
+static bool set_up(struct tls *tls, const uint8_t key[TLS_KEY_BYTES])
+{
+    tls->context = SSL_CTX_new(TLS_method());
+    tls->key = SSL_SESSION_new();
+    tls->out = out_new(tls);
+    SSL_CTX *context = tls->context;
+    if (!context || !tls->key || !tls->out ||
+        !SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) ||
+        !SSL_CTX_set_ciphersuites(context, suite) || !SSL_CTX_set_num_tickets(context, 0) ||
+        !SSL_CTX_set_session_id_context(context, identity, sizeof identity) ||
+        !SSL_SESSION_set1_id_context(tls->key, identity, sizeof identity) ||
+        !SSL_SESSION_set1_master_key(tls->key, key, TLS_KEY_BYTES) ||
+        !SSL_SESSION_set_protocol_version(tls->key, TLS1_3_VERSION))
+        return false;
+    SSL *ssl = SSL_new(context);
+    const SSL_CIPHER *cipher = ssl ? SSL_CIPHER_find(ssl, suite_number) : NULL;
+    bool made = cipher && SSL_SESSION_set_cipher(tls->key, cipher);
+    SSL_free(ssl);
+    SSL_CTX_set_app_data(context, tls);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL); /* no certificate is good enough */
+    SSL_CTX_set_psk_use_session_callback(context, use_key);
+    SSL_CTX_set_psk_find_session_callback(context, find_key);
+    return made;
+}
+
+int tls_new(struct tls **out, const char *path, char *why, size_t size)
+{
+    uint8_t key[TLS_KEY_BYTES];
+    *out = NULL;
+    int error = read_key(key, path, why, size);
+    if (error) return error;
+    struct tls *tls = calloc(1, sizeof *tls);
+    bool made = tls && set_up(tls, key);
+    OPENSSL_cleanse(key, sizeof key);
+    ERR_clear_error();
+    if (made) {
+        *out = tls;
+        return 0;
+    }
+    tls_free(tls);
+    snprintf(why, size, "no memory for encrypted links");
+    return PARLEY_ENOMEM;
+}
+
+void tls_free(struct tls *tls)
+{
+    if (!tls) return;
+    BIO_free(tls->out);
+    BIO_meth_free(tls->method);
+    free(tls->gathers);
+    SSL_SESSION_free(tls->key);
+    SSL_CTX_free(tls->context);
+    free(tls);
+}
+
+/* ---- An end ---------------------------------------------------------------------------------- */
+
+struct tls_end *tls_end_new(struct tls *tls, bool dials)
+{
+    struct tls_end *end = calloc(1, sizeof *end);
+    BIO *in = BIO_new(BIO_s_mem());
+    SSL *ssl = end && in ? SSL_new(tls->context) : NULL;
+    if (!ssl || !BIO_up_ref(tls->out)) {
+        SSL_free(ssl);
+        BIO_free(in);
+        free(end);
+        return NULL;
+    }
+    SSL_set_bio(ssl, in, tls->out);
+    if (dials)
+        SSL_set_connect_state(ssl);
+    else
+        SSL_set_accept_state(ssl);
+    *end = (struct tls_end){tls, ssl, false};
+    return end;
+}
+
+void tls_end_free(struct tls_end *end)
+{
+    if (!end) return;
+    SSL_free(end->ssl);
+    free(end);
+}
+
+void tls_feed(struct tls_end *end, const void *bytes, size_t size)
+{
+    BIO *in = size <= INT_MAX ? BIO_new_mem_buf(bytes, (int)size) : NULL;
+    if (!in) {
+        end->over = true;
+        return;
+    }
+    BIO_set_mem_eof_return(in, -1); /* more may come */
+    SSL_set0_rbio(end->ssl, in);
+}
+
+/* Whatever has gone wrong has been said on OpenSSL's own list, where the next call would find it.
+ */
+static bool went_on(struct tls_end *end, int result)
+{
+    end->over = end->over || SSL_get_error(end->ssl, result) != SSL_ERROR_WANT_READ;
+    ERR_clear_error();
+    return !end->over;
+}
+
+ssize_t tls_read(struct tls_end *end, void *to, size_t size)
+{
+    if (end->over) return -1;
+    int got = SSL_read(end->ssl, to, size <= INT_MAX ? (int)size : INT_MAX);
+    if (got > 0) return got;
+    if (went_on(end, got)) return 0;
+    if (!tls_is_up(end) && end->tls->gathered == 0)
+        (void)BIO_write(end->tls->out, refusal, sizeof refusal);
+    return -1;
+}
+
+bool tls_write(struct tls_end *end, const void *bytes, size_t size)
+{
+    if (end->over || size > INT_MAX || !tls_is_up(end)) return false;
+    struct tls *tls = end->tls;
+    bool room = make_room(tls, size + RECORD_MORE * (1 + size / SSL3_RT_MAX_PLAIN_LENGTH));
+    end->over = !room || SSL_write(end->ssl, bytes, (int)size) != (int)size;
+    if (end->over) tls->gathered = 0; /* a part of it: the peer could not go on from there */
+    ERR_clear_error();
+    return !end->over;
+}
+
+size_t tls_take(struct tls_end *end, uint8_t **bytes)
+{
+    struct tls *tls = end->tls;
+    size_t size = tls->gathered;
+    *bytes = size > 0 ? tls->gathers : NULL;
+    if (size == 0) return 0; /* what room there is is for the next */
+    tls->gathers = NULL;
+    tls->gathered = tls->room = 0;
+    return size;
+}
+
+bool tls_is_up(const struct tls_end *end)
+{
+    return SSL_is_init_finished(end->ssl) && SSL_session_reused(end->ssl);
+}
+
+bool tls_is_spoken(const uint8_t *bytes, size_t size)
+{
+    return size >= 2 && bytes[0] == SSL3_RT_ALERT && bytes[1] == SSL3_VERSION_MAJOR;
+}
