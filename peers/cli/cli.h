@@ -25,6 +25,7 @@ int bench_command(const struct settings *settings);
 int model_command(const struct settings *settings);
 int check_command(const struct settings *settings);
 int topology_command(const struct settings *settings);
+int keygen_command(const struct settings *settings);
 
 /* say.c: as --log-level and --log-format of these settings want it; before, errors alone, as text.
  * Call before threads start. */

@@ -147,6 +147,8 @@ static int dispatch(const struct settings *settings)
         return check_command(settings);
     case VERB_TOPOLOGY:
         return topology_command(settings);
+    case VERB_KEYGEN:
+        return keygen_command(settings);
     case VERB_HELP:
         return print(help_text(settings->topic));
     case VERB_COMPLETION:

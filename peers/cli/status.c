@@ -1,6 +1,7 @@
 /* status.c: `parley status HOST:PORT`: the cluster as one node sees it.
  *
- *   connect, send STATUS, read REPORT; again for the next page of members until all are there
+ *   connect, with a key prove it; send STATUS, read REPORT; again for the next page of members
+ * until all are there
  *
  * What comes back is judged like any bytes from outside. A node that can't be reached, or does not
  * answer within some seconds, and what is no node are errors of the network (status 4). One that is
@@ -20,6 +21,7 @@
 
 #include "cli.h"
 #include "core/membership/roster.h"
+#include "network/tls.h"
 #include "report/human.h"
 #include "report/text.h"
 
@@ -30,6 +32,9 @@ struct cluster {
     struct record *records;     /* [count]; owned */
     uint32_t count;
     bool silent; /* asked, and nothing came in time */
+
+    int fd;
+    struct tls_end *tls; /* owned; NULL: without a key */
 };
 
 static int connect_to(struct cluster *cluster, const char *text, char *why, size_t size)
@@ -68,46 +73,96 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
     return fd < 0 ? PARLEY_ENETWORK : fd;
 }
 
-/* Until then, however little comes at a time. */
-static int receive(struct cluster *cluster, int fd, uint8_t *bytes, size_t size, uint64_t until_us,
+static bool send_plain(struct cluster *cluster, const uint8_t *bytes, size_t size)
+{
+    return size == 0 || send(cluster->fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+/* What the key has made of what was written, or has to say itself. */
+static bool flush(struct cluster *cluster)
+{
+    uint8_t *bytes;
+    size_t size = tls_take(cluster->tls, &bytes);
+    bool sent = send_plain(cluster, bytes, size);
+    free(bytes);
+    return sent;
+}
+
+/* One read. 0: nothing was for us; -1: errno says why there will be no more, 0 that it is closed.
+ */
+static ssize_t receive_some(struct cluster *cluster, uint8_t *bytes, size_t size)
+{
+    static uint8_t sealed[16 * 1024]; /* all that is there is read before it is filled again */
+    if (cluster->tls) {
+        bool was_up = tls_is_up(cluster->tls);
+        ssize_t got = tls_read(cluster->tls, bytes, size);
+        bool sent = flush(cluster);
+        errno = EPROTO;
+        if (got < 0 || !sent) return -1;
+        if (got > 0 || was_up != tls_is_up(cluster->tls)) return got;
+    }
+    errno = 0;
+    ssize_t got = cluster->tls ? recv(cluster->fd, sealed, sizeof sealed, 0)
+                               : recv(cluster->fd, bytes, size, 0);
+    if (got <= 0) return errno == EINTR ? 0 : -1;
+    if (!cluster->tls) return got;
+    tls_feed(cluster->tls, sealed, (size_t)got);
+    return 0;
+}
+
+/* bytes[size] is what came of an answer. */
+static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_t count,
+                            const char *peer, char *why, size_t size)
+{
+    bool unproved = cluster->tls && !tls_is_up(cluster->tls);
+    cluster->silent = errno == EAGAIN || errno == EWOULDBLOCK;
+    snprintf(why, size, "%s: %s", peer,
+             cluster->silent               ? "no answer; is this a parley node?"
+             : unproved                    ? "it has another cluster key, or none"
+             : tls_is_spoken(bytes, count) ? "it has a cluster key: say with --cluster-key which"
+                                           : "closed the connection; is this a parley node?");
+    return PARLEY_ENETWORK;
+}
+
+/* Until then, however little comes at a time; with no bytes, until the key is proved. */
+static int receive(struct cluster *cluster, uint8_t *bytes, size_t size, uint64_t until_us,
                    const char *peer, char *why, size_t why_size)
 {
-    for (size_t at = 0; at < size;) {
-        uint64_t now_us = cli_now_us();
+    uint8_t none;
+    size_t at = 0;
+    while (bytes ? at < size : !tls_is_up(cluster->tls)) {
         ssize_t got = -1;
         errno = EAGAIN;
-        if (now_us < until_us) got = recv(fd, bytes + at, size - at, 0);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) {
-            cluster->silent = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-            snprintf(why, why_size, "%s: %s", peer,
-                     cluster->silent ? "no answer; is this a parley node?"
-                                     : "closed the connection; is this a parley node?");
-            return PARLEY_ENETWORK;
-        }
+        if (cli_now_us() < until_us)
+            got = bytes ? receive_some(cluster, bytes + at, size - at)
+                        : receive_some(cluster, &none, sizeof none);
+        if (got < 0) return say_nothing_came(cluster, bytes, at, peer, why, why_size);
         at += (size_t)got;
     }
     return 0;
 }
 
 /* The members from those on that are there. */
-static int ask_page(struct cluster *cluster, int fd, struct message_report *report,
-                    const char *peer, char *why, size_t size)
+static int ask_page(struct cluster *cluster, struct message_report *report, const char *peer,
+                    char *why, size_t size)
 {
     static uint8_t bytes[WIRE_HEADER_BYTES + REPORT_SIZE_MAX];
     struct message_status status = {.from = cluster->count};
     struct wire_header header;
     uint64_t until_us = cli_now_us() + TIMEOUT_S * UINT64_C(1000000);
     size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
-    if (length == 0 || send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length) {
+    int error = cluster->tls ? receive(cluster, NULL, 0, until_us, peer, why, size) : 0;
+    if (error) return error;
+    bool written = !cluster->tls || tls_write(cluster->tls, bytes, length);
+    if (!written || !(cluster->tls ? flush(cluster) : send_plain(cluster, bytes, length))) {
         snprintf(why, size, "%s: %s", peer, strerror(errno));
         return PARLEY_ENETWORK;
     }
-    int error = receive(cluster, fd, bytes, WIRE_HEADER_BYTES, until_us, peer, why, size);
+    error = receive(cluster, bytes, WIRE_HEADER_BYTES, until_us, peer, why, size);
     if (!error) error = wire_header_read(bytes, &header);
     if (!error && (header.type != WIRE_REPORT || header.size > REPORT_SIZE_MAX))
         error = PARLEY_EMALFORMED;
-    if (!error) error = receive(cluster, fd, bytes, header.size, until_us, peer, why, size);
+    if (!error) error = receive(cluster, bytes, header.size, until_us, peer, why, size);
     void *scratch = error ? NULL : message_scratch_new();
     if (!error && !scratch) error = PARLEY_ENOMEM;
     if (!error) error = message_decode(WIRE_REPORT, bytes, header.size, report, scratch);
@@ -121,13 +176,15 @@ static int ask_page(struct cluster *cluster, int fd, struct message_report *repo
 }
 
 /* *cluster is to be closed by free(records) after any outcome. */
-static int ask(const char *peer, struct cluster *cluster, char *why, size_t size)
+static int ask(const char *peer, struct tls *key, struct cluster *cluster, char *why, size_t size)
 {
     memset(cluster, 0, sizeof *cluster);
-    int fd = connect_to(cluster, peer, why, size), error = fd < 0 ? fd : 0;
+    cluster->fd = connect_to(cluster, peer, why, size);
+    int error = cluster->fd < 0 ? cluster->fd : 0;
+    if (!error && key && !(cluster->tls = tls_end_new(key, true))) error = PARLEY_ENOMEM;
     struct message_report page;
     while (!error) {
-        error = ask_page(cluster, fd, &page, peer, why, size);
+        error = ask_page(cluster, &page, peer, why, size);
         if (error) break;
         if (cluster->count == 0) cluster->head = page;
         if (page.count == 0 || cluster->count + page.count > PARLEY_MEMBERS_MAX) break;
@@ -142,7 +199,8 @@ static int ask(const char *peer, struct cluster *cluster, char *why, size_t size
         cluster->count += page.count;
         if (cluster->count >= page.total) break;
     }
-    if (fd >= 0) close(fd);
+    if (cluster->fd >= 0) close(cluster->fd);
+    tls_end_free(cluster->tls);
     return error;
 }
 
@@ -274,18 +332,14 @@ static int show(const struct settings *settings, const struct cluster *cluster, 
     return PARLEY_EFAIL;
 }
 
-int status_command(const struct settings *settings)
+static int watch(const struct settings *settings, const char *peer, struct tls *key)
 {
-    const char *peer = settings->operands[0];
     bool redraw = settings->watch && !settings->json_stdout && say_redraws(STDOUT_FILENO);
     bool shown = false, silent = false;
-    if (!peer)
-        return say_failure(PARLEY_EUSAGE, "status: which node? Give its HOST:PORT; each says it "
-                                          "at its start");
     for (;;) {
         struct cluster cluster;
         char why[256] = "";
-        int error = ask(peer, &cluster, why, sizeof why);
+        int error = ask(peer, key, &cluster, why, sizeof why);
         if (!error) error = show(settings, &cluster, redraw, why, sizeof why);
         free(cluster.records);
         bool waits = error == PARLEY_ENETWORK && shown && cluster.silent;
@@ -300,4 +354,22 @@ int status_command(const struct settings *settings)
         shown = true;
         poll(NULL, 0, WATCH_MS);
     }
+}
+
+int status_command(const struct settings *settings)
+{
+    const char *peer = settings->operands[0];
+    struct tls *key = NULL;
+    if (!peer)
+        return say_failure(PARLEY_EUSAGE, "status: which node? Give its HOST:PORT; each says it "
+                                          "at its start");
+    if (settings->cluster_key) {
+        char cause[200], why[256];
+        int error = tls_new(&key, settings->cluster_key, cause, sizeof cause);
+        snprintf(why, sizeof why, "--cluster-key: %s", cause);
+        if (error) return say_failure(error, why);
+    }
+    int status = watch(settings, peer, key);
+    tls_free(key);
+    return status;
 }

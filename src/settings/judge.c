@@ -8,11 +8,18 @@
 #include "parley/config.h"
 static int judge_network(const struct settings *settings, char *why)
 {
-    if (!settings->insecure && !units_address_is_loopback(&settings->listen)) {
+    bool guarded = settings->cluster_key || settings->insecure;
+    if (!guarded && !units_address_is_loopback(&settings->listen)) {
         snprintf(why, SETTINGS_WHY_BYTES,
-                 "--listen: \"%s\" can be reached from other machines, and there is no key yet; "
-                 "--insecure allows it",
+                 "--listen: \"%s\" can be reached from other machines; give a --cluster-key "
+                 "(parley keygen makes one), or allow it with --insecure",
                  settings->values[OPTION_ID_LISTEN].text);
+        return PARLEY_EUSAGE;
+    }
+    if (settings->cluster_key && settings->streams > 1) {
+        snprintf(why, SETTINGS_WHY_BYTES,
+                 "--streams: \"%s\" are not encrypted; leave it out with --cluster-key",
+                 settings->values[OPTION_ID_STREAMS].text);
         return PARLEY_EUSAGE;
     }
     if (settings->advertise.host[0] && settings->advertise.port == 0) {

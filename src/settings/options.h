@@ -18,6 +18,7 @@ enum verb {
     VERB_MODEL,
     VERB_CHECK,
     VERB_TOPOLOGY,
+    VERB_KEYGEN,
     VERB_HELP,
     VERB_COMPLETION,
     VERB_COUNT,

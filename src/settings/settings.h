@@ -66,6 +66,7 @@ struct settings {
     const char *name, *cluster;     /* name NULL: the driver makes one */
     struct seeds join;
     const char *peers_file;   /* or NULL */
+    const char *cluster_key;  /* file, or NULL */
     uint64_t join_timeout_us; /* 0: for ever */
     uint64_t min_peers;
     uint64_t streams; /* 1 to PARLEY_STREAMS_MAX */

@@ -366,8 +366,13 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("node --shard 4/4", NULL,
            "--shard: \"4/4\" names a share past the last (I runs from 0 to N-1)");
     expect("node --listen 0.0.0.0:7000", NULL,
-           "--listen: \"0.0.0.0:7000\" can be reached from other machines, and there is no key "
-           "yet; --insecure allows it");
+           "--listen: \"0.0.0.0:7000\" can be reached from other machines; give a --cluster-key "
+           "(parley keygen makes one), or allow it with --insecure");
+    expect("node --listen 0.0.0.0:7000 --cluster-key k", NULL,
+           "--listen: \"0.0.0.0:7000\" is every address of this machine; say with --advertise "
+           "HOST:PORT how others reach it");
+    expect("node --cluster-key k --streams 4", NULL,
+           "--streams: \"4\" are not encrypted; leave it out with --cluster-key");
     expect("node --listen 0.0.0.0:7000 --insecure", NULL,
            "--listen: \"0.0.0.0:7000\" is every address of this machine; say with --advertise "
            "HOST:PORT how others reach it");

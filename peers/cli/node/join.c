@@ -53,7 +53,7 @@ void node_join_warn(struct node *node)
         if (is_loopback(node->seeds.text[i])) continue;
         say(PARLEY_LOG_WARN,
             "others are told to dial this node at %s, which no other machine can, and the seed %s "
-            "is not on loopback: give --listen an address of this machine (with --insecure), or "
+            "is not on loopback: give --listen an address of this machine (with --cluster-key), or "
             "say with --advertise how others reach it",
             own, node->seeds.text[i]);
         return;

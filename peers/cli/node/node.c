@@ -112,6 +112,7 @@ static int open_node(struct node *node, char *why, size_t why_size)
     }
     options->listen = listen;
     options->no_lane = s->no_lane;
+    options->cluster_key = s->cluster_key;
     if (s->advertise.host[0]) options->config.address = advertise;
     options->config.seeds = node->seeds.items;
     options->config.seeds_count = node->seeds.count;

@@ -1,0 +1,78 @@
+#!/bin/bash
+# key.sh PARLEY: a cluster with a key: its nodes agree, and nobody else gets in or hears a word.
+source "$(dirname "$0")/nodes.sh"
+
+# expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
+expect() {
+    local status=0 want=$1 text=$2
+    shift 2
+    "$parley" "$@" > out 2> err || status=$?
+    if [ "$status" != "$want" ] || ! grep -qF -- "$text" err; then
+        echo "parley $*: status $status, wanted $want and \"$text\""
+        cat out err
+        exit 1
+    fi
+}
+
+# start NAME ARGUMENT...: sets $pid.
+start() {
+    local name=$1
+    shift
+    : > "$name.json"
+    "$parley" node --name "$name" --model mlp:64 --min-peers 1 --no-lane --out "$name.model" \
+        --json "$name.json" "$@" > "$name.out" 2> "$name.err" &
+    pid=$!
+    pids+=("$pid")
+}
+
+# A key is its owner's, and never written over.
+umask 0
+"$parley" keygen key
+"$parley" keygen other
+[ "$(stat -c %a key)" = 600 ]
+grep -qxE '[0-9a-f]{64}' key
+if cmp -s key other; then echo "two keys are one"; exit 1; fi
+cp key before
+expect 2 'it is there already' keygen key
+cmp key before
+expect 1 'No such file' keygen nowhere/key
+expect 2 'parley keygen needs FILE' keygen
+
+expect 2 '--cluster-key: nokey: No such file' status 127.0.0.1:1 --cluster-key nokey
+expect 2 'cluster_key: nokey: No such file' node --model mlp:8 --cluster-key nokey
+head -c 40 key > half
+expect 2 'half: not a key of 64 hexadecimal digits' node --model mlp:8 --cluster-key half
+
+# With a key a node may listen where other machines reach it.
+"$parley" node --model mlp:8 --steps 1 --cluster-key key --listen 0.0.0.0:0 \
+    --advertise 127.0.0.1:1 --out alone > out 2> err || { cat err; exit 1; }
+
+start a --epochs 30 --cluster-key key
+until_line a "$pid" '"event":"started"'
+a=$pid address=$(address_of a)
+grep -q '^parley: the next node: .* --cluster-key=key ' a.err
+
+expect 4 'it has a cluster key: say with --cluster-key which' status "$address"
+expect 4 'it has another cluster key, or none' status "$address" --cluster-key other
+"$parley" status "$address" --cluster-key key | grep -q '^a  *alive '
+expect 4 "seed $address: it has a cluster key, and this node has none" \
+    node --model mlp:64 --join "$address" --join-timeout 2s
+expect 4 "seed $address: it has another cluster key, or none" \
+    node --model mlp:64 --join "$address" --join-timeout 2s --cluster-key other
+grep -q 'is turned away: it has another cluster key, or none' a.err
+if grep -q '"known":2' a.json; then echo "a stranger became known"; exit 1; fi
+
+start b --epochs 30 --cluster-key key --join "$address"
+for pid in "$a" "$pid"; do wait "$pid" || { cat a.err b.err; exit 1; }; done
+grep -q '^agreed    2 of 2 nodes' a.out
+cmp a.model b.model
+"$parley" model verify a.model > /dev/null
+
+# Nor does a node with a key talk to one that has none.
+start c --time 600s
+until_line c "$pid" '"event":"started"'
+expect 4 'it has another cluster key, or none' \
+    node --model mlp:64 --join "$(address_of c)" --join-timeout 2s --cluster-key key
+expect 4 'it has another cluster key, or none' status "$(address_of c)" --cluster-key key
+kill -TERM "$pid"
+wait "$pid"
