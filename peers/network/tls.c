@@ -147,7 +147,8 @@ static bool set_up(struct tls *tls, const uint8_t key[TLS_KEY_BYTES])
         !SSL_CTX_set_session_id_context(context, identity, sizeof identity) ||
         !SSL_SESSION_set1_id_context(tls->key, identity, sizeof identity) ||
         !SSL_SESSION_set1_master_key(tls->key, key, TLS_KEY_BYTES) ||
-        !SSL_SESSION_set_protocol_version(tls->key, TLS1_3_VERSION))
+        !SSL_SESSION_set_protocol_version(tls->key, TLS1_3_VERSION) ||
+        !SSL_SESSION_set_timeout(tls->key, INT_MAX)) /* else it is good for five minutes */
         return false;
     SSL *ssl = SSL_new(context);
     const SSL_CIPHER *cipher = ssl ? SSL_CIPHER_find(ssl, suite_number) : NULL;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "network/tls.h"
@@ -11,6 +12,17 @@
 
 static char path[] = "/tmp/parley-key-XXXXXX";
 static char why[256];
+static time_t later_s;
+
+/* OpenSSL's clock, in place of the C library's. */
+time_t time(time_t *out)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    now.tv_sec += later_s;
+    if (out) *out = now.tv_sec;
+    return now.tv_sec;
+}
 
 /* A file of that text. */
 static void write_file(const char *text)
@@ -107,6 +119,18 @@ Test(tls, a_key_serves_many_connections_at_once)
     }
     for (int i = 0; i < 3; i++)
         end_with(a[i], b[i], i == 2 ? key : NULL, NULL);
+}
+
+/* Proves that a node lets others in however long it has been up: OpenSSL took the key for a session
+ * that is good for five minutes. */
+Test(tls, a_key_does_not_age)
+{
+    struct tls *key = key_of('a');
+    later_s = 10 * 365 * 86400;
+    struct tls_end *a = tls_end_new(key, true), *b = tls_end_new(key, false);
+    shake(a, b, 4096);
+    cr_assert(tls_is_up(a) && tls_is_up(b));
+    end_with(a, b, key, key);
 }
 
 Test(tls, who_has_another_key_is_not_let_in_and_hears_so)
