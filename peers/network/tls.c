@@ -233,21 +233,14 @@ void tls_feed(struct tls_end *end, const void *bytes, size_t size)
     SSL_set0_rbio(end->ssl, in);
 }
 
-/* Whatever has gone wrong has been said on OpenSSL's own list, where the next call would find it.
- */
-static bool went_on(struct tls_end *end, int result)
-{
-    end->over = end->over || SSL_get_error(end->ssl, result) != SSL_ERROR_WANT_READ;
-    ERR_clear_error();
-    return !end->over;
-}
-
 ssize_t tls_read(struct tls_end *end, void *to, size_t size)
 {
     if (end->over) return -1;
+    ERR_clear_error(); /* what went wrong elsewhere would be taken for this end's */
     int got = SSL_read(end->ssl, to, size <= INT_MAX ? (int)size : INT_MAX);
     if (got > 0) return got;
-    if (went_on(end, got)) return 0;
+    end->over = SSL_get_error(end->ssl, got) != SSL_ERROR_WANT_READ;
+    if (!end->over) return 0;
     if (!tls_is_up(end) && end->tls->gathered == 0)
         (void)BIO_write(end->tls->out, refusal, sizeof refusal);
     return -1;
@@ -260,7 +253,6 @@ bool tls_write(struct tls_end *end, const void *bytes, size_t size)
     bool room = make_room(tls, size + RECORD_MORE * (1 + size / SSL3_RT_MAX_PLAIN_LENGTH));
     end->over = !room || SSL_write(end->ssl, bytes, (int)size) != (int)size;
     if (end->over) tls->gathered = 0; /* a part of it: the peer could not go on from there */
-    ERR_clear_error();
     return !end->over;
 }
 

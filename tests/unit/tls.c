@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <openssl/err.h>
+
 #include "network/tls.h"
 #include "parley/error.h"
 
@@ -189,6 +191,19 @@ Test(tls, a_byte_that_was_changed_on_its_way_ends_the_connection)
         free(bytes);
         end_with(a, b, key, key);
     }
+}
+
+/* Proves: OpenSSL keeps one list of errors for a thread, and what stood on it, say of an end for
+ * which there was no memory, ended the next one that was read. */
+Test(tls, what_went_wrong_elsewhere_ends_nobody)
+{
+    struct tls *key = key_of('a');
+    struct tls_end *a = tls_end_new(key, true), *b = tls_end_new(key, false);
+    uint8_t none[16];
+    shake(a, b, 4096);
+    ERR_raise(ERR_LIB_SSL, ERR_R_MALLOC_FAILURE);
+    cr_assert_eq(tls_read(a, none, sizeof none), 0);
+    end_with(a, b, key, key);
 }
 
 static void expect_refused(const char *text, const char *wanted)
