@@ -7,12 +7,10 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -101,11 +99,13 @@ static int value_of(char digit)
 static int read_key(uint8_t key[TLS_KEY_BYTES], const char *path, char *why, size_t size)
 {
     char text[TLS_KEY_DIGITS + 3] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    FILE *file = fopen(path, "re");
+    if (file) setbuf(file, NULL); /* no copy of it is left behind */
+    if (file) (void)!fread(text, 1, sizeof text - 1, file);
+    bool failed = !file || ferror(file);
     int cause = errno;
-    if (fd >= 0) close(fd);
-    if (got < 0) return refuse(path, strerror(cause), why, size);
+    if (file) fclose(file);
+    if (failed) return refuse(path, strerror(cause), why, size);
     text[strcspn(text, "\r\n")] = 0;
     if (strspn(text, "0123456789abcdefABCDEF") != TLS_KEY_DIGITS || text[TLS_KEY_DIGITS])
         return refuse(path, "not a key of 64 hexadecimal digits; parley keygen makes one", why,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -235,5 +236,28 @@ Test(tls, a_file_that_is_no_key_is_refused_by_name)
     write_file(text);
     cr_assert_eq(tls_new(&tls, path, why, sizeof why), 0, "%s", why);
     unlink(path);
+    tls_free(tls);
+}
+
+Test(tls, a_key_comes_through_a_pipe_too)
+{
+    /* Proves that a key which another program says, later perhaps and in parts, is waited for. */
+    char digits[TLS_KEY_DIGITS], name[32];
+    struct tls *tls;
+    int ends[2];
+    memset(digits, 'a', sizeof digits);
+    cr_assert_eq(pipe(ends), 0);
+    pid_t writer = fork();
+    cr_assert_geq(writer, 0);
+    if (writer == 0) {
+        for (size_t at = 0; at < sizeof digits; at += 16)
+            (void)!write(ends[1], digits + at, 16);
+        _exit(0);
+    }
+    close(ends[1]);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    cr_assert_eq(tls_new(&tls, name, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(waitpid(writer, NULL, 0), writer);
+    close(ends[0]);
     tls_free(tls);
 }
