@@ -1,7 +1,7 @@
 /* status.c: `parley status HOST:PORT`: the cluster as one node sees it.
  *
  *   connect, with a key prove it; send STATUS, read REPORT; again for the next page of members
- * until all are there
+ *   until all are there
  *
  * What comes back is judged like any bytes from outside. A node that can't be reached, or does not
  * answer within some seconds, and what is no node are errors of the network (status 4). One that is
@@ -110,7 +110,7 @@ static ssize_t receive_some(struct cluster *cluster, uint8_t *bytes, size_t size
     return 0;
 }
 
-/* bytes[size] is what came of an answer. */
+/* bytes[count] is what came of an answer. */
 static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_t count,
                             const char *peer, char *why, size_t size)
 {

@@ -79,8 +79,8 @@ struct conn {
 
 /* For conn.c and what stands beside it. */
 struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
-void conn_opened(
-    struct conn *conn); /* a dialler's core hears of it, at once or once it is proved */
+/* A dialler's core hears of it: at once, or once the key is proved. */
+void conn_opened(struct conn *conn);
 void conn_end(struct conn *conn, enum parley_closed reason, int code);
 /* The open one that was accepted from this address, by who has the key; NULL: none. */
 struct conn *conn_from(struct loop *loop, const char *address);
