@@ -24,7 +24,10 @@ static const uint8_t suite_number[2] = {0x13, 0x01};
 static const uint8_t refusal[] = {SSL3_RT_ALERT, 3, 3, 0, 2, 2, 70};
 static const uint8_t identity[] = {'p', 'a', 'r', 'l', 'e', 'y'};
 
-enum { RECORD_MORE = 22 }; /* bytes that a record adds to what is in it */
+enum {
+    RECORD_MORE = 22,     /* bytes that a record adds to what is in it */
+    RECORDS_MAX = 1 << 20 /* by one key, well below AES-GCM's limit (RFC 8446, 5.5) */
+};
 
 struct tls {
     SSL_CTX *context;
@@ -39,6 +42,7 @@ struct tls_end {
     struct tls *tls;
     SSL *ssl;
     bool over;
+    size_t records; /* written since the last new key */
 };
 
 /* ---- What goes out --------------------------------------------------------------------------- */
@@ -95,7 +99,7 @@ static int value_of(char digit)
     return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
 }
 
-/* Exactly the digits, and a line's end perhaps: half a key is none. */
+/* A line of exactly the digits: half a key is none. */
 static int read_key(uint8_t key[TLS_KEY_BYTES], const char *path, char *why, size_t size)
 {
     char text[TLS_KEY_DIGITS + 3] = "";
@@ -107,15 +111,15 @@ static int read_key(uint8_t key[TLS_KEY_BYTES], const char *path, char *why, siz
     if (file) fclose(file);
     if (failed) return refuse(path, strerror(cause), why, size);
     text[strcspn(text, "\r\n")] = 0;
-    if (strspn(text, "0123456789abcdefABCDEF") != TLS_KEY_DIGITS || text[TLS_KEY_DIGITS])
-        return refuse(path, "not a key of 64 hexadecimal digits; parley keygen makes one", why,
-                      size);
-    for (int i = 0; i < TLS_KEY_BYTES; i++)
+    bool is_key = strspn(text, "0123456789abcdefABCDEF") == TLS_KEY_DIGITS && !text[TLS_KEY_DIGITS];
+    for (int i = 0; i < TLS_KEY_BYTES && is_key; i++)
         key[i] = (uint8_t)(value_of(text[2 * i]) * 16 + value_of(text[2 * i + 1]));
     OPENSSL_cleanse(text, sizeof text);
-    return 0;
+    if (is_key) return 0;
+    return refuse(path, "not a key of 64 hexadecimal digits; parley keygen makes one", why, size);
 }
 
+/* Each end gets a copy: one that fails marks its session as no good. */
 static int use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **id, size_t *id_size,
                    SSL_SESSION **session)
 {
@@ -143,6 +147,7 @@ static bool set_up(struct tls *tls, const uint8_t key[TLS_KEY_BYTES])
     SSL_CTX *context = tls->context;
     if (!context || !tls->key || !tls->out ||
         !SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) ||
+        !SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) ||
         !SSL_CTX_set_ciphersuites(context, suite) || !SSL_CTX_set_num_tickets(context, 0) ||
         !SSL_CTX_set_session_id_context(context, identity, sizeof identity) ||
         !SSL_SESSION_set1_id_context(tls->key, identity, sizeof identity) ||
@@ -172,14 +177,15 @@ int tls_new(struct tls **out, const char *path, char *why, size_t size)
     struct tls *tls = calloc(1, sizeof *tls);
     bool made = tls && set_up(tls, key);
     OPENSSL_cleanse(key, sizeof key);
-    ERR_clear_error();
     if (made) {
         *out = tls;
         return 0;
     }
+    const char *cause = ERR_reason_error_string(ERR_peek_last_error());
+    snprintf(why, size, "OpenSSL: %s", cause ? cause : "out of memory");
+    ERR_clear_error();
     tls_free(tls);
-    snprintf(why, size, "no memory for encrypted links");
-    return PARLEY_ENOMEM;
+    return PARLEY_EFAIL;
 }
 
 void tls_free(struct tls *tls)
@@ -211,7 +217,8 @@ struct tls_end *tls_end_new(struct tls *tls, bool dials)
         SSL_set_connect_state(ssl);
     else
         SSL_set_accept_state(ssl);
-    *end = (struct tls_end){tls, ssl, false};
+    end->tls = tls;
+    end->ssl = ssl;
     return end;
 }
 
@@ -250,8 +257,14 @@ bool tls_write(struct tls_end *end, const void *bytes, size_t size)
 {
     if (end->over || size > INT_MAX || !tls_is_up(end)) return false;
     struct tls *tls = end->tls;
-    bool room = make_room(tls, size + RECORD_MORE * (1 + size / SSL3_RT_MAX_PLAIN_LENGTH));
-    end->over = !room || SSL_write(end->ssl, bytes, (int)size) != (int)size;
+    size_t records = 1 + size / SSL3_RT_MAX_PLAIN_LENGTH;
+    bool ready = make_room(tls, size + RECORD_MORE * records);
+    end->records += records;
+    if (end->records > RECORDS_MAX) {
+        ready = ready && SSL_key_update(end->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+        end->records = records;
+    }
+    end->over = !ready || SSL_write(end->ssl, bytes, (int)size) != (int)size;
     if (end->over) tls->gathered = 0; /* a part of it: the peer could not go on from there */
     return !end->over;
 }

@@ -28,8 +28,8 @@ enum { TLS_KEY_BYTES = 32, TLS_KEY_DIGITS = 2 * TLS_KEY_BYTES };
 struct tls;     /* a cluster's key */
 struct tls_end; /* of a connection */
 
-/* Of the key in that file: PARLEY_EUSAGE (it can't be read, or has no key in it), PARLEY_ENOMEM,
- * with a line in why[size]. */
+/* Of the key in that file: PARLEY_EUSAGE (it can't be read, or has no key in it), PARLEY_EFAIL
+ * (OpenSSL has not what it takes, as memory), with a line in why[size]. */
 int tls_new(struct tls **tls, const char *path, char *why, size_t size);
 void tls_free(struct tls *tls); /* after all its ends; NULL does nothing */
 
