@@ -33,6 +33,7 @@ static int write_new(const char *path, const char *text, char *why, size_t size)
         return PARLEY_EUSAGE;
     }
     ssize_t left = (ssize_t)strlen(text);
+    errno = fd < 0 ? errno : ENOSPC; /* where a part of it is written */
     bool written = fd >= 0 && write(fd, text, (size_t)left) == left && fsync(fd) == 0;
     int cause = errno;
     if (fd >= 0) close(fd);

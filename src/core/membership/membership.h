@@ -32,7 +32,7 @@ struct member {
 };
 
 bool membership_is_live(const struct parley_node *node, int member);
-/* It lives, and for long no dial has come through to it: that was said. */
+/* No link to it can be had, and that was said. */
 bool membership_is_unreached(struct parley_node *node, int member);
 /* A random live peer for which fits() holds; NONE if there is none. */
 int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int));
