@@ -32,7 +32,8 @@ extern "C" {
     X(NOT_WRITTEN, 9, "the final model could not be written")                                      \
     X(INVARIANT, 10, "an invariant was broken")                                                    \
     X(MALFORMED, 1, "bytes from outside break the format")                                         \
-    X(LIMIT, 1, "a limit was exceeded")
+    X(LIMIT, 1, "a limit was exceeded")                                                            \
+    X(KEY, 5, "the cluster has another key")
 
 enum parley_error_index {
 #define X(name, status, text) PARLEY_ERROR_INDEX_##name,

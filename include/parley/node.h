@@ -59,8 +59,9 @@ enum parley_closed {
     PARLEY_CLOSED_LOCAL, /* the core asked for it */
     PARLEY_CLOSED_EOF,
     PARLEY_CLOSED_RESET,
-    PARLEY_CLOSED_REFUSED,  /* the dial was refused: nobody listens there */
-    PARLEY_CLOSED_UNREACHED /* the dial failed otherwise: timed out, no route, unknown host */
+    PARLEY_CLOSED_REFUSED,   /* the dial was refused: nobody listens there */
+    PARLEY_CLOSED_UNREACHED, /* the dial failed otherwise: timed out, no route, unknown host */
+    PARLEY_CLOSED_KEY        /* whoever is there has not this node's key, or has one alone */
 };
 
 enum parley_stop {

@@ -89,9 +89,10 @@ struct parley_options {
     bool no_lane;       /* floats go to peers on this machine by TCP, too (peers/network/lane.h) */
     const char *listen; /* "127.0.0.1:0": HOST:PORT, port 0 is any free one */
     /* A file of 64 hexadecimal digits (`parley keygen` makes one), equal on all nodes: links are
-     * encrypted, and who has not that key is turned away. Peers on this machine and of this user
-     * still read each other's floats from memory, unless no_lane. config.streams must be 1.
-     * NULL: whoever reaches the port may join and read all that is said. */
+     * encrypted, and who has not that key is turned away; a node whose seeds all have another ends
+     * with PARLEY_EKEY. Peers on this machine and of this user still read each other's floats from
+     * memory, unless no_lane. config.streams must be 1. NULL: whoever reaches the port may join and
+     * read all that is said. */
     const char *cluster_key;
 
     /* The caller's, until parley_close(): [config.vectors], each of config.parameters floats. */

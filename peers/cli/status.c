@@ -88,6 +88,13 @@ static bool flush(struct cluster *cluster)
     return sent;
 }
 
+static bool send_all(struct cluster *cluster, const uint8_t *bytes, size_t size)
+{
+    if (!cluster->tls) return send_plain(cluster, bytes, size);
+    errno = ENOMEM;
+    return tls_write(cluster->tls, bytes, size) && flush(cluster);
+}
+
 /* One read. 0: nothing was for us; -1: errno says why there will be no more, 0 that it is closed.
  */
 static ssize_t receive_some(struct cluster *cluster, uint8_t *bytes, size_t size)
@@ -115,29 +122,41 @@ static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_
                             const char *peer, char *why, size_t size)
 {
     bool unproved = cluster->tls && !tls_is_up(cluster->tls);
+    bool barred = unproved ? errno == EPROTO : tls_is_spoken(bytes, count);
     cluster->silent = errno == EAGAIN || errno == EWOULDBLOCK;
     snprintf(why, size, "%s: %s", peer,
-             cluster->silent               ? "no answer; is this a parley node?"
-             : unproved                    ? "it has another cluster key, or none"
-             : tls_is_spoken(bytes, count) ? "it has a cluster key: say with --cluster-key which"
-                                           : "closed the connection; is this a parley node?");
-    return PARLEY_ENETWORK;
+             cluster->silent      ? "no answer; is this a parley node?"
+             : barred && unproved ? "it has another cluster key, or none"
+             : barred             ? "it has a cluster key: say with --cluster-key which"
+             : unproved           ? "the connection ended in the handshake: has it a cluster key?"
+                                  : "closed the connection; is this a parley node?");
+    return barred ? PARLEY_EKEY : PARLEY_ENETWORK;
 }
 
-/* Until then, however little comes at a time; with no bytes, until the key is proved. */
+/* Until then, however little comes at a time. */
 static int receive(struct cluster *cluster, uint8_t *bytes, size_t size, uint64_t until_us,
                    const char *peer, char *why, size_t why_size)
 {
-    uint8_t none;
-    size_t at = 0;
-    while (bytes ? at < size : !tls_is_up(cluster->tls)) {
+    for (size_t at = 0; at < size;) {
         ssize_t got = -1;
         errno = EAGAIN;
-        if (cli_now_us() < until_us)
-            got = bytes ? receive_some(cluster, bytes + at, size - at)
-                        : receive_some(cluster, &none, sizeof none);
+        if (cli_now_us() < until_us) got = receive_some(cluster, bytes + at, size - at);
         if (got < 0) return say_nothing_came(cluster, bytes, at, peer, why, why_size);
         at += (size_t)got;
+    }
+    return 0;
+}
+
+/* That each has the key. */
+static int prove(struct cluster *cluster, uint64_t until_us, const char *peer, char *why,
+                 size_t size)
+{
+    uint8_t none;
+    while (!tls_is_up(cluster->tls)) {
+        ssize_t got = -1;
+        errno = EAGAIN;
+        if (cli_now_us() < until_us) got = receive_some(cluster, &none, sizeof none);
+        if (got < 0) return say_nothing_came(cluster, &none, 0, peer, why, size);
     }
     return 0;
 }
@@ -151,10 +170,9 @@ static int ask_page(struct cluster *cluster, struct message_report *report, cons
     struct wire_header header;
     uint64_t until_us = cli_now_us() + TIMEOUT_S * UINT64_C(1000000);
     size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
-    int error = cluster->tls ? receive(cluster, NULL, 0, until_us, peer, why, size) : 0;
+    int error = cluster->tls ? prove(cluster, until_us, peer, why, size) : 0;
     if (error) return error;
-    bool written = !cluster->tls || tls_write(cluster->tls, bytes, length);
-    if (!written || !(cluster->tls ? flush(cluster) : send_plain(cluster, bytes, length))) {
+    if (length == 0 || !send_all(cluster, bytes, length)) {
         snprintf(why, size, "%s: %s", peer, strerror(errno));
         return PARLEY_ENETWORK;
     }

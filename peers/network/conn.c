@@ -300,7 +300,7 @@ static void unseal(struct conn *conn, const void *bytes, size_t size)
     } while (got > 0 && conn->state == CONN_OPEN);
     if (got >= 0) return;
     if (!conn->proved) conn_warn_of_stranger(conn);
-    conn_end(conn, PARLEY_CLOSED_RESET, UV_EPROTO);
+    conn_end(conn, conn->proved ? PARLEY_CLOSED_RESET : PARLEY_CLOSED_KEY, UV_EPROTO);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
@@ -309,7 +309,11 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     if (size == UV_ENOBUFS && !conn->input) conn_end(conn, PARLEY_CLOSED_RESET, UV_ENOMEM);
     if (conn->state == CONN_ENDED || size == 0 || size == UV_ENOBUFS) return;
     if (size < 0) {
-        conn_end(conn, size == UV_EOF ? PARLEY_CLOSED_EOF : PARLEY_CLOSED_RESET,
+        bool barred = !conn->tls && tls_is_spoken(conn->input, conn->used);
+        conn_end(conn,
+                 barred           ? PARLEY_CLOSED_KEY
+                 : size == UV_EOF ? PARLEY_CLOSED_EOF
+                                  : PARLEY_CLOSED_RESET,
                  size == UV_EOF ? 0 : (int)size);
         return;
     }

@@ -251,10 +251,11 @@ void conn_give_lookup_up(struct conn *conn)
 /* What a key has to do with it; NULL: nothing. */
 static const char *why_unproved(const struct conn *conn)
 {
-    bool ended = conn->reason == PARLEY_CLOSED_EOF || conn->reason == PARLEY_CLOSED_RESET;
-    if (conn->tls && !conn->proved && ended) return "it has another cluster key, or none";
-    if (!conn->tls && tls_is_spoken(conn->input, conn->used))
-        return "it has a cluster key, and this node has none";
+    if (conn->reason == PARLEY_CLOSED_KEY)
+        return conn->tls ? "it has another cluster key, or none"
+                         : "it has a cluster key, and this node has none";
+    if (conn->reason == PARLEY_CLOSED_EOF && conn->tls && !conn->proved)
+        return "the connection ended in the handshake: has it a cluster key?";
     return NULL;
 }
 

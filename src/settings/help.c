@@ -112,9 +112,9 @@ char *help_text(int topic)
     text_add(&text,
              "\nparley help VERB shows a verb's options, parley --version the version.\n\n"
              "Exit status: 0 well; 1 failed while running; 2 usage or settings; 3 no\n"
-             "agreement; 4 network set-up; 6 unlike the cluster; 7 data or model unreadable;\n"
-             "8 diverged; 9 the model was not written; 10 (sim) an invariant was broken;\n"
-             "128+N ended at once by the second signal N.\n");
+             "agreement; 4 network set-up; 5 another cluster key; 6 unlike the cluster; 7 data\n"
+             "or model unreadable; 8 diverged; 9 the model was not written; 10 (sim) an\n"
+             "invariant was broken; 128+N ended at once by the second signal N.\n");
     return text_take(&text);
 }
 

@@ -52,13 +52,13 @@ until_line a "$pid" '"event":"started"'
 a=$pid address=$(address_of a)
 grep -q '^parley: the next node: .* --cluster-key=key ' a.err
 
-expect 4 'it has a cluster key: say with --cluster-key which' status "$address"
-expect 4 'it has another cluster key, or none' status "$address" --cluster-key other
+expect 5 'it has a cluster key: say with --cluster-key which' status "$address"
+expect 5 'it has another cluster key, or none' status "$address" --cluster-key other
 "$parley" status "$address" --cluster-key key | grep -q '^a  *alive '
-expect 4 "seed $address: it has a cluster key, and this node has none" \
-    node --model mlp:64 --join "$address" --join-timeout 2s
-expect 4 "seed $address: it has another cluster key, or none" \
-    node --model mlp:64 --join "$address" --join-timeout 2s --cluster-key other
+expect 5 "seed $address: it has a cluster key, and this node has none" \
+    node --model mlp:64 --join "$address"
+expect 5 "seed $address: it has another cluster key, or none" \
+    node --model mlp:64 --join "$address" --cluster-key other
 grep -q 'is turned away: it has another cluster key, or none' a.err
 if grep -q '"known":2' a.json; then echo "a stranger became known"; exit 1; fi
 
@@ -71,8 +71,8 @@ cmp a.model b.model
 # Nor does a node with a key talk to one that has none.
 start c --time 600s
 until_line c "$pid" '"event":"started"'
-expect 4 'it has another cluster key, or none' \
+expect 4 'the connection ended in the handshake: has it a cluster key?' \
     node --model mlp:64 --join "$(address_of c)" --join-timeout 2s --cluster-key key
-expect 4 'it has another cluster key, or none' status "$(address_of c)" --cluster-key key
+expect 4 'the connection ended in the handshake' status "$(address_of c)" --cluster-key key
 kill -TERM "$pid"
 wait "$pid"

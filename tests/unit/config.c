@@ -314,14 +314,14 @@ Test(config, each_error_has_a_name_a_text_and_a_status)
     /* Proves that the table is whole and that what is no error of ours is said so. */
     cr_assert_str_eq(parley_error_name(PARLEY_OK), "PARLEY_OK");
     cr_assert_eq(parley_error_status(PARLEY_OK), 0);
-    for (int error = -1; error >= PARLEY_ELIMIT; error--) {
+    for (int error = -1; error >= PARLEY_EKEY; error--) {
         cr_assert_eq(strncmp(parley_error_name(error), "PARLEY_E", 8), 0);
         cr_assert_neq(parley_error_name(error)[8], '?');
         cr_assert_gt(strlen(parley_error_text(error)), 5);
         int status = parley_error_status(error);
         cr_assert(status >= 1 && status <= 10);
     }
-    const int unknown[] = {1, 77, PARLEY_ELIMIT - 1, -1000, -2147483647 - 1, 2147483647};
+    const int unknown[] = {1, 77, PARLEY_EKEY - 1, -1000, -2147483647 - 1, 2147483647};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         cr_assert_str_eq(parley_error_name(unknown[i]), "PARLEY_E?");
         cr_assert_str_eq(parley_error_text(unknown[i]), "unknown error");

@@ -344,6 +344,35 @@ Test(node_hello, who_was_let_in_is_not_sent_away)
     lone_free(lone);
 }
 
+Test(node_hello, who_finds_another_key_at_all_of_its_seeds_ends)
+{
+    /* Proves that it does so with the status of its own, and goes on as long as there is a seed of
+     * which that is not known. */
+    static const char *const both[] = {"127.0.0.1:7005", "127.0.0.1:7006"};
+    for (uint32_t seeds = 1; seeds <= 2; seeds++) {
+        struct parley_config config = lone_config();
+        config.seeds = both;
+        config.seeds_count = seeds;
+        struct lone *lone = lone_new(&config);
+        lone_start(lone);
+        lone_closed(lone, SEED_CONN, PARLEY_CLOSED_KEY);
+        cr_assert_eq(lone->finished, seeds == 1);
+        if (lone->finished) cr_assert_eq(lone->error, PARLEY_EKEY);
+        lone_free(lone);
+    }
+}
+
+Test(node_hello, who_is_in_goes_on_where_a_seed_has_another_key)
+{
+    struct parley_config config = lone_config();
+    struct lone *lone = lone_with_seed(&config);
+    lone_run(lone, 100000);
+    say_trains(lone, SEED_CONN, 2000);
+    lone_closed(lone, SEED_CONN, PARLEY_CLOSED_KEY);
+    cr_assert(!lone->finished);
+    lone_free(lone);
+}
+
 Test(node_hello, who_is_refused_by_a_loner_ends_once_no_other_seed_is_left)
 {
     /* Proves that of two with one name that know of nobody but each other one ends, with its

@@ -407,7 +407,11 @@ void connection_closed(struct parley_node *node, const struct parley_event *even
     if (!dialled) return;
     if (seed != NONE) {
         const char *text = event->closed.text;
-        seeds_log(node, seed, text && *text ? text : "the connection ended before HELLO");
+        if (!text || !*text) text = "the connection ended before HELLO";
+        if (event->closed.reason == PARLEY_CLOSED_KEY)
+            seeds_barred(node, seed, text);
+        else
+            seeds_log(node, seed, text);
         if (member == NONE) member = seeds_member(node, seed);
     }
     if (member != NONE) {

@@ -141,6 +141,19 @@ void seeds_log(struct parley_node *node, int index, const char *what)
             (double)wait_us / 1e6, wait_us < node->config.redial_max_us ? "" : ", and so on");
 }
 
+void seeds_barred(struct parley_node *node, int index, const char *why)
+{
+    struct seed_dial *seed = &node->seeds[index];
+    bool alone = phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
+    seed->refused = true;
+    if (!alone || !seeds_refuse(node)) {
+        seeds_log(node, index, why);
+        return;
+    }
+    out_log(node, PARLEY_LOG_ERROR, "seed %s: %s", seed->address, why);
+    out_finish(node, PARLEY_EKEY);
+}
+
 /* ---- Dialling -------------------------------------------------------------------------------- */
 
 void seeds_hurry(struct parley_node *node)

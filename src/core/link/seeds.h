@@ -41,6 +41,9 @@ void seeds_ended(struct parley_node *node, int seed, bool was_live);
  * debugs.
  */
 void seeds_log(struct parley_node *node, int seed, const char *what);
+/* Who is there has another cluster key. A node that has met nobody, and finds that at all of its
+ * seeds, ends with PARLEY_EKEY. */
+void seeds_barred(struct parley_node *node, int seed, const char *why);
 
 void seeds_timers(struct parley_node *node);
 /* Ends the node if it has met nobody for config.join_timeout_us. */
