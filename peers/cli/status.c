@@ -384,8 +384,10 @@ int status_command(const struct settings *settings)
     if (settings->cluster_key) {
         char cause[200], why[256];
         int error = tls_new(&key, settings->cluster_key, cause, sizeof cause);
-        snprintf(why, sizeof why, "--cluster-key: %s", cause);
-        if (error) return say_failure(error, why);
+        if (error) {
+            snprintf(why, sizeof why, "--cluster-key: %s", cause);
+            return say_failure(error, why);
+        }
     }
     int status = watch(settings, peer, key);
     tls_free(key);
