@@ -10,7 +10,6 @@
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 
-#include "network/address.h"
 #include "network/conn.h"
 #include "network/streams.h"
 
@@ -60,13 +59,8 @@ static void warn_if_last(struct conn *conn)
 
 void conn_warn_of_stranger(struct conn *conn)
 {
-    struct sockaddr_storage from = {0};
-    int size = sizeof from;
     char address[PARLEY_ADDRESS_SIZE];
-    if (conn->id % 2 || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size) ||
-        !may_warn(conn->loop))
-        return;
-    address_print(address, (struct sockaddr *)&from);
+    if (conn->id % 2 || conn_peer(conn, address) || !may_warn(conn->loop)) return;
     loop_log(conn->loop, PARLEY_LOG_WARN, "%s is turned away: it has another cluster key, or none",
              address);
 }
@@ -84,10 +78,9 @@ static void take_connection(struct loop *loop, int status)
         return;
     }
     loop->conn_next += 2;
-    struct sockaddr_storage from = {0};
-    int size = sizeof from;
+    char address[PARLEY_ADDRESS_SIZE];
     int code = uv_accept(listener, (uv_stream_t *)&conn->tcp);
-    if (!code) code = uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size);
+    if (!code) code = conn_peer(conn, address);
     if (code || loop->conn_next == 0 || streams_accept(conn)) {
         conn_end(conn, PARLEY_CLOSED_RESET, code); /* gone already: the core never hears of it */
         return;
@@ -97,8 +90,6 @@ static void take_connection(struct loop *loop, int status)
         conn->token = 0;
     conn->tell_closed = true;
     conn_opened(conn);
-    char address[PARLEY_ADDRESS_SIZE];
-    address_print(address, (struct sockaddr *)&from);
     struct parley_event event = {.type = PARLEY_EVENT_INCOMING,
                                  .incoming = {conn->id, address, conn->token}};
     loop_tell(loop, &event);

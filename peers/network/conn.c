@@ -42,17 +42,23 @@ static struct conn *conn_find(struct loop *loop, uint32_t id)
     return conn;
 }
 
+int conn_peer(const struct conn *conn, char address[PARLEY_ADDRESS_SIZE])
+{
+    struct sockaddr_storage from = {0};
+    int size = sizeof from;
+    int code = uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size);
+    if (!code) address_print(address, (struct sockaddr *)&from);
+    return code;
+}
+
 struct conn *conn_from(struct loop *loop, const char *address)
 {
     for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
         for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
-            struct sockaddr_storage from = {0};
-            int size = sizeof from;
             char text[PARLEY_ADDRESS_SIZE];
             if (conn->id % 2 || conn->state != CONN_OPEN || (conn->tls && !conn->proved) ||
-                uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size))
+                conn_peer(conn, text))
                 continue;
-            address_print(text, (struct sockaddr *)&from);
             if (strcmp(text, address) == 0) return conn;
         }
     return NULL;
