@@ -139,15 +139,10 @@ static bool differs(const struct parley_node *node, const struct message_hello *
 
 /* ---- Refusing -------------------------------------------------------------------------------- */
 
-static bool is_alone(const struct parley_node *node)
-{
-    return phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
-}
-
 static void refuse(struct parley_node *node, struct conn *conn, int error, const char *text)
 {
     struct message_reject reject = {.code = (uint32_t)-error,
-                                    .alone = is_alone(node) && !seeds_only_self(node)};
+                                    .alone = seeds_met_nobody(node) && !seeds_only_self(node)};
     snprintf(reject.text, sizeof reject.text, "%s", text);
     while (!plain_text(reject.text, strlen(reject.text))) /* cut within a character */
         reject.text[strlen(reject.text) - 1] = 0;
@@ -174,7 +169,7 @@ static void refused(struct parley_node *node, struct conn *conn, int seed, int e
 {
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
     if (lasts && seed != NONE) node->seeds[seed].refused = true;
-    bool joins = is_alone(node) && (!by_loner || seeds_refuse(node));
+    bool joins = seeds_met_nobody(node) && (!by_loner || seeds_refuse(node));
     bool replaced = error == PARLEY_ENAME_TAKEN && live_of(node) == 1 &&
                     phase_of(node) != PARLEY_PHASE_JOINING && phase_of(node) != PARLEY_PHASE_DONE;
     bool ends = conn->outgoing && lasts && (joins || replaced);

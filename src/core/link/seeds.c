@@ -87,6 +87,11 @@ bool seeds_met(const struct parley_node *node)
     return true;
 }
 
+bool seeds_met_nobody(const struct parley_node *node)
+{
+    return phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
+}
+
 bool seeds_refuse(const struct parley_node *node)
 {
     for (uint32_t i = 0; i < node->seeds_count; i++) {
@@ -144,9 +149,8 @@ void seeds_log(struct parley_node *node, int index, const char *what)
 void seeds_barred(struct parley_node *node, int index, const char *why)
 {
     struct seed_dial *seed = &node->seeds[index];
-    bool alone = phase_of(node) == PARLEY_PHASE_JOINING && live_of(node) == 1;
     seed->refused = true;
-    if (!alone || !seeds_refuse(node)) {
+    if (!seeds_met_nobody(node) || !seeds_refuse(node)) {
         seeds_log(node, index, why);
         return;
     }
