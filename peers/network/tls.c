@@ -5,7 +5,6 @@
  */
 #include "network/tls.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -94,11 +93,6 @@ static int refuse(const char *path, const char *what, char *why, size_t size)
     return PARLEY_EUSAGE;
 }
 
-static int value_of(char digit)
-{
-    return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
-}
-
 /* A line of exactly the digits: half a key is none. */
 static int read_key(uint8_t key[TLS_KEY_BYTES], const char *path, char *why, size_t size)
 {
@@ -111,9 +105,9 @@ static int read_key(uint8_t key[TLS_KEY_BYTES], const char *path, char *why, siz
     if (file) fclose(file);
     if (failed) return refuse(path, strerror(cause), why, size);
     text[strcspn(text, "\r\n")] = 0;
-    bool is_key = strspn(text, "0123456789abcdefABCDEF") == TLS_KEY_DIGITS && !text[TLS_KEY_DIGITS];
-    for (int i = 0; i < TLS_KEY_BYTES && is_key; i++)
-        key[i] = (uint8_t)(value_of(text[2 * i]) * 16 + value_of(text[2 * i + 1]));
+    bool is_key = strlen(text) == TLS_KEY_DIGITS &&
+                  OPENSSL_hexstr2buf_ex(key, TLS_KEY_BYTES, NULL, text, '\0');
+    ERR_clear_error();
     OPENSSL_cleanse(text, sizeof text);
     if (is_key) return 0;
     return refuse(path, "not a key of 64 hexadecimal digits; parley keygen makes one", why, size);
