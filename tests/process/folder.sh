@@ -1,8 +1,20 @@
 # folder.sh: the beginning of tests that end with the first command that fails, to be sourced by them
-# with their own arguments: a folder of their own.
+# with their own arguments: a folder of their own, and expect.
 set -eEuo pipefail
 trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 parley=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
+
+# expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
+expect() {
+    local status=0 want=$1 text=$2
+    shift 2
+    "$parley" "$@" > out 2> err || status=$?
+    if [ "$status" != "$want" ] || ! grep -qF -- "$text" err; then
+        echo "parley $*: status $status, wanted $want and \"$text\""
+        cat out err
+        exit 1
+    fi
+}

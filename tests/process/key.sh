@@ -2,18 +2,6 @@
 # key.sh PARLEY: a cluster with a key: its nodes agree, and nobody else gets in or hears a word.
 source "$(dirname "$0")/nodes.sh"
 
-# expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
-expect() {
-    local status=0 want=$1 text=$2
-    shift 2
-    "$parley" "$@" > out 2> err || status=$?
-    if [ "$status" != "$want" ] || ! grep -qF -- "$text" err; then
-        echo "parley $*: status $status, wanted $want and \"$text\""
-        cat out err
-        exit 1
-    fi
-}
-
 # start NAME ARGUMENT...: sets $pid.
 start() {
     local name=$1

@@ -2,18 +2,6 @@
 # text.sh PARLEY: a language model from training on two nodes to the text that it writes.
 source "$(dirname "$0")/folder.sh"
 
-# expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
-expect() {
-    local status=0 want=$1 text=$2
-    shift 2
-    "$parley" "$@" > out 2> err || status=$?
-    if [ "$status" != "$want" ] || ! grep -qF -- "$text" err; then
-        echo "parley $*: status $status, wanted $want and \"$text\""
-        cat out err
-        exit 1
-    fi
-}
-
 for _ in $(seq 40); do echo "she sells sea shells by the sea shore"; done > text
 "$parley" run -n 2 --data text:text,window=16 --model gpt:1,16,2 --optimizer adam --lr 0.01 \
     --epochs 60 --progress never > out 2> err || { cat out err; exit 1; }

@@ -344,17 +344,24 @@ Test(node_hello, who_was_let_in_is_not_sent_away)
     lone_free(lone);
 }
 
+/* It dials the first of them, as SEED_CONN. */
+static struct lone *joins_by(uint32_t seeds)
+{
+    static const char *const both[] = {"127.0.0.1:7005", "127.0.0.1:7006"};
+    struct parley_config config = lone_config();
+    config.seeds = both;
+    config.seeds_count = seeds;
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    return lone;
+}
+
 Test(node_hello, who_finds_another_key_at_all_of_its_seeds_ends)
 {
     /* Proves that it does so with the status of its own, and goes on as long as there is a seed of
      * which that is not known. */
-    static const char *const both[] = {"127.0.0.1:7005", "127.0.0.1:7006"};
     for (uint32_t seeds = 1; seeds <= 2; seeds++) {
-        struct parley_config config = lone_config();
-        config.seeds = both;
-        config.seeds_count = seeds;
-        struct lone *lone = lone_new(&config);
-        lone_start(lone);
+        struct lone *lone = joins_by(seeds);
         lone_closed(lone, SEED_CONN, PARLEY_CLOSED_KEY);
         cr_assert_eq(lone->finished, seeds == 1);
         if (lone->finished) cr_assert_eq(lone->error, PARLEY_EKEY);
@@ -377,13 +384,8 @@ Test(node_hello, who_is_refused_by_a_loner_ends_once_no_other_seed_is_left)
 {
     /* Proves that of two with one name that know of nobody but each other one ends, with its
      * status, and that one with another seed goes on. */
-    static const char *const both[] = {"127.0.0.1:7005", "127.0.0.1:7006"};
     for (uint32_t seeds = 1; seeds <= 2; seeds++) {
-        struct parley_config config = lone_config();
-        config.seeds = both;
-        config.seeds_count = seeds;
-        struct lone *lone = lone_new(&config);
-        lone_start(lone);
+        struct lone *lone = joins_by(seeds);
         lone_connected(lone, SEED_CONN);
         struct message_reject reject = {
             .code = (uint32_t)-PARLEY_ENAME_TAKEN, .alone = 1, .text = "it is taken"};
