@@ -89,6 +89,17 @@ enum parley_quorum {
     PARLEY_QUORUM_MAJORITY /* more than half of `nodes`, or of all that are known, if more */
 };
 
+/* What is known of earlier starts of this node, if there were any. One that has held a model may
+ * have agreed on it. */
+enum parley_earlier {
+    /* Nothing: where anybody knows of an earlier start, this one counts for no majority. */
+    PARLEY_EARLIER_UNKNOWN,
+    /* None has held a model in this run: the driver keeps on disk, from before it says that the
+     * first WRITE (node.h) is done on, that one might have. */
+    PARLEY_EARLIER_NEVER_HELD,
+    PARLEY_EARLIER_HELD /* one may have: this one counts for no majority */
+};
+
 /* Links by names of nodes. Who is not in it averages with nobody while training. */
 struct parley_graph {
     uint32_t nodes;           /* at most PARLEY_MEMBERS_MAX */
@@ -200,7 +211,8 @@ struct parley_config {
     /* Where they don't come to one model, a majority being missing say, they wait for five times
      * settle_timeout_us, and for two minutes at least, and end with PARLEY_ENO_AGREEMENT. */
     enum parley_quorum quorum;
-    uint32_t nodes; /* fixed size, at least 1; for majority only */
+    uint32_t nodes;              /* fixed size, at least 1; for majority only */
+    enum parley_earlier earlier; /* heeded for a majority only */
 
     /* Membership (SWIM, Das, Gupta, Motivala 2002; Lifeguard, Dadgar, Phillips, Currey 2018). */
     uint64_t probe_interval_us; /* one member is probed each, 1 and up; by local health [1 s] */

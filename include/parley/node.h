@@ -173,7 +173,8 @@ enum parley_update_type {
     PARLEY_UPDATE_COMBINE,
     PARLEY_UPDATE_SKETCH,  /* CountSketch of buffer */
     PARLEY_UPDATE_HASH,    /* SHA-256 over run id, shapes and floats of buffer */
-    PARLEY_UPDATE_WRITE,   /* write buffer durably beside the final name, read back, hash */
+    PARLEY_UPDATE_WRITE,   /* write buffer durably beside the final name, read back, hash; from
+                              then on this start may hold a model (enum parley_earlier) */
     PARLEY_UPDATE_PUBLISH, /* what was written becomes the final model file, atomically */
     /* Telling. */
     PARLEY_UPDATE_PHASE,   /* the node's phase changed: parley_node_view() has it */

@@ -1,6 +1,7 @@
 /* draw.c: a cluster drawn from a seed. */
 #include <math.h>
 
+#include "core/agreement/said.h"
 #include "swarm/state.h"
 #include "world/network/route.h"
 
@@ -30,7 +31,6 @@ static void configure_rare(struct parley_config *config, const struct swarm_rare
 static void configure(struct parley_config *config, uint32_t node, void *arg)
 {
     const struct swarm *s = arg;
-    (void)node;
     config->min_peers = s->min_peers;
     config->mix_every = s->mix_every;
     config->strategy = s->strategy;
@@ -41,6 +41,9 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->codec_part = 0.3;
     config->quorum = s->quorum;
     config->nodes = s->nodes;
+    if (s->remembers)
+        config->earlier =
+            said_none(s->held[node]) ? PARLEY_EARLIER_NEVER_HELD : PARLEY_EARLIER_HELD;
     config->tolerance = s->tolerance;
     config->steps_budget = s->steps;
     config->samples_budget = s->samples;
@@ -79,8 +82,8 @@ static void draw_settings(struct swarm *s)
 }
 
 /* Drawn from streams of their own: a seed that lives by gossip on plain links lives as it did
- * before there were others. Of the streams for links, sizes, room, lanes and rares one was taken by
- * which that goes for the seeds that tests name. */
+ * before there were others. Of the streams for links, sizes, room, lanes, rares and votes one was
+ * taken by which that goes for the seeds that tests name. */
 enum {
     STREAM_STRATEGY = 0x5379,
     STREAM_LINKS = 0x538c,
@@ -88,7 +91,8 @@ enum {
     STREAM_SIZE = 0x5400,
     STREAM_ROOM = 0x55dd,
     STREAM_LANES = 0x6fe3,
-    STREAM_RARES = 0xdc2665
+    STREAM_RARES = 0xdc2665,
+    STREAM_VOTES = 0x13db
 };
 
 /* Most are few, where little hides; some are more than a node keeps sketches of. */
@@ -163,7 +167,8 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
                         .asides = rng_init(seed, 0x5378),
                         .links = rng_init(seed, STREAM_LINKS),
                         .copies = rng_init(seed, STREAM_COPIES),
-                        .rares = rng_init(seed, STREAM_RARES)};
+                        .rares = rng_init(seed, STREAM_RARES),
+                        .votes = rng_init(seed, STREAM_VOTES)};
     struct rng *rng = &s->rng, lanes = rng_init(seed, STREAM_LANES);
     s->nodes = draw_nodes(rng, seed);
     draw_settings(s);
@@ -181,7 +186,10 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);
     /* Every kind in half of the seeds, so that most of them are not mere chaos. */
     s->kinds = rng_below(rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */
-    if (s->quorum == PARLEY_QUORUM_MAJORITY) s->kinds &= ~(1u << SWARM_RESTART);
+    bool majority = s->quorum == PARLEY_QUORUM_MAJORITY;
+    s->votes_again = majority && s->nodes > 2 && swarm_chance(&s->votes, 2);
+    s->remembers = s->votes_again && swarm_chance(&s->votes, 2);
+    if (majority && !s->votes_again) s->kinds &= ~(1u << SWARM_RESTART);
     s->seeds = 1 + rng_below(rng, s->nodes < 4 ? s->nodes : 4);
     s->spares = !swarm_chance(rng, 4);
     draw_starts(s);

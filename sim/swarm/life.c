@@ -282,6 +282,47 @@ void swarm_fire(struct swarm *s)
     }
 }
 
+/* ---- Two votes ------------------------------------------------------------------------------- */
+
+static void stop_group(struct swarm *s, const uint32_t *group, uint32_t which)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->up[i] && group[i] == which) parley_sim_stop(s->sim, i, PARLEY_STOP_OPERATOR);
+}
+
+static void part(struct swarm *s, const uint32_t *group)
+{
+    enum { APART_US = 600 };
+    recover(s, true);
+    swarm_excludes(s);
+    s->hushed = ~0u;
+    s->heal_us = parley_sim_now(s->sim) + APART_US * SECOND;
+    parley_sim_partition(s->sim, group);
+}
+
+/* Of some nodes most agree, and the others train, cut off. */
+void swarm_vote_again(struct swarm *s)
+{
+    uint32_t group[SWARM_NODES_MAX], first = rng_below(&s->votes, s->nodes), again;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        group[(first + i) % s->nodes] = 2 * i > s->nodes;
+    part(s, group);
+    stop_group(s, group, 0);
+    for (int i = 0; i < 100 && s->agreed_count == 0 && swarm_run(s, SECOND); i++)
+        ;
+    if (s->agreed_count == 0) return;
+    again = s->agreed[0].node;
+    parley_sim_kill(s->sim, again, false);
+    s->up[again] = false;
+    group[again] = 1;
+    part(s, group);
+    start(s, again);
+    s->restarted++;
+    swarm_run(s, swarm_between(&s->votes, 0, 10 * SECOND));
+    stop_group(s, group, 1);
+    swarm_run(s, 30 * SECOND);
+}
+
 /* ---- The end --------------------------------------------------------------------------------- */
 
 /* While links have just healed, and views still differ. */

@@ -26,7 +26,9 @@ enum { SWARM_NODES_MAX = 24, SWARM_AGREED_MAX = 64, SWARM_PARAMETERS = 64 };
 struct swarm_agreed {
     uint32_t node;
     uint64_t us;
-    bool outsider; /* to who was done first: it was joining, stopped or not there */
+    uint64_t boot;
+    bool knew_others; /* that had agreed on another model */
+    bool outsider;    /* to who was done first: it was joining, stopped or not there */
     uint8_t digest[PARLEY_DIGEST_BYTES];
 };
 
@@ -47,8 +49,8 @@ struct swarm_rare {
 struct swarm {
     struct parley_sim *sim;
     struct sim_watch *watch;
-    struct rng rng, asides, links, copies, rares; /* all but the first: what was added since
-                                                     leaves older draws as they were */
+    struct rng rng, asides, links, copies, rares, votes; /* all but the first: what was added since
+                                                            leaves older draws as they were */
     struct swarm_rare rare;
     uint32_t nodes, seeds, min_peers, mix_every;
     uint32_t room;                      /* for links; 0: as is the default */
@@ -72,8 +74,10 @@ struct swarm {
     uint32_t hushed;                     /* set of nodes that were paused, lossy or cut off */
     uint32_t stop_at_train;              /* set of nodes that are stopped as soon as they train */
     uint32_t kinds;                      /* set of the acts that this seed allows */
-    bool spares;                         /* seeds are neither killed nor paused, and do not leave */
-    bool links_fail;                     /* cuts at random, dials that come twice, clogs */
+    bool votes_again; /* under a majority: nodes start anew, one that has agreed among them */
+    bool remembers;   /* then: it is known of those whether they have held a model */
+    bool spares;      /* seeds are neither killed nor paused, and do not leave */
+    bool links_fail;  /* cuts at random, dials that come twice, clogs */
     bool excludes, apart, lossy, late;
     bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
     bool distrusts;  /* time to settle was too short for those that clip what they are told, and
@@ -120,10 +124,11 @@ bool swarm_chance(struct rng *rng, uint32_t one_in);
 PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed, int strategy);
 
 /* life.c */
-void swarm_excludes(struct swarm *s); /* from now on groups may be apart */
-void swarm_fire(struct swarm *s);     /* random acts */
-void swarm_calm(struct swarm *s);     /* all faults end */
-void swarm_stop(struct swarm *s);     /* an operator stops it; all must end */
+void swarm_excludes(struct swarm *s);   /* from now on groups may be apart */
+void swarm_fire(struct swarm *s);       /* random acts */
+void swarm_vote_again(struct swarm *s); /* one that has agreed starts anew among some cut off */
+void swarm_calm(struct swarm *s);       /* all faults end */
+void swarm_stop(struct swarm *s);       /* an operator stops it; all must end */
 
 /* verdict.c: the node has just come to that phase, ... */
 void swarm_proposed(struct swarm *s, uint32_t node);

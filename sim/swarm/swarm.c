@@ -91,6 +91,7 @@ void swarm_live(uint64_t seed, int strategy, struct swarm_result *result)
         enum parley_log level = sim_talks(PARLEY_LOG_DEBUG) ? PARLEY_LOG_INFO : PARLEY_LOG_ERROR;
         parley_sim_on_line(s.sim, level, on_line, &s);
         swarm_fire(&s);
+        if (s.votes_again && !parley_sim_error(s.sim, NULL)) swarm_vote_again(&s);
         if (!parley_sim_error(s.sim, NULL)) swarm_calm(&s);
         if (!parley_sim_error(s.sim, NULL)) swarm_stop(&s);
         if (!parley_sim_error(s.sim, NULL)) swarm_judge(&s);

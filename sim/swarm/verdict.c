@@ -84,6 +84,17 @@ static bool is_outsider(const struct swarm *s, uint32_t node, uint32_t other)
            (hushed && !sees(s, node, other, PARLEY_PHASE_JOINING));
 }
 
+/* Of one of those who had agreed on another model, as that was then. */
+static bool knows_others(const struct swarm *s, const struct swarm_agreed *agreed)
+{
+    const struct parley_roster *roster = s->sim->hosts[agreed->node].node->roster;
+    for (const struct swarm_agreed *a = s->agreed; a < agreed; a++)
+        if (memcmp(a->digest, agreed->digest, sizeof a->digest) != 0 &&
+            roster_find(roster, a->boot) != NONE)
+            return true;
+    return false;
+}
+
 void swarm_done(struct swarm *s, uint32_t node)
 {
     struct parley_view mine, other;
@@ -107,9 +118,11 @@ void swarm_done(struct swarm *s, uint32_t node)
     if (s->agreed_count == SWARM_AGREED_MAX) return;
     struct swarm_agreed *agreed = &s->agreed[s->agreed_count++];
     agreed->node = node;
+    agreed->boot = s->sim->hosts[node].boot;
     agreed->us = parley_sim_now(s->sim);
     agreed->outsider = s->outsider[node];
     memcpy(agreed->digest, mine.digest, sizeof agreed->digest);
+    agreed->knew_others = knows_others(s, agreed);
 }
 
 /* It may have a model for `node`, and no reason to refuse it. */
@@ -328,8 +341,10 @@ static void check_digests(struct swarm *s)
         bool majority = s->quorum == PARLEY_QUORUM_MAJORITY;
         if (!majority && (a->outsider || s->apart)) continue;
         if (!first) first = a;
-        if (memcmp(a->digest, first->digest, sizeof a->digest) != 0 && within_reach(s, a, first))
-            fail(s, "it agreed on another model", a->node);
+        bool same = memcmp(a->digest, first->digest, sizeof a->digest) == 0;
+        /* Who starts anew and has kept nothing can be told so only by who knew it before. */
+        bool within = s->votes_again ? s->remembers || a->knew_others : within_reach(s, a, first);
+        if (!same && within) fail(s, "it agreed on another model", a->node);
     }
 }
 

@@ -296,6 +296,8 @@ static int check_rest(const struct parley_config *c, char *why, size_t size)
         return refuse_number(why, size, "quorum", c->quorum, "one of enum parley_quorum");
     if (c->quorum == PARLEY_QUORUM_MAJORITY && c->nodes == 0)
         return refuse_number(why, size, "nodes", c->nodes, "at least 1 for a majority");
+    if ((unsigned)c->earlier > PARLEY_EARLIER_HELD)
+        return refuse_number(why, size, "earlier", c->earlier, "one of enum parley_earlier");
     return 0;
 }
 

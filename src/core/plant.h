@@ -28,6 +28,7 @@
     P(SETTLE_UNMIXED, "settling ends at the first measure, whatever it is")                        \
     P(JOIN_UNTRAINED, "a late joiner does not adopt")                                              \
     P(FETCH_UNUSED, "the digest of the fetched model is announced, the own model kept")            \
+    P(COUNT_FORGETFUL, "who was started anew counts for a majority, whatever it may have locked")  \
     P(SEND_ON, "more is sent where a chunk has failed")
 
 enum plant {

@@ -22,8 +22,9 @@
  * Decision: a member that dies just leaves the view, without a new generation. A digest it had
  * proposed may by then be held by some and unknown to others; that is the conflict that starts one.
  * Decision: locks are not written to disk. A boot that restarts in the middle of an agreement is
- * LATE and never counts, so no vote can be given twice; what is given up is that all nodes restart
- * then, or that one does among nodes that have not heard of it and train still.
+ * LATE, and one that restarts later, among nodes that were cut off and train still, does not count
+ * for a majority unless its driver knows that it never held a model (quorum.c): no vote is given
+ * twice. What is given up is that most nodes restart then.
  */
 #include "core/agreement/agreement.h"
 
@@ -213,16 +214,17 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
 void agreement_give_up(struct parley_node *node)
 {
     uint32_t live = live_of(node), known = roster_known(node->roster);
-    if (!quorum_is_here(node))
-        out_log(node, PARLEY_LOG_ERROR,
-                "no agreement: only %u of %u nodes are here, and a majority is %u",
-                quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1);
-    else if (live < known)
+    char lacks[QUORUM_TEXT_BYTES];
+    if (!quorum_is_here(node)) {
+        quorum_lacks(node, lacks, sizeof lacks);
+        out_log(node, PARLEY_LOG_ERROR, "no agreement: %s", lacks);
+    } else if (live < known) {
         out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", live, known);
-    else
+    } else {
         out_log(node, PARLEY_LOG_ERROR,
                 "no agreement: all %u known nodes are here, but did not come to one model in time",
                 known);
+    }
     agreement_finish(node, PARLEY_ENO_AGREEMENT);
 }
 

@@ -59,11 +59,11 @@ void late_advance(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     const struct record *first = NULL, *self = self_of(node);
+    bool enough = quorum_is_here(node);
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (!membership_is_live(node, (int)i)) continue;
-        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING &&
-            quorum_is_here(node))
+        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING && enough)
             a->progress_us = node->now_us;
         bool trained = r->phase == PARLEY_PHASE_LATE && stop_has_trained(r);
         if (trained && (!first || r->boot < first->boot)) first = r;

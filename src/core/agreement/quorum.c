@@ -4,22 +4,56 @@
  * that was cut off, or one node that slept, while the others agree on another model: it dials each
  * missing member first, and decides once all have refused, or been silent for long.
  * With --quorum majority those who are here must be most of the fixed number of nodes, or wait; of
- * more where more have come, or two parts of them would each be most of that number.
+ * more where more have come, or two parts of them would each be most of that number. Who was
+ * started anew and may have locked a model before, of which it knows nothing, does not count: what
+ * those others decided who counted it then is not to be decided again with it.
  */
 #include "core/agreement/quorum.h"
+
+#include <stdio.h>
 
 #include "core/agreement/agreement.h"
 #include "core/agreement/said.h"
 #include "core/link/connection.h"
 #include "core/membership/membership.h"
 #include "core/out.h"
+#include "core/plant.h"
 #include "core/state.h"
 
 enum { VERIFY_US = 30000000 };
 
+/* Who left has said to the last what it had locked. */
+static bool may_have_locked(const struct record *r)
+{
+    return r->state != PARLEY_MEMBER_LEFT || r->phase == PARLEY_PHASE_DONE ||
+           r->lock_generation > 0;
+}
+
+bool quorum_has_forgotten(const struct parley_node *node, int member)
+{
+    const struct record *r = record_of(node, (uint32_t)member);
+    int earlier;
+    if (r->earlier == PARLEY_EARLIER_NEVER_HELD || PLANTED(COUNT_FORGETFUL)) return false;
+    if (r->earlier == PARLEY_EARLIER_HELD) return true;
+    for (uint32_t at = 0; (earlier = roster_named(node->roster, r->name, &at)) != NONE;)
+        if (earlier != member && may_have_locked(record_of(node, (uint32_t)earlier))) return true;
+    return false;
+}
+
+static uint32_t forgetful(const struct parley_node *node)
+{
+    uint32_t count = 0;
+    if (node->config.quorum != PARLEY_QUORUM_MAJORITY) return 0;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (roster_in(node->roster, i, ROSTER_WAITED) || roster_in(node->roster, i, ROSTER_DONE))
+            count += quorum_has_forgotten(node, (int)i);
+    return count;
+}
+
 uint32_t quorum_here(const struct parley_node *node)
 {
-    return node->roster->counts[ROSTER_WAITED] + node->roster->counts[ROSTER_DONE];
+    const uint32_t *counts = node->roster->counts;
+    return counts[ROSTER_WAITED] + counts[ROSTER_DONE] - forgetful(node);
 }
 
 uint32_t quorum_of(const struct parley_node *node)
@@ -33,20 +67,31 @@ bool quorum_is_here(const struct parley_node *node)
     return node->config.quorum != PARLEY_QUORUM_MAJORITY || 2 * quorum_here(node) > quorum_of(node);
 }
 
+void quorum_lacks(const struct parley_node *node, char *text, size_t size)
+{
+    uint32_t others = forgetful(node);
+    int length = snprintf(text, size, "only %u of %u nodes are here, and a majority is %u",
+                          quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1);
+    if (others > 0)
+        snprintf(text + length, size - (size_t)length,
+                 "; %u more do not count, as they were started anew and know not what they had "
+                 "agreed to",
+                 others);
+}
+
 /* Who is gone may come back, until time is up. */
 static bool has_majority(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
+    char lacks[QUORUM_TEXT_BYTES];
     if (quorum_is_here(node)) {
         a->verify_since_us = 0;
         return true;
     }
     if (a->verify_since_us == 0) {
         a->verify_since_us = node->now_us;
-        out_log(node, PARLEY_LOG_WARN,
-                "only %u of %u nodes are here, and a majority is %u: waiting for "
-                "others, %.0f s at most",
-                quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1,
+        quorum_lacks(node, lacks, sizeof lacks);
+        out_log(node, PARLEY_LOG_WARN, "%s: waiting for others, %.0f s at most", lacks,
                 (double)(agreement_end_us(node) - node->now_us) / 1e6);
     }
     return false;

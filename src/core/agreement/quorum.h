@@ -6,14 +6,21 @@
 #define PARLEY_CORE_QUORUM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "parley/node.h"
+
+enum { QUORUM_TEXT_BYTES = 192 };
 
 /* How many take part in the agreement; of how many --quorum majority wants most; whether they are
  * as many as --quorum wants. */
 uint32_t quorum_here(const struct parley_node *node);
 uint32_t quorum_of(const struct parley_node *node);
 bool quorum_is_here(const struct parley_node *node);
+/* This member does not count for a majority: an earlier start of it may have locked a model. */
+bool quorum_has_forgotten(const struct parley_node *node, int member);
+/* Who is missing for a majority, for people. */
+void quorum_lacks(const struct parley_node *node, char *text, size_t size);
 /* They may lock, and be done. If not yet, asks for it to become so. */
 bool quorum_may_decide(struct parley_node *node);
 

@@ -203,6 +203,7 @@ void membership_start(struct parley_node *node)
 {
     self_of(node)->incarnation = 1;
     self_of(node)->holds = gradients_kept(&node->config);
+    self_of(node)->earlier = node->config.earlier;
     self_of(node)->phase = PARLEY_PHASE_JOINING;
     membership_state(node, node->self, PARLEY_MEMBER_ALIVE, "this node");
     membership_changed(node, true);

@@ -73,9 +73,10 @@ static bool is_sane(const struct record *r)
 {
     return r->boot != 0 && *r->name && *r->address && r->state <= PARLEY_MEMBER_LEFT &&
            r->phase <= PARLEY_PHASE_LEFT && r->stop <= PARLEY_STOP_OPERATOR &&
-           r->distance_sq >= 0 && r->mean_sq >= 0 && isfinite(r->distance_sq) &&
-           isfinite(r->mean_sq) && isfinite(r->score) && r->incarnation < UINT32_MAX / 2 &&
-           r->generation < UINT32_MAX / 2 && r->lock_generation < UINT32_MAX / 2;
+           r->earlier <= PARLEY_EARLIER_HELD && r->distance_sq >= 0 && r->mean_sq >= 0 &&
+           isfinite(r->distance_sq) && isfinite(r->mean_sq) && isfinite(r->score) &&
+           r->incarnation < UINT32_MAX / 2 && r->generation < UINT32_MAX / 2 &&
+           r->lock_generation < UINT32_MAX / 2;
 }
 
 static void merge_own_words(struct parley_node *node, int member, const struct record *record)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/agreement/late.h"
+#include "core/agreement/quorum.h"
 #include "core/exchange/exchange.h"
 #include "core/exchange/slot.h"
 #include "core/link/connection.h"
@@ -96,6 +97,10 @@ static void begin(struct parley_node *node)
     node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
     if (node->strategy->begin) node->strategy->begin(node);
     if (t->stop != PARLEY_STOP_NONE) stop_raise(node, t->stop);
+    if (node->config.quorum == PARLEY_QUORUM_MAJORITY && quorum_has_forgotten(node, node->self))
+        out_log(node, PARLEY_LOG_WARN,
+                "an earlier start of this node may have agreed on a model: it does not count for "
+                "the majority");
 }
 
 /* What a peer's state is to overwrite is in use: the strategy writes what it keeps beside x, or is

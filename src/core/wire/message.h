@@ -95,6 +95,7 @@ struct record {
     uint8_t lock_digest[PARLEY_DIGEST_BYTES];
     uint64_t fetched;                          /* bytes of the picked model, said now and then */
     uint32_t voters;                           /* DONE: how many agreed */
+    uint32_t earlier;                          /* enum parley_earlier */
     uint64_t distrusts[MESSAGE_DISTRUSTS_MAX]; /* boots, the newest last; 0: nobody */
     /* strategy/ps/server.h */
     uint64_t follows; /* boot of who serves it; 0: nobody */
