@@ -25,6 +25,7 @@ struct parley {
     struct handoff handoff;
     struct worker worker;
     struct files files;
+    struct vote vote;
     struct complete complete; /* the config as it stands, with the texts that were chosen */
     struct parley_options options;
     struct parley_view view; /* at FINISHED; given to the trainer by handoff_end() */
@@ -81,6 +82,9 @@ static int make(struct parley *p, char *why, size_t size)
     }
     code = vectors_init(&p->vectors, &p->options, config, why, size);
     if (!code) code = files_init(&p->files, &p->vectors, &p->options, config->boot, why, size);
+    if (!code)
+        code = vote_open(&p->vote, p->options.vote, config->run, &config->earlier, why, size);
+    p->files.vote = &p->vote;
     if (!code) code = live_init(&p->loop, config->members_max, config->name);
     if (code) goto out_vectors;
     code = parley_updates_init(&p->loop.updates);
@@ -99,6 +103,7 @@ out_updates:
 out_live:
     live_close(&p->loop);
 out_vectors:
+    vote_close(&p->vote, false);
     files_close(&p->files);
     vectors_close(&p->vectors);
     return code;
@@ -110,6 +115,7 @@ static void unmake(struct parley *p)
     handoff_close(&p->handoff);
     parley_updates_close(&p->loop.updates);
     live_close(&p->loop);
+    vote_close(&p->vote, p->view.phase == PARLEY_PHASE_DONE);
     files_close(&p->files);
     vectors_close(&p->vectors);
 }

@@ -304,6 +304,7 @@ void files_write(struct files *files, struct op *op)
         {vectors_buffer(vectors, op->update.vector.buffer), vectors->count * sizeof(float)},
         {files->scaling, scaling_floats(&files->meta) * sizeof(float)}};
     drop_part(files);
+    if (files->vote) vote_held(files->vote, op->why, sizeof op->why);
     int code = hash_model(files, pieces[1].bytes, op->digest);
     op->done.done.digest = op->digest;
     if (code || !files->out) goto out;

@@ -1,6 +1,7 @@
 /* files.h: the final model on disk: nothing stands under its name before the cluster agreed.
  *
- *     files_write    OUT.<boot>.part: written, fsynced, read back from disk, hashed
+ *     files_write    that a model is held from now on (vote.h), then OUT.<boot>.part: written,
+ *                    fsynced, read back from disk, hashed
  *     files_publish  the agreement's record, then the model: renamed into place, directory fsynced
  *
  * Two nodes may share one OUT: their parts have names of their own, and the models are equal bytes.
@@ -13,6 +14,7 @@
 
 #include "compute/op.h"
 #include "compute/vectors.h"
+#include "disk/vote.h"
 #include "file/model_file.h"
 #include "parley/parley.h"
 
@@ -22,10 +24,11 @@ struct files {
     uint64_t boot;
     uint8_t hash[PARLEY_DIGEST_BYTES]; /* of the whole part */
     struct vectors *vectors;
-    struct model_meta meta; /* but for the digest */
-    float *scaling;         /* shift, scale, label: as in the file */
-    char *class_names;      /* meta's; owned */
-    char *columns;          /* likewise */
+    const struct vote *vote; /* NULL, or borrowed: set after files_init() */
+    struct model_meta meta;  /* but for the digest */
+    float *scaling;          /* shift, scale, label: as in the file */
+    char *class_names;       /* meta's; owned */
+    char *columns;           /* likewise */
 };
 
 /* What stands there is replaced by a new file in the end: that must not hit a device, and there

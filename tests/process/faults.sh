@@ -69,6 +69,19 @@ grep -q -m 1 "only 1 of 3 nodes are here, and a majority is 2: waiting" < <(exec
 kill -KILL $run
 wait $run || true
 
+# Who was started anew and has kept nothing may have agreed, for all that it knows.
+anew=(-n 3 --epochs 20 --model mlp:64 --quorum majority --fault restart:n1@20% --fault kill:n2@50%)
+: > err
+"$parley" run "${anew[@]}" > out 2> err &
+run=$!
+grep -q -m 1 "only 1 of 3 nodes are here, and a majority is 2; 1 more do not count" < <(exec tail -n +1 -f --pid=$run err)
+kill -KILL $run
+wait $run || true
+grep -q "n1: an earlier start of this node may have agreed on a model" err
+"$parley" run "${anew[@]}" --checkpoint kept --json json > out
+[ "$(value ok) $(value agreed) $(value known)" = "true 2 3" ]
+[ "$(cut -d: -f3 kept/n1.vote) $(cut -d: -f3 kept/n2.vote)" = " not known  none held" ]
+
 # All are gone for a while, and begin anew. All are stopped for good: it is over.
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault restart:3@20%+200ms --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]

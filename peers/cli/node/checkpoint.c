@@ -5,6 +5,7 @@
  *   at a boundary, when it is time: a copy of the vectors, which a thread writes beside the others
  *   and renames; the two newest stay
  *   as it leaves: a last one
+ *   where a majority decides: beside them, what is kept of its votes (disk/vote.h)
  *
  * Files are checkpoint_files.h's. What can't be written is said, and tried again when it is time
  * for the next; what was there stays.
@@ -20,6 +21,7 @@
 #include "cli/node/checkpoint_files.h"
 #include "cli/node/node.h"
 #include "disk/durable.h"
+#include "disk/vote.h"
 #include "quiet.h"
 
 static const char *directory(const struct node *node)
@@ -124,6 +126,15 @@ static int open_directory(const struct node *node, char *why, size_t why_size)
     return PARLEY_EUSAGE;
 }
 
+static void use_vote(struct node *node)
+{
+    char *path = node->checkpoint.vote;
+    if (node->settings->quorum != PARLEY_QUORUM_MAJORITY) return;
+    snprintf(path, CHECKPOINT_PATH_BYTES, "%s/%s" CHECKPOINT_VOTE, directory(node), name_of(node));
+    if (!node->settings->resume) vote_forget(path, node->job.run);
+    node->options.vote = path;
+}
+
 int node_checkpoint_init(struct node *node, char *why, size_t why_size)
 {
     uint64_t number = UINT64_MAX;
@@ -135,6 +146,7 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
         error = checkpoint_files_lock(directory(node), name_of(node), &node->checkpoint.lock, why,
                                       why_size);
     if (error) return error;
+    use_vote(node);
     bool found =
         checkpoint_files_newest(directory(node), name_of(node), number, &node->checkpoint.newest);
     if (!node->settings->resume) {

@@ -13,6 +13,7 @@
 
 enum { CHECKPOINT_PATH_BYTES = 4096 };
 #define CHECKPOINT_SUFFIX ".checkpoint"
+#define CHECKPOINT_VOTE ".vote" /* DIR/NAME.vote: parley_options.vote */
 /* Who starts without --resume where there are some; of the directory, and whose they are. */
 #define CHECKPOINT_FILES_REPLACED                                                                  \
     "--checkpoint: %s has checkpoints of %s, which will be replaced; --resume goes on from them"

@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/node/checkpoint_files.h"
 #include "cli/seed_list.h"
 #include "file/checkpoint.h"
 #include "job/job.h"
@@ -43,7 +44,8 @@ struct node_checkpoint {
     float *copy;       /* of all vectors; owned, NULL: none was made yet */
     struct checkpoint head;
     uv_thread_t thread;
-    bool started; /* the thread is to be joined */
+    char vote[CHECKPOINT_PATH_BYTES]; /* parley_options.vote, where a majority decides */
+    bool started;                     /* the thread is to be joined */
     _Atomic bool busy;
     _Atomic bool asked; /* by SIGUSR1: one now */
 };

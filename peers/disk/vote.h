@@ -1,0 +1,36 @@
+/* vote.h: what is kept of a node's votes, for its next start: whether it may have held a model in
+ * an agreement of this run (enum parley_earlier, parley/config.h).
+ *
+ *     vote_open     says what is known of earlier starts
+ *     vote_held     before the node says that it holds one
+ *     vote_close    where it ended with an agreement, its next start goes by what others know
+ *
+ * The file is one line, overwritten where it stands: that needs no room on the disk.
+ * Thread rule: one thread at a time.
+ */
+#ifndef PARLEY_PEERS_VOTE_H
+#define PARLEY_PEERS_VOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parley/config.h"
+#include "parley/error.h"
+
+struct vote {
+    int fd; /* 0: none is kept */
+    uint64_t run;
+};
+
+/* path: NULL, or a file, made where there is none; one of another run is made anew. PARLEY_EUSAGE
+ * with a line in why[size]. */
+PARLEY_CHECK int vote_open(struct vote *vote, const char *path, uint64_t run,
+                           enum parley_earlier *earlier, char *why, size_t size);
+/* A line in why[size] where that can't be kept, and else nothing. */
+void vote_held(const struct vote *vote, char *why, size_t size);
+void vote_close(struct vote *vote, bool agreed);
+/* Before vote_open(): what may have been held is to be no matter, but where others know of it. */
+void vote_forget(const char *path, uint64_t run);
+
+#endif
