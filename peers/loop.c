@@ -1,7 +1,10 @@
 /* loop.c: see loop.h. */
+#define _GNU_SOURCE /* pthread_tryjoin_np */
 #include "loop.h"
 
 #include <assert.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +21,8 @@ enum {
     SHUT_LOOK_US = 10 * 1000,
     LATE_US = 250 * 1000,
     DRAIN_US_MAX = 1000 * 1000,
-    NEWS_ROUNDS_MAX = 4
+    NEWS_ROUNDS_MAX = 4,
+    JOIN_LOOK_MS = 10
 };
 
 uint64_t loop_now_us(void)
@@ -320,7 +324,7 @@ static void close_uv(struct loop *loop)
         close_handles(loop);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
-    lane_join_closers(&loop->door);
+    lane_join_closers(&loop->door, loop_now_us() + LOOP_JOIN_US);
     int left = uv_loop_close(&loop->uv);
     assert(left == 0);
     (void)left;
@@ -374,6 +378,16 @@ void loop_wake(struct loop *loop)
 {
     atomic_store(&loop->commanded, true);
     wake_ring(&loop->wake);
+}
+
+/* To pthread_clockjoin_np() ThreadSanitizer is blind: for it such a thread would run on. */
+bool loop_join(uv_thread_t thread, uint64_t until_us)
+{
+    while (pthread_tryjoin_np(thread, NULL)) {
+        if (loop_now_us() >= until_us) return false;
+        poll(NULL, 0, JOIN_LOOK_MS);
+    }
+    return true;
 }
 
 void loop_close(struct loop *loop)

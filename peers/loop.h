@@ -36,7 +36,8 @@ enum {
     LOOP_LATER_MAX = 256,       /* events that arise from one step's updates */
     LOOP_READ_BUDGET_US = 4000, /* a turn stops reading after this long */
     LOOP_ACCEPTS_MAX = 16,      /* connections taken in so long: */
-    LOOP_ACCEPTS_US = 16000
+    LOOP_ACCEPTS_US = 16000,
+    LOOP_JOIN_US = 1000000 /* the end waits so long for threads that nobody can end */
 };
 
 /* What other threads ask for; guarded by the answers' lock. */
@@ -117,6 +118,9 @@ int loop_start(struct loop *loop, uint64_t hook_us);
 
 /* Any thread: after a command was set under the answers' lock, or a lookup is over. */
 void loop_wake(struct loop *loop);
+
+/* Whether a thread that nobody can end has ended by then, on the clock of loop_now_us(). */
+bool loop_join(uv_thread_t thread, uint64_t until_us);
 
 /* Ends the thread and closes everything. Nobody may put answers any more. */
 void loop_close(struct loop *loop);

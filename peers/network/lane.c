@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "network/address.h"
@@ -24,7 +23,6 @@ enum {
     NOTES_MAX = 64,
     WAITING_MAX = 512, /* at the door */
     GUESTS_MAX = 64,   /* let in at a time */
-    CLOSERS_WAIT_S = 1,
     MAPPED_BYTES_MAX = 16 * 1024 * 1024
 };
 
@@ -124,14 +122,11 @@ static void close_aside(struct lane_door *door, int fd)
         door->closers_count++; /* else it stays open */
 }
 
-void lane_join_closers(struct lane_door *door)
+void lane_join_closers(struct lane_door *door, uint64_t until_us)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += CLOSERS_WAIT_S;
     while (door->closers_count > 0) {
         uv_thread_t closer = door->closers[--door->closers_count];
-        if (pthread_timedjoin_np(closer, NULL, &until)) pthread_detach(closer);
+        if (!loop_join(closer, until_us)) pthread_detach(closer);
     }
 }
 

@@ -75,8 +75,8 @@ struct lane_door {
 /* After the loop listens and has its vectors. */
 void lane_open_door(struct loop *loop);
 void lane_close_door(struct loop *loop);
-/* After the loop's end: waits a second for what others have sent to be closed. */
-void lane_join_closers(struct lane_door *door);
+/* After the loop's end: waits until then for what others have sent to be closed. */
+void lane_join_closers(struct lane_door *door, uint64_t until_us);
 
 /* The dialler's: the other end has answered. */
 void lane_ask(struct conn *conn);
