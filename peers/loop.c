@@ -231,7 +231,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
     /* Here and not in a check: the last connection goes after the check phase, and nothing may come
      * to end the next wait. */
-    if (loop->closing && atomic_load(&loop->connections) == 0 && !loop->lookups) {
+    if (loop->closing && atomic_load(&loop->connections) == 0) {
         close_handles(loop);
         return;
     }
@@ -324,7 +324,9 @@ static void close_uv(struct loop *loop)
         close_handles(loop);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
-    lane_join_closers(&loop->door, loop_now_us() + LOOP_JOIN_US);
+    uint64_t until_us = loop_now_us() + LOOP_JOIN_US;
+    lane_join_closers(&loop->door, until_us);
+    conn_join_lookups(loop, until_us);
     int left = uv_loop_close(&loop->uv);
     assert(left == 0);
     (void)left;

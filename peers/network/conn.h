@@ -102,6 +102,8 @@ void conn_tell_sent(struct loop *loop);
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
 /* dial.c: other threads may have found something: it is used, and more is looked up. */
 void conn_take_lookups(struct loop *loop);
+/* dial.c: none is left at the end: those that are not over by then end by themselves. */
+void conn_join_lookups(struct loop *loop, uint64_t until_us);
 /* dial.c: nobody wants to know the addresses any more. */
 void conn_give_lookup_up(struct conn *conn);
 /* dial.c: what closed.text is to be; "" for an end without an error. */

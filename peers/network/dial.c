@@ -8,8 +8,9 @@
  * UNREACHED, with the system's words and a name's addresses. Nothing here waits longer than the
  * kernel does; the core closes what takes too long. A lookup that has begun can't be interrupted,
  * so it has memory of its own: the connection is gone before it, the next dial of that name takes
- * it over, and only the loop's end waits for it. A few run at a time, so that a name that takes
- * long holds up no other; those that have not begun are taken back. Where threads are at their
+ * it over, and what the loop's end has waited a second for outlives the loop: name servers that are
+ * out of reach are asked for half a minute. A few run at a time, so that a name that takes long
+ * holds up no other; those that have not begun are taken back. Where threads are at their
  * limit a name can't be looked up, and is tried again as any other dial.
  *
  * Decision: libuv looks names up on threads that the whole process shares and that nobody ends. A
@@ -35,6 +36,8 @@ enum {
     LOOKUPS_MAX = 8  /* under way at a time */
 };
 
+enum lookup_state { LOOKUP_RUNS, LOOKUP_OVER, LOOKUP_LEFT /* the loop is gone */ };
+
 struct lookup {
     struct lookup *next; /* in the loop's list, the newest last */
     struct loop *loop;
@@ -42,7 +45,7 @@ struct lookup {
     struct address address;
     uv_thread_t thread;
     bool begun;
-    atomic_bool over; /* then what the thread has found is here: */
+    atomic_int state; /* LOOKUP_OVER: what the thread has found is here: */
     int code;
     struct addrinfo *found;
 };
@@ -156,8 +159,13 @@ static void run(void *argument)
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     lookup->code =
         translate(getaddrinfo(lookup->address.host, lookup->address.port, &hints, &lookup->found));
-    atomic_store(&lookup->over, true);
-    loop_wake(loop);
+    int state = LOOKUP_RUNS;
+    if (atomic_compare_exchange_strong(&lookup->state, &state, LOOKUP_OVER)) {
+        loop_wake(loop);
+        return;
+    }
+    uv_freeaddrinfo(lookup->found);
+    free(lookup);
 }
 
 /* Who wanted it is told. */
@@ -208,11 +216,29 @@ void conn_take_lookups(struct loop *loop)
     struct lookup *next;
     for (struct lookup *lookup = loop->lookups; lookup; lookup = next) {
         next = lookup->next;
-        if (!atomic_load(&lookup->over)) continue;
+        if (atomic_load(&lookup->state) != LOOKUP_OVER) continue;
         uv_thread_join(&lookup->thread);
         end(lookup);
     }
     begin(loop);
+}
+
+void conn_join_lookups(struct loop *loop, uint64_t until_us)
+{
+    while (loop->lookups) {
+        struct lookup *lookup = loop->lookups;
+        uv_thread_t thread = lookup->thread;
+        int state = LOOKUP_RUNS;
+        bool joined = loop_join(thread, until_us);
+        loop->lookups = lookup->next;
+        if (!joined && atomic_compare_exchange_strong(&lookup->state, &state, LOOKUP_LEFT)) {
+            pthread_detach(thread);
+            continue;
+        }
+        if (!joined) uv_thread_join(&thread); /* it has just found something */
+        uv_freeaddrinfo(lookup->found);
+        free(lookup);
+    }
 }
 
 static bool is_free(const struct lookup *lookup, const struct address *address)

@@ -6,8 +6,9 @@
  *   - a name that takes longer than a dial is looked up once at a time, and found in the end
  *   - one that nobody has is told, with the system's words
  *   - nothing is left behind: no thread is let go, and a child that is forked then can exit
+ *   - but one whose name is not found at all holds no end up, and touches nothing of a closed node
  *
- * The resolver is this test's: names of .slow and .late it answers once the test lets it.
+ * The resolver is this test's: names of .slow, .late and .stuck it answers once the test lets it.
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
@@ -21,13 +22,14 @@
 enum { NAMES = 16, ROUNDS = 3, LINKS = NAMES + 4, NEWCOMERS = 4, WAIT_S = 20 };
 #define NS UINT64_C(1000000000)
 
-enum kind { SLOW, LATE, NONE, KINDS };
-static const char *const kinds[KINDS] = {".slow", ".late", ".none"};
+enum kind { SLOW, LATE, STUCK, NONE, KINDS };
+static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none"};
 
+/* Neither is destroyed: who was let go may be at it still. */
+static uv_cond_t changed;
 static uv_mutex_t lock; /* guards the next two, of names of each kind */
 static bool answers[KINDS];
 static unsigned given_up[KINDS];
-static uv_cond_t changed;
 static atomic_uint begun[KINDS], let_go;
 
 static enum kind kind_of(const char *text)
@@ -149,6 +151,19 @@ static void fork_and_exit(void)
     check(waitpid(child, &status, 0) == child && status == 0, "a child can exit");
 }
 
+/* Its servers say nothing, for as long as the test likes. */
+static void close_without_an_answer(void)
+{
+    static const char *const seeds[] = {"host.stuck:7000"};
+    pair_open(prepare(0, seeds, 1));
+    check(are_given_up(STUCK, 1), "a dial gives up what is being looked up");
+    alarm(WAIT_S);
+    parley_close(nodes[0].p);
+    alarm(0);
+    check(atomic_load(&let_go) == 1, "who looks it up is let go");
+    answer(STUCK);
+}
+
 int main(void)
 {
     uv_mutex_init(&lock);
@@ -174,8 +189,7 @@ int main(void)
     pair_join();
     check(atomic_load(&begun[SLOW]) == before, "what had not begun was taken back");
     check(atomic_load(&let_go) == 0, "each thread is joined");
+    close_without_an_answer();
     fork_and_exit();
-    uv_cond_destroy(&changed);
-    uv_mutex_destroy(&lock);
     return failures ? 1 : 0;
 }
