@@ -5,7 +5,8 @@
  *
  * What comes back is judged like any bytes from outside. A node that can't be reached, or does not
  * answer within some seconds, and what is no node are errors of the network (status 4). One that is
- * watched is asked again while it is silent, and is gone once it is no longer there to be asked.
+ * watched is asked again while it is silent, and is gone once it is no longer there to be asked: a
+ * connection may end without an answer by a firewall's doing, or as many ask the node at once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +32,7 @@ struct cluster {
     struct message_report head; /* of the first page */
     struct record *records;     /* [count]; owned */
     uint32_t count;
-    bool silent; /* asked, and nothing came in time */
+    bool silent; /* asked, and no answer came: it may be there all the same */
 
     int fd;
     struct tls_end *tls; /* owned; NULL: without a key */
@@ -123,9 +124,9 @@ static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_
 {
     bool unproved = cluster->tls && !tls_is_up(cluster->tls);
     bool barred = unproved ? errno == EPROTO : tls_is_spoken(bytes, count);
-    cluster->silent = errno == EAGAIN || errno == EWOULDBLOCK;
+    bool late = errno == EAGAIN || errno == EWOULDBLOCK;
     snprintf(why, size, "%s: %s", peer,
-             cluster->silent      ? "no answer; is this a parley node?"
+             late                 ? "no answer; is this a parley node?"
              : barred && unproved ? "it has another cluster key, or none"
              : barred             ? "it has a cluster key: say with --cluster-key which"
              : unproved           ? "the connection ended in the handshake: has it a cluster key?"
@@ -170,6 +171,7 @@ static int ask_page(struct cluster *cluster, struct message_report *report, cons
     struct wire_header header;
     uint64_t until_us = cli_now_us() + TIMEOUT_S * UINT64_C(1000000);
     size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
+    cluster->silent = true;
     int error = cluster->tls ? prove(cluster, until_us, peer, why, size) : 0;
     if (error) return error;
     if (length == 0 || !send_all(cluster, bytes, length)) {
@@ -186,6 +188,7 @@ static int ask_page(struct cluster *cluster, struct message_report *report, cons
     if (!error) error = message_decode(WIRE_REPORT, bytes, header.size, report, scratch);
     message_scratch_free(scratch);
     if (error == PARLEY_EMALFORMED) {
+        cluster->silent = false;
         snprintf(why, size, "%s: answers in another protocol; is this a parley node?", peer);
         return PARLEY_ENETWORK;
     }

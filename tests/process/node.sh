@@ -88,6 +88,31 @@ status=0
 [ $status -eq 1 ] && grep -q 'stdout: No space' said
 "$parley" status "$address" | grep '^b .*alive' > /dev/null
 
+# Who watches a node asks again where a connection ends without an answer. Gone is who refuses.
+: > port
+python3 - "$address" > port << 'END' &
+import socket, sys
+host, port = sys.argv[1].rsplit(":", 1)
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+for answers in (True, False, True):
+    peer = listener.accept()[0]
+    asked = peer.recv(4096)
+    if answers:
+        with socket.create_connection((host, int(port))) as node:
+            node.sendall(asked)
+            peer.sendall(node.recv(65536))
+        peer.recv(4096)
+    peer.close()
+END
+between=$!
+pids+=("$between")
+port=$(grep -m 1 . < <(exec tail -n +1 -f --pid="$between" port))
+"$parley" status --watch "127.0.0.1:$port" > seen 2> said
+[ "$(grep -c '^a .*alive' seen)" -eq 2 ]
+grep -q 'no answer; it is asked again$' said
+grep -q 'it is gone$' said
+
 # One leaves by a signal, with its own model; the other goes on and sees it as left, not dead. What
 # stood under that name is replaced, not written over: another link to it keeps what it had.
 echo before > before
