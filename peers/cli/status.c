@@ -62,7 +62,9 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
         if (fd < 0) continue;
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        if (connect(fd, at->ai_addr, at->ai_addrlen) == 0) continue;
+        while ((code = connect(fd, at->ai_addr, at->ai_addrlen)) != 0 && errno == EINTR)
+            continue; /* it was stopped, and woken */
+        if (code == 0) continue;
         int cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
         cluster->silent = cause == ETIMEDOUT || cause == EHOSTUNREACH || cause == ENETUNREACH;
         close(fd);

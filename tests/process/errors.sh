@@ -149,6 +149,28 @@ expect 4 'closed the connection; is this a parley node?' status 127.0.0.1:$port
 expect 4 'no answer; is this a parley node?' status 127.0.0.1:$port
 kill $server 2> /dev/null
 wait $server 2> /dev/null
+# Stopped and woken while it connects, as by Ctrl-Z and fg: it goes on.
+python3 - "$parley" > out 2>&1 << 'END'
+import os, signal, socket, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+listener.settimeout(60)
+port = listener.getsockname()[1]
+full = socket.create_connection(("127.0.0.1", port)) # who comes next waits in connect()
+status = subprocess.Popen([sys.argv[1], "status", "127.0.0.1:%d" % port])
+waits = ":%04X 02 " % port # in SYN_SENT
+while not any(waits in line for line in open("/proc/net/tcp")):
+    pass
+status.send_signal(signal.SIGSTOP)
+os.waitpid(status.pid, os.WUNTRACED)
+status.send_signal(signal.SIGCONT)
+listener.accept()
+peer = listener.accept()[0]
+peer.recv(4096)
+peer.close()
+sys.exit(status.wait())
+END
+[ $? -eq 4 ] && grep -q 'closed the connection; is this a parley node?' out ||
+    { fail "status, stopped and woken in connect()"; cat out; }
 expect 2 'no file can be made in nodir/: No such file' node --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' run --steps 3 --model softmax --out nodir/model
 expect 2 'no file can be made in nodir/: No such file' sim --steps 3 --model softmax --out nodir/model
