@@ -1,5 +1,6 @@
 /* idx.c: IDX files, plain and gzip, whole and damaged. */
 #include "data/formats/idx.h"
+#include "data/formats/gzip.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -257,6 +258,29 @@ Test(idx, a_small_gzip_file_can_not_claim_much_memory)
         idx_load(&set, (struct bytes){file, size, "images"}, labels, 0, p.why, sizeof p.why),
         PARLEY_EDATA);
     cr_assert(strstr(p.why, "can't hold them"), "%s", p.why);
+}
+
+Test(idx, a_gzip_file_with_a_bound_of_more_than_32_bits_is_expanded)
+{
+    /* Proves it where size_t has 32 bits: of so large a file GZIP_RATIO_MAX times is just above. */
+    enum { SIZE = 4161000, ROOM = SIZE + 10000 };
+    uint8_t *data = malloc(SIZE), *file = malloc(ROOM), *all;
+    size_t packed = ROOM, size;
+    char why[200] = "";
+    uint32_t x = 1;
+    for (size_t i = 0; i < SIZE; i++) /* what zlib makes nothing less of */
+        data[i] = (uint8_t)((x = 1664525 * x + 1013904223) >> 24);
+    pack(data, SIZE, file, &packed);
+    uint64_t bound = (uint64_t)packed * GZIP_RATIO_MAX;
+    cr_assert(bound > UINT32_MAX && bound - UINT32_MAX < SIZE);
+    cr_assert_eq(gzip_expand((struct bytes){file, packed, "large.gz"}, BYTES_MAX, &all, &size, why,
+                             sizeof why),
+                 0, "%s", why);
+    cr_assert_eq(size, SIZE);
+    cr_assert_eq(memcmp(all, data, SIZE), 0);
+    free(all);
+    free(file);
+    free(data);
 }
 
 Test(idx, a_file_above_the_limit_is_refused_before_memory_is_taken)

@@ -93,8 +93,8 @@ static size_t stated_size(struct bytes file)
 int gzip_expand(struct bytes file, size_t size_max, uint8_t **out, size_t *size, char *why,
                 size_t why_size)
 {
-    size_t room = stated_size(file), most = file.size * GZIP_RATIO_MAX;
-    if (most > size_max) most = size_max;
+    size_t room = stated_size(file), most = size_max;
+    if (file.size <= most / GZIP_RATIO_MAX) most = file.size * GZIP_RATIO_MAX;
     if (room > most) room = most;
     for (;; room = room > most / 2 ? most : 2 * room) {
         /* One byte more shows whether that was all. */
