@@ -241,7 +241,7 @@ bool mix_combine(float *restrict y, const float *restrict x, float keep, float c
         if (keep == 0 && c == 0)
             memset(y + at, 0, size * sizeof *y);
         else
-            combine(y + at, x + at, keep, c, size);
+            combine(y + at, c == 0 ? NULL : x + at, keep, c, size);
         finite = mix_finite(y + at, size) && finite;
     }
     return finite;

@@ -93,7 +93,8 @@ void mix_add_gap(float *x, const float *from, float *restrict m, const float *th
 void mix_add_rest(float *restrict x, float *restrict rest, size_t n);
 
 /* y, x: [n], not overlapping. A vector times 0 is not read, so that one that holds anything may be
- * overwritten; times 1 it is taken as it is. Returns whether all of y is finite then. */
+ * overwritten, and x may be NULL; times 1 it is taken as it is. Returns whether all of y is finite
+ * then. */
 bool mix_combine(float *restrict y, const float *restrict x, float keep, float c, size_t n);
 
 /* ||x||^2 in fp64: no finite fp32 vector overflows it, so it is finite exactly if x is. */
