@@ -247,6 +247,36 @@ Test(partitions, a_minority_does_not_decide_alone_at_once)
     parley_sim_free(sim);
 }
 
+static bool last_of_five_is_alone(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    return scene_view(sim, 4).live == 1;
+}
+
+Test(partitions, who_was_cut_off_and_is_at_its_end_does_not_end_the_training_of_most)
+{
+    /* n4, cut off, ends training alone. The wall falls before it may decide; each side tells the
+     * other of deaths that there were none, and for a moment hardly anybody seems to be left. The
+     * four train on all the same, and n4 adopts what they agree on in the end. */
+    uint32_t peers = 4;
+    const uint32_t group[] = {0, 0, 0, 0, 1};
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct parley_sim *sim = trained(&peers, seed);
+        parley_sim_partition(sim, group);
+        scene_until(sim, 5, last_of_five_is_alone, NULL, 60);
+        parley_sim_stop(sim, 4, PARLEY_STOP_TARGET);
+        scene_run(sim, 15 * SECOND);
+        parley_sim_heal(sim);
+        scene_until(sim, 5, parley_sim_converged, NULL, 40);
+        scene_run(sim, 10 * SECOND);
+        for (uint32_t i = 0; i < 4; i++)
+            cr_assert_eq(phase_of(sim, i), PARLEY_PHASE_TRAIN, "n%u: %s", i,
+                         parley_phase_name(phase_of(sim, i)));
+        scene_agree(sim, 5, 0);
+        parley_sim_free(sim);
+    }
+}
+
 static bool one_locks(struct parley_sim *sim, void *arg)
 {
     (void)arg;

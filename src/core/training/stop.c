@@ -9,6 +9,8 @@
 #include "core/state.h"
 #include "core/strategy/strategy.h"
 
+enum { MERGE_US = 3000000 };
+
 void stop_tell(struct parley_node *node, enum parley_stop cause)
 {
     self_of(node)->stop = cause;
@@ -58,15 +60,35 @@ void stop_raise(struct parley_node *node, enum parley_stop cause)
     }
 }
 
+/* Where a cut has healed nodes come back one by one, and each side takes over whom the other had
+ * given up, until those refute it: for a moment hardly anybody seems to be live. */
+static bool view_moves(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    if (t->turnover != node->roster->turnover) {
+        t->turnover = node->roster->turnover;
+        t->turnover_us = node->now_us;
+    }
+    return node->now_us < t->turnover_us + MERGE_US;
+}
+
+/* At least half of all raised it; while the view moves, of all that are known. */
+static bool is_said_by_enough(const struct parley_node *node, const struct record *r, bool moves)
+{
+    uint32_t voices = moves ? roster_known(node->roster) : live_of(node);
+    return 2 * r->stop_live >= voices;
+}
+
 void stop_obey(struct parley_node *node)
 {
+    bool moves = view_moves(node);
     if (node->roster->counts[ROSTER_STOPPED] == 0 || PLANTED(STOP_UNHEARD)) return;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         /* What an operator says holds for all, however few its node saw when it was cut off. */
         bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
-                      (asked || 2 * r->stop_live >= live_of(node));
+                      (asked || is_said_by_enough(node, r, moves));
         if (counts && !may_stop(node)) { /* its end has begun, even if who asked for it dies */
             node->training.stop = (enum parley_stop)r->stop;
             return;

@@ -38,6 +38,7 @@ struct training {
     uint64_t helpless_us;  /* not 0: until then it must have been */
     enum parley_stop stop; /* asked for while JOINING: obeyed once in */
     uint64_t stop_us;
+    uint64_t turnover, turnover_us; /* the roster's, and when it last changed (stop.c) */
 };
 
 void training_advance(struct parley_node *node); /* joining, budget, steps to make */
