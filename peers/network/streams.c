@@ -112,7 +112,7 @@ static bool add(struct conn *conn, int fd, const uint8_t *first)
     stream->poll.data = stream;
     stream->fd = fd;
     stream->of = streams;
-    stream->stripe = stripes_add(&streams->stripes, fd, first, STREAMS_TOKEN_BYTES);
+    stream->stripe = stripes_add(&streams->stripes, fd, first, NULL);
     if (!stream->stripe) {
         uv_close((uv_handle_t *)&stream->poll, on_closed);
         return false;

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "core/wire/wire.h"
+#include "network/tls.h"
 
 /* The segments and what the kernel has not sent of them (streams.c) are so small that all sockets
  * together hold no more than one connection would: what is asked behind them waits for them. */
@@ -22,12 +23,54 @@ void stripes_init(struct stripes *stripes, uint32_t most)
 
 void stripes_free(struct stripes *stripes)
 {
-    for (uint32_t i = 0; i < stripes->count; i++)
+    for (uint32_t i = 0; i < stripes->count; i++) {
+        tls_end_free(stripes->all[i].tls);
         free(stripes->all[i].tail);
+    }
     stripes->count = 0;
 }
 
-struct stripe *stripes_add(struct stripes *stripes, int fd, const void *first, size_t size)
+/* What has been sealed joins the tail: false where there is no memory. */
+static bool take_sealed(struct stripe *stripe)
+{
+    uint8_t *sealed, *tail;
+    size_t size = tls_take(stripe->tls, &sealed), left = stripe->tail_size - stripe->tail_at;
+    if (size == 0) return true;
+    if (left > 0) { /* seldom: hands are being shaken */
+        tail = malloc(left + size);
+        if (tail) {
+            memcpy(tail, stripe->tail + stripe->tail_at, left);
+            memcpy(tail + left, sealed, size);
+        }
+        free(sealed);
+        if (!tail) return false;
+        sealed = tail;
+    }
+    free(stripe->tail);
+    stripe->tail = sealed;
+    stripe->tail_at = 0;
+    stripe->tail_size = left + size;
+    return true;
+}
+
+/* With a key: what it says first; a dialler, after what it is, the beginning of the handshake. */
+static bool begin(struct stripe *stripe, const uint8_t *first)
+{
+    uint8_t none;
+    if (first) {
+        stripe->shy = true;
+        memcpy(stripe->token, first + STRIPES_CLEAR_BYTES, sizeof stripe->token);
+        stripe->tail_size = STRIPES_CLEAR_BYTES;
+        (void)tls_read(stripe->tls, &none, sizeof none);
+        return take_sealed(stripe);
+    }
+    bool said = tls_write(stripe->tls, stripe->tail, stripe->tail_size);
+    stripe->tail_at = stripe->tail_size;
+    return take_sealed(stripe) && said;
+}
+
+struct stripe *stripes_add(struct stripes *stripes, int fd, const uint8_t *first,
+                           struct tls_end *tls)
 {
     static const uint8_t greeting[STRIPES_HEAD_BYTES];
     if (stripes->count == PARLEY_STREAMS_MAX) return NULL;
@@ -35,8 +78,13 @@ struct stripe *stripes_add(struct stripes *stripes, int fd, const void *first, s
     *stripe = (struct stripe){.fd = fd, .open = first == NULL, .full = true, .dry = true};
     stripe->tail = malloc(STRIPES_HEAD_BYTES + stripes->segment);
     if (!stripe->tail) return NULL;
-    stripe->tail_size = first ? size : sizeof greeting;
+    stripe->tail_size = first ? STRIPES_FIRST_BYTES : sizeof greeting;
     memcpy(stripe->tail, first ? first : greeting, stripe->tail_size);
+    stripe->tls = tls;
+    if (tls && (!tls_feed_from(tls, fd) || !begin(stripe, first))) {
+        free(stripe->tail);
+        return NULL;
+    }
     stripes->count++;
     return stripe;
 }
@@ -99,6 +147,16 @@ static void keep(struct stripe *stripe, const uint8_t *head, const uint8_t *byte
     stripe->tail_size = of_head + size - of_bytes;
 }
 
+/* Its memory is the tail: what the socket does not take of it waits there. */
+static int send_sealed(struct stripe *stripe, const uint8_t *head, const uint8_t *bytes,
+                       size_t size)
+{
+    bool said =
+        tls_write(stripe->tls, head, STRIPES_HEAD_BYTES) && tls_write(stripe->tls, bytes, size);
+    if (!take_sealed(stripe)) return -ENOMEM;
+    return said ? stripes_flush(stripe) : -EPROTO;
+}
+
 /* One segment to one socket: its bytes, 0 if that takes nothing, or what is wrong. */
 static ssize_t send_segment(struct stripes *stripes, struct stripe *stripe, const uint8_t *bytes,
                             size_t size)
@@ -107,11 +165,16 @@ static ssize_t send_segment(struct stripes *stripes, struct stripe *stripe, cons
     if (size > stripes->segment) size = stripes->segment;
     wire_put(head, stripes->sent, 8);
     wire_put(head + 8, size, 4);
-    ssize_t sent = put(stripe, head, sizeof head, bytes, size);
-    if (sent < 0) return sent;
-    stripe->full = (size_t)sent < sizeof head + size;
-    if (sent == 0) return 0;
-    if (stripe->full) keep(stripe, head, bytes, size, (size_t)sent);
+    if (stripe->tls) {
+        int code = send_sealed(stripe, head, bytes, size);
+        if (code) return code;
+    } else {
+        ssize_t sent = put(stripe, head, sizeof head, bytes, size);
+        if (sent < 0) return sent;
+        stripe->full = (size_t)sent < sizeof head + size;
+        if (sent == 0) return 0;
+        if (stripe->full) keep(stripe, head, bytes, size, (size_t)sent);
+    }
     stripes->sent += size;
     return (ssize_t)size;
 }
@@ -134,10 +197,43 @@ ssize_t stripes_send(struct stripes *stripes, const void *bytes, size_t size)
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
+static bool holds(const struct stripe *stripe)
+{
+    return stripe->fd >= 0 && stripe->tls && tls_holds(stripe->tls);
+}
+
+bool stripes_hold(const struct stripes *stripes)
+{
+    for (uint32_t i = 0; i < stripes->count; i++)
+        if (holds(&stripes->all[i])) return true;
+    return false;
+}
+
+/* Nothing of it can be read now. */
+static bool is_dry(const struct stripe *stripe)
+{
+    return stripe->dry && !holds(stripe);
+}
+
+static ssize_t get_sealed(struct stripe *stripe, void *to, size_t size)
+{
+    ssize_t got = tls_read(stripe->tls, to, size);
+    if (got >= 0 && stripe->shy && tls_is_up(stripe->tls)) {
+        stripe->shy = false;
+        (void)tls_write(stripe->tls, stripe->token, sizeof stripe->token);
+    }
+    if (!take_sealed(stripe)) return -ENOMEM;
+    stripe->dry = got == 0;
+    if (got >= 0) return got;
+    uint8_t next; /* TLS says no more than that it is over */
+    return recv(stripe->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0 ? -ECONNRESET : -EPROTO;
+}
+
 /* Bytes read, 0 where there are none yet, or what is wrong: the end, too. */
 static ssize_t get(struct stripe *stripe, void *to, size_t size)
 {
     ssize_t got;
+    if (stripe->tls) return get_sealed(stripe, to, size);
     while ((got = recv(stripe->fd, to, size, MSG_DONTWAIT)) < 0 && errno == EINTR)
         continue;
     if (got == 0) return -ECONNRESET;
@@ -165,7 +261,7 @@ static int read_head(const struct stripes *stripes, struct stripe *stripe)
 
 int stripes_look(struct stripes *stripes, struct stripe *stripe)
 {
-    while (!stripe->dry && stripe->head_got < STRIPES_HEAD_BYTES) {
+    while (!is_dry(stripe) && stripe->head_got < STRIPES_HEAD_BYTES) {
         ssize_t got =
             get(stripe, stripe->head + stripe->head_got, STRIPES_HEAD_BYTES - stripe->head_got);
         if (got < 0) return (int)got;
@@ -202,7 +298,7 @@ ssize_t stripes_receive(struct stripes *stripes, void *to, size_t size)
     struct stripe *stripe = next_of(stripes, &code);
     if (!stripe) return code;
     uint8_t waste[STRIPES_SEGMENT_MIN];
-    if (stripe->dry) return 0;
+    if (is_dry(stripe)) return 0;
     if (size > stripe->left) size = stripe->left;
     if (!to && size > sizeof waste) size = sizeof waste;
     ssize_t got = get(stripe, to ? to : waste, size);

@@ -13,8 +13,13 @@
  * reads in turns keeps nothing back: what comes too early waits in the kernel. A segment that a
  * socket took only a part of is copied, so that neither its memory nor the next one waits for it.
  *
- * Failure modes: negative errnos; EPROTO is what no sender of ours says. Sockets need not be
- * nonblocking. They stay the caller's.
+ * With a cluster key (tls.h) all of that is sealed, but for what a dialler's first bytes begin
+ * with, which tells what the connection is; the rest of them is said once the other end has proved
+ * the key. Each segment is sealed as it goes out, and read a record at a time: a socket's next one
+ * is in the kernel all the same, but for a record of which a part was asked for (stripes_hold()).
+ *
+ * Failure modes: negative errnos; EPROTO is what no sender of ours says, or is not sealed as it
+ * should be. Sockets need not be nonblocking where there is no key. They stay the caller's.
  * Thread rule: none of its own.
  */
 #ifndef PARLEY_PEERS_STRIPES_H
@@ -27,7 +32,15 @@
 
 #include "parley/config.h"
 
-enum { STRIPES_HEAD_BYTES = 12, STRIPES_SEGMENT_MAX = 128 * 1024, STRIPES_SEGMENT_MIN = 16 * 1024 };
+enum {
+    STRIPES_HEAD_BYTES = 12,
+    STRIPES_FIRST_BYTES = 16, /* that a dialler says before all else */
+    STRIPES_CLEAR_BYTES = 8,  /* of those, the ones that are never sealed */
+    STRIPES_SEGMENT_MAX = 128 * 1024,
+    STRIPES_SEGMENT_MIN = 16 * 1024
+};
+
+struct tls_end;
 
 struct stripe {
     int fd;    /* -1: it never came to be */
@@ -40,8 +53,12 @@ struct stripe {
     uint64_t offset; /* once the head is there: of the next byte */
     uint32_t left;
 
-    uint8_t *tail; /* [tail_at..tail_size) is still to go out; NULL: no room made yet */
+    uint8_t *tail; /* [tail_at..tail_size) is still to go out */
     size_t tail_at, tail_size;
+
+    struct tls_end *tls; /* NULL: bytes go as they are */
+    bool shy;            /* `token` is said once the other end has proved the key */
+    uint8_t token[STRIPES_FIRST_BYTES - STRIPES_CLEAR_BYTES];
 };
 
 struct stripes {
@@ -55,9 +72,11 @@ struct stripes {
 void stripes_init(struct stripes *stripes, uint32_t most);
 void stripes_free(struct stripes *stripes);
 
-/* Adds a socket that says `first` before all else; NULL: a greeting, as it was accepted. NULL comes
- * back where there is no memory. */
-struct stripe *stripes_add(struct stripes *stripes, int fd, const void *first, size_t size);
+/* Adds a socket that says `first`, [STRIPES_FIRST_BYTES], before all else; NULL: a greeting, as it
+ * was accepted. `tls`: its end, taken once there is a stripe, of which the other one is proved
+ * where it was accepted; NULL: there is no key. NULL comes back where there is no memory. */
+struct stripe *stripes_add(struct stripes *stripes, int fd, const uint8_t *first,
+                           struct tls_end *tls);
 
 /* Returns how many of the bytes will get there; the rest is to be offered again once a socket that
  * is full was flushed. */
@@ -72,6 +91,9 @@ bool stripes_wants_room(const struct stripe *stripe, bool sends);
 /* The bytes that come next, to[size] at the most; `to` NULL: they are thrown away. 0: none are
  * there yet. */
 ssize_t stripes_receive(struct stripes *stripes, void *to, size_t size);
+
+/* What comes next may have been read from a socket already, which then does not tell of it. */
+bool stripes_hold(const struct stripes *stripes);
 
 /* Reads as far as the next segment's head: 0, or what is wrong. */
 int stripes_look(struct stripes *stripes, struct stripe *stripe);

@@ -1,7 +1,8 @@
 /* tls.c: see tls.h.
  *
- * OpenSSL over memory: it never sees a socket. What comes in is read where it lies; what goes out
- * of all ends gathers in one buffer, which is taken as it is after each call.
+ * OpenSSL over memory: what comes in is read where it lies, or from a socket, to which OpenSSL
+ * never writes; what goes out of all ends gathers in one buffer, which is taken as it is after each
+ * call.
  */
 #include "network/tls.h"
 
@@ -232,6 +233,18 @@ void tls_feed(struct tls_end *end, const void *bytes, size_t size)
     }
     BIO_set_mem_eof_return(in, -1); /* more may come */
     SSL_set0_rbio(end->ssl, in);
+}
+
+bool tls_feed_from(struct tls_end *end, int fd)
+{
+    BIO *in = BIO_new_socket(fd, BIO_NOCLOSE);
+    if (in) SSL_set0_rbio(end->ssl, in);
+    return in != NULL;
+}
+
+bool tls_holds(const struct tls_end *end)
+{
+    return SSL_pending(end->ssl) > 0;
 }
 
 ssize_t tls_read(struct tls_end *end, void *to, size_t size)

@@ -1,8 +1,10 @@
 /* stripes.c: bytes over several sockets come out in order, however the sockets cut and delay them,
- * and what no sender says is refused. */
+ * sealed or not, and what no sender says is refused. */
+#define _GNU_SOURCE /* memmem */
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,6 +12,7 @@
 
 #include "core/rng.h"
 #include "network/stripes.h"
+#include "network/tls.h"
 
 enum { BYTES = 1000000, SOCKETS_MAX = 8 };
 
@@ -17,6 +20,7 @@ enum { BYTES = 1000000, SOCKETS_MAX = 8 };
 struct scene {
     struct stripes near, far;
     uint32_t count;
+    struct tls *key;           /* NULL: nothing is sealed */
     int wires[SOCKETS_MAX][2]; /* the near and the far end of each wire */
     struct rng rng;
     uint8_t *sent, *got; /* [BYTES] */
@@ -24,21 +28,68 @@ struct scene {
     size_t carried[SOCKETS_MAX]; /* to the far end */
 };
 
-static const uint8_t token[16] = "to be presented";
+static const uint8_t token[STRIPES_FIRST_BYTES] = "to be presented";
+
+static struct tls *key_of_zeros(void)
+{
+    char path[] = "/tmp/parley-key-XXXXXX", why[256];
+    struct tls *key;
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && dprintf(fd, "%064d\n", 0) == 65);
+    close(fd);
+    cr_assert_eq(tls_new(&key, path, why, sizeof why), 0, "%s", why);
+    unlink(path);
+    return key;
+}
 
 static void pair(int *end, int *wire)
 {
     int fds[2], bytes = 4096;
-    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     for (int i = 0; i < 2; i++)
         setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     *end = fds[0];
     *wire = fds[1];
 }
 
-static void set_up(struct scene *scene, uint32_t count, uint64_t seed)
+/* The dialler's first bytes, at the other end of its wire. */
+static size_t hear(struct stripe *near, int wire, uint8_t *to, size_t size)
+{
+    cr_assert_eq(stripes_flush(near), 0);
+    ssize_t got = recv(wire, to, size, 0);
+    cr_assert_gt(got, 0);
+    return (size_t)got;
+}
+
+/* As conn.c does it, before the socket is known for a stream of a link. */
+static struct tls_end *shake(struct stripes *stripes, struct stripe *near, int wire,
+                             struct tls *key)
+{
+    struct tls_end *far = tls_end_new(key, false);
+    uint8_t bytes[4096], shown[STRIPES_FIRST_BYTES], *sealed;
+    size_t size = hear(near, wire, bytes, sizeof bytes);
+    cr_assert_gt(size, sizeof shown);
+    memcpy(shown, bytes, STRIPES_CLEAR_BYTES);
+    cr_assert_not(memmem(bytes, size, token, sizeof token), "no token before the key is proved");
+    tls_feed(far, bytes + STRIPES_CLEAR_BYTES, size - STRIPES_CLEAR_BYTES);
+    cr_assert_eq(tls_read(far, bytes, sizeof bytes), 0);
+    size = tls_take(far, &sealed);
+    cr_assert_eq(send(wire, sealed, size, 0), (ssize_t)size);
+    free(sealed);
+    near->dry = false;
+    cr_assert_eq(stripes_look(stripes, near), 0);
+    size = hear(near, wire, bytes, sizeof bytes);
+    tls_feed(far, bytes, size);
+    size = STRIPES_FIRST_BYTES - STRIPES_CLEAR_BYTES;
+    cr_assert_eq(tls_read(far, shown + STRIPES_CLEAR_BYTES, size), (ssize_t)size);
+    cr_assert_arr_eq(shown, token, sizeof token);
+    return far;
+}
+
+static void set_up(struct scene *scene, uint32_t count, uint64_t seed, bool sealed)
 {
     *scene = (struct scene){.count = count, .rng = rng_init(seed, 1)};
+    if (sealed) scene->key = key_of_zeros();
     stripes_init(&scene->near, count);
     stripes_init(&scene->far, count);
     scene->sent = malloc(BYTES);
@@ -50,12 +101,18 @@ static void set_up(struct scene *scene, uint32_t count, uint64_t seed)
         int near, far;
         pair(&near, &scene->wires[i][0]);
         pair(&far, &scene->wires[i][1]);
-        cr_assert(stripes_add(&scene->near, near, token, sizeof token));
-        uint8_t shown[sizeof token];
-        cr_assert_eq(stripes_flush(&scene->near.all[i]), 0);
-        cr_assert_eq(recv(scene->wires[i][0], shown, sizeof shown, 0), (ssize_t)sizeof shown);
-        cr_assert_arr_eq(shown, token, sizeof token);
-        cr_assert(stripes_add(&scene->far, far, NULL, 0));
+        uint8_t shown[2 * sizeof token];
+        int wire = scene->wires[i][0];
+        struct tls_end *dials = sealed ? tls_end_new(scene->key, true) : NULL, *answers = NULL;
+        struct stripe *stripe = stripes_add(&scene->near, near, token, dials);
+        cr_assert(stripe && (!sealed || dials));
+        if (sealed) {
+            answers = shake(&scene->near, stripe, wire, scene->key);
+        } else {
+            cr_assert_eq(hear(stripe, wire, shown, sizeof shown), sizeof token);
+            cr_assert_arr_eq(shown, token, sizeof token);
+        }
+        cr_assert(stripes_add(&scene->far, far, NULL, answers));
     }
 }
 
@@ -69,6 +126,7 @@ static void tear_down(struct scene *scene)
     }
     stripes_free(&scene->near);
     stripes_free(&scene->far);
+    tls_free(scene->key);
     free(scene->sent);
     free(scene->got);
 }
@@ -92,6 +150,7 @@ static void carry(struct scene *scene, uint32_t wire, int from, size_t most)
     ssize_t size = recv(scene->wires[wire][from], bytes, 1 + rng_below(&scene->rng, most),
                         MSG_PEEK | MSG_DONTWAIT);
     if (size <= 0) return;
+    cr_assert(!scene->key || !memmem(bytes, (size_t)size, scene->sent, 16));
     size = send(scene->wires[wire][!from], bytes, (size_t)size, MSG_DONTWAIT);
     if (size <= 0) return;
     cr_assert_eq(recv(scene->wires[wire][from], bytes, (size_t)size, 0), size);
@@ -123,10 +182,11 @@ static void talk(struct scene *scene, size_t most, bool skip)
 
 /* Wires deliver in any order and in pieces of up to `most` bytes; returns what `slow` carried,
  * which has its turn fifty times less often. */
-static size_t deliver_all(uint32_t count, size_t most, uint32_t slow, bool skip, uint64_t seed)
+static size_t deliver_all(uint32_t count, size_t most, uint32_t slow, bool skip, uint64_t seed,
+                          bool sealed)
 {
     struct scene scene;
-    set_up(&scene, count, seed);
+    set_up(&scene, count, seed, sealed);
     for (uint64_t turns = 0; scene.got_bytes < BYTES; turns++) {
         cr_assert_lt(turns, 100 * (uint64_t)BYTES, "nothing gets through any more");
         uint32_t wire = (uint32_t)rng_below(&scene.rng, count);
@@ -143,31 +203,45 @@ static size_t deliver_all(uint32_t count, size_t most, uint32_t slow, bool skip,
     return slow < count ? scene.carried[slow] : 0;
 }
 
-Test(stripes, bytes_come_out_in_order_whatever_pieces_the_sockets_make)
+static void deliver_in_pieces(bool sealed)
 {
-    /* From pieces far smaller than a segment's head to such that hold several segments. */
+    /* From pieces far smaller than a segment's head to such that hold several segments. TLS itself
+     * is given bytes one by one in tls.c. */
     const size_t pieces[] = {40, 1000, 4096, 60000};
     for (uint32_t count = 1; count <= SOCKETS_MAX; count = 2 * count + (count == 1))
-        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
-            deliver_all(count, pieces[i], UINT32_MAX, false, 10 * count + i);
+        for (size_t i = sealed; i < sizeof pieces / sizeof *pieces; i++)
+            deliver_all(count, pieces[i], UINT32_MAX, false, 10 * count + i, sealed);
+}
+
+Test(stripes, bytes_come_out_in_order_whatever_pieces_the_sockets_make)
+{
+    deliver_in_pieces(false);
+}
+
+Test(stripes, sealed_ones_do_so_too)
+{
+    deliver_in_pieces(true);
 }
 
 Test(stripes, bytes_that_nobody_wants_are_passed_over)
 {
-    deliver_all(4, 5000, UINT32_MAX, true, 1);
+    deliver_all(4, 5000, UINT32_MAX, true, 1, false);
+    deliver_all(4, 5000, UINT32_MAX, true, 1, true);
 }
 
 Test(stripes, a_slow_socket_is_given_less)
 {
     /* Of four, one carries a fiftieth: in turns it would have had a quarter of the bytes. */
-    size_t carried = deliver_all(4, 4096, 0, false, 3);
-    cr_assert_lt(carried, BYTES / 4, "%zu of %d", carried, BYTES);
+    for (int sealed = 0; sealed < 2; sealed++) {
+        size_t carried = deliver_all(4, 4096, 0, false, 3, sealed);
+        cr_assert_lt(carried, BYTES / 4, "%zu of %d", carried, BYTES);
+    }
 }
 
 Test(stripes, nothing_is_sent_before_the_greeting)
 {
     struct scene scene;
-    set_up(&scene, 2, 4);
+    set_up(&scene, 2, 4, false);
     cr_assert_not(stripes_open(&scene.near));
     cr_assert_eq(stripes_send(&scene.near, scene.sent, BYTES), 0);
     cr_assert_eq(turn(&scene.far), 0);
@@ -185,7 +259,7 @@ Test(stripes, nothing_is_sent_before_the_greeting)
 Test(stripes, room_is_wanted_only_where_it_is_of_use)
 {
     struct scene scene;
-    set_up(&scene, 1, 1);
+    set_up(&scene, 1, 1, false);
     struct stripe *near = &scene.near.all[0], *far = &scene.far.all[0];
     cr_assert(stripes_wants_room(far, false)); /* its greeting */
     cr_assert_not(stripes_wants_room(near, true));
@@ -214,7 +288,7 @@ static int hears(uint64_t offset, uint32_t size, uint64_t received, bool accepte
     for (int i = 0; i < 4; i++)
         head[8 + i] = (uint8_t)(size >> (8 * i));
     stripes_init(&stripes, 2);
-    stripes_add(&stripes, fds[0], accepted ? NULL : token, sizeof token);
+    stripes_add(&stripes, fds[0], accepted ? NULL : token, NULL);
     stripes.received = received;
     cr_assert_eq(send(fds[1], head, sizeof head, 0), (ssize_t)sizeof head);
     stripes.all[0].dry = false;
@@ -249,7 +323,7 @@ Test(stripes, two_sockets_that_say_the_same_segment_are_refused)
     stripes_init(&stripes, 2);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
-        stripes_add(&stripes, fds[i][0], NULL, 0);
+        stripes_add(&stripes, fds[i][0], NULL, NULL);
         cr_assert_eq(send(fds[i][1], head, sizeof head, 0), (ssize_t)sizeof head);
         stripes.all[i].dry = false;
         cr_assert_eq(stripes_look(&stripes, &stripes.all[i]), 0);
@@ -264,10 +338,83 @@ Test(stripes, two_sockets_that_say_the_same_segment_are_refused)
 Test(stripes, the_end_of_a_socket_is_the_end)
 {
     struct scene scene;
-    set_up(&scene, 2, 5);
+    set_up(&scene, 2, 5, false);
     shutdown(scene.wires[1][1], SHUT_RDWR);
     cr_assert_eq(turn(&scene.far), -EPIPE);
     scene.far.all[1].dry = false;
     cr_assert_eq(stripes_look(&scene.far, &scene.far.all[1]), -ECONNRESET);
+    tear_down(&scene);
+}
+
+/* The near end's socket has been greeted. */
+static void open_sealed(struct scene *scene)
+{
+    set_up(scene, 1, 6, true);
+    while (!scene->near.all[0].open) {
+        cr_assert_eq(turn(&scene->far), 0);
+        carry(scene, 0, 1, 64);
+        cr_assert_eq(turn(&scene->near), 0);
+    }
+}
+
+/* So many bytes, a segment, on their way to the far end. */
+static void send_some(struct scene *scene, size_t size)
+{
+    cr_assert_eq(stripes_send(&scene->near, scene->sent, size), (ssize_t)size);
+    for (int i = 0; i < 100; i++)
+        carry(scene, 0, 0, 4096);
+    scene->far.all[0].dry = false;
+}
+
+/* Proves that what is left of a record is had without waiting for the socket, which has no more. */
+Test(stripes, what_is_left_of_a_record_is_not_waited_for)
+{
+    struct scene scene;
+    open_sealed(&scene);
+    send_some(&scene, 1000);
+    cr_assert_not(stripes_hold(&scene.far));
+    cr_assert_eq(stripes_receive(&scene.far, scene.got, 100), 100);
+    cr_assert(stripes_hold(&scene.far));
+    scene.far.all[0].dry = true;
+    cr_assert_eq(stripes_receive(&scene.far, scene.got + 100, 1000), 900);
+    cr_assert_not(stripes_hold(&scene.far));
+    cr_assert_arr_eq(scene.got, scene.sent, 1000);
+    tear_down(&scene);
+}
+
+Test(stripes, a_sealed_byte_that_was_changed_ends_the_socket_and_so_does_its_end)
+{
+    for (int cut = 0; cut < 2; cut++) {
+        struct scene scene;
+        uint8_t bytes[2048];
+        open_sealed(&scene);
+        cr_assert_eq(stripes_send(&scene.near, scene.sent, 1000), 1000);
+        ssize_t size = recv(scene.wires[0][0], bytes, sizeof bytes, 0);
+        bytes[size - 1] ^= 1;
+        if (cut) size--;
+        cr_assert_eq(send(scene.wires[0][1], bytes, (size_t)size, 0), size);
+        if (cut) shutdown(scene.wires[0][1], SHUT_WR);
+        scene.far.all[0].dry = false;
+        cr_assert_eq(stripes_receive(&scene.far, scene.got, 1000), cut ? -ECONNRESET : -EPROTO);
+        tear_down(&scene);
+    }
+}
+
+/* Two records a segment, and a new key after 2^20: nobody notices. */
+Test(stripes, sealed_sockets_that_last_change_their_keys)
+{
+    struct scene scene;
+    uint64_t longer = 0;
+    open_sealed(&scene);
+    for (uint32_t i = 0; i < (1 << 19) + 2; i++) {
+        uint8_t bytes[256];
+        cr_assert_eq(stripes_send(&scene.near, scene.sent, 1), 1);
+        ssize_t size = recv(scene.wires[0][0], bytes, sizeof bytes, 0);
+        longer += size > 2 * 22 + STRIPES_HEAD_BYTES + 1;
+        cr_assert_eq(send(scene.wires[0][1], bytes, (size_t)size, 0), size);
+        scene.far.all[0].dry = false;
+        cr_assert_eq(stripes_receive(&scene.far, scene.got, 1), 1);
+    }
+    cr_assert_eq(longer, 1);
     tear_down(&scene);
 }
