@@ -123,10 +123,6 @@ static void unmake(struct parley *p)
 static int use_key(struct parley *p, char *why, size_t size)
 {
     if (!p->options.cluster_key) return PARLEY_OK;
-    if (p->complete.config.streams > 1) {
-        snprintf(why, size, "streams: they are not encrypted; with cluster_key leave it at 1");
-        return PARLEY_EUSAGE;
-    }
     p->loop.sealed = malloc(CONN_READ_BYTES);
     if (!p->loop.sealed) return PARLEY_ENOMEM;
     char cause[200] = "";

@@ -91,8 +91,7 @@ struct parley_options {
     /* A file of 64 hexadecimal digits (`parley keygen` makes one), equal on all nodes: links are
      * encrypted, and who has not that key is turned away; a node whose seeds all have another ends
      * with PARLEY_EKEY. Peers on this machine and of this user still read each other's floats from
-     * memory, unless no_lane. config.streams must be 1. NULL: whoever reaches the port may join and
-     * read all that is said. */
+     * memory, unless no_lane. NULL: whoever reaches the port may join and read all that is said. */
     const char *cluster_key;
 
     /* The caller's, until parley_close(): [config.vectors], each of config.parameters floats. */

@@ -86,6 +86,10 @@ static void take_connection(struct loop *loop, int status)
         return;
     }
     warn_if_last(conn);
+    if (conn->stream) {
+        conn_opened(conn);
+        return;
+    }
     if (loop->streams_most > 1 && uv_random(NULL, NULL, &conn->token, sizeof conn->token, 0, NULL))
         conn->token = 0;
     conn->tell_closed = true;

@@ -302,7 +302,10 @@ static void unseal(struct conn *conn, const void *bytes, size_t size)
             conn->proved = true;
             if (conn->id % 2) connected(conn);
         }
-        if (got > 0 && conn->state == CONN_OPEN) take(conn, (size_t)got, room);
+        if (got > 0 && conn->state == CONN_OPEN && conn->stream)
+            streams_join(conn, place, (size_t)got);
+        else if (got > 0 && conn->state == CONN_OPEN)
+            take(conn, (size_t)got, room);
     } while (got > 0 && conn->state == CONN_OPEN);
     if (got >= 0) return;
     if (!conn->proved) conn_warn_of_stranger(conn);

@@ -49,6 +49,7 @@ struct conn {
 
     struct tls_end *tls;     /* NULL: bytes go as they are */
     bool proved;             /* the other end has the key */
+    bool stream;             /* it says that it is one, and has to show of which link (streams.h) */
     bool met;                /* something has come in */
     bool spoke;              /* something has gone out */
     bool flushed;            /* SHUT: all of it, and a FIN */

@@ -15,6 +15,7 @@
 #include "core/wire/wire.h"
 #include "network/conn.h"
 #include "network/stripes.h"
+#include "network/tls.h"
 
 enum { PUMP_BYTES = 1024 * 1024 }; /* sent at a time: then others have their turn, reading too */
 
@@ -99,12 +100,14 @@ static void attend(struct streams *streams)
     }
 }
 
-/* Takes the socket, whatever comes of it. `first`: what the dialler says; NULL: it was accepted. */
-static bool add(struct conn *conn, int fd, const uint8_t *first)
+/* Takes the socket and its end of TLS, whatever comes of it. `first`: what the dialler says; NULL:
+ * it was accepted. */
+static bool add(struct conn *conn, int fd, const uint8_t *first, struct tls_end *tls)
 {
     struct streams *streams = conn->streams;
     struct stream *stream = calloc(1, sizeof *stream);
     if (!stream || uv_poll_init(&conn->loop->uv, &stream->poll, fd)) {
+        tls_end_free(tls);
         close(fd);
         free(stream);
         return false;
@@ -112,8 +115,9 @@ static bool add(struct conn *conn, int fd, const uint8_t *first)
     stream->poll.data = stream;
     stream->fd = fd;
     stream->of = streams;
-    stream->stripe = stripes_add(&streams->stripes, fd, first, NULL);
+    stream->stripe = stripes_add(&streams->stripes, fd, first, tls);
     if (!stream->stripe) {
+        tls_end_free(tls);
         uv_close((uv_handle_t *)&stream->poll, on_closed);
         return false;
     }
@@ -150,16 +154,19 @@ void streams_end(struct conn *conn)
 
 /* ---- Making them ----------------------------------------------------------------------------- */
 
-static const uint8_t magic[8] = {'P', 's', 1};
+static const uint8_t magic[STRIPES_CLEAR_BYTES] = {'P', 's', 1};
 
 static bool dial(struct conn *conn, const struct sockaddr_storage *to, const uint8_t *first)
 {
     socklen_t size =
         to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (is_affordable(fd) &&
+    bool keyed = conn->loop->tls != NULL;
+    struct tls_end *tls = NULL;
+    if (is_affordable(fd) && (!keyed || (tls = tls_end_new(conn->loop->tls, true))) &&
         (connect(fd, (const struct sockaddr *)to, size) == 0 || errno == EINPROGRESS))
-        return add(conn, fd, first);
+        return add(conn, fd, first, tls);
+    tls_end_free(tls);
     if (fd >= 0) close(fd);
     return false;
 }
@@ -167,7 +174,7 @@ static bool dial(struct conn *conn, const struct sockaddr_storage *to, const uin
 void streams_ask(struct conn *conn)
 {
     struct sockaddr_storage there = {0};
-    uint8_t first[STREAMS_TOKEN_BYTES];
+    uint8_t first[STRIPES_FIRST_BYTES];
     uint64_t token;
     int size = sizeof there;
     if (conn->asked || conn->id % 2 == 0 || conn->loop->streams_most < 2) return;
@@ -184,11 +191,13 @@ void streams_ask(struct conn *conn)
     attend(conn->streams);
 }
 
-/* The link takes it, if it may have one more. */
-static void accept_for(struct conn *link, int fd)
+/* The link of that token takes it and its end of TLS, if there is one and it may have one more. */
+static void join(struct conn *conn, int fd, uint64_t token)
 {
-    uint8_t first[STREAMS_TOKEN_BYTES];
+    uint8_t first[STRIPES_FIRST_BYTES];
     uint64_t own;
+    struct conn *link = conn_of_token(conn->loop, token);
+    if (!link) return;
     uint32_t most = parley_node_streams(link->loop->node, link->id, &own);
     if (most == 0 || (link->streams && link->streams->stripes.count >= most)) return;
     /* Of its own, so that the handle may go. */
@@ -197,21 +206,52 @@ static void accept_for(struct conn *link, int fd)
         if (other >= 0) close(other);
         return;
     }
-    (void)!recv(other, first, sizeof first, MSG_DONTWAIT);
-    if (add(link, other, NULL)) attend(link->streams);
+    struct tls_end *tls = conn->tls;
+    conn->tls = NULL;
+    if (!tls) (void)!recv(other, first, sizeof first, MSG_DONTWAIT);
+    if (add(link, other, NULL, tls)) attend(link->streams);
+}
+
+/* Room for one more that has still to prove the key. */
+static void limit_unproved(struct loop *loop)
+{
+    uint32_t count = 0;
+    struct conn *oldest = NULL;
+    for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
+            if (!conn->stream || conn->state != CONN_OPEN) continue;
+            if (!oldest || conn->id < oldest->id) oldest = conn;
+            count++;
+        }
+    if (count >= STREAMS_UNPROVED_MAX) conn_end(oldest, PARLEY_CLOSED_LOCAL, 0);
 }
 
 bool streams_accept(struct conn *conn)
 {
-    uint8_t first[STREAMS_TOKEN_BYTES];
+    uint8_t first[STRIPES_FIRST_BYTES];
     uv_os_fd_t fd;
     if (conn->loop->streams_most < 2 || uv_fileno((uv_handle_t *)&conn->tcp, &fd) ||
         recv(fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof first ||
         memcmp(first, magic, sizeof magic) != 0)
         return false;
-    struct conn *link = conn_of_token(conn->loop, wire_get(first + sizeof magic, 8));
-    if (link) accept_for(link, fd);
-    return true;
+    if (!conn->tls) {
+        join(conn, fd, wire_get(first + sizeof magic, 8));
+        return true;
+    }
+    if (!is_affordable(fd)) return true;
+    (void)!recv(fd, first, STRIPES_CLEAR_BYTES, MSG_DONTWAIT);
+    limit_unproved(conn->loop);
+    conn->stream = true;
+    return false;
+}
+
+void streams_join(struct conn *conn, const uint8_t *bytes, size_t size)
+{
+    uv_os_fd_t fd;
+    if (size == STRIPES_FIRST_BYTES - STRIPES_CLEAR_BYTES &&
+        uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
+        join(conn, fd, wire_get(bytes, 8));
+    conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */
@@ -278,7 +318,8 @@ static int take(struct streams *streams)
         uint32_t vector;
         uint64_t offset;
         uint8_t *to = NULL;
-        if (loop->turn_read_bytes > 0 && loop_turn_us(loop) > LOOP_READ_BUDGET_US) {
+        if (loop->turn_read_bytes > 0 && loop_turn_us(loop) > LOOP_READ_BUDGET_US &&
+            !stripes_hold(&streams->stripes)) {
             put_off(streams);
             return 0;
         }

@@ -24,6 +24,11 @@
  * connects are refused or turned away, goes on with those that came, or with the first connection
  * alone, without a word. A link with a lane has no streams.
  *
+ * With a cluster key a stream is sealed as its link is (tls.h), with keys of its own: after 'P' 's'
+ * 1 0 0 0 0 0 hands are shaken, in which each end proves the key, or hears that it does not fit,
+ * and only then the token is said. The core hears of no stream, so one that has not yet shown a
+ * token has no deadline: there may be so many, and where one more comes the oldest goes.
+ *
  * Why not fewer: the first connection carries no floats where there are streams, so that what is
  * said on it waits for no retransmission of theirs on the way, and --streams 2 is twice of one.
  *
@@ -45,7 +50,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STREAMS_FLIGHT_MAX = 64, STREAMS_TOKEN_BYTES = 16 };
+enum {
+    STREAMS_FLIGHT_MAX = 64,
+    STREAMS_UNPROVED_MAX = 128 /* that were accepted and have not shown a token yet */
+};
 
 /* In the place that a head names: the floats come by streams. Places in a lane are below. */
 #define STREAMS_PLACE (UINT64_C(1) << 63)
@@ -58,8 +66,10 @@ void streams_ask(struct conn *conn);
 
 /* A connection was accepted, of which the core has not heard. True: it is a stream; the link that
  * it is of has taken it over, if there is one and it may. What is left of `conn` is to be closed.
- */
+ * Where there is a key it is conn->stream instead, and streams_join() follows. */
 bool streams_accept(struct conn *conn);
+/* Its other end has proved the key, and these are the first bytes that it says: as above. */
+void streams_join(struct conn *conn, const uint8_t *bytes, size_t size);
 
 /* Whether the next chunk may go that way. */
 bool streams_send(const struct conn *conn);

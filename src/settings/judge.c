@@ -16,12 +16,6 @@ static int judge_network(const struct settings *settings, char *why)
                  settings->values[OPTION_ID_LISTEN].text);
         return PARLEY_EUSAGE;
     }
-    if (settings->cluster_key && settings->streams > 1) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--streams: \"%s\" are not encrypted; leave it out with --cluster-key",
-                 settings->values[OPTION_ID_STREAMS].text);
-        return PARLEY_EUSAGE;
-    }
     if (settings->advertise.host[0] && settings->advertise.port == 0) {
         snprintf(why, SETTINGS_WHY_BYTES, "--advertise: \"%s\" has port 0, which can't be dialled",
                  settings->values[OPTION_ID_ADVERTISE].text);

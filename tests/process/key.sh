@@ -64,3 +64,33 @@ expect 4 'the connection ended in the handshake: has it a cluster key?' \
 expect 4 'the connection ended in the handshake' status "$(address_of c)" --cluster-key key
 kill -TERM "$pid"
 wait "$pid"
+
+# Over a long line the floats of a link may take several connections, sealed as the link itself is.
+# until_connected FILE PID PORT COUNT: so many TCP connections of others to that port.
+until_connected() {
+    local port
+    port=$(printf '%04X' "$3")
+    while read -r _; do
+        [ "$(awk -v at=":$port\$" '$2 ~ at && $4 == "01"' /proc/net/tcp | wc -l)" -lt "$4" ] || return 0
+    done < <(exec tail -n +1 -f --pid="$2" "$1")
+    echo "fewer than $4 connections"
+    return 1
+}
+start d --model mlp:1000,1000 --time 600s --streams 4 --cluster-key key
+d=$pid
+until_line d "$d" '"event":"started"'
+address=$(address_of d)
+start e --model mlp:1000,1000 --time 600s --streams 8 --cluster-key key --join "$address"
+e=$pid
+until_connected e.json "$e" "${address##*:}" 5
+grep -q -m 1 '"exchanges":[1-9]' < <(exec tail -n +1 -f --pid="$d" d.json)
+
+# Who presents itself as such a connection, and has no key, hears no more than that it lacks one.
+exec 3<> "/dev/tcp/${address%:*}/${address##*:}"
+printf 'Ps\1\0\0\0\0\0 a token and a megabyte of floats' >&3
+[ "$(timeout 60 od -An -tx1 <&3 | tr -d ' \n')" = 15030300020246 ]
+exec 3>&-
+kill -USR2 "$d"
+for pid in "$d" "$e"; do wait "$pid" || { cat d.err e.err; exit 1; }; done
+grep -q '^agreed    2 of 2 nodes' d.out
+cmp d.model e.model

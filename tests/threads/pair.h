@@ -65,6 +65,17 @@ static struct node *pair_node(int i, const char *seed, uint64_t budget)
     return node;
 }
 
+/* A key of that digit in a file, whose name ends with XXXXXX. */
+static inline void pair_key(char *path, char digit)
+{
+    char text[65];
+    int fd = mkstemp(path);
+    memset(text, digit, 64);
+    text[64] = '\n';
+    if (fd < 0 || write(fd, text, sizeof text) != (ssize_t)sizeof text) exit(1);
+    close(fd);
+}
+
 static void pair_open(struct node *node)
 {
     char why[256];

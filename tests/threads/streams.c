@@ -2,6 +2,7 @@
  *
  *   - two nodes agree, and what they averaged went over streams; as many as the lesser of both
  * wants
+ *   - with a cluster key likewise, and what goes over a stream is not to be read
  *   - where one end wants one connection, or there is a lane, there are no streams, and they agree
  *   - where one stream is cut, or carries other bytes than were sent, the link ends, another one is
  *     made, and they agree
@@ -12,7 +13,7 @@
  * What goes from b to a goes through a relay of this test's, which counts and spoils.
  * Plain main(), so that it runs under ThreadSanitizer.
  */
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE /* memmem */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -44,6 +45,7 @@ static struct relay {
     atomic_uint connections, streams, harmed;
     uint8_t preamble[PREAMBLE]; /* of the newest stream; once `seen` */
     atomic_bool seen;
+    atomic_bool legible; /* the floats of a model were */
     uv_thread_t thread;
     struct pipe pipes[PIPES_MAX];
     uint32_t count;
@@ -76,6 +78,19 @@ static bool do_harm(const struct pipe *pipe, uint8_t *bytes, ssize_t size, bool 
     return true;
 }
 
+/* As they are from the first exchange on; before it one node has 0 in place of 1/2, the other 1. */
+static bool has_floats(const uint8_t *bytes, size_t size)
+{
+    bool found = false;
+    for (int twice = 0; twice < 3; twice++) {
+        float some[7];
+        for (int i = 0; i < 7; i++)
+            some[i] = (float)twice / 2 + (float)i;
+        found = found || memmem(bytes, size, some, sizeof some);
+    }
+    return found;
+}
+
 static void carry(void *argument)
 {
     const struct pipe *pipe = argument;
@@ -91,6 +106,7 @@ static void carry(void *argument)
             atomic_store(&relay.seen, true);
         }
         total += (uint64_t)got;
+        if (stream && has_floats(bytes, (size_t)got)) atomic_store(&relay.legible, true);
         if (stream && relay.harm && total > relay.after && !do_harm(pipe, bytes, got, &mine)) break;
         if (!write_all(pipe->to, bytes, got)) break;
     }
@@ -174,6 +190,7 @@ static void relay_close(void)
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 static atomic_uint suspicions, deaths, warnings;
+static const char *key;  /* of the cluster; NULL: none */
 static atomic_uint high; /* descriptors in the upper half of DESCRIPTORS, at the most */
 
 static void on_update(void *context, struct parley *p, const struct parley_update *update)
@@ -205,6 +222,7 @@ static struct node *open_with(int i, const char *seed, const char *address, uint
     node->options.config.progress_timeout_us = HOUR_S * UINT64_C(1000000);
     node->options.config.streams = streams;
     node->options.no_lane = true;
+    node->options.cluster_key = key;
     node->options.on_update = on_update;
     node->each_step = count_high;
     pair_open(node);
@@ -260,6 +278,7 @@ static void agree_over_streams(uint32_t streams_a, uint32_t streams_b, uint32_t 
 {
     agree(streams_a, streams_b, NO_HARM, much_was_streamed);
     check(atomic_load(&relay.streams) == expected, "as many as the lesser of both wants are made");
+    check(atomic_load(&relay.legible) == !key, "who has not the key reads no model");
     for (int i = 0; i < 2; i++)
         check(most_was_streamed(&nodes[i].result.stats), "most of it went over streams");
 }
@@ -289,6 +308,14 @@ static void limit_descriptors(rlim_t most)
     if (getrlimit(RLIMIT_NOFILE, &limit)) exit(1);
     limit.rlim_cur = most;
     if (setrlimit(RLIMIT_NOFILE, &limit)) exit(1);
+}
+
+static char key_path[] = "/tmp/parley-key-XXXXXX";
+
+static struct node *open_keyed_peer(void)
+{
+    key = key_path;
+    return open_with(0, NULL, NULL, PARLEY_STREAMS_MAX, UINT64_MAX / 2);
 }
 
 static struct node *open_peer(void)
@@ -351,6 +378,8 @@ static void turn_strangers_away(unsigned most)
 int main(void)
 {
     struct rlimit before;
+    pair_key(key_path, '1');
+    struct peer keyed = pair_fork(open_keyed_peer, geteuid());
     struct peer peer = pair_fork(open_peer, geteuid()), other = pair_fork(open_peer, geteuid());
     if (getrlimit(RLIMIT_NOFILE, &before)) return 1;
     survive_a_kill(peer, 4);
@@ -365,5 +394,13 @@ int main(void)
     survive_harm(SPOIL);
     turn_strangers_away(4);
     turn_strangers_away(3);
+    key = key_path;
+    survive_a_kill(keyed, 4);
+    agree_over_streams(4, 4, 4);
+    agree_over_streams(64, 2, 2);
+    agree_without(1, 4);
+    survive_harm(CUT);
+    survive_harm(SPOIL);
+    unlink(key_path);
     return failures ? 1 : 0;
 }

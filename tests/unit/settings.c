@@ -371,8 +371,6 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("node --listen 0.0.0.0:7000 --cluster-key k", NULL,
            "--listen: \"0.0.0.0:7000\" is every address of this machine; say with --advertise "
            "HOST:PORT how others reach it");
-    expect("node --cluster-key k --streams 4", NULL,
-           "--streams: \"4\" are not encrypted; leave it out with --cluster-key");
     expect("node --listen 0.0.0.0:7000 --insecure", NULL,
            "--listen: \"0.0.0.0:7000\" is every address of this machine; say with --advertise "
            "HOST:PORT how others reach it");
