@@ -1,6 +1,7 @@
 /* tls.c: two ends of a connection with a cluster key, byte by byte where it matters. */
-#define _GNU_SOURCE /* memmem */
+#define _GNU_SOURCE /* memmem, RTLD_NEXT */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 
 #include "network/tls.h"
 #include "parley/error.h"
@@ -25,6 +27,22 @@ time_t time(time_t *out)
     now.tv_sec += later_s;
     if (out) *out = now.tv_sec;
     return now.tv_sec;
+}
+
+/* Which of the suites stands first, in place of what this processor says; NULL: that. */
+static const char *first_suite;
+
+int SSL_CTX_set_ciphersuites(SSL_CTX *context, const char *suites)
+{
+    int (*set)(SSL_CTX *, const char *);
+    char text[80];
+    *(void **)&set = dlsym(RTLD_NEXT, "SSL_CTX_set_ciphersuites");
+    const char *colon = strchr(suites, ':');
+    cr_assert(colon, "there are two");
+    if (!first_suite || strncmp(suites, first_suite, strlen(first_suite)) == 0)
+        return set(context, suites);
+    snprintf(text, sizeof text, "%s:%.*s", colon + 1, (int)(colon - suites), suites);
+    return set(context, text);
 }
 
 /* A file of that text. */
@@ -205,6 +223,57 @@ Test(tls, what_went_wrong_elsewhere_ends_nobody)
     ERR_raise(ERR_LIB_SSL, ERR_R_MALLOC_FAILURE);
     cr_assert_eq(tls_read(a, none, sizeof none), 0);
     end_with(a, b, key, key);
+}
+
+static const char aes[] = "TLS_AES_128_GCM_SHA256", chacha[] = "TLS_CHACHA20_POLY1305_SHA256";
+
+/* The last byte of the suite's number, in the other end's ServerHello: behind heads, version,
+ * random bytes and a session's name that is empty or has 32 bytes. */
+static int suite_between(const char *dials, const char *answers)
+{
+    uint8_t none[16], *bytes;
+    first_suite = dials;
+    struct tls *key = key_of('a');
+    first_suite = answers;
+    struct tls *same = key_of('a');
+    struct tls_end *a = tls_end_new(key, true), *b = tls_end_new(same, false);
+    (void)tls_read(a, none, sizeof none);
+    cr_assert_eq(carry(a, b, 4096, none, sizeof none), 0);
+    size_t size = tls_take(b, &bytes), at = 5 + 4 + 2 + 32;
+    cr_assert_gt(size, at + 1 + 32 + 2);
+    at += 1 + bytes[at];
+    cr_assert_eq(bytes[at], 0x13);
+    int suite = bytes[at + 1];
+    tls_feed(a, bytes, size);
+    cr_assert_eq(tls_read(a, none, sizeof none), 0);
+    free(bytes);
+    (void)carry(a, b, 4096, none, sizeof none);
+    cr_assert(tls_is_up(a) && tls_is_up(b) && tls_write(b, "123", 3));
+    cr_assert_eq(carry(b, a, 4096, none, sizeof none), 3);
+    end_with(a, b, key, same);
+    return suite;
+}
+
+/* What the kernel says of this processor: of AES itself, and of products for GCM. */
+static bool kernel_names_aes(void)
+{
+    char line[8192];
+    bool named = false;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        named = named ||
+                (strstr(line, " aes") && (strstr(line, " pclmulqdq") || strstr(line, " pmull")));
+    if (file) fclose(file);
+    return named;
+}
+
+Test(tls, aes_seals_where_both_processors_have_it_and_else_chacha20)
+{
+    cr_assert_eq(suite_between(aes, aes), 1);
+    cr_assert_eq(suite_between(chacha, aes), 3);
+    cr_assert_eq(suite_between(aes, chacha), 3);
+    cr_assert_eq(suite_between(chacha, chacha), 3);
+    cr_assert_eq(suite_between(NULL, NULL), kernel_names_aes() ? 1 : 3, "this one's own choice");
 }
 
 Test(tls, long_connections_change_their_keys)
