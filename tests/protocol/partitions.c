@@ -304,6 +304,73 @@ Test(partitions, who_is_through_with_looking_for_the_missing_waits_for_who_is_no
     parley_sim_free(sim);
 }
 
+static bool three_are_done(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    return phase_of(sim, 0) == PARLEY_PHASE_DONE && phase_of(sim, 1) == PARLEY_PHASE_DONE &&
+           phase_of(sim, 2) == PARLEY_PHASE_DONE;
+}
+
+static bool last_is_done(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    return phase_of(sim, 3) == PARLEY_PHASE_DONE;
+}
+
+/* n3 is cut off from three others once it is there. */
+static struct parley_sim *cut_off_in(enum parley_phase phase, uint64_t seed)
+{
+    uint32_t peers = 3;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = seed,
+                                                                .seeds = 2,
+                                                                .rate = 0.001,
+                                                                .latency_us = 500,
+                                                                .configure = scene_wait_for,
+                                                                .arg = &peers});
+    scene_train(sim, 4);
+    scene_run(sim, 2 * SECOND);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    while (phase_of(sim, 3) < phase && parley_sim_now(sim) < 60 * SECOND)
+        scene_run(sim, 100);
+    cr_assert_geq(phase_of(sim, 3), phase);
+    parley_sim_partition(sim, (const uint32_t[]){0, 0, 0, 1});
+    scene_until(sim, 4, three_are_done, NULL, 40);
+    return sim;
+}
+
+Test(partitions, who_was_cut_off_in_the_agreement_and_is_back_in_time_finds_the_model)
+{
+    /* The three wait for it for a while, as its address does not refuse them. */
+    const enum parley_phase phases[] = {PARLEY_PHASE_SETTLE, PARLEY_PHASE_PROPOSED,
+                                        PARLEY_PHASE_HELD};
+    for (uint64_t k = 0; k < 6; k++) {
+        struct parley_sim *sim = cut_off_in(phases[k % 3], 30 + k);
+        scene_run(sim, 10 * SECOND);
+        parley_sim_heal(sim);
+        scene_until(sim, 4, last_is_done, NULL, 90);
+        const struct parley_view first = scene_view(sim, 0), last = scene_view(sim, 3);
+        cr_assert_eq(memcmp(first.digest, last.digest, sizeof first.digest), 0, "cut off in %s",
+                     parley_phase_name(phases[k % 3]));
+        parley_sim_free(sim);
+    }
+}
+
+Test(partitions, nobody_who_is_done_waits_for_one_whose_address_refuses)
+{
+    uint32_t peers = 3;
+    struct parley_sim *sim = trained(&peers, 40);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    while (phase_of(sim, 3) < PARLEY_PHASE_SETTLE && parley_sim_now(sim) < 60 * SECOND)
+        scene_run(sim, 100);
+    parley_sim_kill(sim, 3, false);
+    scene_until(sim, 3, three_are_done, NULL, 40);
+    scene_run(sim, SECOND);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert(parley_sim_finished(sim, i, NULL), "n%u", i);
+    parley_sim_free(sim);
+}
+
 static void majority(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;

@@ -7,7 +7,8 @@
  *   HELD      all have proposed: the highest lock, else the least (score, digest) is fetched,
  *             hashed, written and read back (holding.c)
  *   LOCKED    all hold one digest
- *   DONE      all have locked it: the file gets its name; then serve until all are done
+ *   DONE      all have locked it: the file gets its name; then serve until all are done, and for a
+ *             while who has fallen silent meanwhile
  *
  * Each node speaks for itself, in its member record, ordered by its own clock; what all have said
  * decides, so merging has no state of its own. A conflict of digests, or a while in which nothing
@@ -89,6 +90,17 @@ static void publish(struct parley_node *node)
     out_vector(node, PARLEY_UPDATE_PUBLISH, OP_PUBLISH, NONE, a->buffer);
 }
 
+/* Another process has this one's name, and is not dead. */
+static bool is_succeeded(const struct parley_node *node, const struct record *r)
+{
+    int other;
+    for (uint32_t at = 0; (other = roster_named(node->roster, r->name, &at)) != NONE;)
+        if (record_of(node, (uint32_t)other)->boot != r->boot &&
+            record_of(node, (uint32_t)other)->state != PARLEY_MEMBER_DEAD)
+            return true;
+    return false;
+}
+
 static void count_holders(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -96,9 +108,10 @@ static void count_holders(struct parley_node *node)
     a->held = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        /* Who has given up and gone is known no more, whatever it held. */
+        /* Who has given up and gone is known no more, whatever it held. A name holds it once. */
         bool gone = r->state == PARLEY_MEMBER_DEAD ||
-                    (r->state == PARLEY_MEMBER_LEFT && r->phase != PARLEY_PHASE_DONE);
+                    (r->state == PARLEY_MEMBER_LEFT &&
+                     (r->phase != PARLEY_PHASE_DONE || is_succeeded(node, r)));
         bool holds =
             (int)i == node->self || (!gone && r->phase >= PARLEY_PHASE_HELD &&
                                      r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
@@ -158,11 +171,29 @@ void agreement_finish(struct parley_node *node, int error)
     out_finish(node, error);
 }
 
+/* Whoever fell silent in the agreement, and whose address does not refuse a dial, may be cut off:
+ * back in time, it finds the model. */
+static bool misses_somebody(struct parley_node *node)
+{
+    bool misses = false;
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        bool took_part = r->phase >= PARLEY_PHASE_STOP && r->phase <= PARLEY_PHASE_LOCKED;
+        if (r->state != PARLEY_MEMBER_DEAD || !took_part || node->members[i].refused ||
+            is_succeeded(node, r))
+            continue;
+        misses = true;
+        if (out_room(node)) connection_want(node, (int)i);
+    }
+    return misses;
+}
+
 /* Done: others may still fetch. */
 static void linger(struct parley_node *node)
 {
     const struct agreement *a = &node->agreement;
-    bool all_done = said_all_done(node), served = node->outflows_active == 0;
+    bool all_done = said_all_done(node) && !misses_somebody(node);
+    bool served = node->outflows_active == 0;
     uint64_t last_us = a->done_us > node->fetch.served_us ? a->done_us : node->fetch.served_us;
     if ((all_done && served) || node->now_us >= last_us + LINGER_US)
         agreement_finish(node, a->failed_write ? PARLEY_ENOT_WRITTEN : PARLEY_OK);
@@ -203,6 +234,9 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         memcpy(self_of(node)->digest, a->own, PARLEY_DIGEST_BYTES);
         node_phase(node, PARLEY_PHASE_DONE);
         count_holders(node);
+        if (misses_somebody(node))
+            out_log(node, PARLEY_LOG_INFO,
+                    "waits %d s at most for who fell silent in the agreement", LINGER_US / 1000000);
         break;
     default:
         holding_done(node, op, event);
