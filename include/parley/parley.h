@@ -233,10 +233,9 @@ struct parley_result {
 void parley_result(struct parley *p, struct parley_result *result);
 
 /* Ends the run without an agreement if it has not ended, sends what is still to be sent (for at
- * most two seconds), joins the threads. Where a host name is being looked up that takes as long as
- * the system's resolver does: it can't be interrupted. Nor can the closing of what another user of
- * this machine has sent: after a second that goes on in a thread of its own, and so the library
- * stays in memory after a dlclose(). NULL does nothing. */
+ * most two seconds), joins the threads. Neither the system's resolver nor the closing of what
+ * another user of this machine has sent can be interrupted: after a second those go on in threads
+ * of their own, and so the library stays in memory after a dlclose(). NULL does nothing. */
 void parley_close(struct parley *p);
 
 #ifdef __cplusplus
