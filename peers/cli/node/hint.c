@@ -16,6 +16,15 @@ static const char *listen_hint(const char *message)
                : "--listen takes an address of this machine; 0.0.0.0 is all of them";
 }
 
+static const char *agreement_hint(const char *message)
+{
+    if (strstr(message, "in time")) return "give them longer with --settle-timeout";
+    return strstr(message, "started anew")
+               ? "with --checkpoint from the first start on, a node counts again when it is "
+                 "started anew"
+               : "the nodes that are missing must be reachable for an agreement";
+}
+
 /* Of nodes: "ADDRESS: SETTING is VALUE at A and VALUE at B". */
 static const char *mismatch_hint(const char *message)
 {
@@ -48,9 +57,7 @@ const char *node_hint(int error, const char *message)
     case PARLEY_ENOT_WRITTEN:
         return "make room, or choose another --out";
     case PARLEY_ENO_AGREEMENT:
-        return strstr(message, "in time")
-                   ? "give them longer with --settle-timeout"
-                   : "the nodes that are missing must be reachable for an agreement";
+        return agreement_hint(message);
     default:
         return NULL;
     }

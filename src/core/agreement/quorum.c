@@ -74,9 +74,7 @@ void quorum_lacks(const struct parley_node *node, char *text, size_t size)
                           quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1);
     if (others > 0)
         snprintf(text + length, size - (size_t)length,
-                 "; %u more do not count, as they were started anew and know not what they had "
-                 "agreed to",
-                 others);
+                 " (not counted: %u started anew, which may have agreed before)", others);
 }
 
 /* Who is gone may come back, until time is up. */
