@@ -9,7 +9,8 @@ enum { NODES = 5 };
 
 struct votes {
     enum parley_earlier earlier[NODES];
-    uint32_t met; /* peers that each waits for */
+    uint32_t met;  /* peers that each waits for */
+    uint32_t room; /* for records; 0: as is the default */
 };
 
 static void majority(struct parley_config *config, uint32_t node, void *arg)
@@ -20,6 +21,7 @@ static void majority(struct parley_config *config, uint32_t node, void *arg)
     config->nodes = NODES;
     config->earlier = votes->earlier[node];
     config->settle_timeout_us = 5 * SECOND;
+    if (votes->room) config->members_max = votes->room;
 }
 
 static struct parley_sim *trained(struct votes *votes, uint64_t seed)
@@ -160,6 +162,24 @@ Test(votes, who_knows_that_it_has_held_one_does_not_count_among_those_who_never_
             parley_sim_start(sim, i);
         scene_run(sim, 2 * SECOND);
         cr_assert_eq(last_three_done(sim), held ? 0 : 3);
+        parley_sim_free(sim);
+    }
+}
+
+Test(votes, whose_earlier_start_found_no_room_among_the_records_does_not_count_either)
+{
+    /* Nor at its third start, whose record takes the place of the second's, which left. */
+    for (int starts = 1; starts <= 2; starts++) {
+        struct votes votes = {.room = NODES};
+        struct parley_sim *sim = three_agreed(&votes, 10);
+        for (int i = 0; i < starts; i++) {
+            if (i > 0) parley_sim_leave(sim, 2);
+            scene_run(sim, 20 * SECOND);
+            start_again(sim);
+            scene_run(sim, SECOND); /* what is seen before is its earlier start */
+            scene_until(sim, NODES, has_joined, NULL, 60);
+        }
+        cr_assert_eq(last_three_done(sim), 0, "started anew %d times", starts);
         parley_sim_free(sim);
     }
 }

@@ -22,11 +22,21 @@
 
 enum { VERIFY_US = 30000000 };
 
-/* Who left has said to the last what it had locked. */
+/* It, or an earlier start of it. Who left has said to the last what it had locked. */
 static bool may_have_locked(const struct record *r)
 {
     return r->state != PARLEY_MEMBER_LEFT || r->phase == PARLEY_PHASE_DONE ||
-           r->lock_generation > 0;
+           r->lock_generation > 0 || r->earlier == PARLEY_EARLIER_HELD;
+}
+
+void quorum_forget(struct parley_node *node, const struct record *record)
+{
+    int other;
+    if (!may_have_locked(record)) return;
+    for (uint32_t at = 0; (other = roster_named(node->roster, record->name, &at)) != NONE;) {
+        struct record *r = record_of(node, (uint32_t)other);
+        if (r->earlier == PARLEY_EARLIER_UNKNOWN) r->earlier = PARLEY_EARLIER_HELD;
+    }
 }
 
 bool quorum_has_forgotten(const struct parley_node *node, int member)

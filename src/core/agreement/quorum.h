@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/wire/message.h"
 #include "parley/node.h"
 
 enum { QUORUM_TEXT_BYTES = 192 };
@@ -19,6 +20,9 @@ uint32_t quorum_of(const struct parley_node *node);
 bool quorum_is_here(const struct parley_node *node);
 /* This member does not count for a majority: an earlier start of it may have locked a model. */
 bool quorum_has_forgotten(const struct parley_node *node, int member);
+/* For this record there is no room (any more): what follows from it stays with those of its name.
+ */
+void quorum_forget(struct parley_node *node, const struct record *record);
 /* Who is missing for a majority, for people. */
 void quorum_lacks(const struct parley_node *node, char *text, size_t size);
 /* They may lock, and be done. If not yet, asks for it to become so. */

@@ -86,6 +86,7 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
     memcpy(r->name, old.name, sizeof old.name);
     r->incarnation = old.incarnation;
     r->state = old.state;
+    if (r->earlier == PARLEY_EARLIER_UNKNOWN) r->earlier = old.earlier; /* place.c */
     /* All follow the newest: nobody is led to the last number at a bound. Who joins takes it as it
      * is: the others may have come far. */
     uint32_t most = node->roster->generation + AHEAD_MAX;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/agreement/quorum.h"
 #include "core/state.h"
 
 /* Something goes on with it still. */
@@ -54,9 +55,14 @@ int place_new(struct parley_node *node, const struct record *record)
     if (member == NONE && record_is_live(record)) {
         member = spare_place(node, record->name);
         if (member == NONE) return NONE;
-        membership_gone(node, record_of(node, (uint32_t)member)->boot);
+        const struct record old = *record_of(node, (uint32_t)member);
+        membership_gone(node, old.boot);
         roster_replace(node->roster, member, record);
+        quorum_forget(node, &old);
     }
-    if (member != NONE) node->members[member] = (struct member){0};
+    if (member != NONE)
+        node->members[member] = (struct member){0};
+    else
+        quorum_forget(node, record);
     return member;
 }
