@@ -103,10 +103,17 @@ out_updates:
 out_live:
     live_close(&p->loop);
 out_vectors:
-    vote_close(&p->vote, false);
+    vote_close(&p->vote, VOTE_NOT_GIVEN);
     files_close(&p->files);
     vectors_close(&p->vectors);
     return code;
+}
+
+/* Of its end; where it came to none, this is all zero. */
+static enum vote_end vote_end(const struct parley_view *view)
+{
+    if (view->phase == PARLEY_PHASE_DONE) return VOTE_AGREED;
+    return view->phase == PARLEY_PHASE_JOINING || view->locked ? VOTE_MAY_BE_GIVEN : VOTE_NOT_GIVEN;
 }
 
 static void unmake(struct parley *p)
@@ -115,7 +122,7 @@ static void unmake(struct parley *p)
     handoff_close(&p->handoff);
     parley_updates_close(&p->loop.updates);
     live_close(&p->loop);
-    vote_close(&p->vote, p->view.phase == PARLEY_PHASE_DONE);
+    vote_close(&p->vote, vote_end(&p->view));
     files_close(&p->files);
     vectors_close(&p->vectors);
 }

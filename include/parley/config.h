@@ -95,7 +95,8 @@ enum parley_earlier {
     /* Nothing: where anybody knows of an earlier start, this one counts for no majority. */
     PARLEY_EARLIER_UNKNOWN,
     /* None has held a model in this run: the driver keeps on disk, from before it says that the
-     * first WRITE (node.h) is done on, that one might have. */
+     * first WRITE (node.h) is done on, that one might have. One that has ended by itself, and not
+     * `locked` any (struct parley_view), need not count as having held it. */
     PARLEY_EARLIER_NEVER_HELD,
     PARLEY_EARLIER_HELD /* one may have: this one counts for no majority */
 };

@@ -416,6 +416,7 @@ struct parley_view {
     double drift_before; /* at the proposal */
     uint32_t candidate;  /* DONE: the buffer that holds the agreed model */
     bool in_memory_only; /* the model file could not be written */
+    bool locked;         /* it has locked a model, which others may have agreed on */
 };
 
 /* Also after FINISHED. */

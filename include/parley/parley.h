@@ -101,9 +101,9 @@ struct parley_options {
      * ".agreement.json" added to the name. From the working folder as it is at parley_open(). */
     const char *out;
     /* A file of this node's own, for a majority: whether one of its starts may have held a model in
-     * this run (config.run), and so have agreed on it. Then, and where nothing is kept of a start
-     * that others know of, this node does not count. Made where it is not there; what comes of it
-     * is in config.earlier. NULL: none. */
+     * this run (config.run), and not given up before it locked it, and so have agreed on it. Then,
+     * and where nothing is kept of a start that others know of, this node does not count. Made
+     * where it is not there; what comes of it is in config.earlier. NULL: none. */
     const char *vote;
     const struct parley_tensor *tensors; /* NULL: one tensor named "vector" */
     uint32_t tensors_count;

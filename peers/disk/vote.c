@@ -9,30 +9,30 @@
 #include <unistd.h>
 
 enum { LINE_BYTES = 64 };
-enum state { NONE_HELD, SOME_HELD, NOT_KNOWN, NEW, FOREIGN };
+enum { NONE_HELD, SOME_HELD, NOT_KNOWN, NEW, FOREIGN };
 
 /* Of one length. Once it is not known it stays so: who has forgotten may have voted. */
 static const char *const words[] = {"none held", "some held", "not known"};
 
-static int line_of(char line[LINE_BYTES], uint64_t run, enum state state)
+static int line_of(char line[LINE_BYTES], uint64_t run, int state)
 {
     return snprintf(line, LINE_BYTES, "parley: run %016" PRIx64 ": %s\n", run, words[state]);
 }
 
-static int put(const struct vote *vote, enum state state)
+static int put(const struct vote *vote, int state)
 {
     char line[LINE_BYTES];
     int length = line_of(line, vote->run, state);
     return pwrite(vote->fd, line, (size_t)length, 0) == length && !fdatasync(vote->fd) ? 0 : -1;
 }
 
-static enum state get(const struct vote *vote)
+static int get(const struct vote *vote)
 {
     char text[LINE_BYTES] = "", line[LINE_BYTES];
     uint64_t run = 0;
     if (pread(vote->fd, text, sizeof text - 1, 0) == 0) return NEW;
     (void)sscanf(text, "parley: run %" SCNx64, &run);
-    for (enum state state = NONE_HELD; state < NEW; state++) {
+    for (int state = NONE_HELD; state < NEW; state++) {
         line_of(line, run, state);
         if (strcmp(text, line) == 0) return run == vote->run ? state : NEW;
     }
@@ -45,17 +45,18 @@ int vote_open(struct vote *vote, const char *path, uint64_t run, enum parley_ear
     *vote = (struct vote){.run = run};
     if (!path) return PARLEY_OK;
     int fd = vote->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    enum state state = fd > 0 ? get(vote) : NEW;
+    int state = fd > 0 ? get(vote) : NEW;
     *earlier = state == NONE_HELD   ? PARLEY_EARLIER_NEVER_HELD
                : state == SOME_HELD ? PARLEY_EARLIER_HELD
                                     : PARLEY_EARLIER_UNKNOWN;
+    vote->before = state == NEW ? NONE_HELD : state;
     if (fd > 0 && state != FOREIGN && (state != NEW || !put(vote, NONE_HELD))) return PARLEY_OK;
     if (state == FOREIGN)
         snprintf(why, size, "vote: %.300s is something else; give a file of its own", path);
     else
         snprintf(why, size, "vote: %.300s: %s; give a file that can be written to", path,
                  strerror(errno));
-    vote_close(vote, false);
+    vote_close(vote, VOTE_MAY_BE_GIVEN);
     return PARLEY_EUSAGE;
 }
 
@@ -68,16 +69,19 @@ void vote_held(const struct vote *vote, char *why, size_t size)
              strerror(errno));
 }
 
-void vote_close(struct vote *vote, bool agreed)
+void vote_close(struct vote *vote, enum vote_end end)
 {
     if (vote->fd <= 0) return;
-    if (agreed) (void)put(vote, NOT_KNOWN); /* if not, some are held, which is no less true */
+    /* Where that fails some are held, which is no less true. */
+    if (end == VOTE_NOT_GIVEN) (void)put(vote, vote->before);
+    if (end == VOTE_AGREED) (void)put(vote, NOT_KNOWN);
     close(vote->fd);
     vote->fd = 0;
 }
 
 void vote_forget(const char *path, uint64_t run)
 {
-    struct vote vote = {open(path, O_RDWR | O_CLOEXEC), run};
-    vote_close(&vote, vote.fd > 0 && get(&vote) == SOME_HELD);
+    struct vote vote = {.fd = open(path, O_RDWR | O_CLOEXEC), .run = run};
+    bool some = vote.fd > 0 && get(&vote) == SOME_HELD;
+    vote_close(&vote, some ? VOTE_AGREED : VOTE_MAY_BE_GIVEN);
 }

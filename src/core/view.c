@@ -70,6 +70,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .drift_before = agreement->drift_before,
         .candidate = agreement->buffer,
         .in_memory_only = agreement->failed_write,
+        .locked = self->lock_generation > 0,
     };
     memcpy(view->digest, self->digest, sizeof view->digest);
     view->ledger.in_doubt = 0;

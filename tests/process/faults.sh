@@ -82,6 +82,18 @@ grep -q "n1: an earlier start of this node may have agreed on a model" err
 [ "$(value ok) $(value agreed) $(value known)" = "true 2 3" ]
 [ "$(cut -d: -f3 kept/n1.vote) $(cut -d: -f3 kept/n2.vote)" = " not known  none held" ]
 
+# Who leaves without having locked a model has given no vote: with the others it may agree once it is
+# back. It holds one all the same as it waits.
+alone=(node --name a --quorum majority --nodes 2 --model mlp:8 --steps 20 --checkpoint kept)
+: > err
+"$parley" "${alone[@]}" > out 2> err &
+run=$!
+grep -q -m 1 "only 1 of 2 nodes are here" < <(exec tail -n +1 -f --pid=$run err)
+[ "$(cut -d: -f3 kept/a.vote)" = " some held" ]
+kill -TERM $run
+wait $run || true
+[ "$(cut -d: -f3 kept/a.vote)" = " none held" ]
+
 # All are gone for a while, and begin anew. All are stopped for good: it is over.
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault restart:3@20%+200ms --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]

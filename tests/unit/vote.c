@@ -28,7 +28,7 @@ static void drop(void)
 TestSuite(vote, .init = make, .fini = drop);
 
 /* A start: what it finds, and how it ends. */
-enum end { CRASHES, HOLDS_AND_CRASHES, AGREES };
+enum end { CRASHES, HOLDS_AND_CRASHES, GIVES_UP, AGREES };
 
 static enum parley_earlier start(uint64_t run, enum end end)
 {
@@ -37,7 +37,9 @@ static enum parley_earlier start(uint64_t run, enum end end)
     int code = vote_open(&vote, path, run, &earlier, why, sizeof why);
     cr_assert_eq(code, 0, "%s", why);
     if (end != CRASHES) vote_held(&vote, why, sizeof why);
-    vote_close(&vote, end == AGREES);
+    vote_close(&vote, end == AGREES     ? VOTE_AGREED
+                      : end == GIVES_UP ? VOTE_NOT_GIVEN
+                                        : VOTE_MAY_BE_GIVEN);
     return earlier;
 }
 
@@ -59,6 +61,17 @@ Test(vote, after_an_agreement_others_must_know_for_good_and_no_start_says_that_i
 {
     start(RUN, AGREES);
     cr_assert_eq(start(RUN, CRASHES), PARLEY_EARLIER_UNKNOWN);
+    cr_assert_eq(start(RUN, CRASHES), PARLEY_EARLIER_UNKNOWN);
+}
+
+Test(vote, who_gave_up_without_a_lock_has_given_no_vote_and_changes_nothing_of_earlier_ones)
+{
+    start(RUN, GIVES_UP);
+    cr_assert_eq(start(RUN, GIVES_UP), PARLEY_EARLIER_NEVER_HELD);
+    cr_assert_eq(start(RUN, HOLDS_AND_CRASHES), PARLEY_EARLIER_NEVER_HELD);
+    cr_assert_eq(start(RUN, GIVES_UP), PARLEY_EARLIER_HELD);
+    cr_assert_eq(start(RUN, AGREES), PARLEY_EARLIER_HELD);
+    cr_assert_eq(start(RUN, GIVES_UP), PARLEY_EARLIER_UNKNOWN);
     cr_assert_eq(start(RUN, CRASHES), PARLEY_EARLIER_UNKNOWN);
 }
 
@@ -123,7 +136,7 @@ Test(vote, a_file_that_cannot_be_made_or_written_to_is_said)
     why[0] = 0;
     vote_held(&vote, why, sizeof why);
     cr_assert(strstr(why, "could not be kept: File too large"), "%s", why);
-    vote_close(&vote, false);
+    vote_close(&vote, VOTE_MAY_BE_GIVEN);
     truncate(path, 0);
     cr_assert_eq(vote_open(&vote, path, RUN, &earlier, why, sizeof why), PARLEY_EUSAGE);
     cr_assert(strstr(why, "File too large"), "%s", why);
@@ -136,5 +149,5 @@ Test(vote, without_a_file_nothing_is_kept_and_what_the_program_knows_stands)
     cr_assert_eq(vote_open(&vote, NULL, RUN, &earlier, why, sizeof why), 0);
     cr_assert_eq(earlier, PARLEY_EARLIER_NEVER_HELD);
     vote_held(&vote, why, sizeof why);
-    vote_close(&vote, true);
+    vote_close(&vote, VOTE_AGREED);
 }
