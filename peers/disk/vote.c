@@ -52,7 +52,7 @@ int vote_open(struct vote *vote, const char *path, uint64_t run, enum parley_ear
     vote->before = state == NEW ? NONE_HELD : state;
     if (fd > 0 && state != FOREIGN && (state != NEW || !put(vote, NONE_HELD))) return PARLEY_OK;
     if (state == FOREIGN)
-        snprintf(why, size, "vote: %.300s is something else; give a file of its own", path);
+        snprintf(why, size, "vote: %.300s is something else; move it away", path);
     else
         snprintf(why, size, "vote: %.300s: %s; give a file that can be written to", path,
                  strerror(errno));

@@ -20,8 +20,8 @@ static const char *agreement_hint(const char *message)
 {
     if (strstr(message, "in time")) return "give them longer with --settle-timeout";
     return strstr(message, "started anew")
-               ? "with --checkpoint from the first start on, a node counts again when it is "
-                 "started anew"
+               ? "with --checkpoint at each start such nodes count; --resume without --quorum "
+                 "majority goes on from what is trained"
                : "the nodes that are missing must be reachable for an agreement";
 }
 
