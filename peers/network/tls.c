@@ -260,8 +260,11 @@ void tls_feed(struct tls_end *end, const void *bytes, size_t size)
 bool tls_feed_from(struct tls_end *end, int fd)
 {
     BIO *in = BIO_new_socket(fd, BIO_NOCLOSE);
-    if (in) SSL_set0_rbio(end->ssl, in);
-    return in != NULL;
+    if (!in) return false;
+    SSL_set0_rbio(end->ssl, in);
+    /* Else who sends one new key after the other is read for as long as it does. */
+    SSL_clear_mode(end->ssl, SSL_MODE_AUTO_RETRY);
+    return true;
 }
 
 bool tls_holds(const struct tls_end *end)

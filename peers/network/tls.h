@@ -39,11 +39,13 @@ void tls_end_free(struct tls_end *end);                   /* NULL does nothing *
 /* Bytes that came in, all of which are read before more are fed: they stay the caller's. */
 void tls_feed(struct tls_end *end, const void *bytes, size_t size);
 /* In place of that, from now on: what is asked for is read from this socket, which does not block
- * and stays the caller's, a record at a time. What stands behind it stays in the kernel. */
+ * and stays the caller's, a record at a time, whatever is in it. What stands behind it stays in the
+ * kernel. */
 bool tls_feed_from(struct tls_end *end, int fd);
 /* Of a record that was read there are bytes left: no socket tells of them. */
 bool tls_holds(const struct tls_end *end);
-/* How many bytes for us were among them, to[size] at most. 0: that was all; -1: it is over. */
+/* How many bytes for us were among them, to[size] at most. 0: that was all, or a socket's record
+ * had none; -1: it is over. */
 ssize_t tls_read(struct tls_end *end, void *to, size_t size);
 /* False: not yet, or not any more. */
 bool tls_write(struct tls_end *end, const void *bytes, size_t size);
