@@ -292,11 +292,11 @@ static void stop_group(struct swarm *s, const uint32_t *group, uint32_t which)
 
 static void part(struct swarm *s, const uint32_t *group)
 {
-    enum { APART_US = 600 };
+    enum { APART_S = 600 };
     recover(s, true);
     swarm_excludes(s);
     s->hushed = ~0u;
-    s->heal_us = parley_sim_now(s->sim) + APART_US * SECOND;
+    s->heal_us = parley_sim_now(s->sim) + APART_S * SECOND;
     parley_sim_partition(s->sim, group);
 }
 

@@ -73,7 +73,7 @@ static bool view_moves(struct parley_node *node)
 }
 
 /* At least half of all raised it; while the view moves, of all that are known. */
-static bool is_said_by_enough(const struct parley_node *node, const struct record *r, bool moves)
+static bool is_raised_by_enough(const struct parley_node *node, const struct record *r, bool moves)
 {
     uint32_t voices = moves ? roster_known(node->roster) : live_of(node);
     return 2 * r->stop_live >= voices;
@@ -88,7 +88,7 @@ void stop_obey(struct parley_node *node)
         /* What an operator says holds for all, however few its node saw when it was cut off. */
         bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
-                      (asked || is_said_by_enough(node, r, moves));
+                      (asked || is_raised_by_enough(node, r, moves));
         if (counts && !may_stop(node)) { /* its end has begun, even if who asked for it dies */
             node->training.stop = (enum parley_stop)r->stop;
             return;
