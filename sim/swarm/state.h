@@ -27,8 +27,8 @@ struct swarm_agreed {
     uint32_t node;
     uint64_t us;
     uint64_t boot;
-    bool knew_others; /* that had agreed on another model */
-    bool outsider;    /* to who was done first: it was joining, stopped or not there */
+    bool knew_earlier; /* a start that agreed on another model, of a node started anew since */
+    bool outsider;     /* to who was done first: it was joining, stopped or not there */
     uint8_t digest[PARLEY_DIGEST_BYTES];
 };
 

@@ -84,13 +84,14 @@ static bool is_outsider(const struct swarm *s, uint32_t node, uint32_t other)
            (hushed && !sees(s, node, other, PARLEY_PHASE_JOINING));
 }
 
-/* Of one of those who had agreed on another model, as that was then. */
-static bool knows_others(const struct swarm *s, const struct swarm_agreed *agreed)
+/* Of a start that agreed on another model, where that node has been started anew since. */
+static bool knew_earlier(const struct swarm *s, const struct swarm_agreed *agreed)
 {
-    const struct parley_roster *roster = s->sim->hosts[agreed->node].node->roster;
+    const struct sim_host *hosts = s->sim->hosts;
+    const struct parley_roster *roster = hosts[agreed->node].node->roster;
     for (const struct swarm_agreed *a = s->agreed; a < agreed; a++)
         if (memcmp(a->digest, agreed->digest, sizeof a->digest) != 0 &&
-            roster_find(roster, a->boot) != NONE)
+            hosts[a->node].boot != a->boot && roster_find(roster, a->boot) != NONE)
             return true;
     return false;
 }
@@ -122,7 +123,7 @@ void swarm_done(struct swarm *s, uint32_t node)
     agreed->us = parley_sim_now(s->sim);
     agreed->outsider = s->outsider[node];
     memcpy(agreed->digest, mine.digest, sizeof agreed->digest);
-    agreed->knew_others = knows_others(s, agreed);
+    agreed->knew_earlier = knew_earlier(s, agreed);
 }
 
 /* It may have a model for `node`, and no reason to refuse it. */
@@ -343,7 +344,7 @@ static void check_digests(struct swarm *s)
         if (!first) first = a;
         bool same = memcmp(a->digest, first->digest, sizeof a->digest) == 0;
         /* Who starts anew and has kept nothing can be told so only by who knew it before. */
-        bool within = s->votes_again ? s->remembers || a->knew_others : within_reach(s, a, first);
+        bool within = s->votes_again ? s->remembers || a->knew_earlier : within_reach(s, a, first);
         if (!same && within) fail(s, "it agreed on another model", a->node);
     }
 }
