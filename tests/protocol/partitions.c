@@ -317,8 +317,8 @@ static bool last_is_done(struct parley_sim *sim, void *arg)
     return phase_of(sim, 3) == PARLEY_PHASE_DONE;
 }
 
-/* n3 is cut off from three others once it is there. */
-static struct parley_sim *cut_off_in(enum parley_phase phase, uint64_t seed)
+/* Of four that have been told to stop n3 is there. */
+static struct parley_sim *last_is_in(enum parley_phase phase, uint64_t seed)
 {
     uint32_t peers = 3;
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
@@ -334,8 +334,6 @@ static struct parley_sim *cut_off_in(enum parley_phase phase, uint64_t seed)
     while (phase_of(sim, 3) < phase && parley_sim_now(sim) < 60 * SECOND)
         scene_run(sim, 100);
     cr_assert_geq(phase_of(sim, 3), phase);
-    parley_sim_partition(sim, (const uint32_t[]){0, 0, 0, 1});
-    scene_until(sim, 4, three_are_done, NULL, 40);
     return sim;
 }
 
@@ -345,7 +343,9 @@ Test(partitions, who_was_cut_off_in_the_agreement_and_is_back_in_time_finds_the_
     const enum parley_phase phases[] = {PARLEY_PHASE_SETTLE, PARLEY_PHASE_PROPOSED,
                                         PARLEY_PHASE_HELD};
     for (uint64_t k = 0; k < 6; k++) {
-        struct parley_sim *sim = cut_off_in(phases[k % 3], 30 + k);
+        struct parley_sim *sim = last_is_in(phases[k % 3], 30 + k);
+        parley_sim_partition(sim, (const uint32_t[]){0, 0, 0, 1});
+        scene_until(sim, 4, three_are_done, NULL, 40);
         scene_run(sim, 10 * SECOND);
         parley_sim_heal(sim);
         scene_until(sim, 4, last_is_done, NULL, 90);
@@ -358,11 +358,7 @@ Test(partitions, who_was_cut_off_in_the_agreement_and_is_back_in_time_finds_the_
 
 Test(partitions, nobody_who_is_done_waits_for_one_whose_address_refuses)
 {
-    uint32_t peers = 3;
-    struct parley_sim *sim = trained(&peers, 40);
-    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
-    while (phase_of(sim, 3) < PARLEY_PHASE_SETTLE && parley_sim_now(sim) < 60 * SECOND)
-        scene_run(sim, 100);
+    struct parley_sim *sim = last_is_in(PARLEY_PHASE_SETTLE, 40);
     parley_sim_kill(sim, 3, false);
     scene_until(sim, 3, three_are_done, NULL, 40);
     scene_run(sim, SECOND);

@@ -59,12 +59,17 @@ static bool three_ended(struct parley_sim *sim, void *first)
     return true;
 }
 
+static void stop_last_three(struct parley_sim *sim)
+{
+    for (uint32_t i = 2; i < NODES; i++)
+        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+}
+
 /* How many of n2 to n4 are done, in the end. */
 static uint32_t last_three_done(struct parley_sim *sim)
 {
     uint32_t first = 2;
-    for (uint32_t i = first; i < NODES; i++)
-        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+    stop_last_three(sim);
     scene_until(sim, NODES, three_ended, &first, 600);
     return (uint32_t)is_done(sim, 2) + is_done(sim, 3) + is_done(sim, 4);
 }
@@ -92,14 +97,19 @@ static void start_again(struct parley_sim *sim)
     parley_sim_start(sim, 2);
 }
 
+static void join_again(struct parley_sim *sim)
+{
+    start_again(sim);
+    scene_run(sim, SECOND); /* what is seen before is its earlier start */
+    scene_until(sim, NODES, has_joined, NULL, 60);
+}
+
 Test(votes, who_has_agreed_and_was_started_anew_is_no_third_of_a_second_majority)
 {
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct votes votes = {0};
         struct parley_sim *sim = three_agreed(&votes, seed);
-        start_again(sim);
-        scene_run(sim, SECOND); /* what is seen before is its earlier start */
-        scene_until(sim, NODES, has_joined, NULL, 60);
+        join_again(sim);
         cr_assert_eq(last_three_done(sim), 0);
         parley_sim_free(sim);
     }
@@ -109,12 +119,9 @@ Test(votes, who_was_started_anew_in_training_does_not_count_and_gets_the_model_o
 {
     struct votes votes = {0};
     struct parley_sim *sim = trained(&votes, 6);
-    start_again(sim);
-    scene_run(sim, SECOND); /* what is seen before is its earlier start */
-    scene_until(sim, NODES, has_joined, NULL, 60);
+    join_again(sim);
     /* With n2 they would be three of five. */
-    for (uint32_t i = 2; i < NODES; i++)
-        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+    stop_last_three(sim);
     scene_run(sim, 20 * SECOND);
     for (uint32_t i = 2; i < NODES; i++)
         cr_assert(!is_done(sim, i), "n%u", i);
@@ -127,9 +134,7 @@ Test(votes, who_knows_that_it_never_held_a_model_counts_like_any_other)
 {
     struct votes votes = {.earlier = {[2] = PARLEY_EARLIER_NEVER_HELD}};
     struct parley_sim *sim = trained(&votes, 7);
-    start_again(sim);
-    scene_run(sim, SECOND); /* what is seen before is its earlier start */
-    scene_until(sim, NODES, has_joined, NULL, 60);
+    join_again(sim);
     cr_assert_eq(last_three_done(sim), 3);
     parley_sim_free(sim);
 }
@@ -141,9 +146,7 @@ Test(votes, who_left_in_training_and_is_back_counts_as_it_said_that_it_had_locke
     parley_sim_leave(sim, 2);
     scene_run(sim, 12 * SECOND);
     cr_assert(parley_sim_finished(sim, 2, NULL));
-    start_again(sim);
-    scene_run(sim, SECOND); /* what is seen before is its earlier start */
-    scene_until(sim, NODES, has_joined, NULL, 60);
+    join_again(sim);
     cr_assert_eq(last_three_done(sim), 3);
     parley_sim_free(sim);
 }
@@ -175,9 +178,7 @@ Test(votes, whose_earlier_start_found_no_room_among_the_records_does_not_count_e
         for (int i = 0; i < starts; i++) {
             if (i > 0) parley_sim_leave(sim, 2);
             scene_run(sim, 20 * SECOND);
-            start_again(sim);
-            scene_run(sim, SECOND); /* what is seen before is its earlier start */
-            scene_until(sim, NODES, has_joined, NULL, 60);
+            join_again(sim);
         }
         cr_assert_eq(last_three_done(sim), 0, "started anew %d times", starts);
         parley_sim_free(sim);
