@@ -12,7 +12,6 @@
 #ifndef PARLEY_PEERS_VOTE_H
 #define PARLEY_PEERS_VOTE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -176,14 +176,10 @@ void agreement_finish(struct parley_node *node, int error)
 static bool misses_somebody(struct parley_node *node)
 {
     bool misses = false;
-    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
+    for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         bool took_part = r->phase >= PARLEY_PHASE_STOP && r->phase <= PARLEY_PHASE_LOCKED;
-        if (r->state != PARLEY_MEMBER_DEAD || !took_part || node->members[i].refused ||
-            is_succeeded(node, r))
-            continue;
-        misses = true;
-        if (out_room(node)) connection_want(node, (int)i);
+        if (took_part && !is_succeeded(node, r) && membership_seek(node, (int)i)) misses = true;
     }
     return misses;
 }

@@ -14,7 +14,6 @@
 
 #include "core/agreement/agreement.h"
 #include "core/agreement/said.h"
-#include "core/link/connection.h"
 #include "core/membership/membership.h"
 #include "core/out.h"
 #include "core/plant.h"
@@ -124,10 +123,7 @@ bool quorum_may_decide(struct parley_node *node)
                 here, roster_known(node->roster));
     }
     bool all_gone = !said_joining(node);
-    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
-        if (record_of(node, i)->state != PARLEY_MEMBER_DEAD || node->members[i].refused) continue;
-        all_gone = false;
-        if (out_room(node)) connection_want(node, (int)i);
-    }
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (membership_seek(node, (int)i)) all_gone = false;
     return all_gone || node->now_us >= a->verify_since_us + VERIFY_US;
 }

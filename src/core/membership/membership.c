@@ -221,6 +221,15 @@ void membership_forgive(struct parley_node *node, int member)
     m->refused = false;
 }
 
+bool membership_seek(struct parley_node *node, int member)
+{
+    const struct member *m = member_of(node, member);
+    if (!m || record_of(node, (uint32_t)member)->state != PARLEY_MEMBER_DEAD || m->refused)
+        return false;
+    if (out_room(node)) connection_want(node, member);
+    return true;
+}
+
 void membership_contact(struct parley_node *node, struct conn *conn)
 {
     struct member *m = member_of(node, conn->member);

@@ -59,6 +59,9 @@ void membership_contact(struct parley_node *node, struct conn *conn);
  * says so, and that is an answer, too. */
 bool membership_heard(struct parley_node *node, int member, uint64_t since_us);
 void membership_forgive(struct parley_node *node, int member);
+/* Whether it is dead and its address has not refused a dial since: it may be cut off, and is
+ * dialled. */
+bool membership_seek(struct parley_node *node, int member);
 void membership_lost(struct parley_node *node, int member);
 void membership_refused(struct parley_node *node, int member);
 /* It took a dial, and was gone before HELLO. */
