@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/membership/roster.h"
 #include "core/wire/message.h"
 #include "parley/node.h"
 
@@ -34,9 +35,10 @@ struct conn {
     uint32_t streams;     /* that both ends want, once LIVE; 0: none */
     uint32_t queued;      /* control bytes not yet out */
     uint32_t chunk_bytes; /* adapted so that a chunk takes 25 to 100 ms at the most */
-    /* gossip.c: up to which change the own record, news of the others and their progress have gone
-     * out here. */
-    uint64_t own_sent, news_sent, any_sent;
+    /* gossip.c: up to which change the own record and each list of the others has gone out here,
+     * and whose that was. */
+    uint64_t own_sent, sent[ROSTER_LISTS];
+    int sent_of[ROSTER_LISTS];
     bool wanted, asked; /* the other end is to relay news here, and has been told */
     bool asks;          /* the other end wants that of us */
     bool synced;        /* everything known has gone out once since */

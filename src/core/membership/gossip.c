@@ -38,35 +38,39 @@ enum {
     PAGE = MESSAGE_RECORDS_MAX - 1 /* and the own one */
 };
 
-/* The records of others whose change is newer than `since`, oldest change first, at most a page. */
-static uint32_t page(const struct parley_node *node, const struct conn *conn, enum roster_list list,
-                     uint64_t since, int32_t *members)
+/* Whose newest change is the first after `since`. That was of `at`, unless it has changed again:
+ * mostly one page follows another. */
+static int first_after(const struct parley_roster *roster, enum roster_list list, uint64_t since,
+                       int at)
 {
-    const struct roster_place *places = node->roster->places;
-    int32_t newest[PAGE];
-    uint32_t count = 0;
-    for (int i = node->roster->newest[list]; i != NONE; i = places[i].older[list]) {
-        if (places[i].change[list] <= since) break;
-        /* A member need not hear what it said of itself; but what others say of it. */
-        bool itself = i == conn->member && record_of(node, i)->state == PARLEY_MEMBER_ALIVE;
-        if (i != node->self && !itself) newest[count++ % PAGE] = i;
-    }
-    uint32_t kept = count < PAGE ? count : PAGE;
-    for (uint32_t i = 0; i < kept; i++)
-        members[i] = newest[(count - 1 - i) % PAGE];
-    return kept;
+    const struct roster_place *places = roster->places;
+    if (places[at].change[list] == since) return places[at].newer[list];
+    int first = NONE;
+    for (int i = roster->newest[list]; i != NONE && places[i].change[list] > since;
+         i = places[i].older[list])
+        first = i;
+    return first;
 }
 
-/* Adds a page of what has changed since *sent. True if that was all. */
-static bool add_others(const struct parley_node *node, const struct conn *conn,
-                       enum roster_list list, uint64_t *sent, struct message_members *message)
+/* Adds a page of what has changed since the one before, oldest change first. True if that was all.
+ */
+static bool add_others(const struct parley_node *node, struct conn *conn, enum roster_list list,
+                       struct message_members *message)
 {
-    int32_t members[PAGE];
-    uint32_t count = page(node, conn, list, *sent, members);
-    for (uint32_t i = 0; i < count; i++)
-        message->records[message->count++] = *record_of(node, members[i]);
+    const struct roster_place *places = node->roster->places;
+    uint32_t count = 0;
+    int i = first_after(node->roster, list, conn->sent[list], conn->sent_of[list]);
+    for (; i != NONE && count < PAGE; i = places[i].newer[list]) {
+        /* A member need not hear what it said of itself; but what others say of it. */
+        bool itself = i == conn->member && record_of(node, i)->state == PARLEY_MEMBER_ALIVE;
+        if (i == node->self || itself) continue;
+        message->records[message->count++] = *record_of(node, i);
+        conn->sent[list] = places[i].change[list];
+        conn->sent_of[list] = i;
+        count++;
+    }
     bool all = count < PAGE;
-    *sent = all ? node->roster->change : node->roster->places[members[count - 1]].change[list];
+    if (all) conn->sent[list] = node->roster->change;
     return all;
 }
 
@@ -96,13 +100,13 @@ static void pump(struct parley_node *node, struct conn *conn, struct due due)
     conn->asked = conn->wanted;
     bool all = true;
     if (conn->asks && (!conn->synced || due.any)) {
-        all = add_others(node, conn, ROSTER_ANY, &conn->any_sent, &message);
+        all = add_others(node, conn, ROSTER_ANY, &message);
         message.complete = all && !conn->synced;
         conn->synced = conn->synced || all;
-        if (all) conn->news_sent = conn->any_sent;
+        if (all) conn->sent[ROSTER_NEWS] = conn->sent[ROSTER_ANY];
         all = conn->synced; /* of progress a page will do */
-    } else if (conn->asks && due.news && node->roster->news > conn->news_sent) {
-        all = add_others(node, conn, ROSTER_NEWS, &conn->news_sent, &message);
+    } else if (conn->asks && due.news && node->roster->news > conn->sent[ROSTER_NEWS]) {
+        all = add_others(node, conn, ROSTER_NEWS, &message);
     }
     if (!all) node->gossip.due = node->more = true; /* a frame full: the rest in the next step */
     if (message.count == 0 && !message.complete && !message.ask) return;

@@ -132,7 +132,7 @@ void merge_members(struct parley_node *node, struct conn *conn,
     if (message->ask == MESSAGE_ASKS && !conn->asks) {
         conn->asks = node->gossip.due = true;
         conn->synced = false;
-        conn->any_sent = 0;
+        conn->sent[ROSTER_ANY] = 0;
     }
     if (message->ask == MESSAGE_ASKS_NO_MORE) conn->asks = false;
 }
