@@ -176,6 +176,10 @@ Test(csv, the_label_is_a_column_by_name_or_number)
     expect_set("a,k,b\n1,x,2\n3,a,4\n", "2", 2, 2, values, labels, "\"a\", \"x\"");
     expect_set("0,1,k\n1,2,x\n3,4,a\n", "k", 2, 2, values, labels, "\"a\", \"x\"");
     expect_set("1,2,x\n3,4,a\n", "3", 2, 2, values, labels, "\"a\", \"x\"");
+    /* A year is no number of a column. */
+    expect_set("m,2019,2020\n1,2,x\n3,4,a\n", "2020", 2, 2, values, labels, "\"a\", \"x\"");
+    expect_set("2020,m,n\nx,1,2\na,3,4\n", "2020", 2, 2, values, labels, "\"a\", \"x\"");
+    expect_set("m,2,1\n1,x,2\n3,a,4\n", "2", 2, 2, values, labels, "\"a\", \"x\"");
 }
 
 Test(csv, classes_are_in_order_of_value_or_of_bytes_whatever_the_order_of_rows)
@@ -223,6 +227,9 @@ Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
     expect_refused("\na,b,k\n1,2,x\n", "4",
                    "t.csv: no column \"4\" for the label; there are 3, by number or by what stands "
                    "in line 2: \"a\", \"b\", \"k\"");
+    expect_refused("7,8,1\n9,6,0\n", "8",
+                   "t.csv: no column \"8\" for the label; there are 3, by number or by what stands "
+                   "in line 1: \"7\", \"8\", \"1\"");
 }
 
 Test(csv, a_test_set_has_the_columns_and_classes_of_its_training_set)
