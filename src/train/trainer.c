@@ -365,12 +365,18 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const
             trainer->momentum_mode == TRAINER_MOMENTUM_RESET && turn->averaged != node->averaged,
     };
     struct gradient_sink sink = optimizer_sink(&step);
+    bool full = trainer_is_full_batch(trainer);
     uint64_t before = flush_begin();
 
     bring(trainer, from, x, false);
+    if (full) { /* of which a later part may show that nothing may move */
+        bring(trainer, from, trainer->gradient, false);
+        sink.statistics = trainer->gradient;
+    }
     double loss = run_batch(trainer, node, from, &sink);
     if (isfinite(loss)) {
         optimizer_end(&step);
+        if (full) bring(trainer, trainer->gradient, x, false);
         node->rate = step.rate;
         note_averaging(node, turn->averaged);
     } else {

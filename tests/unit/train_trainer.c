@@ -800,6 +800,41 @@ Test(train_trainer, a_diverged_step_leaves_the_parameters_as_they_were)
     }
 }
 
+Test(train_trainer, a_full_batch_that_fails_in_its_last_part_changes_nothing)
+{
+    /* Proves that the running statistics, too, are as before: earlier parts have moved theirs. */
+    struct dataset set = clusters(200, 1, 1, 1);
+    struct trainer_options options = defaults;
+    struct sampler sampler;
+    uint32_t order[200];
+    struct bench bench;
+
+    set.channels = 1;
+    set.height = 2;
+    set.width = 3;
+    options.model = "resnet:1";
+    options.optimizer = "gd";
+    bench_init(&bench, &options, &set, 1);
+    cr_assert_eq(sampler_init(&sampler, NULL, set.count, 1), 0);
+    sampler_next(&sampler, order, set.count);
+    sampler_close(&sampler);
+    size_t n = trainer_parameters(bench.trainer),
+           trained = model_trained(trainer_model(bench.trainer));
+    float *was = malloc(n * sizeof *was);
+    memcpy(was, bench.x, n * sizeof *was);
+    float *last = set.values + (size_t)order[set.count - 1] * FEATURES, value = *last;
+    *last = NAN;
+    cr_expect(!isfinite(step(&bench, 0)));
+    cr_expect_eq(memcmp(bench.x, was, n * sizeof *was), 0);
+    *last = value;
+    cr_expect(isfinite(step(&bench, 0)));
+    cr_expect_neq(bench.x[0], was[0]);
+    cr_expect_neq(bench.x[trained], was[trained]);
+    free(was);
+    bench_close(&bench);
+    dataset_close(&set);
+}
+
 Test(train_trainer, bad_options_are_refused_with_a_line_that_names_the_value)
 {
     /* Proves that every option is checked before anything is made. */
