@@ -237,15 +237,16 @@ Test(allreduce, a_sum_of_parts_takes_as_long_as_their_floats_do_however_many_nod
     }
 }
 
-/* Four rounds of four local steps, against the same in float64: x += a draw is a local step. */
+/* Four rounds of four local steps, and some more that end before a fifth round does, against the
+ * same in float64: x += a draw is a local step. */
 static void make_rounds(enum parley_strategy strategy, const double *outer, double rate,
-                        double momentum)
+                        double momentum, uint32_t more)
 {
     struct ring_scene scene = {.strategy = strategy,
                                .nodes = 3,
                                .seed = 1,
                                .latency_us = 100,
-                               .steps = 16,
+                               .steps = 16 + more,
                                .outer = outer,
                                .vectors = {.parameters = 10}};
     struct parley_sim *sim = begin(&scene);
@@ -263,18 +264,33 @@ static void make_rounds(enum parley_strategy strategy, const double *outer, doub
             x[j] += rate * (moved[j] - momentum * velocity[j]);
         }
     }
+    for (uint32_t i = 0; i < 3 * more; i++) {
+        struct rng rng = rng_init(i % 3 + 1, 16 + i / 3);
+        for (int j = 0; j < 10; j++)
+            x[j] += rng_normal(&rng) / 3;
+    }
     for (int j = 0; j < 10; j++)
-        cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5, "%g, %g: %g for %g",
-                           rate, momentum, parley_sim_agreed_vector(sim, 0)[j], x[j]);
+        cr_assert_float_eq(parley_sim_agreed_vector(sim, 0)[j], x[j], 1e-5,
+                           "%g, %g, %u more: %g for %g", rate, momentum, more,
+                           parley_sim_agreed_vector(sim, 0)[j], x[j]);
     end(sim, &scene);
 }
 
 Test(allreduce, local_steps_and_outer_steps_are_what_they_say)
 {
     static const double outer[] = {0.9, 0.8};
-    make_rounds(PARLEY_STRATEGY_LOCAL_SGD, NULL, 1, 0);
-    make_rounds(PARLEY_STRATEGY_DILOCO, NULL, 0.7, 0.5);
-    make_rounds(PARLEY_STRATEGY_DILOCO, outer, 0.9, 0.8);
+    make_rounds(PARLEY_STRATEGY_LOCAL_SGD, NULL, 1, 0, 0);
+    make_rounds(PARLEY_STRATEGY_DILOCO, NULL, 0.7, 0.5, 0);
+    make_rounds(PARLEY_STRATEGY_DILOCO, outer, 0.9, 0.8, 0);
+}
+
+Test(allreduce, a_round_that_the_budget_cuts_short_for_all_is_averaged_and_moves_nothing_else)
+{
+    static const double outer[] = {0.9, 0.8};
+    for (uint32_t more = 1; more < 4; more++) {
+        make_rounds(PARLEY_STRATEGY_LOCAL_SGD, NULL, 1, 0, more);
+        make_rounds(PARLEY_STRATEGY_DILOCO, outer, 0.9, 0.8, more);
+    }
 }
 
 /* ---- Four nodes are one with a batch four times as large ---------------------------------------

@@ -14,7 +14,8 @@
  *
  * H is --mix-every. Momentum of the local steps stays each node's own. Who has made its budget of
  * steps contributes what it has, as long as others go on. What is unfinished when training ends is
- * averaged by SETTLE.
+ * averaged by SETTLE: an outer momentum of 0.9 would move a round of one step by as much as whole
+ * ones.
  * Buffers: 4; diloco 6, of which 2 (slow weights, outer momentum) travel to joiners.
  */
 #include "core/strategy/ring_state.h"
@@ -59,11 +60,13 @@ static uint64_t limit(const struct parley_node *node)
     return self->ring.stage == RING_MAKING ? self->limit : node->training.version;
 }
 
+/* Who has had its steps before the round is over waits for one that makes a whole round. */
 static void contribute(struct parley_node *node)
 {
     struct local *self = local_of(node);
     if (self->ring.stage != RING_MAKING || self->taking || node->training.diverged) return;
-    if (node->training.version < self->limit && training_wants(node)) return;
+    bool whole = node->training.version >= self->limit;
+    if (!whole && (training_wants(node) || !ring_is_awaited(node))) return;
     self->taking = true;
     strategy_op(node, PARLEY_UPDATE_TAKE, ring_buffer(node, RING_OWN), TAKEN);
 }

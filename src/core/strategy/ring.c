@@ -309,8 +309,7 @@ uint64_t ring_steps(const struct parley_node *node)
     return ring_of(node)->round - node->training.before.steps;
 }
 
-/* Some peer waits for this node's part in the round. */
-static bool others_try(const struct parley_node *node)
+bool ring_is_awaited(const struct parley_node *node)
 {
     const struct ring *ring = ring_of(node);
     for (uint32_t stage = 0; stage < ring->stages; stage++) {
@@ -326,7 +325,7 @@ static void rest(struct parley_node *node)
     uint32_t own = ring_buffer(node, RING_OWN);
     if (phase_of(node) != PARLEY_PHASE_TRAIN || catches_up(node)) return;
     bool met = ring->left == NONE || place_of(node, ring->left);
-    bool wanted = training_wants(node) || (ring->use->goes_on && others_try(node));
+    bool wanted = training_wants(node) || (ring->use->goes_on && ring_is_awaited(node));
     if (!ring->made && met && !ring->ending && !node->leaving && wanted &&
         !strategy_is_sent(node, own)) {
         ring->stage = RING_MAKING;
