@@ -77,6 +77,31 @@ Test(robust, clipped_differences_leave_the_mean_where_it_was)
     }
 }
 
+static void configure_star(struct parley_config *config, uint32_t node, void *nodes)
+{
+    (void)node;
+    config->min_peers = *(const uint32_t *)nodes - 1;
+    config->topology = PARLEY_TOPOLOGY_STAR;
+    config->robust = true;
+}
+
+Test(robust, who_never_begins_an_exchange_averages)
+{
+    /* Steps of one length: of two nodes the same begins each time, or goes on as offers cross. */
+    for (uint32_t nodes = 2; nodes <= 4; nodes++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct parley_sim *sim = scene(&(struct parley_sim_options){
+                .nodes = nodes, .seed = seed, .configure = configure_star, .arg = &nodes});
+            scene_train(sim, nodes);
+            double before = parley_sim_spread(sim);
+            scene_run(sim, SECOND);
+            double part = parley_sim_spread(sim) / before;
+            cr_assert_lt(part, 1e-2, "%u nodes, seed %llu: %g", nodes, (unsigned long long)seed,
+                         part);
+            parley_sim_free(sim);
+        }
+}
+
 Test(robust, halves_that_came_apart_settle)
 {
     /* Odd and even names: of the three rounds in which eight settle one alone brings odd to even,

@@ -33,6 +33,7 @@
 #include "core/out.h"
 #include "core/plant.h"
 #include "core/state.h"
+#include "core/topology/topology.h"
 #include "core/training/training.h"
 #include "core/transfer/fetch.h"
 
@@ -116,6 +117,17 @@ static void await_push(struct parley_node *node, struct slot *slot,
     slot_move(node, slot, SLOT_STREAMING);
 }
 
+/* It has asked that one too, or is about to; or it has nobody else whom it could ask. */
+static bool draws(struct parley_node *node, const struct slot *other, int member)
+{
+    struct parley_roster *roster = node->roster;
+    if (other->state != SLOT_IDLE && other->peer == member) return true;
+    if (!node->config.robust) return false;
+    const struct topology *t = roster_topology(roster, node->config.topology_seed);
+    uint32_t own = roster->places[node->self].live, first = topology_next(t, own, 0);
+    return first < t->n && topology_next(t, own, first + 1) == t->n;
+}
+
 static void on_offer(struct parley_node *node, struct conn *conn,
                      const struct message_exchange *message)
 {
@@ -136,6 +148,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
         connection_send(node, conn, WIRE_BUSY, &answer);
         return;
     }
+    slot->drawn = draws(node, other, conn->member);
     /* It goes on with its own offer and is busy for ours, which else would weigh as one more. */
     if (slot_is_open(other) && other->peer == conn->member)
         slot_abort(node, &node->exchange.slots[INITIATOR], EXCHANGE_CROSSED, true);
@@ -263,7 +276,7 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
     slot->clip = 1;
     if (node->config.robust) {
         slot->clip = robust_clip(slot->radius, slot->norm_sq);
-        if (slot->role == INITIATOR) robust_seen(node, slot->norm_sq);
+        if (slot->role == INITIATOR || slot->drawn) robust_seen(node, slot->norm_sq);
     }
     slot->progress_us = node->now_us;
     slot_move(node, slot, SLOT_READY);

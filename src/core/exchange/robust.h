@@ -11,13 +11,13 @@
 
 enum { ROBUST_SEEN = 31 }; /* newest distances, whose median is the radius of clipping */
 
-/* Squared distances of the snapshots of the newest exchanges that this node began. */
+/* Squared distances of the snapshots of the newest exchanges with peers that this node drew. */
 struct robust {
     double seen[ROBUST_SEEN];
     uint32_t count; /* so far */
 };
 
-/* An exchange that this node began has shown ||d||^2. */
+/* An exchange with a peer that this node drew has shown ||d||^2. */
 void robust_seen(struct parley_node *node, double norm_sq);
 /* How long a difference may be that this node adds; at least 0, and 0 unless config.robust. */
 double robust_radius(const struct parley_node *node);
