@@ -257,7 +257,8 @@ void parley_sim_mean(const struct parley_sim *sim, double *mean); /* [parameters
 double parley_sim_spread(const struct parley_sim *sim);
 double parley_sim_drift(const struct parley_sim *sim); /* spread / ||mean|| */
 /* How far averaging has moved the mean of the live models, over the spread at the start. Training,
- * starts, deaths and models taken from peers are accounted for and do not count. */
+ * starts, deaths and models taken from peers are accounted for and do not count, nor do pushes
+ * (PUSH_SUM, which keeps the mean by weight) and models set as a whole (LOCAL_SGD, DILOCO). */
 double parley_sim_mass_error(const struct parley_sim *sim);
 
 uint64_t parley_sim_run_hash(const struct parley_sim *sim);

@@ -3,8 +3,9 @@
  * Progress is that of the whole cluster, not a node's own step count: who joins late trains at the
  * rate of the others. (Of a budget of steps each node has its own: progress is what the living have
  * made of theirs, on average.) Over the first `warmup` of it the factor climbs from 0 to 1 in a
- * line (Goyal et al., arXiv:1706.02677, section 2.2); the schedule's own course takes what is left,
- * q in [0, 1]:
+ * line (as in Goyal et al., arXiv:1706.02677, section 2.2, where it climbs from the rate of one
+ * worker: here the very first step moves nothing); the schedule's own course takes what is left, q
+ * in [0, 1]:
  *
  *   constant      1
  *   step          a tenth from half of it on, a hundredth from three quarters on
