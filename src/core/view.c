@@ -143,11 +143,8 @@ void parley_node_check(const struct parley_node *node)
     bool used[16] = {false};
     for (int role = 0; role < ROLES; role++) {
         const struct slot *slot = &node->exchange.slots[role];
-        uint32_t own[2 + PARLEY_VECTORS_MAX] = {slot->own, slot->theirs};
-        uint32_t count = 2;
-        for (uint32_t v = 2; v < node->config.vectors; v++)
-            own[count++] = slot->spare[v];
-        for (uint32_t i = 0; i < count; i++) {
+        uint32_t own[PARLEY_VECTORS_MAX], count = slot_copies(node, slot, own);
+        for (uint32_t i = 0; i < count || i < 2; i++) {
             assert(own[i] < buffers && !used[own[i]]); /* no buffer has two owners */
             used[own[i]] = true;
         }

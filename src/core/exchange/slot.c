@@ -7,6 +7,7 @@
 #include "core/exchange/slot.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/exchange/doubt.h"
 #include "core/exchange/exchange.h"
@@ -198,6 +199,15 @@ uint32_t slot_wide(const struct parley_node *node, const struct slot *slot)
     return slot->coded ? node->config.averaged : 1;
 }
 
+uint32_t slot_copies(const struct parley_node *node, const struct slot *slot,
+                     uint32_t buffers[PARLEY_VECTORS_MAX])
+{
+    const uint32_t all[] = {slot->own, slot->theirs, slot->spare};
+    _Static_assert(sizeof all / sizeof *all == PARLEY_VECTORS_MAX, "a buffer a vector");
+    memcpy(buffers, all, sizeof all);
+    return node->config.vectors;
+}
+
 static uint64_t stream_bytes(const struct parley_node *node, const struct slot *slot)
 {
     const struct parley_config *c = &node->config;
@@ -284,8 +294,7 @@ void exchange_init(struct parley_node *node)
         slot->role = (enum role)role;
         slot->own = next++;
         slot->theirs = next++;
-        for (uint32_t v = 2; v < node->config.vectors; v++)
-            slot->spare[v] = next++;
+        if (node->config.vectors > 2) slot->spare = next++;
         slot->in.slot = role;
     }
     for (int i = 0; i < DOUBTS_MAX; i++)

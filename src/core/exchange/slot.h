@@ -56,10 +56,10 @@ struct slot {
     double share;  /* of d, that each side adds; of the initiator's before ACCEPT: as it expects */
     bool trains;   /* it began while this node trained */
     double weight; /* pushed one way, and not d: push_sum.c; 0: none */
-    double radius, clip;                /* robust.c: of d; what it is to be shortened by, or 1 */
-    bool drawn;                         /* this node had drawn that peer itself, to offer to it */
-    uint32_t own, theirs;               /* buffers; theirs becomes d */
-    uint32_t spare[PARLEY_VECTORS_MAX]; /* further buffers, for optimizer vectors */
+    double radius, clip;  /* robust.c: of d; what it is to be shortened by, or 1 */
+    bool drawn;           /* this node had drawn that peer itself, to offer to it */
+    uint32_t own, theirs; /* buffers; theirs becomes d */
+    uint32_t spare;       /* a third, where there are three vectors */
     bool taken, received, sent, peer_ready;
     uint32_t round, line; /* as offered: pairing.h */
     bool eager;           /* initiator: its snapshot goes along with the offer */
@@ -111,6 +111,9 @@ bool slot_wants_codec(const struct parley_node *node);
 void slot_code(struct parley_node *node, struct slot *slot, bool coded);
 /* How many vectors it averages. */
 uint32_t slot_wide(const struct parley_node *node, const struct slot *slot);
+/* Its buffers, as copies of a whole state's vectors stand in them. Returns how many those are. */
+uint32_t slot_copies(const struct parley_node *node, const struct slot *slot,
+                     uint32_t buffers[PARLEY_VECTORS_MAX]);
 /* What the snapshot just taken is. */
 void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_event *event);
 /* In which the two expect each other's snapshots. */

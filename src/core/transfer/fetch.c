@@ -41,10 +41,7 @@ static void failed(struct parley_node *node)
 static uint32_t state_buffers(const struct parley_node *node, const struct slot *slot,
                               uint32_t buffers[FLOW_VECTORS_MAX])
 {
-    uint32_t count = 0;
-    const uint32_t copies[PARLEY_VECTORS_MAX] = {slot->own, slot->theirs, slot->spare[2]};
-    for (uint32_t v = 0; v < node->config.vectors; v++)
-        buffers[count++] = copies[v];
+    uint32_t count = slot_copies(node, slot, buffers);
     for (uint32_t i = 0; i < node->strategy->kept; i++)
         buffers[count++] = strategy_buffer(node, i);
     return count;
@@ -152,9 +149,7 @@ void fetch_received(struct parley_node *node)
     fetch->state = FETCH_SETTING;
     struct slot *slot = &node->exchange.slots[INITIATOR];
     struct parley_update *update = out_vector(node, PARLEY_UPDATE_SET, OP_ADOPT, NONE, slot->own);
-    update->vector.vectors = node->config.vectors;
-    update->vector.buffers[1] = slot->theirs;
-    update->vector.buffers[2] = slot->spare[2];
+    update->vector.vectors = slot_copies(node, slot, update->vector.buffers);
 }
 
 void fetch_closed(struct parley_node *node, uint32_t conn)
@@ -274,9 +269,7 @@ static void serve_state(struct parley_node *node, struct conn *conn,
     if (node->strategy->give) node->strategy->give(node, &node->fetch.serve_answer);
     struct parley_update *update =
         out_vector(node, PARLEY_UPDATE_TAKE, OP_STATE_TAKE, NONE, slot->own);
-    update->vector.vectors = node->config.vectors;
-    update->vector.buffers[1] = slot->theirs;
-    update->vector.buffers[2] = slot->spare[2];
+    update->vector.vectors = slot_copies(node, slot, update->vector.buffers);
 }
 
 /* Who asks anew has given up what it asked for before. */
