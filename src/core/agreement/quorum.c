@@ -59,13 +59,15 @@ static uint32_t forgetful(const struct parley_node *node)
     return count;
 }
 
-uint32_t quorum_here(const struct parley_node *node)
+/* How many take part. */
+static uint32_t here(const struct parley_node *node)
 {
     const uint32_t *counts = node->roster->counts;
     return counts[ROSTER_WAITED] + counts[ROSTER_DONE] - forgetful(node);
 }
 
-uint32_t quorum_of(const struct parley_node *node)
+/* Of how many --quorum majority wants most. */
+static uint32_t all(const struct parley_node *node)
 {
     uint32_t known = roster_known(node->roster);
     return known > node->config.nodes ? known : node->config.nodes;
@@ -73,14 +75,14 @@ uint32_t quorum_of(const struct parley_node *node)
 
 bool quorum_is_here(const struct parley_node *node)
 {
-    return node->config.quorum != PARLEY_QUORUM_MAJORITY || 2 * quorum_here(node) > quorum_of(node);
+    return node->config.quorum != PARLEY_QUORUM_MAJORITY || 2 * here(node) > all(node);
 }
 
 void quorum_lacks(const struct parley_node *node, char *text, size_t size)
 {
     uint32_t others = forgetful(node);
     int length = snprintf(text, size, "only %u of %u nodes are here, and a majority is %u",
-                          quorum_here(node), quorum_of(node), quorum_of(node) / 2 + 1);
+                          here(node), all(node), all(node) / 2 + 1);
     if (others > 0)
         snprintf(text + length, size - (size_t)length,
                  " (not counted: %u started anew, which may have agreed before)", others);
@@ -107,9 +109,8 @@ static bool has_majority(struct parley_node *node)
 bool quorum_may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    uint32_t here = quorum_here(node);
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
-    if (2 * here > roster_known(node->roster)) {
+    if (2 * here(node) > roster_known(node->roster)) {
         a->verify_since_us = 0; /* who is alone again later dials again */
         return true;
     }
@@ -120,7 +121,7 @@ bool quorum_may_decide(struct parley_node *node)
         out_log(node, PARLEY_LOG_WARN,
                 "only %u of %u known nodes are here: dialling the missing "
                 "before deciding without them",
-                here, roster_known(node->roster));
+                here(node), roster_known(node->roster));
     }
     bool all_gone = !said_joining(node);
     for (uint32_t i = 0; i < node->roster->count; i++)

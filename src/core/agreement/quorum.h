@@ -13,10 +13,7 @@
 
 enum { QUORUM_TEXT_BYTES = 192 };
 
-/* How many take part in the agreement; of how many --quorum majority wants most; whether they are
- * as many as --quorum wants. */
-uint32_t quorum_here(const struct parley_node *node);
-uint32_t quorum_of(const struct parley_node *node);
+/* Those who take part in the agreement are as many as --quorum wants. */
 bool quorum_is_here(const struct parley_node *node);
 /* This member does not count for a majority: an earlier start of it may have locked a model. */
 bool quorum_has_forgotten(const struct parley_node *node, int member);
