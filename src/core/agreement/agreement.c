@@ -258,6 +258,13 @@ void agreement_give_up(struct parley_node *node)
     agreement_finish(node, PARLEY_ENO_AGREEMENT);
 }
 
+/* An operation works on its model: there is no going back before that is done. */
+static bool is_busy(const struct agreement *a)
+{
+    return a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
+           a->candidate == CANDIDATE_PUBLISHING;
+}
+
 static void watch_progress(struct parley_node *node, bool verifying)
 {
     struct agreement *a = &node->agreement;
@@ -279,11 +286,10 @@ static void watch_progress(struct parley_node *node, bool verifying)
     if (node->now_us < a->progress_us + a->patience_us) return;
     a->patience_us *= 2;
     a->patience_us += rng_below(&node->rng, AGREEMENT_PATIENCE_US / 10);
-    bool idle = a->candidate == CANDIDATE_OWN || a->candidate == CANDIDATE_HELD ||
-                a->candidate == CANDIDATE_FETCHING;
-    if (node->config.robust && idle && a->candidate != CANDIDATE_HELD && a->proposer)
+    if (is_busy(a)) return;
+    if (node->config.robust && a->candidate != CANDIDATE_HELD && a->proposer)
         holding_distrust(node, a->proposer, "nobody gets its model");
-    if (idle) next_generation(node, self_of(node)->generation + 1, "nothing moved");
+    next_generation(node, self_of(node)->generation + 1, "nothing moved");
 }
 
 static void lock(struct parley_node *node)
@@ -313,9 +319,7 @@ static void decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     const struct record *self = self_of(node);
-    bool busy = a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
-                a->candidate == CANDIDATE_PUBLISHING;
-    if (node->roster->generation > self->generation && !busy)
+    if (node->roster->generation > self->generation && !is_busy(a))
         next_generation(node, node->roster->generation, "another node asks for it");
     bool verifying = false;
     bool obtains = a->candidate == CANDIDATE_OWN && obtain(node);

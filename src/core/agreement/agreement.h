@@ -48,7 +48,7 @@ struct agreement {
     uint64_t progress_us, patience_us, since_us;
     uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
     uint64_t mixes_us;    /* ... and when they last became more */
-    uint64_t fingerprint; /* of all members' phases, to see whether anything moved */
+    uint64_t fingerprint; /* of news, and of the own fetch, to see whether anything moved */
     uint64_t fetched, fetched_us; /* by all, and when it last changed */
     uint64_t alone_news; /* of the roster's, by which nobody was back whom the proposal lacks */
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
