@@ -73,9 +73,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .locked = self->lock_generation > 0,
     };
     memcpy(view->digest, self->digest, sizeof view->digest);
-    view->ledger.in_doubt = 0;
-    for (int i = 0; i < DOUBTS_MAX; i++)
-        view->ledger.in_doubt += node->exchange.doubts[i].active;
+    view->ledger.in_doubt = doubts_open(node);
 }
 
 uint64_t parley_node_turnover(const struct parley_node *node)

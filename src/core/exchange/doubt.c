@@ -29,11 +29,11 @@
 
 enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000, FORGET_US = 600000000 };
 
-static uint32_t doubts_open(const struct parley_node *node)
+uint32_t doubts_open(const struct parley_node *node)
 {
     uint32_t count = 0;
     for (int i = 0; i < DOUBTS_MAX; i++)
-        count += node->exchange.doubts[i].active;
+        count += node->exchange.doubts[i].state != DOUBT_FREE;
     return count;
 }
 
@@ -59,7 +59,7 @@ static void count_dropped(struct parley_node *node, double mass, float factor)
 
 static void drop(struct parley_node *node, struct doubt *doubt)
 {
-    doubt->active = false;
+    doubt->state = DOUBT_FREE;
     out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is given up", doubt->sequence,
             record_of(node, doubt->member)->name);
     count_dropped(node, doubt->mass, slot_factor(0, doubt->share, doubt->clip));
@@ -78,9 +78,9 @@ void doubt_open(struct parley_node *node, struct slot *slot)
     if (PLANTED(FORGET_DOUBT)) return;
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->active) continue;
+        if (doubt->state != DOUBT_FREE) continue;
         uint32_t free_buffer = doubt->buffer;
-        *doubt = (struct doubt){.active = true,
+        *doubt = (struct doubt){.state = DOUBT_ASKED,
                                 .initiator = record_of(node, slot->peer)->boot,
                                 .member = slot->peer,
                                 .sequence = slot->sequence,
@@ -122,7 +122,7 @@ bool doubt_make_room(struct parley_node *node)
     if (doubts_open(node) < DOUBTS_MAX) return true;
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->adding || !is_gone(node, doubt, FORGET_US)) continue;
+        if (doubt->state == DOUBT_ADDING || !is_gone(node, doubt, FORGET_US)) continue;
         drop(node, doubt);
         return true;
     }
@@ -132,8 +132,7 @@ bool doubt_make_room(struct parley_node *node)
 void doubt_drop_all(struct parley_node *node)
 {
     for (int i = 0; i < DOUBTS_MAX; i++)
-        if (node->exchange.doubts[i].active && !node->exchange.doubts[i].adding)
-            drop(node, &node->exchange.doubts[i]);
+        if (node->exchange.doubts[i].state == DOUBT_ASKED) drop(node, &node->exchange.doubts[i]);
 }
 
 void doubt_finish(struct parley_node *node)
@@ -182,11 +181,11 @@ static void resolve(struct parley_node *node, int index, uint32_t outcome)
 {
     struct doubt *doubt = &node->exchange.doubts[index];
     if (outcome == MESSAGE_COMMITTED) {
-        doubt->adding = true;
+        doubt->state = DOUBT_ADDING;
         node->exchange.decided++;
         add(node, doubt, index);
     } else if (outcome == MESSAGE_ABORTED) {
-        doubt->active = false;
+        doubt->state = DOUBT_FREE;
         node->ledger.aborted++;
     } else {
         drop(node, doubt);
@@ -204,7 +203,8 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
     if (frame->outcome < MESSAGE_COMMITTED || frame->outcome > MESSAGE_RESTARTED) return;
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
-        bool open = doubt->active && (!doubt->adding || PLANTED(APPLY_AGAIN));
+        bool open =
+            doubt->state == DOUBT_ASKED || (PLANTED(APPLY_AGAIN) && doubt->state == DOUBT_ADDING);
         if (doubt->trains && !exchange_may_mix(node)) continue; /* it is asked again */
         if (open && doubt->initiator == frame->initiator && doubt->sequence == frame->sequence)
             resolve(node, i, frame->outcome);
@@ -216,7 +216,7 @@ void doubt_done(struct parley_node *node, int index)
     struct doubt *doubt = &node->exchange.doubts[index];
     struct message_exchange message = {.sequence = doubt->sequence};
     struct conn *conn = connection_of(node, doubt->member);
-    doubt->active = false;
+    doubt->state = DOUBT_FREE;
     node->exchange.added++;
     float factor = slot_factor(doubt->weight, doubt->share, doubt->clip);
     exchange_applied(node, doubt->member, factor, doubt->mass, doubt->gap);
@@ -228,7 +228,7 @@ void doubt_live(struct parley_node *node, struct conn *conn)
 {
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->active && !doubt->adding && doubt->member == conn->member) ask(node, doubt);
+        if (doubt->state == DOUBT_ASKED && doubt->member == conn->member) ask(node, doubt);
     }
 }
 
@@ -236,7 +236,7 @@ void doubt_restarted(struct parley_node *node, uint64_t boot)
 {
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->active && !doubt->adding && doubt->initiator == boot) drop(node, doubt);
+        if (doubt->state == DOUBT_ASKED && doubt->initiator == boot) drop(node, doubt);
     }
 }
 
@@ -244,7 +244,9 @@ bool doubt_blocks(const struct parley_node *node)
 {
     for (int i = 0; i < DOUBTS_MAX; i++) {
         const struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->active && (doubt->adding || !is_gone(node, doubt, SILENT_US))) return true;
+        if (doubt->state == DOUBT_ADDING ||
+            (doubt->state == DOUBT_ASKED && !is_gone(node, doubt, SILENT_US)))
+            return true;
     }
     return false;
 }
@@ -253,7 +255,7 @@ void doubt_timers(struct parley_node *node)
 {
     for (int i = 0; i < DOUBTS_MAX; i++) {
         struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->active && !doubt->adding && node->now_us >= doubt->ask_us) ask(node, doubt);
+        if (doubt->state == DOUBT_ASKED && node->now_us >= doubt->ask_us) ask(node, doubt);
     }
 }
 
@@ -262,7 +264,7 @@ uint64_t doubt_deadline(const struct parley_node *node)
     uint64_t at = NEVER;
     for (int i = 0; i < DOUBTS_MAX; i++) {
         const struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->active && !doubt->adding && doubt->ask_us < at) at = doubt->ask_us;
+        if (doubt->state == DOUBT_ASKED && doubt->ask_us < at) at = doubt->ask_us;
     }
     return at;
 }

@@ -16,9 +16,14 @@ struct slot;
 
 enum { DOUBTS_MAX = 2 };
 
-/* READY was sent, the decision was not heard, the connection is gone. */
+enum doubt_state {
+    DOUBT_FREE,
+    DOUBT_ASKED, /* the initiator is asked what became of it */
+    DOUBT_ADDING /* it was decided: the delta goes into x at the next boundary */
+};
+
 struct doubt {
-    bool active, adding;
+    enum doubt_state state;
     uint64_t initiator; /* boot */
     int member;
     uint32_t sequence, round, line;
@@ -29,6 +34,7 @@ struct doubt {
     uint64_t since_us, ask_us, backoff_us;
 };
 
+uint32_t doubts_open(const struct parley_node *node); /* how many are not free */
 /* Whether one more has a place; one whose initiator is gone for good may give up its own. */
 bool doubt_make_room(struct parley_node *node);
 void doubt_open(struct parley_node *node, struct slot *slot);

@@ -363,7 +363,8 @@ static void on_commit(struct parley_node *node, struct conn *conn,
                                             MESSAGE_COMMITTED};
     for (int i = 0; i < DOUBTS_MAX; i++) {
         const struct doubt *doubt = &node->exchange.doubts[i];
-        if (!doubt->active || doubt->initiator != initiator || doubt->sequence != message->sequence)
+        if (doubt->state == DOUBT_FREE || doubt->initiator != initiator ||
+            doubt->sequence != message->sequence)
             continue;
         doubt_outcome(node, &outcome);
         return;

@@ -17,7 +17,8 @@ static bool is_in_use(struct parley_node *node, int member)
             return true;
     }
     for (int i = 0; i < DOUBTS_MAX; i++)
-        if (node->exchange.doubts[i].adding && node->exchange.doubts[i].member == member)
+        if (node->exchange.doubts[i].state == DOUBT_ADDING &&
+            node->exchange.doubts[i].member == member)
             return true;
     return node->probing.now.member == member ||
            (node->name_check.active && node->name_check.member == member) ||
