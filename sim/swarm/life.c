@@ -15,10 +15,11 @@
 /* Whoever was silent before is heard again, or has been found dead, after so long. */
 #define MEET_US (5 * SECOND)
 
-static bool ended(const struct swarm *s)
+/* None of the first so many goes on. */
+static bool ended(const struct swarm *s, uint32_t nodes)
 {
-    for (uint32_t i = 0; i < s->nodes; i++)
-        if (s->up[i] && !parley_sim_finished(s->sim, i, NULL)) return false;
+    for (uint32_t i = 0; i < nodes; i++)
+        if (swarm_goes_on(s, i)) return false;
     return true;
 }
 
@@ -67,20 +68,13 @@ void swarm_excludes(struct swarm *s)
     sim_watch_apart(s->watch);
 }
 
-/* Nobody is there who could let a newcomer in. */
-static bool seeds_ended(const struct swarm *s)
-{
-    for (uint32_t i = 0; i < s->seeds; i++)
-        if (s->up[i] && !parley_sim_finished(s->sim, i, NULL)) return false;
-    return true;
-}
-
 static void start(struct swarm *s, uint32_t node)
 {
     if (s->up[node]) return;
-    bool outside = s->agreed_count > 0 || seeds_ended(s);
+    /* Or nobody is there who could let it in. */
+    bool outside = s->agreed_count > 0 || ended(s, s->seeds);
     parley_sim_start(s->sim, node);
-    s->up[node] = s->joins[node] = s->anew[node] = true;
+    s->up[node] = s->joins[node] = s->anew[node] = s->restarted = true;
     s->outsider[node] = outside;
     s->left[node] = false;
     sim_watch_apart(s->watch);
@@ -89,7 +83,7 @@ static void start(struct swarm *s, uint32_t node)
 
 static void kill(struct swarm *s, uint32_t node)
 {
-    if (!s->up[node] || parley_sim_finished(s->sim, node, NULL)) return;
+    if (!swarm_goes_on(s, node)) return;
     if (s->start_us[node] != PARLEY_SIM_NEVER && parley_sim_now(s->sim) <= s->start_us[node])
         return;
     parley_sim_kill(s->sim, node, swarm_chance(&s->rng, 2));
@@ -106,7 +100,6 @@ static void restart(struct swarm *s, uint32_t node)
     kill(s, node);
     if (swarm_chance(&s->rng, 2)) swarm_run(s, swarm_between(&s->rng, 0, 3 * SECOND));
     start(s, node);
-    s->restarted++;
 }
 
 /* For how long links are to be cut from now; false: not at all. */
@@ -317,7 +310,6 @@ void swarm_vote_again(struct swarm *s)
     group[again] = 1;
     part(s, group);
     start(s, again);
-    s->restarted++;
     swarm_run(s, swarm_between(&s->votes, 0, 10 * SECOND));
     stop_group(s, group, 1);
     swarm_run(s, 30 * SECOND);
@@ -347,10 +339,7 @@ void swarm_calm(struct swarm *s)
         parley_sim_reorder(s->sim, i, 0);
         parley_sim_bandwidth(s->sim, i, s->sim->options.base.bandwidth_bytes);
         parley_sim_disk_slow(s->sim, i, 0);
-        if (!s->up[i] && s->agreed_count == 0 && swarm_chance(&s->rng, 2)) {
-            start(s, i);
-            s->restarted++;
-        }
+        if (!s->up[i] && s->agreed_count == 0 && swarm_chance(&s->rng, 2)) start(s, i);
     }
     if (swarm_chance(&s->asides, 3)) swarm_views(s);
     if (swarm_chance(&s->asides, 8)) stop_all(s);
@@ -360,14 +349,14 @@ void swarm_calm(struct swarm *s)
 /* An operator stops one node, and after a minute also those who have not joined anybody. */
 void swarm_stop(struct swarm *s)
 {
-    for (uint32_t minute = 0; minute < 16 && !ended(s); minute++) {
+    for (uint32_t minute = 0; minute < 16 && !ended(s, s->nodes); minute++) {
         uint32_t a = rng_below(&s->rng, s->nodes);
-        while (!s->up[a] || parley_sim_finished(s->sim, a, NULL))
+        while (!swarm_goes_on(s, a))
             a = (a + 1) % s->nodes;
         for (uint32_t i = 0; i < s->nodes; i++)
             if (i == a || (minute > 0 && s->joins[i]))
                 parley_sim_stop(s->sim, i, PARLEY_STOP_OPERATOR);
-        for (int i = 0; i < 60 && !ended(s); i++)
+        for (int i = 0; i < 60 && !ended(s, s->nodes); i++)
             if (!swarm_run(s, SECOND)) return;
     }
 }

@@ -79,11 +79,12 @@ struct swarm {
     bool spares;      /* seeds are neither killed nor paused, and do not leave */
     bool links_fail;  /* cuts at random, dials that come twice, clogs */
     bool excludes, apart, lossy, late;
+    bool restarted;  /* a node was started after the others, or anew */
     bool overlooked; /* who locked a model did not wait for somebody up: it need not be in it */
     bool distrusts;  /* time to settle was too short for those that clip what they are told, and
                         take nobody's model that is far from their own */
     bool silent;     /* somebody may not have been heard for as long as a round waits */
-    uint32_t killed, restarted;
+    uint32_t killed;
     struct swarm_agreed agreed[SWARM_AGREED_MAX];
     uint32_t agreed_count;
     uint8_t held[SWARM_NODES_MAX][PARLEY_DIGEST_BYTES]; /* what each has said last that it holds */
@@ -119,6 +120,12 @@ enum swarm_rare_act {
 
 uint64_t swarm_between(struct rng *rng, uint64_t low, uint64_t high);
 bool swarm_chance(struct rng *rng, uint32_t one_in);
+
+/* It is up, and has not ended. */
+static inline bool swarm_goes_on(const struct swarm *s, uint32_t node)
+{
+    return s->up[node] && !parley_sim_finished(s->sim, node, NULL);
+}
 
 /* draw.c */
 PARLEY_CHECK int swarm_draw(struct swarm *s, uint64_t seed, int strategy);

@@ -28,7 +28,7 @@ static bool begins_alone(const struct swarm *s, uint32_t node)
     for (uint32_t i = 0; i < s->nodes; i++)
         up += s->up[i];
     parley_sim_view(s->sim, node, &view);
-    return s->restarted > 0 && node < s->seeds && view.known == 1 && up > 1;
+    return s->restarted && node < s->seeds && view.known == 1 && up > 1;
 }
 
 static void on_line(const char *line, void *arg)

@@ -105,15 +105,15 @@ void swarm_done(struct swarm *s, uint32_t node)
         parley_sim_view(s->sim, i, &other);
         if (s->agreed_count == 0) s->outsider[i] = is_outsider(s, node, i);
         if (memcmp(mine.digest, other.digest, sizeof mine.digest) != 0) continue;
-        done += s->up[i] && other.phase == PARLEY_PHASE_DONE &&
-                !parley_sim_finished(s->sim, i, 0) && sees(s, node, i, PARLEY_PHASE_JOINING);
+        done += swarm_goes_on(s, i) && other.phase == PARLEY_PHASE_DONE &&
+                sees(s, node, i, PARLEY_PHASE_JOINING);
         /* Or it has left since, or proposes anew what it held. */
         holders += other.phase >= PARLEY_PHASE_HELD ||
                    memcmp(s->held[i], mine.digest, sizeof mine.digest) == 0;
     }
     check_model_of(s, node, &mine);
     if (mine.held > mine.known) fail(s, "more hold it than are known", node);
-    if (mine.held > holders && s->restarted == 0) fail(s, "it counts holders that are none", node);
+    if (mine.held > holders && !s->restarted) fail(s, "it counts holders that are none", node);
     if (mine.held < done && !s->excludes && !s->late)
         fail(s, "it counts fewer holders than are done, and alive to it", node);
     if (s->agreed_count == SWARM_AGREED_MAX) return;
@@ -161,8 +161,7 @@ void swarm_seedless(struct swarm *s, uint32_t node)
 /* It is there for the others: it has joined, and neither left nor ended. */
 static bool is_there(const struct swarm *s, uint32_t node)
 {
-    return s->up[node] && !s->left[node] && !s->joins[node] &&
-           !parley_sim_finished(s->sim, node, NULL);
+    return swarm_goes_on(s, node) && !s->left[node] && !s->joins[node];
 }
 
 /* Everybody sees just those who are there. */
