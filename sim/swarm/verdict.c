@@ -167,20 +167,11 @@ static bool is_there(const struct swarm *s, uint32_t node)
 /* Everybody sees just those who are there. */
 static bool views_agree(const struct swarm *s)
 {
-    for (uint32_t i = 0; i < s->nodes; i++) {
-        const struct parley_node *core = s->sim->hosts[i].node;
-        uint32_t seen = 0, there = 0;
-        if (!is_there(s, i)) continue;
-        for (uint32_t j = 0; j < s->nodes; j++)
-            there += is_there(s, j);
-        for (uint32_t m = 0; m < parley_node_members(core); m++) {
-            struct parley_member member;
-            parley_node_member(core, m, &member);
-            if (member.state == PARLEY_MEMBER_SUSPECT) return false;
-            seen += member.state == PARLEY_MEMBER_ALIVE;
-        }
-        if (seen != there) return false;
-    }
+    uint32_t there = 0;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        there += is_there(s, i);
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (is_there(s, i) && !sim_sees(s->sim, i, there)) return false;
     return true;
 }
 

@@ -257,22 +257,25 @@ bool parley_sim_agreed(struct parley_sim *sim, void *arg)
     return any;
 }
 
+bool sim_sees(const struct parley_sim *sim, uint32_t node, uint32_t count)
+{
+    const struct parley_node *core = sim->hosts[node].node;
+    uint32_t alive = 0;
+    for (uint32_t m = 0; m < parley_node_members(core); m++) {
+        struct parley_member member;
+        parley_node_member(core, m, &member);
+        if (member.state == PARLEY_MEMBER_SUSPECT) return false;
+        alive += member.state == PARLEY_MEMBER_ALIVE;
+    }
+    return alive == count;
+}
+
 bool parley_sim_converged(struct parley_sim *sim, void *arg)
 {
     uint32_t live = parley_sim_live_count(sim);
     (void)arg;
-    for (uint32_t i = 0; i < sim->nodes; i++) {
-        const struct parley_node *core = sim->hosts[i].node;
-        if (!parley_sim_live(sim, i)) continue;
-        uint32_t alive = 0;
-        for (uint32_t m = 0; m < parley_node_members(core); m++) {
-            struct parley_member member;
-            parley_node_member(core, m, &member);
-            if (member.state == PARLEY_MEMBER_SUSPECT) return false;
-            alive += member.state == PARLEY_MEMBER_ALIVE;
-        }
-        if (alive != live) return false;
-    }
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if (parley_sim_live(sim, i) && !sim_sees(sim, i, live)) return false;
     return live > 0;
 }
 

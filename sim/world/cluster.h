@@ -363,5 +363,7 @@ bool sim_truth_samples(const struct parley_sim *sim, uint64_t at);
 void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
                      const float *after, uint64_t n);
 void sim_check(struct parley_sim *sim);
+/* To that node, whose core is there, so many are alive, and nobody is suspect. */
+bool sim_sees(const struct parley_sim *sim, uint32_t node, uint32_t count);
 
 #endif
