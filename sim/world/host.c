@@ -415,20 +415,8 @@ static void process(struct sim_host *host, struct sim_item *item)
     case SIM_LEAVE:
         sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_LEAVE});
         break;
-    case SIM_CONNECTED:
-        sim_connected(host, item);
-        break;
-    case SIM_INCOMING:
-        sim_incoming(host, item);
-        break;
-    case SIM_CLOSED:
-        sim_closed(host, item);
-        break;
-    case SIM_SENT:
-        sim_sent(host, item);
-        break;
     default:
-        sim_received(host, item);
+        sim_network_event(host->sim, item);
     }
 }
 

@@ -328,60 +328,45 @@ void sim_network_release(struct parley_sim *sim)
 
 /* ---- Items for a process --------------------------------------------------------------------- */
 
-void sim_connected(struct sim_host *host, struct sim_item *item)
+static void connected(struct sim_end *end)
 {
-    struct sim_link *link = item->data;
-    struct sim_end *end = &link->end[item->side];
-    if (end->state == SIM_END_DIALING) {
-        end->state = SIM_END_OPEN;
-        sim_end_pump(end);
-        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_CONNECTED,
-                                                    .connected = {.conn = end->conn}});
-    }
-    sim_link_release(host->sim, link);
+    if (end->state != SIM_END_DIALING) return;
+    end->state = SIM_END_OPEN;
+    sim_end_pump(end);
+    sim_host_event(end->host, &(struct parley_event){.type = PARLEY_EVENT_CONNECTED,
+                                                     .connected = {.conn = end->conn}});
 }
 
-void sim_incoming(struct sim_host *host, struct sim_item *item)
+static void incoming(struct sim_end *end, const struct sim_host *from)
 {
-    struct sim_link *link = item->data;
-    struct sim_end *end = &link->end[item->side];
-    if (end->state == SIM_END_OPEN)
-        sim_host_event(
-            host, &(struct parley_event){
-                      .type = PARLEY_EVENT_INCOMING,
-                      .incoming = {.conn = end->conn,
-                                   .address = host->sim->addresses[link->end[0].host->index]}});
-    sim_link_release(host->sim, link);
+    if (end->state != SIM_END_OPEN) return;
+    sim_host_event(end->host, &(struct parley_event){
+                                  .type = PARLEY_EVENT_INCOMING,
+                                  .incoming = {.conn = end->conn,
+                                               .address = from->sim->addresses[from->index]}});
 }
 
-void sim_closed(struct sim_host *host, struct sim_item *item)
+static void closed(struct sim_link *link, int side, enum parley_closed reason)
 {
     static const char *const texts[] = {"", "end of stream", "connection reset by peer",
                                         "connection refused", "connection timed out"};
-    struct sim_link *link = item->data;
-    struct sim_end *end = &link->end[item->side];
-    if (end->state == SIM_END_CLOSING) {
-        uint32_t conn = end->conn;
-        sim_end_detach(link, item->side);
-        sim_host_event(host,
-                       &(struct parley_event){.type = PARLEY_EVENT_CLOSED,
-                                              .closed = {.conn = conn,
-                                                         .reason = (enum parley_closed)item->number,
-                                                         .text = texts[item->number]}});
-    }
-    sim_link_release(host->sim, link);
+    const struct sim_end *end = &link->end[side];
+    uint32_t conn = end->conn;
+    if (end->state != SIM_END_CLOSING) return;
+    sim_end_detach(link, side);
+    sim_host_event(
+        end->host,
+        &(struct parley_event){.type = PARLEY_EVENT_CLOSED,
+                               .closed = {.conn = conn, .reason = reason, .text = texts[reason]}});
 }
 
-void sim_sent(struct sim_host *host, struct sim_item *item)
+static void sent(struct sim_end *end)
 {
-    struct sim_link *link = item->data;
-    struct sim_end *end = &link->end[item->side];
     size_t bytes = end->sent_bytes;
     end->sent_bytes = 0;
-    if (end->state == SIM_END_OPEN)
-        sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_SENT,
-                                                    .sent = {.conn = end->conn, .bytes = bytes}});
-    sim_link_release(host->sim, link);
+    if (end->state != SIM_END_OPEN) return;
+    sim_host_event(end->host, &(struct parley_event){.type = PARLEY_EVENT_SENT,
+                                                     .sent = {.conn = end->conn, .bytes = bytes}});
 }
 
 /* Gives the core what has come, after what it left last time; keeps what it leaves now. */
@@ -456,21 +441,35 @@ static void deliver(struct sim_end *to, const struct sim_message *message)
     free(whole);
 }
 
-void sim_received(struct sim_host *host, struct sim_item *item)
+static void received(struct parley_sim *sim, struct sim_message *message)
 {
-    struct sim_message *message = item->data;
     struct sim_link *link = message->link;
     struct sim_end *from = &link->end[message->side], *to = &link->end[!message->side];
     if (message->what != SIM_MESSAGE_BYTES) {
         bool reset = message->what == SIM_MESSAGE_RESET;
         sim_end_closing(link, !message->side, reset ? PARLEY_CLOSED_RESET : PARLEY_CLOSED_EOF,
-                        host->sim->queue.now_us);
+                        sim->queue.now_us);
     } else if (to->state == SIM_END_OPEN && frame_seen(message, true)) {
         deliver(to, message);
     }
     from->flight_bytes -= message->size;
     sim_end_pump(from);
-    sim_message_free(host->sim, message);
+    sim_message_free(sim, message);
+}
+
+void sim_network_event(struct parley_sim *sim, struct sim_item *item)
+{
+    if (item->kind == SIM_RECEIVED) {
+        received(sim, item->data);
+        return;
+    }
+    struct sim_link *link = item->data;
+    struct sim_end *end = &link->end[item->side];
+    if (item->kind == SIM_CONNECTED) connected(end);
+    if (item->kind == SIM_INCOMING) incoming(end, link->end[0].host);
+    if (item->kind == SIM_CLOSED) closed(link, item->side, (enum parley_closed)item->number);
+    if (item->kind == SIM_SENT) sent(end);
+    sim_link_release(sim, link);
 }
 
 /* ---- Ends and cuts --------------------------------------------------------------------------- */

@@ -117,12 +117,8 @@ void sim_send(struct sim_host *host, const struct parley_update *update);
 /* Items of the network itself. */
 void sim_network_item(struct parley_sim *sim, struct sim_item *item);
 
-/* Items for a process, called with the host up and awake. */
-void sim_connected(struct sim_host *host, struct sim_item *item);
-void sim_incoming(struct sim_host *host, struct sim_item *item);
-void sim_closed(struct sim_host *host, struct sim_item *item);
-void sim_sent(struct sim_host *host, struct sim_item *item);
-void sim_received(struct sim_host *host, struct sim_item *item);
+/* CONNECTED to RECEIVED, for a process that is up and awake. */
+void sim_network_event(struct parley_sim *sim, struct sim_item *item);
 
 /* The host's process has ended: by itself (all is flushed), killed (reset) or silently. */
 enum sim_network_end { SIM_NETWORK_FLUSH, SIM_NETWORK_RESET, SIM_NETWORK_SILENT };
