@@ -2,7 +2,6 @@
 #include "swarm/swarm.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "run/talk.h"
 #include "swarm/state.h"
@@ -31,37 +30,54 @@ static bool begins_alone(const struct swarm *s, uint32_t node)
     return s->restarted && node < s->seeds && view.known == 1 && up > 1;
 }
 
-static void on_line(const char *line, void *arg)
+static void on_phase(struct swarm *s, uint32_t node, enum parley_phase phase)
 {
-    struct swarm *s = arg;
-    double at;
-    unsigned node;
-    char phase[16];
-    sim_say(PARLEY_LOG_DEBUG, "%s", line);
-    if (strstr(line, ": this node") || strstr(line, " phase train")) joins(s);
-    if (strstr(line, " dead: ")) {
-        s->silent = true;
-        sim_watch_apart(s->watch); /* it may be back, and be far */
-    }
-    if (strstr(line, " finished ") && sscanf(line, "%lfs n%u", &at, &node) == 2) {
-        if (strstr(line, parley_error_text(PARLEY_EDIVERGED))) swarm_diverged(s, node);
-        if (strstr(line, parley_error_text(PARLEY_ENO_SEED))) swarm_seedless(s, node);
-    }
-    if (sscanf(line, "%lfs n%u phase %15s", &at, &node, phase) != 3) return;
+    bool stops = phase == PARLEY_PHASE_TRAIN && s->stop_at_train & 1u << node;
     s->joins[node] = false;
-    if (strcmp(phase, "train") == 0 && begins_alone(s, node)) swarm_excludes(s);
-    if (strcmp(phase, "late") == 0) {
+    if (phase == PARLEY_PHASE_TRAIN) joins(s);
+    if (phase == PARLEY_PHASE_TRAIN && begins_alone(s, node)) swarm_excludes(s);
+    if (phase == PARLEY_PHASE_LATE) {
         s->late = true;
         sim_watch_apart(s->watch);
     }
-    if (strcmp(phase, "proposed") == 0) swarm_proposed(s, node);
-    if (strcmp(phase, "held") == 0) swarm_held(s, node);
-    if (strcmp(phase, "locked") == 0) swarm_locked(s, node);
-    if (strcmp(phase, "done") == 0) s->just_done |= 1u << node;
-    if (strcmp(phase, "train") == 0 && s->stop_at_train & 1u << node) {
-        s->stop_at_train &= ~(1u << node);
-        parley_sim_stop(s->sim, node, PARLEY_STOP_OPERATOR);
+    if (phase == PARLEY_PHASE_PROPOSED) swarm_proposed(s, node);
+    if (phase == PARLEY_PHASE_HELD) swarm_held(s, node);
+    if (phase == PARLEY_PHASE_LOCKED) swarm_locked(s, node);
+    if (phase == PARLEY_PHASE_DONE) s->just_done |= 1u << node;
+    if (!stops) return;
+    s->stop_at_train &= ~(1u << node);
+    parley_sim_stop(s->sim, node, PARLEY_STOP_OPERATOR);
+}
+
+static void on_update(struct parley_sim *sim, uint32_t node, const struct parley_update *update,
+                      void *arg)
+{
+    struct swarm *s = arg;
+    switch (update->type) {
+    case PARLEY_UPDATE_PHASE:
+        on_phase(s, node, update->phase.phase);
+        break;
+    case PARLEY_UPDATE_MEMBER:
+        if (update->member.state == PARLEY_MEMBER_ALIVE &&
+            update->member.boot == sim->hosts[node].boot)
+            joins(s); /* it begins */
+        if (update->member.state != PARLEY_MEMBER_DEAD) break;
+        s->silent = true;
+        sim_watch_apart(s->watch); /* it may be back, and be far */
+        break;
+    case PARLEY_UPDATE_FINISHED:
+        if (update->finished.error == PARLEY_EDIVERGED) swarm_diverged(s, node);
+        if (update->finished.error == PARLEY_ENO_SEED) swarm_seedless(s, node);
+        break;
+    default:
+        break;
     }
+}
+
+static void on_line(const char *line, void *arg)
+{
+    (void)arg;
+    sim_say(PARLEY_LOG_DEBUG, "%s", line);
 }
 
 static void tell(const struct swarm *s, struct swarm_result *result)
@@ -88,8 +104,9 @@ void swarm_live(uint64_t seed, int strategy, struct swarm_result *result)
     if (error) {
         snprintf(result->why, sizeof result->why, "%s", parley_error_text(error));
     } else {
-        enum parley_log level = sim_talks(PARLEY_LOG_DEBUG) ? PARLEY_LOG_INFO : PARLEY_LOG_ERROR;
-        parley_sim_on_line(s.sim, level, on_line, &s);
+        s.sim->on_update = on_update;
+        s.sim->on_update_arg = &s;
+        if (sim_talks(PARLEY_LOG_DEBUG)) parley_sim_on_line(s.sim, PARLEY_LOG_INFO, on_line, NULL);
         swarm_fire(&s);
         if (s.votes_again && !parley_sim_error(s.sim, NULL)) swarm_vote_again(&s);
         if (!parley_sim_error(s.sim, NULL)) swarm_calm(&s);

@@ -254,7 +254,7 @@ struct parley_sim {
     void (*on_line)(const char *, void *);
     void *on_line_arg;
     enum parley_log line_level;
-    /* For the command's reports: each update that tells, as it is carried out. */
+    /* For the command's reports and the swarm: each update that tells, as it is carried out. */
     void (*on_update)(struct parley_sim *, uint32_t node, const struct parley_update *, void *);
     void *on_update_arg;
 };
