@@ -170,10 +170,19 @@ static bool give(struct lane *lane)
     return say(lane->fd, NOTE_MEMORY, vectors->file);
 }
 
+/* The oldest chunk under way was TAKEN, or never will be. */
+static void over(struct lane *lane, bool taken)
+{
+    struct parley_event event = {.type = PARLEY_EVENT_DONE,
+                                 .done = {.op = lane->ops[lane->first], .ok = taken}};
+    lane->first = (lane->first + 1) % LANE_FLIGHT_MAX;
+    lane->count--;
+    loop_tell(lane->conn->loop, &event);
+}
+
 /* False: the lane is of no use. */
 static bool on_note(struct lane *lane, const struct note *note, int file)
 {
-    struct parley_event event = {.type = PARLEY_EVENT_DONE};
     switch (note->type) {
     case NOTE_MEMORY:
         if (file < 0 || lane->theirs || !map_file(lane, file)) return false;
@@ -183,11 +192,7 @@ static bool on_note(struct lane *lane, const struct note *note, int file)
         return lane->sends;
     case NOTE_TAKEN:
         if (lane->count == 0) return false;
-        event.done.op = lane->ops[lane->first];
-        event.done.ok = true;
-        lane->first = (lane->first + 1) % LANE_FLIGHT_MAX;
-        lane->count--;
-        loop_tell(lane->conn->loop, &event);
+        over(lane, true);
         return true;
     default:
         return false;
@@ -232,12 +237,8 @@ void lane_end(struct conn *conn)
 {
     struct lane *lane = conn->lane;
     if (!lane) return;
-    for (; lane->count > 0; lane->count--) {
-        struct parley_event event = {.type = PARLEY_EVENT_DONE,
-                                     .done = {.op = lane->ops[lane->first]}};
-        lane->first = (lane->first + 1) % LANE_FLIGHT_MAX;
-        loop_tell(conn->loop, &event);
-    }
+    while (lane->count > 0)
+        over(lane, false);
     conn->lane = NULL;
     uv_close((uv_handle_t *)&lane->poll, on_closed);
 }

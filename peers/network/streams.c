@@ -135,16 +135,22 @@ static struct streams *streams_of(struct conn *conn, uint32_t most)
     return conn->streams;
 }
 
+/* The oldest chunk under way has gone out, or never will. */
+static void over(struct streams *streams, bool sent)
+{
+    struct parley_event event = {.type = PARLEY_EVENT_DONE,
+                                 .done = {.op = streams->flights[streams->first].op, .ok = sent}};
+    streams->first = (streams->first + 1) % STREAMS_FLIGHT_MAX;
+    streams->count--;
+    loop_tell(streams->conn->loop, &event);
+}
+
 void streams_end(struct conn *conn)
 {
     struct streams *streams = conn->streams;
     if (!streams) return;
-    for (; streams->count > 0; streams->count--) {
-        struct parley_event event = {.type = PARLEY_EVENT_DONE,
-                                     .done = {.op = streams->flights[streams->first].op}};
-        streams->first = (streams->first + 1) % STREAMS_FLIGHT_MAX;
-        loop_tell(conn->loop, &event);
-    }
+    while (streams->count > 0)
+        over(streams, false);
     for (uint32_t i = 0; i < streams->stripes.count; i++)
         if (streams->each[i]) drop(streams->each[i]);
     stripes_free(&streams->stripes);
@@ -289,11 +295,7 @@ static int pump(struct streams *streams)
         flight->size -= (size_t)sent;
         atomic_fetch_add_explicit(&loop->bytes_streams, (uint64_t)sent, memory_order_relaxed);
         if (flight->size > 0) return 0;
-        struct parley_event event = {.type = PARLEY_EVENT_DONE,
-                                     .done = {.op = flight->op, .ok = true}};
-        streams->first = (streams->first + 1) % STREAMS_FLIGHT_MAX;
-        streams->count--;
-        loop_tell(loop, &event);
+        over(streams, true);
     }
     return 0;
 }
