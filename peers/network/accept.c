@@ -47,9 +47,9 @@ static bool may_warn(struct loop *loop)
 /* A descriptor gets the least number that is free. */
 static void warn_if_last(struct conn *conn)
 {
-    uv_os_fd_t fd;
+    int fd = conn_fd(conn);
     struct rlimit limit;
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) || getrlimit(RLIMIT_NOFILE, &limit)) return;
+    if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit)) return;
     if ((rlim_t)fd + 1 < limit.rlim_cur || !may_warn(conn->loop)) return;
     loop_log(conn->loop, PARLEY_LOG_WARN,
              "all %llu descriptors are in use: further peers are turned away; raise the limit "

@@ -42,6 +42,12 @@ static struct conn *conn_find(struct loop *loop, uint32_t id)
     return conn;
 }
 
+int conn_fd(const struct conn *conn)
+{
+    uv_os_fd_t fd;
+    return uv_fileno((const uv_handle_t *)&conn->tcp, &fd) == 0 ? fd : -1;
+}
+
 int conn_peer(const struct conn *conn, char address[PARLEY_ADDRESS_SIZE])
 {
     struct sockaddr_storage from = {0};
@@ -326,8 +332,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
                  size == UV_EOF ? 0 : (int)size);
         return;
     }
-    uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)stream, &fd) == 0) retransmit_heard(fd, &conn->retransmit);
+    retransmit_heard(conn_fd(conn), &conn->retransmit);
     conn->loop->turn_read_bytes += (size_t)size;
     if (conn->state != CONN_OPEN) return; /* being shut: thrown away */
     if (conn->tls)
@@ -358,12 +363,9 @@ void conn_opened(struct conn *conn)
 {
     conn->state = CONN_OPEN;
     uv_tcp_nodelay(&conn->tcp, 1);
-    uv_os_fd_t fd;
     int bytes = CONN_NOTSENT_BYTES;
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
-        retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
-    }
+    (void)setsockopt(conn_fd(conn), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+    retransmit_adapt(conn_fd(conn), model_bytes(conn), &conn->retransmit);
     read_on(conn);
     if (conn->state != CONN_OPEN || conn->id % 2 == 0) return;
     if (conn->tls)
@@ -460,8 +462,7 @@ void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size
         write->kind = WRITE_CONTROL;
         write->size = size;
         memcpy(write->bytes, bytes, size);
-        uv_os_fd_t fd;
-        if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) retransmit_sends(fd, &conn->retransmit);
+        retransmit_sends(conn_fd(conn), &conn->retransmit);
         uv_buf_t buffer = uv_buf_init((char *)write->bytes, (unsigned)size);
         code = put(conn, write, &buffer, 1);
     }
@@ -501,11 +502,8 @@ static int send_streams(struct conn *conn, const struct parley_update *update, s
 static int send_whole(struct conn *conn, const struct parley_update *update, struct write *write,
                       const uint8_t *floats)
 {
-    uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
-        retransmit_adapt(fd, model_bytes(conn), &conn->retransmit);
-        retransmit_sends(fd, &conn->retransmit);
-    }
+    retransmit_adapt(conn_fd(conn), model_bytes(conn), &conn->retransmit);
+    retransmit_sends(conn_fd(conn), &conn->retransmit);
     conn->loop->turn_sent_bytes += update->chunk.size;
     uv_buf_t buffers[2] = {uv_buf_init((char *)write->bytes, (unsigned)update->chunk.head_size),
                            uv_buf_init((char *)(uintptr_t)floats, (unsigned)update->chunk.size)};
@@ -574,10 +572,8 @@ void conn_close(struct loop *loop, uint32_t id)
  */
 static bool has_arrived(const struct conn *conn)
 {
-    uv_os_fd_t fd;
     int left;
-    return conn->flushed && uv_fileno((const uv_handle_t *)&conn->tcp, &fd) == 0 &&
-           ioctl(fd, SIOCOUTQ, &left) == 0 && left <= 1;
+    return conn->flushed && ioctl(conn_fd(conn), SIOCOUTQ, &left) == 0 && left <= 1;
 }
 
 void conn_sweep(struct loop *loop, uint64_t now_us)

@@ -83,6 +83,7 @@ struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
 /* A dialler's core hears of it: at once, or once the key is proved. */
 void conn_opened(struct conn *conn);
 void conn_end(struct conn *conn, enum parley_closed reason, int code);
+int conn_fd(const struct conn *conn); /* -1: it has none, with which every call fails */
 /* The numeric address of the other end: 0 or a libuv error. */
 int conn_peer(const struct conn *conn, char address[PARLEY_ADDRESS_SIZE]);
 /* The open one that was accepted from this address, by who has the key; NULL: none. */

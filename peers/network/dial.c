@@ -91,9 +91,7 @@ static void on_connect(uv_connect_t *request, int status)
         failed(conn, status);
         return;
     }
-    uv_os_fd_t fd;
-    if (conn->redials < REDIALS_MAX && uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0 &&
-        retransmit_is_misled(fd)) {
+    if (conn->redials < REDIALS_MAX && retransmit_is_misled(conn_fd(conn))) {
         conn->redials++;
         try_again(conn);
         return;

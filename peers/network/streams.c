@@ -198,7 +198,7 @@ void streams_ask(struct conn *conn)
 }
 
 /* The link of that token takes it and its end of TLS, if there is one and it may have one more. */
-static void join(struct conn *conn, int fd, uint64_t token)
+static void join(struct conn *conn, uint64_t token)
 {
     uint8_t first[STRIPES_FIRST_BYTES];
     uint64_t own;
@@ -207,7 +207,7 @@ static void join(struct conn *conn, int fd, uint64_t token)
     uint32_t most = parley_node_streams(link->loop->node, link->id, &own);
     if (most == 0 || (link->streams && link->streams->stripes.count >= most)) return;
     /* Of its own, so that the handle may go. */
-    int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int other = fcntl(conn_fd(conn), F_DUPFD_CLOEXEC, 0);
     if (!is_affordable(other) || !streams_of(link, most)) {
         if (other >= 0) close(other);
         return;
@@ -235,13 +235,13 @@ static void limit_unproved(struct loop *loop)
 bool streams_accept(struct conn *conn)
 {
     uint8_t first[STRIPES_FIRST_BYTES];
-    uv_os_fd_t fd;
-    if (conn->loop->streams_most < 2 || uv_fileno((uv_handle_t *)&conn->tcp, &fd) ||
+    int fd = conn_fd(conn);
+    if (conn->loop->streams_most < 2 ||
         recv(fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof first ||
         memcmp(first, magic, sizeof magic) != 0)
         return false;
     if (!conn->tls) {
-        join(conn, fd, wire_get(first + sizeof magic, 8));
+        join(conn, wire_get(first + sizeof magic, 8));
         return true;
     }
     if (!is_affordable(fd)) return true;
@@ -253,10 +253,7 @@ bool streams_accept(struct conn *conn)
 
 void streams_join(struct conn *conn, const uint8_t *bytes, size_t size)
 {
-    uv_os_fd_t fd;
-    if (size == STRIPES_FIRST_BYTES - STRIPES_CLEAR_BYTES &&
-        uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
-        join(conn, fd, wire_get(bytes, 8));
+    if (size == STRIPES_FIRST_BYTES - STRIPES_CLEAR_BYTES) join(conn, wire_get(bytes, 8));
     conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
 }
 
