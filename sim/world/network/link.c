@@ -100,7 +100,6 @@ bool sim_end_attach(struct sim_link *link, int side, struct sim_host *host, uint
     return true;
 }
 
-/* The end is no more: its core has heard of it, or is gone. */
 void sim_end_detach(struct sim_link *link, int side)
 {
     struct sim_end *end = &link->end[side];
@@ -286,7 +285,6 @@ static bool is_open_for(const struct sim_end *end, const struct sim_message *mes
            end->flight_bytes + message->size <= window_bytes(message->link, message->side);
 }
 
-/* Lets messages go as far as the window is open. */
 void sim_end_pump(struct sim_end *end)
 {
     if (end->state != SIM_END_OPEN && !end->flushing) return;

@@ -56,7 +56,6 @@ uint64_t agreement_end_us(const struct parley_node *node)
 
 /* ---- Proposing ------------------------------------------------------------------------------- */
 
-/* Says again what this node's buffer holds, in generation `generation`. */
 void agreement_propose(struct parley_node *node, uint32_t generation)
 {
     struct agreement *a = &node->agreement;

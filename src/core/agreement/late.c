@@ -21,7 +21,6 @@ static bool is_apart(const struct parley_node *node, const struct record *r)
            (node->config.robust && proposed && !r->lock_generation);
 }
 
-/* Somebody is back whom this node's proposal did not settle with. */
 bool late_is_somebody_back(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;

@@ -38,7 +38,6 @@ bool said_none(const uint8_t *digest)
     return said_same(digest, none);
 }
 
-/* A live member that joins may train already, by news on their way, or will soon say it is LATE. */
 bool said_joining(const struct parley_node *node)
 {
     uint32_t self = phase_of(node) == PARLEY_PHASE_JOINING;
@@ -59,7 +58,6 @@ static bool lock_is_higher(const struct parley_node *node, const struct record *
     return memcmp(a->lock_digest, b->lock_digest, PARLEY_DIGEST_BYTES) < 0;
 }
 
-/* A live member that has the model of this digest, this node itself if it can be. */
 int said_holder(struct parley_node *node, const uint8_t *digest)
 {
     uint32_t seen = 0;
@@ -181,7 +179,6 @@ static bool is_said_by_enough(const struct parley_node *node, const struct recor
     return counted || 2 * done_with(node, r->digest) >= voices;
 }
 
-/* A DONE member whose verdict counts here. */
 int said_done(const struct parley_node *node)
 {
     if (node->roster->counts[ROSTER_DONE] == 0) return NONE;

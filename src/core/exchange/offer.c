@@ -231,7 +231,6 @@ void exchange_live(struct parley_node *node, struct conn *conn)
     if (commit) connection_send(node, conn, WIRE_COMMIT, &again);
 }
 
-/* The snapshot is in hand: name it to the peer. */
 void offer_taken(struct parley_node *node, struct slot *slot)
 {
     struct conn *conn = connection_of(node, slot->peer);

@@ -42,7 +42,6 @@ static const char *slot_state_name(enum slot_state state)
 
 /* ---- Moves ----------------------------------------------------------------------------------- */
 
-/* Every move of a slot goes through here. */
 void slot_move(struct parley_node *node, struct slot *slot, enum slot_state to)
 {
 #define TO(x) (1u << SLOT_##x)
@@ -94,7 +93,6 @@ void slot_send(struct parley_node *node, uint32_t id, enum wire_type type,
     if (conn) connection_send(node, conn, type, message);
 }
 
-/* Only before the decision. */
 void slot_abort(struct parley_node *node, struct slot *slot, enum exchange_reason reason, bool tell)
 {
     bool counted =
