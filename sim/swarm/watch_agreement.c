@@ -5,7 +5,7 @@
 #include "core/agreement/said.h"
 #include "swarm/watch_state.h"
 
-/* A sketch of 256 buckets is some per cent off, its square twice that. */
+/* A sketch of MESSAGE_BUCKETS is some per cent off, its square twice that. */
 static const double NEAR = 2;
 
 /* The host on which this boot runs; NULL: nowhere any more. */

@@ -1,7 +1,7 @@
 /* cluster.h: a simulation's whole state, and who carries out what.
  *
  *   queue.c     what happens next             host.c       a node's life: start, events, pause, end
- *   cluster.c   options, stepping, lines      faults.c     kill, partition, ... and the hooks
+ *   cluster.c   options, stepping             faults.c     kill, partition, ... and the hooks
  *   checkers.c  the global truth              byzantine.c  what a lying node sends
  *   transcript.c  lines that a test expects
  *
@@ -102,7 +102,7 @@ struct sim_step {
 enum sim_host_state {
     SIM_HOST_OFF, /* never started, or killed */
     SIM_HOST_UP,
-    SIM_HOST_ENDED /* FINISHED: the core is kept to be looked at, its model counts unless it left */
+    SIM_HOST_ENDED /* FINISHED: the core is kept to be looked at, and counts if it is DONE */
 };
 
 /* What belongs to one process: all of it is 0 as that starts. */
@@ -271,20 +271,20 @@ PARLEY_CHECK int sim_call_at(struct parley_sim *sim, uint64_t time_us,
 /* array: pointer to the pointer to the first of `capacity` elements of `size` bytes; makes room for
  * one more after `count`. False after sim_fail(). */
 bool sim_grow(struct parley_sim *sim, void *array, uint32_t count, uint32_t *capacity, size_t size);
-
-/* host.c */
 /* `us` from now on: where that is for ever, before PARLEY_SIM_NEVER all the same. */
 uint64_t sim_later_us(const struct parley_sim *sim, uint64_t us);
+
+/* host.c */
 void sim_host_event(struct sim_host *host, struct parley_event *event); /* stepping loop only */
 void sim_host_item(struct sim_host *host, struct sim_item *item);
 void sim_host_stop(struct sim_host *host); /* killed: forgets all but `last` */
 void sim_host_resume(struct sim_host *host);
 void sim_host_free(struct sim_host *host);
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);
-
-/* steps.c, operations.c */
 /* Cuts the node's share of the data among those it sees alive, if they have changed. */
 void sim_share(struct sim_host *host, bool first);
+
+/* steps.c, operations.c */
 void sim_train(struct sim_host *host, const struct parley_update *update);
 struct sim_done;
 void sim_steps_tell(struct sim_host *host); /* of those that the core has not heard of, if any */
@@ -303,7 +303,6 @@ void sim_steps_leave(struct sim_host *host); /* lets go what those that are made
 struct sim_block *sim_x_leave(struct sim_host *host);
 void sim_operation(struct sim_host *host, const struct parley_update *update);
 void sim_operations_run(struct sim_host *host);
-void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its jobs */
 
 /* buffers.c; NULL after sim_fail() */
 struct sim_block *sim_block_new(struct parley_sim *sim);
@@ -357,6 +356,7 @@ bool sim_lies(const struct sim_host *host);
 void sim_byzantine(struct sim_host *host, float *x, uint64_t at, size_t count);
 
 /* checkers.c */
+void sim_settle(const struct parley_sim *sim, uint32_t node); /* waits for its jobs */
 /* Whether the truth is kept of the block from `at` on, a multiple of SIM_TRUTH_BLOCK. */
 bool sim_truth_samples(const struct parley_sim *sim, uint64_t at);
 /* An averaging in the given thread has moved that block of a counted model; before, after: [n]. */

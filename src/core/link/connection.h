@@ -42,8 +42,7 @@ struct conn {
     bool wanted, asked; /* the other end is to relay news here, and has been told */
     bool asks;          /* the other end wants that of us */
     bool synced;        /* everything known has gone out once since */
-    /* drift.c: the version of the own sketch that has gone out here, and whose the other end lacks
-     */
+    /* sketches.c: the version of the own sketch that has gone out; whose the other end lacks. */
     uint32_t sketch_sent, lacks_count;
     struct lack lacks[MESSAGE_SKETCHES_MAX];
     /* A chunk that is coming in. */

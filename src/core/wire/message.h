@@ -38,7 +38,7 @@ struct message_hello {
     uint64_t run, boot, model, parameters;
     uint32_t vectors;
     uint32_t codec;    /* enum parley_codec */
-    double codec_part; /* of a subset; else 0 */
+    double codec_part; /* of a codec that has one; else 0 */
     uint32_t averaged; /* vectors: x and what goes with it */
     uint32_t robust;   /* 1: differences are clipped */
     uint32_t strategy; /* enum parley_strategy */
