@@ -158,6 +158,32 @@ Test(node_exchange, a_doubt_ends_once_however_often_it_is_answered)
     lone_free(lone);
 }
 
+Test(node_exchange, whose_doubt_is_over_gives_its_place_to_a_later_start)
+{
+    /* Proves that a member that is gone is not taken for one in use because of a delta that is in x
+     * by now. */
+    struct parley_config config = lone_config();
+    config.members_max = 3;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    training_peer(lone, "b", 2);
+    to_ready(lone, conn);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    conn = training_peer(lone, "a", 1);
+    struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
+    lone_say(lone, conn, WIRE_OUTCOME, &outcome);
+    lone_done_all(lone);
+    cr_assert(ledger(lone).applied == 1 && ledger(lone).in_doubt == 0);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    for (uint32_t dial = 1; dial <= lone->highest; dial += 2)
+        if (lone->conns[dial] == LONE_DIALED) lone_closed(lone, dial, PARLEY_CLOSED_REFUSED);
+    lone_run(lone, 600000);
+    conn = lone_peer(lone, "a", 3);
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    cr_assert_eq(roster_find(lone->node->roster, 1), NONE);
+    lone_free(lone);
+}
+
 enum end { LEAVES_IN_DOUBT, LEAVES_READY, FALLS_ILL_READY, ENDS };
 
 Test(node_exchange, what_is_undecided_as_a_node_ends_is_counted)
