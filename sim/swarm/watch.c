@@ -83,11 +83,12 @@ static struct buffer_set one(uint32_t buffer)
 }
 
 /* The update hands `reads` to an operation and changes `writes`: at once, or in its turn. */
-static void use_part(struct sim_watch *watch, struct sim_host *host, uint32_t op,
-                     enum parley_update_type type, struct buffer_set reads,
+static void use_part(struct sim_watch *watch, struct sim_host *host,
+                     const struct parley_update *update, struct buffer_set reads,
                      struct buffer_set writes, uint64_t from, uint64_t size)
 {
     struct watch_host *h = &watch->hosts[host->index];
+    enum parley_update_type type = update->type;
     for (uint32_t i = 0; i < h->pending_count; i++) {
         const struct watch_operation *other = &h->pending[i];
         /* STORE waits for nothing, and nothing waits for a chunk. */
@@ -97,14 +98,15 @@ static void use_part(struct sim_watch *watch, struct sim_host *host, uint32_t op
             sim_watch_fail(watch->sim, host->index, "a buffer changes while it is read");
     }
     if (type == PARLEY_UPDATE_STORE || h->pending_count == WATCH_OPERATIONS) return;
+    uint32_t op = type == PARLEY_UPDATE_SEND_CHUNK ? update->chunk.op : update->vector.op;
     buffers_join(&reads, &writes);
     h->pending[h->pending_count++] = (struct watch_operation){op, type, reads, from, from + size};
 }
 
-static void use(struct sim_watch *watch, struct sim_host *host, uint32_t op,
-                enum parley_update_type type, struct buffer_set reads, struct buffer_set writes)
+static void use(struct sim_watch *watch, struct sim_host *host, const struct parley_update *update,
+                struct buffer_set reads, struct buffer_set writes)
 {
-    use_part(watch, host, op, type, reads, writes, 0, UINT64_MAX / 2);
+    use_part(watch, host, update, reads, writes, 0, UINT64_MAX / 2);
 }
 
 /* With an operation all COMBINEs are over that were given earlier and use one of its buffers,
@@ -177,43 +179,42 @@ void sim_watch_event(struct sim_watch *watch, struct sim_host *host,
 void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
                       const struct parley_update *update)
 {
-    uint32_t op = update->vector.op;
     switch (update->type) {
     case PARLEY_UPDATE_SEND_CHUNK:
-        use_part(watch, host, update->chunk.op, update->type, one(update->chunk.buffer), none,
+        use_part(watch, host, update, one(update->chunk.buffer), none,
                  update->chunk.part ? update->chunk.offset : 0,
                  update->chunk.part ? update->chunk.size : UINT64_MAX / 2);
         break;
     case PARLEY_UPDATE_STORE:
-        use_part(watch, host, 0, update->type, none, one(update->store.buffer),
-                 update->store.offset, update->store.size);
+        use_part(watch, host, update, none, one(update->store.buffer), update->store.offset,
+                 update->store.size);
         break;
     case PARLEY_UPDATE_TAKE:
-        use(watch, host, op, update->type, none, buffers_of(update));
+        use(watch, host, update, none, buffers_of(update));
         taken(watch, host, update);
         break;
     case PARLEY_UPDATE_SET:
-        use(watch, host, op, update->type, buffers_of(update), none);
+        use(watch, host, update, buffers_of(update), none);
         break;
     case PARLEY_UPDATE_ADD:
     case PARLEY_UPDATE_MIX:
-        use(watch, host, op, update->type, one(update->vector.buffer), none);
+        use(watch, host, update, one(update->vector.buffer), none);
         watch_delta(watch, host, update);
         check_decided(watch, host);
         break;
     case PARLEY_UPDATE_GRADIENT:
-        use(watch, host, op, update->type,
-            update->vector.at_other ? one(update->vector.other) : none, one(update->vector.buffer));
+        use(watch, host, update, update->vector.at_other ? one(update->vector.other) : none,
+            one(update->vector.buffer));
         break;
     case PARLEY_UPDATE_ENCODE:
-        use(watch, host, op, update->type, none, one(update->vector.buffer));
+        use(watch, host, update, none, one(update->vector.buffer));
         break;
     case PARLEY_UPDATE_COMBINE:
-        use_part(watch, host, op, update->type, one(update->vector.other),
-                 one(update->vector.buffer), update->vector.offset, update->vector.size);
+        use_part(watch, host, update, one(update->vector.other), one(update->vector.buffer),
+                 update->vector.offset, update->vector.size);
         break;
     case PARLEY_UPDATE_DIFF:
-        use(watch, host, op, update->type, one(update->vector.other), one(update->vector.buffer));
+        use(watch, host, update, one(update->vector.other), one(update->vector.buffer));
         break;
     case PARLEY_UPDATE_PUBLISH:
         watch_publish(watch, host);
@@ -222,7 +223,7 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
     case PARLEY_UPDATE_SKETCH:
     case PARLEY_UPDATE_HASH:
     case PARLEY_UPDATE_WRITE:
-        use(watch, host, op, update->type, one(update->vector.buffer), none);
+        use(watch, host, update, one(update->vector.buffer), none);
         break;
     case PARLEY_UPDATE_PHASE:
         watch_phase(watch, host, update->phase.phase);
