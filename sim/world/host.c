@@ -327,23 +327,14 @@ static void carry_out(struct sim_host *host, const struct parley_update *update)
     case PARLEY_UPDATE_STORE:
         sim_store(host, update);
         break;
-    case PARLEY_UPDATE_TAKE:
-    case PARLEY_UPDATE_SET:
-    case PARLEY_UPDATE_ADD:
-    case PARLEY_UPDATE_MIX:
-    case PARLEY_UPDATE_ENCODE:
-    case PARLEY_UPDATE_GRADIENT:
-    case PARLEY_UPDATE_APPLY:
-    case PARLEY_UPDATE_COMBINE:
-    case PARLEY_UPDATE_DIFF:
-    case PARLEY_UPDATE_SKETCH:
-    case PARLEY_UPDATE_HASH:
-    case PARLEY_UPDATE_WRITE:
-    case PARLEY_UPDATE_PUBLISH:
-        sim_operation(host, update);
+    case PARLEY_UPDATE_PHASE:
+    case PARLEY_UPDATE_MEMBER:
+    case PARLEY_UPDATE_LOG:
+    case PARLEY_UPDATE_FINISHED:
+        tell(host, update);
         break;
     default:
-        tell(host, update);
+        sim_operation(host, update);
     }
 }
 
