@@ -81,7 +81,7 @@ static uint64_t suspicion_us(const struct parley_node *node, uint32_t confirmati
     if (PLANTED(SUSPECT_FOR_EVER)) return UINT32_MAX;
     double interval = scale_of(node) * (double)node->config.probe_interval_us;
     double most = interval * node->config.suspicion_factor, least = fmax(interval, most / 2);
-    double span = most - (most - least) * log(confirmations + 1.0) / log(3 + 1.0);
+    double span = most - (most - least) * log(confirmations + 1.0) / log(CONFIRMERS_MAX + 1.0);
     return (uint64_t)(span > least ? span : least);
 }
 
@@ -171,7 +171,7 @@ void membership_confirm(struct parley_node *node, int member, uint64_t by)
     struct member *m = &node->members[member];
     for (uint32_t i = 0; i < m->confirmations; i++)
         if (m->confirmers[i] == by) return;
-    if (m->confirmations == 3) return;
+    if (m->confirmations == CONFIRMERS_MAX) return;
     m->confirmers[m->confirmations++] = by;
     shorten(node, m, m->suspect_since_us + suspicion_us(node, m->confirmations));
 }

@@ -12,10 +12,12 @@
 
 struct conn;
 
+enum { CONFIRMERS_MAX = 3 }; /* from so many on a suspicion has its shortest time */
+
 /* What this node alone knows of a member. */
 struct member {
     uint64_t suspect_since_us, suspect_until_us; /* while SUSPECT */
-    uint64_t confirmers[3];
+    uint64_t confirmers[CONFIRMERS_MAX];
     uint32_t confirmations;
     uint64_t dead_since_us;
     uint64_t redial_us; /* a dead member's address is tried again then */
