@@ -87,6 +87,8 @@ int parley_node_new(struct parley_node **result, const struct parley_config *con
     node->rng = rng_init(config->seed, config->boot);
     node->next_conn = 1;
     node->deadline_us = node->next_conn_us = node->gossip.next_us = NEVER;
+    node->fetch.in.slot = NONE;
+    node->drift.value = -1;
     exchange_init(node);
     *result = node;
     return 0;

@@ -297,8 +297,6 @@ void exchange_init(struct parley_node *node)
     }
     for (int i = 0; i < DOUBTS_MAX; i++)
         node->exchange.doubts[i].buffer = next++;
-    node->fetch.in.slot = NONE;
-    node->drift.value = -1;
 }
 
 void exchange_reserve(struct parley_node *node, enum role role)
