@@ -76,7 +76,7 @@ static inline void scene_dump(const struct parley_sim *sim, uint32_t nodes)
         cr_assert_eq(scene_error, 0, "the transcript breaks off\n%s", scene_why);                  \
     } while (0)
 
-/* Node `who` is told to stop; all live nodes must agree within a virtual minute. */
+/* Node `who` is told to stop; all live nodes must agree within 90 virtual seconds. */
 #define scene_agree(sim, nodes, who)                                                               \
     do {                                                                                           \
         parley_sim_stop(sim, who, PARLEY_STOP_OPERATOR);                                           \
