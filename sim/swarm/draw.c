@@ -161,6 +161,38 @@ static void draw_rare(struct swarm *s)
     rare->acts = rng_below(rng, 1u << SWARM_RARE_ACTS);
 }
 
+static void draw_codec(struct swarm *s)
+{
+    static const enum parley_codec of_copies[] = {PARLEY_CODEC_FP32, PARLEY_CODEC_BF16,
+                                                  PARLEY_CODEC_INT8, PARLEY_CODEC_TOPK};
+    bool codes = swarm_chance(&s->asides, 2);
+    if (codes) s->codec = (enum parley_codec)rng_below(&s->asides, 5);
+    if (s->strategy > PARLEY_STRATEGY_NONE) s->codec = PARLEY_CODEC_FP32; /* they have none */
+    if (s->strategy == PARLEY_STRATEGY_CHOCO) s->codec = of_copies[rng_below(&s->copies, 4)];
+}
+
+/* Where a majority decides, nobody starts anew but in a life that is about that. */
+static void draw_votes(struct swarm *s)
+{
+    bool majority = s->quorum == PARLEY_QUORUM_MAJORITY;
+    s->votes_again = majority && s->nodes > 2 && swarm_chance(&s->votes, 2);
+    s->remembers = s->votes_again && swarm_chance(&s->votes, 2);
+    if (majority && !s->votes_again) s->kinds &= ~(1u << SWARM_RESTART);
+}
+
+static void draw_machines(struct swarm *s, struct parley_sim_options *options)
+{
+    struct rng *rng = &s->rng;
+    options->rate = swarm_chance(rng, 2) ? 0.001 : 0;
+    options->step_us = s->step_us = swarm_between(rng, 500, 30000);
+    options->operation_us = swarm_chance(rng, 4) ? swarm_between(rng, 1000, 500000) : 0;
+    options->latency_us =
+        swarm_chance(rng, 4) ? swarm_between(rng, 5000, 100000) : swarm_between(rng, 1, 2000);
+    /* Losses as of an older Linux, and connections that give up soon: harder than what is usual. */
+    options->again = sim_again_hard;
+    options->bandwidth_bytes = swarm_chance(rng, 3) ? swarm_between(rng, 1000000, 20000000) : 0;
+}
+
 int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
 {
     *s = (struct swarm){.rng = rng_init(seed, 0x5377),
@@ -176,20 +208,12 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     s->room = draw_room(s, seed);
     s->narrow = swarm_chance(&lanes, 2);
     s->links_fail = swarm_chance(&s->links, 4);
-    bool codes = swarm_chance(&s->asides, 2);
-    if (codes) s->codec = (enum parley_codec)rng_below(&s->asides, 5);
-    if (s->strategy > PARLEY_STRATEGY_NONE) s->codec = PARLEY_CODEC_FP32; /* they have none */
-    static const enum parley_codec of_copies[] = {PARLEY_CODEC_FP32, PARLEY_CODEC_BF16,
-                                                  PARLEY_CODEC_INT8, PARLEY_CODEC_TOPK};
-    if (s->strategy == PARLEY_STRATEGY_CHOCO) s->codec = of_copies[rng_below(&s->copies, 4)];
+    draw_codec(s);
     draw_rare(s);
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);
     /* Every kind in half of the seeds, so that most of them are not mere chaos. */
     s->kinds = rng_below(rng, 1u << (SWARM_ACTS + 1)); /* the last: cuts may be long */
-    bool majority = s->quorum == PARLEY_QUORUM_MAJORITY;
-    s->votes_again = majority && s->nodes > 2 && swarm_chance(&s->votes, 2);
-    s->remembers = s->votes_again && swarm_chance(&s->votes, 2);
-    if (majority && !s->votes_again) s->kinds &= ~(1u << SWARM_RESTART);
+    draw_votes(s);
     s->seeds = 1 + rng_below(rng, s->nodes < 4 ? s->nodes : 4);
     s->spares = !swarm_chance(rng, 4);
     draw_starts(s);
@@ -201,18 +225,11 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
         .start_us = s->start_us,
         .configure = configure,
         .arg = s,
+        .vectors = s->rare.vectors,
+        .averaged = s->rare.averaged,
+        .fragment_bytes = s->rare.fragment_bytes,
     };
-    options.vectors = s->rare.vectors;
-    options.averaged = s->rare.averaged;
-    options.fragment_bytes = s->rare.fragment_bytes;
-    options.rate = swarm_chance(rng, 2) ? 0.001 : 0;
-    options.step_us = s->step_us = swarm_between(rng, 500, 30000);
-    options.operation_us = swarm_chance(rng, 4) ? swarm_between(rng, 1000, 500000) : 0;
-    options.latency_us =
-        swarm_chance(rng, 4) ? swarm_between(rng, 5000, 100000) : swarm_between(rng, 1, 2000);
-    /* Losses as of an older Linux, and connections that give up soon: harder than what is usual. */
-    options.again = sim_again_hard;
-    options.bandwidth_bytes = swarm_chance(rng, 3) ? swarm_between(rng, 1000000, 20000000) : 0;
+    draw_machines(s, &options);
     int error = parley_sim_new(&s->sim, &options);
     return error ? error : sim_watch_new(&s->watch, s->sim);
 }
