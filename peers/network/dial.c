@@ -250,13 +250,15 @@ static void look_up(struct conn *conn, const struct address *address)
     struct lookup **at = &conn->loop->lookups;
     while (*at && !is_free(*at, address))
         at = &(*at)->next;
-    if (!*at && !(*at = calloc(1, sizeof **at))) {
-        failed(conn, UV_ENOMEM);
-        return;
-    }
-    (*at)->loop = conn->loop;
+    if (!*at) {
+        if (!(*at = calloc(1, sizeof **at))) {
+            failed(conn, UV_ENOMEM);
+            return;
+        }
+        (*at)->loop = conn->loop;
+        (*at)->address = *address;
+    } /* else its thread may be reading these */
     (*at)->conn = conn;
-    (*at)->address = *address;
     conn->lookup = *at;
     begin(conn->loop);
 }
