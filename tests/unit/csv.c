@@ -92,6 +92,8 @@ Test(csv, a_first_line_is_a_header_if_it_names_or_counts_the_columns)
     expect_set(",0,1,2,3\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
     expect_set(",0,1\n7,8,x\n", NULL, 1, 2, values, labels, "\"x\"");
     expect_set("kind,0,1,2,3\nx,7,8,9,6\n", "1", 1, 4, values, labels, "\"x\"");
+    expect_set("0,1,2,3,4\n7,8,x,9,6\n", "2", 1, 4, values, labels, "\"x\"");
+    expect_set(",0,1,2,3\n7,8,x,9,6\n", "1", 1, 4, values, labels, "\"x\"");
     expect_set(",b,?,NA,k\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");
     expect_set(",k\n7,x\n", NULL, 1, 1, values, labels, "\"x\"");
     expect_set("1,2,3,4,5\n7,8,9,6,x\n", NULL, 1, 4, values, labels, "\"x\"");

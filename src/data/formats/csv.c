@@ -191,20 +191,22 @@ static bool names_columns(const struct names *first, uint32_t label)
     return has[NAME] || (has[LACK] && !has[NUMBER]) || is_counted(first, label);
 }
 
-/* The label's column from 1, or 0. *named: the first line is sure to be a header. A number beyond
- * the columns can only be what one is called, as a year; but where no other column has a name, it
- * may be a value. */
+/* The label's column from 1, or 0. *named: the first line is sure to be a header. A number is that
+ * of a column, unless it can only be what one is called: as programs number them, or, beyond the
+ * columns, as a year; but where no other column has a name, that may be a value. */
 static uint32_t find_label(const struct names *first, const char *label, bool *named)
 {
     char *end;
     *named = false;
     if (!label) return first->count;
     unsigned long number = *label >= '0' && *label <= '9' ? strtoul(label, &end, 10) : 0;
-    bool counts = number > 0 && *end == 0;
-    if (counts && number <= first->count) return (uint32_t)number;
+    bool counts = number > 0 && *end == 0, beyond = number > first->count;
     uint32_t place = names_find(first, label, strlen(label));
-    *named = place != NAMES_NONE && (!counts || names_columns(first, place + 1));
-    return *named ? place + 1 : 0;
+    if (place != NAMES_NONE)
+        *named =
+            !counts || is_counted(first, place + 1) || (beyond && names_columns(first, place + 1));
+    if (*named) return place + 1;
+    return counts && !beyond ? (uint32_t)number : 0;
 }
 
 static int no_label(const struct reading *r, const struct names *first, const char *label)

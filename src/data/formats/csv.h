@@ -14,7 +14,8 @@
 #include "data/formats/rows.h"
 
 /* Makes `set` (which need not be initialised): a column of labels of any names, all others values.
- * label: the label's column, by its name in the header or its number from 1; NULL: the last.
+ * label: the label's column, by its name in the header or its number from 1 (from 0 where the
+ * header numbers the columns so); NULL: the last.
  * shape: of a training set it is filled (zeroed before); of a test set (`test`) it is that of its
  * training set, whose columns and classes it must have; unlabelled, it has the training set's
  * values alone, or a label's column that is passed over. Where both have headers, the columns of
