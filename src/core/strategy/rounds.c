@@ -45,8 +45,7 @@ static void start(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
     if (is_late(node)) s->round = s->ahead;
-    s->open = true;
-    s->made = false;
+    s->stage = ROUNDS_MAKING;
     s->next_version = node->training.version + node->config.mix_every;
     find_neighbours(node);
     if (s->count > 0) s->use->make(node);
@@ -55,7 +54,7 @@ static void start(struct parley_node *node)
 void rounds_made(struct parley_node *node, bool finite, uint64_t before)
 {
     struct rounds *s = rounds_of(node);
-    s->made = true;
+    s->stage = ROUNDS_MIXING;
     s->before = before;
     s->say_us = node->now_us;
     s->part = node->training.part;
@@ -75,11 +74,11 @@ static bool is_sent(const struct parley_node *node)
 static void end_if_over(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
-    if (!s->open || (s->count > 0 && !s->made)) return;
+    if (s->stage == ROUNDS_RESTING || (s->stage == ROUNDS_MAKING && s->count > 0)) return;
     for (uint32_t i = 0; i < s->count; i++)
         if (!rounds_is_over(&s->neighbours[i])) return;
     if (is_sent(node)) return;
-    s->open = false;
+    s->stage = ROUNDS_RESTING;
     s->round++;
 }
 
@@ -87,23 +86,22 @@ static void end_if_over(struct parley_node *node)
 static void drop_lost(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
-    for (uint32_t i = 0; s->open && i < s->count; i++) {
+    for (uint32_t i = 0; s->stage != ROUNDS_RESTING && i < s->count; i++) {
         struct neighbour *n = &s->neighbours[i];
         bool silent = node->now_us >= n->heard_us + node->config.progress_timeout_us;
         bool gone = !membership_is_live(node, n->member) ||
                     record_of(node, (uint32_t)n->member)->boot != n->boot;
-        if (!n->dropped && !rounds_is_over(n) && (silent || gone)) rounds_drop(node, n);
+        if (rounds_is_awaited(n) && (silent || gone)) rounds_drop(node, n);
     }
 }
 
 static void say_again(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
-    if (!s->open || !s->made || node->now_us < s->say_us) return;
+    if (s->stage != ROUNDS_MIXING || node->now_us < s->say_us) return;
     s->say_us = node->now_us + node->config.keepalive_us;
     for (uint32_t i = 0; i < s->count; i++)
-        if (!rounds_is_over(&s->neighbours[i]) && !s->neighbours[i].dropped)
-            rounds_announce(node, &s->neighbours[i]);
+        if (rounds_is_awaited(&s->neighbours[i])) rounds_announce(node, &s->neighbours[i]);
 }
 
 /* ---- When ------------------------------------------------------------------------------------ */
@@ -144,7 +142,8 @@ void rounds_advance(struct parley_node *node)
     say_again(node);
     rounds_pump(node);
     end_if_over(node);
-    if (s->open || s->ending || node->training.diverged || phase_of(node) != PARLEY_PHASE_TRAIN)
+    if (s->stage != ROUNDS_RESTING || s->ending || node->training.diverged ||
+        phase_of(node) != PARLEY_PHASE_TRAIN)
         return;
     if (!s->follows && behind > node->config.behind_steps_max / node->config.mix_every) {
         s->follows = true;
@@ -163,12 +162,12 @@ void rounds_advance(struct parley_node *node)
 uint64_t rounds_deadline(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
-    if (!s->open || !s->made) return NEVER;
+    if (s->stage != ROUNDS_MIXING) return NEVER;
     uint64_t at = s->say_us;
     for (uint32_t i = 0; i < s->count; i++) {
         const struct neighbour *n = &s->neighbours[i];
         uint64_t silent = n->heard_us + node->config.progress_timeout_us;
-        if (!n->dropped && !rounds_is_over(n) && silent < at) at = silent;
+        if (rounds_is_awaited(n) && silent < at) at = silent;
     }
     return at;
 }
@@ -206,6 +205,7 @@ bool rounds_stop(struct parley_node *node)
     struct rounds *s = rounds_of(node);
     s->ending = true;
     s->follows = false;
-    if (!s->open && !s->refused) refuse_next(node);
-    return !s->open;
+    bool rests = s->stage == ROUNDS_RESTING;
+    if (rests && !s->refused) refuse_next(node);
+    return rests;
 }

@@ -97,13 +97,19 @@ struct rounds_use {
     void (*add)(struct parley_node *node, uint32_t buffer, float factor, int number);
 };
 
+enum rounds_stage {
+    ROUNDS_RESTING, /* no round is under way */
+    ROUNDS_MAKING,  /* z is being made, if there is any neighbour */
+    ROUNDS_MIXING
+};
+
 struct rounds {
     const struct rounds_use *use;
+    enum rounds_stage stage;
     uint64_t round;        /* the one under way, or the next */
     uint64_t next_version; /* own step count from which it may start */
     uint64_t before;       /* the own short form's, as in struct neighbour */
-    bool open, made;
-    bool ending, refused; /* no more rounds, and the neighbours know */
+    bool ending, refused;  /* no more rounds, and the neighbours know */
     bool follows;
     uint64_t follows_us; /* since then */
     uint64_t ahead;      /* the furthest round heard of */
@@ -152,9 +158,17 @@ void rounds_announce(struct parley_node *node, const struct neighbour *n);
 void rounds_refuse(struct parley_node *node, const struct neighbour *n);
 void rounds_pump(struct parley_node *node); /* asks for what may come, and gives what was asked */
 void rounds_drop(struct parley_node *node, struct neighbour *n);
+
+/* Nothing more comes of it, nor goes to it, in this round. */
 static inline bool rounds_is_over(const struct neighbour *n)
 {
     return (n->dropped || (n->mixed && n->got)) && n->lane == NONE;
+}
+
+/* This node waits for it, or it for this node. */
+static inline bool rounds_is_awaited(const struct neighbour *n)
+{
+    return !n->dropped && !rounds_is_over(n);
 }
 
 /* What is alike in a strategy of synchronous rounds. */

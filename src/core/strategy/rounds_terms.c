@@ -17,7 +17,7 @@ _Static_assert(OP_ADDED + ROUNDS_LANES_MAX <= ROUNDS_NUMBERS, "one number for on
 static struct neighbour *find(struct parley_node *node, int member)
 {
     struct rounds *s = rounds_of(node);
-    for (uint32_t i = 0; s->open && i < s->count; i++)
+    for (uint32_t i = 0; s->stage != ROUNDS_RESTING && i < s->count; i++)
         if (s->neighbours[i].member == member &&
             s->neighbours[i].boot == record_of(node, (uint32_t)member)->boot)
             return &s->neighbours[i];
@@ -132,7 +132,7 @@ static void give(struct parley_node *node, struct neighbour *n)
 void rounds_pump(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
-    for (uint32_t i = 0; s->open && s->made && i < s->count; i++) {
+    for (uint32_t i = 0; s->stage == ROUNDS_MIXING && i < s->count; i++) {
         struct neighbour *n = &s->neighbours[i];
         if (n->dropped) continue;
         if (n->met && !n->mixed && n->lane == NONE) pull(node, n);
@@ -238,10 +238,10 @@ static void on_round(struct parley_node *node, struct conn *conn, struct neighbo
                      const struct message_strategy *m)
 {
     struct rounds *s = rounds_of(node);
-    if (m->round > s->round || (m->round == s->round && (!s->open || !s->made))) {
+    if (m->round > s->round || (m->round == s->round && s->stage != ROUNDS_MIXING)) {
         if (n && m->round > s->round) rounds_drop(node, n); /* it went on without us */
         bool ends = s->ending || phase_of(node) == PARLEY_PHASE_LATE;
-        bool never = ends && (!s->open || m->round > s->round);
+        bool never = ends && (s->stage == ROUNDS_RESTING || m->round > s->round);
         say(node, conn, never ? NO : WAIT, m->round, NULL);
         return;
     }
@@ -262,7 +262,7 @@ static void on_pull(struct parley_node *node, struct conn *conn, struct neighbou
 {
     const struct rounds *s = rounds_of(node);
     bool has = m->part == WHOLE || (m->part == SHORT && s->before > 0);
-    if (m->round == s->round && s->made && n && !n->dropped && has) {
+    if (m->round == s->round && s->stage == ROUNDS_MIXING && n && !n->dropped && has) {
         n->pulled = true;
         n->pulls_short = m->part == SHORT;
     } else {
@@ -275,7 +275,7 @@ void rounds_frame(struct parley_node *node, struct conn *conn,
 {
     struct rounds *s = rounds_of(node);
     struct neighbour *n = find(node, conn->member);
-    bool now = s->open && message->round == s->round;
+    bool now = n && message->round == s->round;
     if (n) n->heard_us = node->now_us;
     if (message->stamp > s->ahead && message->stamp < UINT64_MAX / 2) {
         s->ahead = message->stamp;
@@ -290,10 +290,10 @@ void rounds_frame(struct parley_node *node, struct conn *conn,
         on_pull(node, conn, n, message);
         return;
     case GOT:
-        if (now && n) n->got = true;
+        if (now) n->got = true;
         return;
     case NO:
-        if (now && n) rounds_drop(node, n);
+        if (now) rounds_drop(node, n);
         return;
     default:
         return;
@@ -304,7 +304,7 @@ void rounds_live(struct parley_node *node, struct conn *conn)
 {
     struct rounds *s = rounds_of(node);
     struct neighbour *n = find(node, conn->member);
-    if (n && s->made && !n->dropped && !rounds_is_over(n)) say(node, conn, ROUND, s->round, n);
+    if (n && s->stage == ROUNDS_MIXING && rounds_is_awaited(n)) say(node, conn, ROUND, s->round, n);
 }
 
 void rounds_closed(struct parley_node *node, uint32_t conn, int member)
