@@ -30,9 +30,7 @@ struct local {
     struct ring ring;
     uint64_t limit; /* local steps that this round's end at */
     bool taking;
-    uint32_t moving;     /* operations that put a sum to use, under way */
-    struct ring_sum sum; /* to be put to use; count 0: none */
-    uint32_t buffer;     /* that holds it */
+    uint32_t moving; /* operations that put a sum to use, under way */
 };
 
 static struct local *local_of(const struct parley_node *node)
@@ -73,13 +71,6 @@ static void contribute(struct parley_node *node)
 
 /* ---- What becomes of the mean ---------------------------------------------------------------- */
 
-static void use(struct parley_node *node, uint32_t buffer, const struct ring_sum *sum)
-{
-    struct local *self = local_of(node);
-    self->sum = *sum;
-    self->buffer = buffer;
-}
-
 static void move(struct parley_node *node, uint32_t buffer, float keep, uint32_t other,
                  float factor)
 {
@@ -101,26 +92,26 @@ static void move_slow(struct parley_node *node, uint32_t mean)
  * being taken; nor is this node being sent another's. */
 static void put_to_use(struct parley_node *node)
 {
-    struct local *self = local_of(node);
+    const struct ring *ring = ring_of(node);
     uint32_t own = ring_buffer(node, RING_OWN);
     bool given = node->fetch.serving || fetch_takes_state(node);
     bool busy = strategy_is_sent(node, own) || (has_slow(node) && given);
     for (uint32_t i = 0; i < node->strategy->kept; i++)
         busy = busy || strategy_is_sent(node, strategy_buffer(node, i));
-    if (self->sum.count == 0 || busy) return;
-    move(node, own, 0, self->buffer, (float)(1 / self->sum.divisor));
-    self->sum.count = 0;
+    if (busy) return;
+    move(node, own, 0, ring_buffer(node, RING_RESULT + ring->result),
+         (float)(1 / ring->sum.divisor));
     if (has_slow(node)) move_slow(node, own);
     strategy_op(node, PARLEY_UPDATE_SET, has_slow(node) ? strategy_buffer(node, SLOW) : own, MOVED);
-    self->moving++;
+    local_of(node)->moving++;
 }
 
 /* ---- The strategy's calls -------------------------------------------------------------------- */
 
 static void begin(struct parley_node *node)
 {
-    static const struct ring_use mean = {.make = make, .use = use, .goes_on = true};
-    static const struct ring_use outer = {.first = KEPT, .make = make, .use = use, .goes_on = true};
+    static const struct ring_use mean = {.make = make, .goes_on = true};
+    static const struct ring_use outer = {.first = KEPT, .make = make, .goes_on = true};
     ring_begin(node, has_slow(node) ? &outer : &mean);
     if (!has_slow(node)) return;
     uint32_t velocity = strategy_buffer(node, VELOCITY);
@@ -134,7 +125,7 @@ static void advance(struct parley_node *node)
 {
     ring_advance(node);
     contribute(node);
-    put_to_use(node);
+    if (local_of(node)->ring.stage == RING_USING && local_of(node)->moving == 0) put_to_use(node);
 }
 
 static void done(struct parley_node *node, int number, const struct parley_event *event)
@@ -151,13 +142,6 @@ static void done(struct parley_node *node, int number, const struct parley_event
     } else if (--self->moving == 0) {
         ring_used(node);
     }
-}
-
-/* What that state is made of, this node no longer puts to use. */
-static void adopted(struct parley_node *node, const struct message_fetch *answer)
-{
-    local_of(node)->sum.count = 0;
-    ring_adopted(node, answer);
 }
 
 /* Steps of a round that will not end are in x, and are averaged with all. */
@@ -181,7 +165,7 @@ const struct strategy strategy_local_sgd = {
     .limit = limit,
     .done = done,
     RING_STRATEGY,
-    .adopted = adopted,
+    .adopted = ring_adopted,
     .stop = stop,
 };
 
@@ -196,6 +180,6 @@ const struct strategy strategy_diloco = {
     .limit = limit,
     .done = done,
     RING_STRATEGY,
-    .adopted = adopted,
+    .adopted = ring_adopted,
     .stop = stop,
 };

@@ -278,7 +278,8 @@ void ring_finish(struct parley_node *node, const struct ring_sum *sum, uint64_t 
     ring->stage = RING_USING;
     ring->progress_us = node->now_us;
     ring->complained = false;
-    ring->use->use(node, ring_buffer(node, RING_RESULT + ring->result), &ring->sum);
+    if (ring->use->use)
+        ring->use->use(node, ring_buffer(node, RING_RESULT + ring->result), &ring->sum);
 }
 
 void ring_pulled(struct parley_node *node)

@@ -54,7 +54,8 @@ struct ring_use {
     /* Puts this node's contribution into the buffer; then calls ring_made(). */
     void (*make)(struct parley_node *node, uint32_t buffer);
     /* The sum of all contributions is in the buffer, which stays as it is: see ring_sum. When all
-     * that it asks for is done it calls ring_used(). */
+     * that it asks for is done it calls ring_used(). NULL: it sees by RING_USING that there is one.
+     */
     void (*use)(struct parley_node *node, uint32_t buffer, const struct ring_sum *sum);
 };
 
