@@ -26,20 +26,28 @@ static bool is_turn(struct parley_node *node, const struct server_worker *w)
     return !crew_is_ahead(node, w, crew_slowest(node));
 }
 
-/* A place for its next gradient, where there is one for everybody. */
+/* The place that is kept for its next gradient; NONE. */
+static int room_of(const struct server *s, const struct server_worker *w)
+{
+    for (int i = 0; i < s->lanes; i++)
+        if (s->arrivals[i].state == ARRIVAL_KEPT && s->arrivals[i].boot == w->boot &&
+            s->arrivals[i].conn == w->conn)
+            return i;
+    return NONE;
+}
+
+/* Where there is one for everybody. */
 static bool keep_room(struct server *s, const struct server_worker *w)
 {
-    int found = NONE;
+    int i = 0;
     if (s->count > (uint32_t)s->lanes + 1) return false;
-    for (int i = s->lanes; i-- > 0;) {
-        struct server_arrival *a = &s->arrivals[i];
-        if (a->state == ARRIVAL_KEPT && a->boot == w->boot && a->conn == w->conn) return true;
-        if (a->state == ARRIVAL_FREE) found = i;
-    }
-    if (found == NONE) return false;
-    s->arrivals[found].state = ARRIVAL_KEPT;
-    s->arrivals[found].boot = w->boot;
-    s->arrivals[found].conn = w->conn;
+    if (room_of(s, w) != NONE) return true;
+    while (i < s->lanes && s->arrivals[i].state != ARRIVAL_FREE)
+        i++;
+    if (i == s->lanes) return false;
+    s->arrivals[i].state = ARRIVAL_KEPT;
+    s->arrivals[i].boot = w->boot;
+    s->arrivals[i].conn = w->conn;
     return true;
 }
 
@@ -135,15 +143,6 @@ void server_release(struct parley_node *node, int index)
     struct server_arrival *a = &server_of(node)->arrivals[index];
     if (a->state == ARRIVAL_RECEIVING) strategy_forget(node, index);
     if (a->state != ARRIVAL_MERGING) a->state = ARRIVAL_FREE;
-}
-
-static int room_of(const struct server *s, const struct server_worker *w)
-{
-    for (int i = 0; i < s->lanes; i++)
-        if (s->arrivals[i].state == ARRIVAL_KEPT && s->arrivals[i].boot == w->boot &&
-            s->arrivals[i].conn == w->conn)
-            return i;
-    return NONE;
 }
 
 static void pushed(struct parley_node *node, struct server_worker *w, bool waits)
