@@ -36,8 +36,9 @@ int models_find(const struct parley_node *node, const struct server_worker *w, b
     for (int i = 0; i < SERVER_MODELS; i++) {
         const struct server_model *m = &s->models[i];
         if (!will_do(node, m, w)) continue;
-        *comes = *comes || m->taking;
-        if (m->good && (best == NONE || m->version > s->models[best].version)) best = i;
+        *comes = *comes || m->state == SNAPSHOT_TAKING;
+        if (m->state == SNAPSHOT_HERE && (best == NONE || m->version > s->models[best].version))
+            best = i;
     }
     return best;
 }
@@ -47,9 +48,8 @@ void models_take(struct parley_node *node)
     struct server *s = server_of(node);
     for (int i = 0; i < SERVER_MODELS; i++) {
         struct server_model *m = &s->models[i];
-        if (m->users > 0 || m->taking) continue;
-        m->taking = true;
-        m->good = false;
+        if (m->users > 0 || m->state == SNAPSHOT_TAKING) continue;
+        m->state = SNAPSHOT_TAKING;
         m->version = s->version;
         m->rounds = s->rounds;
         m->slowest = crew_slowest(node);
@@ -64,8 +64,7 @@ void models_taken(struct parley_node *node, int model, bool finite)
     struct server *s = server_of(node);
     struct server_model *m = &s->models[model];
     s->pending--;
-    m->taking = false;
-    m->good = finite && m->version != NEVER;
+    m->state = finite && m->version != NEVER ? SNAPSHOT_HERE : SNAPSHOT_NONE;
     if (!finite) node->training.diverged++;
 }
 
@@ -74,8 +73,11 @@ void models_forget(struct parley_node *node)
     struct server *s = server_of(node);
     s->pace_us = UNKNOWN_US;
     for (int i = 0; i < SERVER_MODELS; i++) {
-        s->models[i].good = false;
-        if (s->models[i].taking) s->models[i].version = NEVER;
+        struct server_model *m = &s->models[i];
+        if (m->state == SNAPSHOT_TAKING)
+            m->version = NEVER;
+        else
+            m->state = SNAPSHOT_NONE;
     }
 }
 

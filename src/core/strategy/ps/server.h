@@ -128,13 +128,16 @@ struct server_arrival {
     uint32_t buffer;
 };
 
+enum snapshot_state { SNAPSHOT_NONE, SNAPSHOT_TAKING, SNAPSHOT_HERE };
+
 /* A snapshot of x at the server. */
 struct server_model {
+    enum snapshot_state state;
     uint32_t buffer;
-    uint32_t users; /* streams that read it */
-    uint64_t version, rounds;
+    uint32_t users;   /* streams that read it */
+    uint64_t version; /* NEVER: it is being taken, and has been given up */
+    uint64_t rounds;
     uint64_t slowest; /* ps-ssp: clock of the worker furthest behind, as it was taken */
-    bool taking, good;
 };
 
 /* A model on its way to a worker. */
