@@ -5,14 +5,8 @@ Test(agreement, more_nodes_than_sketches_settle_and_agree)
 {
     /* 36 nodes keep 32 sketches: those outside the sample measure themselves too, so settling ends
      * by its tolerance, long before its timeout. */
-    uint32_t peers = 35;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 36,
-                                                                .seed = 1,
-                                                                .seeds = 3,
-                                                                .latency_us = 200,
-                                                                .unchecked = true,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+        .nodes = 36, .seed = 1, .seeds = 3, .latency_us = 200, .unchecked = true});
     scene_train(sim, 36);
     scene_run(sim, 50000);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
@@ -27,9 +21,8 @@ Test(agreement, more_nodes_than_sketches_settle_and_agree)
 Test(agreement, a_full_disk_keeps_the_model_in_memory)
 {
     /* The node that cannot write takes part, agrees, and ends with an error of its own. */
-    uint32_t peers = 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 2, .seed = 2, .latency_us = 300, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 2, .latency_us = 300});
     parley_sim_disk_full(sim, 1, true);
     scene_train(sim, 2);
     scene_run(sim, 500000 - parley_sim_now(sim));
@@ -146,13 +139,9 @@ Test(agreement, who_is_done_has_heard_of_all_that_they_have_locked)
 {
     /* Proves that a node that holds the model does not go along with the first that is done while
      * others' locks are news under way: its record of the agreement would lack them. */
-    uint32_t peers = WITNESSES - 1;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = WITNESSES,
-                                                                    .seed = seed,
-                                                                    .latency_us = 1000,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim = scene_together(
+            &(struct parley_sim_options){.nodes = WITNESSES, .seed = seed, .latency_us = 1000});
         scene_train(sim, WITNESSES);
         for (uint32_t i = 0; i < WITNESSES; i++)
             parley_sim_reorder(sim, i, 50000);

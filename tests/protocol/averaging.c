@@ -4,9 +4,7 @@
 Test(averaging, two_nodes_average_and_agree_bit_for_bit)
 {
     /* The agreed model is the mean of the two first ones, and equal on both. */
-    uint32_t peers = 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 2, .seed = 1, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 1});
     double mean[64], agreed;
     scene_train(sim, 2);
     parley_sim_mean(sim, mean);
@@ -32,9 +30,8 @@ Test(averaging, a_node_alone_agrees_with_itself)
 Test(averaging, models_grow_equal_while_training_goes_on)
 {
     /* Without a gradient, exchanges alone bring the spread of 8 nodes down a thousandfold. */
-    uint32_t peers = 7;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 8, .seed = 2, .latency_us = 100, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 8, .seed = 2, .latency_us = 100});
     scene_train(sim, 8);
     double before = parley_sim_spread(sim);
     scene_run(sim, 2 * SECOND);
@@ -45,9 +42,8 @@ Test(averaging, models_grow_equal_while_training_goes_on)
 Test(averaging, an_exchange_that_takes_hundreds_of_steps_counts)
 {
     /* Lines so long that 400 steps go by from the offer to the decision: the models still meet. */
-    uint32_t peers = 3;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 4, .seed = 6, .latency_us = 100, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 4, .seed = 6, .latency_us = 100});
     scene_train(sim, 4);
     for (uint32_t i = 0; i < 4; i++)
         parley_sim_latency(sim, i, 50000);
@@ -64,12 +60,8 @@ Test(averaging, random_cuts_leave_the_mean_where_it_was)
     /* With connections cut all the time, what one side adds the other takes away: at rest the mean
      * has moved by rounding only. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        uint32_t peers = 7;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
-                                                                    .seed = seed,
-                                                                    .latency_us = 300,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim = scene_together(
+            &(struct parley_sim_options){.nodes = 8, .seed = seed, .latency_us = 300});
         struct rng rng = rng_init(seed, 7);
         scene_train(sim, 8);
         for (int cut = 0; cut < 400; cut++) {
@@ -111,10 +103,9 @@ static void see_answers(struct parley_sim *sim, const struct parley_sim_frame *f
 Test(averaging, a_busy_neighbour_says_so_at_once)
 {
     /* However many ask one node, each BUSY leaves in the very moment the OFFER comes. */
-    uint32_t peers = 11;
     struct answers answers = {0};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 12, .seed = 5, .latency_us = 2000, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 12, .seed = 5, .latency_us = 2000});
     parley_sim_on_frame(sim, see_answers, &answers);
     scene_train(sim, 12);
     scene_run(sim, 2 * SECOND);
@@ -126,9 +117,8 @@ Test(averaging, a_busy_neighbour_says_so_at_once)
 Test(averaging, crossed_offers_do_not_block)
 {
     /* Two nodes that always offer to each other at the same moment still commit, without end. */
-    uint32_t peers = 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 2, .seed = 4, .latency_us = 1500, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 4, .latency_us = 1500});
     scene_train(sim, 2);
     for (int part = 0; part < 5; part++) {
         struct parley_view before[2], after[2];

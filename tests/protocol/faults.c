@@ -6,16 +6,13 @@ enum { NODES = 6 };
 
 static struct parley_sim *waiting(uint64_t seed, uint64_t parameters, uint64_t step_us)
 {
-    static const uint32_t peers = NODES - 1;
-    return scene(&(struct parley_sim_options){.nodes = NODES,
-                                              .seed = seed,
-                                              .parameters = parameters,
-                                              .seeds = 2,
-                                              .step_us = step_us,
-                                              .latency_us = 500,
-                                              .again = sim_again_hard,
-                                              .configure = scene_wait_for,
-                                              .arg = (void *)&peers});
+    return scene_together(&(struct parley_sim_options){.nodes = NODES,
+                                                       .seed = seed,
+                                                       .parameters = parameters,
+                                                       .seeds = 2,
+                                                       .step_us = step_us,
+                                                       .latency_us = 500,
+                                                       .again = sim_again_hard});
 }
 
 static struct parley_sim *trained(uint64_t seed, uint64_t parameters, uint64_t step_us)
@@ -112,10 +109,9 @@ Test(faults, dials_that_come_twice_or_late_make_one_cluster)
 {
     /* From the first dial on: half of them come twice, and all up to 5 s late, when they were given
      * up. Nodes meet, train and agree all the same. */
-    uint32_t peers = NODES - 1;
     uint32_t hellos = 0;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = NODES, .seed = 4, .seeds = 2, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = NODES, .seed = 4, .seeds = 2});
     parley_sim_on_frame(sim, count_hellos, &hellos);
     for (uint32_t i = 0; i < NODES; i++) {
         parley_sim_duplicate(sim, i, 0.5);
@@ -125,7 +121,7 @@ Test(faults, dials_that_come_twice_or_late_make_one_cluster)
     for (uint32_t i = 0; i < NODES; i++)
         parley_sim_reorder(sim, i, 0);
     scene_until(sim, NODES, parley_sim_converged, NULL, 60);
-    cr_assert_gt(hellos, 2 * peers);
+    cr_assert_gt(hellos, 2 * (NODES - 1));
     scene_agree(sim, NODES, 0);
     cr_assert_leq(parley_sim_mass_error(sim), 1e-5);
     parley_sim_free(sim);
@@ -156,10 +152,9 @@ Test(faults, nothing_overtakes_what_a_cut_held_back)
      * was sent, as by TCP: also what was on its way as the cut ended, and where another one follows
      * before all has come. */
     static struct order order;
-    uint32_t other = 1;
     const uint32_t sides[] = {0, 1};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 2, .seed = 9, .latency_us = 60000, .configure = scene_wait_for, .arg = &other});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 9, .latency_us = 60000});
     parley_sim_on_frame(sim, keep_order, &order);
     scene_train(sim, 2);
     for (int i = 0; i < 20; i++) {
@@ -183,9 +178,8 @@ Test(faults, a_dialer_hears_of_a_cut_before_its_connection_stands)
 {
     /* Proves that a connection that was accepted and is cut before its dialer knows is no trap for
      * that one: it held the link for standing, and waited for a HELLO until its time was up. */
-    uint32_t other = 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 2, .seed = 1, .latency_us = 100000, .configure = scene_wait_for, .arg = &other});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 1, .latency_us = 100000});
     scene_run(sim, 150000);
     parley_sim_disconnect(sim, 0, 1);
     scene_until(sim, 2, parley_sim_converged, NULL, 3);

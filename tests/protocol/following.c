@@ -34,7 +34,6 @@ static float follow(void *self, uint32_t node)
 static void follow_with(uint32_t threads, float momenta[NODES][FLOATS])
 {
     uint64_t told[NODES] = {0};
-    uint32_t peers = NODES - 1;
     struct sim_task task = {.self = told,
                             .parameters = FLOATS,
                             .vectors = 2,
@@ -51,7 +50,7 @@ static void follow_with(uint32_t threads, float momenta[NODES][FLOATS])
                                            .threads = threads,
                                            .operation_us = SIM_OPERATION_US,
                                            .configure = scene_wait_for,
-                                           .arg = &peers},
+                                           .arg = (void *)(uintptr_t)(NODES - 1)},
                                   .compute = {.low_us = 1000, .high_us = 1000},
                                   .latency = {.low_us = 100, .high_us = 100},
                                   .task = &task};

@@ -53,14 +53,9 @@ Test(joining, who_trains_knows_all_that_it_was_to_wait_for)
 {
     /* Shares of the data are cut for the members a node knows as it begins. It may be told that
      * others train before it is told who they are: it must not begin with a part of them. */
-    uint32_t peers = 7;
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
-                                                                    .seed = seed,
-                                                                    .seeds = 1,
-                                                                    .latency_us = seed * 100,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 8, .seed = seed, .seeds = 1, .latency_us = seed * 100});
         struct begun begun = {.sim = sim};
         parley_sim_on_line(sim, PARLEY_LOG_ERROR, on_phase, &begun);
         scene_train(sim, 8);
@@ -178,13 +173,8 @@ Test(joining, a_restarted_node_brings_nothing_back)
 {
     /* Killed and started again under its name, it takes the model of the living and is counted
      * once. */
-    uint32_t peers = 3;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
-                                                                .seed = 2,
-                                                                .seeds = 2,
-                                                                .latency_us = 200,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = 4, .seed = 2, .seeds = 2, .latency_us = 200});
     scene_train(sim, 4);
     scene_run(sim, 3 * SECOND);
     parley_sim_kill(sim, 3, false);
@@ -204,13 +194,8 @@ Test(joining, who_is_missed_and_was_started_anew_is_not_dialled_for_ever)
 {
     /* Proves that two of five decide as soon as the addresses of the three that they miss answer
      * for others: those were dialled for 30 s, as fast as they could say who they are. */
-    uint32_t peers = 4;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
-                                                                .seed = 3,
-                                                                .seeds = 2,
-                                                                .latency_us = 1000,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = 5, .seed = 3, .seeds = 2, .latency_us = 1000});
     scene_train(sim, 5);
     scene_run(sim, 2 * SECOND);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
@@ -230,9 +215,8 @@ Test(joining, who_is_missed_and_was_started_anew_is_not_dialled_for_ever)
 Test(joining, a_node_that_leaves_is_missed_by_nobody)
 {
     /* It ends with success and the others agree without it, at once. */
-    uint32_t peers = 3;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 4, .seed = 6, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 4, .seed = 6, .latency_us = 200});
     scene_train(sim, 4);
     scene_run(sim, 2 * SECOND);
     parley_sim_leave(sim, 2);
@@ -261,9 +245,8 @@ static bool all_have_ended(struct parley_sim *sim, void *arg)
 Test(joining, all_may_leave_at_once)
 {
     /* As when all are interrupted: none waits to hand its work to one that leaves too. */
-    uint32_t peers = 3;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 4, .seed = 6, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 4, .seed = 6, .latency_us = 200});
     scene_train(sim, 4);
     scene_run(sim, 2 * SECOND);
     for (uint32_t i = 0; i < 4; i++)

@@ -7,14 +7,11 @@ static bool has_struck(struct parley_sim *sim, void *arg)
     return ((struct strike *)arg)->done;
 }
 
-static struct parley_sim *scene_struck(struct strike *strike_at, uint32_t *peers, uint64_t seed)
+static struct parley_sim *scene_struck(struct strike *strike_at, uint64_t seed)
 {
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = *peers + 1,
-                                                                .seed = seed,
-                                                                .latency_us = 300,
-                                                                .configure = scene_wait_for,
-                                                                .arg = peers});
-    scene_train(sim, *peers + 1);
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 4, .seed = seed, .latency_us = 300});
+    scene_train(sim, 4);
     scene_run(sim, 100000);
     strike_at->number += parley_sim_frames(sim, strike_at->type);
     parley_sim_on_frame(sim, strike, strike_at);
@@ -24,10 +21,9 @@ static struct parley_sim *scene_struck(struct strike *strike_at, uint32_t *peers
 static void kill_everywhere(uint8_t type)
 {
     for (int way = 0; way < 3; way++) {
-        uint32_t peers = 3;
         struct strike at = {
             .type = type, .number = 5, .arriving = way > 0, .at_receiver = way == 1};
-        struct parley_sim *sim = scene_struck(&at, &peers, 10u * type + (unsigned)way);
+        struct parley_sim *sim = scene_struck(&at, 10u * type + (unsigned)way);
         scene_until(sim, 4, has_struck, &at, 20);
         scene_run(sim, 2 * SECOND);
         cr_assert_eq(parley_sim_live_count(sim), 3);
@@ -82,10 +78,9 @@ Test(kills, a_cut_around_ready_and_commit_is_resolved_by_asking)
     for (int t = 0; t < 4; t++)
         for (int way = 0; way < 2; way++)
             for (uint64_t seed = 1; seed <= 2; seed++) {
-                uint32_t peers = 3;
                 struct strike at = {
                     .type = types[t], .number = 4 + seed, .arriving = way > 0, .cut = true};
-                struct parley_sim *sim = scene_struck(&at, &peers, seed);
+                struct parley_sim *sim = scene_struck(&at, seed);
                 scene_until(sim, 4, has_struck, &at, 20);
                 scene_run(sim, 3 * SECOND);
                 scene_until(sim, 4, parley_sim_quiet, NULL, 20);
@@ -112,14 +107,9 @@ Test(kills, a_death_in_the_final_agreement_leaves_one_digest)
                                         PARLEY_PHASE_LOCKED,   PARLEY_PHASE_DONE};
     for (int p = 0; p < 6; p++)
         for (uint32_t victim = 0; victim < 4; victim += 3) {
-            uint32_t peers = 3;
             enum parley_phase phase = phases[p];
-            struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
-                                                                        .seed = 3 + (uint64_t)p,
-                                                                        .latency_us = 1000,
-                                                                        .operation_us = 500,
-                                                                        .configure = scene_wait_for,
-                                                                        .arg = &peers});
+            struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+                .nodes = 4, .seed = 3 + (uint64_t)p, .latency_us = 1000, .operation_us = 500});
             scene_train(sim, 4);
             scene_run(sim, 1 * SECOND);
             parley_sim_stop(sim, 1, PARLEY_STOP_OPERATOR);
@@ -136,9 +126,8 @@ Test(kills, half_of_the_cluster_may_die_at_once)
 {
     /* Four of eight die in one moment, loud or silent; the others train on and agree. */
     for (int silent = 0; silent < 2; silent++) {
-        uint32_t peers = 7;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){
-            .nodes = 8, .seed = 8, .latency_us = 500, .configure = scene_wait_for, .arg = &peers});
+        struct parley_sim *sim =
+            scene_together(&(struct parley_sim_options){.nodes = 8, .seed = 8, .latency_us = 500});
         scene_train(sim, 8);
         scene_run(sim, 2 * SECOND);
         for (uint32_t i = 1; i < 8; i += 2)
@@ -155,9 +144,8 @@ Test(kills, half_of_the_cluster_may_die_at_once)
 Test(kills, the_seed_may_die_after_all_have_joined)
 {
     /* The cluster does not hang on the node by which it was joined. */
-    uint32_t peers = 4;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 5, .seed = 9, .latency_us = 500, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 5, .seed = 9, .latency_us = 500});
     scene_train(sim, 5);
     parley_sim_kill(sim, 0, false);
     scene_run(sim, 5 * SECOND);
@@ -169,9 +157,8 @@ Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
 {
     /* What the others say of a killed process: suspect at the moment its connection breaks, dead
      * half a second later as its address refuses; and of its next boot. */
-    uint32_t peers = 2;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 3, .seed = 1, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 3, .seed = 1, .latency_us = 200});
     scene_train(sim, 3);
     scene_run(sim, 2 * SECOND - parley_sim_now(sim));
     parley_sim_kill(sim, 2, false);
@@ -195,10 +182,9 @@ Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
 Test(kills, a_transcript_that_breaks_off_shows_both_lines)
 {
     /* The fixture's own: the line expected and the one that came; the same where none came. */
-    uint32_t peers = 1;
     char why[300];
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 2, .seed = 1, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 1, .latency_us = 200});
     scene_train(sim, 2);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     cr_assert_eq(parley_sim_expect(sim, "phase", "n0 phase stop\nn0 phase settled\n", 10 * SECOND,
@@ -216,10 +202,9 @@ Test(kills, a_transcript_that_breaks_off_shows_both_lines)
 Test(kills, a_transcript_hears_all_that_is_logged_and_of_known_kinds_alone)
 {
     /* The fixture's own: without parley_sim_on_line(), too; with it, up to its level. */
-    uint32_t peers = 1;
     char why[300];
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 2, .seed = 1, .latency_us = 200, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 1, .latency_us = 200});
     cr_assert_eq(parley_sim_expect(sim, "phase logs", "n0 phase stop", SECOND, why, sizeof why),
                  PARLEY_EUSAGE);
     cr_assert_str_eq(why, "kinds: \"logs\" is none of phase, member, finished and log");

@@ -11,13 +11,8 @@ enum { WAYS_STOP = 2, WAYS_A_ROUND = 3, WAYS_TABLES = 2, WAYS_AGREE = 6 };
 /* Nodes that train apart, 300 ms from each other, are all told to stop. How many ways it takes. */
 static double agreement_ways(uint32_t nodes, uint64_t seed)
 {
-    uint32_t peers = nodes - 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = nodes,
-                                                                .rate = 0.01,
-                                                                .step_us = 2000,
-                                                                .seed = seed,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = nodes, .rate = 0.01, .step_us = 2000, .seed = seed});
     scene_train(sim, nodes);
     scene_run(sim, 2 * SECOND);
     for (uint32_t i = 0; i < nodes; i++)

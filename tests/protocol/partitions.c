@@ -1,15 +1,11 @@
 /* partitions.c: nodes that sleep or do not hear each other for a time. */
 #include "scene.h"
 
-static struct parley_sim *trained(uint32_t *peers, uint64_t seed)
+static struct parley_sim *trained(uint32_t nodes, uint64_t seed)
 {
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = *peers + 1,
-                                                                .seed = seed,
-                                                                .seeds = 2,
-                                                                .latency_us = 500,
-                                                                .configure = scene_wait_for,
-                                                                .arg = peers});
-    scene_train(sim, *peers + 1);
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = nodes, .seed = seed, .seeds = 2, .latency_us = 500});
+    scene_train(sim, nodes);
     scene_run(sim, 2 * SECOND);
     return sim;
 }
@@ -29,8 +25,7 @@ static enum parley_phase phase_of(struct parley_sim *sim, uint32_t node)
 Test(partitions, a_node_that_slept_is_suspected_and_comes_back)
 {
     /* 20 s stopped: the others take it for gone; awake it is alive again, and counted once. */
-    uint32_t peers = 4;
-    struct parley_sim *sim = trained(&peers, 1);
+    struct parley_sim *sim = trained(5, 1);
     parley_sim_pause(sim, 3);
     scene_run(sim, 20 * SECOND);
     cr_assert_neq(state_of(sim, 0, 3), PARLEY_MEMBER_ALIVE);
@@ -49,8 +44,7 @@ Test(partitions, a_node_that_slept_is_suspected_and_comes_back)
 Test(partitions, who_wakes_up_declares_nobody_dead)
 {
     /* Seen from the sleeper no time has passed: it takes no other for dead. */
-    uint32_t peers = 4;
-    struct parley_sim *sim = trained(&peers, 2);
+    struct parley_sim *sim = trained(5, 2);
     parley_sim_pause(sim, 2);
     scene_run(sim, 30 * SECOND);
     parley_sim_resume(sim, 2);
@@ -88,16 +82,11 @@ Test(partitions, who_comes_back_to_a_model_that_is_locked_waits_for_no_mixing)
     /* n3 wakes up while the others agree without it. Who hears of it before it has locked goes back
      * to mix; who does not, locks and mixes no more, so that mixing would come to no end. What is
      * locked is what all take, at once. */
-    uint32_t splits = 0, peers = 3;
+    uint32_t splits = 0;
     for (uint64_t late = 0; late < 80; late++) {
         bool split = false;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
-                                                                    .seed = 1 + late / 20,
-                                                                    .seeds = 2,
-                                                                    .step_us = 10000,
-                                                                    .latency_us = 30000,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 4, .seed = 1 + late / 20, .seeds = 2, .step_us = 10000, .latency_us = 30000});
         scene_train(sim, 4);
         parley_sim_pause(sim, 3);
         scene_run(sim, 20 * SECOND);
@@ -118,9 +107,8 @@ Test(partitions, who_comes_back_to_a_model_that_is_locked_waits_for_no_mixing)
 Test(partitions, halves_that_heal_become_one_cluster_again)
 {
     /* 30 s apart, both halves train on; healed, all see all and agree on one model. */
-    uint32_t peers = 5;
     const uint32_t group[] = {0, 0, 0, 1, 1, 1};
-    struct parley_sim *sim = trained(&peers, 3);
+    struct parley_sim *sim = trained(6, 3);
     parley_sim_partition(sim, group);
     scene_run(sim, 30 * SECOND);
     cr_assert_eq(state_of(sim, 0, 5), PARLEY_MEMBER_DEAD);
@@ -149,15 +137,13 @@ Test(partitions, who_is_behind_a_wall_is_given_up_as_soon_among_many)
     for (uint32_t i = 0; i < 64; i++)
         group[i] = i % 2;
     for (uint64_t run = 0; run < 6; run++) {
-        uint32_t n = nodes[run % 2], peers = n - 1;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = n,
-                                                                    .unchecked = n > 8,
-                                                                    .seed = run,
-                                                                    .seeds = 2,
-                                                                    .step_us = 20000,
-                                                                    .latency_us = 500,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        uint32_t n = nodes[run % 2];
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){.nodes = n,
+                                                                             .unchecked = n > 8,
+                                                                             .seed = run,
+                                                                             .seeds = 2,
+                                                                             .step_us = 20000,
+                                                                             .latency_us = 500});
         scene_train(sim, n);
         scene_run(sim, 2 * SECOND);
         parley_sim_partition(sim, group);
@@ -170,16 +156,9 @@ Test(partitions, who_is_behind_a_wall_is_given_up_as_soon_among_many)
  * models are as near to each other as they were. */
 static double exchanges_until_near(uint64_t apart_us, uint64_t seed)
 {
-    uint32_t peers = 7;
     const uint32_t group[] = {0, 1, 0, 1, 0, 1, 0, 1};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
-                                                                .seed = seed,
-                                                                .seeds = 2,
-                                                                .rate = 0.01,
-                                                                .step_us = 10000,
-                                                                .latency_us = 500,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+        .nodes = 8, .seed = seed, .seeds = 2, .rate = 0.01, .step_us = 10000, .latency_us = 500});
     scene_train(sim, 8);
     scene_run(sim, 8 * SECOND);
     double near = 0;
@@ -216,8 +195,7 @@ Test(partitions, however_long_a_wall_stood_what_it_parted_soon_averages_again)
 Test(partitions, one_direction_that_is_deaf_ends_with_one_model)
 {
     /* n4 hears nothing of the others for 20 s; afterwards all agree. */
-    uint32_t peers = 4;
-    struct parley_sim *sim = trained(&peers, 4);
+    struct parley_sim *sim = trained(5, 4);
     for (uint32_t i = 0; i < 4; i++)
         parley_sim_block(sim, i, 4);
     scene_run(sim, 20 * SECOND);
@@ -231,9 +209,8 @@ Test(partitions, a_minority_does_not_decide_alone_at_once)
 {
     /* One of five, cut off and told to stop, may not be DONE before it has dialled the others in
      * vain for 30 s. */
-    uint32_t peers = 4;
     const uint32_t group[] = {0, 0, 0, 0, 1};
-    struct parley_sim *sim = trained(&peers, 5);
+    struct parley_sim *sim = trained(5, 5);
     parley_sim_partition(sim, group);
     parley_sim_stop(sim, 4, PARLEY_STOP_OPERATOR);
     for (int part = 0; part < 29; part++) {
@@ -258,10 +235,9 @@ Test(partitions, who_was_cut_off_and_is_at_its_end_does_not_end_the_training_of_
     /* n4, cut off, ends training alone. The wall falls before it may decide; each side tells the
      * other of deaths that there were none, and for a moment hardly anybody seems to be left. The
      * four train on all the same, and n4 adopts what they agree on in the end. */
-    uint32_t peers = 4;
     const uint32_t group[] = {0, 0, 0, 0, 1};
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct parley_sim *sim = trained(&peers, seed);
+        struct parley_sim *sim = trained(5, seed);
         parley_sim_partition(sim, group);
         scene_until(sim, 5, last_of_five_is_alone, NULL, 60);
         parley_sim_stop(sim, 4, PARLEY_STOP_TARGET);
@@ -287,9 +263,8 @@ Test(partitions, who_is_through_with_looking_for_the_missing_waits_for_who_is_no
 {
     /* Half of the nodes are dead. n0 is refused by both and locks at once; n1 hears nothing of one,
      * and looks for half a minute. Were n0 to lose patience, both would look again, and again. */
-    uint32_t peers = 3;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 4, .seed = 5, .latency_us = 200000, .configure = scene_wait_for, .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 4, .seed = 5, .latency_us = 200000});
     scene_train(sim, 4);
     scene_run(sim, SECOND);
     parley_sim_kill(sim, 2, false);
@@ -320,14 +295,8 @@ static bool last_is_done(struct parley_sim *sim, void *arg)
 /* Of four that have been told to stop n3 is there. */
 static struct parley_sim *last_is_in(enum parley_phase phase, uint64_t seed)
 {
-    uint32_t peers = 3;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
-                                                                .seed = seed,
-                                                                .seeds = 2,
-                                                                .rate = 0.001,
-                                                                .latency_us = 500,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+        .nodes = 4, .seed = seed, .seeds = 2, .rate = 0.001, .latency_us = 500});
     scene_train(sim, 4);
     scene_run(sim, 2 * SECOND);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
@@ -649,13 +618,8 @@ Test(partitions, who_is_reached_by_others_alone_is_named)
      * heard of does not dial: it waits to be asked.) */
     uint32_t total = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        uint32_t peers = 2;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
-                                                                    .seed = seed,
-                                                                    .step_us = 10000,
-                                                                    .latency_us = 200,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 3, .seed = seed, .step_us = 10000, .latency_us = 200});
         scene_train(sim, 3);
         unreached = 0;
         parley_sim_on_line(sim, PARLEY_LOG_WARN, watch_unreached, NULL);
@@ -679,13 +643,8 @@ Test(partitions, who_is_known_to_be_out_of_reach_is_not_waited_for_at_the_end)
      * soon as their turn comes: each waited ten seconds first for a link that it had given up long
      * before. (To fetch the picked model by another way may take two more.) */
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        uint32_t peers = 3;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
-                                                                    .seed = seed,
-                                                                    .step_us = 10000,
-                                                                    .latency_us = 200,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 4, .seed = seed, .step_us = 10000, .latency_us = 200});
         scene_train(sim, 4);
         parley_sim_block(sim, 2, 3);
         parley_sim_block(sim, 3, 2);

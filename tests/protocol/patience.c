@@ -21,14 +21,8 @@ Test(patience, time_goes_on_in_every_phase)
 {
     /* Proves that from join to the end, with a death and a sleeper, no instant holds more events
      * than a cluster of four can cause by saying what it has to say. */
-    uint32_t peers = NODES - 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                .parameters = 1000,
-                                                                .latency_us = 200,
-                                                                .operation_us = 50,
-                                                                .seed = 5,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+        .nodes = NODES, .parameters = 1000, .latency_us = 200, .operation_us = 50, .seed = 5});
     uint64_t most = busiest_instant(sim, 3 * SECOND);
     parley_sim_kill(sim, 3, true);
     uint64_t got = busiest_instant(sim, 12 * SECOND);
@@ -51,14 +45,13 @@ Test(patience, two_halves_that_took_each_other_for_dead_agree_in_the_end)
     /* Proves that a partition during the agreement, healed before either half may decide alone,
      * leaves nobody waiting for ever: all nodes are LATE then, and one of them goes on. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        uint32_t peers = NODES - 1, halves[NODES] = {0, 0, 1, 1};
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                    .latency_us = 200,
-                                                                    .operation_us = 20 * SECOND,
-                                                                    .seed = seed,
-                                                                    .seeds = NODES,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        uint32_t halves[NODES] = {0, 0, 1, 1};
+        struct parley_sim *sim =
+            scene_together(&(struct parley_sim_options){.nodes = NODES,
+                                                        .latency_us = 200,
+                                                        .operation_us = 20 * SECOND,
+                                                        .seed = seed,
+                                                        .seeds = NODES});
         scene_train(sim, NODES);
         parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
         scene_run(sim, SECOND);
@@ -85,13 +78,8 @@ Test(patience, a_stop_before_the_others_are_known_to_train_holds_nobody_up)
 {
     /* Proves that a node which is stopped while the news of the others' training are still on their
      * way, and so proposes unmeasured, is neither waited for by their drift nor wins. */
-    uint32_t peers = NODES - 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                .parameters = 1000,
-                                                                .latency_us = 20000,
-                                                                .seed = 3,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+        .nodes = NODES, .parameters = 1000, .latency_us = 20000, .seed = 3});
     scene_until(sim, NODES, the_hub_trains, NULL, 10);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     scene_until(sim, NODES, parley_sim_agreed, NULL, 20);
@@ -104,12 +92,8 @@ Test(patience, nobody_is_taken_for_dead_where_each_way_comes_to_last_400_ms)
      * links are made anew meanwhile, each of which takes two seconds until it carries an answer. */
     enum { EIGHT = 8 };
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        uint32_t peers = EIGHT - 1;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = EIGHT,
-                                                                    .latency_us = 200,
-                                                                    .seed = seed,
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim = scene_together(
+            &(struct parley_sim_options){.nodes = EIGHT, .latency_us = 200, .seed = seed});
         scene_train(sim, EIGHT);
         for (uint32_t i = 0; i < EIGHT; i++)
             parley_sim_latency(sim, i, 200000); /* at both ends of each way */
@@ -223,15 +207,13 @@ Test(patience, a_link_that_lets_nothing_through_one_way_does_not_keep_a_node_fro
 {
     /* n1 hears nothing of n0, which hears it. Chunks for n1 would hold n0's slots, and each next
      * exchange of the two would hold them for ten seconds more. */
-    uint32_t peers = NODES - 1;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                .parameters = 20000,
-                                                                .seed = 3,
-                                                                .bandwidth_bytes = 10000000,
-                                                                .step_us = 5000,
-                                                                .latency_us = 500,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = NODES,
+                                                    .parameters = 20000,
+                                                    .seed = 3,
+                                                    .bandwidth_bytes = 10000000,
+                                                    .step_us = 5000,
+                                                    .latency_us = 500});
     scene_train(sim, NODES);
     scene_run(sim, SECOND);
     parley_sim_block(sim, 0, 1);
@@ -266,16 +248,14 @@ Test(patience, nobody_is_suspected_where_a_model_has_the_line_for_16_s)
     /* Proves that 1 MiB of a model does not wait before a line of 1 Mbit, and every probe behind
      * it: two senders kept their receiver from hearing others for 16 s, which TCP does not. It was
      * 93 suspicions. */
-    uint32_t peers = 7, suspicions = 0;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
-                                                                .parameters = 500000,
-                                                                .unchecked = true,
-                                                                .seed = 5,
-                                                                .latency_us = 20000,
-                                                                .bandwidth_bytes = 125000,
-                                                                .step_us = SECOND,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    uint32_t suspicions = 0;
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){.nodes = 8,
+                                                                         .parameters = 500000,
+                                                                         .unchecked = true,
+                                                                         .seed = 5,
+                                                                         .latency_us = 20000,
+                                                                         .bandwidth_bytes = 125000,
+                                                                         .step_us = SECOND});
     scene_train(sim, 8);
     parley_sim_on_line(sim, PARLEY_LOG_ERROR, scene_count_suspects, &suspicions);
     scene_run(sim, 200 * SECOND);

@@ -3,15 +3,13 @@
 
 static uint64_t run(uint64_t seed, float *model)
 {
-    uint32_t peers = 5;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
-                                                                .seed = seed,
-                                                                .rate = 0.01,
-                                                                .latency_us = 700,
-                                                                .bandwidth_bytes = 10000000,
-                                                                .operation_us = 50,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 6,
+                                                    .seed = seed,
+                                                    .rate = 0.01,
+                                                    .latency_us = 700,
+                                                    .bandwidth_bytes = 10000000,
+                                                    .operation_us = 50});
     scene_train(sim, 6);
     scene_run(sim, 1 * SECOND);
     parley_sim_disconnect(sim, 0, 1);
@@ -43,14 +41,12 @@ Test(repeatable, pieces_of_any_size_carry_the_same_protocol)
     /* Bytes that come in pieces of 1, 7 or 100 give an agreement as whole frames do. */
     const uint32_t pieces[] = {1, 7, 100};
     for (int p = 0; p < 3; p++) {
-        uint32_t peers = 2;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
-                                                                    .seed = 1,
-                                                                    .latency_us = 100,
-                                                                    .step_us = 20000,
-                                                                    .fragment_bytes = pieces[p],
-                                                                    .configure = scene_wait_for,
-                                                                    .arg = &peers});
+        struct parley_sim *sim =
+            scene_together(&(struct parley_sim_options){.nodes = 3,
+                                                        .seed = 1,
+                                                        .latency_us = 100,
+                                                        .step_us = 20000,
+                                                        .fragment_bytes = pieces[p]});
         scene_train(sim, 3);
         scene_run(sim, 300000);
         scene_agree(sim, 3, 0);
@@ -84,13 +80,9 @@ static void follow(struct parley_sim *sim, const struct parley_sim_frame *frame,
 Test(repeatable, frames_of_a_connection_come_in_the_order_in_which_they_were_sent)
 {
     /* Also while its receiver's line gets a limit and loses it again. */
-    uint32_t peers = 2;
     struct order order = {0};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
-                                                                .seed = 1,
-                                                                .latency_us = LATENCY_US,
-                                                                .configure = scene_wait_for,
-                                                                .arg = &peers});
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = 3, .seed = 1, .latency_us = LATENCY_US});
     scene_train(sim, 3);
     scene_run(sim, 1 * SECOND);
     order.since_us = parley_sim_now(sim);

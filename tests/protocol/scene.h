@@ -22,6 +22,22 @@ static inline struct parley_sim *scene(const struct parley_sim_options *options)
     return sim;
 }
 
+/* For `configure`, the number itself being `arg`: all wait for so many others before they train. */
+static inline void scene_wait_for(struct parley_config *config, uint32_t node, void *peers)
+{
+    (void)node;
+    config->min_peers = (uint32_t)(uintptr_t)peers;
+}
+
+/* Nobody trains before all have met. */
+static inline struct parley_sim *scene_together(const struct parley_sim_options *options)
+{
+    struct parley_sim_options together = *options;
+    together.configure = scene_wait_for;
+    together.arg = (void *)(uintptr_t)(options->nodes - 1);
+    return scene(&together);
+}
+
 static inline struct parley_view scene_view(const struct parley_sim *sim, uint32_t node)
 {
     struct parley_view view;
@@ -160,13 +176,6 @@ static inline void scene_cut(struct parley_sim *sim, uint32_t nodes, int cuts, u
     struct parley_view view = scene_view(sim, 0);
     cr_assert_gt(view.ledger.applied, 50, "they have stood still");
     cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
-}
-
-/* Everybody waits for so many others before it trains. */
-static inline void scene_wait_for(struct parley_config *config, uint32_t node, void *peers)
-{
-    (void)node;
-    config->min_peers = *(const uint32_t *)peers;
 }
 
 #endif
