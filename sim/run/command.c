@@ -96,6 +96,15 @@ static bool has_budget(const struct settings *s)
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
+static int check_nodes(uint32_t nodes)
+{
+    if (nodes <= PARLEY_MEMBERS_MAX) return 0;
+    sim_say(PARLEY_LOG_ERROR,
+            "--fault: with those that join there are %" PRIu32 " nodes; at most %d", nodes,
+            PARLEY_MEMBERS_MAX);
+    return PARLEY_EUSAGE;
+}
+
 /* Of those that are there from the start: who joins may find the memory of one that is dead. */
 static int check_room(const struct run *run, char *why, size_t why_size)
 {
@@ -165,19 +174,23 @@ static int prepare_links(struct run *run)
     return error;
 }
 
-static int prepare_sim(struct run *run)
+static int prepare_starts(struct run *run)
 {
     const struct settings *s = run->settings;
-    char why[512] = "";
-    run->starts = calloc(run->nodes, sizeof *run->starts);
-    bool looks = s->accuracy > 0 && run->task.reaches;
-    if (looks) run->mean = malloc(run->task.parameters * sizeof *run->mean);
-    if (!run->starts || (looks && !run->mean)) return PARLEY_ENOMEM;
     bool floods = s->membership == MEMBERSHIP_FULL; /* a thousand that dial the seeds at once */
+    run->starts = calloc(run->nodes, sizeof *run->starts);
+    if (!run->starts) return PARLEY_ENOMEM;
     for (uint64_t i = 0; i < run->nodes; i++)
         run->starts[i] = i >= s->nodes                  ? PARLEY_SIM_NEVER
                          : floods && i > STARTS_AT_ONCE ? (i - STARTS_AT_ONCE) * START_INTERVAL_US
                                                         : 0;
+    return 0;
+}
+
+static int prepare_sim(struct run *run)
+{
+    const struct settings *s = run->settings;
+    char why[512] = "";
     struct sim_options options = {
         .base = {.nodes = run->nodes,
                  .parameters = run->task.parameters,
@@ -205,7 +218,15 @@ static int prepare_sim(struct run *run)
     if (!error) error = prepare_links(run);
     if (!error)
         error = sim_schedule_init(&run->schedule, run->sim, &s->faults, s->seed, why, sizeof why);
-    if (error) return sim_blame(error, why);
+    return sim_blame(error, why);
+}
+
+static int prepare_report(struct run *run)
+{
+    const struct settings *s = run->settings;
+    bool looks = s->accuracy > 0 && run->task.reaches;
+    if (looks) run->mean = malloc(run->task.parameters * sizeof *run->mean);
+    if (looks && !run->mean) return PARLEY_ENOMEM;
     run->report = (struct sim_report){
         .settings = s,
         .sim = run->sim,
@@ -216,7 +237,7 @@ static int prepare_sim(struct run *run)
     };
     run->schedule.on_fault = sim_report_fault;
     run->schedule.arg = &run->report;
-    error = sim_report_init(&run->report);
+    int error = sim_report_init(&run->report);
     if (error || !run->draws_curve) return error;
     struct trainer *trainer = sim_quadratic_is(s->model) ? NULL : run->job.trainer;
     return curve_init(&run->outcome->curve, trainer, &run->job.data, run->task.parameters,
@@ -381,13 +402,12 @@ int sim_run(const struct settings *settings, const struct source *data,
         .silent = (how & SIM_RUN_SILENT) != 0,
         .draws_curve = (how & SIM_RUN_CURVE) != 0,
     };
-    int error = run.nodes <= PARLEY_MEMBERS_MAX ? prepare_job(&run, data, reader) : PARLEY_EUSAGE;
-    if (run.nodes > PARLEY_MEMBERS_MAX)
-        sim_say(PARLEY_LOG_ERROR,
-                "--fault: with those that join there are %" PRIu32 " nodes; at most %d", run.nodes,
-                PARLEY_MEMBERS_MAX);
+    int error = check_nodes(run.nodes);
+    if (!error) error = prepare_job(&run, data, reader);
     if (!error) error = prepare_trace(&run, reader);
+    if (!error) error = prepare_starts(&run);
     if (!error) error = prepare_sim(&run);
+    if (!error) error = prepare_report(&run);
     if (!error) {
         run_to_end(&run);
         tell_oddities(&run);
