@@ -66,26 +66,36 @@ static uint32_t well_in(const struct plan *plan, const struct sim_outcome *outco
     return well;
 }
 
+bool tally_counts(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t i)
+{
+    if (!outcomes[i].summary.strategy) return false;
+    return !outcomes[i].error || well_in(plan, outcomes, plan->runs[i]->group) == 0;
+}
+
+/* Of run i, if it is of the group and counts there; else NAN. */
+static double value_in(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
+                       enum tally_column column, uint32_t i)
+{
+    bool counts = plan->runs[i]->group == group && tally_counts(plan, outcomes, i);
+    return counts ? value_of(&outcomes[i].summary, column) : NAN;
+}
+
 static struct spread spread_of(const struct plan *plan, const struct sim_outcome *outcomes,
                                uint32_t group, enum tally_column column)
 {
-    struct spread spread = {0};
+    struct spread spread = {.mean = NAN};
     double sum = 0, squares = 0;
-    bool any_well = well_in(plan, outcomes, group) > 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (uint32_t i = 0; i < plan->count; i++) {
-            double value = value_of(&outcomes[i].summary, column);
-            bool ended = outcomes[i].summary.strategy != NULL;
-            if (plan->runs[i]->group != group || !ended || !isfinite(value)) continue;
-            if (any_well && outcomes[i].error) continue;
-            if (pass == 0) {
-                sum += value;
-                spread.count++;
-            } else
-                squares += (value - spread.mean) * (value - spread.mean);
-            if (pass == 0) spread.mean = sum / spread.count;
-        }
-    if (spread.count == 0) spread.mean = NAN;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        double value = value_in(plan, outcomes, group, column, i);
+        if (!isfinite(value)) continue;
+        sum += value;
+        spread.count++;
+    }
+    if (spread.count > 0) spread.mean = sum / spread.count;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        double value = value_in(plan, outcomes, group, column, i);
+        if (isfinite(value)) squares += (value - spread.mean) * (value - spread.mean);
+    }
     if (spread.count > 1) spread.deviation = sqrt(squares / (spread.count - 1));
     return spread;
 }
@@ -96,19 +106,12 @@ double tally_mean(const struct plan *plan, const struct sim_outcome *outcomes, u
     return spread_of(plan, outcomes, group, column).mean;
 }
 
-bool tally_counts(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t i)
-{
-    if (!outcomes[i].summary.strategy) return false;
-    return !outcomes[i].error || well_in(plan, outcomes, plan->runs[i]->group) == 0;
-}
-
 void tally_range(const struct plan *plan, const struct sim_outcome *outcomes, uint32_t group,
                  enum tally_column column, double *least, double *most)
 {
     *least = *most = NAN;
     for (uint32_t i = 0; i < plan->count; i++) {
-        double value = value_of(&outcomes[i].summary, column);
-        if (plan->runs[i]->group != group || !tally_counts(plan, outcomes, i)) continue;
+        double value = value_in(plan, outcomes, group, column, i);
         if (!isfinite(value)) continue;
         *least = fmin(*least, value); /* of NAN and a number it is the number */
         *most = fmax(*most, value);
