@@ -358,6 +358,41 @@ static int open_loop(struct run *run, char *why, size_t why_size)
     return PARLEY_EFAIL;
 }
 
+/* Prepared, started, and watched to its end. */
+static int carry_out(struct run *run)
+{
+    char why[600] = "";
+    int error = prepare(run, why, sizeof why);
+    if (error) {
+        say_failure(error, why);
+        return error;
+    }
+    error = json_out_open(&run->json, run->settings->json, run_lost_line, run);
+    if (error) return error;
+    error = start_all(run);
+    if (error) stop_watching(run);
+    uv_run(&run->loop, UV_RUN_DEFAULT);
+    return error ? error : run_view_end(run);
+}
+
+static int close_all(struct run *run)
+{
+    uv_loop_close(&run->loop);
+    for (uint32_t i = 0; run->children && i < run->nodes; i++) {
+        struct child *child = &run->children[i];
+        if (child->ledger.json) report_line_close(&child->ledger);
+        free(child->out.bytes);
+        free(child->err.bytes);
+    }
+    run_faults_close(run);
+    int error = json_out_close(&run->json, run->settings->json);
+    if (run->coverage >= 0) close(run->coverage);
+    if (run->data >= 0) close(run->data);
+    free(run->children);
+    free(run->forward);
+    return error;
+}
+
 int run_command(const struct settings *settings)
 {
     char why[600] = "";
@@ -368,40 +403,16 @@ int run_command(const struct settings *settings)
         return status;
     }
     run->settings = settings;
+    run->data = run->coverage = -1;
     int error = open_loop(run, why, sizeof why);
     if (error) {
-        free(run);
-        status = say_failure(error, why);
-        say_end();
-        return status;
-    }
-    run->data = run->coverage = -1;
-    run->start_us = cli_now_us();
-    error = prepare(run, why, sizeof why);
-    if (error)
         say_failure(error, why);
-    else
-        error = json_out_open(&run->json, settings->json, run_lost_line, run);
-    if (!error) {
-        error = start_all(run);
-        if (error) stop_watching(run);
-        uv_run(&run->loop, UV_RUN_DEFAULT);
-        if (!error) error = run_view_end(run);
+    } else {
+        run->start_us = cli_now_us();
+        error = carry_out(run);
+        int closed = close_all(run);
+        if (!error) error = closed;
     }
-    uv_loop_close(&run->loop);
-    for (uint32_t i = 0; run->children && i < run->nodes; i++) {
-        struct child *child = &run->children[i];
-        if (child->ledger.json) report_line_close(&child->ledger);
-        free(child->out.bytes);
-        free(child->err.bytes);
-    }
-    run_faults_close(run);
-    int closed = json_out_close(&run->json, settings->json);
-    if (!error) error = closed;
-    if (run->coverage >= 0) close(run->coverage);
-    if (run->data >= 0) close(run->data);
-    free(run->children);
-    free(run->forward);
     free(run);
     say_end();
     return parley_error_status(error);
