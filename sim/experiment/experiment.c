@@ -58,7 +58,7 @@ static void lay_out(struct dataset *set)
     sim_pages_collapse(set->values, values * sizeof *set->values);
 }
 
-static int load_data(struct experiment *e, const struct source_reader *reader)
+static int load_data(struct experiment *e)
 {
     char why[SETTINGS_WHY_BYTES] = "";
     struct remarks remarks;
@@ -76,7 +76,7 @@ static int load_data(struct experiment *e, const struct source_reader *reader)
         struct data_set *fresh = &e->sets[e->sets_count++];
         fresh->data = s->data;
         fresh->test = s->test;
-        int error = source_load(&fresh->source, reader, s->data, s->test, why, sizeof why);
+        int error = source_load(&fresh->source, e->reader, s->data, s->test, why, sizeof why);
         if (error) return sim_blame(error, why);
         remarks_of(&remarks, &fresh->source);
         for (uint32_t r = 0; r < remarks.count; r++)
@@ -125,14 +125,14 @@ static int make_room(struct experiment *e)
     return 0;
 }
 
-static int prepare(struct experiment *e, const struct source_reader *reader)
+static int prepare(struct experiment *e)
 {
     char why[SETTINGS_WHY_BYTES] = "";
     int error = plan_init(&e->plan, e->settings, why);
     if (error) return sim_blame(error, why);
     error = make_room(e);
     if (!error) error = open_files(e);
-    if (!error) error = load_data(e, reader);
+    if (!error) error = load_data(e);
     if (e->plan.count > 1) e->how |= SIM_RUN_SILENT;
     if (e->settings->report || e->curves) e->how |= SIM_RUN_CURVE;
     return error;
@@ -258,7 +258,7 @@ static int close_all(struct experiment *e)
 int sim_experiment(const struct settings *settings, const struct source_reader *reader)
 {
     struct experiment e = {.settings = settings, .reader = reader, .start_s = sim_report_wall()};
-    int error = prepare(&e, reader);
+    int error = prepare(&e);
     if (!error) {
         error = run_all(&e);
         int concluded = conclude(&e);
