@@ -77,34 +77,29 @@ uint32_t parley_node_streams(struct parley_node *node, uint32_t id, uint64_t *to
 
 /* ---- What keeps two nodes apart -------------------------------------------------------------- */
 
-/* What keeps the two apart, in words that name both sides' values; false if nothing does. */
-static bool differs(const struct parley_node *node, const struct message_hello *hello, char *why,
-                    size_t size)
+static bool setting_differs(const struct parley_node *node, const struct message_hello *hello,
+                            char *why, size_t size)
 {
-    const struct parley_config *c = &node->config;
-    const char *here = self_of(node)->name;
-    if (strcmp(hello->cluster, node->cluster) != 0) {
-        snprintf(why, size, "cluster is \"%s\" at %s and \"%s\" at %s", node->cluster, here,
-                 hello->cluster, hello->name);
-        return true;
-    }
-    for (uint32_t i = 0; i < c->settings_count; i++) {
+    for (uint32_t i = 0; i < node->config.settings_count; i++) {
         const char *theirs = "";
         for (uint32_t j = 0; j < hello->settings_count; j++)
             if (strcmp(hello->settings[j].name, node->settings[i].name) == 0)
                 theirs = hello->settings[j].value;
         if (strcmp(theirs, node->settings[i].value) == 0) continue;
         snprintf(why, size, "%s is %s at %s and %s at %s", node->settings[i].name,
-                 node->settings[i].value, here, *theirs ? theirs : "not set", hello->name);
+                 node->settings[i].value, self_of(node)->name, *theirs ? theirs : "not set",
+                 hello->name);
         return true;
     }
-    if (hello->parameters != c->parameters || hello->vectors != c->vectors) {
-        snprintf(why, size,
-                 "the model has %" PRIu64 " parameters and %u vectors at %s, %" PRIu64
-                 " and %u at %s",
-                 c->parameters, c->vectors, here, hello->parameters, hello->vectors, hello->name);
-        return true;
-    }
+    return false;
+}
+
+/* How models are averaged. */
+static bool averaging_differs(const struct parley_node *node, const struct message_hello *hello,
+                              char *why, size_t size)
+{
+    const struct parley_config *c = &node->config;
+    const char *here = self_of(node)->name;
     if (hello->averaged != c->averaged) {
         snprintf(why, size, "vectors averaged are %u at %s and %u at %s", c->averaged, here,
                  hello->averaged, hello->name);
@@ -127,14 +122,35 @@ static bool differs(const struct parley_node *node, const struct message_hello *
         snprintf(why, size, "codec is %s at %s and %s at %s", ours, here, theirs, hello->name);
         return true;
     }
-    if (hello->model != c->model_digest || hello->run != c->run) {
-        snprintf(why, size, "%s is %016" PRIx64 " at %s and %016" PRIx64 " at %s",
-                 hello->model != c->model_digest ? "the model's shape" : "the run",
-                 hello->model != c->model_digest ? c->model_digest : c->run, here,
-                 hello->model != c->model_digest ? hello->model : hello->run, hello->name);
+    return false;
+}
+
+/* What keeps the two apart, in words that name both sides' values; false if nothing does. */
+static bool differs(const struct parley_node *node, const struct message_hello *hello, char *why,
+                    size_t size)
+{
+    const struct parley_config *c = &node->config;
+    const char *here = self_of(node)->name;
+    if (strcmp(hello->cluster, node->cluster) != 0) {
+        snprintf(why, size, "cluster is \"%s\" at %s and \"%s\" at %s", node->cluster, here,
+                 hello->cluster, hello->name);
         return true;
     }
-    return false;
+    if (setting_differs(node, hello, why, size)) return true;
+    if (hello->parameters != c->parameters || hello->vectors != c->vectors) {
+        snprintf(why, size,
+                 "the model has %" PRIu64 " parameters and %u vectors at %s, %" PRIu64
+                 " and %u at %s",
+                 c->parameters, c->vectors, here, hello->parameters, hello->vectors, hello->name);
+        return true;
+    }
+    if (averaging_differs(node, hello, why, size)) return true;
+    bool shapes = hello->model != c->model_digest;
+    if (!shapes && hello->run == c->run) return false;
+    snprintf(why, size, "%s is %016" PRIx64 " at %s and %016" PRIx64 " at %s",
+             shapes ? "the model's shape" : "the run", shapes ? c->model_digest : c->run, here,
+             shapes ? hello->model : hello->run, hello->name);
+    return true;
 }
 
 /* ---- Refusing -------------------------------------------------------------------------------- */
