@@ -106,13 +106,18 @@ static inline void say_left(struct lone *lone, uint32_t conn, uint64_t boot)
                                 .state = PARLEY_MEMBER_LEFT});
 }
 
+/* What a, in training, says of itself. */
+static inline struct record training_a(uint64_t boot)
+{
+    return (struct record){
+        .boot = boot, .name = "a", .address = "x:1", .clock = 1, .phase = PARLEY_PHASE_TRAIN};
+}
+
 /* The peer at `conn` says that it trains. */
 static inline void say_trains(struct lone *lone, uint32_t conn, uint64_t boot)
 {
-    say_record(
-        lone, conn,
-        &(struct record){
-            .boot = boot, .name = "a", .address = "x:1", .clock = 1, .phase = PARLEY_PHASE_TRAIN});
+    struct record a = training_a(boot);
+    say_record(lone, conn, &a);
 }
 
 /* Makes the node offer to the peer at `conn`; returns the sequence. */

@@ -462,14 +462,11 @@ Test(node_initiator, who_only_says_that_it_will_answer_keeps_nobody_from_the_end
     config.settle_timeout_us = 5000000;
     struct lone *lone = training_node(&config);
     uint32_t conn = training_peer(lone, "a", 1);
-    say_record(lone, conn,
-               &(struct record){.boot = 1,
-                                .name = "a",
-                                .address = "x:1",
-                                .clock = 1,
-                                .phase = PARLEY_PHASE_SETTLE,
-                                .stop = PARLEY_STOP_OPERATOR,
-                                .stop_live = 2});
+    struct record a = training_a(1);
+    a.phase = PARLEY_PHASE_SETTLE;
+    a.stop = PARLEY_STOP_OPERATOR;
+    a.stop_live = 2;
+    say_record(lone, conn, &a);
     lone_done_all(lone);
     put_off_for(lone, conn, 3, true);
     cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_OFFERED);

@@ -313,14 +313,10 @@ Test(node_limits, nobody_is_led_to_the_last_generation_and_who_joins_takes_what_
         lone_start(lone);
         lone_tick(lone);
         uint32_t conn = lone_peer(lone, "a", 1);
-        say_record(lone, conn,
-                   &(struct record){.boot = 1,
-                                    .name = "a",
-                                    .address = "x:1",
-                                    .clock = 1,
-                                    .phase = PARLEY_PHASE_TRAIN,
-                                    .generation = 5000,
-                                    .lock_generation = 4000});
+        struct record a = training_a(1);
+        a.generation = 5000;
+        a.lock_generation = 4000;
+        say_record(lone, conn, &a);
         say_record(lone, conn,
                    &(struct record){.boot = 2,
                                     .name = "b",
@@ -328,10 +324,10 @@ Test(node_limits, nobody_is_led_to_the_last_generation_and_who_joins_takes_what_
                                     .clock = 1,
                                     .phase = PARLEY_PHASE_TRAIN,
                                     .lock_generation = 1000});
-        const struct record *a = record_of(lone->node, 1);
-        cr_assert_eq(a->clock, 1);
-        cr_assert_eq(a->generation, joins ? 5000 : 1025, "%u", a->generation);
-        cr_assert_eq(a->lock_generation, joins ? 4000 : 0);
+        const struct record *kept = record_of(lone->node, 1);
+        cr_assert_eq(kept->clock, 1);
+        cr_assert_eq(kept->generation, joins ? 5000 : 1025, "%u", kept->generation);
+        cr_assert_eq(kept->lock_generation, joins ? 4000 : 0);
         cr_assert_eq(record_of(lone->node, 2)->lock_generation, 1000, "a lock within it is kept");
         lone_free(lone);
     }

@@ -241,14 +241,10 @@ Test(node_model, of_a_budget_of_steps_progress_is_of_steps_whatever_samples_they
         uint32_t conn = training_peer(lone, "a", 1);
         lone->version = 40;
         lone_stepped(lone, 40 * of_a_step[i][0], 1);
-        say_record(lone, conn,
-                   &(struct record){.boot = 1,
-                                    .name = "a",
-                                    .address = "x:1",
-                                    .clock = 9,
-                                    .phase = PARLEY_PHASE_TRAIN,
-                                    .version = 60,
-                                    .samples = 60 * of_a_step[i][1]});
+        struct record a = training_a(1);
+        a.version = 60;
+        a.samples = 60 * of_a_step[i][1];
+        say_record(lone, conn, &a);
         struct parley_view view;
         parley_node_view(lone->node, &view);
         cr_assert_float_eq(view.progress, 0.25, 1e-9, "%zu: %g", i, view.progress);
@@ -265,13 +261,9 @@ Test(node_model, of_a_budget_of_steps_those_of_former_lives_are_not_taken_for_ne
     config.steps_budget = 200;
     struct lone *lone = training_node(&config);
     uint32_t conn = training_peer(lone, "a", 1);
-    say_record(lone, conn,
-               &(struct record){.boot = 1,
-                                .name = "a",
-                                .address = "x:1",
-                                .clock = 9,
-                                .phase = PARLEY_PHASE_TRAIN,
-                                .version = 100});
+    struct record a = training_a(1);
+    a.version = 100;
+    say_record(lone, conn, &a);
     lone->version = 10;
     lone_stepped(lone, 10, 1);
     struct parley_view view;
@@ -361,14 +353,10 @@ Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)
     struct lone *lone = lone_new(&config);
     lone_start(lone);
     uint32_t conn = training_peer(lone, "a", 1);
-    say_record(lone, conn,
-               &(struct record){.boot = 1,
-                                .name = "a",
-                                .address = "x:1",
-                                .clock = 1,
-                                .phase = PARLEY_PHASE_TRAIN,
-                                .version = 300,
-                                .samples = 600});
+    struct record a = training_a(1);
+    a.version = 300;
+    a.samples = 600;
+    say_record(lone, conn, &a);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
     lone_peer(lone, "b", 2);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
