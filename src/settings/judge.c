@@ -1,40 +1,44 @@
 /* judge.c: settings that are each right and do not go together. */
 #include "settings/judge.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "parley/config.h"
+
+int judge_refuse(char *why, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, SETTINGS_WHY_BYTES, format, arguments);
+    va_end(arguments);
+    return PARLEY_EUSAGE;
+}
+
 static int judge_network(const struct settings *settings, char *why)
 {
     bool guarded = settings->cluster_key || settings->insecure;
-    if (!guarded && !units_address_is_loopback(&settings->listen)) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--listen: \"%s\" can be reached from other machines; give a --cluster-key "
-                 "(parley keygen makes one), or allow it with --insecure",
-                 settings->values[OPTION_ID_LISTEN].text);
-        return PARLEY_EUSAGE;
-    }
-    if (settings->advertise.host[0] && settings->advertise.port == 0) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--advertise: \"%s\" has port 0, which can't be dialled",
-                 settings->values[OPTION_ID_ADVERTISE].text);
-        return PARLEY_EUSAGE;
-    }
-    if (units_address_is_any(&settings->listen) && !settings->advertise.host[0]) {
-        snprintf(
-            why, SETTINGS_WHY_BYTES,
+    if (!guarded && !units_address_is_loopback(&settings->listen))
+        return judge_refuse(
+            why,
+            "--listen: \"%s\" can be reached from other machines; give a --cluster-key "
+            "(parley keygen makes one), or allow it with --insecure",
+            settings->values[OPTION_ID_LISTEN].text);
+    if (settings->advertise.host[0] && settings->advertise.port == 0)
+        return judge_refuse(why, "--advertise: \"%s\" has port 0, which can't be dialled",
+                            settings->values[OPTION_ID_ADVERTISE].text);
+    if (units_address_is_any(&settings->listen) && !settings->advertise.host[0])
+        return judge_refuse(
+            why,
             "--listen: \"%s\" is every address of this machine; say with --advertise HOST:PORT "
             "how others reach it",
             settings->values[OPTION_ID_LISTEN].text);
-        return PARLEY_EUSAGE;
-    }
-    if (units_address_is_any(&settings->advertise)) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--advertise: \"%s\" is no address that others can dial; give this machine's",
-                 settings->values[OPTION_ID_ADVERTISE].text);
-        return PARLEY_EUSAGE;
-    }
+    if (units_address_is_any(&settings->advertise))
+        return judge_refuse(
+            why, "--advertise: \"%s\" is no address that others can dial; give this machine's",
+            settings->values[OPTION_ID_ADVERTISE].text);
     return 0;
 }
 
@@ -43,26 +47,22 @@ static int judge_seeds(const struct settings *settings, char *why)
 {
     if (settings->values[OPTION_ID_JOIN_TIMEOUT].origin != ORIGIN_FLAG) return 0;
     if (settings->join.count > 0 || settings->peers_file) return 0;
-    snprintf(why, SETTINGS_WHY_BYTES,
-             "--join-timeout: \"%s\" to reach a seed, and there are none; name them with --join "
-             "or --peers",
-             settings->values[OPTION_ID_JOIN_TIMEOUT].text);
-    return PARLEY_EUSAGE;
+    return judge_refuse(
+        why,
+        "--join-timeout: \"%s\" to reach a seed, and there are none; name them with --join "
+        "or --peers",
+        settings->values[OPTION_ID_JOIN_TIMEOUT].text);
 }
 
 static int judge_size(const struct settings *settings, char *why)
 {
-    if (settings->quorum == PARLEY_QUORUM_MAJORITY && settings->nodes == 0) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--quorum: \"majority\" needs --nodes N, the number that it is a majority of");
-        return PARLEY_EUSAGE;
-    }
-    if (settings->nodes > 0 && settings->min_peers >= settings->nodes) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--min-peers: \"%llu\" other nodes can't be alive among %llu (--nodes)",
-                 (unsigned long long)settings->min_peers, (unsigned long long)settings->nodes);
-        return PARLEY_EUSAGE;
-    }
+    if (settings->quorum == PARLEY_QUORUM_MAJORITY && settings->nodes == 0)
+        return judge_refuse(
+            why, "--quorum: \"majority\" needs --nodes N, the number that it is a majority of");
+    if (settings->nodes > 0 && settings->min_peers >= settings->nodes)
+        return judge_refuse(
+            why, "--min-peers: \"%llu\" other nodes can't be alive among %llu (--nodes)",
+            (unsigned long long)settings->min_peers, (unsigned long long)settings->nodes);
     return 0;
 }
 
@@ -78,9 +78,8 @@ static bool is_node(const char *name, uint64_t nodes)
 static int no_such_node(const struct settings *settings, const char *flag, const char *name,
                         char *why)
 {
-    snprintf(why, SETTINGS_WHY_BYTES, "%s: \"%s\" is not a node (n0 to n%llu)", flag, name,
-             (unsigned long long)settings->nodes - 1);
-    return PARLEY_EUSAGE;
+    return judge_refuse(why, "%s: \"%s\" is not a node (n0 to n%llu)", flag, name,
+                        (unsigned long long)settings->nodes - 1);
 }
 
 static int judge_groups(const struct settings *settings, const char *flag, const char *groups,
@@ -97,22 +96,16 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
     const char *kind = fault_kind_text(fault->kind);
     enum fault_where where = fault_kind_where(fault->kind);
     bool runs = settings->verb == VERB_RUN;
-    if (where == (runs ? FAULT_IN_SIM : FAULT_IN_RUN)) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%s\" is possible in parley %s only", kind,
-                 runs ? "sim" : "run");
-        return PARLEY_EUSAGE;
-    }
-    if (fault->kind == FAULT_JOIN && fault->target != FAULT_NUMBER) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--fault: \"join\" takes the number of nodes that join, like join:2@20%%");
-        return PARLEY_EUSAGE;
-    }
+    if (where == (runs ? FAULT_IN_SIM : FAULT_IN_RUN))
+        return judge_refuse(why, "--fault: \"%s\" is possible in parley %s only", kind,
+                            runs ? "sim" : "run");
+    if (fault->kind == FAULT_JOIN && fault->target != FAULT_NUMBER)
+        return judge_refuse(
+            why, "--fault: \"join\" takes the number of nodes that join, like join:2@20%%");
     if (fault->target == FAULT_NUMBER && fault->kind != FAULT_JOIN &&
-        fault->number > settings->nodes) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--fault: \"%s\" of %u nodes, but there are %llu", kind,
-                 (unsigned)fault->number, (unsigned long long)settings->nodes);
-        return PARLEY_EUSAGE;
-    }
+        fault->number > settings->nodes)
+        return judge_refuse(why, "--fault: \"%s\" of %u nodes, but there are %llu", kind,
+                            (unsigned)fault->number, (unsigned long long)settings->nodes);
     if (fault->target == FAULT_GROUPS) return judge_groups(settings, "--fault", fault->name, why);
     if (fault->target != FAULT_NAME) return 0;
     if (is_node(fault->name, settings->nodes)) return 0;
@@ -129,10 +122,8 @@ static int judge_faults(const struct settings *settings, char *why)
 
 static int judge_simulation(const struct settings *settings, char *why)
 {
-    if (settings->latency.kind == UNITS_DIST_TRACE) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--latency: a trace is possible for --compute only");
-        return PARLEY_EUSAGE;
-    }
+    if (settings->latency.kind == UNITS_DIST_TRACE)
+        return judge_refuse(why, "--latency: a trace is possible for --compute only");
     int error = 0;
     for (size_t i = 0; !error && i < settings->links.count; i++)
         error = judge_groups(settings, "--link", settings->links.items[i].groups, why);
@@ -154,21 +145,17 @@ static int judge_swarm(const struct settings *settings, char *why)
     static const enum option_id only[] = {OPTION_ID_SEEDS, OPTION_ID_TALLY};
     for (size_t i = 0; !settings->swarm && i < sizeof only / sizeof *only; i++) {
         if (settings->values[only[i]].origin != ORIGIN_FLAG) continue;
-        snprintf(why, SETTINGS_WHY_BYTES, "--%s: is for --swarm, which is not given",
-                 option_info(only[i])->name);
-        return PARLEY_EUSAGE;
+        return judge_refuse(why, "--%s: is for --swarm, which is not given",
+                            option_info(only[i])->name);
     }
-    if (settings->swarm && settings->seeds.last == 0) {
-        snprintf(why, SETTINGS_WHY_BYTES, "--swarm: needs --seeds A..B, like --seeds 1..2000");
-        return PARLEY_EUSAGE;
-    }
+    if (settings->swarm && settings->seeds.last == 0)
+        return judge_refuse(why, "--swarm: needs --seeds A..B, like --seeds 1..2000");
     for (int i = 0; settings->swarm && i < OPTION_ID_COUNT; i++) {
         enum option_id id = (enum option_id)i;
         if (settings->values[id].origin <= ORIGIN_DEFAULT || is_for_swarm(id)) continue;
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--%s: is not for --swarm, which draws clusters, settings and faults by itself",
-                 option_info(id)->name);
-        return PARLEY_EUSAGE;
+        return judge_refuse(
+            why, "--%s: is not for --swarm, which draws clusters, settings and faults by itself",
+            option_info(id)->name);
     }
     return 0;
 }
@@ -186,18 +173,18 @@ static int judge_sim_out(const struct settings *settings, char *why)
     for (int i = 0; i < OPTION_ID_COUNT && !many; i++)
         if (settings->sweeps[i].count > 1) many = option_info((enum option_id)i)->name;
     if (many)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--out: \"%s\" is for the model of one run, and --%s asks for several; repeat the "
-                 "best of them alone with --out",
-                 settings->out, many);
-    else if (judge_is_quadratic(settings))
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--out: \"%s\" is for a model of data, and \"%s\" (--model) is none; leave --out "
-                 "away",
-                 settings->out, settings->model);
-    else
-        return 0;
-    return PARLEY_EUSAGE;
+        return judge_refuse(
+            why,
+            "--out: \"%s\" is for the model of one run, and --%s asks for several; repeat the "
+            "best of them alone with --out",
+            settings->out, many);
+    if (judge_is_quadratic(settings))
+        return judge_refuse(
+            why,
+            "--out: \"%s\" is for a model of data, and \"%s\" (--model) is none; leave --out "
+            "away",
+            settings->out, settings->model);
+    return 0;
 }
 
 /* Its steps are x -= rate * gradient, and each node's minimum is drawn: only what says just that
@@ -216,35 +203,29 @@ static int judge_quadratic(const struct settings *settings, char *why)
         const struct settings_value *value = &settings->values[rule[i].id];
         if (value->origin <= ORIGIN_DEFAULT) continue;
         if (rule[i].is && strcmp(value->text, rule[i].is) == 0) continue;
-        snprintf(why, SETTINGS_WHY_BYTES, "--%s: \"%s\" changes nothing: quadratic %s",
-                 option_info(rule[i].id)->name, value->text,
-                 rule[i].id == OPTION_ID_PARTITION ? "has no data to divide"
-                                                   : "makes plain gradient steps");
-        return PARLEY_EUSAGE;
+        return judge_refuse(why, "--%s: \"%s\" changes nothing: quadratic %s",
+                            option_info(rule[i].id)->name, value->text,
+                            rule[i].id == OPTION_ID_PARTITION ? "has no data to divide"
+                                                              : "makes plain gradient steps");
     }
     return 0;
 }
 
 static int judge_model(const struct settings *settings, char *why)
 {
-    bool quadratic = judge_is_quadratic(settings);
-    if (!quadratic || (settings->verb == VERB_SIM && settings->accuracy <= 0)) return 0;
-    if (settings->verb == VERB_SIM)
-        snprintf(why, SETTINGS_WHY_BYTES, "--target-accuracy: \"%s\" has no accuracy",
-                 settings->model);
-    else
-        snprintf(why, SETTINGS_WHY_BYTES, "--model: \"%s\" is possible in parley sim only",
-                 settings->model);
-    return PARLEY_EUSAGE;
+    if (!judge_is_quadratic(settings)) return 0;
+    if (settings->verb != VERB_SIM)
+        return judge_refuse(why, "--model: \"%s\" is possible in parley sim only", settings->model);
+    if (settings->accuracy > 0)
+        return judge_refuse(why, "--target-accuracy: \"%s\" has no accuracy", settings->model);
+    return 0;
 }
 
 static int judge_target(const struct settings *settings, char *why)
 {
     if (settings->accuracy > 0 || settings->values[OPTION_ID_EVAL_EVERY].origin <= ORIGIN_DEFAULT)
         return 0;
-    snprintf(why, SETTINGS_WHY_BYTES,
-             "--eval-every: needs --target-accuracy A, for which it looks");
-    return PARLEY_EUSAGE;
+    return judge_refuse(why, "--eval-every: needs --target-accuracy A, for which it looks");
 }
 
 static int judge_checkpoint(const struct settings *settings, char *why)
@@ -252,14 +233,11 @@ static int judge_checkpoint(const struct settings *settings, char *why)
     static const enum option_id only[] = {OPTION_ID_RESUME, OPTION_ID_CHECKPOINT_EVERY};
     for (size_t i = 0; !settings->checkpoint && i < sizeof only / sizeof *only; i++) {
         if (settings->values[only[i]].origin <= ORIGIN_DEFAULT) continue;
-        snprintf(why, SETTINGS_WHY_BYTES, "--%s: needs --checkpoint DIR",
-                 option_info(only[i])->name);
-        return PARLEY_EUSAGE;
+        return judge_refuse(why, "--%s: needs --checkpoint DIR", option_info(only[i])->name);
     }
     if (settings->verb != VERB_NODE || !settings->checkpoint || settings->name) return 0;
-    snprintf(why, SETTINGS_WHY_BYTES,
-             "--checkpoint: needs --name NAME, by which the node finds its files again");
-    return PARLEY_EUSAGE;
+    return judge_refuse(why,
+                        "--checkpoint: needs --name NAME, by which the node finds its files again");
 }
 
 static const char *without_dot(const char *path)
@@ -279,11 +257,9 @@ static int judge_outputs(const struct settings *settings, char *why)
     } outputs[] = {{OPTION_ID_OUT, settings->out},       {OPTION_ID_JSON, settings->json},
                    {OPTION_ID_CSV, settings->csv},       {OPTION_ID_CURVES, settings->curves},
                    {OPTION_ID_REPORT, settings->report}, {OPTION_ID_TALLY, settings->tally}};
-    if (settings->out && strcmp(settings->out, "-") == 0) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--out: \"-\": a model is not written to stdout; name a file (./- is one)");
-        return PARLEY_EUSAGE;
-    }
+    if (settings->out && strcmp(settings->out, "-") == 0)
+        return judge_refuse(
+            why, "--out: \"-\": a model is not written to stdout; name a file (./- is one)");
     for (size_t b = 1; b < sizeof outputs / sizeof *outputs; b++)
         for (size_t a = 0; a < b; a++) {
             const char *one = outputs[a].path, *other = outputs[b].path;
@@ -291,10 +267,9 @@ static int judge_outputs(const struct settings *settings, char *why)
             if (!one || !other || apart || strncmp(one, "/dev/", strlen("/dev/")) == 0 ||
                 strcmp(without_dot(one), without_dot(other)) != 0)
                 continue;
-            snprintf(why, SETTINGS_WHY_BYTES,
-                     "--%s and --%s: both write to \"%.400s\"; give each a name of its own",
-                     option_info(outputs[a].id)->name, option_info(outputs[b].id)->name, other);
-            return PARLEY_EUSAGE;
+            return judge_refuse(
+                why, "--%s and --%s: both write to \"%.400s\"; give each a name of its own",
+                option_info(outputs[a].id)->name, option_info(outputs[b].id)->name, other);
         }
     return 0;
 }
@@ -302,8 +277,7 @@ static int judge_outputs(const struct settings *settings, char *why)
 static int judge_loudness(const struct settings *settings, char *why)
 {
     if (!settings->quiet || !settings->verbose) return 0;
-    snprintf(why, SETTINGS_WHY_BYTES, "--quiet and --verbose exclude each other");
-    return PARLEY_EUSAGE;
+    return judge_refuse(why, "--quiet and --verbose exclude each other");
 }
 
 /* Flags of a verb that are of some of the things it does: the others would not heed them. In the
@@ -321,11 +295,10 @@ static int judge_parts(const struct settings *settings, const struct part *parts
         const char *const *of = parts[i].of;
         if (settings->values[parts[i].id].origin != ORIGIN_FLAG) continue;
         if (strcmp(does, of[0]) == 0 || (of[1] && strcmp(does, of[1]) == 0)) continue;
-        snprintf(why, SETTINGS_WHY_BYTES, "--%s is of %s %s%s%s, not of %s %s%s",
-                 option_info(parts[i].id)->name, verb, of[0], of[1] ? " and " : "",
-                 of[1] ? of[1] : "", verb, does,
-                 parts[i].id == OPTION_ID_EXPORT_OUT ? ", which prints to stdout" : "");
-        return PARLEY_EUSAGE;
+        return judge_refuse(why, "--%s is of %s %s%s%s, not of %s %s%s",
+                            option_info(parts[i].id)->name, verb, of[0], of[1] ? " and " : "",
+                            of[1] ? of[1] : "", verb, does,
+                            parts[i].id == OPTION_ID_EXPORT_OUT ? ", which prints to stdout" : "");
     }
     return 0;
 }
@@ -336,8 +309,7 @@ static int judge_bench(const struct settings *settings, char *why)
         {OPTION_ID_FLOATS, {"wire"}}, {OPTION_ID_FULL, {"sim"}}, {OPTION_ID_DATA, {"run"}}};
     int error = judge_parts(settings, parts, sizeof parts / sizeof *parts, why);
     if (error || !settings->quick || !settings->full) return error;
-    snprintf(why, SETTINGS_WHY_BYTES, "--quick and --full exclude each other");
-    return PARLEY_EUSAGE;
+    return judge_refuse(why, "--quick and --full exclude each other");
 }
 
 static int judge_saved(const struct settings *settings, char *why)

@@ -10,6 +10,10 @@
 
 PARLEY_CHECK int judge_together(const struct settings *settings, char *why);
 
+/* PARLEY_EUSAGE, with that line. */
+PARLEY_CHECK __attribute__((format(printf, 2, 3))) int judge_refuse(char *why, const char *format,
+                                                                    ...);
+
 /* Whether there are several strategies: then these settings are of none of them. */
 bool judge_is_of_several(const struct settings *settings);
 /* Whether --model is parley sim's quadratic, without data. */

@@ -42,19 +42,17 @@ static int judge_mix_every(const struct settings *settings, char *why)
     bool heeds = settings_heeds(settings->strategy, OPTION_ID_MIX_EVERY);
     bool apart = settings->strategy == PARLEY_STRATEGY_NONE;
     if (every->origin > ORIGIN_DEFAULT && !heeds)
-        snprintf(
-            why, SETTINGS_WHY_BYTES,
+        return judge_refuse(
+            why,
             "--mix-every: \"%s\" local steps, but %s averages %s; --strategy local-sgd, diloco "
             "or gossip average models so often",
             every->text, strategy, apart ? "nothing until the end" : "the gradients of every step");
-    else if (settings->strategy > PARLEY_STRATEGY_NONE &&
-             (settings->mix_every.steered || settings->mix_every.later_count > 0))
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--mix-every: \"%s\" is for --strategy gossip; %s takes one number", every->text,
-                 strategy);
-    else
-        return 0;
-    return PARLEY_EUSAGE;
+    if (settings->strategy > PARLEY_STRATEGY_NONE &&
+        (settings->mix_every.steered || settings->mix_every.later_count > 0))
+        return judge_refuse(why,
+                            "--mix-every: \"%s\" is for --strategy gossip; %s takes one number",
+                            every->text, strategy);
+    return 0;
 }
 
 /* Numbers in the equations of some strategies alone. */
@@ -72,10 +70,9 @@ static int judge_numbers(const struct settings *settings, char *why)
         const struct settings_value *value = &settings->values[numbers[i].id];
         if (value->origin <= ORIGIN_DEFAULT || settings_heeds(settings->strategy, numbers[i].id))
             continue;
-        snprintf(why, SETTINGS_WHY_BYTES, "--%s: \"%s\" is of %s; %s has nothing of the kind",
-                 option_info(numbers[i].id)->name, value->text, numbers[i].of,
-                 settings->values[OPTION_ID_STRATEGY].text);
-        return PARLEY_EUSAGE;
+        return judge_refuse(why, "--%s: \"%s\" is of %s; %s has nothing of the kind",
+                            option_info(numbers[i].id)->name, value->text, numbers[i].of,
+                            settings->values[OPTION_ID_STRATEGY].text);
     }
     return 0;
 }
@@ -89,22 +86,19 @@ int judge_strategy(const struct settings *settings, char *why)
     if (!error) error = judge_numbers(settings, why);
     if (error) return error;
     if (settings->strategy > PARLEY_STRATEGY_NONE &&
-        settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED) {
-        snprintf(
-            why, SETTINGS_WHY_BYTES,
+        settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED)
+        return judge_refuse(
+            why,
             "--momentum-mode: \"averaged\" is for --strategy gossip, whose exchanges carry it; "
             "%s's don't (use local)",
             strategy);
-        return PARLEY_EUSAGE;
-    }
     if (topology->origin > ORIGIN_DEFAULT && strcmp(settings->topology, "complete") != 0 &&
-        !settings_heeds(settings->strategy, OPTION_ID_TOPOLOGY)) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--topology: \"%s\" says who exchanges with whom, but the rounds of %s are of all "
-                 "nodes; --strategy gossip heeds it",
-                 topology->text, strategy);
-        return PARLEY_EUSAGE;
-    }
+        !settings_heeds(settings->strategy, OPTION_ID_TOPOLOGY))
+        return judge_refuse(
+            why,
+            "--topology: \"%s\" says who exchanges with whom, but the rounds of %s are of all "
+            "nodes; --strategy gossip heeds it",
+            topology->text, strategy);
     return 0;
 }
 
@@ -113,24 +107,24 @@ int judge_servers(const struct settings *settings, char *why)
     unsigned long long backups = settings->backup_workers, nodes = settings->nodes;
     const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
     if (backups > 0 && settings->strategy != PARLEY_STRATEGY_PS_BSP)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--backup-workers: \"%llu\" of the slowest are left out of a step by --strategy "
-                 "ps-bsp only, not by %s",
-                 backups, strategy);
-    else if (backups > 0 && nodes > 0 && backups >= nodes)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--backup-workers: \"%llu\" leaves nobody of %llu nodes (--nodes) to make a step; "
-                 "at most %llu",
-                 backups, nodes, nodes - 1);
-    else if (is_served(settings->strategy) && nodes > PARLEY_SERVED_MAX)
-        snprintf(
-            why, SETTINGS_WHY_BYTES,
+        return judge_refuse(
+            why,
+            "--backup-workers: \"%llu\" of the slowest are left out of a step by --strategy "
+            "ps-bsp only, not by %s",
+            backups, strategy);
+    if (backups > 0 && nodes > 0 && backups >= nodes)
+        return judge_refuse(
+            why,
+            "--backup-workers: \"%llu\" leaves nobody of %llu nodes (--nodes) to make a step; "
+            "at most %llu",
+            backups, nodes, nodes - 1);
+    if (is_served(settings->strategy) && nodes > PARLEY_SERVED_MAX)
+        return judge_refuse(
+            why,
             "--strategy: \"%s\" has one node that serves all, at most %d; --nodes is %llu (use "
             "gossip)",
             strategy, PARLEY_SERVED_MAX, nodes);
-    else
-        return 0;
-    return PARLEY_EUSAGE;
+    return 0;
 }
 
 /* What has been thought through and tried. */
@@ -138,21 +132,20 @@ int judge_robust(const struct settings *settings, char *why)
 {
     if (!settings->robust) return 0;
     if (settings->strategy != PARLEY_STRATEGY_GOSSIP)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--robust: clips what two nodes of --strategy gossip add to their models; %s has "
-                 "nothing of the kind",
-                 settings->values[OPTION_ID_STRATEGY].text);
-    else if (strcmp(settings->codec, "fp32") != 0)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--robust: compares whole models; --codec \"%s\" sends less (use fp32)",
-                 settings->codec);
-    else if (settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--robust: looks at models, and --momentum-mode averaged adds momenta unseen; use "
+        return judge_refuse(
+            why,
+            "--robust: clips what two nodes of --strategy gossip add to their models; %s has "
+            "nothing of the kind",
+            settings->values[OPTION_ID_STRATEGY].text);
+    if (strcmp(settings->codec, "fp32") != 0)
+        return judge_refuse(why,
+                            "--robust: compares whole models; --codec \"%s\" sends less (use fp32)",
+                            settings->codec);
+    if (settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED)
+        return judge_refuse(
+            why, "--robust: looks at models, and --momentum-mode averaged adds momenta unseen; use "
                  "quasi-global");
-    else
-        return 0;
-    return PARLEY_EUSAGE;
+    return 0;
 }
 
 int judge_topology(const struct settings *settings, char *why)
@@ -193,20 +186,20 @@ int judge_rounds(const struct settings *settings, char *why)
     uint64_t limit = choco ? PARLEY_CHOCO_NEIGHBOURS_MAX : PARLEY_NEIGHBOURS_MAX;
     uint64_t most = most_neighbours(settings);
     if (choco && strncmp(settings->topology, "base:", strlen("base:")) == 0)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--topology: \"%s\" has other neighbours in each round, and choco keeps a copy of "
-                 "each; take ring, torus, exponential or regular:K",
-                 settings->topology);
-    else if ((choco || settings->strategy == PARLEY_STRATEGY_GOSSIP_SYNC) && most > limit)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--strategy: \"%s\" averages with at most %llu neighbours a round, and --topology "
-                 "%s of %llu nodes has %llu: take %s",
-                 settings->values[OPTION_ID_STRATEGY].text, (unsigned long long)limit,
-                 settings->topology, (unsigned long long)settings->nodes, (unsigned long long)most,
-                 choco ? "ring, torus or regular:K" : "exponential, regular:K or base:K");
-    else
-        return 0;
-    return PARLEY_EUSAGE;
+        return judge_refuse(
+            why,
+            "--topology: \"%s\" has other neighbours in each round, and choco keeps a copy of "
+            "each; take ring, torus, exponential or regular:K",
+            settings->topology);
+    if ((choco || settings->strategy == PARLEY_STRATEGY_GOSSIP_SYNC) && most > limit)
+        return judge_refuse(
+            why,
+            "--strategy: \"%s\" averages with at most %llu neighbours a round, and --topology "
+            "%s of %llu nodes has %llu: take %s",
+            settings->values[OPTION_ID_STRATEGY].text, (unsigned long long)limit,
+            settings->topology, (unsigned long long)settings->nodes, (unsigned long long)most,
+            choco ? "ring, torus or regular:K" : "exponential, regular:K or base:K");
+    return 0;
 }
 
 /* Whether the momentum can do what is asked at what this strategy does to the model: the trainer is
@@ -255,10 +248,9 @@ int judge_optimizer(const struct settings *settings, char *why)
         if (value->origin <= ORIGIN_DEFAULT ||
             settings_optimizer_heeds(settings->optimizer, numbers[i].id))
             continue;
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--%s: \"%s\" is of --optimizer %s; %s has nothing of the kind",
-                 option_info(numbers[i].id)->name, value->text, numbers[i].of, settings->optimizer);
-        return PARLEY_EUSAGE;
+        return judge_refuse(why, "--%s: \"%s\" is of --optimizer %s; %s has nothing of the kind",
+                            option_info(numbers[i].id)->name, value->text, numbers[i].of,
+                            settings->optimizer);
     }
     return 0;
 }
@@ -269,27 +261,25 @@ int judge_training(const struct settings *settings, char *why)
     bool heeds = settings_optimizer_heeds(settings->optimizer, OPTION_ID_MOMENTUM_MODE) ||
                  settings->sweeps[OPTION_ID_OPTIMIZER].count > 1;
     if (settings->momentum_mode != TRAINER_MOMENTUM_LOCAL && !heeds &&
-        mode->origin != ORIGIN_DEFAULT) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
-                 "has local",
-                 mode->text, settings->optimizer);
-        return PARLEY_EUSAGE;
-    }
-    if (mode->origin != ORIGIN_DEFAULT && !is_followed(settings)) {
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--momentum-mode: \"%s\" follows averaging with neighbours, and --strategy "
-                 "%s does something else; use local",
-                 mode->text, settings->values[OPTION_ID_STRATEGY].text);
-        return PARLEY_EUSAGE;
-    }
+        mode->origin != ORIGIN_DEFAULT)
+        return judge_refuse(
+            why,
+            "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
+            "has local",
+            mode->text, settings->optimizer);
+    if (mode->origin != ORIGIN_DEFAULT && !is_followed(settings))
+        return judge_refuse(
+            why,
+            "--momentum-mode: \"%s\" follows averaging with neighbours, and --strategy "
+            "%s does something else; use local",
+            mode->text, settings->values[OPTION_ID_STRATEGY].text);
     if (strcmp(settings->optimizer, "gd") != 0 || settings->lr_scale == TRAINER_SCALE_NONE)
         return 0;
-    snprintf(why, SETTINGS_WHY_BYTES,
-             "--lr-scale: \"%s\" counts samples of a batch, and gd takes its whole share; use "
-             "--lr-scale none, or another --optimizer",
-             settings->values[OPTION_ID_LR_SCALE].text);
-    return PARLEY_EUSAGE;
+    return judge_refuse(
+        why,
+        "--lr-scale: \"%s\" counts samples of a batch, and gd takes its whole share; use "
+        "--lr-scale none, or another --optimizer",
+        settings->values[OPTION_ID_LR_SCALE].text);
 }
 
 static int judge_codec_of(const struct settings *settings, enum parley_codec codec, char *why)
@@ -298,24 +288,25 @@ static int judge_codec_of(const struct settings *settings, enum parley_codec cod
     bool choco = settings->strategy == PARLEY_STRATEGY_CHOCO;
     if (codec == PARLEY_CODEC_FP32 || (choco && codec != PARLEY_CODEC_SUBSET)) return 0;
     if (choco)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--codec: \"%s\" is drawn without a look at what choco's copies are behind in; "
-                 "use topk:P, int8, fp16, bf16 or fp32",
-                 settings->codec);
-    else if (!has_codecs(settings->strategy))
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--codec: \"%s\" is for models that --strategy gossip averages, and for choco; %s "
-                 "sends fp32",
-                 settings->codec, strategy);
-    else if (codec == PARLEY_CODEC_TOPK)
-        snprintf(why, SETTINGS_WHY_BYTES,
-                 "--codec: \"%s\" sends differences to a copy that each neighbour keeps, and "
-                 "--strategy %s meets others at random; use fp32, bf16, fp16, int8 or subset%s, or "
-                 "--strategy choco",
-                 settings->codec, strategy, settings->codec + strlen("topk"));
-    else
-        return 0;
-    return PARLEY_EUSAGE;
+        return judge_refuse(
+            why,
+            "--codec: \"%s\" is drawn without a look at what choco's copies are behind in; "
+            "use topk:P, int8, fp16, bf16 or fp32",
+            settings->codec);
+    if (!has_codecs(settings->strategy))
+        return judge_refuse(
+            why,
+            "--codec: \"%s\" is for models that --strategy gossip averages, and for choco; %s "
+            "sends fp32",
+            settings->codec, strategy);
+    if (codec == PARLEY_CODEC_TOPK)
+        return judge_refuse(
+            why,
+            "--codec: \"%s\" sends differences to a copy that each neighbour keeps, and "
+            "--strategy %s meets others at random; use fp32, bf16, fp16, int8 or subset%s, or "
+            "--strategy choco",
+            settings->codec, strategy, settings->codec + strlen("topk"));
+    return 0;
 }
 
 int judge_codec(const struct settings *settings, char *why)
@@ -325,8 +316,6 @@ int judge_codec(const struct settings *settings, char *why)
     if (codec_parse(settings->codec, &codec, &part) == 0)
         return judge_is_of_several(settings) ? 0 : judge_codec_of(settings, codec, why);
     bool topk = strncmp(settings->codec, "topk:", strlen("topk:")) == 0;
-    snprintf(why, SETTINGS_WHY_BYTES,
-             "--codec: \"%s\" has no part above 0 and at most %s, like %s:0.01", settings->codec,
-             topk ? "0.5" : "1", topk ? "topk" : "subset");
-    return PARLEY_EUSAGE;
+    return judge_refuse(why, "--codec: \"%s\" has no part above 0 and at most %s, like %s:0.01",
+                        settings->codec, topk ? "0.5" : "1", topk ? "topk" : "subset");
 }
