@@ -60,14 +60,6 @@ void handoff_end(struct handoff *handoff, int error)
     tell(handoff);
 }
 
-static struct op *take_all(struct mailbox *box)
-{
-    struct op *op = box->first;
-    box->first = NULL;
-    box->last = &box->first;
-    return op;
-}
-
 /* The boundary is held. */
 static void append(struct handoff *handoff, struct op *op)
 {
@@ -111,7 +103,7 @@ void handoff_put(struct handoff *handoff, struct op *list)
         return;
     }
     uv_mutex_lock(&handoff->box.lock);
-    struct op *earlier = take_all(&handoff->box);
+    struct op *earlier = mailbox_take_locked(&handoff->box);
     uv_mutex_unlock(&handoff->box.lock);
     append(handoff, earlier);
     append(handoff, list);
@@ -128,7 +120,7 @@ static void look(struct handoff *handoff)
 {
     struct mailbox *box = &handoff->box;
     uv_mutex_lock(&box->lock);
-    struct op *op = take_all(box);
+    struct op *op = mailbox_take_locked(box);
     if (handoff->halted) handoff->credit = 0;
     handoff->halted = false;
     handoff->credit += handoff->granted;

@@ -33,13 +33,19 @@ void mailbox_put(struct mailbox *box, struct op *list)
     if (box->wake) wake_ring(box->wake);
 }
 
+struct op *mailbox_take_locked(struct mailbox *box)
+{
+    struct op *list = box->first;
+    box->first = NULL;
+    box->last = &box->first;
+    return list;
+}
+
 struct op *mailbox_take(struct mailbox *box)
 {
     if (!atomic_load_explicit(&box->news, memory_order_acquire)) return NULL;
     uv_mutex_lock(&box->lock);
-    struct op *list = box->first;
-    box->first = NULL;
-    box->last = &box->first;
+    struct op *list = mailbox_take_locked(box);
     atomic_store_explicit(&box->news, false, memory_order_relaxed);
     uv_mutex_unlock(&box->lock);
     return list;

@@ -32,5 +32,7 @@ void mailbox_put(struct mailbox *box, struct op *list);
 
 /* All ops as a list, oldest first; NULL: none. Takes no lock if there is no news. */
 struct op *mailbox_take(struct mailbox *box);
+/* The same by who holds the lock, and sees to `news`. */
+struct op *mailbox_take_locked(struct mailbox *box);
 
 #endif
