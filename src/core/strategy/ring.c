@@ -107,7 +107,7 @@ static struct message_strategy own_place(const struct parley_node *node)
 {
     const struct ring *ring = ring_of(node);
     const struct ring_try *now = &ring->now;
-    bool tries = ring->made && now->active && now->round == ring->round;
+    bool tries = ring->made && ring_is_of_round(ring);
     return (struct message_strategy){
         .what = has_stopped(node) ? RING_STOPPED : RING_PLACE,
         .round = ring->round,

@@ -99,8 +99,7 @@ bool ring_is_whole(const struct parley_node *node)
 {
     const struct ring *ring = ring_of(node);
     const struct ring_try *now = &ring->now;
-    return ring->made && now->active && now->round == ring->round &&
-           now->here == ring_bit(now->stages) - 1;
+    return ring->made && ring_is_of_round(ring) && now->here == ring_bit(now->stages) - 1;
 }
 
 /* Of the own block. */
@@ -166,7 +165,7 @@ void ring_done(struct parley_node *node, int number, const struct parley_event *
     (void)number;
     (void)event;
     ring->pending--;
-    if (!now->active || now->round != ring->round) return; /* of a try that was given up */
+    if (!ring_is_of_round(ring)) return; /* of a try that was given up */
     if (--now->summing > 0) return;
     now->summed++;
     sum_up(node);

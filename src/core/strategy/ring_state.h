@@ -31,11 +31,16 @@ static inline uint32_t ring_bit(uint32_t stage)
     return UINT32_C(1) << stage;
 }
 
-/* The try is of the round that is under way, with those who are members now. */
+/* The try is of the round that is under way, perhaps with members of before. */
+static inline bool ring_is_of_round(const struct ring *ring)
+{
+    return ring->now.active && ring->now.round == ring->round;
+}
+
+/* With those who are members now. */
 static inline bool ring_tries(const struct ring *ring)
 {
-    const struct ring_try *now = &ring->now;
-    return now->active && now->round == ring->round && now->key == ring->key;
+    return ring_is_of_round(ring) && ring->now.key == ring->key;
 }
 
 static inline uint32_t ring_buffer(const struct parley_node *node, uint32_t which)
