@@ -184,6 +184,40 @@ Test(pushing, outer_steps_are_those_of_the_paper)
     make_outer_steps(meet_gently, 0.3, 0.2);
 }
 
+static void meet_and_wait(struct parley_config *config, uint32_t node, void *peers)
+{
+    meet(config, node, peers);
+    config->outer_momentum = 0.9;
+    config->steps_budget = 200;
+}
+
+Test(pushing, who_has_had_its_steps_makes_no_outer_ones)
+{
+    /* Two of three are done in 0.2 s, and wait until the third is: they exchange with it alone, and
+     * what its momentum moves it by, they follow half-way. */
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        uint32_t two = 2;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = 3, .seed = seed, .configure = meet_and_wait, .arg = &two});
+        parley_sim_slow(sim, 2, 20);
+        scene_train(sim, 3);
+        scene_run(sim, SECOND / 2);
+        double own = (double)parley_sim_vector(sim, 0)[0];
+        double other = (double)parley_sim_vector(sim, 1)[0];
+        struct parley_view before = scene_view(sim, 0), view;
+        cr_assert_eq(before.version, 200);
+        scene_run(sim, 3 * SECOND / 10); /* the third is not due before its 45th step */
+        cr_assert_eq((double)parley_sim_vector(sim, 0)[0], own);
+        cr_assert_eq((double)parley_sim_vector(sim, 1)[0], other);
+        scene_run(sim, 3 * SECOND - SECOND / 10);
+        view = scene_view(sim, 0);
+        cr_assert_eq(view.phase, PARLEY_PHASE_TRAIN);
+        cr_assert_leq(view.ledger.applied - before.ledger.applied, 4, "%llu exchanges",
+                      (unsigned long long)view.ledger.applied);
+        parley_sim_free(sim);
+    }
+}
+
 Test(pushing, outer_steps_wait_for_nobody_who_is_dead)
 {
     /* Proves the same of noloco as of push-sum above. */

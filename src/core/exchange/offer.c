@@ -174,6 +174,13 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     slot_stream(node, slot);
 }
 
+/* It has had its steps, and averages until all have. What an exchange makes of a period's steps
+ * (due()) is of nothing without them. */
+static bool goes_on(const struct parley_node *node)
+{
+    return !node->strategy->due && training_made_all(node, self_of(node));
+}
+
 static bool may_start(struct parley_node *node)
 {
     const struct exchange *e = &node->exchange;
@@ -184,7 +191,7 @@ static bool may_start(struct parley_node *node)
     if (!exchange_is_due(node, &e->slots[RESPONDER])) return false;
     if (node->strategy->pushes && !push_sum_may(node)) return false;
     return phase_of(node) == PARLEY_PHASE_TRAIN && node->strategy->offers &&
-           (node->training.version >= e->next_version || training_made_all(node, self_of(node)));
+           (node->training.version >= e->next_version || goes_on(node));
 }
 
 static void wait_for_peers(struct parley_node *node, uint64_t wait_us)
@@ -211,7 +218,6 @@ void exchange_advance(struct parley_node *node)
     slot->asks_us = slot->progress_us = node->now_us;
     if (!node->strategy->due) e->next_version = node->training.version + period_steps(node);
     slot_begin_quick(node, slot);
-    /* It goes on averaging until all have made theirs. */
     if (training_made_all(node, self_of(node))) wait_for_peers(node, BUSY_RETRY_US);
     struct conn *conn = connection_want(node, peer);
     if (!conn)

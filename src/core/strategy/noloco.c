@@ -19,6 +19,10 @@
  * the own part, x - phi, is counted by the next step anyway. A death costs an exchange at most. Who
  * finds nobody that is due trains on until somebody is. The last x, not phi, is what is averaged at
  * the end: so the steps since the last exchange count.
+ *
+ * Who has had its steps asks nobody any more, and is there for those who have not: each outer step
+ * is of a whole period, of which there is none any more, so the two models' mean takes its place.
+ * An outer momentum would carry it on and on, with nothing learned.
  */
 #include "core/strategy/strategy.h"
 
@@ -31,10 +35,20 @@ struct noloco {
     bool has; /* slow weights */
 };
 
+/* A little early, so that equals find each other. */
+static bool is_whole(const struct parley_node *node)
+{
+    return node->training.version + node->config.mix_every / 10 >= node->exchange.next_version;
+}
+
 static float mix(struct parley_node *node, int own, uint32_t theirs, float factor)
 {
     uint32_t phi = strategy_buffer(node, SLOW), m = strategy_buffer(node, MOMENTUM);
     float alpha = (float)node->config.outer_momentum, beta = (float)node->config.outer_rate;
+    if (own != NONE && !is_whole(node)) {
+        strategy_combine(node, phi, 1, theirs, factor, 0);
+        return factor;
+    }
     if (own == NONE) {
         strategy_combine(node, m, 1, theirs, beta * factor, 0);
         strategy_combine(node, phi, 1, theirs, beta * factor, 0);
@@ -50,12 +64,10 @@ static float mix(struct parley_node *node, int own, uint32_t theirs, float facto
     return 1;
 }
 
-/* Not just after its own step; and a little early, so that equals find each other. Who has made all
- * its steps is there for those who have not. */
+/* Not just after its own step. Who has made all its steps is there for those who have not. */
 static bool due(const struct parley_node *node)
 {
-    return !training_wants(node) ||
-           node->training.version + node->config.mix_every / 10 >= node->exchange.next_version;
+    return !training_wants(node) || is_whole(node);
 }
 
 static void begin(struct parley_node *node)
