@@ -112,6 +112,31 @@ static struct parley_sim *stormy(uint64_t seed,
     return sim;
 }
 
+static void push_rarely(struct parley_config *config, uint32_t node, void *peers)
+{
+    push(config, node, peers);
+    config->mix_every = 10;
+}
+
+Test(pushing, a_slow_node_does_not_hoard)
+{
+    /* It gets a part of what seven others push, and makes a step to their twenty. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = NODES, .seed = 1, .configure = push_rarely, .arg = &others});
+    double mean = 0;
+    enum { TIMES = 200 };
+    scene_train(sim, NODES);
+    parley_sim_slow(sim, 3, 20);
+    scene_run(sim, SECOND);
+    for (uint32_t i = 0; i < TIMES; i++) {
+        scene_run(sim, 10000);
+        mean += scene_view(sim, 3).weight / TIMES;
+    }
+    cr_assert(mean > 0.5 && mean < 3, "%g of %d", mean, NODES);
+    scene_agree(sim, NODES, 0);
+    parley_sim_free(sim);
+}
+
 Test(pushing, nobody_waits_for_the_dead)
 {
     /* Proves that deaths, pauses and returns at random times hold nobody up, that the living keep

@@ -133,6 +133,8 @@ void offer_applied(struct parley_node *node, struct conn *conn,
 
 /* What this node pushes of its weight now; 0: nothing. */
 double push_sum_weight(const struct parley_node *node);
+/* It has so much that it pushes at once. */
+bool push_sum_is_laden(const struct parley_node *node);
 /* Whether that is anything; who has starved goes by a smaller unit from then on. */
 bool push_sum_may(struct parley_node *node);
 /* What came is looked at: the DONE of it, as of a DIFF, says whether it is finite. */

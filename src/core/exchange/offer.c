@@ -181,6 +181,12 @@ static bool goes_on(const struct parley_node *node)
     return !node->strategy->due && training_made_all(node, self_of(node));
 }
 
+static bool is_time(const struct parley_node *node)
+{
+    return node->training.version >= node->exchange.next_version || goes_on(node) ||
+           push_sum_is_laden(node);
+}
+
 static bool may_start(struct parley_node *node)
 {
     const struct exchange *e = &node->exchange;
@@ -190,8 +196,7 @@ static bool may_start(struct parley_node *node)
     if (phase_of(node) == PARLEY_PHASE_SETTLE) return true;
     if (!exchange_is_due(node, &e->slots[RESPONDER])) return false;
     if (node->strategy->pushes && !push_sum_may(node)) return false;
-    return phase_of(node) == PARLEY_PHASE_TRAIN && node->strategy->offers &&
-           (node->training.version >= e->next_version || goes_on(node));
+    return phase_of(node) == PARLEY_PHASE_TRAIN && node->strategy->offers && is_time(node);
 }
 
 static void wait_for_peers(struct parley_node *node, uint64_t wait_us)

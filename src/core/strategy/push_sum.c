@@ -27,10 +27,12 @@
  *               (next to nothing where the rate comes down to 0)
  *
  * Nobody keeps less than half a weight: the rate is never more than doubled. Half of what one has
- * goes as long as that allows it. Where the dead had most of the weight, that would leave the
- * living nothing to push, and all rates doubled: so who has had nothing to push for many periods,
- * and is among fewer than before, counts in a unit of half the size, until it has two of them
- * (training.unit). No mass is made by that, but a gradient counts by the unit.
+ * goes as long as that allows it. Who gets more than it gives, being slow or asked by all, would
+ * come to have most of the weight, and the steps of the others would be of little; so who has two
+ * units does not wait for the steps of its period. Where the dead had most of the weight, that
+ * would leave the living nothing to push, and all rates doubled: so who has had nothing to push for
+ * many periods, and is among fewer than before, counts in a unit of half the size, until it has two
+ * of them (training.unit). No mass is made by that, but a gradient counts by the unit.
  */
 #include "core/strategy/strategy.h"
 
@@ -58,6 +60,12 @@ double push_sum_weight(const struct parley_node *node)
     return weight >= WEIGHT_PUSHED_MIN * t->unit ? weight : 0;
 }
 
+bool push_sum_is_laden(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    return t->weight >= WEIGHT_PLENTY * t->unit;
+}
+
 /* So long that a death would have been seen, and what those who push to it hold be free again. */
 static bool is_starved(const struct parley_node *node, const struct push_sum *s)
 {
@@ -71,7 +79,7 @@ bool push_sum_may(struct parley_node *node)
     struct push_sum *s = node->strategy_state;
     struct training *t = &node->training;
     if (live_of(node) > s->most) s->most = live_of(node);
-    if (t->unit < 1 && t->weight >= WEIGHT_PLENTY * t->unit) t->unit *= 2;
+    if (t->unit < 1 && push_sum_is_laden(node)) t->unit *= 2;
     if (push_sum_weight(node) <= 0 && t->unit > UNIT_MIN && is_starved(node, s)) {
         t->unit /= 2;
         s->most = live_of(node);
