@@ -61,6 +61,7 @@ struct ring_scene {
     uint32_t nodes, peers;
     uint64_t seed, latency_us, compute_us;
     uint64_t steps;      /* budget; 0: none */
+    uint64_t late_us;    /* when the last node starts */
     uint64_t float_ps;   /* of an operation on vectors */
     bool narrow;         /* one thing to be added at a time has room */
     uint32_t links;      /* connections_max, of as many members as there are nodes; 0: the usual */
@@ -90,8 +91,9 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
 /* Of the task that stands in the scene. */
 static struct parley_sim *begin_task(struct ring_scene *scene)
 {
-    static const uint64_t starts[NODES_MAX];
-    scene->peers = scene->nodes - 1;
+    uint64_t starts[NODES_MAX] = {0};
+    starts[scene->nodes - 1] = scene->late_us;
+    scene->peers = scene->nodes - 1 - (scene->late_us > 0);
     scene->compute_us = scene->steps ? 1000 : 5000;
     struct sim_options options = {
         .base = {.nodes = scene->nodes,
@@ -676,5 +678,28 @@ Test(allreduce, a_partition_that_heals_ends_in_one_history)
     scene_run(sim, 20 * SECOND);
     parley_sim_heal(sim);
     scene_run(sim, 20 * SECOND);
+    end(sim, &scene);
+}
+
+Test(allreduce, who_slept_as_its_steps_were_made_is_not_waited_for_without_end)
+{
+    /* Proves that who has made its budget in the middle of a round, and has not heard that others
+     * wait for its part, gives up that round as they are rounds ahead. */
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_LOCAL_SGD,
+                               .nodes = 3,
+                               .seed = 1,
+                               .latency_us = 100,
+                               .steps = 15002,
+                               .late_us = 12 * SECOND,
+                               .vectors = {.parameters = 10}};
+    struct parley_sim *sim = begin(&scene);
+    while (scene_view(sim, 0).version < scene.steps)
+        scene_run(sim, 100);
+    parley_sim_pause(sim, 0);
+    parley_sim_disconnect(sim, 0, 1);
+    parley_sim_disconnect(sim, 0, 2);
+    scene_run(sim, 10 * SECOND);
+    cr_assert_lt(scene_view(sim, 2).version, scene.steps);
+    parley_sim_resume(sim, 0);
     end(sim, &scene);
 }

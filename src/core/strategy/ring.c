@@ -315,7 +315,7 @@ bool ring_is_awaited(const struct parley_node *node)
     const struct ring *ring = ring_of(node);
     for (uint32_t stage = 0; stage < ring->stages; stage++) {
         const struct message_strategy *place = place_of(node, ring->peers[stage]);
-        if (place && place->key != 0 && place->round == ring->round) return true;
+        if (place && place->key != 0 && place->round >= ring->round) return true;
     }
     return false;
 }

@@ -156,7 +156,7 @@ bool ring_stop(struct parley_node *node);
 /* divisor: of the sum; 0: the number of contributions. The same for all in a round. */
 void ring_made(struct parley_node *node, double divisor);
 void ring_used(struct parley_node *node);
-/* Some peer waits for this node's part in the round. */
+/* Some peer waits for this node's part in the round, or in a later one. */
 bool ring_is_awaited(const struct parley_node *node);
 
 /* s(k) to s(k + 1); s(-1) is the number of members. */
