@@ -339,3 +339,40 @@ Test(node_exchange, a_connection_where_a_chunk_failed_is_gone_before_the_driver_
     lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     lone_free(lone);
 }
+
+/* All that is under way ends but what goes out, which the peer leaves in its socket. */
+static void done_but_chunks(struct lone *lone)
+{
+    for (uint32_t i = 0; i < lone->ops_count;)
+        if (lone->ops[i].type == PARLEY_UPDATE_SEND_CHUNK)
+            i++;
+        else
+            lone_done(lone, i);
+}
+
+Test(node_exchange, whom_a_node_draws_once_has_one_say_in_its_radius)
+{
+    /* Proves that who takes the offer of a node, breaks off, and offers itself while the first
+     * exchange is not yet let go of, does not count twice among the distances seen. */
+    struct parley_config config = lone_config();
+    config.robust = true;
+    struct lone *lone = training_node(&config);
+    const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+    uint32_t conn = training_peer(lone, "a", 1);
+    training_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
+    lone_say(lone, conn, WIRE_ACCEPT, &m);
+    say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);
+    done_but_chunks(lone);
+    cr_assert_eq(lone->node->robust.count, 1);
+    m.from_responder = 1;
+    lone_say(lone, conn, WIRE_ABORT, &m);
+    cr_assert_eq(asks->state, SLOT_ENDING);
+    lone_say(lone, conn, WIRE_OFFER, &(struct message_exchange){.sequence = 7});
+    done_but_chunks(lone);
+    say_chunk(lone, conn, WIRE_STREAM_OFFER, 7, 0, true);
+    done_but_chunks(lone);
+    cr_assert_eq(responder(lone)->state, SLOT_READY);
+    cr_assert_eq(lone->node->robust.count, 1);
+    lone_free(lone);
+}

@@ -117,11 +117,14 @@ static void await_push(struct parley_node *node, struct slot *slot,
     slot_move(node, slot, SLOT_STREAMING);
 }
 
-/* It has asked that one too, or is about to; or it has nobody else whom it could ask. */
-static bool draws(struct parley_node *node, const struct slot *other, int member)
+/* It has asked that one too, or is about to, which counts once: now; or it has nobody else whom it
+ * could ask. */
+static bool draws(struct parley_node *node, struct slot *other, int member)
 {
     struct parley_roster *roster = node->roster;
-    if (other->state != SLOT_IDLE && other->peer == member) return true;
+    bool asks = other->drawn && other->state != SLOT_IDLE && other->peer == member;
+    if (asks) other->drawn = false;
+    if (asks) return true;
     if (!node->config.robust) return false;
     const struct topology *t = roster_topology(roster, node->config.topology_seed);
     uint32_t own = roster->places[node->self].live, first = topology_next(t, own, 0);
@@ -132,7 +135,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
                      const struct message_exchange *message)
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
-    const struct slot *other = &node->exchange.slots[INITIATOR];
+    struct slot *other = &node->exchange.slots[INITIATOR];
     struct message_exchange answer = {.sequence = message->sequence};
     answer.reason = exchange_is_sane(message) ? refusal(node, conn->member, message->weight > 0)
                                               : EXCHANGE_STATES_DIFFER;
@@ -151,7 +154,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->drawn = draws(node, other, conn->member);
     /* It goes on with its own offer and is busy for ours, which else would weigh as one more. */
     if (slot_is_open(other) && other->peer == conn->member)
-        slot_abort(node, &node->exchange.slots[INITIATOR], EXCHANGE_CROSSED, true);
+        slot_abort(node, other, EXCHANGE_CROSSED, true);
     slot->peer = conn->member;
     slot->conn = conn->id;
     slot->sequence = message->sequence;
@@ -276,7 +279,8 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
     slot->clip = 1;
     if (node->config.robust) {
         slot->clip = robust_clip(slot->radius, slot->norm_sq);
-        if (slot->role == INITIATOR || slot->drawn) robust_seen(node, slot->norm_sq);
+        if (slot->drawn) robust_seen(node, slot->norm_sq);
+        slot->drawn = false;
     }
     slot->progress_us = node->now_us;
     slot_move(node, slot, SLOT_READY);

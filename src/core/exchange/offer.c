@@ -219,6 +219,7 @@ void exchange_advance(struct parley_node *node)
         return;
     }
     slot->peer = peer;
+    slot->drawn = true;
     slot->tries = 0;
     slot->asks_us = slot->progress_us = node->now_us;
     if (!node->strategy->due) e->next_version = node->training.version + period_steps(node);
@@ -274,6 +275,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
         return;
     }
     slot->peer = peer;
+    slot->drawn = true;
     if (slot_is_recent(node, slot))
         offer(node, slot, conn);
     else

@@ -10,10 +10,10 @@
  *
  * tau is the median of ||d|| over the newest exchanges with peers that this node itself drew, to
  * begin one: whoever offers often does not get more of a say in it. Where the peer's offer was
- * sooner, or crossed its own, that exchange counts, and so do all of who has one neighbour: of two
- * nodes it may be the same that begins each time. While fewer than half of a node's neighbours lie
- * it lies among the distances of honest ones. Before there are LEAST of them nothing is added: the
- * first that comes may be a lie.
+ * sooner, or crossed its own, that exchange counts in its stead, and so do all of who has one
+ * neighbour: of two nodes it may be the same that begins each time. While fewer than half of a
+ * node's neighbours lie it lies among the distances of honest ones. Before there are LEAST of them
+ * nothing is added: the first that comes may be a lie.
  *
  * Decision: each end computes the factor by itself; READY and COMMIT do not carry it. Sums of
  * squares are fp64 in one order on all machines (kernels/mix.h); were they not, the two factors

@@ -57,7 +57,7 @@ struct slot {
     bool trains;   /* it began while this node trained */
     double weight; /* pushed one way, and not d: push_sum.c; 0: none */
     double radius, clip;  /* robust.c: of d; what it is to be shortened by, or 1 */
-    bool drawn;           /* this node had drawn that peer itself, to offer to it */
+    bool drawn;           /* this node had drawn that peer, which shows no distance yet for it */
     uint32_t own, theirs; /* buffers; theirs becomes d */
     uint32_t spare;       /* a third, where there are three vectors */
     bool taken, received, sent, peer_ready;
