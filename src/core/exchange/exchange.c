@@ -33,7 +33,6 @@
 #include "core/out.h"
 #include "core/plant.h"
 #include "core/state.h"
-#include "core/topology/topology.h"
 #include "core/training/training.h"
 #include "core/transfer/fetch.h"
 
@@ -117,18 +116,15 @@ static void await_push(struct parley_node *node, struct slot *slot,
     slot_move(node, slot, SLOT_STREAMING);
 }
 
-/* It has asked that one too, or is about to, which counts once: now; or it has nobody else whom it
- * could ask. */
-static bool draws(struct parley_node *node, struct slot *other, int member)
+/* It asks that one too, or is about to: a draw counts once, here as there. Or there is nobody else
+ * whom it could draw. */
+static bool has_drawn(struct parley_node *node, struct slot *asks, int member)
 {
-    struct parley_roster *roster = node->roster;
-    bool asks = other->drawn && other->state != SLOT_IDLE && other->peer == member;
-    if (asks) other->drawn = false;
-    if (asks) return true;
-    if (!node->config.robust) return false;
-    const struct topology *t = roster_topology(roster, node->config.topology_seed);
-    uint32_t own = roster->places[node->self].live, first = topology_next(t, own, 0);
-    return first < t->n && topology_next(t, own, first + 1) == t->n;
+    if (asks->drawn && asks->state != SLOT_IDLE && asks->peer == member) {
+        asks->drawn = false;
+        return true;
+    }
+    return node->config.robust && offer_neighbours(node) == 1;
 }
 
 static void on_offer(struct parley_node *node, struct conn *conn,
@@ -151,7 +147,7 @@ static void on_offer(struct parley_node *node, struct conn *conn,
         connection_send(node, conn, WIRE_BUSY, &answer);
         return;
     }
-    slot->drawn = draws(node, other, conn->member);
+    slot->drawn = has_drawn(node, other, conn->member);
     /* It goes on with its own offer and is busy for ours, which else would weigh as one more. */
     if (slot_is_open(other) && other->peer == conn->member)
         slot_abort(node, other, EXCHANGE_CROSSED, true);

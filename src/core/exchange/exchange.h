@@ -118,6 +118,8 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 
 /* Of the newest exchange with this responder, until APPLIED; of 0: a free place. NULL: none. */
 struct commit *offer_commit_of(struct parley_node *node, uint64_t responder);
+/* How many neighbours it has now, of whom no more than PARLEY_NEIGHBOURS_MAX count. */
+uint32_t offer_neighbours(struct parley_node *node);
 /* The snapshot is in hand: name it to the peer. */
 void offer_taken(struct parley_node *node, struct slot *slot);
 void offer_accepted(struct parley_node *node, struct slot *slot,
@@ -133,10 +135,10 @@ void offer_applied(struct parley_node *node, struct conn *conn,
 
 /* What this node pushes of its weight now; 0: nothing. */
 double push_sum_weight(const struct parley_node *node);
-/* It has so much that it pushes at once. */
-bool push_sum_is_laden(const struct parley_node *node);
 /* Whether that is anything; who has starved goes by a smaller unit from then on. */
 bool push_sum_may(struct parley_node *node);
+/* It has so much weight that it pushes at once. */
+bool push_sum_is_laden(const struct parley_node *node);
 /* What came is looked at: the DONE of it, as of a DIFF, says whether it is finite. */
 void push_sum_check(struct parley_node *node, int role, uint32_t buffer);
 

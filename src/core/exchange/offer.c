@@ -71,10 +71,11 @@ enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, 
 
 /* ---- Choosing a peer ------------------------------------------------------------------------- */
 
-static void find_neighbours(struct parley_node *node)
+uint32_t offer_neighbours(struct parley_node *node)
 {
     struct exchange *e = &node->exchange;
     struct parley_roster *roster = node->roster;
+    if (e->turnover == roster->turnover) return e->neighbours_count;
     const struct topology *t = roster_topology(roster, node->config.topology_seed);
     uint32_t own = roster->places[node->self].live;
     e->neighbours_count = 0;
@@ -83,6 +84,7 @@ static void find_neighbours(struct parley_node *node)
         e->neighbours[e->neighbours_count++] = (int32_t)roster->live[at];
     }
     e->turnover = roster->turnover;
+    return e->neighbours_count;
 }
 
 static bool fits(struct parley_node *node, int member)
@@ -122,9 +124,8 @@ static int pick_peer(struct parley_node *node)
     }
     if (phase_of(node) != PARLEY_PHASE_TRAIN || node->config.topology == PARLEY_TOPOLOGY_COMPLETE)
         return membership_pick(node, fits);
-    if (e->turnover != node->roster->turnover) find_neighbours(node);
     int found = NONE;
-    uint32_t count = e->neighbours_count, seen = 0;
+    uint32_t count = offer_neighbours(node), seen = 0;
     for (int tries = 0; count > 0 && tries < PICK_TRIES; tries++) { /* mostly the first will do */
         int member = e->neighbours[rng_below(&node->rng, count)];
         if (is_willing(node, member)) return member;
