@@ -129,7 +129,7 @@ expect 2 '"nowhere"' status nowhere
 # byte in time for the next: an answer has some seconds, not each of its bytes.
 : > port
 python3 - > port << 'END' &
-import socket, sys, time
+import select, socket, sys
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 for answer in (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b""):
@@ -138,9 +138,9 @@ for answer in (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b""):
     peer.sendall(answer)
     peer.close()
 peer = listener.accept()[0]
-while True:
+peer.recv(4096)
+while not select.select([peer], [], [], 1)[0]: # until it hangs up
     peer.send(b"P")
-    time.sleep(1)
 END
 server=$!
 port=$(grep -m 1 . < <(exec tail -n +1 -f --pid=$server port))
