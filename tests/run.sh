@@ -4,9 +4,9 @@
 # Installs what is missing, then builds and tests three times:
 #   build-tests/    AddressSanitizer, LeakSanitizer, UBSan: all but the slow tests
 #   build-tsan/     ThreadSanitizer: the threaded tests
-#   build-release/  as users build it, warnings are errors: real processes, slow tests, checks
-# All builds are tried even if one fails. With PARLEY_TEST_DATA set to a folder with mnist/ in it,
-# the tests on real data run too; without it they are skipped, and named.
+#   build-release/  as users build it: real processes, slow tests, checks
+# Warnings are errors. All builds are tried even if one fails. With PARLEY_TEST_DATA set to a folder
+# with mnist/ in it, the tests on real data run too; without it they are skipped, and named.
 # The last line is "N passed, N failed[, N skipped]"; the exit status is 0 only if nothing failed.
 # Details are in build-tests/run.log.
 set -uo pipefail
@@ -23,36 +23,32 @@ log=$PWD/build-tests/run.log
 failed=0
 logs=()
 
-# build FOLDER OPTION...
-build() {
-    local folder=$1
-    shift
-    if [ -f "$folder/build.ninja" ]; then
-        meson setup --reconfigure "$folder" "$@" || meson setup --wipe "$folder" "$@" || return
+# configure FOLDER OPTION...
+configure() {
+    if [ -f "$1/build.ninja" ]; then
+        meson setup --reconfigure "$@" || meson setup --wipe "$@"
     else
-        meson setup "$folder" "$@" || return
+        meson setup "$@"
     fi
-    ninja -C "$folder"
 }
 
 # stage TITLE FOLDER "TEST OPTION..." BUILD OPTION...
+# Builds what those tests need, no more.
 stage() {
     local title=$1 folder=$2 options=$3 start=$SECONDS from
     shift 3
-    echo "$title: building in $folder/"
+    echo "$title: in $folder/"
     from=$(wc -l <"$log")
     # Its absence counts as a failure, whatever ends this stage early.
     logs+=("$folder/meson-logs/testlog.json")
-    rm -f "$folder/meson-logs/testlog.json"
-    if ! build "$folder" -Dtests=enabled "$@" >>"$log" 2>&1; then
+    rm -f "${logs[-1]}"
+    # shellcheck disable=SC2086
+    { configure "$folder" -Dtests=enabled --werror "$@" &&
+        meson test -C "$folder" --print-errorlogs $options; } >>"$log" 2>&1 || failed=1
+    if [ ! -f "${logs[-1]}" ]; then
         echo "FAILED $title: the build"
         tail -n "+$((from + 1))" "$log" | tail -n 60
-        failed=1
-        return
     fi
-    echo "$title: testing"
-    # shellcheck disable=SC2086
-    meson test -C "$folder" --no-rebuild --print-errorlogs $options >>"$log" 2>&1 || failed=1
     echo "$title: $((SECONDS - start)) s"
 }
 
@@ -61,7 +57,7 @@ stage "address and undefined-behaviour sanitizers" build-tests "" \
 stage "thread sanitizer" build-tsan "--suite threads --suite checks" \
     --buildtype=debugoptimized -Db_sanitize=thread
 stage "release" build-release "--suite process --suite slow --suite checks" \
-    --buildtype=release --werror
+    --buildtype=release
 
 counted=$(python3 tests/count.py "${logs[@]}") || failed=1
 echo "details: $log"

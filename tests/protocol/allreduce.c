@@ -331,7 +331,7 @@ static void train_in_order(enum parley_strategy strategy, uint32_t nodes, const 
                            float *x, size_t *n)
 {
     const char *word = option_info(OPTION_ID_STRATEGY)->valid[strategy];
-    char batch[8], count[8], why[SETTINGS_WHY_BYTES];
+    char batch[12], count[12], why[SETTINGS_WHY_BYTES];
     snprintf(batch, sizeof batch, "%u", 4 * BATCH / nodes);
     snprintf(count, sizeof count, "%u", nodes);
     char *argv[] = {"parley",  "sim",        "--nodes",    count,         "--batch",

@@ -27,7 +27,7 @@ struct node {
     struct parley_options options;
     struct parley *p;
     float x[FLOATS];
-    char name[8], out[96];
+    char name[16], out[96];
     int stop_on;                 /* the state of a member that makes this node stop; -1: none */
     uint64_t leave_at, close_at; /* after so many steps, once all train; 0: never */
     uint64_t lost_at;            /* the loss of that step is not finite */

@@ -191,7 +191,7 @@ Test(record, the_largest_record_fits_its_limit_and_more_is_refused)
     for (int m = 0; m < RECORD_MEMBERS_MAX; m++) {
         struct record_member *member = &record.members[m];
         memset(member->name, '"', sizeof member->name - 1);
-        char digits[5];
+        char digits[12];
         snprintf(digits, sizeof digits, "%04d", m);
         memcpy(member->name, digits, 4);
         member->live = member->locked = true;
