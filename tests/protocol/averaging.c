@@ -178,3 +178,38 @@ Test(averaging, two_nodes_have_one_exchange_with_each_other_at_a_time)
     scene_agree(sim, 2, 1);
     parley_sim_free(sim);
 }
+
+static void mix_rarely(struct parley_config *config, uint32_t node, void *strategy)
+{
+    (void)node;
+    config->min_peers = 3;
+    config->strategy = *(const enum parley_strategy *)strategy;
+    config->mix_every = 10;
+    config->steps_budget = 100;
+}
+
+Test(averaging, who_has_had_its_steps_goes_on_at_its_pace)
+{
+    /* Three of four are at their budget's end after a second, the last after ten. Until then they
+     * average every 100 ms as before, not as fast as the line can. */
+    enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_PUSH_SUM};
+    for (int s = 0; s < 2; s++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                    .seed = 1,
+                                                                    .step_us = 10000,
+                                                                    .configure = mix_rarely,
+                                                                    .arg = &strategies[s]});
+        scene_train(sim, 4);
+        parley_sim_slow(sim, 3, 10);
+        scene_run(sim, 3 * SECOND);
+        uint64_t before = scene_view(sim, 0).ledger.started;
+        scene_run(sim, 5 * SECOND);
+        struct parley_view view = scene_view(sim, 0);
+        uint64_t started = view.ledger.started - before;
+        cr_expect(started >= 20 && started <= 55, "%llu", (unsigned long long)started);
+        cr_expect_eq(view.version, 100);
+        cr_expect_eq(view.phase, PARLEY_PHASE_TRAIN);
+        scene_until(sim, 4, parley_sim_agreed, NULL, 60);
+        parley_sim_free(sim);
+    }
+}

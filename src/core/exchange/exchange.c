@@ -493,9 +493,12 @@ uint64_t exchange_deadline(const struct parley_node *node)
             slot_at = slot->progress_us + c->progress_timeout_us;
         if (slot_at < at) at = slot_at;
     }
-    bool waits = node->exchange.slots[INITIATOR].state == SLOT_IDLE &&
-                 node->exchange.retry_us > node->now_us &&
+    const struct exchange *e = &node->exchange;
+    bool waits = e->slots[INITIATOR].state == SLOT_IDLE &&
                  (node->leaving || phase_of(node) == PARLEY_PHASE_TRAIN ||
                   phase_of(node) == PARLEY_PHASE_SETTLE);
-    return waits && node->exchange.retry_us < at ? node->exchange.retry_us : at;
+    if (waits && e->retry_us > node->now_us && e->retry_us < at) at = e->retry_us;
+    if (waits && period_goes_on(node) && e->next_us > node->now_us && e->next_us < at)
+        at = e->next_us;
+    return at;
 }

@@ -57,6 +57,7 @@ struct exchange {
     uint64_t added;        /* deltas that are in x */
     double period;         /* steered: local steps from one to the next */
     uint64_t next_version; /* own step count from which the next exchange may start */
+    uint64_t next_us;      /* without steps: when that would be at the pace of before */
     uint64_t retry_us;     /* nobody could be asked: not before then */
     int32_t neighbours[PARLEY_NEIGHBOURS_MAX]; /* [neighbours_count] */
     uint32_t neighbours_count;
@@ -97,7 +98,11 @@ bool exchange_may_mix(const struct parley_node *node);
 
 /* period.c */
 void period_start(struct parley_node *node);
-uint64_t period_steps(const struct parley_node *node);      /* now, from one exchange to the next */
+uint64_t period_steps(const struct parley_node *node); /* now, from one exchange to the next */
+void period_begin(struct parley_node *node);           /* from now to the next */
+/* Who has had its steps averages until all have. What an exchange makes of a period's steps (due())
+ * is of nothing without them. */
+bool period_goes_on(const struct parley_node *node);
 void period_pair(struct parley_node *node, double norm_sq); /* ||x_i - x_j||^2 of an exchange */
 
 /* ---- Among its parts ------------------------------------------------------------------------- */

@@ -49,8 +49,7 @@ void offer_applied(struct parley_node *node, struct conn *conn,
     struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
     if (!commit || commit->sequence != message->sequence) return;
     *commit = (struct commit){0};
-    /* There is somebody to ask again. */
-    if (!training_made_all(node, self_of(node))) node->exchange.retry_us = 0;
+    node->exchange.retry_us = 0; /* there is somebody to ask again */
 }
 
 enum message_outcome exchange_outcome(struct parley_node *node, uint64_t asker, uint32_t sequence)
@@ -175,17 +174,11 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     slot_stream(node, slot);
 }
 
-/* It has had its steps, and averages until all have. What an exchange makes of a period's steps
- * (due()) is of nothing without them. */
-static bool goes_on(const struct parley_node *node)
-{
-    return !node->strategy->due && training_made_all(node, self_of(node));
-}
-
 static bool is_time(const struct parley_node *node)
 {
-    return node->training.version >= node->exchange.next_version || goes_on(node) ||
-           push_sum_is_laden(node);
+    const struct exchange *e = &node->exchange;
+    return node->training.version >= e->next_version ||
+           (period_goes_on(node) && node->now_us >= e->next_us) || push_sum_is_laden(node);
 }
 
 static bool may_start(struct parley_node *node)
@@ -223,9 +216,8 @@ void exchange_advance(struct parley_node *node)
     slot->drawn = true;
     slot->tries = 0;
     slot->asks_us = slot->progress_us = node->now_us;
-    if (!node->strategy->due) e->next_version = node->training.version + period_steps(node);
+    if (!node->strategy->due) period_begin(node);
     slot_begin_quick(node, slot);
-    if (training_made_all(node, self_of(node))) wait_for_peers(node, BUSY_RETRY_US);
     struct conn *conn = connection_want(node, peer);
     if (!conn)
         slot_move(node, slot, SLOT_CONNECTING);

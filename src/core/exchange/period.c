@@ -20,6 +20,9 @@
 #define GAIN 0.125
 #define RATIO_MAX 16.0
 #define PERIOD_MAX 256.0
+/* What a period's time is taken for at least and at most. */
+#define PERIOD_US_MIN 1e3
+#define PERIOD_US_MAX 3600e6
 
 void period_start(struct parley_node *node)
 {
@@ -34,6 +37,21 @@ uint64_t period_steps(const struct parley_node *node)
     for (uint32_t i = 0; i < c->mix_later_count; i++)
         if (training_progress(node) >= c->mix_later[i].from) steps = c->mix_later[i].steps;
     return steps;
+}
+
+void period_begin(struct parley_node *node)
+{
+    struct exchange *e = &node->exchange;
+    uint64_t steps = period_steps(node);
+    double rate = node->training.rate, period_us = rate > 0 ? (double)steps * 1e6 / rate : 0;
+    e->next_version = node->training.version + steps;
+    e->next_us = node->now_us + (uint64_t)fmax(PERIOD_US_MIN, fmin(PERIOD_US_MAX, period_us));
+}
+
+bool period_goes_on(const struct parley_node *node)
+{
+    return !node->strategy->due && phase_of(node) == PARLEY_PHASE_TRAIN &&
+           training_made_all(node, self_of(node));
 }
 
 void period_pair(struct parley_node *node, double norm_sq)

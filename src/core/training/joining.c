@@ -92,7 +92,7 @@ static void begin(struct parley_node *node)
     t->start_us = node->now_us - t->before.trained_us;
     if (node->ledger.joins > 0) training_share_time(node, node->fetch.answer.trained_us);
     period_start(node);
-    node->exchange.next_version = t->version + period_steps(node);
+    period_begin(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
     node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
     if (node->strategy->begin) node->strategy->begin(node);
