@@ -289,6 +289,65 @@ Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
     parley_sim_free(sim);
 }
 
+static void resumed_but_for_one(struct parley_config *config, uint32_t node, void *arg)
+{
+    config->min_peers = 2;
+    if (*(const uint64_t *)arg % 2) config->strategy = PARLEY_STRATEGY_PUSH_SUM;
+    if (node != 1) config->resumed = (struct parley_resumed){10000, 20000, 10000, 40000, 0};
+}
+
+Test(joining, who_has_lost_its_file_does_not_bring_the_first_model_to_those_who_go_on)
+{
+    /* All come back, in any order, and one of them with nothing: it waits for the model of
+     * another. */
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        uint64_t starts[3] = {0};
+        if (seed > 2) starts[seed % 3] = 300000;
+        struct parley_sim *sim =
+            scene(&(struct parley_sim_options){.nodes = 3,
+                                               .seed = seed,
+                                               .seeds = 3,
+                                               .parameters = 50,
+                                               .start_us = starts,
+                                               .latency_us = 200,
+                                               .configure = resumed_but_for_one,
+                                               .arg = &seed});
+        scene_run(sim, 3 * SECOND);
+        for (uint32_t node = 0; node < 3; node++) {
+            struct parley_view view = scene_view(sim, node);
+            cr_expect_eq(view.ledger.joins, node == 1, "n%u of %u", node, (unsigned)seed);
+            cr_expect_gt(view.version, 0, "n%u of %u", node, (unsigned)seed);
+        }
+        scene_agree(sim, 3, 0);
+        parley_sim_free(sim);
+    }
+}
+
+static void waits_for_a_third(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    if (node != 0) return;
+    config->min_peers = 2;
+    config->resumed = (struct parley_resumed){10000, 20000, 10000, 40000, 0};
+}
+
+Test(joining, who_has_lost_its_file_waits_for_none_who_dies)
+{
+    /* The one that brings a model along waits for a third node, and dies. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
+                                                                .seed = 1,
+                                                                .seeds = 2,
+                                                                .parameters = 50,
+                                                                .latency_us = 200,
+                                                                .configure = waits_for_a_third});
+    scene_run(sim, 2 * SECOND);
+    cr_expect_eq(scene_view(sim, 1).phase, PARLEY_PHASE_JOINING);
+    parley_sim_kill(sim, 0, false);
+    scene_run(sim, 3 * SECOND);
+    cr_expect_eq(scene_view(sim, 1).phase, PARLEY_PHASE_TRAIN);
+    parley_sim_free(sim);
+}
+
 Test(joining, who_comes_back_is_counted_once)
 {
     /* The cluster knows what a node had done before it died: its file does not add that again. */

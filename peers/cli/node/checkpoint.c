@@ -166,8 +166,8 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
                  directory(node), name_of(node));
         return PARLEY_EDATA;
     }
-    say(PARLEY_LOG_INFO, "no checkpoint of %s in %s: starts with the first model", name_of(node),
-        directory(node));
+    say(PARLEY_LOG_INFO, "no checkpoint of %s in %s: starts with the first model, or a peer's",
+        name_of(node), directory(node));
     return 0;
 }
 

@@ -64,6 +64,19 @@ static bool is_behind(const struct parley_node *node)
            node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
 }
 
+/* Whether somebody who is about to train brings a model along (membership_start()) that is further
+ * than an exchange may be old. */
+static bool is_brought(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (record_is_live(r) && r->phase == PARLEY_PHASE_JOINING &&
+            r->holds > node->config.behind_steps_max)
+            return true;
+    }
+    return false;
+}
+
 /* With the vectors it has brought along. */
 static void resume(struct parley_node *node)
 {
@@ -147,6 +160,10 @@ void joining_advance(struct parley_node *node)
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
     bool behind =
         furthest(node) > c->behind_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
+    /* Who has nothing does not begin beside those who go on: their models would be averaged with a
+     * beginner's. */
+    bool waits = c->resumed.steps == 0 && !t->stop && training == 0 && is_brought(node);
+    if (waits && !node->strategy->catches_up) return;
     if (training > 0 && behind && !node->strategy->catches_up)
         joining_follow(node, NONE);
     else if (node->fetch.state == FETCH_IDLE &&
