@@ -19,6 +19,9 @@ static const char *listen_hint(const char *message)
 static const char *agreement_hint(const char *message)
 {
     if (strstr(message, "in time")) return "give them longer with --settle-timeout";
+    if (strstr(message, "was away"))
+        return "the cluster's model is where the others wrote it; --resume goes on from what is "
+               "trained here";
     return strstr(message, "started anew")
                ? "with --checkpoint at each start such nodes count; --resume without --quorum "
                  "majority goes on from what is trained"
