@@ -20,7 +20,8 @@ struct curve_point {
     double bytes, samples; /* of all nodes so far */
     double epoch;          /* samples over those of the data */
     double accuracy, loss; /* NAN: only the drift was looked at */
-    double drift;          /* relative: rms distance from the mean over the mean's norm */
+    double drift;          /* relative: rms distance from the mean over the mean's norm; NAN: of
+                            * nobody, as all are dead */
 };
 
 struct curve {

@@ -86,6 +86,11 @@ cmp <(sed 1d alone.curves) <(grep '^4,' one.curves | sed 's/^4,gossip,8,2/1,goss
 PARLEY_CURVES=quadratic.curves "$parley" sim -q --nodes 4 --model quadratic:100,apart --lr 0 --steps 30 > /dev/null
 awk -F, 'NR > 1 && ($8 != "" || $9 != "" || $10 == "") { bad = 1 } END { exit bad || NR < 10 }' quadratic.curves ||
     fail "the curves of a quadratic have more than drift: $(cat quadratic.curves)"
+# Where all are dead there is no drift, in the curves as in the table.
+"$parley" sim -q --nodes 3 --model softmax --steps 30 --fault kill:100%@50% --curves dead.curves > /dev/null 2>&1
+[ $? -eq 3 ] || fail "a run that nobody lived through has not status 3"
+awk -F, '$3 == "train" { seen += $10 > 0 } END { exit $10 != "" || !seen }' dead.curves ||
+    fail "a drift of nobody: $(tail -n 3 dead.curves)"
 
 "$parley" sim -q --nodes 3 --model softmax --steps 30 --csv - > single.csv
 [ "$(wc -l < single.csv)" -eq 2 ] || fail "the CSV of one run on stdout is not two lines"
