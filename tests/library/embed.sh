@@ -12,11 +12,11 @@ cluster() {
     rm -f "$folder"/*
     mkfifo "$folder/pipe"
     "$embed" n1 1 of "$nodes" > "$folder/pipe" &
+    pids=$!
     exec 3< "$folder/pipe"
     read -r word address <&3
     [ "$word" = listens ]
     i=2
-    pids=
     while [ $i -le "$nodes" ]; do
         "$embed" "n$i" $i "$address" of "$nodes" > "$folder/$i" &
         pids="$pids $!"

@@ -14,7 +14,8 @@ readelf -d "$libraries/libparley.so" | grep -q NODELETE
 # shellcheck disable=SC2046
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$folder/embed" "$2/examples/embed.c" \
     $(pkg-config --cflags --libs parley)
-LD_LIBRARY_PATH=$libraries "$folder/embed" one 1 of 1 | grep -q '^agreed 1 of 1 nodes, x = 1, '
+LD_LIBRARY_PATH=$libraries "$folder/embed" one 1 of 1 > "$folder/said"
+grep -q '^agreed 1 of 1 nodes, x = 1, ' "$folder/said"
 
 # The simulator is in it, too: one training function, rehearsed and deployed.
 # shellcheck disable=SC2046
@@ -24,7 +25,8 @@ for i in 1 2; do LD_LIBRARY_PATH=$libraries "$folder/rehearse" 16 > "$folder/run
 cmp "$folder/run1" "$folder/run2"
 grep -q '^ 9 s: 11 nodes, ' "$folder/run1"
 grep -q '^agreed 11 of 16 nodes, ' "$folder/run1"
-LD_LIBRARY_PATH=$libraries "$folder/rehearse" 1 0 | grep -q '^agreed 1 of 1 nodes, '
+LD_LIBRARY_PATH=$libraries "$folder/rehearse" 1 0 > "$folder/said"
+grep -q '^agreed 1 of 1 nodes, ' "$folder/said"
 
 # To a program in C++, too, where there are compilers for it.
 cat > "$folder/text.cc" << 'END'
