@@ -19,6 +19,7 @@ void settings_init(struct settings *settings)
     memset(settings, 0, sizeof *settings);
     settings->verb = VERB_HELP;
     settings->topic = -1;
+    settings->level = PARLEY_LOG_WARN; /* of verbs without --log-level */
 }
 
 /* The text to be stored: `text` itself, or added to what the same source gave before. */
