@@ -1,8 +1,9 @@
 #!/bin/bash
-# source.sh ROOT: rules on the source text: one format, and no test that waits by sleeping.
+# source.sh ROOT: rules on the source text: one format, and no test that waits by sleeping, or that passes
+# over a failure.
 set -uo pipefail
 cd "$1" || exit 1
-echo "1..2"
+echo "1..3"
 
 title="the source is formatted"
 formatter=$(command -v clang-format-14)
@@ -27,5 +28,16 @@ if [ -z "$findings" ]; then
     echo "ok 2 - $title"
 else
     echo "not ok 2 - $title"
+    printf '%s\n' "$findings" | sed 's/^/# /'
+fi
+
+# Where the first command that fails is to end a script (set -e), one before && or after ! does not.
+title="no test passes over what fails"
+findings=$(grep -rlE --include='*.sh' '^set -[a-zA-Z]*e|/(folder|nodes)\.sh"$' tests |
+    xargs grep -nE '^ *(! |(\[|grep|cmp) .*&& )' | grep -v ' || ')
+if [ -z "$findings" ]; then
+    echo "ok 3 - $title"
+else
+    echo "not ok 3 - $title"
     printf '%s\n' "$findings" | sed 's/^/# /'
 fi

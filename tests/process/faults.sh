@@ -58,7 +58,9 @@ grep -q "fault: slow: nothing happens, as no such node is running" err
 # Who is dead counts in the sums, even where all are.
 status=0
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault kill:3@50% --json json > out 2> err || status=$?
-[ $status -eq 3 ] && [ "$(value agreed) $(value known)" = "0 3" ] && [ "$(value exchanges)" -gt 0 ]
+[ $status -eq 3 ]
+[ "$(value agreed) $(value known)" = "0 3" ]
+[ "$(value exchanges)" -gt 0 ]
 grep -q "^agreed    0 of 3 nodes     no common digest    drift -$" out
 
 # Who waits for a majority that is gone says so.
@@ -100,7 +102,8 @@ wait $run || true
 [ "$(grep -c '"event":"started"' json)" -eq 6 ]
 status=0
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:3@20% --json json > out 2> err || status=$?
-[ $status -eq 3 ] && [ "$(grep -c '"kind":"pause"' json)" -eq 3 ]
+[ $status -eq 3 ]
+[ "$(grep -c '"kind":"pause"' json)" -eq 3 ]
 
 # One that somebody else stops, for good, is killed once the others are through. Who is woken in time
 # is not.

@@ -85,7 +85,8 @@ grep -q '"node":"a"' status.json
 grep -q '"node":"b"' status.json
 status=0
 "$parley" status "$address" > /dev/full 2> said || status=$?
-[ $status -eq 1 ] && grep -q 'stdout: No space' said
+[ $status -eq 1 ]
+grep -q 'stdout: No space' said
 "$parley" status "$address" | grep '^b .*alive' > /dev/null
 
 # Who watches a node asks again where a connection ends without an answer. Gone is who refuses.
@@ -146,13 +147,15 @@ for action in inspect verify eval predict 'export --out damaged.f32'; do
     status=0
     # shellcheck disable=SC2086
     "$parley" model ${action%% *} damaged ${action#"${action%% *}"} > out 2> err || status=$?
-    [ $status -eq 7 ] && [ ! -s out ]
+    [ $status -eq 7 ]
+    [ ! -s out ]
     grep -q "^parley: damaged: its texts or its scaling were changed .* take another node's file" err
     [ ! -e damaged.f32 ]
 done
 ln before b.f32
 "$parley" model export b.safetensors.b --out b.f32 > exported
-[ "$(cat before)" = before ] && [ "$(stat -c %s b.f32)" -gt 1000 ]
+[ "$(cat before)" = before ]
+[ "$(stat -c %s b.f32)" -gt 1000 ]
 
 # A seed that is named is told of with its address.
 start s --join localhost:1
@@ -188,7 +191,8 @@ for try in 1 2 3 4 5; do
     echo "try $try: it has ended with $status"
     rm -f g.safetensors*
 done
-[ $status -eq 143 ] && [ -s part ]
+[ $status -eq 143 ]
+[ -s part ]
 if compgen -G 'g.safetensors*'; then exit 1; fi
 
 # One whose model has no place says that, and not where it is.
@@ -261,7 +265,8 @@ wait "$pid"
 grep -q '"phase":"stop","cause":"operator"' h.json
 digest=$(grep -o '"digest":"sha256:[0-9a-f]*"' i.json)
 grep '"event":"agreed"' h.json | grep -q "$digest,\"held\":2"
-[ -e h.safetensors ] && [ -e i.safetensors ]
+[ -e h.safetensors ]
+[ -e i.safetensors ]
 
 # The line to paste has what the next node must be given, whole and quoted, and nothing else.
 printf 'a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n1,1\n' > "my table.csv"
@@ -306,7 +311,7 @@ grep -c -m $((told + 2)) '"event":"progress"' < <(exec tail -n +1 -f --pid="$scr
 kill -INT "$t"
 wait "$script"
 grep -qa 'parley: leaving' terminal
-! grep -aP '(?<!^)(?<!\x1b\[K)parley: ' terminal
+if grep -aP '(?<!^)(?<!\x1b\[K)parley: ' terminal; then exit 1; fi
 
 # A step of hours keeps nobody: both leave in time, and say that their models are not saved. The one
 # that stays sees the other as left, not dead.
@@ -326,7 +331,8 @@ for node in p q; do
     status=0
     wait "${!node}" || status=$?
     [ $status -eq 9 ]
-    grep -q 'the step under way takes longer' $node.err && grep -q '^parley: hint: a longer --leave-timeout' $node.err
+    grep -q 'the step under way takes longer' $node.err
+    grep -q '^parley: hint: a longer --leave-timeout' $node.err
     grep -q '"event":"error".*"code":"PARLEY_ENOT_WRITTEN"' $node.json
     [ -z "$(ls $node.safetensors* 2> /dev/null)" ]
 done

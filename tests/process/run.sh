@@ -131,7 +131,9 @@ refused() {
     local text=$1 status=0
     shift
     "$parley" model eval kinds "$@" > out 2> err || status=$?
-    [ $status -eq 7 ] && [ ! -s out ] && grep -qFx -- "$text" err
+    [ $status -eq 7 ]
+    [ ! -s out ]
+    grep -qFx -- "$text" err
 }
 sed 's/bee/aaa/' kinds.csv > renamed.csv
 has='the training data: "ant", "bee", "c"t"'
@@ -161,7 +163,8 @@ done
 for how in 'eval sparse --test' 'eval sparse --data' 'predict sparse --data'; do
     # shellcheck disable=SC2086
     "$parley" model $how libsvm:wider.svm 2> err > out
-    [ "$(grep -c "$left" err)" -eq 1 ] && [ -s out ]
+    [ "$(grep -c "$left" err)" -eq 1 ]
+    [ -s out ]
 done
 "$parley" model eval sparse --data libsvm:sparse.svm 2> err > out
 [ ! -s err ]
@@ -199,7 +202,8 @@ grep -q "labels are numbers, the model's classes" refused
 awk -F, '{ print $2 "," $1 "," $3 }' line.csv > turned.csv
 status=0
 "$parley" model predict line --data csv:turned.csv > out 2> err || status=$?
-[ $status -eq 7 ] && [ ! -s out ]
+[ $status -eq 7 ]
+[ ! -s out ]
 grep -qFx 'parley: turned.csv:1: column 1: found "b", expected "a" as in the training data' err
 # Names that a model's file can't carry are said to be lost, once, by whoever trains on them.
 printf '1,b\n2,caf\351\n3,b\n' > latin.csv
@@ -234,7 +238,8 @@ if grep -q '^remark' 3000.out; then exit 1; fi
 "$parley" model predict long --data csv:long.csv > /dev/null
 status=0
 "$parley" model predict long --data csv:turned.csv > out 2> err || status=$?
-[ $status -eq 7 ] && [ ! -s out ]
+[ $status -eq 7 ]
+[ ! -s out ]
 grep -q '^parley: turned.csv:1: column 1: found "0.*, expected "0' err
 # So is it of data that there is nothing to learn from, once, by whoever trains on them.
 printf '1,b\n2,b\n3,b\n' > one.csv
@@ -263,7 +268,8 @@ END
 "$parley" model predict images --data npy:6x10 > /dev/null
 status=0
 "$parley" model predict images --data npy:10x6 > out 2> err || status=$?
-[ $status -eq 7 ] && [ ! -s out ]
+[ $status -eq 7 ]
+[ ! -s out ]
 grep -qFx 'parley: the data are images of 10 x 6 in 1 channels, the model takes 6 x 10 in 1' err
 "$parley" model predict line --data csv:line.csv > values
 "$parley" model predict line --data csv:line.csv --json > values.json
