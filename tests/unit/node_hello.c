@@ -257,6 +257,25 @@ Test(node_hello, a_peer_of_another_protocol_version_is_told_so)
     lone_free(lone);
 }
 
+Test(node_hello, a_name_is_taken_where_its_owner_answers_for_it)
+{
+    /* Proves that it is what keeps a newcomer out, and that an answer of another does not. */
+    for (uint64_t boot = 1; boot <= 2; boot++) {
+        struct lone *lone = plain_node();
+        uint32_t a = lone_peer(lone, "a", 1), conn = lone_incoming(lone, "127.0.0.1:1");
+        struct message_hello hello = lone_hello(lone, "a", 3);
+        lone_listen(lone, conn);
+        lone_say(lone, conn, WIRE_HELLO, &hello);
+        lone_run(lone, 500000);
+        cr_assert(!lone_heard(lone, WIRE_REJECT, NULL), "it is asked first");
+        struct message_probe ack = {lone->node->name_check.sequence, boot};
+        lone_say(lone, a, WIRE_ACK, &ack);
+        lone_run(lone, 500000);
+        cr_assert_eq(lone_heard(lone, WIRE_REJECT, NULL), boot == 1);
+        lone_free(lone);
+    }
+}
+
 Test(node_hello, a_name_check_that_outlives_the_time_for_hello_does_not_spin)
 {
     /* Proves that the deadline moves on while a name is being checked: lone_tick counts. */
