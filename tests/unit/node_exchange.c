@@ -64,6 +64,27 @@ Test(node_exchange, what_is_awaited_is_the_rest_of_a_wanted_chunk_and_nothing_el
     lone_free(lone);
 }
 
+Test(node_exchange, what_is_awaited_aside_is_the_rest_of_a_chunk_that_comes_so)
+{
+    /* A driver fetches as many floats from elsewhere, and of no other chunk. */
+    static uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200];
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 7};
+    for (uint32_t aside = 0; aside < 2; aside++) {
+        wire_chunk_write(bytes, &chunk, 1200);
+        if (aside) wire_chunk_aside(bytes);
+        lone_receive(lone, conn, bytes, WIRE_CHUNK_HEAD_BYTES);
+        cr_assert_eq(parley_node_awaits_aside(lone->node, conn), aside * 1200);
+        lone_receive(lone, conn, bytes + WIRE_CHUNK_HEAD_BYTES, 1000);
+        cr_assert_eq(parley_node_awaits_aside(lone->node, conn), aside * 200);
+        lone_receive(lone, conn, bytes + WIRE_CHUNK_HEAD_BYTES + 1000, 200);
+        cr_assert_eq(parley_node_awaits_aside(lone->node, conn), 0);
+    }
+    cr_assert_eq(parley_node_awaits_aside(lone->node, conn + 100), 0);
+    lone_free(lone);
+}
+
 Test(node_exchange, without_chunk_sums_nobody_looks_at_a_sum)
 {
     /* A driver that cannot flip bits seals nothing: the floats are taken as they are. */
