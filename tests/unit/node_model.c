@@ -252,6 +252,29 @@ Test(node_model, of_a_budget_of_steps_progress_is_of_steps_whatever_samples_they
     }
 }
 
+Test(node_model, of_a_budget_of_steps_the_dead_have_no_part)
+{
+    /* Proves that what they had made is not taken for what the living are about to make. */
+    struct parley_config config = lone_config();
+    config.steps_budget = 200;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "b", 2);
+    struct record b = training_a(2);
+    b.name[0] = 'b';
+    b.version = b.samples = 100;
+    say_record(lone, conn, &b);
+    b.state = PARLEY_MEMBER_DEAD;
+    lone_say(lone, training_peer(lone, "c", 3), WIRE_MEMBERS,
+             &(struct message_members){.records = {b}, .count = 1});
+    lone->version = 50;
+    lone_stepped(lone, 50, 1);
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    cr_assert_eq(lone->node->roster->samples_gone, 100);
+    cr_assert_float_eq(view.progress, 0.125, 1e-9, "%g: c has made none", view.progress);
+    lone_free(lone);
+}
+
 Test(node_model, of_a_budget_of_steps_those_of_former_lives_are_not_taken_for_news)
 {
     /* Proves that a peer that was started anew, with its former steps and none of their samples, is
