@@ -165,6 +165,10 @@ static const char page_style[] =
     "svg{width:100%;height:auto;display:block;margin:14px 0}"
     "svg.key{width:38px;height:14px;margin:0}"
     ".wide{overflow-x:auto}.wide>svg{min-width:760px}table{border-collapse:collapse;font-size:14px}"
+    /* As wide as it must be, in the middle, where the window has room. */
+    ".table{width:max-content;min-width:100%;max-width:calc(100vw - 32px);margin-left:50%;"
+    "transform:translateX(-50%)}"
+    "@media print{.wide{overflow:visible}table{font-size:9px}th,td{padding-right:6px}}"
     "th,td{padding:4px 12px 4px 0;text-align:right;white-space:nowrap;"
     "border-bottom:1px solid var(--rule)}th{color:var(--dim);font-weight:500}"
     ".name{text-align:left}"
@@ -188,7 +192,7 @@ static void add_table(struct text *page, const struct plan *plan,
 {
     uint32_t axes = plan->axes_count - plan->seeds;
     char out[64];
-    text_add(page, "<h2>End results</h2>\n<div class=\"wide\"><table>\n<tr><th></th>"
+    text_add(page, "<h2>End results</h2>\n<div class=\"wide table\"><table>\n<tr><th></th>"
                    "<th class=\"name\">strategy</th>");
     for (uint32_t i = 0; i < axes; i++)
         text_add(page, "<th class=\"name\">%s</th>", option_info(plan->axes[i])->name);
@@ -233,8 +237,8 @@ static void add_unheeded(struct text *page, const struct plan *plan)
 static void add_hashes(struct text *page, const struct plan *plan,
                        const struct sim_outcome *outcomes)
 {
-    text_add(page, "<details><summary>run hashes and model digests</summary><div class=\"wide\">"
-                   "<table>\n");
+    text_add(page, "<details><summary>run hashes and model digests</summary>"
+                   "<div class=\"wide table\"><table>\n");
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct report_summary *s = &outcomes[i].summary;
         add_taken(page, "<tr><td class=\"name\">", plan_label(plan, plan->runs[i], true), "</td>");
