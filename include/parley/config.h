@@ -123,8 +123,8 @@ struct parley_period {
     uint32_t steps;
 };
 
-/* How far a node is that goes on from vectors it once had. All 0: it starts with the first model.
- */
+/* How far a node is that goes on from vectors it once had; steps 0: it starts with the first model,
+ * and the rest does not count. Steps and samples are below 10^18. */
 struct parley_resumed {
     uint64_t steps, samples;  /* that it has made and used */
     uint64_t state_steps;     /* that its optimizer vectors have been through */

@@ -16,6 +16,7 @@
 #define MS UINT64_C(1000)
 #define S UINT64_C(1000000)
 #define DURATION_MAX_US (UINT64_C(1) << 48) /* nine years */
+#define KEPT_MAX (UINT64_C(1000000000000000000) - 1)
 
 void parley_config_defaults(struct parley_config *config)
 {
@@ -167,6 +168,7 @@ static int check_durations(const struct parley_config *c, char *why, size_t size
         {"progress_timeout_us", c->progress_timeout_us, 1, DURATION_MAX_US},
         {"keepalive_us", c->keepalive_us, 1, DURATION_MAX_US},
         {"hello_timeout_us", c->hello_timeout_us, 1, DURATION_MAX_US},
+        {"resumed.trained_us", c->resumed.trained_us, 0, DURATION_MAX_US},
     };
     return check_ranges(durations, sizeof durations / sizeof *durations, why, size);
 }
@@ -186,6 +188,9 @@ static int check_counts(const struct parley_config *c, char *why, size_t size)
         {"streams", c->streams, 1, PARLEY_STREAMS_MAX},
         {"pending_max", c->pending_max, 1, PARLEY_CONNECTIONS_MAX},
         {"queue_bytes_max", c->queue_bytes_max, 2 * PARLEY_CONTROL_BYTES_MAX, UINT64_MAX},
+        {"resumed.steps", c->resumed.steps, 0, KEPT_MAX},
+        {"resumed.samples", c->resumed.samples, 0, KEPT_MAX},
+        {"resumed.samples_cluster", c->resumed.samples_cluster, 0, KEPT_MAX},
     };
     return check_ranges(counts, sizeof counts / sizeof *counts, why, size);
 }

@@ -103,6 +103,10 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(settle_timeout_us, UINT64_MAX);
     REFUSED(join_timeout_us, UINT64_MAX - 1);
     REFUSED(leave_timeout_us, UINT64_MAX);
+    REFUSED(resumed.trained_us, (UINT64_C(1) << 48) + 1);
+    REFUSED(resumed.steps, UINT64_C(1000000000000000000));
+    REFUSED(resumed.samples, UINT64_C(1000000000000000000));
+    REFUSED(resumed.samples_cluster, UINT64_C(1000000000000000000));
     REFUSED(averaged, 0);
     REFUSED(averaged, 2);
     REFUSED(codec, (enum parley_codec)6);
