@@ -168,8 +168,9 @@ void parley_sim_bandwidth(struct parley_sim *sim, uint32_t node, uint64_t bandwi
  * PARLEY_ENOMEM. */
 PARLEY_CHECK int parley_sim_link(struct parley_sim *sim, const uint32_t *group, uint64_t latency_us,
                                  uint64_t bandwidth_bytes);
-/* Steps that begin from now on take so many times as long: above 0, at most PARLEY_SIM_SLOW_MAX.
- * Another factor ends the simulation: parley_sim_error() says PARLEY_EUSAGE. */
+/* Steps that begin from now on take so many times as long, and 1 us at least: above 0, at most
+ * PARLEY_SIM_SLOW_MAX. Another factor ends the simulation: parley_sim_error() says PARLEY_EUSAGE.
+ */
 void parley_sim_slow(struct parley_sim *sim, uint32_t node, double factor);
 /* The first float of a live node's model becomes `value`, as a flipped bit makes it, or a step with
  * too high a rate. Copies that were made before stay as they are. */

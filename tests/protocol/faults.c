@@ -254,6 +254,16 @@ Test(faults, how_long_a_step_takes_is_refused_out_of_its_range)
     }
 }
 
+Test(faults, a_step_takes_time_however_small_the_factor)
+{
+    /* Proves that time goes on with any factor that is allowed. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){0});
+    parley_sim_slow(sim, 0, 1e-300);
+    cr_assert_eq(parley_sim_run_for(sim, 20000), 0);
+    cr_assert_eq(parley_sim_now(sim), 20000);
+    parley_sim_free(sim);
+}
+
 Test(faults, a_probability_is_refused_out_of_its_range)
 {
     void (*const faults[])(struct parley_sim *, uint32_t,

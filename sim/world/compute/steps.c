@@ -112,8 +112,10 @@ void sim_step_lasts(struct sim_host *host, struct sim_done *gradient)
     const struct sim_options *options = &host->sim->options;
     uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->life.version)
                                     : sim_draw_us(&host->draws, &options->compute);
+    uint64_t lasts = (uint64_t)((double)takes * host->slow);
+    if (lasts == 0 && takes > 0) lasts = 1; /* else time would stand still */
     struct sim_item item = sim_item_for(host, SIM_STEP_END);
-    item.time_us = sim_later_us(host->sim, (uint64_t)((double)takes * host->slow));
+    item.time_us = sim_later_us(host->sim, lasts);
     item.data = gradient;
     host->life.stepping = host->sim->begun = true;
     sim_put(host->sim, item);
