@@ -230,7 +230,8 @@ static int conclude(struct experiment *e)
     if (e->plan.count > 1 && !sim_output_takes_stdout(e->settings))
         error = put(stdout, tally_table(&e->plan, e->outcomes));
     if (error) return error;
-    return e->settings->report ? page_write(e->settings->report, &e->plan, e->outcomes) : 0;
+    return e->settings->report ? page_write(e->settings->report, &e->plan, e->outcomes, e->reader)
+                               : 0;
 }
 
 static int close_all(struct experiment *e)

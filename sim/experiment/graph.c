@@ -8,6 +8,7 @@
 
 #include "core/topology/topology.h"
 #include "experiment/chart.h"
+#include "job/graph.h"
 #include "report/places.h"
 
 enum { RADIUS = 116, NAME_DISTANCE = 18, NAMES_MAX = 32, NODES_MAX = 1024 };
@@ -114,28 +115,47 @@ static void draw_title(struct text *svg, const struct settings *settings,
     text_add(svg, "</text>\n");
 }
 
-/* Links at the start, and what to say of them; a file was read elsewhere. */
+/* Of a graph that was read from a file, each place's node of it. */
+static void find_names(struct topology *topology, const struct place *places)
+{
+    for (uint32_t i = 0; topology->graph && i < topology->n; i++)
+        topology->table[i] = topology_place(topology->graph, places[i].name);
+}
+
+/* Links at the start, and what to say of them. */
 static int draw_topology(struct text *svg, const struct settings *settings,
-                         const struct place *places, uint32_t n, char links[64])
+                         const struct source_reader *reader, const struct place *places, uint32_t n,
+                         char links[64])
 {
     struct topology topology;
+    struct graph file;
     enum parley_topology kind;
     uint32_t degree;
+    char why[512];
     if (topology_parse(settings->topology, &kind, &degree, links, 64)) return PARLEY_EUSAGE;
-    snprintf(links, 64, "links from a file, not drawn");
-    if (kind == PARLEY_TOPOLOGY_GRAPH) return 0;
-    if (topology_init(&topology, kind, degree, n, NULL)) return PARLEY_ENOMEM;
-    topology_draw(&topology, settings->seed);
-    uint64_t edges = count_links(&topology);
-    if (edges <= GRAPH_EDGES_MAX) draw_links(svg, &topology, places, edges);
-    snprintf(links, 64,
-             edges > GRAPH_EDGES_MAX ? "%" PRIu64 " links, not drawn" : "%" PRIu64 " links", edges);
-    topology_close(&topology);
-    return 0;
+    int error = graph_load(&file, settings->topology, reader, why, sizeof why);
+    if (error == PARLEY_EDATA) { /* it could be read as the runs began */
+        snprintf(links, 64, "links from a file that has changed, not drawn");
+        graph_close(&file);
+        return 0;
+    }
+    const struct parley_graph *graph = kind == PARLEY_TOPOLOGY_GRAPH ? &file.graph : NULL;
+    if (!error) error = topology_init(&topology, kind, degree, n, graph);
+    if (!error) {
+        topology_draw(&topology, settings->seed);
+        find_names(&topology, places);
+        uint64_t edges = count_links(&topology);
+        if (edges <= GRAPH_EDGES_MAX) draw_links(svg, &topology, places, edges);
+        snprintf(links, 64, "%" PRIu64 " links%s", edges,
+                 edges > GRAPH_EDGES_MAX ? ", not drawn" : "");
+        topology_close(&topology);
+    }
+    graph_close(&file);
+    return error;
 }
 
 int graph_draw(struct text *svg, const struct settings *settings, const struct sim_outcome *outcome,
-               const char *label, double left, double top)
+               const struct source_reader *reader, const char *label, double left, double top)
 {
     double x = left + GRAPH_WIDTH / 2.0, y = top + GRAPH_HEIGHT / 2.0 + 28;
     uint32_t n = (uint32_t)settings->nodes, all = (uint32_t)outcome->summary.nodes;
@@ -150,7 +170,7 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
     struct place *places = calloc(all, sizeof *places);
     if (!places) return PARLEY_ENOMEM;
     lay_out(places, n, x, y);
-    int error = draw_topology(svg, settings, places, n, links);
+    int error = draw_topology(svg, settings, reader, places, n, links);
     if (!error) draw_title(svg, settings, outcome, links, x, top + 14);
     if (label) draw_label(svg, label, x, top + 46);
     double radius = fmax(2, fmin(6, 260.0 / n));

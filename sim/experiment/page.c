@@ -128,7 +128,8 @@ static char *notes(const struct plan *plan)
     return text_take(&text);
 }
 
-static char *svg_page(const struct plan *plan, const struct sim_outcome *outcomes)
+static char *svg_page(const struct plan *plan, const struct sim_outcome *outcomes,
+                      const struct source_reader *reader)
 {
     struct text page, svg;
     text_init(&page, PAGE_BYTES_MAX);
@@ -145,7 +146,7 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
     y += effect_charts(&svg, plan, outcomes, y);
     y += add_lines(&svg, notes(plan), y) + 10;
     y += add_lines(&svg, tally_table(plan, outcomes), y);
-    y += picture_topologies(&svg, plan, outcomes, y + 10) + 10;
+    y += picture_topologies(&svg, plan, outcomes, reader, y + 10) + 10;
     text_add(&svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">", y + 10);
     add_version(&svg, plan);
     text_add(&svg, "</text>\n");
@@ -258,7 +259,8 @@ static void add_section(struct text *page, const char *head, struct text *svg, d
         text_close(svg);
 }
 
-static char *html_page(const struct plan *plan, const struct sim_outcome *outcomes)
+static char *html_page(const struct plan *plan, const struct sim_outcome *outcomes,
+                       const struct source_reader *reader)
 {
     struct text page, svg;
     text_init(&page, PAGE_BYTES_MAX);
@@ -274,7 +276,7 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     y = effect_charts(&svg, plan, outcomes, 0);
     add_section(&page, "<h2>By setting</h2>\n", &svg, y);
     text_init(&svg, PAGE_BYTES_MAX);
-    y = picture_topologies(&svg, plan, outcomes, 0);
+    y = picture_topologies(&svg, plan, outcomes, reader, 0);
     add_section(&page,
                 "<h2>Topology</h2>\n<p class=\"note\">As at the start; the living close the gaps "
                 "that the dead leave.</p>\n",
@@ -290,9 +292,11 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     return text_take(&page);
 }
 
-int page_write(const char *path, const struct plan *plan, const struct sim_outcome *outcomes)
+int page_write(const char *path, const struct plan *plan, const struct sim_outcome *outcomes,
+               const struct source_reader *reader)
 {
-    char *page = ends_in(path, ".svg") ? svg_page(plan, outcomes) : html_page(plan, outcomes);
+    char *page = ends_in(path, ".svg") ? svg_page(plan, outcomes, reader)
+                                       : html_page(plan, outcomes, reader);
     if (!page) return PARLEY_ENOMEM;
     struct sim_piece piece = {page, strlen(page)};
     int error = sim_output_replace("report", path, &piece, 1);

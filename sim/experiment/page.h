@@ -4,6 +4,7 @@
 #ifndef PARLEY_SIM_PAGE_H
 #define PARLEY_SIM_PAGE_H
 
+#include "data/source.h"
 #include "experiment/plan.h"
 #include "run/report.h"
 
@@ -11,8 +12,8 @@
  * written), said; PARLEY_ENOMEM. */
 PARLEY_CHECK int page_check(const char *path);
 
-/* outcomes: [plan->count]. PARLEY_EFAIL (said), PARLEY_ENOMEM. */
+/* outcomes: [plan->count]; reader: for graphs in files. PARLEY_EFAIL (said), PARLEY_ENOMEM. */
 PARLEY_CHECK int page_write(const char *path, const struct plan *plan,
-                            const struct sim_outcome *outcomes);
+                            const struct sim_outcome *outcomes, const struct source_reader *reader);
 
 #endif

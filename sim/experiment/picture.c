@@ -269,7 +269,8 @@ static uint32_t choose_graphs(const struct plan *plan, const struct sim_outcome 
 }
 
 double picture_topologies(struct text *svg, const struct plan *plan,
-                          const struct sim_outcome *outcomes, double top)
+                          const struct sim_outcome *outcomes, const struct source_reader *reader,
+                          double top)
 {
     uint32_t drawn[GRAPHS_MAX];
     bool more, first = plan->contenders.count > 1 || plan->seeds;
@@ -277,7 +278,7 @@ double picture_topologies(struct text *svg, const struct plan *plan,
     for (uint32_t g = 0; g < count; g++) {
         const struct settings *settings = &plan->runs[drawn[g]]->settings;
         double left = g % GRAPHS_A_ROW * (PICTURE_WIDTH / (double)GRAPHS_A_ROW) + 10;
-        if (graph_draw(svg, settings, &outcomes[drawn[g]], label_of(plan, settings), left,
+        if (graph_draw(svg, settings, &outcomes[drawn[g]], reader, label_of(plan, settings), left,
                        top + g / GRAPHS_A_ROW * (GRAPH_HEIGHT + GAP)) != 0)
             svg->failed = true;
     }

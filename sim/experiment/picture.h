@@ -1,9 +1,10 @@
 /* picture.h: the curves of an experiment, its legend and its topologies, as parts of an SVG.
- * Thread rule: pure.
+ * Thread rule: pure, but for what `reader` does.
  */
 #ifndef PARLEY_SIM_PICTURE_H
 #define PARLEY_SIM_PICTURE_H
 
+#include "data/source.h"
 #include "experiment/plan.h"
 #include "report/text.h"
 #include "run/report.h"
@@ -15,7 +16,8 @@ double picture_legend(struct text *svg, const struct plan *plan, double top);
 double picture_curves(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
                       double top);
 double picture_topologies(struct text *svg, const struct plan *plan,
-                          const struct sim_outcome *outcomes, double top);
+                          const struct sim_outcome *outcomes, const struct source_reader *reader,
+                          double top);
 
 /* Whether there are nodes alone beside the others: the axes of time end with the slowest of the
  * others. */

@@ -143,6 +143,11 @@ grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line
 well_formed again.svg || fail "the SVG is not well-formed"
 grep -q 'mean of the live nodes' again.svg || fail "an .svg does not say what its curves are of"
 grep -q 'Drawn is the first of the runs .*, with the first seed\.<' again.svg || fail "which topologies are drawn is not said"
+# A graph in a file is drawn like any other.
+printf 'n0 n1\nn1 n2\n' > line.graph
+"$parley" sim -q --nodes 3 --model softmax --steps 5 --topology file:line.graph --report line.svg > /dev/null
+grep -q '>2 links<' line.svg && [ "$(grep -c 'class="edge".* d="M[^M]*M[^M]*"/>$' line.svg)" -eq 1 ] ||
+    fail "a graph in a file is not drawn"
 # A quadratic has no loss on test data: its drift is drawn alone.
 "$parley" sim -q --nodes 4 --model quadratic:100,apart --lr 0 --steps 30 --mix-every 1,2,4 --report drift.svg > /dev/null
 grep -q 'drift by mix-every' drift.svg && [ "$(grep -c 'class="line c' drift.svg)" -ge 5 ] && ! grep -q 'test loss\|loss by' drift.svg ||
