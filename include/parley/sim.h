@@ -9,8 +9,9 @@
  *     error = parley_sim_step_until(sim, parley_sim_agreed, NULL, 60000000);
  *     parley_sim_free(sim);
  *
- * Nodes are numbered from 0, named n0, n1, ... and reached at "n0:7000", ... One set of options
- * gives one run, to the last bit: parley_sim_run_hash() covers every event and update.
+ * Nodes are numbered from 0, named n0, n1, ... and reached at "n0:7000", ... A `node` below is such
+ * a number, of those there are; any other is undefined behaviour. One set of options gives one run,
+ * to the last bit: parley_sim_run_hash() covers every event and update.
  *
  * What nodes train is a program's own (options.work: the function that it deploys as a node, see
  * parley.h), or a vector drawn by the seed; with a rate that is pulled towards a target of the
