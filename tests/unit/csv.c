@@ -182,6 +182,8 @@ Test(csv, the_label_is_a_column_by_name_or_number)
     expect_set("m,2019,2020\n1,2,x\n3,4,a\n", "2020", 2, 2, values, labels, "\"a\", \"x\"");
     expect_set("2020,m,n\nx,1,2\na,3,4\n", "2020", 2, 2, values, labels, "\"a\", \"x\"");
     expect_set("m,2,1\n1,x,2\n3,a,4\n", "2", 2, 2, values, labels, "\"a\", \"x\"");
+    /* What begins with a sign or a blank is a name. */
+    expect_set("m,+1,1\n1,x,2\n3,a,4\n", "+1", 2, 2, values, labels, "\"a\", \"x\"");
 }
 
 Test(csv, classes_are_in_order_of_value_or_of_bytes_whatever_the_order_of_rows)

@@ -31,12 +31,13 @@ static int read_file(const char *path, uint64_t bytes_max, uint8_t **bytes, size
     (void)bytes_max;
     for (int i = 0; i < files_count; i++) {
         if (strcmp(files[i].path, path) != 0) continue;
+        if (strcmp(path, "locked") == 0) break;
         *bytes = malloc(files[i].size + 1);
         memcpy(*bytes, files[i].bytes, files[i].size);
         *size = files[i].size;
         return 0;
     }
-    snprintf(reason, reason_size, "%s: not there", path);
+    snprintf(reason, reason_size, "%s: %s", path, exists(path) ? "not to be read" : "not there");
     return PARLEY_EDATA;
 }
 
@@ -424,9 +425,11 @@ Test(source, specs_that_can_not_be_are_refused_by_name)
          "data \"tsv:a\": not one of digits, idx:, csv:, libsvm:, npy:, text:"},
         {"npy:d", NULL, PARLEY_EDATA, "--data: d/x.npy: not there, nor with .gz"},
         {"text:t", NULL, PARLEY_EDATA, "--data: t: not there, nor with .gz"},
+        {"text:locked", NULL, PARLEY_EDATA, "--data: locked: not to be read"},
         {"csv:one", NULL, PARLEY_EDATA, "csv:one: too few samples to hold a tenth out"},
     };
     put("one", "1,a\n", 4);
+    put("locked", "1", 1);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct source source;
         cr_expect_eq(source_load(&source, &reader, bad[i].data, bad[i].test, why, sizeof why),
