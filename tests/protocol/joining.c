@@ -348,6 +348,24 @@ Test(joining, who_has_lost_its_file_waits_for_none_who_dies)
     parley_sim_free(sim);
 }
 
+static void waits_for_more(struct parley_config *config, uint32_t node, void *arg)
+{
+    waits_for_a_third(config, node, arg);
+    config->min_peers = node == 0 ? 9 : 1;
+}
+
+Test(joining, who_brings_a_model_and_never_begins_holds_nobody_up_for_long)
+{
+    /* It waits for more than there are, or lies. */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 4, .seed = 1, .seeds = 4, .latency_us = 200, .configure = waits_for_more});
+    scene_run(sim, 15 * SECOND);
+    cr_expect_eq(scene_view(sim, 0).phase, PARLEY_PHASE_JOINING);
+    for (uint32_t node = 1; node < 4; node++)
+        cr_expect_eq(scene_view(sim, node).phase, PARLEY_PHASE_TRAIN, "n%u", node);
+    parley_sim_free(sim);
+}
+
 Test(joining, who_comes_back_is_counted_once)
 {
     /* The cluster knows what a node had done before it died: its file does not add that again. */

@@ -16,7 +16,7 @@
 #include "core/training/stop.h"
 #include "core/transfer/fetch.h"
 
-enum { MEET_US = 10000000, EARLY_US = 10000000 };
+enum { MEET_US = 10000000, EARLY_US = 10000000, BRING_US = 10000000 };
 
 /* The most steps that a node which trains has made. */
 static uint64_t furthest(const struct parley_node *node)
@@ -75,6 +75,17 @@ static bool is_brought(const struct parley_node *node)
             return true;
     }
     return false;
+}
+
+/* Who has nothing does not begin beside those who go on: their models would be averaged with a
+ * beginner's. They may wait for more than it does, for ever, or lie: so it waits a while only. */
+static bool awaits_model(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    if (node->config.resumed.steps > 0 || t->stop || node->strategy->catches_up) return false;
+    if (node->roster->counts[ROSTER_TRAINS] > 0 || !is_brought(node)) return false;
+    if (t->bring_us == 0) t->bring_us = node->now_us + BRING_US;
+    return node->now_us < t->bring_us;
 }
 
 /* With the vectors it has brought along. */
@@ -160,14 +171,10 @@ void joining_advance(struct parley_node *node)
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
     bool behind =
         furthest(node) > c->behind_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
-    /* Who has nothing does not begin beside those who go on: their models would be averaged with a
-     * beginner's. */
-    bool waits = c->resumed.steps == 0 && !t->stop && training == 0 && is_brought(node);
-    if (waits && !node->strategy->catches_up) return;
     if (training > 0 && behind && !node->strategy->catches_up)
         joining_follow(node, NONE);
     else if (node->fetch.state == FETCH_IDLE &&
-             (training > 0 || live_of(node) > c->min_peers || t->stop))
+             (training > 0 || live_of(node) > c->min_peers || t->stop) && !awaits_model(node))
         begin(node);
 }
 
@@ -175,8 +182,8 @@ uint64_t joining_deadline(const struct parley_node *node)
 {
     const struct training *t = &node->training;
     if (node->roster->shared) return node->now_us + ROSTER_LOOK_US;
-    bool waits = t->stop && t->stop_us + MEET_US > node->now_us;
-    return waits ? t->stop_us + MEET_US : NEVER;
+    if (t->stop && t->stop_us + MEET_US > node->now_us) return t->stop_us + MEET_US;
+    return t->bring_us > node->now_us ? t->bring_us : NEVER;
 }
 
 void joining_adopted(struct parley_node *node, uint64_t steps, uint64_t version)

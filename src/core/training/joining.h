@@ -2,10 +2,11 @@
  * state of a peer.
  *
  * It waits until the cluster is met and, if that is further than an exchange may be old, has taken
- * its state over; one that has kept nothing waits for those who have, and takes it from them. A
- * node alone in its peer list starts by itself. Where others train already, knowing of min_peers
- * others is enough, even if dead; nothing less is: the share of the data is cut for the members
- * known now. Told to stop, it does so once it is in; if nobody is met for a while, it ends.
+ * its state over; one that has kept nothing waits for those who have, ten seconds at most, and
+ * takes it from them. A node alone in its peer list starts by itself. Where others train already,
+ * knowing of min_peers others is enough, even if dead; nothing less is: the share of the data is
+ * cut for the members known now. Told to stop, it does so once it is in; if nobody is met for a
+ * while, it ends.
  *
  * Thread rule: as the node's.
  */
