@@ -121,7 +121,8 @@ static void trains(struct sim_watch *watch, struct sim_host *host)
     for (uint32_t m = 1; m < node->roster->count; m++) {
         const struct record *r = record_of(node, m);
         if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN &&
-            r->version > node->config.behind_steps_max)
+            (r->version > node->config.behind_steps_max ||
+             r->holds > node->config.behind_steps_max))
             sim_watch_fail(watch->sim, host->index, "it joins a further cluster as it is");
     }
 }

@@ -348,6 +348,51 @@ Test(joining, who_has_lost_its_file_waits_for_none_who_dies)
     parley_sim_free(sim);
 }
 
+Test(joining, who_comes_takes_the_model_of_one_that_has_come_late)
+{
+    /* All who were there first leave. The one that stays has few steps of its own in a model of
+     * many, which is not to be averaged with the first one. */
+    uint64_t starts[] = {0, 0, 6 * SECOND, 8 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = 1,
+                                                                .seeds = 3,
+                                                                .parameters = 50,
+                                                                .step_us = 50000,
+                                                                .latency_us = 200,
+                                                                .start_us = starts});
+    scene_run(sim, 7 * SECOND);
+    cr_expect_eq(scene_view(sim, 2).ledger.joins, 1);
+    parley_sim_leave(sim, 0);
+    parley_sim_leave(sim, 1);
+    scene_run(sim, 2 * SECOND);
+    cr_expect_eq(scene_view(sim, 3).known, 2);
+    cr_expect_lt(scene_view(sim, 2).version, 64);
+    cr_expect_eq(scene_view(sim, 3).ledger.joins, 1);
+    scene_agree(sim, 4, 2);
+    parley_sim_free(sim);
+}
+
+static void resumed_soon_after_it_came(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    config->min_peers = 1;
+    if (node == 0) config->resumed = (struct parley_resumed){5, 20000, 5, 40000, 0};
+}
+
+Test(joining, so_does_one_that_has_lost_its_file)
+{
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 2,
+                                           .seed = 1,
+                                           .seeds = 2,
+                                           .parameters = 50,
+                                           .latency_us = 200,
+                                           .configure = resumed_soon_after_it_came});
+    scene_run(sim, 3 * SECOND);
+    cr_expect_eq(scene_view(sim, 1).ledger.joins, 1);
+    parley_sim_free(sim);
+}
+
 static void waits_for_more(struct parley_config *config, uint32_t node, void *arg)
 {
     waits_for_a_third(config, node, arg);

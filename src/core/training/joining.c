@@ -18,14 +18,16 @@
 
 enum { MEET_US = 10000000, EARLY_US = 10000000, BRING_US = 10000000 };
 
-/* The most steps that a node which trains has made. */
+/* The most steps that are in the model of a node which trains: made by it, or those of the state
+ * that it has taken over or brought along. */
 static uint64_t furthest(const struct parley_node *node)
 {
     uint64_t steps = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN && r->version > steps)
-            steps = r->version;
+        uint64_t in_model = r->version > r->holds ? r->version : r->holds;
+        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN && in_model > steps)
+            steps = in_model;
     }
     return steps;
 }
@@ -189,6 +191,7 @@ uint64_t joining_deadline(const struct parley_node *node)
 void joining_adopted(struct parley_node *node, uint64_t steps, uint64_t version)
 {
     node->training.inherited = steps - version;
+    if (!node->strategy->catches_up && self_of(node)->holds < steps) self_of(node)->holds = steps;
     if (node->strategy->adopted) node->strategy->adopted(node, &node->fetch.answer);
     exchange_release(node, INITIATOR);
     node->ledger.joins++;

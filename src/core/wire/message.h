@@ -99,7 +99,7 @@ struct record {
     uint64_t distrusts[MESSAGE_DISTRUSTS_MAX]; /* boots, the newest last; 0: nobody */
     /* strategy/ps/server.h */
     uint64_t follows; /* boot of who serves it; 0: nobody */
-    uint64_t holds;   /* gradients in its model */
+    uint64_t holds;   /* gradients in its model; without a server, in that which it began with */
 };
 
 /* Whether the sender wants to hear over this link of all that happens. */
