@@ -213,3 +213,36 @@ Test(averaging, who_has_had_its_steps_goes_on_at_its_pace)
         parley_sim_free(sim);
     }
 }
+
+static void star_of_one_pace(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 7;
+    config->topology = PARLEY_TOPOLOGY_STAR;
+    config->mix_every = 16;
+    config->steps_budget = 200;
+}
+
+Test(averaging, the_pace_is_that_of_all_steps_made)
+{
+    /* Seven at one pace, an exchange each 160 ms, wait for the slow one in their middle. None of
+     * them asks more often. */
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){
+            .nodes = 8, .seed = seed, .step_us = 10000, .configure = star_of_one_pace});
+        scene_train(sim, 8);
+        parley_sim_slow(sim, 0, 5);
+        scene_run(sim, 3 * SECOND);
+        uint64_t before[8];
+        for (uint32_t node = 1; node < 8; node++)
+            before[node] = scene_view(sim, node).ledger.applied;
+        scene_run(sim, 6 * SECOND);
+        cr_expect_eq(scene_view(sim, 0).phase, PARLEY_PHASE_TRAIN);
+        for (uint32_t node = 1; node < 8; node++) {
+            uint64_t applied = scene_view(sim, node).ledger.applied - before[node];
+            cr_expect_leq(applied, 45, "n%u of %u: %u", node, (unsigned)seed, (unsigned)applied);
+        }
+        parley_sim_free(sim);
+    }
+}

@@ -57,6 +57,7 @@ struct exchange {
     uint64_t added;        /* deltas that are in x */
     double period;         /* steered: local steps from one to the next */
     uint64_t next_version; /* own step count from which the next exchange may start */
+    uint64_t begun_us;     /* when its first step began */
     uint64_t next_us;      /* without steps: when that would be at the pace of before */
     uint64_t retry_us;     /* nobody could be asked: not before then */
     int32_t neighbours[PARLEY_NEIGHBOURS_MAX]; /* [neighbours_count] */

@@ -27,6 +27,18 @@
 void period_start(struct parley_node *node)
 {
     node->exchange.period = node->config.mix_every;
+    node->exchange.begun_us = node->now_us;
+}
+
+/* Of all its steps: news of two of them may come one right after the other, and a mean of so few as
+ * training.rate is of would be that of the shortest. Who is resumed and has none to make goes by
+ * those of before; 0: not known. */
+static double step_us(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    if (t->version > 0)
+        return (double)(t->stepped_us - node->exchange.begun_us) / (double)t->version;
+    return t->before.steps > 0 ? (double)t->before.trained_us / (double)t->before.steps : 0;
 }
 
 uint64_t period_steps(const struct parley_node *node)
@@ -43,7 +55,7 @@ void period_begin(struct parley_node *node)
 {
     struct exchange *e = &node->exchange;
     uint64_t steps = period_steps(node);
-    double rate = node->training.rate, period_us = rate > 0 ? (double)steps * 1e6 / rate : 0;
+    double period_us = (double)steps * step_us(node);
     e->next_version = node->training.version + steps;
     e->next_us = node->now_us + (uint64_t)fmax(PERIOD_US_MIN, fmin(PERIOD_US_MAX, period_us));
 }
