@@ -104,6 +104,9 @@ void period_begin(struct parley_node *node);           /* from now to the next *
 /* Who has had its steps averages until all have. What an exchange makes of a period's steps (due())
  * is of nothing without them. */
 bool period_goes_on(const struct parley_node *node);
+/* All whom it asked were busy: at some time before the next is due. Those whose pace is one would
+ * else find them busy each time, with the same one that comes before them. */
+void period_again(struct parley_node *node);
 void period_pair(struct parley_node *node, double norm_sq); /* ||x_i - x_j||^2 of an exchange */
 
 /* ---- Among its parts ------------------------------------------------------------------------- */

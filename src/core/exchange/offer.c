@@ -265,6 +265,7 @@ static void offer_elsewhere(struct parley_node *node, struct slot *slot)
         slot->fresh = !node->strategy->mix;
         slot_end(node, slot);
         wait_for_peers(node, BUSY_RETRY_US + pause_us(node, slot));
+        if (period_goes_on(node)) period_again(node);
         return;
     }
     slot->peer = peer;

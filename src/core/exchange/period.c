@@ -60,6 +60,13 @@ void period_begin(struct parley_node *node)
     e->next_us = node->now_us + (uint64_t)fmax(PERIOD_US_MIN, fmin(PERIOD_US_MAX, period_us));
 }
 
+void period_again(struct parley_node *node)
+{
+    struct exchange *e = &node->exchange;
+    if (e->next_us > node->now_us)
+        e->next_us = node->now_us + rng_below(&node->rng, (uint32_t)(e->next_us - node->now_us));
+}
+
 bool period_goes_on(const struct parley_node *node)
 {
     return !node->strategy->due && phase_of(node) == PARLEY_PHASE_TRAIN &&
