@@ -18,16 +18,15 @@
 
 enum { MEET_US = 10000000, EARLY_US = 10000000, BRING_US = 10000000 };
 
-/* The most steps that are in the model of a node which trains: made by it, or those of the state
+/* The most steps that are in the model of a node in that phase: made by it, or those of the state
  * that it has taken over or brought along. */
-static uint64_t furthest(const struct parley_node *node)
+static uint64_t furthest(const struct parley_node *node, enum parley_phase phase)
 {
     uint64_t steps = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         uint64_t in_model = r->version > r->holds ? r->version : r->holds;
-        if (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN && in_model > steps)
-            steps = in_model;
+        if (record_is_live(r) && r->phase == phase && in_model > steps) steps = in_model;
     }
     return steps;
 }
@@ -66,26 +65,14 @@ static bool is_behind(const struct parley_node *node)
            node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
 }
 
-/* Whether somebody who is about to train brings a model along (membership_start()) that is further
- * than an exchange may be old. */
-static bool is_brought(const struct parley_node *node)
-{
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (record_is_live(r) && r->phase == PARLEY_PHASE_JOINING &&
-            r->holds > node->config.behind_steps_max)
-            return true;
-    }
-    return false;
-}
-
 /* Who has nothing does not begin beside those who go on: their models would be averaged with a
  * beginner's. They may wait for more than it does, for ever, or lie: so it waits a while only. */
 static bool awaits_model(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (node->config.resumed.steps > 0 || t->stop || node->strategy->catches_up) return false;
-    if (node->roster->counts[ROSTER_TRAINS] > 0 || !is_brought(node)) return false;
+    if (node->roster->counts[ROSTER_TRAINS] > 0) return false;
+    if (furthest(node, PARLEY_PHASE_JOINING) <= node->config.behind_steps_max) return false;
     if (t->bring_us == 0) t->bring_us = node->now_us + BRING_US;
     return node->now_us < t->bring_us;
 }
@@ -171,8 +158,8 @@ void joining_advance(struct parley_node *node)
     }
     /* Who trains has met that many; told of it before being told of them, one waits. */
     if (training > 0 && node->roster->count <= c->min_peers && !t->stop) return;
-    bool behind =
-        furthest(node) > c->behind_steps_max && is_behind(node) && !PLANTED(JOIN_UNTRAINED);
+    bool behind = furthest(node, PARLEY_PHASE_TRAIN) > c->behind_steps_max && is_behind(node) &&
+                  !PLANTED(JOIN_UNTRAINED);
     if (training > 0 && behind && !node->strategy->catches_up)
         joining_follow(node, NONE);
     else if (node->fetch.state == FETCH_IDLE &&
