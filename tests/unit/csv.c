@@ -182,7 +182,7 @@ Test(csv, the_label_is_a_column_by_name_or_number)
     expect_set("m,2019,2020\n1,2,x\n3,4,a\n", "2020", 2, 2, values, labels, "\"a\", \"x\"");
     expect_set("2020,m,n\nx,1,2\na,3,4\n", "2020", 2, 2, values, labels, "\"a\", \"x\"");
     expect_set("m,2,1\n1,x,2\n3,a,4\n", "2", 2, 2, values, labels, "\"a\", \"x\"");
-    /* What begins with a sign or a blank is a name. */
+    /* What begins with a sign is a name. */
     expect_set("m,+1,1\n1,x,2\n3,a,4\n", "+1", 2, 2, values, labels, "\"a\", \"x\"");
 }
 

@@ -229,15 +229,21 @@ Test(node_model, each_step_of_a_grant_has_its_own_place_in_the_budget)
     }
 }
 
+/* In training, of 200 steps a node. */
+static struct lone *node_with_budget(void)
+{
+    struct parley_config config = lone_config();
+    config.steps_budget = 200;
+    return training_node(&config);
+}
+
 Test(node_model, of_a_budget_of_steps_progress_is_of_steps_whatever_samples_they_have)
 {
     /* Proves that a node is not taken to have made eight steps for one of ours, whose step has
      * eight samples and ours one; the other way round; and so with steps that say of no samples. */
     static const uint64_t of_a_step[][2] = {{1, 8}, {8, 1}, {1, 1}, {0, 0}};
     for (size_t i = 0; i < sizeof of_a_step / sizeof *of_a_step; i++) {
-        struct parley_config config = lone_config();
-        config.steps_budget = 200;
-        struct lone *lone = training_node(&config);
+        struct lone *lone = node_with_budget();
         uint32_t conn = training_peer(lone, "a", 1);
         lone->version = 40;
         lone_stepped(lone, 40 * of_a_step[i][0], 1);
@@ -255,9 +261,7 @@ Test(node_model, of_a_budget_of_steps_progress_is_of_steps_whatever_samples_they
 Test(node_model, of_a_budget_of_steps_the_dead_have_no_part)
 {
     /* Proves that what they had made is not taken for what the living are about to make. */
-    struct parley_config config = lone_config();
-    config.steps_budget = 200;
-    struct lone *lone = training_node(&config);
+    struct lone *lone = node_with_budget();
     uint32_t conn = training_peer(lone, "b", 2);
     struct record b = training_a(2);
     b.name[0] = 'b';
@@ -280,9 +284,7 @@ Test(node_model, of_a_budget_of_steps_those_of_former_lives_are_not_taken_for_ne
     /* Proves that a peer that was started anew, with its former steps and none of their samples, is
      * taken to have made as many since it was heard of as this node, and not of each former one as
      * many again. */
-    struct parley_config config = lone_config();
-    config.steps_budget = 200;
-    struct lone *lone = training_node(&config);
+    struct lone *lone = node_with_budget();
     uint32_t conn = training_peer(lone, "a", 1);
     struct record a = training_a(1);
     a.version = 100;
