@@ -13,6 +13,25 @@ start() {
     done
 }
 
+# The process of one of the nodes.
+a_node() {
+    grep -m 1 '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2
+}
+
+# again FIRST SECOND: while the nodes settle a second signal comes; one of them is held, so that they
+# have not agreed by then.
+again() {
+    local held
+    held=$(a_node)
+    kill -STOP "$held"
+    kill "-$1" $run
+    grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
+    kill "-$2" $run
+    kill -CONT "$held"
+    wait $run
+    agreed
+}
+
 agreed() {
     tail -n 1 json | grep '"event":"summary"' | grep '"agreed":3' > /dev/null
     grep '"phase":"stop"' json | grep '"cause":"operator"' > /dev/null
@@ -25,7 +44,7 @@ agreed
 
 # That is what SIGUSR2 asks for, of any of them; it is never the second signal.
 start
-kill -USR2 "$(grep -m 1 '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)"
+kill -USR2 "$(a_node)"
 wait $run
 agreed
 start
@@ -33,11 +52,7 @@ kill -USR2 $run
 wait $run
 agreed
 start
-kill -INT $run
-grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
-kill -USR2 $run
-wait $run
-agreed
+again INT USR2
 
 # timeout(1) sends its signal to its child and then to the child's group: that is one signal.
 start
@@ -51,11 +66,7 @@ start
 rm -f parley-model.safetensors
 kill -USR1 $run
 grep -q -m 1 'SIGUSR1: --checkpoint says where to' < <(exec tail -n +1 -f --pid=$run err)
-kill -HUP $run
-grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
-kill -HUP $run
-wait $run
-agreed
+again HUP HUP
 [ -s parley-model.safetensors ]
 
 # Whoever starts it may have blocked signals: it hears them, and sees its nodes end.
@@ -75,7 +86,7 @@ agreed
 
 # A node that is told to leave is seen to.
 start
-kill -INT "$(grep -m 1 '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)"
+kill -INT "$(a_node)"
 grep -q -m 1 'n[0-2] has left$' < <(exec tail -n +1 -f --pid=$run err)
 kill -INT $run
 wait $run
