@@ -283,22 +283,21 @@ bool child_is_still(const struct child *child)
     return child->paused || child->stopped;
 }
 
-/* libuv waits for ends alone: it loses nothing by this. */
-bool child_look(struct child *child)
+/* As it is now: nothing is waited for in libuv's stead, and an end that it has yet to hear of is
+ * seen, too. */
+void child_look(struct child *child)
 {
     siginfo_t info = {0};
     if (!child->running ||
-        waitid(P_PID, (id_t)child->process.pid, &info, WSTOPPED | WCONTINUED | WNOHANG) ||
-        info.si_pid == 0)
-        return false;
+        waitid(P_PID, (id_t)child->process.pid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT))
+        return;
     bool was = child->stopped;
     child->stopped = info.si_code == CLD_STOPPED && !child->paused;
     if (child->stopped && !was)
         run_say(child->run, "%s was stopped; kill -CONT %d wakes it", child->name,
                 (int)child->process.pid);
-    else if (was && !child->stopped)
+    else if (was && !child->stopped && info.si_pid == 0)
         run_say(child->run, "%s goes on", child->name);
-    return child->stopped != was;
 }
 
 static void on_exit_(uv_process_t *process, int64_t status, int term_signal)

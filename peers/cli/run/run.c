@@ -125,6 +125,8 @@ static bool is_over(const struct run *run)
 
 static void end_if_over(struct run *run)
 {
+    for (uint32_t i = 0; i < run->nodes; i++)
+        child_look(&run->children[i]);
     if (!run->ending && !is_over(run)) return;
     for (uint32_t i = 0; !run->ending && i < run->nodes; i++)
         if (run->children[i].stopped)
@@ -210,8 +212,6 @@ static void on_tick(uv_timer_t *timer)
     if (run->ending) return;
     run_faults_advance(run);
     look_at_start(run);
-    for (uint32_t i = 0; i < run->nodes; i++)
-        child_look(&run->children[i]);
     end_if_over(run); /* perhaps all have just been stopped for good */
     run_view_draw(run);
 }

@@ -104,8 +104,7 @@ void child_say(struct child *child,
                const char *line); /* a line of control.h, without its newline */
 void child_signal(struct child *child, int number);
 bool child_is_still(const struct child *child); /* paused or stopped */
-/* Looks whether it has been stopped or woken; true if so. */
-bool child_look(struct child *child);
+void child_look(struct child *child);           /* whether it has been stopped or woken */
 
 /* fault.c */
 int run_faults_init(struct run *run);
