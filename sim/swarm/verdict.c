@@ -126,6 +126,14 @@ void swarm_done(struct swarm *s, uint32_t node)
     agreed->knew_earlier = knew_earlier(s, agreed);
 }
 
+/* No cut is between the two. */
+static bool reaches(const struct swarm *s, uint32_t a, uint32_t b)
+{
+    const bool *blocked = s->sim->blocked;
+    size_t n = s->nodes;
+    return !blocked || (!blocked[a * n + b] && !blocked[b * n + a]);
+}
+
 /* It may have a model for `node`, and no reason to refuse it. */
 static bool helps(const struct swarm *s, uint32_t other, uint32_t node)
 {
@@ -133,7 +141,7 @@ static bool helps(const struct swarm *s, uint32_t other, uint32_t node)
     parley_sim_view(s->sim, other, &view);
     return other != node && s->up[other] && s->spoilt[other] == 0 && !s->left[other] &&
            !s->resume_us[other] && view.phase <= PARLEY_PHASE_PROPOSED &&
-           sees(s, node, other, PARLEY_PHASE_TRAIN);
+           sees(s, node, other, PARLEY_PHASE_TRAIN) && reaches(s, node, other);
 }
 
 void swarm_diverged(struct swarm *s, uint32_t node)

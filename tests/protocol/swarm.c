@@ -201,6 +201,7 @@ Test(swarm, what_was_found_once_stays_mended)
         {SWARM_DRAWN, 659, "all waited until one that had been cut off had made as many steps"},
         {SWARM_DRAWN, 5267817,
          "where some may lie one of two did not believe the other, who was done by itself"},
+        {SWARM_DRAWN, 9100709, "of the verdict: who was cut off from its only helper gave up"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         cr_expect(goes_well_by(found[i].strategy, found[i].seed), "%s", found[i].what);
