@@ -9,6 +9,7 @@ struct vectors {
     uint64_t parameters, seed;
     uint32_t count;
     double rate;
+    double targets[]; /* [nodes][parameters]; to draw them in each step costs ten times the step */
 };
 
 enum { STREAM_MODEL = 0x6d, STREAM_TARGET = 0x74 };
@@ -34,10 +35,10 @@ static double vectors_gradient(void *pointer, uint32_t node, uint32_t thread, co
     const struct vectors *self = pointer;
     (void)thread;
     (void)turn;
-    struct rng rng = stream(self, node, STREAM_TARGET);
+    const double *targets = self->targets + node * self->parameters;
     double loss = 0;
     for (uint64_t j = 0; j < self->parameters; j++) {
-        double gap = rng_normal(&rng) - x[j];
+        double gap = targets[j] - x[j];
         loss += gap * gap / 2;
         gradient[j] = (float)-gap;
     }
@@ -61,21 +62,32 @@ static double vectors_step(void *pointer, uint32_t node, uint32_t thread, const 
     const struct vectors *self = pointer;
     (void)thread;
     (void)turn;
-    struct rng rng = stream(self, node, STREAM_TARGET);
+    const double *targets = self->targets + node * self->parameters;
     double loss = 0;
     for (uint64_t j = 0; j < self->parameters; j++) {
-        double gap = rng_normal(&rng) - from[j];
+        double gap = targets[j] - from[j];
         loss += gap * gap / 2;
         vectors[0][j] = from[j] + (float)(self->rate * gap);
     }
     return loss / (double)self->parameters;
 }
 
+static void draw_targets(struct vectors *self, uint32_t nodes)
+{
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct rng rng = stream(self, i, STREAM_TARGET);
+        for (uint64_t j = 0; j < self->parameters; j++)
+            self->targets[i * self->parameters + j] = rng_normal(&rng);
+    }
+}
+
 int sim_vectors_init(struct sim_task *task, const struct parley_sim_options *options)
 {
-    struct vectors *self = malloc(sizeof *self);
+    uint64_t targets = options->nodes * options->parameters;
+    struct vectors *self = malloc(sizeof *self + targets * sizeof *self->targets);
     if (!self) return PARLEY_ENOMEM;
     *self = (struct vectors){options->parameters, options->seed, options->vectors, options->rate};
+    draw_targets(self, options->nodes);
     *task = (struct sim_task){
         .self = self,
         .parameters = options->parameters,
