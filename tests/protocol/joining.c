@@ -393,6 +393,17 @@ Test(joining, so_does_one_that_has_lost_its_file)
     parley_sim_free(sim);
 }
 
+struct words {
+    const char *wanted;
+    bool found;
+};
+
+static void find(const char *line, void *arg)
+{
+    struct words *words = arg;
+    words->found |= strstr(line, words->wanted) != NULL;
+}
+
 static void waits_for_more(struct parley_config *config, uint32_t node, void *arg)
 {
     waits_for_a_third(config, node, arg);
@@ -402,9 +413,12 @@ static void waits_for_more(struct parley_config *config, uint32_t node, void *ar
 Test(joining, who_brings_a_model_and_never_begins_holds_nobody_up_for_long)
 {
     /* It waits for more than there are, or lies. */
+    struct words words = {.wanted = "log begins with the first model"};
     struct parley_sim *sim = scene(&(struct parley_sim_options){
         .nodes = 4, .seed = 1, .seeds = 4, .latency_us = 200, .configure = waits_for_more});
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, find, &words);
     scene_run(sim, 15 * SECOND);
+    cr_expect(words.found, "%s", words.wanted);
     cr_expect_eq(scene_view(sim, 0).phase, PARLEY_PHASE_JOINING);
     for (uint32_t node = 1; node < 4; node++)
         cr_expect_eq(scene_view(sim, node).phase, PARLEY_PHASE_TRAIN, "n%u", node);
@@ -641,17 +655,6 @@ static void boot_alike(struct parley_config *config, uint32_t node, void *arg)
     (void)node;
     (void)arg;
     config->boot = 7;
-}
-
-struct words {
-    const char *wanted;
-    bool found;
-};
-
-static void find(const char *line, void *arg)
-{
-    struct words *words = arg;
-    words->found |= strstr(line, words->wanted) != NULL;
 }
 
 static void second_is_refused(void (*configure)(struct parley_config *, uint32_t, void *),

@@ -73,8 +73,14 @@ static bool awaits_model(struct parley_node *node)
     if (node->config.resumed.steps > 0 || t->stop || node->strategy->catches_up) return false;
     if (node->roster->counts[ROSTER_TRAINS] > 0) return false;
     if (furthest(node, PARLEY_PHASE_JOINING) <= node->config.behind_steps_max) return false;
-    if (t->bring_us == 0) t->bring_us = node->now_us + BRING_US;
-    return node->now_us < t->bring_us;
+    if (t->bring_us == 0) {
+        t->bring_us = node->now_us + BRING_US;
+        out_log(node, PARLEY_LOG_INFO, "waits for those who have kept a model to go on with it");
+    }
+    if (node->now_us < t->bring_us) return true;
+    out_log(node, PARLEY_LOG_WARN,
+            "begins with the first model: those who have kept one have not gone on with it");
+    return false;
 }
 
 /* With the vectors it has brought along. */
