@@ -52,6 +52,47 @@ Test(node_members, who_says_a_suspicion_again_confirms_it_once)
     lone_free(lone);
 }
 
+/* What the node has told b of b itself over the link that is listened to: -1 if nothing. */
+static int told_b_of_itself(struct lone *lone)
+{
+    int state = -1;
+    for (size_t at = 0; at < lone->sent_size;) {
+        struct wire_header header;
+        struct message_members told;
+        cr_assert_eq(wire_header_read(lone->sent + at, &header), 0);
+        at += WIRE_HEADER_BYTES;
+        if (header.type == WIRE_MEMBERS) {
+            cr_assert_eq(message_decode(WIRE_MEMBERS, lone->sent + at, header.size, &told,
+                                        lone->updates.unpacker),
+                         0);
+            for (uint32_t i = 0; i < told.count; i++)
+                if (told.records[i].boot == 2) state = told.records[i].state;
+        }
+        at += header.size;
+    }
+    return state;
+}
+
+Test(node_members, who_is_taken_for_silent_hears_of_it_on_its_own_link_at_once)
+{
+    /* Proves that it can refute that before news has come round: where its link stands, and where
+     * it makes one only then. */
+    for (int links_first = 0; links_first < 2; links_first++) {
+        struct lone *lone = plain_node();
+        uint32_t a = lone_peer(lone, "a", 1), b = links_first ? lone_peer(lone, "b", 2) : 0;
+        if (links_first) lone_listen(lone, b);
+        say_of_b(lone, a, 0, PARLEY_MEMBER_SUSPECT);
+        if (!links_first) {
+            struct message_hello hello = lone_hello(lone, "b", 2);
+            b = lone_incoming(lone, "127.0.0.1:50000");
+            lone_listen(lone, b);
+            lone_say(lone, b, WIRE_HELLO, &hello);
+        }
+        cr_assert_eq(told_b_of_itself(lone), PARLEY_MEMBER_SUSPECT);
+        lone_free(lone);
+    }
+}
+
 Test(node_members, who_asks_for_the_state_of_a_run_is_told_of_its_members_from_a_place_on)
 {
     struct lone *lone = plain_node();
@@ -140,6 +181,31 @@ Test(node_members, who_has_been_suspected_gives_others_more_time)
     uint64_t timeout_us = lone_config().probe_timeout_us;
     cr_assert_lt(asks_others_after_us(0), 2 * timeout_us);
     cr_assert_geq(asks_others_after_us(4), 3 * timeout_us);
+}
+
+/* Whether a node of two peers, one of which is silent, asks over the link to that one, or over that
+ * to the other, for a probe of it. */
+static bool asks_for_a_probe(bool of_itself)
+{
+    bool heard = false;
+    for (int i = 0; i < 2 && !heard; i++) {
+        struct lone *lone = plain_node();
+        uint32_t conns[] = {lone_peer(lone, "a", 1), lone_peer(lone, "b", 2)};
+        struct message_probe probe;
+        lone_listen(lone, conns[i]);
+        for (int ms = 0; ms < 10000 && !lone->node->probing.now.indirect; ms++)
+            lone_run(lone, 1000);
+        bool is_silent = connection_of(lone->node, lone->node->probing.now.member)->id == conns[i];
+        heard = is_silent == of_itself && lone_heard(lone, WIRE_PING_FOR, &probe);
+        lone_free(lone);
+    }
+    return heard;
+}
+
+Test(node_members, others_are_asked_for_a_probe_of_who_is_silent_and_not_that_one)
+{
+    cr_assert(asks_for_a_probe(false));
+    cr_assert(!asks_for_a_probe(true));
 }
 
 Test(node_members, who_wakes_late_reads_before_it_judges)
