@@ -94,6 +94,36 @@ Test(node_model, no_state_is_taken_while_one_is_given_nor_given_while_one_is_tak
     lone_free(lone);
 }
 
+/* Whether who asks the node for its state over this link is told so at once that it gets none. */
+static bool refuses_state(struct lone *lone, uint32_t conn)
+{
+    struct message_fetch answer;
+    lone_listen(lone, conn);
+    ask_for_state(lone, conn);
+    return !lone->node->fetch.serving && lone_heard(lone, WIRE_FETCHED, &answer) && !answer.ok &&
+           answer.sequence == 1;
+}
+
+Test(node_model, who_asks_for_a_state_that_is_not_given_now_is_told_so_at_once)
+{
+    /* Proves that it need not wait until time is up to ask another: where an exchange is open at
+     * either end of it, and where a node has not begun to train itself. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    to_ready(lone, conn);
+    cr_assert(refuses_state(lone, joiner), "its slot is taken");
+    lone_free(lone);
+
+    struct parley_config config = lone_config();
+    config.min_peers = 2;
+    lone = lone_new(&config);
+    lone_start(lone);
+    joiner = lone_peer(lone, "b", 2);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
+    cr_assert(refuses_state(lone, joiner), "it has none itself");
+    lone_free(lone);
+}
+
 Test(node_model, what_a_state_is_to_overwrite_is_not_mixed_by_what_was_in_doubt)
 {
     /* Proves the same of a node that takes a state: what mixing wrote there would be lost, or, if
