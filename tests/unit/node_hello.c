@@ -414,3 +414,21 @@ Test(node_hello, who_is_refused_by_a_loner_ends_once_no_other_seed_is_left)
         lone_free(lone);
     }
 }
+
+Test(node_hello, a_seed_that_is_this_very_node_is_no_other_that_is_left)
+{
+    /* Proves that a list of seeds that names its reader too, as one list for all does, keeps nobody
+     * waiting that has been refused by the only other. */
+    struct lone *lone = joins_by(2);
+    struct message_hello own = lone_hello(lone, lone->config.name, lone->config.boot);
+    struct message_reject reject = {
+        .code = (uint32_t)-PARLEY_ENAME_TAKEN, .alone = 1, .text = "it is taken"};
+    lone_connected(lone, SEED_CONN);
+    lone_say(lone, SEED_CONN, WIRE_HELLO, &own);
+    lone_tick(lone);
+    cr_assert_eq(lone->conns[SEED_CONN + 2], LONE_DIALED);
+    lone_connected(lone, SEED_CONN + 2);
+    lone_say(lone, SEED_CONN + 2, WIRE_REJECT, &reject);
+    cr_assert(lone->finished && lone->error == PARLEY_ENAME_TAKEN);
+    lone_free(lone);
+}
