@@ -299,6 +299,21 @@ Test(node_initiator, an_absurd_answer_to_an_offer_ends_it)
     lone_free(lone);
 }
 
+Test(node_initiator, who_takes_back_an_offer_of_its_own_does_not_end_this_nodes)
+{
+    /* Each end counts its exchanges by itself: two offers that cross may have one number. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .from_responder = 0};
+    lone_say(lone, conn, WIRE_ABORT, &m);
+    cr_assert_eq(slot->state, SLOT_OFFERED);
+    m.from_responder = 1;
+    lone_say(lone, conn, WIRE_ABORT, &m);
+    cr_assert_neq(slot->state, SLOT_OFFERED, "this one is of its offer");
+    lone_free(lone);
+}
+
 Test(node_initiator, an_undecided_exchange_is_aborted_by_the_question)
 {
     /* Proves that ASK before the decision decides: ABORTED, and a READY after it too. */
