@@ -1,6 +1,8 @@
 /* sim_queue.c: the virtual clock and its radix heap. */
 #include <criterion/criterion.h>
+#include <math.h>
 
+#include "../../sim/world/cluster.h"
 #include "../../sim/world/queue.h"
 #include "core/rng.h"
 
@@ -104,4 +106,31 @@ Test(sim_queue, items_put_in_while_others_leave_keep_the_order)
         }
     }
     sim_queue_close(&queue);
+}
+
+/* The share of a hundred thousand draws that are below `us`. */
+static double share_below(const struct sim_time *time, double us)
+{
+    enum { DRAWS = 100000 };
+    struct rng rng = rng_init(3, 1);
+    uint32_t below = 0;
+    for (uint32_t i = 0; i < DRAWS; i++)
+        below += (double)sim_draw_us(&rng, time) < us;
+    return below / (double)DRAWS;
+}
+
+Test(sim_queue, times_are_drawn_from_the_distribution_that_is_given)
+{
+    /* A constant; a uniform between its ends; a lognormal with its median, and with the shares of a
+     * normal distribution one and two sigma away from it, on either side. */
+    const struct sim_time constant = {.low_us = 7}, uniform = {.low_us = 1000, .high_us = 3000},
+                          lognormal = {.low_us = 100000, .sigma = 0.5};
+    static const double shares[][2] = {
+        {-2, 0.0228}, {-1, 0.1587}, {0, 0.5}, {1, 0.8413}, {2, 0.9772}};
+    cr_assert(share_below(&constant, 7) == 0 && share_below(&constant, 8) == 1);
+    cr_assert(share_below(&uniform, 1000) == 0 && share_below(&uniform, 3000) == 1);
+    cr_assert_float_eq(share_below(&uniform, 1500), 0.25, 0.01);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        cr_assert_float_eq(share_below(&lognormal, 100000 * exp(0.5 * shares[i][0])), shares[i][1],
+                           0.01, "%g sigma", shares[i][0]);
 }
