@@ -477,7 +477,10 @@ Test(servers, of_two_servers_one_goes_on_when_a_partition_heals)
         cr_assert_eq(servers(sim, NODES, &server), 2);
         parley_sim_heal(sim);
         scene_run(sim, 5 * SECOND);
-        server_of_all(sim, NODES);
+        server = server_of_all(sim, NODES);
+        for (uint32_t i = 0; i < NODES; i++)
+            cr_assert(i == server || server_of(sim->hosts[i].node)->count == 0,
+                      "n%u keeps the workers that it had", i);
         scene_steps(sim, NODES, 100);
         scene_agree(sim, NODES, 3);
         parley_sim_free(sim);
