@@ -70,6 +70,8 @@ Test(chart, a_logarithmic_axis_has_a_tick_a_decade_or_less)
     expect_labels(&axis, "10⁻⁵ 10⁻⁴ 10⁻³ 0.01 0.1 1");
     cr_assert(NEAR(axis_place(&axis, 1e-5), 0) && NEAR(axis_place(&axis, 1), 1));
     cr_assert(NEAR(axis_place(&axis, 1e-3), 0.4));
+    axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 1, 100); /* the least that has a tick for each alone */
+    expect_labels(&axis, "1 10 100");
     axis = axis_fit(AXIS_LOG, AXIS_PLAIN, 0.4, 2.3);
     expect_labels(&axis, "0.5 1 2");
     axis = axis_fit(AXIS_LOG, AXIS_BYTES, 2.2e6, 3.5e6); /* between two of those */
