@@ -86,6 +86,31 @@ Test(period, steering_finds_the_period_of_the_drift_that_is_allowed)
     cr_assert_lt(settled(1e-9), 256.5);
 }
 
+/* The period after one exchange of models so far apart. */
+static double period_after(double norm_sq)
+{
+    struct parley_config config = lone_config();
+    config.mix_steered = true;
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    period_start(lone->node);
+    lone->node->exchange.period = 16;
+    lone->node->training.moved_sq = 4;
+    period_pair(lone->node, norm_sq);
+    double period = lone->node->exchange.period;
+    lone_free(lone);
+    return period;
+}
+
+Test(period, one_exchange_moves_it_only_so_far_however_far_apart_the_models_are)
+{
+    /* As with a node that has just come, or one that lies: by a factor of 1.5 at most. */
+    cr_assert(period_after(1e12) < 15 && period_after(1e-12) > 17);
+    cr_assert_float_eq(period_after(1e12), period_after(1e24), 1e-9);
+    cr_assert_float_eq(period_after(1e-12), period_after(1e-24), 1e-9);
+    cr_assert(period_after(1e24) > 16 / 1.5 && period_after(1e-24) < 16 * 1.5);
+}
+
 Test(period, a_step_that_went_beyond_all_numbers_does_not_stay_in_the_mean)
 {
     struct parley_config config = lone_config();
