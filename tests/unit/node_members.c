@@ -73,22 +73,73 @@ static int told_b_of_itself(struct lone *lone)
     return state;
 }
 
-Test(node_members, who_is_taken_for_silent_hears_of_it_on_its_own_link_at_once)
+Test(node_members, who_is_taken_for_silent_or_dead_hears_of_it_on_its_own_link_at_once)
 {
     /* Proves that it can refute that before news has come round: where its link stands, and where
      * it makes one only then. */
-    for (int links_first = 0; links_first < 2; links_first++) {
+    static const struct {
+        enum parley_member_state state;
+        bool links_first;
+    } cases[] = {
+        {PARLEY_MEMBER_SUSPECT, true}, {PARLEY_MEMBER_SUSPECT, false}, {PARLEY_MEMBER_DEAD, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct lone *lone = plain_node();
-        uint32_t a = lone_peer(lone, "a", 1), b = links_first ? lone_peer(lone, "b", 2) : 0;
-        if (links_first) lone_listen(lone, b);
-        say_of_b(lone, a, 0, PARLEY_MEMBER_SUSPECT);
-        if (!links_first) {
+        uint32_t a = lone_peer(lone, "a", 1),
+                 b = cases[i].links_first ? lone_peer(lone, "b", 2) : 0;
+        if (cases[i].links_first) lone_listen(lone, b);
+        say_of_b(lone, a, 0, cases[i].state);
+        if (!cases[i].links_first) {
             struct message_hello hello = lone_hello(lone, "b", 2);
             b = lone_incoming(lone, "127.0.0.1:50000");
             lone_listen(lone, b);
             lone_say(lone, b, WIRE_HELLO, &hello);
         }
-        cr_assert_eq(told_b_of_itself(lone), PARLEY_MEMBER_SUSPECT);
+        cr_assert_eq(told_b_of_itself(lone), cases[i].state);
+        lone_free(lone);
+    }
+}
+
+Test(node_members, who_asks_for_all_news_is_not_told_what_it_has_said_itself)
+{
+    struct lone *lone = plain_node();
+    struct message_members m = {.count = 1, .ask = MESSAGE_ASKS};
+    uint32_t b;
+    lone_peer(lone, "a", 1);
+    b = lone_peer(lone, "b", 2);
+    m.records[0] = training_a(2);
+    lone_listen(lone, b);
+    lone_say(lone, b, WIRE_MEMBERS, &m);
+    lone_run(lone, 1000000);
+    cr_assert(lone_heard(lone, WIRE_MEMBERS, NULL));
+    cr_assert_eq(told_b_of_itself(lone), -1);
+    lone_free(lone);
+}
+
+Test(node_members, the_dead_end_no_training)
+{
+    /* Proves that what is heard of the end from one that is dead by now is no voice, though it saw
+     * many; from the living it is one. c, which was cut off, has ended alone. */
+    for (int dead = 0; dead < 2; dead++) {
+        struct lone *lone = plain_node();
+        uint32_t a = lone_peer(lone, "a", 1);
+        struct record ends = {.name = "c",
+                              .address = "x:2",
+                              .boot = 3,
+                              .incarnation = 1,
+                              .clock = 1,
+                              .phase = PARLEY_PHASE_STOP,
+                              .stop = PARLEY_STOP_BUDGET,
+                              .stop_live = 1};
+        say_trains(lone, a, 1);
+        say_record(lone, a, &ends);
+        cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
+        ends.name[0] = 'b';
+        ends.boot = 2;
+        ends.stop_live = 4;
+        ends.state = dead ? PARLEY_MEMBER_DEAD : PARLEY_MEMBER_ALIVE;
+        say_record(lone, a, &ends);
+        lone_run(lone, 100000);
+        cr_assert_eq(phase_of(lone->node) == PARLEY_PHASE_TRAIN, dead);
         lone_free(lone);
     }
 }
