@@ -31,6 +31,7 @@ enum {
     PARLEY_CONTROL_BYTES_MAX = 64 * 1024, /* payload of a control frame */
     PARLEY_CHUNK_BYTES_MAX = 256 * 1024,  /* floats of one tensor frame, in bytes */
     PARLEY_MEMBERS_MAX = 16384,           /* upper bound of members_max */
+    PARLEY_INDIRECT_PROBES_MAX = 8,       /* upper bound of indirect_probes */
     PARLEY_CONNECTIONS_MIN = 6,           /* lower bound of connections_max: half are relays */
     PARLEY_CONNECTIONS_MAX = 1024,        /* upper bound of connections_max */
     PARLEY_STREAMS_MAX = 64,              /* upper bound of streams */
@@ -218,7 +219,7 @@ struct parley_config {
     /* Membership (SWIM, Das, Gupta, Motivala 2002; Lifeguard, Dadgar, Phillips, Currey 2018). */
     uint64_t probe_interval_us; /* one member is probed each, 1 and up; by local health [1 s] */
     uint64_t probe_timeout_us;  /* then indirect probes go out; at most the interval [500 ms] */
-    uint32_t indirect_probes;   /* peers asked to probe for us [3] */
+    uint32_t indirect_probes;   /* peers asked to probe for us, at most 8 [3] */
     double suspicion_factor;    /* suspicion lasts factor * max(1, log10(n)) * probe_interval; as
                                    others suspect too, down to half of it, at least interval; 1 to 1000
                                    [4] */

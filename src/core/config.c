@@ -182,6 +182,7 @@ static int check_counts(const struct parley_config *c, char *why, size_t size)
         {"averaged", c->averaged, 1, c->vectors},
         {"batch", c->batch, 1, UINT64_MAX},
         {"mix_every", c->mix_every, 1, UINT64_MAX},
+        {"indirect_probes", c->indirect_probes, 0, PARLEY_INDIRECT_PROBES_MAX},
         {"members_max", c->members_max, 2, PARLEY_MEMBERS_MAX},
         {"min_peers", c->min_peers, 0, strategy_nodes(c) - 1},
         {"connections_max", c->connections_max, strategy_connections(c), PARLEY_CONNECTIONS_MAX},

@@ -75,6 +75,7 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(tolerance, -1);
     REFUSED(tolerance, NAN);
     REFUSED(tolerance, INFINITY);
+    REFUSED(indirect_probes, PARLEY_INDIRECT_PROBES_MAX + 1);
     REFUSED(members_max, 1);
     REFUSED(members_max, PARLEY_MEMBERS_MAX + 1);
     REFUSED(min_peers, 1024); /* of 1024 members, one of them this node */

@@ -10,7 +10,7 @@
 #include "core/membership/membership.h"
 #include "core/state.h"
 
-enum { HEALTH_MAX = 8, FAVOUR_US = 2000000, ASKED_MAX = 8 };
+enum { HEALTH_MAX = 8, FAVOUR_US = 2000000 };
 
 void probe_start(struct parley_node *node)
 {
@@ -37,9 +37,9 @@ static void ask_others(struct parley_node *node)
 {
     const struct probe *now = &node->probing.now;
     struct message_probe probe = {now->sequence, record_of(node, now->member)->boot};
-    int asked[ASKED_MAX];
+    int asked[PARLEY_INDIRECT_PROBES_MAX];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < node->config.indirect_probes && count < ASKED_MAX; i++) {
+    for (uint32_t i = 0; i < node->config.indirect_probes; i++) {
         int helper = membership_pick(node, is_linked);
         if (helper == NONE) return;
         bool again = false;
