@@ -322,11 +322,10 @@ void hello_timers(struct parley_node *node)
         connection_send(node, link, WIRE_PING, &ping);
         check->pinged = link->id;
     }
-    if (!conn || conn->state != CONN_PENDING || (!gone && !check->answered)) {
-        if (!conn || conn->state != CONN_PENDING) check->active = false;
-        return;
-    }
+    bool waits = conn && conn->state == CONN_PENDING;
+    if (waits && !gone && !check->answered) return;
     check->active = false;
+    if (!waits) return;
     if (check->answered) {
         refuse_name(node, conn, owner);
         return;
