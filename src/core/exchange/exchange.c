@@ -352,13 +352,11 @@ static void on_commit(struct parley_node *node, struct conn *conn,
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
     uint64_t initiator = record_of(node, (uint32_t)conn->member)->boot;
-    if (slot->state == SLOT_READY && slot->peer == conn->member &&
-        slot->sequence == message->sequence) {
+    bool named = slot->peer == conn->member && slot->sequence == message->sequence;
+    if (named && slot->state == SLOT_READY) {
         slot_add(node, slot);
         return;
     }
-    bool adding = slot->state == SLOT_ADDING && slot->peer == conn->member &&
-                  slot->sequence == message->sequence;
     struct message_outcome_frame outcome = {initiator, self_of(node)->boot, message->sequence,
                                             MESSAGE_COMMITTED};
     for (int i = 0; i < DOUBTS_MAX; i++) {
@@ -371,6 +369,7 @@ static void on_commit(struct parley_node *node, struct conn *conn,
     }
     /* Said again after a broken connection: in x already, or given up and counted. */
     struct message_exchange answer = {.sequence = message->sequence};
+    bool adding = named && slot->state == SLOT_ADDING; /* it says so itself then */
     if (!adding) connection_send(node, conn, WIRE_APPLIED, &answer);
 }
 

@@ -138,7 +138,7 @@ void pairing_start(struct parley_node *node)
 bool pairing_is_kept(const struct parley_node *node)
 {
     return phase_of(node) == PARLEY_PHASE_SETTLE && !node->exchange.pairing.broken &&
-           !node->leaving && node->roster->counts[ROSTER_WAITED] > 1;
+           !node->leaving && waited(node) > 1;
 }
 
 int pairing_partner(const struct parley_node *node)
