@@ -101,9 +101,8 @@ bool holding_obtain(struct parley_node *node, const uint8_t *digest)
     if (node->now_us < node->fetch.retry_us) return true;
     int holder = said_holder(node, digest);
     if (holder == NONE) return false;
-    for (uint32_t i = 0; i < node->outflows_count && holder != node->self;
-         i++) /* somebody still reads that buffer */
-        if (node->outflows[i].active && node->outflows[i].buffers[0] == a->other) return true;
+    /* What is fetched goes over what somebody still reads. */
+    if (holder != node->self && flow_is_sent(node, a->other)) return true;
     memcpy(a->pick, digest, sizeof a->pick);
     if (holder == node->self) {
         if (a->is_written && said_same(a->written, digest))
@@ -146,8 +145,10 @@ static void accept(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     uint32_t swap = a->buffer;
-    a->buffer = PLANTED(FETCH_UNUSED) ? a->buffer : a->other;
-    a->other = PLANTED(FETCH_UNUSED) ? a->other : swap;
+    if (!PLANTED(FETCH_UNUSED)) {
+        a->buffer = a->other;
+        a->other = swap;
+    }
     memcpy(a->own, a->pick, sizeof a->own);
     write_candidate(node);
 }

@@ -9,14 +9,14 @@
 #include "core/strategy/ring.h"
 
 /* Pairwise averaging without rounds, while the trainer goes on: exchange.c. */
-const struct strategy strategy_gossip = {.name = "gossip", .offers = true, .answers = true};
+static const struct strategy gossip = {.name = "gossip", .offers = true, .answers = true};
 
 /* Each node for itself until the end. */
-const struct strategy strategy_none = {.name = "none", .answers = true};
+static const struct strategy none = {.name = "none", .answers = true};
 
 static const struct strategy *const strategies[PARLEY_STRATEGIES] = {
-    [PARLEY_STRATEGY_GOSSIP] = &strategy_gossip,
-    [PARLEY_STRATEGY_NONE] = &strategy_none,
+    [PARLEY_STRATEGY_GOSSIP] = &gossip,
+    [PARLEY_STRATEGY_NONE] = &none,
     [PARLEY_STRATEGY_ALLREDUCE] = &strategy_allreduce,
     [PARLEY_STRATEGY_LOCAL_SGD] = &strategy_local_sgd,
     [PARLEY_STRATEGY_DILOCO] = &strategy_diloco,
@@ -157,12 +157,7 @@ bool strategy_send(struct parley_node *node, uint32_t conn, const struct strateg
 
 bool strategy_is_sent(const struct parley_node *node, uint32_t buffer)
 {
-    for (uint32_t i = 0; i < node->outflows_count; i++) {
-        const struct outflow *out = &node->outflows[i];
-        for (uint32_t v = 0; out->active && v < out->vectors; v++)
-            if (out->buffers[v] == buffer) return true;
-    }
-    return false;
+    return flow_is_sent(node, buffer);
 }
 
 void strategy_expect(struct parley_node *node, int inflow, uint32_t conn,

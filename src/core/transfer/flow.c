@@ -71,6 +71,16 @@ int flow_send_part(struct parley_node *node, uint32_t conn, const struct strateg
     return place;
 }
 
+bool flow_is_sent(const struct parley_node *node, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < node->outflows_count; i++) {
+        const struct outflow *out = &node->outflows[i];
+        for (uint32_t v = 0; out->active && v < out->vectors; v++)
+            if (out->buffers[v] == buffer) return true;
+    }
+    return false;
+}
+
 static void ended(struct parley_node *node, struct outflow *out)
 {
     out->active = false;
@@ -257,7 +267,7 @@ void flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t
 static void complete(struct parley_node *node, struct inflow *in)
 {
     in->active = false;
-    if (in == &node->fetch.in)
+    if (in->slot == NONE)
         fetch_received(node);
     else if (in->slot == FLOW_STRATEGY)
         node->strategy->received(node, (int)(in - node->inflows));

@@ -16,7 +16,7 @@
 #include "parley/node.h"
 
 enum {
-    OUTFLOWS_MAX = 10, /* two exchanges and eight fetches served; a strategy's come on top */
+    OUTFLOWS_MAX = 10, /* six fetches served, four for exchanges; a strategy's come on top */
     FLOW_VECTORS_MAX = PARLEY_VECTORS_MAX + STRATEGY_KEPT_MAX
 };
 
@@ -57,6 +57,8 @@ int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, ui
               const uint32_t *buffers, uint32_t vectors, int slot); /* NONE: all places taken */
 int flow_send_part(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
                    int number);
+/* Some stream still reads that buffer. */
+bool flow_is_sent(const struct parley_node *node, uint32_t buffer);
 void flow_abort(struct parley_node *node, int outflow);
 /* A link that takes no chunk for long is closed: what goes over it holds its buffers till then. */
 void flow_timers(struct parley_node *node);
