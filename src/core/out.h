@@ -13,7 +13,7 @@
 #include "parley/node.h"
 
 enum {
-    OPS_MAX = 64, /* two exchanges and eight fetches served; a strategy's come on top */
+    OPS_MAX = 64, /* two exchanges and six fetches served; a strategy's come on top */
     OPS_PER_OUTFLOW = 4
 };
 

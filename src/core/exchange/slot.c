@@ -238,7 +238,7 @@ void slot_stream(struct parley_node *node, struct slot *slot)
     int flow = flow_send(node, slot->conn,
                          slot->role == INITIATOR ? WIRE_STREAM_OFFER : WIRE_STREAM_ACCEPT,
                          slot->sequence, &slot->own, 1, (int)slot->role);
-    assert(flow != NONE); /* two places are kept for exchanges */
+    assert(flow != NONE); /* places are kept for exchanges (fetch.c) */
     node->outflows[flow].end = stream_bytes(node, slot);
 }
 

@@ -225,7 +225,7 @@ static void answer(struct parley_node *node, struct conn *conn, uint32_t sequenc
     connection_send(node, conn, WIRE_FETCHED, &message);
 }
 
-/* Two places among the outgoing flows are kept for exchanges. */
+/* Two places for each exchange are kept among the outgoing flows. */
 static bool has_place(const struct parley_node *node)
 {
     int fetches = 0;
