@@ -375,8 +375,6 @@ void agreement_advance(struct parley_node *node)
 uint64_t agreement_deadline(const struct parley_node *node)
 {
     enum parley_phase phase = phase_of(node);
-    if (phase == PARLEY_PHASE_SETTLE ||
-        (phase >= PARLEY_PHASE_PROPOSED && phase <= PARLEY_PHASE_LATE))
-        return node->now_us + RECHECK_US;
-    return NEVER;
+    bool ends = phase >= PARLEY_PHASE_SETTLE && phase <= PARLEY_PHASE_LATE;
+    return ends ? node->now_us + RECHECK_US : NEVER;
 }
