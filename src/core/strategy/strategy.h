@@ -158,8 +158,7 @@ void strategy_forget(struct parley_node *node, int inflow);
 void strategy_advance(struct parley_node *node);
 uint64_t strategy_deadline(const struct parley_node *node);
 
-extern const struct strategy strategy_gossip, strategy_none, strategy_allreduce;
-extern const struct strategy strategy_local_sgd, strategy_diloco;
+extern const struct strategy strategy_allreduce, strategy_local_sgd, strategy_diloco;
 extern const struct strategy strategy_ps_bsp, strategy_ps_asp, strategy_ps_ssp;
 extern const struct strategy strategy_gossip_sync, strategy_push_sum, strategy_noloco;
 extern const struct strategy strategy_choco;
