@@ -41,9 +41,9 @@ enum { PARLEY_BUFFERS_MAX = 128, PARLEY_OPERATIONS_MAX = 64 + 2 * PARLEY_SERVED_
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 enum parley_event_type {
-    PARLEY_EVENT_START,     /* the driver listens; once, first */
-    PARLEY_EVENT_TICK,      /* parley_node_deadline() has passed */
-    PARLEY_EVENT_INCOMING,  /* a peer connected; conn is even, chosen by the driver, never reused */
+    PARLEY_EVENT_START,    /* the driver listens; once, first */
+    PARLEY_EVENT_TICK,     /* parley_node_deadline() has passed */
+    PARLEY_EVENT_INCOMING, /* a peer connected; conn is the driver's: even, above 0, never reused */
     PARLEY_EVENT_CONNECTED, /* the dial of conn succeeded */
     PARLEY_EVENT_CLOSED, /* conn is gone, or its dial failed; also after UPDATE_CLOSE; once each */
     PARLEY_EVENT_RECEIVED, /* bytes came in */

@@ -36,7 +36,7 @@ struct member {
 bool membership_is_live(const struct parley_node *node, int member);
 /* No link to it can be had, and that was said. */
 bool membership_is_unreached(struct parley_node *node, int member);
-/* A random live peer for which fits() holds; NONE if there is none. */
+/* A random peer, ALIVE and not just suspect, for which fits() holds; NONE if there is none. */
 int membership_pick(struct parley_node *node, bool (*fits)(struct parley_node *, int));
 
 /* Own record changed: urgent changes go to everybody at once, lazy ones now and then. */
@@ -54,22 +54,24 @@ void membership_gone(struct parley_node *node, uint64_t boot);
 
 /* It seems silent or gone. */
 void membership_suspect(struct parley_node *node, int member, const char *reason);
-/* What links tell of members: HELLO is done; it may be dialled again; its connection broke; its
- * address refused a dial, or gave no answer; another boot has its place. */
-void membership_contact(struct parley_node *node, struct conn *conn);
+/* What links tell of members. */
+void membership_contact(struct parley_node *node, struct conn *conn); /* HELLO is done */
+void membership_lost(struct parley_node *node, int member);           /* its connection broke */
+void membership_refused(struct parley_node *node, int member);        /* its address did, a dial */
+/* It took a dial, and was gone before HELLO. */
+void membership_hung_up(struct parley_node *node, int member);
+/* A dial came to nothing. */
+void membership_unreached(struct parley_node *node, int member, const char *why);
+void membership_replaced(struct parley_node *node, int member); /* another boot has its place */
+
 /* Whether anything came of it since then, also over a link that has ended: who has no room for one
  * says so, and that is an answer, too. */
 bool membership_heard(struct parley_node *node, int member, uint64_t since_us);
+/* It may be dialled again. */
 void membership_forgive(struct parley_node *node, int member);
 /* Whether it is dead and its address has not refused a dial since: it may be cut off, and is
  * dialled. */
 bool membership_seek(struct parley_node *node, int member);
-void membership_lost(struct parley_node *node, int member);
-void membership_refused(struct parley_node *node, int member);
-/* It took a dial, and was gone before HELLO. */
-void membership_hung_up(struct parley_node *node, int member);
-void membership_unreached(struct parley_node *node, int member, const char *why);
-void membership_replaced(struct parley_node *node, int member);
 
 void membership_timers(struct parley_node *node);
 uint64_t membership_deadline(const struct parley_node *node);

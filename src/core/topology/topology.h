@@ -69,7 +69,7 @@ struct topology_meeting topology_base_meeting(uint32_t n, uint32_t degree, uint3
                                               uint32_t place);
 double topology_base_weight(uint32_t n, uint32_t degree, uint32_t round, uint32_t a, uint32_t b);
 
-/* Of the torus: the widest grid of n nodes with at least two rows; n if there is none. */
+/* Of the torus: how wide the grid of n nodes is that is nearest to a square; n: they make none. */
 uint32_t topology_columns(uint32_t n);
 
 /* "ring", "regular:4", "file:PATH" (its graph is read elsewhere). PARLEY_EUSAGE with the clause

@@ -37,8 +37,8 @@ struct training {
     uint32_t diverged;     /* not 0: the model is no longer finite */
     uint32_t recovered;    /* times another's was taken for that */
     uint64_t helpless_us;  /* not 0: until then it must have been */
-    enum parley_stop stop; /* asked for while JOINING: obeyed once in */
-    uint64_t stop_us;
+    enum parley_stop stop; /* asked for, and obeyed once in, and once the strategy allows, ... */
+    uint64_t stop_us;      /* ... since then */
     uint64_t turnover, turnover_us; /* the roster's, and when it last changed (stop.c) */
 };
 
