@@ -16,10 +16,9 @@
 #include "prompt.h"
 #include "quiet.h"
 
-/* How late a TICK must be for the loop to read all there is before it. */
 enum {
     SHUT_LOOK_US = 10 * 1000,
-    LATE_US = 250 * 1000,
+    LATE_US = 250 * 1000, /* a TICK so late waits until all there is was read */
     DRAIN_US_MAX = 1000 * 1000,
     NEWS_ROUNDS_MAX = 4,
     JOIN_LOOK_MS = 10

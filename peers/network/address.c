@@ -53,14 +53,11 @@ static unsigned address_port(const struct sockaddr *from)
 
 void address_print(char text[PARLEY_ADDRESS_SIZE], const struct sockaddr *from)
 {
-    char host[INET6_ADDRSTRLEN] = "?";
-    if (from->sa_family == AF_INET6)
-        uv_ip6_name((const struct sockaddr_in6 *)from, host, sizeof host);
-    else if (from->sa_family == AF_INET)
-        uv_ip4_name((const struct sockaddr_in *)from, host, sizeof host);
-    else
-        strcpy(text, host);
-    if (strcmp(host, "?") != 0) (void)address_join(text, host, address_port(from));
+    char host[INET6_ADDRSTRLEN];
+    strcpy(text, "?");
+    if (from->sa_family != AF_INET6 && from->sa_family != AF_INET) return;
+    uv_ip_name(from, host, sizeof host);
+    (void)address_join(text, host, address_port(from));
 }
 
 bool address_is_any(const struct sockaddr *from)
