@@ -55,7 +55,8 @@ struct units_dist {
     const char *path; /* borrowed from the text */
 };
 
-/* `5ms`, `lognormal:5ms,0.3`, `uniform:1ms,9ms`, `trace:FILE`. */
+/* `5ms`, `lognormal:5ms,0.3` (median, deviation s of the logarithm: the mean is exp(s^2 / 2) times
+ * the median), `uniform:1ms,9ms`, `trace:FILE`. */
 PARLEY_CHECK int units_dist(const char *text, struct units_dist *dist, units_why why);
 
 struct units_address {
