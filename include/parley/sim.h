@@ -181,7 +181,9 @@ void parley_sim_disk_full(struct parley_sim *sim, uint32_t node, bool full);
 void parley_sim_disk_torn(struct parley_sim *sim, uint32_t node, bool torn);
 void parley_sim_disk_slow(struct parley_sim *sim, uint32_t node, uint64_t extra_us); /* a write */
 
-/* What a node sends of its model in place of the truth. */
+/* What a node sends in place of the truth, be that a model, a gradient or a difference; ALIE and
+ * IPM are made of others' models, and mean nothing where something else is sent. Nor does any lie
+ * but LABELS with a codec, whose bytes are taken for floats. */
 enum parley_sim_lie {
     PARLEY_SIM_HONEST,
     PARLEY_SIM_SIGN,   /* the negative */

@@ -357,6 +357,7 @@ static const struct {
     {judge_swarm, VERB_BIT(VERB_SIM), false},
     {judge_sim_out, VERB_BIT(VERB_SIM), false},
     {judge_faults, RUN, false},
+    {judge_lies, VERB_BIT(VERB_SIM), true},
     {judge_bench, VERB_BIT(VERB_BENCH), false},
     {judge_saved, VERB_BIT(VERB_MODEL), false},
 #undef NODE

@@ -23,6 +23,7 @@ bool judge_is_quadratic(const struct settings *settings);
 PARLEY_CHECK int judge_strategy(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_servers(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_robust(const struct settings *settings, char *why);
+PARLEY_CHECK int judge_lies(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_topology(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_rounds(const struct settings *settings, char *why);
 PARLEY_CHECK int judge_optimizer(const struct settings *settings, char *why);

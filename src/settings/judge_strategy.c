@@ -148,6 +148,47 @@ int judge_robust(const struct settings *settings, char *why)
     return 0;
 }
 
+/* A lie takes the place of floats as they are sent, and those of liars that collude of a model: of
+ * anything else it is not what it is called. */
+static int judge_lie(const struct settings *settings, enum fault_lie lie, char *why)
+{
+    bool colludes = lie == FAULT_LIE_ALIE || lie == FAULT_LIE_IPM;
+    bool models = settings->strategy <= PARLEY_STRATEGY_NONE ||
+                  settings->strategy == PARLEY_STRATEGY_GOSSIP_SYNC ||
+                  settings->strategy == PARLEY_STRATEGY_PUSH_SUM ||
+                  settings->strategy == PARLEY_STRATEGY_NOLOCO;
+    if (lie == FAULT_LIE_LABELS) return 0;
+    if (strcmp(settings->codec, "fp32") != 0)
+        return judge_refuse(
+            why,
+            "--fault: \"byzantine\" lies of floats, and --codec \"%s\" sends others; use fp32, or "
+            "byzantine=labels",
+            settings->codec);
+    if (colludes && !models)
+        return judge_refuse(why,
+                            "--fault: \"byzantine=%s\" lies of whole models, which --strategy %s "
+                            "does not send; use "
+                            "sign, scale, random or labels",
+                            lie == FAULT_LIE_ALIE ? "alie" : "ipm",
+                            settings->values[OPTION_ID_STRATEGY].text);
+    if (colludes && settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED)
+        return judge_refuse(
+            why,
+            "--fault: \"byzantine=%s\" lies of models, and --momentum-mode averaged "
+            "sends momenta, too; use quasi-global",
+            lie == FAULT_LIE_ALIE ? "alie" : "ipm");
+    return 0;
+}
+
+int judge_lies(const struct settings *settings, char *why)
+{
+    int error = 0;
+    for (size_t i = 0; i < settings->faults.count && !error; i++)
+        if (settings->faults.items[i].kind == FAULT_BYZANTINE)
+            error = judge_lie(settings, settings->faults.items[i].lie, why);
+    return error;
+}
+
 int judge_topology(const struct settings *settings, char *why)
 {
     bool asked = settings->verb == VERB_TOPOLOGY;

@@ -360,6 +360,16 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("sim --robust --momentum-mode averaged", NULL,
            "--robust: looks at models, and --momentum-mode averaged adds momenta unseen; use "
            "quasi-global");
+    expect("sim --fault byzantine=sign:n1@0s --codec bf16", NULL,
+           "--fault: \"byzantine\" lies of floats, and --codec \"bf16\" sends others; use fp32, or "
+           "byzantine=labels");
+    expect(
+        "sim --fault byzantine=alie:n1@0s --momentum-mode averaged", NULL,
+        "--fault: \"byzantine=alie\" lies of models, and --momentum-mode averaged sends momenta, "
+        "too; use quasi-global");
+    expect("sim --fault byzantine=ipm:n1@0s --strategy allreduce", NULL,
+           "--fault: \"byzantine=ipm\" lies of whole models, which --strategy allreduce does not "
+           "send; use sign, scale, random or labels");
     expect("node --strategy ps-ssp:-1", NULL,
            "--strategy: \"ps-ssp:-1\": the steps that a node may be ahead of the slowest are a "
            "whole number from 0 to 1000000, like ps-ssp:4");
