@@ -252,6 +252,31 @@ kill -KILL "$pid"
 "$parley" node --name g --model softmax --steps 5 --out g --checkpoint kept > g.out 2> g.err
 [ -z "$(find kept -name 'g-*')" ]
 
+# Who was suspected for no reason was alive all along: for people there is nothing to say. But who
+# was given up is back.
+start n --time 600s
+n=$pid
+until_line n "$n" '"event":"started"'
+start o --time 600s --join "$(address_of n)"
+o=$pid
+until_step o "$o"
+# turns_up STATE: stops o until n takes it for that, and waits for what n hears then. n.seen has it.
+turns_up() {
+    : > n.seen
+    tail -n 0 -f --pid="$n" n.json > n.seen &
+    pids+=("$!")
+    kill -STOP "$o"
+    grep -q -m 1 '"peer":"o","state":"'"$1" < <(exec tail -n +1 -f --pid="$n" n.seen)
+    kill -CONT "$o"
+    grep -q -m 1 '"peer":"o","state":"alive"' < <(exec tail -n +1 -f --pid="$n" n.seen)
+}
+turns_up suspect
+if ! grep -q '"peer":"o","state":"dead"' n.seen; then [ "$(grep -c '^parley: o is' n.err)" -eq 1 ]; fi
+turns_up dead
+grep '^parley: o is' n.err | tail -n 2 | head -n 1 | grep -q 'o is dead'
+grep '^parley: o is' n.err | tail -n 1 | grep -q 'o is alive'
+kill -KILL "$n" "$o"
+
 # One that is told to stop all does: both agree.
 start h --time 600s
 h=$pid

@@ -267,7 +267,10 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
     report_boot(update->member.boot, boot);
     tell(node, &line, parley_config_of(p)->name);
     bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
-    if (node->controlled || is_self || update->member.state == PARLEY_MEMBER_SUSPECT) return;
+    /* People hear nothing of a suspicion, nor that it was wrong. */
+    bool is_doubt = update->member.state == PARLEY_MEMBER_SUSPECT ||
+                    (update->member.state == PARLEY_MEMBER_ALIVE && update->member.suspected);
+    if (node->controlled || is_self || is_doubt) return;
     say(PARLEY_LOG_INFO, "%s %s %s%s%s", line.as.member.peer,
         update->member.state == PARLEY_MEMBER_LEFT ? "has" : "is", line.as.member.state,
         line.as.member.reason[0] ? ": " : "", line.as.member.reason);

@@ -93,13 +93,14 @@ static void shorten(struct parley_node *node, struct member *m, uint64_t until_u
         node->next_suspicion_us = m->suspect_until_us;
 }
 
-static void tell(struct parley_node *node, int member, const char *reason)
+static void tell(struct parley_node *node, int member, bool suspected, const char *reason)
 {
     const struct record *r = record_of(node, (uint32_t)member);
     struct parley_update *update = out_add(node, PARLEY_UPDATE_MEMBER);
     update->member.name = r->name;
     update->member.boot = r->boot;
     update->member.state = (enum parley_member_state)r->state;
+    update->member.suspected = suspected;
     update->member.reason = out_text(node, reason);
 }
 
@@ -132,6 +133,7 @@ void membership_state(struct parley_node *node, int member, enum parley_member_s
 {
     struct record *r = record_of(node, (uint32_t)member);
     struct member *m = member_of(node, member);
+    bool suspected = r->state == PARLEY_MEMBER_SUSPECT;
     r->state = state;
     roster_changed(node->roster, member, true);
     if (state == PARLEY_MEMBER_SUSPECT) {
@@ -157,7 +159,7 @@ void membership_state(struct parley_node *node, int member, enum parley_member_s
         if (m->redial_us < node->next_redial_us) node->next_redial_us = m->redial_us;
         if (roster_namesake(node->roster, r->name, r->boot) != NONE) membership_gone(node, r->boot);
     }
-    if (reason) tell(node, member, reason);
+    if (reason) tell(node, member, suspected, reason);
 }
 
 void membership_suspect(struct parley_node *node, int member, const char *reason)
