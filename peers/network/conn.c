@@ -263,6 +263,11 @@ static void take(struct conn *conn, size_t size, size_t room)
         return;
     }
     conn->used += size;
+    if (!conn->tls && !conn->met && conn->id % 2 == 0 && tls_is_asked(conn->input, conn->used)) {
+        conn_warn_of_stranger(conn);
+        conn_end(conn, PARLEY_CLOSED_KEY, UV_EPROTO);
+        return;
+    }
     loop_tell_steps(conn->loop); /* what comes in is answered as of now */
     offer_input(conn);
     if (!conn->met && conn->id % 2 && conn->state == CONN_OPEN) lane_ask(conn);

@@ -321,3 +321,8 @@ bool tls_is_spoken(const uint8_t *bytes, size_t size)
 {
     return size >= 2 && bytes[0] == SSL3_RT_ALERT && bytes[1] == SSL3_VERSION_MAJOR;
 }
+
+bool tls_is_asked(const uint8_t *bytes, size_t size)
+{
+    return size >= 2 && bytes[0] == SSL3_RT_HANDSHAKE && bytes[1] == SSL3_VERSION_MAJOR;
+}

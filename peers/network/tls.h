@@ -56,5 +56,7 @@ size_t tls_take(struct tls_end *end, uint8_t **bytes);
 bool tls_is_up(const struct tls_end *end);
 /* Bytes that a peer without a key was sent begin so. */
 bool tls_is_spoken(const uint8_t *bytes, size_t size);
+/* And so those of one with a key, which dials. */
+bool tls_is_asked(const uint8_t *bytes, size_t size);
 
 #endif

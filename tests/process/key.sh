@@ -62,6 +62,8 @@ until_line c "$pid" '"event":"started"'
 expect 4 'the connection ended in the handshake: has it a cluster key?' \
     node --model mlp:64 --join "$(address_of c)" --join-timeout 2s --cluster-key key
 expect 4 'the connection ended in the handshake' status "$(address_of c)" --cluster-key key
+grep -q 'is turned away: it has a cluster key, and this node has none' c.err
+if grep -q 'break the format' c.err; then cat c.err; exit 1; fi
 kill -TERM "$pid"
 wait "$pid"
 
