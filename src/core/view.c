@@ -122,15 +122,14 @@ uint32_t parley_node_live(const struct parley_node *node, const char **names)
 void parley_node_check(const struct parley_node *node)
 {
     uint32_t live = 0;
-    uint64_t samples = 0;
+    uint64_t samples = node->roster->samples_forgotten + node->roster->samples_absent;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *m = record_of(node, i);
         live += record_is_live(m);
         samples += m->samples;
         assert(roster_find(node->roster, m->boot) == (int)i);
     }
-    assert(live == live_of(node) &&
-           samples + node->roster->samples_forgotten == node->roster->samples);
+    assert(live == live_of(node) && samples == node->roster->samples);
     for (uint32_t i = 0; i < node->open_count; i++) {
         const struct conn *conn = connection_at(node, i);
         assert(conn->state != CONN_FREE && conn->id == node->open[i].id);

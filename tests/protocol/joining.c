@@ -289,6 +289,46 @@ Test(joining, who_is_resumed_behind_the_cluster_takes_its_model)
     parley_sim_free(sim);
 }
 
+/* All had used 50,000; of the fourth, and of earlier lives of these three, nothing is left. */
+static void three_of_a_cluster_that_was_killed(struct parley_config *config, uint32_t node,
+                                               void *arg)
+{
+    (void)arg;
+    config->min_peers = 1;
+    config->samples_budget = 100000;
+    config->resumed = (struct parley_resumed){1000, 10000 + 1000 * node, 1000, 50000, 0};
+}
+
+Test(joining, what_a_killed_cluster_had_used_stays_used_though_not_all_are_back)
+{
+    /* Else its schedule would go back. The third comes later, and adds nothing that counts. */
+    uint64_t starts[] = {0, 0, 2 * SECOND}, used = 50000;
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 3,
+                                           .seed = 1,
+                                           .seeds = 2,
+                                           .parameters = 50,
+                                           .latency_us = 200,
+                                           .start_us = starts,
+                                           .configure = three_of_a_cluster_that_was_killed});
+    for (uint64_t second = 1; second <= 4; second++) {
+        scene_run(sim, SECOND);
+        used = 50000;
+        for (uint32_t node = 0; node < 3; node++)
+            used += scene_view(sim, node).version;
+        for (uint32_t node = 0; node < (second < 3 ? 2 : 3); node++) {
+            struct parley_view view = scene_view(sim, node);
+            cr_expect_float_eq((double)view.samples_cluster, (double)used, 500,
+                               "n%u: %llu for %llu", node, (unsigned long long)view.samples_cluster,
+                               (unsigned long long)used);
+            cr_expect_float_eq(view.progress, (double)used / 100000, 0.01);
+        }
+    }
+    scene_until(sim, 3, parley_sim_agreed, NULL, 60);
+    cr_expect_gt(used, 55000);
+    parley_sim_free(sim);
+}
+
 static void resumed_but_for_one(struct parley_config *config, uint32_t node, void *arg)
 {
     config->min_peers = 2;

@@ -278,6 +278,48 @@ Test(roster, who_was_forgotten_and_is_back_counts_once)
     roster_close(&roster);
 }
 
+static void go_on(struct parley_roster *roster, int member, uint64_t kept, uint64_t kept_all)
+{
+    roster->records[member].kept = kept;
+    roster->records[member].kept_all = kept_all;
+    train(roster, member, kept);
+}
+
+Test(roster, what_a_killed_cluster_had_used_is_counted_whoever_of_it_is_back)
+{
+    /* Of four, in files of different age. What one has used that is not back is of nobody here; it
+     * is no more than what all had, less what those brought along who are, in whatever order. */
+    struct parley_roster roster = roster_of(3);
+    int a = add(&roster, 1, "a");
+    go_on(&roster, a, 100, 1000);
+    cr_assert_eq(roster.samples, 1000);
+    cr_assert_eq(roster.samples_gone, 900);
+    int b = add(&roster, 2, "b");
+    go_on(&roster, b, 200, 1010);
+    cr_assert_eq(roster.samples, 1010);
+    train(&roster, b, 250);
+    cr_assert_eq(roster.samples, 1060);
+    cr_assert_eq(roster.samples_gone, 710);
+
+    /* Who is new adds what it uses; so does one of them that has died since, or was forgotten. */
+    int c = add(&roster, 3, "c");
+    train(&roster, c, 7);
+    cr_assert_eq(roster.samples, 1067);
+    roster.records[a].state = PARLEY_MEMBER_DEAD;
+    roster_changed(&roster, a, true);
+    roster_replace(&roster, a, &(struct record){.boot = 4, .name = "a"});
+    train(&roster, a, 5);
+    cr_assert_eq(roster.samples, 1072);
+    roster_replace(&roster, c, &(struct record){.boot = 1, .name = "a"});
+    go_on(&roster, c, 100, 1000);
+    cr_assert_eq(roster.samples, 1072);
+
+    /* And if they bring along more than was known of: no less than that. */
+    go_on(&roster, a, 2000, 900);
+    cr_assert_eq(roster.samples, 2000 + 250 + 7 + 100);
+    roster_close(&roster);
+}
+
 Test(roster, the_line_is_by_name_and_boot_whoever_came_first)
 {
     struct parley_roster roster = roster_of(MEMBERS);

@@ -284,6 +284,15 @@ static uint32_t classes_of(const struct parley_roster *roster, const struct reco
     return classes;
 }
 
+/* What all had used when their cluster was killed, less what those bring along who are back. */
+static void count_absent(struct parley_roster *roster)
+{
+    uint64_t absent = roster->kept_all > roster->kept ? roster->kept_all - roster->kept : 0;
+    roster->samples += absent - roster->samples_absent;
+    roster->samples_gone += absent - roster->samples_absent;
+    roster->samples_absent = absent;
+}
+
 static void count_work(struct parley_roster *roster, struct roster_place *place, uint32_t classes,
                        const struct record *r)
 {
@@ -291,7 +300,11 @@ static void count_work(struct parley_roster *roster, struct roster_place *place,
     roster->samples += r->samples - place->samples;
     roster->samples_gone += (lives ? 0 : r->samples) - (was_live ? 0 : place->samples);
     roster->steps += (lives ? r->version : 0) - (was_live ? place->steps : 0);
+    roster->kept += r->kept - place->kept;
+    if (r->kept_all > roster->kept_all) roster->kept_all = r->kept_all;
+    count_absent(roster);
     place->samples = r->samples;
+    place->kept = r->kept;
     place->steps = r->version;
 }
 
@@ -353,16 +366,17 @@ static void recall(struct parley_roster *roster, uint64_t boot)
         roster->samples -= f->samples;
         roster->samples_gone -= f->samples;
         roster->samples_forgotten -= f->samples;
+        roster->kept -= f->kept;
         *f = (struct roster_forgotten){0};
     }
 }
 
 static void forget(struct parley_roster *roster, int member)
 {
-    uint64_t samples = roster->places[member].samples;
-    roster->samples_forgotten += samples;
+    const struct roster_place *place = &roster->places[member];
+    roster->samples_forgotten += place->samples;
     roster->forgotten[roster->forgotten_next++ % ROSTER_FORGOTTEN] =
-        (struct roster_forgotten){roster->records[member].boot, samples};
+        (struct roster_forgotten){roster->records[member].boot, place->samples, place->kept};
 }
 
 static void take_place(struct parley_roster *roster, int member, const struct record *record)

@@ -63,15 +63,15 @@ enum roster_list {
 struct roster_place {
     uint64_t change[ROSTER_LISTS]; /* numbers of its newest changes */
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
-    uint64_t samples, steps, fetched, digest; /* as counted; of what is held, the first bytes */
-    uint32_t classes;                         /* bits, likewise */
+    uint64_t samples, kept, steps, fetched, digest; /* as counted; of what is held, first bytes */
+    uint32_t classes;                               /* bits, likewise */
     uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
     uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
 };
 
 /* Who was forgotten, should it be back: it must not count twice. */
 struct roster_forgotten {
-    uint64_t boot, samples;
+    uint64_t boot, samples, kept;
 };
 
 /* Whose sketches tell the drift: drift.c. Good for one number of `sampled`. */
@@ -122,11 +122,14 @@ struct parley_roster {
     uint64_t sketched; /* counts changes of them */
     uint32_t counts[ROSTER_CLASSES];
     uint64_t samples, samples_gone; /* of all members ever seen; of those no longer live, ... */
-    uint64_t samples_forgotten;     /* ... and in both, of those whose places went to others: */
+    uint64_t samples_absent;        /* ... and in both, of members of a cluster that was killed and
+                                       goes on from its files, as far as they are not back, ... */
+    uint64_t samples_forgotten;     /* ... and of those whose places went to others: */
     struct roster_forgotten forgotten[ROSTER_FORGOTTEN]; /* the last of them, in a ring */
     uint32_t forgotten_next;
-    uint64_t steps;   /* of the live */
-    uint64_t fetched; /* bytes of picked models, of all */
+    uint64_t kept, kept_all; /* of what files tell: the members' own, and the most of all */
+    uint64_t steps;          /* of the live */
+    uint64_t fetched;        /* bytes of picked models, of all */
 };
 
 /* PARLEY_ENOMEM. `max` is at least 1. */

@@ -88,7 +88,13 @@ static void resume(struct parley_node *node)
 {
     struct training *t = &node->training;
     t->before = node->config.resumed;
-    if (is_counted(node)) t->before.samples = 0;
+    if (is_counted(node)) {
+        t->before.samples = 0;
+    } else if (node->roster->counts[ROSTER_TRAINS] == 0 || node->roster->kept_all > 0) {
+        /* The cluster goes on from its files: what those have used who don't come back is used. */
+        self_of(node)->kept = t->before.samples;
+        self_of(node)->kept_all = t->before.samples_cluster;
+    }
     t->inherited = t->before.state_steps;
     t->part += (double)t->before.samples;
     self_of(node)->version = t->before.steps;

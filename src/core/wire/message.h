@@ -80,7 +80,9 @@ struct record {
     uint32_t stop;      /* enum parley_stop */
     uint32_t stop_live; /* members its raiser saw alive; 0: it was LATE */
     uint64_t version, samples;
-    uint64_t place; /* how far it has come with its share of the data; 0: not said */
+    uint64_t kept;     /* of those samples, the ones that its file told it of, ... */
+    uint64_t kept_all; /* ... and what all had used by that; 0: it began without a file */
+    uint64_t place;    /* how far it has come with its share of the data; 0: not said */
     /* drift.c */
     uint32_t sketch;    /* version of its newest sketch in SETTLE */
     uint32_t measured;  /* version of the sketch its distance was measured with; 0: none */
