@@ -33,9 +33,11 @@ struct table_plain {
     double t; /* seconds since the start */
     uint64_t live, nodes;
     double epoch, loss, drift, samples_per_s, progress;
+    const char *phase; /* "joining"; NULL: it is not said, as of who trains */
 };
 
-/* "12.0 s  4 of 4 alive  epoch 1.82  45%  loss 0.2134  drift 3.1e-04  23.4k samples/s\n" */
+/* "12.0 s  4 of 4 alive  epoch 1.82  45%  loss 0.2134  drift 3.1e-04  23.4k samples/s\n",
+ * "12.0 s  1 of 4 alive, joining  epoch 0.00 ...\n" */
 char *table_plain_text(const struct table_plain *plain);
 
 #endif

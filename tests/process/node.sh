@@ -228,7 +228,7 @@ start f "${kept[@]}" --join "$(address_of e)"
 until_step f "$pid"
 kill -TERM "$pid"
 wait "$pid"
-grep -q "^parley: a last checkpoint, of step $(made f), is in kept\$" f.err
+grep -q "^parley: a last checkpoint, of step $(made f), is kept/f-$(made f).checkpoint\$" f.err
 mv "kept/f-$(made f).checkpoint" kept/f-99999999.checkpoint
 start f "${kept[@]}" --resume --join "$(address_of e)"
 until_step f "$pid"

@@ -287,9 +287,10 @@ void node_checkpoint_last(struct node *node)
         return;
     }
     write_one(node);
+    char path[CHECKPOINT_PATH_BYTES];
+    path_of(node, c->number, path);
     if (c->newest == c->number)
-        say(PARLEY_LOG_INFO, "a last checkpoint, of step %" PRIu64 ", is in %s", c->head.steps,
-            directory(node));
+        say(PARLEY_LOG_INFO, "a last checkpoint, of step %" PRIu64 ", is %s", c->head.steps, path);
 }
 
 void node_checkpoint_close(struct node *node)

@@ -164,6 +164,7 @@ static void say_where(struct node *node, const struct parley_view *view)
         .drift = view->drift >= 0 ? view->drift : NAN,
         .samples_per_s = node->rate,
         .progress = view->progress,
+        .phase = view->phase == PARLEY_PHASE_TRAIN ? NULL : parley_phase_name(view->phase),
     };
     char *text = table_plain_text(&plain);
     if (text) text[strcspn(text, "\n")] = 0;
