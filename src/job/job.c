@@ -88,7 +88,10 @@ static void share_settings(struct job *job)
     char a[40];
     share(job, "data", "%s", job->data.name);
     share(job, "model", "%s", model_spec(job->model));
-    share(job, "partition", "%s", s->partition);
+    if (s->shard.count > 0) /* who draws its share by who is there leaves some to those who don't */
+        share(job, "partition", "%s by --shard of %" PRIu32, s->partition, s->shard.count);
+    else
+        share(job, "partition", "%s", s->partition);
     share(job, "optimizer", "%s", s->optimizer);
     share(job, "lr", "%s", number(a, s->rate));
     share(job, "lr-scale", "%s", s->values[OPTION_ID_LR_SCALE].text);

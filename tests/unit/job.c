@@ -12,7 +12,7 @@ enum { ARGUMENTS = 12 };
 /* The value of `setting`, and the run, of a job with the given flags. */
 static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
 {
-    char *argv[ARGUMENTS] = {"parley", "run", "--model", "softmax"};
+    char *argv[ARGUMENTS] = {"parley", "node", "--model", "softmax"};
     char why[SETTINGS_WHY_BYTES] = "";
     struct settings settings;
     struct job job;
@@ -60,4 +60,20 @@ Test(job, long_settings_that_differ_at_their_end_are_not_equal)
     char value[64];
     run_of("mix-every", plain, value);
     cr_expect_str_eq(value, "1,8@50%");
+}
+
+Test(job, fixed_shares_of_the_data_are_to_be_of_one_number)
+{
+    /* Beside shares of another number, or drawn by who is there, some samples would be nobody's. */
+    static const char *const flags[][3] = {
+        {"--shard", "1/4"}, {"--shard", "3/4"}, {"--shard", "1/3"}, {NULL}};
+    uint64_t runs[4];
+    char values[4][64];
+    for (size_t i = 0; i < 4; i++)
+        runs[i] = run_of("partition", flags[i], values[i]);
+    cr_expect_str_eq(values[0], "iid by --shard of 4");
+    cr_expect_str_eq(values[3], "iid");
+    cr_expect_eq(runs[0], runs[1]);
+    cr_expect_neq(runs[0], runs[2]);
+    cr_expect_neq(runs[0], runs[3]);
 }
