@@ -5,7 +5,7 @@ source "$(dirname "$0")/nodes.sh"
 
 # start NAME ARGUMENT...: stdout goes to NAME.out, stderr to NAME.err; sets $pid.
 start() {
-    "$parley" node --name "$1" --model mlp:64 --epochs 100 --min-peers 2 --out "$1.model" "${@:2}" \
+    "$parley" node --name "$1" --model mlp:64 --epochs 40 --min-peers 2 --out "$1.model" "${@:2}" \
         > "$1.out" 2> "$1.err" 7>&- 8>&- &
     pid=$!
     pids+=("$pid")
