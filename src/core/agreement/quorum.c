@@ -119,9 +119,10 @@ bool quorum_may_decide(struct parley_node *node)
         for (uint32_t i = 0; i < node->roster->count; i++)
             if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
         out_log(node, PARLEY_LOG_WARN,
-                "only %u of %u known nodes are here: dialling the missing "
-                "before deciding without them",
-                here(node), roster_known(node->roster));
+                "only %u of %u known nodes are here: dialling the missing %s", here(node),
+                roster_known(node->roster),
+                phase_of(node) < PARLEY_PHASE_LOCKED ? "before deciding without them"
+                                                     : "once more before it is done");
     }
     bool all_gone = !said_joining(node);
     for (uint32_t i = 0; i < node->roster->count; i++)
