@@ -452,44 +452,49 @@ void exchange_closed(struct parley_node *node, uint32_t conn)
     }
 }
 
+/* When something is to be done about it, if nothing comes before. */
+static uint64_t slot_deadline(const struct parley_node *node, const struct slot *slot)
+{
+    if (slot->state == SLOT_CONNECTING) return slot->progress_us + CONNECT_US;
+    if (slot->state == SLOT_TAKING && slot->role == RESPONDER) /* it waits for the trainer */
+        return slot->keepalive_us + node->config.keepalive_us;
+    if (slot->state >= SLOT_OFFERED && slot->state <= SLOT_READY)
+        return slot->progress_us + node->config.progress_timeout_us;
+    return NEVER;
+}
+
+/* What does not get through would keep the slot's buffers, and the next exchange over this link
+ * would fare no better. Who is READY asks (exchange_closed). */
+static void stalled(struct parley_node *node, struct slot *slot)
+{
+    uint32_t conn = slot->conn;
+    if (slot->role == INITIATOR || slot->state != SLOT_READY)
+        slot_abort(node, slot, EXCHANGE_STALLED, true);
+    connection_stalled(node, conn);
+}
+
 void exchange_timers(struct parley_node *node)
 {
-    const struct parley_config *c = &node->config;
     for (int role = 0; role < ROLES; role++) {
         struct slot *slot = &node->exchange.slots[role];
-        if (slot->state == SLOT_CONNECTING && node->now_us >= slot->progress_us + CONNECT_US)
+        struct message_exchange alive = {.sequence = slot->sequence, .from_responder = 1};
+        if (node->now_us < slot_deadline(node, slot)) continue;
+        if (slot->state == SLOT_CONNECTING) {
             slot_abort(node, slot, EXCHANGE_LOST, false);
-        bool waits_for_trainer = slot->state == SLOT_TAKING;
-        if (waits_for_trainer && role == RESPONDER &&
-            node->now_us >= slot->keepalive_us + c->keepalive_us) {
-            struct message_exchange alive = {.sequence = slot->sequence, .from_responder = 1};
+        } else if (slot->state == SLOT_TAKING) {
             slot_send(node, slot->conn, WIRE_KEEPALIVE, &alive);
             slot->keepalive_us = node->now_us;
+        } else {
+            stalled(node, slot);
         }
-        if (slot->state < SLOT_OFFERED || slot->state > SLOT_READY ||
-            node->now_us < slot->progress_us + c->progress_timeout_us)
-            continue;
-        /* What does not get through would keep the slot's buffers, and the next exchange over this
-         * link would fare no better. Who is READY asks (exchange_closed). */
-        uint32_t conn = slot->conn;
-        if (role == INITIATOR || slot->state != SLOT_READY)
-            slot_abort(node, slot, EXCHANGE_STALLED, true);
-        connection_stalled(node, conn);
     }
 }
 
 uint64_t exchange_deadline(const struct parley_node *node)
 {
-    const struct parley_config *c = &node->config;
     uint64_t at = NEVER;
     for (int role = 0; role < ROLES; role++) {
-        const struct slot *slot = &node->exchange.slots[role];
-        uint64_t slot_at = NEVER;
-        if (slot->state == SLOT_CONNECTING) slot_at = slot->progress_us + CONNECT_US;
-        if (slot->state == SLOT_TAKING && role == RESPONDER)
-            slot_at = slot->keepalive_us + c->keepalive_us;
-        if (slot->state >= SLOT_OFFERED && slot->state <= SLOT_READY)
-            slot_at = slot->progress_us + c->progress_timeout_us;
+        uint64_t slot_at = slot_deadline(node, &node->exchange.slots[role]);
         if (slot_at < at) at = slot_at;
     }
     const struct exchange *e = &node->exchange;
