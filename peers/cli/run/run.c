@@ -55,8 +55,7 @@ static void kill_all(struct run *run)
     }
 }
 
-/* What a node that ended by itself ended with. */
-static int error_of(const struct child *child)
+int run_error_of(const struct child *child)
 {
     if (child->term_signal) return PARLEY_EFAIL;
 #define X(name, status, text)                                                                      \
@@ -69,7 +68,7 @@ static int error_of(const struct child *child)
 static void failed_start(struct child *child)
 {
     struct run *run = child->run;
-    run->failed = child->status || child->term_signal ? error_of(child) : PARLEY_EFAIL;
+    run->failed = child->status || child->term_signal ? run_error_of(child) : PARLEY_EFAIL;
     run_view_clear(run);
     if (child->has_error) {
         say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);

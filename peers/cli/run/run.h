@@ -122,6 +122,9 @@ void run_view_draw(struct run *run);
 void run_view_clear(struct run *run);
 int run_view_end(struct run *run); /* judges, says the summary; 0 or PARLEY_E... */
 
+/* run.c: what a node that ended by itself ended with; 0 or PARLEY_E... */
+int run_error_of(const struct child *child);
+
 /* run.c: the process of a child has ended and its lines are read. */
 void run_child_gone(struct child *child);
 

@@ -295,11 +295,7 @@ static int first_error(const struct run *run)
         if (child->killed || child->term_signal || child->status == 0) continue;
         if (child->has_error) say(PARLEY_LOG_ERROR, "%s: %s", child->name, child->message);
         if (child->hint[0]) say(PARLEY_LOG_ERROR, "hint: %s", child->hint);
-#define X(name, status_, text)                                                                     \
-    if (strcmp(child->code, "PARLEY_E" #name) == 0) return PARLEY_E##name;
-        PARLEY_ERRORS(X)
-#undef X
-        return PARLEY_EFAIL;
+        return run_error_of(child);
     }
     return 0;
 }
