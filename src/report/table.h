@@ -36,8 +36,9 @@ struct table_plain {
     const char *phase; /* "joining"; NULL: it is not said, as of who trains */
 };
 
-/* "12.0 s  4 of 4 alive  epoch 1.82  45%  loss 0.2134  drift 3.1e-04  23.4k samples/s\n",
- * "12.0 s  1 of 4 alive, joining  epoch 0.00 ...\n" */
+/* "12.0 s  4 of 4 alive  epoch 1.82  45%  loss 0.2134  drift 3.1e-04  23.4k samples/s",
+ * "12.0 s  1 of 4 alive, joining  epoch 0.00 ..."; no newline. Freed by the
+ * caller; NULL when out of memory. */
 char *table_plain_text(const struct table_plain *plain);
 
 #endif

@@ -167,7 +167,6 @@ static void say_where(struct node *node, const struct parley_view *view)
         .phase = view->phase == PARLEY_PHASE_TRAIN ? NULL : parley_phase_name(view->phase),
     };
     char *text = table_plain_text(&plain);
-    if (text) text[strcspn(text, "\n")] = 0;
     if (text && in_place)
         say_standing(text);
     else if (text)

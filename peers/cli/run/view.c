@@ -207,7 +207,6 @@ void run_view_draw(struct run *run)
     if (in_place && say_is_behind()) return; /* the newest, when somebody looks again */
     run->spoken_us = now_us;
     char *table = in_place ? table_of(run) : NULL, *plain = plain_of(run);
-    if (plain) plain[strcspn(plain, "\n")] = 0;
     if (in_place)
         draw(run, table, plain);
     else if (plain)
