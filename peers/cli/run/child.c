@@ -377,7 +377,7 @@ static void reset(struct child *child)
     child->exchanges_before += child->exchanges;
     child->step = child->bytes_sent = child->exchanges = 0;
     child->agreed = child->has_error = child->killed = child->again = false;
-    child->listen[0] = child->message[0] = 0;
+    child->listen[0] = child->message[0] = child->code[0] = child->hint[0] = 0;
     copy(child->phase, sizeof child->phase, "start");
     child->loss = child->drift = 0.0 / 0.0;
     child->samples_per_s = 0;
