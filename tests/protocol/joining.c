@@ -329,6 +329,39 @@ Test(joining, what_a_killed_cluster_had_used_stays_used_though_not_all_are_back)
     parley_sim_free(sim);
 }
 
+static void twenty_of_a_cluster_that_was_killed(struct parley_config *config, uint32_t node,
+                                                void *arg)
+{
+    (void)node, (void)arg;
+    config->min_peers = 19;
+    config->samples_budget = 600000;
+    config->resumed = (struct parley_resumed){1000, 10000, 1000, 400000, 0};
+}
+
+Test(joining, what_a_killed_cluster_had_used_is_known_to_the_first_of_many_that_goes_on)
+{
+    /* Among many each reckons by itself, from what it knew as it began: its file, if no other. */
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 20,
+                                           .seed = 1,
+                                           .seeds = 2,
+                                           .parameters = 50,
+                                           .latency_us = 200,
+                                           .configure = twenty_of_a_cluster_that_was_killed});
+    scene_run(sim, 2 * SECOND);
+    uint64_t used = 400000;
+    for (uint32_t node = 0; node < 20; node++)
+        used += scene_view(sim, node).version;
+    cr_expect_gt(used, 430000);
+    for (uint32_t node = 0; node < 20; node++) {
+        struct parley_view view = scene_view(sim, node);
+        cr_expect_float_eq((double)view.samples_cluster, (double)used, 1000, "n%u: %llu for %llu",
+                           node, (unsigned long long)view.samples_cluster,
+                           (unsigned long long)used);
+    }
+    parley_sim_free(sim);
+}
+
 static void resumed_but_for_one(struct parley_config *config, uint32_t node, void *arg)
 {
     config->min_peers = 2;

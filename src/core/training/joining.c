@@ -110,7 +110,6 @@ static void begin(struct parley_node *node)
     struct training *t = &node->training;
     if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
     t->started = true;
-    t->alike = (double)node->roster->samples;
     t->stepped_us = node->now_us;
     t->early = node->roster->count;
     t->early_us = node->now_us + EARLY_US;
@@ -119,6 +118,7 @@ static void begin(struct parley_node *node)
     period_start(node);
     period_begin(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
+    t->alike = (double)node->roster->samples; /* with what this node's file tells of */
     node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
     if (node->strategy->begin) node->strategy->begin(node);
     if (t->stop != PARLEY_STOP_NONE) stop_raise(node, t->stop);
