@@ -291,7 +291,7 @@ struct parley_update {
             const char *name;
             uint64_t boot;
             enum parley_member_state state;
-            bool suspected;     /* until now: alive then says only that the suspicion was wrong */
+            bool suspected;     /* until now, alive before that: alive says that this was wrong */
             const char *reason; /* a short clause; valid until the next step */
         } member;
         struct {

@@ -52,6 +52,33 @@ Test(node_members, who_says_a_suspicion_again_confirms_it_once)
     lone_free(lone);
 }
 
+/* Whether the node, told by the peer at `conn` that b is alive, tells its driver that it had been
+ * suspected wrongly. */
+static bool was_wrong(struct lone *lone, uint32_t conn, uint32_t incarnation)
+{
+    say_of_b(lone, conn, incarnation, PARLEY_MEMBER_ALIVE);
+    const struct parley_update *told = NULL;
+    for (uint32_t i = 0; i < lone->updates.count; i++)
+        if (lone->updates.list[i].type == PARLEY_UPDATE_MEMBER) told = &lone->updates.list[i];
+    cr_assert(told && told->member.boot == 2 && told->member.state == PARLEY_MEMBER_ALIVE);
+    return told->member.suspected;
+}
+
+Test(node_members, a_suspicion_was_wrong_only_of_one_that_was_taken_to_live_before)
+{
+    /* People hear nothing of those: that one is there, or back from the dead, is news to them. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    say_of_b(lone, a, 0, PARLEY_MEMBER_SUSPECT);
+    cr_expect_not(was_wrong(lone, a, 1));
+    say_of_b(lone, a, 1, PARLEY_MEMBER_SUSPECT);
+    cr_expect(was_wrong(lone, a, 2));
+    say_of_b(lone, a, 2, PARLEY_MEMBER_DEAD);
+    say_of_b(lone, a, 3, PARLEY_MEMBER_SUSPECT);
+    cr_expect_not(was_wrong(lone, a, 4));
+    lone_free(lone);
+}
+
 /* What the node has told b of b itself over the link that is listened to: -1 if nothing. */
 static int told_b_of_itself(struct lone *lone)
 {

@@ -133,7 +133,8 @@ void membership_state(struct parley_node *node, int member, enum parley_member_s
 {
     struct record *r = record_of(node, (uint32_t)member);
     struct member *m = member_of(node, member);
-    bool suspected = r->state == PARLEY_MEMBER_SUSPECT;
+    bool suspected = m && m->doubted, lived = suspected || r->state == PARLEY_MEMBER_ALIVE;
+    if (m) m->doubted = state == PARLEY_MEMBER_SUSPECT && lived;
     r->state = state;
     roster_changed(node->roster, member, true);
     if (state == PARLEY_MEMBER_SUSPECT) {

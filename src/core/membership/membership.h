@@ -24,6 +24,7 @@ struct member {
     uint64_t busy_us;   /* it said BUSY: not before then */
     uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
     uint64_t alive_us;  /* a frame of it came then, the last over links that ended with BYE */
+    bool doubted;       /* suspected, and alive until then */
     bool counted;       /* this node's proposal has settled with it */
     bool refused;       /* since it was last alive its address refused a dial, or is another's */
     uint64_t
