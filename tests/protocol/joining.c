@@ -332,7 +332,8 @@ Test(joining, what_a_killed_cluster_had_used_stays_used_though_not_all_are_back)
 static void twenty_of_a_cluster_that_was_killed(struct parley_config *config, uint32_t node,
                                                 void *arg)
 {
-    (void)node, (void)arg;
+    (void)node;
+    (void)arg;
     config->min_peers = 19;
     config->samples_budget = 600000;
     config->resumed = (struct parley_resumed){1000, 10000, 1000, 400000, 0};

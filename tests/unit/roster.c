@@ -278,6 +278,19 @@ Test(roster, who_was_forgotten_and_is_back_counts_once)
     roster_close(&roster);
 }
 
+Test(roster, the_oldest_that_was_forgotten_and_is_back_counts_once)
+{
+    struct parley_roster roster = roster_of(1);
+    int member = add(&roster, 1, "a");
+    train(&roster, member, 5);
+    for (uint64_t boot = 2; boot <= ROSTER_FORGOTTEN + 1; boot++)
+        roster_replace(&roster, member, &(struct record){.boot = boot, .name = "a"});
+    roster_replace(&roster, member, &(struct record){.boot = 1, .name = "a"});
+    train(&roster, member, 5);
+    cr_assert_eq(roster.samples, 5);
+    roster_close(&roster);
+}
+
 static void go_on(struct parley_roster *roster, int member, uint64_t kept, uint64_t kept_all)
 {
     roster->records[member].kept = kept;

@@ -382,7 +382,6 @@ static void forget(struct parley_roster *roster, int member)
 static void take_place(struct parley_roster *roster, int member, const struct record *record)
 {
     struct record *r = &roster->records[member];
-    recall(roster, record->boot);
     *r = (struct record){.boot = record->boot, .state = PARLEY_MEMBER_DEAD};
     memcpy(r->name, record->name, sizeof r->name);
     memcpy(r->address, record->address, sizeof r->address);
@@ -398,6 +397,7 @@ int roster_add(struct parley_roster *roster, const struct record *record)
 {
     if (roster->count == roster->max) return NONE;
     int member = (int)roster->count++;
+    recall(roster, record->boot);
     take_place(roster, member, record);
     line_up(roster, (uint32_t)member, (uint32_t)member);
     add_to_index(roster, member);
@@ -406,6 +406,7 @@ int roster_add(struct parley_roster *roster, const struct record *record)
 
 void roster_replace(struct parley_roster *roster, int member, const struct record *record)
 {
+    recall(roster, record->boot); /* before it might be the oldest in the ring, and pushed out */
     forget(roster, member);
     roster->fetched -= roster->places[member].fetched;
     for (int list = 0; list < ROSTER_LISTS; list++)
