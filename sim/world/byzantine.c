@@ -5,7 +5,7 @@
  * In the agreement its candidate is the lie, before its digest is taken, with the score of the
  * truth. ALIE (Baruch et al., NeurIPS 2019) and IPM (Xie et al., UAI 2019) know the models of all
  * honest nodes; as in the experiments of He, Karimireddy, Jaggi (arXiv:2202.01545) they tell of
- * mean - z deviations and of -epsilon mean. There z depends on n, and is 0.08 for 1 of 16; here it
+ * mean - z deviations and of -epsilon mean. There z depends on n, and is -0.08 for 1 of 16; here it
  * is 1.5, as in most experiments with it. What is a lie at training (labels) is the task's affair.
  */
 #include <math.h>
