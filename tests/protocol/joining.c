@@ -363,6 +363,40 @@ Test(joining, what_a_killed_cluster_had_used_is_known_to_the_first_of_many_that_
     parley_sim_free(sim);
 }
 
+static void meets_four(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    (void)arg;
+    config->min_peers = 4;
+    config->samples_budget = 1000000;
+}
+
+Test(joining, of_many_who_comes_late_reckons_from_what_the_one_reckons_whose_model_it_takes)
+{
+    /* Of others' work it has heard little, and hears more only now and then. */
+    enum { NODES = 30 };
+    uint64_t starts[NODES] = {0}, used = 0;
+    for (uint32_t node = NODES / 2; node < NODES; node++)
+        starts[node] = (node - NODES / 2 + 1) * SECOND / 4;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                .seed = 1,
+                                                                .seeds = 2,
+                                                                .parameters = 50,
+                                                                .latency_us = 200,
+                                                                .start_us = starts,
+                                                                .configure = meets_four});
+    scene_run(sim, 6 * SECOND);
+    for (uint32_t node = 0; node < NODES; node++)
+        used += scene_view(sim, node).version;
+    for (uint32_t node = 0; node < NODES; node++) {
+        struct parley_view view = scene_view(sim, node);
+        cr_expect_float_eq((double)view.samples_cluster, (double)used, 0.01 * (double)used,
+                           "n%u: %llu for %llu", node, (unsigned long long)view.samples_cluster,
+                           (unsigned long long)used);
+    }
+    parley_sim_free(sim);
+}
+
 static void resumed_but_for_one(struct parley_config *config, uint32_t node, void *arg)
 {
     config->min_peers = 2;

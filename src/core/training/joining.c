@@ -1,6 +1,7 @@
 /* joining.c: see joining.h. */
 #include "core/training/joining.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/agreement/late.h"
@@ -119,6 +120,7 @@ static void begin(struct parley_node *node)
     period_begin(node);
     node_phase(node, PARLEY_PHASE_TRAIN);
     t->alike = (double)node->roster->samples; /* with what this node's file tells of */
+    if (node->ledger.joins > 0) t->alike = fmax(t->alike, (double)node->fetch.answer.samples);
     node->more = true; /* steps are granted in the next step: perhaps nothing else calls for one */
     if (node->strategy->begin) node->strategy->begin(node);
     if (t->stop != PARLEY_STOP_NONE) stop_raise(node, t->stop);

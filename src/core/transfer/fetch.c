@@ -319,6 +319,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     struct message_fetch *message = &node->fetch.serve_answer;
     message->version = event->done.version + node->training.inherited;
     message->trained_us = training_spent_us(node);
+    message->samples = training_reckoned(node);
     connection_send(node, conn, WIRE_FETCHED, message);
     flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, buffers, count, NONE);
 }

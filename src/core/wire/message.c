@@ -136,12 +136,17 @@ static const struct field outcome_fields[] = {F(struct message_outcome_frame, in
                                               F(struct message_outcome_frame, outcome, "o", U32),
                                               END};
 
-static const struct field fetch_fields[] = {
-    F(struct message_fetch, sequence, "s", U32),    F(struct message_fetch, by_digest, "by", U32),
-    F(struct message_fetch, digest, "h", BYTES),    F(struct message_fetch, ok, "ok", U32),
-    F(struct message_fetch, vectors, "n", U32),     F(struct message_fetch, version, "v", U64),
-    F(struct message_fetch, trained_us, "tr", U64), F(struct message_fetch, round, "r", U64),
-    F(struct message_fetch, stamp, "st", U64),      END};
+static const struct field fetch_fields[] = {F(struct message_fetch, sequence, "s", U32),
+                                            F(struct message_fetch, by_digest, "by", U32),
+                                            F(struct message_fetch, digest, "h", BYTES),
+                                            F(struct message_fetch, ok, "ok", U32),
+                                            F(struct message_fetch, vectors, "n", U32),
+                                            F(struct message_fetch, version, "v", U64),
+                                            F(struct message_fetch, trained_us, "tr", U64),
+                                            F(struct message_fetch, samples, "sa", U64),
+                                            F(struct message_fetch, round, "r", U64),
+                                            F(struct message_fetch, stamp, "st", U64),
+                                            END};
 
 static const struct field strategy_fields[] = {F(struct message_strategy, what, "w", U32),
                                                F(struct message_strategy, tag, "t", U32),

@@ -163,7 +163,8 @@ struct message_fetch { /* FETCH, FETCHED; the last line is the strategy's */
     uint8_t digest[PARLEY_DIGEST_BYTES];
     uint32_t ok, vectors;
     uint64_t version; /* of FETCHED: local steps that the optimizer's vectors have been through */
-    uint64_t trained_us; /* likewise: how long the sender trains already */
+    uint64_t trained_us; /* likewise: how long the sender trains already, ... */
+    uint64_t samples;    /* ... and what it reckons that all have used */
     uint64_t round, stamp;
 };
 
