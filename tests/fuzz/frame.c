@@ -97,7 +97,7 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
             break;
         case WIRE_FETCH:
         case WIRE_FETCHED:
-            m.fetch = (struct message_fetch){1, 1, {9}, 1, 2, 3, 4, 5, 6};
+            m.fetch = (struct message_fetch){1, 1, {9}, 1, 2, 3, 4, 5, 6, 7};
             break;
         case WIRE_STRATEGY:
             m.strategy = (struct message_strategy){1, 2, 3, 4, 5, 6, 7, 8, 0.5, 0.25};
