@@ -10,6 +10,7 @@
 #include "core/drift/drift.h"
 #include "core/exchange/doubt.h"
 #include "core/exchange/pairing.h"
+#include "core/exchange/robust.h"
 #include "core/exchange/slot.h"
 #include "core/link/seeds.h"
 #include "core/out.h"
@@ -84,4 +85,5 @@ void settling_begin(struct parley_node *node)
     node->agreement.settlers = 0;
     slots_stale(node);
     pairing_start(node);
+    robust_settles(node);
 }

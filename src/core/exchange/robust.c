@@ -15,6 +15,11 @@
  * node's neighbours lie it lies among the distances of honest ones. Before there are LEAST of them
  * nothing is added: the first that comes may be a lie.
  *
+ * Settling models are soon far nearer than those that train, and by what was usual then a liar
+ * would pull at each meeting: from the last LEAST before on, the distances are a median of their
+ * own, and the smaller counts. (The newest few alone would be too near: a round of a sweep in which
+ * most meet equals says nothing of one in which an honest outlier is met.)
+ *
  * Decision: each end computes the factor by itself; READY and COMMIT do not carry it. Sums of
  * squares are fp64 in one order on all machines (kernels/mix.h); were they not, the two factors
  * would differ by the last bit of an fp32, which is what adding rounds by.
@@ -34,19 +39,34 @@ void robust_seen(struct parley_node *node, double norm_sq)
     robust->seen[robust->count++ % ROBUST_SEEN] = norm_sq;
 }
 
+void robust_settles(struct parley_node *node)
+{
+    struct robust *robust = &node->robust;
+    robust->since = robust->count > LEAST ? robust->count - LEAST : 0;
+}
+
+static double median_of_newest(const struct robust *robust, uint32_t count)
+{
+    double sorted[ROBUST_SEEN];
+    for (uint32_t i = 0; i < count; i++) {
+        double seen = robust->seen[(robust->count - 1 - i) % ROBUST_SEEN];
+        uint32_t at = i;
+        for (; at > 0 && sorted[at - 1] > seen; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = seen;
+    }
+    return sorted[count / 2];
+}
+
 double robust_radius(const struct parley_node *node)
 {
     const struct robust *robust = &node->robust;
-    double sorted[ROBUST_SEEN];
     uint32_t count = robust->count < ROBUST_SEEN ? robust->count : ROBUST_SEEN;
     if (!node->config.robust || count < LEAST) return 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = i;
-        for (; at > 0 && sorted[at - 1] > robust->seen[i]; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = robust->seen[i];
-    }
-    return sqrt(sorted[count / 2]);
+    double usual = median_of_newest(robust, count);
+    if (robust->since > 0 && robust->count - robust->since < count)
+        usual = fmin(usual, median_of_newest(robust, robust->count - robust->since));
+    return sqrt(usual);
 }
 
 double robust_clip(double radius, double norm_sq)
