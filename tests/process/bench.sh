@@ -1,6 +1,7 @@
 #!/bin/bash
 # bench.sh PARLEY: each benchmark runs small, and prints the rows and fields of the contract. What
 # the figures are is no matter of a test.
+source "$(dirname "$0")/terminal.sh"
 source "$(dirname "$0")/failures.sh"
 export TMPDIR=$folder/tmp
 mkdir tmp
@@ -31,7 +32,7 @@ expect sim sim/10 sim/4/mlp
 
 # What is measured is told on a terminal, and is gone when it is known. Both are on stderr: rows are
 # those of any other bench.
-script -qec "'$parley' bench mix --quick > rows" /dev/null > said < /dev/null ||
+on_terminal said sh -c '"$1" bench mix --quick > rows' sh "$parley" ||
     fail "bench mix on a terminal: status $?"
 grep -q "measuring mix/1e7/add$(printf '\r\033\\[K')" said || fail "bench mix on a terminal says: $(cat -v said)"
 [ "$(grep -c '^mix/1e7' rows)" -eq 4 ] || fail "bench mix on a terminal: $(cat rows)"

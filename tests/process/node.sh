@@ -1,5 +1,6 @@
 #!/bin/bash
 # node.sh PARLEY: single nodes: joining, status, nonsense on the port, refusals, leaving by signal.
+source "$(dirname "$0")/terminal.sh"
 source "$(dirname "$0")/nodes.sh"
 
 # start NAME ARGUMENT...: sets $pid.
@@ -319,8 +320,7 @@ if grep 'others are told' l.err; then exit 1; fi
 # On a terminal a line stands that is drawn again and again: what is said clears it first, whichever
 # thread says it.
 : > t.json
-script -qec "'$parley' node --name t --model mlp:32 --time 600s --out t --json t.json" terminal \
-    < /dev/null > /dev/null &
+on_terminal terminal "$parley" node --name t --model mlp:32 --time 600s --out t --json t.json &
 script=$!
 until_line t "$script" '"event":"progress"'
 t=$(grep -m 1 '"event":"started"' t.json | grep -o '"pid":[0-9]*' | cut -d: -f2)
