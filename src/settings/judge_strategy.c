@@ -152,7 +152,7 @@ int judge_robust(const struct settings *settings, char *why)
  * anything else it is not what it is called. */
 static int judge_lie(const struct settings *settings, enum fault_lie lie, char *why)
 {
-    bool colludes = lie == FAULT_LIE_ALIE || lie == FAULT_LIE_IPM;
+    const char *colludes = lie == FAULT_LIE_ALIE ? "alie" : lie == FAULT_LIE_IPM ? "ipm" : NULL;
     bool models = settings->strategy <= PARLEY_STRATEGY_NONE ||
                   settings->strategy == PARLEY_STRATEGY_GOSSIP_SYNC ||
                   settings->strategy == PARLEY_STRATEGY_PUSH_SUM ||
@@ -167,16 +167,14 @@ static int judge_lie(const struct settings *settings, enum fault_lie lie, char *
     if (colludes && !models)
         return judge_refuse(why,
                             "--fault: \"byzantine=%s\" lies of whole models, which --strategy %s "
-                            "does not send; use "
-                            "sign, scale, random or labels",
-                            lie == FAULT_LIE_ALIE ? "alie" : "ipm",
-                            settings->values[OPTION_ID_STRATEGY].text);
+                            "does not send; use sign, scale, random or labels",
+                            colludes, settings->values[OPTION_ID_STRATEGY].text);
     if (colludes && settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED)
         return judge_refuse(
             why,
             "--fault: \"byzantine=%s\" lies of models, and --momentum-mode averaged "
             "sends momenta, too; use quasi-global",
-            lie == FAULT_LIE_ALIE ? "alie" : "ipm");
+            colludes);
     return 0;
 }
 
