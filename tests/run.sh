@@ -5,6 +5,7 @@
 #   build-tests/    AddressSanitizer, LeakSanitizer, UBSan: all but the slow tests
 #   build-tsan/     ThreadSanitizer: the threaded tests
 #   build-release/  as users build it: real processes, slow tests, checks
+# With sanitizers only lines are kept of the debug information: more costs minutes of linking.
 # Warnings are errors. All builds are tried even if one fails. With PARLEY_TEST_DATA set to a folder
 # with mnist/ in it, the tests on real data run too; without it they are skipped, and named.
 # The last line is "N passed, N failed[, N skipped]"; the exit status is 0 only if nothing failed.
@@ -53,9 +54,9 @@ stage() {
 }
 
 stage "address and undefined-behaviour sanitizers" build-tests "" \
-    --buildtype=debugoptimized -Db_sanitize=address,undefined
+    --buildtype=debugoptimized -Dc_args=-g1 -Db_sanitize=address,undefined
 stage "thread sanitizer" build-tsan "--suite threads --suite checks" \
-    --buildtype=debugoptimized -Db_sanitize=thread
+    --buildtype=debugoptimized -Dc_args=-g1 -Db_sanitize=thread
 stage "release" build-release "--suite process --suite slow --suite checks" \
     --buildtype=release
 
