@@ -303,10 +303,16 @@ Test(csv, long_names_and_many_classes_stay_within_their_limits)
             strcpy(text + size + length, quoted ? "\"\n" : "\n");
             int error = load(&set, &shape, text, NULL, false);
             cr_assert_eq(error, length <= 1024 ? 0 : PARLEY_EDATA, "%zu: %s", length, why);
+            if (error) cr_assert_str_eq(why, "t.csv:1: column 2: longer than 1024 bytes");
             dataset_close(&set);
             rows_shape_close(&shape);
         }
     }
+    size = (size_t)sprintf(text, "0,\"");
+    for (int row = 0; row < 1000; row++)
+        size += (size_t)sprintf(text + size, "0,x\n");
+    expect_refused(text, NULL,
+                   "t.csv:1: column 2: a quote is opened and not closed within 1024 bytes");
     free(text);
 }
 

@@ -108,7 +108,10 @@ static int read_quoted(struct reading *r, struct field *field)
             return refuse(r, field->line, field->column, "a quote is opened and never closed");
         if (*r->at == '"' && (++r->at == r->end || *r->at != '"')) break;
         if (n > NAMES_BYTES_MAX)
-            return refuse(r, field->line, field->column, "longer than %u bytes", NAMES_BYTES_MAX);
+            return refuse(r, field->line, field->column,
+                          r->line > field->line ? "a quote is opened and not closed within %u bytes"
+                                                : "longer than %u bytes",
+                          NAMES_BYTES_MAX);
         r->line += *r->at == '\n';
         r->unquoted[n++] = *r->at;
     }
