@@ -9,11 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A piece of a file. */
-struct piece {
-    const void *bytes;
-    size_t size;
-};
+#include "file/piece.h"
 
 /* Makes the file anew from its pieces and fsyncs it; a file that fails is removed. */
 int durable_write(const char *path, const struct piece *pieces, size_t count, char *why,

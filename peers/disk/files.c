@@ -17,14 +17,19 @@
 
 enum { NAME_BYTES = 64 }; /* what is added to OUT at most */
 
-/* Whether a header can be made of what `meta` holds by now. */
-static int try_header(const struct files *files)
+/* The file of a model; without x, whether one can be made of what `meta` holds by now. */
+static int make_pieces(const struct files *files, const float *x,
+                       struct piece pieces[MODEL_FILE_PIECES])
 {
-    uint8_t *bytes = NULL;
-    size_t size;
-    int code = model_file_header(&files->meta, files->vectors->count, files->vectors->tensors,
-                                 files->vectors->tensors_count, &bytes, &size);
-    free(bytes);
+    return model_file_pieces(&files->meta, x, files->vectors->count, files->vectors->tensors,
+                             files->vectors->tensors_count, pieces);
+}
+
+static int try_pieces(const struct files *files)
+{
+    struct piece pieces[MODEL_FILE_PIECES];
+    int code = make_pieces(files, NULL, pieces);
+    free((void *)pieces[0].bytes);
     return code;
 }
 
@@ -36,7 +41,7 @@ static int copy_text(const struct files *files, const char *name, char *to, size
     if (!from) from = "";
     if (strlen(from) < to_size) {
         strcpy(to, from);
-        code = try_header(files);
+        code = try_pieces(files);
     }
     if (code && code != PARLEY_ENOMEM)
         snprintf(why, size,
@@ -57,7 +62,7 @@ static int copy_lines(struct files *files, bool columns, const char *from, char 
         meta->columns = files->columns = copy;
     else
         meta->class_names = files->class_names = copy;
-    int code = copy ? try_header(files) : PARLEY_ENOMEM;
+    int code = copy ? try_pieces(files) : PARLEY_ENOMEM;
     if (code && code != PARLEY_ENOMEM)
         snprintf(why, size,
                  "about.%s: not one line of UTF-8, of at most %u bytes, for each of about.%s, %u, "
@@ -85,22 +90,15 @@ static int check_scaling(const struct parley_about *about, char *why, size_t siz
     return PARLEY_EUSAGE;
 }
 
-/* Shifts and scales of the inputs, and of a label. */
-static size_t scaling_floats(const struct model_meta *meta)
-{
-    return 2 * ((size_t)meta->scaling + (meta->numbers ? 1 : 0));
-}
-
 static int copy_scaling(struct files *files, const struct parley_about *about)
 {
     struct model_meta *meta = &files->meta;
     size_t count = meta->scaling = about->scaling;
     meta->numbers = about->label != NULL;
-    float *all = files->scaling = calloc(scaling_floats(meta) + 1, sizeof *files->scaling);
+    float *all = files->scaling = calloc(2 * count + 1, sizeof *files->scaling);
     if (!all) return PARLEY_ENOMEM;
     if (count) memcpy(all, about->shift, count * sizeof *all);
     if (count) memcpy(all + count, about->scale, count * sizeof *all);
-    if (about->label) memcpy(all + 2 * count, about->label, sizeof meta->label);
     if (about->label) memcpy(meta->label, about->label, sizeof meta->label);
     meta->shift = all;
     meta->scale = all + count;
@@ -119,7 +117,7 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     int code = check_scaling(about, why, size);
     if (!code) code = copy_scaling(files, about);
     if (code) return code;
-    code = try_header(files);
+    code = try_pieces(files);
     if (code && code != PARLEY_ENOMEM)
         snprintf(
             why, size,
@@ -224,17 +222,6 @@ void files_close(struct files *files)
     free(files->out);
 }
 
-/* The bytes before the floats: equal on all nodes, so nothing of this node goes in. */
-static int make_header(struct files *files, const uint8_t *digest, struct piece *header)
-{
-    uint8_t *bytes = NULL;
-    memcpy(files->meta.digest, digest, sizeof files->meta.digest);
-    int code = model_file_header(&files->meta, files->vectors->count, files->vectors->tensors,
-                                 files->vectors->tensors_count, &bytes, &header->size);
-    header->bytes = bytes;
-    return code;
-}
-
 /* No two nodes have one boot. */
 static void model_part(const char *out, uint64_t boot, char *path, size_t size)
 {
@@ -271,11 +258,12 @@ static int hash_model(const struct files *files, const void *x, uint8_t digest[P
                         digest);
 }
 
-static int hash_pieces(const struct piece pieces[3], uint8_t hash[PARLEY_DIGEST_BYTES])
+static int hash_pieces(const struct piece pieces[MODEL_FILE_PIECES],
+                       uint8_t hash[PARLEY_DIGEST_BYTES])
 {
     struct digest digest;
     int code = digest_init(&digest);
-    for (int i = 0; i < 3 && !code; i++)
+    for (int i = 0; i < MODEL_FILE_PIECES && !code; i++)
         code = digest_add(&digest, pieces[i].bytes, pieces[i].size);
     if (!code) code = digest_end(&digest, hash);
     digest_close(&digest);
@@ -284,10 +272,11 @@ static int hash_pieces(const struct piece pieces[3], uint8_t hash[PARLEY_DIGEST_
 
 /* What stands on disk must be what was to be written, and that still of the digest that it states:
  * memory can go bad, too. */
-static int read_back(struct files *files, const struct piece pieces[3], struct op *op)
+static int read_back(struct files *files, const struct piece pieces[MODEL_FILE_PIECES],
+                     struct op *op)
 {
     uint8_t digest[PARLEY_DIGEST_BYTES];
-    int code = durable_compare(files->part, pieces, 3, op->why, sizeof op->why);
+    int code = durable_compare(files->part, pieces, MODEL_FILE_PIECES, op->why, sizeof op->why);
     if (!code) code = hash_pieces(pieces, files->hash);
     if (!code) code = hash_model(files, pieces[1].bytes, digest);
     if (code || memcmp(digest, op->digest, sizeof digest) == 0) return code;
@@ -299,18 +288,18 @@ static int read_back(struct files *files, const struct piece pieces[3], struct o
 void files_write(struct files *files, struct op *op)
 {
     struct vectors *vectors = files->vectors;
-    struct piece pieces[3] = {
-        {NULL, 0},
-        {vectors_buffer(vectors, op->update.vector.buffer), vectors->count * sizeof(float)},
-        {files->scaling, scaling_floats(&files->meta) * sizeof(float)}};
+    struct piece pieces[MODEL_FILE_PIECES] = {{NULL, 0}};
+    const float *x = vectors_buffer(vectors, op->update.vector.buffer);
     drop_part(files);
     if (files->vote) vote_held(files->vote, op->why, sizeof op->why);
-    int code = hash_model(files, pieces[1].bytes, op->digest);
+    int code = hash_model(files, x, op->digest);
     op->done.done.digest = op->digest;
     if (code || !files->out) goto out;
-    code = make_header(files, op->digest, &pieces[0]);
+    memcpy(files->meta.digest, op->digest, sizeof files->meta.digest);
+    code = make_pieces(files, x, pieces);
     if (!code) code = name_part(files);
-    if (!code) code = durable_write(files->part, pieces, 3, op->why, sizeof op->why);
+    if (!code)
+        code = durable_write(files->part, pieces, MODEL_FILE_PIECES, op->why, sizeof op->why);
     if (!code) code = read_back(files, pieces, op);
     if (code) drop_part(files);
 out:

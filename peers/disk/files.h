@@ -26,7 +26,7 @@ struct files {
     struct vectors *vectors;
     const struct vote *vote; /* NULL, or borrowed: set after files_init() */
     struct model_meta meta;  /* but for the digest */
-    float *scaling;          /* shift, scale, label: as in the file */
+    float *scaling;          /* what `meta` has of shift and scale */
     char *class_names;       /* meta's; owned */
     char *columns;           /* likewise */
 };

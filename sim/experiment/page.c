@@ -298,7 +298,7 @@ int page_write(const char *path, const struct plan *plan, const struct sim_outco
     char *page = ends_in(path, ".svg") ? svg_page(plan, outcomes, reader)
                                        : html_page(plan, outcomes, reader);
     if (!page) return PARLEY_ENOMEM;
-    struct sim_piece piece = {page, strlen(page)};
+    struct piece piece = {page, strlen(page)};
     int error = sim_output_replace("report", path, &piece, 1);
     free(page);
     return error;

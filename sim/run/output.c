@@ -53,7 +53,7 @@ int sim_output_close(FILE *file, const char *option, const char *path)
     return PARLEY_EFAIL;
 }
 
-static bool write_all(const char *path, const struct sim_piece *pieces, size_t count)
+static bool write_all(const char *path, const struct piece *pieces, size_t count)
 {
     FILE *file = fopen(path, "w");
     if (!file) return false;
@@ -83,7 +83,7 @@ int sim_output_try(const char *option, const char *path)
     return done ? 0 : PARLEY_EUSAGE;
 }
 
-int sim_output_replace(const char *option, const char *path, const struct sim_piece *pieces,
+int sim_output_replace(const char *option, const char *path, const struct piece *pieces,
                        size_t count)
 {
     char *partial = partial_of(path);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "file/piece.h"
 #include "settings/settings.h"
 
 /* A new file, or stdout for "-"; a path that is NULL: none. PARLEY_EUSAGE, which is said. */
@@ -20,17 +21,12 @@ int sim_output_close(FILE *file, const char *option, const char *path);
 /* Whether one of the files is stdout: then nothing else is written to that. */
 bool sim_output_takes_stdout(const struct settings *settings);
 
-struct sim_piece {
-    const void *bytes;
-    size_t size;
-};
-
 /* Whether a file could be made there; leaves none. PARLEY_EUSAGE with a line, PARLEY_ENOMEM. */
 int sim_output_try(const char *option, const char *path);
 
 /* The file anew from its pieces, under another name until it is whole. PARLEY_EFAIL with a line,
  * PARLEY_ENOMEM. */
-int sim_output_replace(const char *option, const char *path, const struct sim_piece *pieces,
+int sim_output_replace(const char *option, const char *path, const struct piece *pieces,
                        size_t count);
 
 #endif

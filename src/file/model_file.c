@@ -150,8 +150,8 @@ static int check_texts(const struct model_meta *meta)
     return good ? 0 : PARLEY_EUSAGE;
 }
 
-int model_file_header(const struct model_meta *meta, size_t n, const struct tensor *tensors,
-                      uint32_t tensor_count, uint8_t **header, size_t *header_size)
+static int make_header(const struct model_meta *meta, size_t n, const struct tensor *tensors,
+                       uint32_t tensor_count, uint8_t **header, size_t *header_size)
 {
     char run[17], digest[DIGEST_TEXT_BYTES], number[COUNTS][11];
     const uint32_t numbers[COUNTS] = {meta->features, meta->classes, meta->channels, meta->height,
@@ -186,6 +186,21 @@ int model_file_header(const struct model_meta *meta, size_t n, const struct tens
     error = list_tensors(all, &count, meta, n, tensors, tensor_count);
     if (error == 0) error = sealed_header(all, count, meta, pairs, pair_count, header, header_size);
     free(all);
+    return error;
+}
+
+int model_file_pieces(const struct model_meta *meta, const float *x, size_t n,
+                      const struct tensor *tensors, uint32_t tensor_count,
+                      struct piece pieces[MODEL_FILE_PIECES])
+{
+    uint8_t *header = NULL;
+    size_t size = 0, scaling = meta->scaling * sizeof(float);
+    int error = make_header(meta, n, tensors, tensor_count, &header, &size);
+    pieces[0] = (struct piece){header, size};
+    pieces[1] = (struct piece){x, n * sizeof *x};
+    pieces[2] = (struct piece){meta->shift, scaling};
+    pieces[3] = (struct piece){meta->scale, scaling};
+    pieces[4] = (struct piece){meta->label, meta->numbers ? sizeof meta->label : 0};
     return error;
 }
 

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "file/piece.h"
 #include "file/safetensors.h"
 #include "kernels/digest.h"
 #include "parley/error.h"
@@ -57,14 +58,17 @@ bool model_file_scales_label(const float scaling[2]);
  * of a column that counts for nothing. */
 bool model_file_scales_inputs(const void *shift, const void *scale, size_t count);
 
-/* The bytes to write before x, shift, scale and label; *header is to be freed. tensors as for
- * digest_model (none: one named "vector" of shape [n]). PARLEY_EUSAGE for texts that are not
- * printable, for a vocabulary or names that are not UTF-8 or not of as many characters or lines as
- * there must be, for tensors that do not cover [n] in order or have the scaling's names,
- * PARLEY_ELIMIT for more tensors or longer names than a header holds, PARLEY_ENOMEM. */
-PARLEY_CHECK int model_file_header(const struct model_meta *meta, size_t n,
+enum { MODEL_FILE_PIECES = 5 };
+
+/* The file of x[n], piece after piece: of the first, its header, the bytes are to be freed (NULL
+ * after an error), the others stay x's and what `meta` borrows. tensors as for digest_model (none:
+ * one named "vector" of shape [n]). PARLEY_EUSAGE for texts that are not printable, for a
+ * vocabulary or names that are not UTF-8 or not of as many characters or lines as there must be,
+ * for tensors that do not cover [n] in order or have the scaling's names, PARLEY_ELIMIT for more
+ * tensors or longer names than a header holds, PARLEY_ENOMEM. */
+PARLEY_CHECK int model_file_pieces(const struct model_meta *meta, const float *x, size_t n,
                                    const struct tensor *tensors, uint32_t tensor_count,
-                                   uint8_t **header, size_t *header_size);
+                                   struct piece pieces[MODEL_FILE_PIECES]);
 
 struct model_file {
     struct model_meta meta;       /* its names and scaling are `file`'s */

@@ -178,15 +178,16 @@ static int write_and_read_models(void)
                               .columns = "u\nv",
                               .features = 2,
                               .classes = 3};
-    uint8_t *header, bytes[4096], *archive;
-    size_t size;
+    struct piece pieces[MODEL_FILE_PIECES];
+    uint8_t bytes[4096], *archive;
     int error = digest_model(x, 9, tensors, 2, meta.run, meta.digest);
-    if (!error) error = model_file_header(&meta, 9, tensors, 2, &header, &size);
+    if (!error) error = model_file_pieces(&meta, x, 9, tensors, 2, pieces);
     if (error) return error;
-    error = same(0, header, size);
-    memcpy(bytes, header, size);
+    size_t size = pieces[0].size;
+    error = same(0, pieces[0].bytes, size);
+    memcpy(bytes, pieces[0].bytes, size);
     memcpy(bytes + size, x, sizeof x);
-    free(header);
+    free((void *)pieces[0].bytes);
     struct model_file file;
     if (!error) error = model_file_open(&file, bytes, size + sizeof x, why, sizeof why);
     if (error) return error;

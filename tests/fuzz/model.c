@@ -36,11 +36,10 @@ void fuzz_model(const uint8_t *bytes, size_t size)
     check_inside(file.meta.shift, file.meta.scaling, bytes, size);
     check_inside(file.meta.scale, file.meta.scaling, bytes, size);
     if (model_file_verify(&file, why, sizeof why) == 0) {
-        uint8_t *header;
-        size_t header_size;
-        FUZZ_CHECK(model_file_header(&file.meta, file.n, file.tensors, file.tensor_count, &header,
-                                     &header_size) == 0);
-        free(header);
+        struct piece pieces[MODEL_FILE_PIECES];
+        FUZZ_CHECK(model_file_pieces(&file.meta, NULL, file.n, file.tensors, file.tensor_count,
+                                     pieces) == 0);
+        free((void *)pieces[0].bytes);
     }
     model_file_close(&file);
 }
@@ -59,16 +58,19 @@ void fuzz_model_seeds(fuzz_emit *emit, void *context)
                                   .shift = data + 9,
                                   .scale = data + 9 + scaling,
                                   .run = UINT64_C(0xfedcba9876543210)};
-        uint8_t *header, bytes[4096];
-        size_t size;
+        struct piece pieces[MODEL_FILE_PIECES];
+        uint8_t bytes[4096];
+        size_t size = 0;
         if (kind == 5) strcpy(meta.vocabulary, "abc");
         if (kind == 6) meta.class_names = "a\n\"b\"\n\xe2\x82\xac";
         if (kind == 6) meta.columns = "\nv";
         FUZZ_CHECK(digest_model(data, 9, tensors, count, meta.run, meta.digest) == 0);
-        FUZZ_CHECK(model_file_header(&meta, 9, tensors, count, &header, &size) == 0);
-        memcpy(bytes, header, size);
-        free(header);
-        memcpy(bytes + size, data, (9 + 2 * scaling) * sizeof *data);
-        emit(context, bytes, size + (9 + 2 * scaling) * sizeof *data);
+        FUZZ_CHECK(model_file_pieces(&meta, data, 9, tensors, count, pieces) == 0);
+        for (int i = 0; i < MODEL_FILE_PIECES; i++) {
+            memcpy(bytes + size, pieces[i].bytes, pieces[i].size);
+            size += pieces[i].size;
+        }
+        free((void *)pieces[0].bytes);
+        emit(context, bytes, size);
     }
 }

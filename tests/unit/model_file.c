@@ -28,17 +28,16 @@ static struct model_meta meta_of(const struct tensor *table, uint32_t count, uin
 static uint8_t *file_new(const struct model_meta *meta, const struct tensor *table, uint32_t count,
                          size_t *size)
 {
-    uint8_t *header;
-    size_t at, part = meta->scaling * sizeof(float), end = meta->numbers ? sizeof meta->label : 0;
-    cr_assert_eq(model_file_header(meta, 9, table, count, &header, &at), 0);
-    *size = at + sizeof x + 2 * part + end;
-    uint8_t *bytes = malloc(*size);
-    memcpy(bytes, header, at);
-    memcpy(bytes + at, x, sizeof x);
-    memcpy(bytes + at + sizeof x, meta->shift, part);
-    memcpy(bytes + at + sizeof x + part, meta->scale, part);
-    memcpy(bytes + at + sizeof x + 2 * part, meta->label, end);
-    free(header);
+    struct piece pieces[MODEL_FILE_PIECES];
+    uint8_t *bytes = NULL;
+    *size = 0;
+    cr_assert_eq(model_file_pieces(meta, x, 9, table, count, pieces), 0);
+    for (int i = 0; i < MODEL_FILE_PIECES; i++) {
+        bytes = realloc(bytes, *size + pieces[i].size + 1);
+        if (pieces[i].size > 0) memcpy(bytes + *size, pieces[i].bytes, pieces[i].size);
+        *size += pieces[i].size;
+    }
+    free((void *)pieces[0].bytes);
     return bytes;
 }
 
@@ -134,7 +133,7 @@ Test(model_file, a_vocabulary_comes_back_and_has_a_character_a_class)
     /* Proves that a model of text carries what its numbers mean; other models have none. */
     struct model_meta meta = meta_of(tensors, 2, 1);
     struct model_file file;
-    uint8_t *header;
+    struct piece pieces[MODEL_FILE_PIECES];
     size_t size;
     strcpy(meta.vocabulary, "\n\"\xe2\x82\xac");
     uint8_t *bytes = file_new(&meta, tensors, 2, &size);
@@ -146,11 +145,11 @@ Test(model_file, a_vocabulary_comes_back_and_has_a_character_a_class)
     cr_assert(strstr(why, "vocabulary"), "%s", why);
     free(bytes);
     strcpy(meta.vocabulary, "ab");
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
     strcpy(meta.vocabulary, "ab\xff");
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
     memset(meta.vocabulary, 'a', sizeof meta.vocabulary);
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
 }
 
 Test(model_file, names_come_back_and_are_a_line_a_class_or_a_column)
@@ -159,7 +158,7 @@ Test(model_file, names_come_back_and_are_a_line_a_class_or_a_column)
      * names. */
     struct model_meta meta = meta_of(tensors, 2, 1);
     struct model_file file;
-    uint8_t *header;
+    struct piece pieces[MODEL_FILE_PIECES];
     size_t size;
     meta.class_names = "a \"b\"\\n\t\r\n\x01/\xe2\x82\xac\n{}";
     meta.features = 3;
@@ -175,12 +174,12 @@ Test(model_file, names_come_back_and_are_a_line_a_class_or_a_column)
     cr_assert(strstr(why, "class_names"), "%s", why);
     free(bytes);
     meta.class_names = "a\nb";
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
     meta.class_names = "a\nb\n\xff";
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
     meta.class_names = NULL;
     meta.columns = "u\nv";
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
     meta.columns = NULL;
     bytes = file_new(&meta, tensors, 2, &size);
     cr_assert_eq(model_file_open(&file, bytes, size, why, sizeof why), 0, "%s", why);
@@ -298,20 +297,19 @@ Test(model_file, each_text_is_under_the_seal)
 Test(model_file, a_writer_s_mistakes_are_usage_errors)
 {
     /* Tensors that do not cover x, a tensor with a reserved name, unprintable text. */
-    uint8_t *header;
-    size_t size;
+    struct piece pieces[MODEL_FILE_PIECES];
     struct model_meta meta = meta_of(tensors, 2, 2);
-    cr_assert_eq(model_file_header(&meta, 10, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 10, tensors, 2, pieces), PARLEY_EUSAGE);
     struct tensor reserved = {"label.scale", 1, {9}, 0, 9};
-    cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, &reserved, 1, pieces), PARLEY_EUSAGE);
     strcpy(reserved.name, "input.shift");
-    cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, &reserved, 1, pieces), PARLEY_EUSAGE);
     meta.scaling = 0;
-    cr_assert_eq(model_file_header(&meta, 9, &reserved, 1, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, &reserved, 1, pieces), PARLEY_EUSAGE);
     strcpy(meta.data, "a\nb");
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
     memset(meta.data, 'a', sizeof meta.data);
-    cr_assert_eq(model_file_header(&meta, 9, tensors, 2, &header, &size), PARLEY_EUSAGE);
+    cr_assert_eq(model_file_pieces(&meta, x, 9, tensors, 2, pieces), PARLEY_EUSAGE);
 }
 
 Test(model_file, foreign_and_broken_metadata_is_refused_by_name)

@@ -361,25 +361,17 @@ static int train(struct node *node, char *why, size_t why_size)
 /* A node that leaves keeps what it has, apart from --out: that name is for what was agreed. */
 static int save_own(struct node *node, char *why, size_t why_size)
 {
-    const struct dataset *set = &node->job.data.train;
     struct model_meta *meta = &node->meta;
+    struct piece pieces[MODEL_FILE_PIECES] = {{NULL, 0}};
     uint32_t count;
     const struct tensor *tensors = model_tensors(node->job.model, &count);
     size_t n = trainer_parameters(node->job.trainer);
-    size_t scaling = meta->scaling * sizeof(float);
-    struct piece pieces[5] = {{NULL, 0},
-                              {node->x, n * sizeof(float)},
-                              {set->shift, scaling},
-                              {set->scale, scaling},
-                              {set->label, meta->numbers ? sizeof set->label : 0}};
-    uint8_t *header = NULL;
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta->digest);
-    if (!error) error = model_file_header(meta, n, tensors, count, &header, &pieces[0].size);
-    pieces[0].bytes = header;
+    if (!error) error = model_file_pieces(meta, node->x, n, tensors, count, pieces);
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
     node_control_saves(node);
-    if (!error) error = durable_replace(node->own_path, pieces, 5, why, why_size);
-    free(header);
+    if (!error) error = durable_replace(node->own_path, pieces, MODEL_FILE_PIECES, why, why_size);
+    free((void *)pieces[0].bytes);
     return error;
 }
 
