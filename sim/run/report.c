@@ -15,8 +15,6 @@
 #include "run/talk.h"
 #include "run/verdict.h"
 
-enum { QUICK_S = 1, SLOW_S = 5, QUICK_UNTIL_S = 3 };
-
 /* Bytes of memory that this process has at hand now; 0 where nobody says. */
 static double resident(void)
 {
@@ -209,10 +207,9 @@ void sim_report_speak(struct sim_report *report, double progress)
 {
     struct parley_sim *sim = report->sim;
     double wall = sim_report_wall(), loss = 0;
-    bool quick = wall < report->wall_start_s + QUICK_UNTIL_S;
     uint32_t stepped = 0;
     if (!sim_shows_progress() || report->silent ||
-        wall < report->spoken_s + (quick ? QUICK_S : SLOW_S))
+        wall < report->spoken_s + human_pause_s(wall - report->wall_start_s))
         return;
     report->spoken_s = wall;
     for (uint32_t i = 0; i < sim->nodes; i++) {

@@ -71,3 +71,8 @@ const char *human_rate(char out[HUMAN_BYTES], double per_second)
         snprintf(out, HUMAN_BYTES, "%.1e", per_second);
     return out;
 }
+
+double human_pause_s(double since_start_s)
+{
+    return since_start_s < 3 ? 1 : 5;
+}

@@ -1,4 +1,5 @@
-/* human.h: figures as people read them. Each writes into out and returns it. Thread rule: pure. */
+/* human.h: figures as people read them, written into out, which is returned; and how often they
+ * want to. Thread rule: pure. */
 #ifndef PARLEY_REPORT_HUMAN_H
 #define PARLEY_REPORT_HUMAN_H
 
@@ -20,5 +21,9 @@ const char *human_drift(char out[HUMAN_BYTES], double drift);
 
 /* "950", "23.4k", "1.20M"; "-" for what is not finite or negative. */
 const char *human_rate(char out[HUMAN_BYTES], double per_second);
+
+/* Seconds from one line of progress to the next, so long after the start: soon at first, when
+ * people want to see that all is well. */
+double human_pause_s(double since_start_s);
 
 #endif

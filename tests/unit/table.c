@@ -191,3 +191,10 @@ Test(human, figures_have_units_and_never_overflow)
     cr_assert_str_eq(human_rate(out, 950), "950");
     cr_assert_str_eq(human_rate(out, 1.2e6), "1.20M");
 }
+
+Test(human, a_line_comes_each_second_at_first_and_then_each_fifth)
+{
+    cr_assert_eq(human_pause_s(0), 1);
+    cr_assert_eq(human_pause_s(2.9), 1);
+    cr_assert_eq(human_pause_s(3), 5);
+}

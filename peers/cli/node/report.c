@@ -14,11 +14,10 @@
 #include "cli/node/node.h"
 #include "core/wire/wire.h"
 #include "kernels/digest.h"
+#include "report/human.h"
 #include "report/lines.h"
 #include "report/summary.h"
 #include "report/table.h"
-
-enum { QUICK_US = 1000000, SLOW_US = 5000000, QUICK_UNTIL_US = 3000000 };
 
 static const char *name_of(const struct node *node)
 {
@@ -151,7 +150,7 @@ static void say_where(struct node *node, const struct parley_view *view)
 {
     bool in_place = say_in_place(node->settings);
     uint64_t now_us = cli_now_us();
-    uint64_t wait_us = now_us < node->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
+    uint64_t wait_us = (uint64_t)(human_pause_s(seconds(node)) * 1e6);
     if (node->controlled || !settings_wants_progress(node->settings)) return;
     if (!in_place && now_us < node->spoken_us + wait_us) return;
     node->spoken_us = now_us;

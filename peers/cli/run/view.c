@@ -16,15 +16,13 @@
 #include "cli/run/run.h"
 #include "cli/shared_data.h"
 #include "report/group.h"
+#include "report/human.h"
 #include "report/mass.h"
 #include "report/summary.h"
 #include "report/table.h"
 
 enum {
     DRAW_US = 100000,
-    QUICK_US = 1000000,
-    SLOW_US = 5000000,
-    QUICK_UNTIL_US = 3000000,
     ROWS_MAX = 24,
     ROWS_BESIDE = 4 /* of the terminal: a header, "and N more", the line for all, the cursor's */
 };
@@ -200,8 +198,8 @@ void run_view_draw(struct run *run)
 {
     uint64_t now_us = cli_now_us();
     bool in_place = say_in_place(run->settings);
-    uint64_t wait_us = now_us < run->start_us + QUICK_UNTIL_US ? QUICK_US : SLOW_US;
-    if (in_place) wait_us = DRAW_US;
+    double pause_s = human_pause_s((double)(now_us - run->start_us) / 1e6);
+    uint64_t wait_us = in_place ? DRAW_US : (uint64_t)(pause_s * 1e6);
     if (!settings_wants_progress(run->settings)) return;
     if (now_us < (run->spoken_us ? run->spoken_us : run->start_us) + wait_us) return;
     if (in_place && say_is_behind()) return; /* the newest, when somebody looks again */
