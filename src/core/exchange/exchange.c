@@ -33,6 +33,7 @@
 #include "core/out.h"
 #include "core/plant.h"
 #include "core/state.h"
+#include "core/strategy/push_sum.h"
 #include "core/training/training.h"
 #include "core/transfer/fetch.h"
 

@@ -18,6 +18,7 @@
 #include "core/membership/membership.h"
 #include "core/plant.h"
 #include "core/state.h"
+#include "core/strategy/push_sum.h"
 #include "core/topology/topology.h"
 
 enum {

@@ -34,10 +34,11 @@
  * many periods, and is among fewer than before, counts in a unit of half the size, until it has two
  * of them (training.unit). No mass is made by that, but a gradient counts by the unit.
  */
-#include "core/strategy/strategy.h"
+#include "core/strategy/push_sum.h"
 
 #include "core/exchange/exchange.h"
 #include "core/state.h"
+#include "core/strategy/strategy.h"
 
 /* In units. */
 #define WEIGHT_KEPT_MIN 0.5
