@@ -297,29 +297,19 @@ static void draw_curve(struct run *run)
                    has_budget(run->settings) ? progress_of(run) : samples);
 }
 
-/* Nobody runs; and where none has ended, nobody is to come or to come back. */
-static bool over(const struct run *run)
+/* Nobody runs until then, or is to be woken; and where none has ended, nobody is to start. Other
+ * faults that are planned for hours later are not waited for. */
+static bool is_over(const struct run *run, uint64_t until_us)
 {
     bool ended = false;
-    if (sim_queue_next_us(&run->sim->queue) <= parley_sim_now(run->sim)) return false;
+    if (sim_queue_next_us(&run->sim->queue) < until_us) return false;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct sim_host *host = &run->sim->hosts[i];
-        if (host->state == SIM_HOST_UP && !host->paused) return false;
+        bool stands = host->paused && !sim_schedule_wakes(&run->schedule);
+        if (host->state == SIM_HOST_UP && !stands) return false;
         ended |= host->state == SIM_HOST_ENDED;
     }
-    return parley_sim_now(run->sim) > 0 && (ended || !sim_schedule_revives(&run->schedule));
-}
-
-/* Nodes have ended, and none is up or paused: a fault planned for hours later is not waited for. */
-static bool is_over_before(const struct run *run, uint64_t us)
-{
-    bool ended = false;
-    if (sim_queue_next_us(&run->sim->queue) < us) return false;
-    for (uint32_t i = 0; i < run->nodes; i++) {
-        if (run->sim->hosts[i].state == SIM_HOST_UP) return false;
-        ended |= run->sim->hosts[i].state == SIM_HOST_ENDED;
-    }
-    return ended;
+    return ended || !sim_schedule_starts(&run->schedule);
 }
 
 static void stepped(struct run *run)
@@ -338,7 +328,7 @@ static void run_to_end(struct run *run)
     struct parley_sim *sim = run->sim;
     uint64_t next_us = PROGRESS_US;
     uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
-    for (uint64_t events = 1; !is_over_before(run, next_us) && parley_sim_step(sim); events++) {
+    for (uint64_t events = 1; !is_over(run, next_us) && parley_sim_step(sim); events++) {
         if (events % EVENTS_UNSEEN == 0)
             sim_report_speak(&run->report, has_budget(run->settings) ? progress_of(run) : -1);
         if (sim->begun && run->report.wall_train_s == 0) {
@@ -351,7 +341,6 @@ static void run_to_end(struct run *run)
         if (parley_sim_now(sim) >= next_us) {
             sim_report_progress(&run->report);
             next_us = parley_sim_now(sim) + PROGRESS_US;
-            if (over(run)) break;
         }
         if (parley_sim_now(sim) > run->report.trained_us + spent_us) break;
     }

@@ -298,16 +298,29 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
     return 0;
 }
 
-bool sim_schedule_revives(const struct sim_schedule *schedule)
+/* It holds somebody, until a time that is known. */
+static bool is_to_end(const struct sim_planned *planned, enum fault_kind kind)
+{
+    const struct fault_spec *spec = planned->spec;
+    return spec->kind == kind && planned->struck && !planned->over &&
+           spec->lasting.kind == FAULT_TIME;
+}
+
+bool sim_schedule_wakes(const struct sim_schedule *schedule)
+{
+    for (size_t i = 0; i < schedule->count; i++)
+        if (is_to_end(&schedule->planned[i], FAULT_PAUSE)) return true;
+    return false;
+}
+
+bool sim_schedule_starts(const struct sim_schedule *schedule)
 {
     for (size_t i = 0; i < schedule->count; i++) {
         const struct sim_planned *planned = &schedule->planned[i];
         const struct fault_spec *spec = planned->spec;
         bool starts = spec->kind == FAULT_RESTART || spec->kind == FAULT_JOIN;
-        bool ends = spec->kind == FAULT_RESTART || spec->kind == FAULT_PAUSE;
-        if (!planned->struck && starts && spec->when.kind == FAULT_TIME) return true;
-        if (planned->struck && !planned->over && ends && spec->lasting.kind == FAULT_TIME)
-            return true;
+        if (starts && !planned->struck && spec->when.kind == FAULT_TIME) return true;
+        if (is_to_end(planned, FAULT_RESTART)) return true;
     }
     return false;
 }

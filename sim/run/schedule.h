@@ -29,8 +29,9 @@ PARLEY_CHECK int sim_schedule_init(struct sim_schedule *schedule, struct parley_
                                    size_t why_size);
 /* The cluster has come to `progress`, in [0, 1], of its budget. */
 void sim_schedule_progress(struct sim_schedule *schedule, double progress);
-/* Whether a node starts, or goes on, at a time that is known. */
-bool sim_schedule_revives(const struct sim_schedule *schedule);
+/* Whether a node that is paused goes on, or one starts, at a time that is known. */
+bool sim_schedule_wakes(const struct sim_schedule *schedule);
+bool sim_schedule_starts(const struct sim_schedule *schedule);
 /* How many have not struck. */
 size_t sim_schedule_left(const struct sim_schedule *schedule);
 void sim_schedule_close(struct sim_schedule *schedule);

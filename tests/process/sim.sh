@@ -73,6 +73,10 @@ gone 0 'restart:3@20%+1s'
 gone 0 'pause:3@20%+1s'
 gone 3 'restart:3@20%+10%'
 gone 3 'pause:3@20%'
+# One of three is: the others agree, and it alone on another model; whatever strikes them meanwhile.
+gone 3 'pause:n2@20%+60s'
+gone 3 'pause:n2@20%+60s kill:n1@40s'
+gone 0 'pause:n2@20%'
 
 # The clock stops when the last node ends, not with what the network still had to give up.
 "$parley" sim --nodes 4 --steps 50 --model quadratic:20 --strategy allreduce -q --json last > said 2>&1 ||
