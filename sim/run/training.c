@@ -271,7 +271,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .parameters = trainer_parameters(job->trainer),
         .vectors = 1 + trainer_state_vectors(job->trainer),
         .batch = trainer_samples(job->trainer),
-        .batch_is_shared = trainer_is_full_batch(job->trainer),
+        .batch_is_shared = job_batch_is_shared(job),
         .alike = true,
         .model_digest = model_digest(job->model),
         .start = start,

@@ -283,7 +283,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->settings = job->shared;
     config->settings_count = job->shared_count;
     config->batch = trainer_samples(job->trainer);
-    config->batch_is_shared = trainer_is_full_batch(job->trainer);
+    config->batch_is_shared = job_batch_is_shared(job);
     config->samples_budget = s->epochs > 0 ? (uint64_t)ceil(s->epochs * job->data.train.count) : 0;
     config->steps_budget = s->steps;
     config->time_budget_us = s->time_us;
@@ -399,6 +399,11 @@ int job_share(const struct job *job, struct trainer *trainer, const char *self,
 bool job_share_moves(const struct job *job)
 {
     return job->partition.kind == PARTITION_IID && job->settings->shard.count == 0;
+}
+
+bool job_batch_is_shared(const struct job *job)
+{
+    return trainer_is_full_batch(job->trainer) && job->partition.kind != PARTITION_ALL;
 }
 
 int job_owners(const struct job *job, const char *const *names, uint32_t names_count,

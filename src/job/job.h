@@ -85,6 +85,10 @@ PARLEY_CHECK int job_due(const struct job *job, const char *self, const struct j
  * partitions each node has data of its own kind, which are gone with it. */
 bool job_share_moves(const struct job *job);
 
+/* Whether a step takes its node's part of all samples, so that the gradients of all nodes add up to
+ * one of the whole set: gd, unless each node's share is that set already. */
+bool job_batch_is_shared(const struct job *job);
+
 /* The shares of all members at once: owner[training samples] is each sample's owner, by its place
  * among the names in strcmp's order. Not for the partition `all`. Errors as above. */
 PARLEY_CHECK int job_owners(const struct job *job, const char *const *names, uint32_t names_count,

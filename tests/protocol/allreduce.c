@@ -326,29 +326,23 @@ static int share_in_order(void *pointer, uint32_t node, const struct job_members
     return error;
 }
 
-/* The trained model is left in x. */
-static void train_in_order(enum parley_strategy strategy, uint32_t nodes, const char *optimizer,
-                           float *x, size_t *n)
+/* What is made of these flags; with the order above, if asked for. The trained model is left in x.
+ */
+static void train_job(enum parley_strategy strategy, uint32_t nodes, int count, char **argv,
+                      bool in_order, float *x, size_t *n)
 {
-    const char *word = option_info(OPTION_ID_STRATEGY)->valid[strategy];
-    char batch[12], count[12], why[SETTINGS_WHY_BYTES];
-    snprintf(batch, sizeof batch, "%u", 4 * BATCH / nodes);
-    snprintf(count, sizeof count, "%u", nodes);
-    char *argv[] = {"parley",  "sim",        "--nodes",    count,         "--batch",
-                    batch,     "--strategy", (char *)word, "--model",     "mlp:32",
-                    "--steps", "20",         "--schedule", "constant",    "--lr",
-                    "0.05",    "--lr-scale", "none",       "--optimizer", (char *)optimizer,
-                    NULL};
+    char why[SETTINGS_WHY_BYTES];
     struct settings settings;
     struct job job;
     settings_init(&settings);
-    cr_assert_eq(settings_flags(&settings, 20, argv, why), 0, "%s", why);
+    cr_assert_eq(settings_flags(&settings, count, argv, why), 0, "%s", why);
     cr_assert_eq(settings_finish(&settings, why), 0, "%s", why);
     cr_assert_eq(job_init(&job, &settings, NULL, NULL, why, sizeof why), 0, "%s", why);
     struct ordered ordered = {.nodes = nodes};
-    struct ring_scene scene = {.strategy = strategy, .nodes = nodes, .seed = 1, .steps = STEPS};
+    struct ring_scene scene = {
+        .strategy = strategy, .nodes = nodes, .seed = 1, .steps = (uint32_t)settings.steps};
     cr_assert_eq(sim_training_init(&ordered.training, &scene.task, &job, nodes, 1), 0);
-    scene.task.share = share_in_order;
+    if (in_order) scene.task.share = share_in_order;
     struct parley_sim *sim = begin_task(&scene);
     scene_until(sim, nodes, parley_sim_agreed, NULL, 30);
     *n = scene.task.parameters;
@@ -357,6 +351,32 @@ static void train_in_order(enum parley_strategy strategy, uint32_t nodes, const 
     sim_training_close(&ordered.training);
     job_close(&job);
     settings_close(&settings);
+}
+
+static void train_in_order(enum parley_strategy strategy, uint32_t nodes, const char *optimizer,
+                           float *x, size_t *n)
+{
+    const char *word = option_info(OPTION_ID_STRATEGY)->valid[strategy];
+    char batch[12], count[12];
+    snprintf(batch, sizeof batch, "%u", 4 * BATCH / nodes);
+    snprintf(count, sizeof count, "%u", nodes);
+    char *argv[] = {"parley",  "sim",        "--nodes",    count,         "--batch",
+                    batch,     "--strategy", (char *)word, "--model",     "mlp:32",
+                    "--steps", "20",         "--schedule", "constant",    "--lr",
+                    "0.05",    "--lr-scale", "none",       "--optimizer", (char *)optimizer,
+                    NULL};
+    train_job(strategy, nodes, 20, argv, true, x, n);
+}
+
+/* ||a - b|| / ||b|| */
+static double apart(const float *a, const float *b, size_t n)
+{
+    double gap = 0, norm = 0;
+    for (size_t j = 0; j < n; j++) {
+        gap += pow((double)a[j] - b[j], 2);
+        norm += pow(b[j], 2);
+    }
+    return sqrt(gap / norm);
 }
 
 Test(allreduce, four_nodes_equal_one_with_a_batch_four_times_as_large)
@@ -368,14 +388,31 @@ Test(allreduce, four_nodes_equal_one_with_a_batch_four_times_as_large)
                                                       PARLEY_STRATEGY_PS_BSP};
     for (int o = 0; o < 6; o++) {
         size_t n;
-        double gap = 0, norm = 0;
         train_in_order(strategies[o / 3], 4, optimizers[o % 3], four, &n);
         train_in_order(strategies[o / 3], 1, optimizers[o % 3], one, &n);
-        for (size_t j = 0; j < n; j++) {
-            gap += pow((double)four[j] - one[j], 2);
-            norm += pow(one[j], 2);
-        }
-        cr_assert_lt(sqrt(gap / norm), 1e-5, "%s: %g", optimizers[o % 3], sqrt(gap / norm));
+        double gap = apart(four, one, n);
+        cr_assert_lt(gap, 1e-5, "%s: %g", optimizers[o % 3], gap);
+        cr_assert(gap > 0, "two runs of one kind were compared");
+    }
+}
+
+Test(allreduce, full_batches_are_of_the_whole_set_whoever_has_how_much_of_it)
+{
+    /* Shares of unlike size, and the whole set at each node, make the steps of one node alone. */
+    static const char *const partitions[] = {"iid", "dirichlet:0.3", "all"};
+    static float four[8000], one[8000];
+    size_t n;
+    char *argv[] = {"parley",      "sim",       "--nodes", "1",       "--partition", "all",
+                    "--optimizer", "gd",        "--model", "softmax", "--steps",     "5",
+                    "--schedule",  "constant",  "--lr",    "0.1",     "--lr-scale",  "none",
+                    "--strategy",  "allreduce", NULL};
+    train_job(PARLEY_STRATEGY_ALLREDUCE, 1, 20, argv, false, one, &n);
+    argv[3] = "4";
+    for (int p = 0; p < 3; p++) {
+        argv[5] = (char *)partitions[p];
+        train_job(PARLEY_STRATEGY_ALLREDUCE, 4, 20, argv, false, four, &n);
+        double gap = apart(four, one, n);
+        cr_assert_lt(gap, 1e-5, "%s: %g", partitions[p], gap);
         cr_assert(gap > 0, "two runs of one kind were compared");
     }
 }
