@@ -24,8 +24,10 @@ static void make(struct parley_node *node, uint32_t buffer)
 }
 
 /* A gradient is a mean over the samples it took, and counts as one. That of a node's share (gd)
- * counts by its part of the whole set: their sum is the mean over all that are held. Which of the
- * two is not for one step to say: all divide by the same. */
+ * counts by its part of the whole set: their sum is the mean over that, less the terms of samples
+ * that nobody holds (of a dead node's own data, of a --shard that nobody has), whose number no node
+ * knows: steps are shorter by their part. Which of the two is not for one step to say: all divide
+ * by the same. */
 static void made(struct parley_node *node, bool finite)
 {
     const struct allreduce *self = node->strategy_state;
