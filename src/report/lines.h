@@ -121,7 +121,7 @@ struct report_summary {
     uint64_t steps, samples;
     uint64_t exchanges, exchanges_dropped; /* each once; those of settling, too */
     uint64_t bytes_sent;
-    uint64_t bytes_trained; /* of bytes_sent, what was sent until training ended */
+    uint64_t bytes_trained; /* of bytes_sent, what was sent by the moment of drift_trained */
     double mass_error, mass_dropped, wall_s, time_to_target_s;
     /* Per epoch that began, of the first COVERAGE_PASSES, the part of the samples that was trained
      * on; not parsed back. */
@@ -133,8 +133,10 @@ struct report_summary {
     const char *run_hash;
     double node_steps_per_s;
     double trained_s, agreed_s; /* virtual: the last local step; the last live node was DONE */
-    /* True relative drift when training ended: of a budget of steps with the last node that made
-     * its own, while the others went on averaging. */
+    /* True relative drift when the budget was spent, or when the first node stopped, where that
+     * came before. Nodes train on until they know: trained_s is later, and `epochs` has what they
+     * did. Of a budget of steps it is with the last node that made its own, while the others went
+     * on averaging. */
     double drift_trained;
     /* On the test data, of the models that the live nodes had then, each its own; of many nodes, of
      * MODELS_OWN_MAX of them (sim/run/models.h): mean, least and standard deviation. */
