@@ -52,7 +52,8 @@ uint64_t codec_kept(double part, uint64_t n)
 
 /* Of a small vector runs are shorter, so that there is something to draw. The floats that fill no
  * place lie before any of them, or behind the last, and each part of the places, some of which have
- * one more, begins anywhere: no float is left out more often than others. */
+ * one more, begins anywhere. So all floats are drawn alike, but for those that may lie at a gap:
+ * they are left out in one of (places + 1) draws more. */
 struct codec_subset codec_draw(double part, uint64_t n, uint64_t draw)
 {
     struct codec_subset s = {.length = CODEC_RUN, .rng = rng_init(draw, SUBSET_STREAM)};
