@@ -54,6 +54,24 @@ agreed
 start
 again INT USR2
 
+# A second signal ends all at once, one that is held too, and leaves no model: another signal, or the
+# same again, not as soon as timeout(1) sends it twice.
+for second in TERM INT; do
+    start
+    rm -f parley-model.safetensors
+    nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+    kill -STOP "$(a_node)"
+    kill -INT $run
+    grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
+    while kill -$second $run 2> killed; do :; done
+    status=0
+    wait $run || status=$?
+    [ $status -eq $((128 + $(kill -l $second))) ]
+    grep -q "^parley: ended by signal $((status - 128)): no model is written\$" err
+    [ ! -e parley-model.safetensors ]
+    for pid in $nodes; do timeout 20 tail -f /dev/null --pid="$pid"; done
+done
+
 # timeout(1) sends its signal to its child and then to the child's group: that is one signal.
 start
 kill -INT $run $run
