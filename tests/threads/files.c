@@ -1,6 +1,7 @@
 /* files.c: the final model on disk.
  *
  *   - a model that is written and published reads back with its digest, and the record matches it
+ *   - where there is no record, one of this very file stays, and one of an earlier model goes
  *   - before publishing nothing stands under the model's name; an unpublished part is removed
  *   - a disk that takes no more, or a missing directory, fails with a line and leaves nothing
  * behind
@@ -122,6 +123,26 @@ static void publishes(void)
     check(count_files() == 2, "what was published stays");
 }
 
+static void publish_without_a_record(void)
+{
+    struct files files;
+    open_files(&files, out);
+    files_write(&files, &op);
+    files_publish(&files, &op);
+    check(op.done.done.ok, "a model without a record");
+    files_close(&files);
+}
+
+static void drops_what_is_of_another_file(void)
+{
+    publish_without_a_record();
+    check(count_files() == 2, "a record of this very file stays");
+    check_published();
+    block[0]++;
+    publish_without_a_record();
+    check(count_files() == 1 && access(out, F_OK) == 0, "a record of another file goes");
+}
+
 static void cleans_up(void)
 {
     struct files files;
@@ -162,10 +183,8 @@ int main(void)
     for (int i = 0; i < FLOATS; i++)
         block[i] = (float)i;
     publishes();
+    drops_what_is_of_another_file();
     cleans_up();
-    char path[96];
-    snprintf(path, sizeof path, "%s.agreement.json", out);
-    unlink(path);
     unlink(out);
     check(rmdir(folder) == 0, "the folder is empty at the end");
     return failures ? 1 : 0;
