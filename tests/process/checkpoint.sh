@@ -128,6 +128,12 @@ life run -n 3 --steps 20 || fail "a run: $(cat err)"
 [ "$(grep -c 'replaced' err)" -eq 1 ] && grep -q 'lives has checkpoints of 1 of these nodes, which will' err ||
     fail "run does not say once what it replaces: $(cat err)"
 
+# It goes on where it was in the data, too: three passes are 1125 steps.
+life node --name=n9 --steps 1200 --json json || fail "three passes: $(cat err)"
+grep '"event":"progress"' json | tail -n 1 | grep -q '"passes":3,' || fail "not three passes: $(tail -n 3 json)"
+life node --name=n9 --steps 1210 --resume --json json || fail "ten steps more: $(cat err)"
+grep '"event":"progress"' json | tail -n 1 | grep -q '"passes":3,' || fail "the data begin anew: $(tail -n 3 json)"
+
 # Time that is spent stays so: of less than that no step is left.
 rm -r lives
 life run -n 1 --time 1s || fail "a time: $(cat err)"
@@ -149,6 +155,7 @@ refused 2 'checkpoint: /dev/null/x: Not a directory' run -n 1 --checkpoint /dev/
 refused 2 'checkpoint: file: Not a directory; give a directory' run -n 1 --steps 3 --checkpoint file
 refused 6 'kept has a checkpoint of mlp:32' run -n 1 --checkpoint kept --resume --model softmax
 ! grep 'hint: ' err || fail "other nodes have no part in what a checkpoint is unlike"
+refused 6 'kept has a checkpoint of mlp:32 with momentum .* make mlp:32 with nesterov' run -n 1 --checkpoint kept --resume --model mlp:32 --optimizer nesterov
 # Other data of the same shape are as little what it was trained on.
 for bit in 0 1; do for i in {1..40}; do echo "$i,$((i % 2))"; echo "$((i + bit)),$((i % 2))"; done > data$bit.csv; done
 table=(--model softmax --batch 4 --checkpoint table --checkpoint-every 1us)
