@@ -79,6 +79,12 @@ until_step b "$b"
 status=0
 "$parley" node --name b --model mlp:32 --time 600s --join "$address" > x.out 2> x.err || status=$?
 [ $status -eq 4 ]
+grep -q 'hint: give each node a --name of its own' x.err
+# So is one of another cluster.
+status=0
+"$parley" node --name x --model mlp:32 --time 600s --cluster other --join "$address" > x.out 2> x.err || status=$?
+[ $status -eq 6 ]
+grep -q 'cluster is "parley" at a and "other" at x' x.err
 
 # Both are in the list that either gives.
 "$parley" status --json "$address" > status.json
@@ -89,6 +95,14 @@ status=0
 [ $status -eq 1 ]
 grep -q 'stdout: No space' said
 "$parley" status "$address" | grep '^b .*alive' > /dev/null
+
+# Of one that waits for a majority every figure is known.
+start m --quorum majority --nodes 2 --steps 5
+until_line m "$pid" '"phase":"held"'
+alone=$(address_of m)
+"$parley" status --json "$alone" | grep -qFx '{"cluster":"parley","live":1,"known":1,"progress":1,"drift":null,"nodes":[{"node":"m","address":"'"$alone"'","state":"alive","phase":"held","step":5,"samples":160}]}'
+"$parley" status "$alone" | grep -q '^cluster parley: 1 live of 1 known   progress 100%   drift -$'
+kill -KILL "$pid"
 
 # Who watches a node asks again where a connection ends without an answer. Gone is who refuses.
 : > port
@@ -218,6 +232,17 @@ wait "$pid"
 [ "$(cat z.safetensors.z)" = before ]
 grep -q '^parley: left before it had trained: no model is saved$' z.err
 
+# One that goes on from a checkpoint has, before it trains again: it is saved, or agreed on.
+"$parley" node --name y --model mlp:32 --steps 5 --checkpoint going --checkpoint-every 1us --out y > y.out 2> y.err
+for signal in TERM USR2; do
+    start y --time 600s --min-peers 1 --checkpoint going --resume
+    until_line y "$pid" '"event":"started"'
+    kill -$signal "$pid"
+    wait "$pid"
+done
+"$parley" model verify y.safetensors.y > verified
+"$parley" model verify y.safetensors > verified
+
 # Who leaves keeps all that it has done, and goes on from there; but not where the others have gone
 # on: then the newest file is one of what it has taken of them.
 made() { tail -n 20 "$1.json" | grep '"event":"progress"' | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2; }
@@ -276,7 +301,12 @@ if ! grep -q '"peer":"o","state":"dead"' n.seen; then [ "$(grep -c '^parley: o i
 turns_up dead
 grep '^parley: o is' n.err | tail -n 2 | head -n 1 | grep -q 'o is dead'
 grep '^parley: o is' n.err | tail -n 1 | grep -q 'o is alive'
-kill -KILL "$n" "$o"
+kill -KILL "$o"
+wait "$o" || true
+until_gone() { grep -q -m 1 '"peer":"o","state":"dead"' < <(exec tail -n +"$1" -f --pid="$n" n.json); }
+until_gone $(($(grep -n '"peer":"o","state":"alive"' n.json | tail -n 1 | cut -d: -f1) + 1))
+"$parley" status --json "$(address_of n)" | grep -q '^{"cluster":"parley","live":1,"known":2,'
+kill -KILL "$n"
 
 # One that is told to stop all does: both agree.
 start h --time 600s
