@@ -58,6 +58,8 @@ done
 expect 2 "parley: model 'lenet' takes images of" run --model lenet
 expect 2 'parley: --partition: "dirichlet:0"' run --partition dirichlet:0
 expect 2 '--config: nofile: No such file' run -c nofile
+head -c 1048577 /dev/zero | tr '\0' '#' > large
+expect 2 '--config: large: File too large' check -c large
 expect 2 '--join: nofile: No such file' node --join @nofile
 long=$(printf 'n%.0s' {1..70}):7000 # a seed that none could dial is not left out
 expect 2 "parley: --join: \"$long\" is longer than 71 characters" node --join "$long"
@@ -124,6 +126,7 @@ expect 7 'nomodel: No such file' model inspect nomodel
 expect 7 "full/$images" model verify full/$images
 expect 4 'no seed was reached' node --join 127.0.0.1:1 --join-timeout 300ms
 expect 4 'refused' status 127.0.0.1:1
+expect 4 'hint: check the addresses of --join' node --join 127.0.0.1:1 --join-timeout 1ms
 expect 2 '"nowhere"' status nowhere
 # Somebody else's port: one that answers, one that hangs up, and one that goes on answering, but no
 # byte in time for the next: an answer has some seconds, not each of its bytes.
@@ -300,12 +303,21 @@ expect 2 's name is longer than' node --steps 3 --model softmax --out "$long"
 expect 8 'smaller learning rate' node --lr 1000 --weight-decay 1 --steps 300 --model mlp:64 --out m
 [ "$(grep -c 'smaller learning rate' out)" -eq 1 ] || { cat out; failures=$((failures + 1)); }
 expect 0 'all of it would be accepted' check
+expect 0 'seeds      0: starts a cluster' check
+expect 0 'seeds      1: 127.0.0.1:7000' check --join 127.0.0.1:7000
+# Kernels that the user has chosen are used, whatever would be faster.
+for core in Haswell Prescott; do
+    [ "$(uname -m)" != x86_64 ] || OPENBLAS_CORETYPE=$core expect 0 "(OpenBLAS kernels: $core)" --version
+done
 expect 0 'spectral gap' topology ring -n 8
 expect 0 'n1            n0 n10' topology ring -n 12 # the line of nodes goes by their names
 expect 0 '"n10" -- "n11";' topology ring -n 12 --dot
 # A simulation of the exchanges from the worst start takes 25.0 and 51 a node.
 expect 0 'after 13 to 26 exchanges a node' topology complete -n 16
 expect 0 'after 47 to 93 exchanges a node' topology ring -n 8
+# A third to each neighbour: 1 less the largest of (1 + 2 cos(2 pi k / 8)) / 3.
+expect 0 'synchronous   0.195262 of Metropolis weights; a thousandth of the distance after 32 rounds' topology ring -n 8
+expect 0 'edges         8' topology ring -n 8
 expect 2 'is not a topology' topology stir
 expect 0 'degree        4 at every node' topology regular:4 -n 9
 expect 2 'take 6 or 8 nodes' topology torus -n 7
@@ -325,7 +337,8 @@ expect 0 '3 of 3 seeds well (2 of them earlier)' sim --swarm --seeds 1..3 --tall
 expect 0 '"ok":true' sim --swarm --seeds 1..3 --tally tally --json -
 
 # A file that may not grow (ulimit -f) is one that can't be written, not the end.
-(ulimit -f 40; expect 9 'File too large' run -n 2 --model mlp:32 --steps 5 --out grown; exit $failures) || failures=$((failures + 1))
+(ulimit -f 40; expect 9 'File too large' run -n 2 --model mlp:32 --steps 5 --out grown
+    grep -q 'hint: make room, or choose another --out' out || fail "no hint: $(cat out)"; exit $failures) || failures=$((failures + 1))
 
 # Nodes are started as this very program, which nobody can tell where /proc is not mounted.
 for apart in 'unshare -m' 'unshare -r -m'; do
