@@ -26,9 +26,38 @@ tail -n 1 2.json | python3 -c '
 import json, sys
 s = json.loads(sys.stdin.readline())
 assert s["mass_error"] <= 1e-6 and s["exchanges"] > 10, s
-assert 0 < s["bytes_trained"] < s["bytes_sent"], s'
+assert 0 < s["bytes_trained"] < s["bytes_sent"], s
+assert s["samples"] == 32 * s["steps"], s'
+# The record beside a model tells of the agreement as the nodes do; a model that it is not about is
+# none that was agreed on.
+python3 - << 'END'
+import json
+lines = [json.loads(line) for line in open("2.json")]
+agreed = [line for line in lines if line["event"] == "agreed"][0]
+ledgers = [line for line in lines if line["event"] == "ledger"]
+record = json.load(open("2.safetensors.agreement.json"))
+assert (record["quorum"], record["nodes"], record["drift_before"]) == ("live", 0, agreed["drift_before"]), record
+assert sum(ledger["committed"] for ledger in ledgers) == lines[-1]["exchanges"], lines[-1]
+assert sum(ledger["dropped"] for ledger in ledgers) == lines[-1]["exchanges_dropped"], lines[-1]
+ages = [line["drift_age_s"] for line in lines if line["event"] == "progress" and line["drift_age_s"]]
+assert ages and all(age < lines[-1]["wall_s"] for age in ages), ages
+END
+"$parley" model verify --json 2.safetensors | grep -q '"record":true,"held":2,"live":2,"known":2,"cause":"budget"}$'
+cp 2.safetensors copied
+"$parley" model verify --json copied | grep -q '"record":false}$'
+cp 4.safetensors.agreement.json copied.agreement.json
+status=0
+"$parley" model verify copied > said 2>&1 || status=$?
+[ $status -eq 7 ]
+grep -q '^parley: copied.agreement.json: ' said
 check 3 --epochs 50 --target-accuracy 0.5
-tail -n 1 3.json | grep '"time_to_target_s":[0-9]' > /dev/null
+# From the start of the first process: not before a node says that it is reached.
+python3 - << 'END'
+import json
+lines = [json.loads(line) for line in open("3.json")]
+stops = [line["t"] for line in lines if line["event"] == "phase" and line["phase"] == "stop"]
+assert min(stops) <= lines[-1]["time_to_target_s"] <= lines[-1]["wall_s"], lines[-1]
+END
 grep '"phase":"stop"' 3.json | grep '"cause":"target"' > /dev/null
 
 # What only a node takes changes none of them; what run takes too, does.
@@ -321,3 +350,10 @@ END
 TERM=dumb on_terminal dumb "$parley" run -n2 --epochs=1 --model=softmax
 grep -q 'agreed    2 of 2 nodes' dumb || { cat dumb; exit 1; }
 if grep $'\033' dumb; then echo "TERM=dumb: escape sequences"; exit 1; fi
+
+# There are colours on a terminal that can, unless NO_COLOR is set.
+TERM=xterm on_terminal colours "$parley" run -n2 --time=1s --model=softmax
+grep -q $'\033\[[0-9;]*m' colours
+TERM=xterm NO_COLOR=1 on_terminal colours "$parley" run -n2 --time=1s --model=softmax
+grep -q $'\033\[J' colours
+if grep $'\033\[[0-9;]*m' colours; then echo "NO_COLOR: colours"; exit 1; fi
