@@ -24,6 +24,11 @@ cp key before
 expect 2 'it is there already' keygen key
 cmp key before
 expect 1 'No such file' keygen nowhere/key
+status=0
+said=$( (ulimit -f 0 && exec "$parley" keygen half) 2>&1) || status=$?
+[ $status -eq 1 ]
+[ "$said" = 'parley: half: File too large' ]
+[ ! -e half ]
 expect 2 'parley keygen needs FILE' keygen
 
 expect 2 '--cluster-key: nokey: No such file' status 127.0.0.1:1 --cluster-key nokey
