@@ -95,6 +95,21 @@ status=0
 [ $status -eq 1 ]
 grep -q 'stdout: No space' said
 "$parley" status "$address" | grep '^b .*alive' > /dev/null
+# In a window of three lines there is room for one of the table, and for how many more there are.
+python3 - "$parley" "$address" << 'END'
+import fcntl, os, pty, re, signal, struct, sys, termios
+process, terminal = pty.fork()
+if process == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 3, 80, 0, 0))
+    os.environ["TERM"] = "xterm"
+    os.execv(sys.argv[1], [sys.argv[1], "status", "--watch", sys.argv[2]])
+seen = b""
+while b" more\r\n" not in seen:
+    seen += os.read(terminal, 65536)
+os.kill(process, signal.SIGINT)
+os.waitpid(process, 0)
+assert re.match(rb"\x1b\[H\x1b\[Jcluster [^\n]*\nand 3 more\r\n", seen), seen
+END
 
 # Of one that waits for a majority every figure is known.
 start m --quorum majority --nodes 2 --steps 5
