@@ -23,10 +23,13 @@ steps_of() {
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 grep -q '"kind":"resume","target":"n1"' json
 
-# One that sleeps in each step holds nobody up: it makes fewer steps of the same budget.
-"$parley" run -n 3 --epochs 40 --model mlp:64 --fault sleep=20ms:n2@0s --json json > out
-[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
-[ "$(steps_of n2)" -lt "$(steps_of n0)" ]
+# One that sleeps in each step, or is slow at it, holds nobody up: it makes far fewer steps of the same
+# budget.
+for fault in sleep=20ms slow=20; do
+    "$parley" run -n 3 --epochs 40 --model mlp:64 --fault $fault:n2@0s --json json > out
+    [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+    [ "$(steps_of n2)" -lt $(($(steps_of n0) / 2)) ]
+done
 
 # Of two that overlap the newest counts, and then the one before it again.
 "$parley" run -n 3 --epochs 150 --model mlp:64 --fault slow=2:n1@10% --fault slow=3:n1@20%+10% --fault sleep=1ms:n2@10%+10% --json json > out
