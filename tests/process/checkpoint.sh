@@ -134,6 +134,13 @@ grep '"event":"progress"' json | tail -n 1 | grep -q '"passes":3,' || fail "not 
 life node --name=n9 --steps 1210 --resume --json json || fail "ten steps more: $(cat err)"
 grep '"event":"progress"' json | tail -n 1 | grep -q '"passes":3,' || fail "the data begin anew: $(tail -n 3 json)"
 
+# What it did in all its lives counts for the budget: four epochs are 1500 steps.
+life node --name=n8 --epochs 2 || fail "two epochs: $(cat err)"
+life node --name=n8 --epochs 3 --resume || fail "a third: $(cat err)"
+life node --name=n8 --epochs 4 --resume --json json || fail "a fourth: $(cat err)"
+steps=$(($(sed -n 's/.*goes on from its step //p' err) + $(grep '"event":"progress"' json | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2)))
+[ "$steps" -ge 1500 ] && [ "$steps" -lt 1510 ] || fail "$steps steps for four epochs"
+
 # Time that is spent stays so: of less than that no step is left.
 rm -r lives
 life run -n 1 --time 1s || fail "a time: $(cat err)"
