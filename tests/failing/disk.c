@@ -2,6 +2,7 @@
  * and read back.
  *
  *   - under a final name there is a whole file or none: a half-written one never, at no time
+ *   - what gets a final name was flushed before, and its folder is flushed after it
  *   - the error is told in a line that names the file; what was there before stays
  *   - once the disk is well again the next is written, and no part is left beside it
  *
@@ -37,6 +38,8 @@ static atomic_int written_fd = -1;
 static enum mode { FAILS, HALVES, LIES, MODES } mode; /* the last two: of what has bytes */
 static atomic_bool misread; /* other bytes came back than the file should have */
 static atomic_bool slips;   /* the model changes in memory before it is written */
+/* Bytes are in no fsync() yet, or a name is not; and then there came a name. */
+static atomic_bool unflushed, unnamed, too_early;
 
 static bool is_due(void)
 {
@@ -79,20 +82,31 @@ int __wrap_open64(const char *path, int flags, ...)
     int permissions = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
     if (strstr(path, ".lock")) return __real_open64(path, flags, permissions); /* has no bytes */
-    if (fails(!(flags & O_DIRECTORY))) return failed(EIO);
+    if (fails(!(flags & O_DIRECTORY))) {
+        if (flags & O_DIRECTORY) atomic_store(&unnamed, false); /* as well as can be */
+        return failed(EIO);
+    }
     int fd = __real_open64(path, flags, permissions);
     if (flags & O_WRONLY) atomic_store(&written_fd, fd);
     return fd;
 }
 
+/* Such a file gets no name. */
+static int refused(void)
+{
+    atomic_store(&unflushed, false);
+    return failed(ENOSPC);
+}
+
 ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 {
     static atomic_bool full; /* after a half nothing more goes in */
+    atomic_store(&unflushed, true);
     if (size == FLOATS * sizeof(float) && atomic_load(&slips)) *(uint8_t *)bytes ^= 1;
-    if (atomic_exchange(&full, false)) return failed(ENOSPC);
+    if (atomic_exchange(&full, false)) return refused();
     if (!is_due()) return __real_write(fd, bytes, size);
     atomic_store(&matters, true);
-    if (mode == FAILS || size < 2) return failed(ENOSPC);
+    if (mode == FAILS || size < 2) return refused();
     if (mode == HALVES) {
         atomic_store(&full, true);
         return __real_write(fd, bytes, size / 2);
@@ -108,6 +122,9 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 
 int __wrap_fsync(int fd)
 {
+    struct stat about;
+    if (__real_fstat64(fd, &about)) exit(1);
+    atomic_store(S_ISDIR(about.st_mode) ? &unnamed : &unflushed, false);
     return fails(true) ? failed(EIO) : __real_fsync(fd);
 }
 
@@ -121,7 +138,10 @@ int __wrap_close(int fd)
 
 int __wrap_rename(const char *from, const char *to)
 {
-    return fails(true) ? failed(EIO) : __real_rename(from, to);
+    if (atomic_load(&unflushed) || atomic_load(&unnamed)) atomic_store(&too_early, true);
+    if (fails(true)) return failed(EIO);
+    atomic_store(&unnamed, true);
+    return __real_rename(from, to);
 }
 
 ssize_t __wrap_read(int fd, void *bytes, size_t size)
@@ -476,6 +496,7 @@ int main(void)
     live_beside_another();
     settings_close(&settings);
     under = "models";
+    check(!too_early, "names are given to what is flushed, and are flushed themselves");
     check(without_record > 0, "a model whose record can't be written is published");
     check(rmdir(folder) == 0, "the folder is empty at the end");
     return broken > 0;
