@@ -11,7 +11,7 @@ struct summary {
     double drift;                      /* at the end: 0 where one digest is held */
     uint64_t test_samples;
     double target;    /* an accuracy; 0: no line */
-    double trained_s; /* of the run; simulated: virtual, until the last local step */
+    double trained_s; /* from the start until training ended; simulated: virtual */
     const char *path; /* the model's file; NULL: no line */
 };
 

@@ -406,3 +406,22 @@ for node in p q; do
     grep -q '"event":"error".*"code":"PARLEY_ENOT_WRITTEN"' $node.json
     [ -z "$(ls $node.safetensors* 2> /dev/null)" ]
 done
+
+# What is told as the time of training ends with it: who then waits for one that is silent trains no
+# more.
+start r --time 1s --min-peers 1
+r=$pid
+until_line r "$r" '"event":"started"'
+start s --time 1s --min-peers 1 --join "$(address_of r)"
+s=$pid
+until_step r "$r"
+kill -STOP "$s"
+until_line r "$r" '"peer":"s","state":"dead"'
+kill -CONT "$s"
+wait "$r" "$s"
+python3 - "$(grep '"phase":"stop"' r.json)" "$(grep '"phase":"done"' r.json)" "$(grep '^training ' r.out)" << 'EOF'
+import json, re, sys
+stop, done = (json.loads(line)["t"] for line in sys.argv[1:3])
+told = float(re.search(r"steps, ([0-9.]+) s", sys.argv[3])[1])
+assert done > stop + 0.9 and abs(told - stop) < 0.2, (stop, done, told)
+EOF

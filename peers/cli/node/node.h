@@ -67,6 +67,7 @@ struct node {
     struct coverage coverage; /* under `parley run`: mapped, the samples of all its nodes */
     struct node_control control;
     uint64_t start_us;      /* `t` counts from here */
+    uint64_t stop_us;       /* when its training ended; 0: not yet */
     bool controlled;        /* `parley run` started it */
     char own_path[4096];    /* where a node that leaves saves its own model */
     _Atomic int saves;      /* control.c's: it is at that */

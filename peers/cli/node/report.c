@@ -29,6 +29,12 @@ static double seconds(const struct node *node)
     return (double)(cli_now_us() - node->start_us) / 1e6;
 }
 
+/* From the start to the end of training: who then waits for others trains no more. */
+static double trained_s(const struct node *node)
+{
+    return node->stop_us ? (double)(node->stop_us - node->start_us) / 1e6 : seconds(node);
+}
+
 static void tell(struct node *node, struct report_line *line, const char *name)
 {
     if (!node->json.file) return;
@@ -244,7 +250,10 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     parley_node_view(parley_node_of(p), &view);
     bool stops = phase == PARLEY_PHASE_STOP;
     keep_progress(node, &view);
-    if (stops) tell_progress(node, p, &view);
+    if (stops) {
+        node->stop_us = cli_now_us();
+        tell_progress(node, p, &view);
+    }
     struct report_line line = {
         .event = REPORT_PHASE,
         .as.phase = {.phase = parley_phase_name(phase),
@@ -320,7 +329,7 @@ static void print_summary(struct node *node, const struct parley_result *result,
         .line = &line,
         .nodes = view->known,
         .test_samples = node->job.data.test.count,
-        .trained_s = seconds(node),
+        .trained_s = trained_s(node),
         .path = view->in_memory_only ? NULL : node->settings->out,
     };
     char *text = summary_text(&summary);

@@ -74,8 +74,11 @@ static void on_phase(struct child *child, const struct report_phase *phase)
 {
     struct run *run = child->run;
     copy(child->phase, sizeof child->phase, phase->phase);
-    if (strcmp(child->phase, "stop") == 0 && child->bytes_trained == 0)
-        child->bytes_trained = child->bytes_before + child->bytes_sent;
+    if (strcmp(child->phase, "stop") == 0) {
+        run->stop_us = cli_now_us();
+        if (child->bytes_trained == 0)
+            child->bytes_trained = child->bytes_before + child->bytes_sent;
+    }
     if (strcmp(child->phase, "train") == 0) {
         child->trained = true;
         if (!run->train_us) run->train_us = cli_now_us();

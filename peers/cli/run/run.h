@@ -86,6 +86,7 @@ struct run {
     struct json_out json;
     uint64_t start_us, train_us;    /* of the first process; when training began, 0: not yet */
     uint64_t target_us;             /* when the target was reached; 0: not */
+    uint64_t stop_us;               /* when the last one ended its training; 0: none has */
     uint64_t samples, test_samples; /* of the training and test set */
     uint64_t spoken_us;
     unsigned drawn;     /* lines of the table that stand on the terminal */

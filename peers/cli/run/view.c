@@ -316,7 +316,7 @@ static void print_summary(const struct run *run, const struct report_summary *su
         .drift = sum->digest ? 0 : NAN,
         .test_samples = run->test_samples,
         .target = run->settings->accuracy,
-        .trained_s = sum->wall_s,
+        .trained_s = run->stop_us ? (double)(run->stop_us - run->start_us) / 1e6 : sum->wall_s,
         .path = sum->ok ? run->settings->out : NULL,
     };
     char *text = summary_text(&summary);
