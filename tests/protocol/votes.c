@@ -115,6 +115,46 @@ Test(votes, who_has_agreed_and_was_started_anew_is_no_third_of_a_second_majority
     }
 }
 
+struct lines {
+    uint32_t lacks, uncounted; /* what n3 has said: all, and those that tell of n1 and n2 */
+};
+
+static void on_line(const char *line, void *arg)
+{
+    struct lines *lines = arg;
+    if (!strstr(line, " n3 ") || !strstr(line, "waiting for others")) return;
+    lines->lacks++;
+    lines->uncounted +=
+        strstr(line, "only 2 of 5 nodes are here") && strstr(line, "not counted: 2 started anew");
+}
+
+Test(votes, who_waits_is_told_why_those_who_have_come_are_not_enough)
+{
+    struct votes votes = {0};
+    struct lines lines = {0};
+    struct parley_sim *sim = three_agreed(&votes, 11);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, on_line, &lines);
+    stop_last_three(sim);
+    scene_run(sim, 20 * SECOND);
+    cr_assert(lines.lacks == 1 && lines.uncounted == 0);
+    /* n1 and n2 train anew, by themselves, before they come. */
+    parley_sim_kill(sim, 1, false);
+    parley_sim_kill(sim, 2, false);
+    parley_sim_heal(sim);
+    parley_sim_partition(sim, (const uint32_t[]){0, 2, 2, 1, 1});
+    parley_sim_start(sim, 1);
+    parley_sim_start(sim, 2);
+    scene_run(sim, SECOND);
+    scene_until(sim, NODES, has_joined, NULL, 60);
+    parley_sim_stop(sim, 2, PARLEY_STOP_OPERATOR);
+    scene_run(sim, 5 * SECOND);
+    parley_sim_heal(sim);
+    parley_sim_partition(sim, (const uint32_t[]){0, 1, 1, 1, 1});
+    scene_run(sim, 20 * SECOND);
+    cr_assert(lines.uncounted > 0);
+    parley_sim_free(sim);
+}
+
 Test(votes, who_was_started_anew_in_training_does_not_count_and_gets_the_model_of_those_who_do)
 {
     struct votes votes = {0};

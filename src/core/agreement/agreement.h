@@ -52,6 +52,7 @@ struct agreement {
     uint64_t fetched, fetched_us; /* by all, and when it last changed */
     uint64_t alone_news; /* of the roster's, by which nobody was back whom the proposal lacks */
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
+    uint32_t uncounted;       /* here, but not of a majority, when that was last told */
     double drift_before;
     uint32_t held, known;
     uint64_t done_us;

@@ -88,7 +88,8 @@ void quorum_lacks(const struct parley_node *node, char *text, size_t size)
                  " (not counted: %u started anew, which may have agreed before)", others);
 }
 
-/* Who is gone may come back, until time is up. */
+/* Who is gone may come back, until time is up. Where those come who do not count, that is told:
+ * all are here then, and nothing else says why they wait. */
 static bool has_majority(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -97,8 +98,10 @@ static bool has_majority(struct parley_node *node)
         a->verify_since_us = 0;
         return true;
     }
-    if (a->verify_since_us == 0) {
-        a->verify_since_us = node->now_us;
+    uint32_t others = forgetful(node);
+    if (a->verify_since_us == 0 || others > a->uncounted) {
+        if (a->verify_since_us == 0) a->verify_since_us = node->now_us;
+        a->uncounted = others;
         quorum_lacks(node, lacks, sizeof lacks);
         out_log(node, PARLEY_LOG_WARN, "%s: waiting for others, %.0f s at most", lacks,
                 (double)(agreement_end_us(node) - node->now_us) / 1e6);
