@@ -350,8 +350,9 @@ static int publish_record(struct files *files, struct op *op)
 {
     char reason[160] = "";
     size_t size = strlen(files->out) + NAME_BYTES;
-    char *path = malloc(2 * size), *part = path + size;
+    char *path = malloc(2 * size);
     if (!path) return PARLEY_ENOMEM;
+    char *part = path + size;
     snprintf(path, size, "%s.agreement.json", files->out);
     record_part(files->out, files->boot, part, size);
     if (!op->record) {
