@@ -246,8 +246,10 @@ int judge_rounds(const struct settings *settings, char *why)
 static bool is_followed(const struct settings *settings)
 {
     switch (settings->strategy) {
+    case PARLEY_STRATEGY_PUSH_SUM: /* which mixes, and adds nothing */
+        return settings->momentum_mode != TRAINER_MOMENTUM_QUASI_GLOBAL &&
+               settings->momentum_mode != TRAINER_MOMENTUM_RESET;
     case PARLEY_STRATEGY_NOLOCO:
-    case PARLEY_STRATEGY_PUSH_SUM:
         return settings->momentum_mode != TRAINER_MOMENTUM_QUASI_GLOBAL;
     case PARLEY_STRATEGY_GOSSIP:
     case PARLEY_STRATEGY_GOSSIP_SYNC:

@@ -31,5 +31,6 @@ refused() {
 refused 'take exponential, regular:K or base:K' sim -n 80 --strategy gossip-sync
 refused 'follows averaging' run --strategy noloco --momentum-mode quasi-global
 refused 'follows averaging' run --strategy push-sum --momentum-mode quasi-global
+refused 'follows averaging' run --strategy push-sum --momentum-mode reset
 refused 'follows averaging' run --strategy local-sgd --momentum-mode reset
 refused 'follows averaging' sim --strategy allreduce --momentum-mode reset
