@@ -403,7 +403,8 @@ bool job_share_moves(const struct job *job)
 
 bool job_batch_is_shared(const struct job *job)
 {
-    return trainer_is_full_batch(job->trainer) && job->partition.kind != PARTITION_ALL;
+    bool whole = job->partition.kind == PARTITION_ALL || job->settings->shard.count == 1;
+    return trainer_is_full_batch(job->trainer) && !whole;
 }
 
 int job_owners(const struct job *job, const char *const *names, uint32_t names_count,

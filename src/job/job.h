@@ -86,7 +86,8 @@ PARLEY_CHECK int job_due(const struct job *job, const char *self, const struct j
 bool job_share_moves(const struct job *job);
 
 /* Whether a step takes its node's part of all samples, so that the gradients of all nodes add up to
- * one of the whole set: gd, unless each node's share is that set already. */
+ * one of the whole set: gd, unless each node's share is that set already (the partition `all`, or
+ * the one --shard of 1). */
 bool job_batch_is_shared(const struct job *job);
 
 /* The shares of all members at once: owner[training samples] is each sample's owner, by its place

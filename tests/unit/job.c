@@ -9,20 +9,25 @@
 
 enum { ARGUMENTS = 12 };
 
-/* The value of `setting`, and the run, of a job with the given flags. */
-static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
+static void job_open(struct job *job, struct settings *settings, const char *const *flags)
 {
     char *argv[ARGUMENTS] = {"parley", "node", "--model", "softmax"};
     char why[SETTINGS_WHY_BYTES] = "";
-    struct settings settings;
-    struct job job;
     int count = 4;
     for (int i = 0; flags[i]; i++)
         argv[count++] = (char *)flags[i];
-    settings_init(&settings);
-    cr_assert_eq(settings_flags(&settings, count, argv, why), 0, "%s", why);
-    cr_assert_eq(settings_finish(&settings, why), 0, "%s", why);
-    cr_assert_eq(job_init(&job, &settings, NULL, NULL, why, sizeof why), 0, "%s", why);
+    settings_init(settings);
+    cr_assert_eq(settings_flags(settings, count, argv, why), 0, "%s", why);
+    cr_assert_eq(settings_finish(settings, why), 0, "%s", why);
+    cr_assert_eq(job_init(job, settings, NULL, NULL, why, sizeof why), 0, "%s", why);
+}
+
+/* The value of `setting`, and the run, of a job with the given flags. */
+static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
+{
+    struct settings settings;
+    struct job job;
+    job_open(&job, &settings, flags);
     for (uint32_t i = 0; i < job.shared_count; i++)
         if (strcmp(job.shared[i].name, setting) == 0) snprintf(value, 64, "%s", job.values[i]);
     uint64_t run = job.run;
@@ -76,4 +81,26 @@ Test(job, fixed_shares_of_the_data_are_to_be_of_one_number)
     cr_expect_eq(runs[0], runs[1]);
     cr_expect_neq(runs[0], runs[2]);
     cr_expect_neq(runs[0], runs[3]);
+}
+
+Test(job, gradients_of_full_batches_are_parts_unless_each_is_of_the_whole_set)
+{
+    static const struct {
+        const char *flags[5];
+        bool shared;
+    } cases[] = {
+        {{"--optimizer", "gd"}, true},
+        {{"--optimizer", "gd", "--shard", "0/2"}, true},
+        {{"--optimizer", "gd", "--shard", "0/1"}, false},
+        {{"--optimizer", "gd", "--partition", "all"}, false},
+        {{"--optimizer", "sgd"}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct settings settings;
+        struct job job;
+        job_open(&job, &settings, cases[i].flags);
+        cr_expect_eq(job_batch_is_shared(&job), cases[i].shared, "case %zu", i);
+        job_close(&job);
+        settings_close(&settings);
+    }
 }
