@@ -54,13 +54,14 @@ agreed
 start
 again INT USR2
 
-# A second signal ends all at once, one that is held too, and leaves no model: another signal, or the
-# same again, not as soon as timeout(1) sends it twice.
+# A second signal ends all at once, those that are held too, and leaves no model: another signal, or the
+# same again, not as soon as timeout(1) sends it twice. All are held, as two of three would agree, soon
+# after the third has fallen silent.
 for second in TERM INT; do
     start
     rm -f parley-model.safetensors
     nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
-    kill -STOP "$(a_node)"
+    for pid in $nodes; do kill -STOP "$pid"; done
     kill -INT $run
     grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
     while kill -$second $run 2> killed; do :; done
