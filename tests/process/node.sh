@@ -409,19 +409,21 @@ done
 
 # What is told as the time of training ends with it: who then waits for one that is silent trains no
 # more.
-start r --time 1s --min-peers 1
+start r --time 600s --min-peers 1
 r=$pid
 until_line r "$r" '"event":"started"'
-start s --time 1s --min-peers 1 --join "$(address_of r)"
+start s --time 600s --min-peers 1 --join "$(address_of r)"
 s=$pid
 until_step r "$r"
 kill -STOP "$s"
+kill -USR2 "$r"
 until_line r "$r" '"peer":"s","state":"dead"'
 kill -CONT "$s"
 wait "$r" "$s"
-python3 - "$(grep '"phase":"stop"' r.json)" "$(grep '"phase":"done"' r.json)" "$(grep '^training ' r.out)" << 'EOF'
+python3 - "$(grep -m 1 '"event":"progress".*"step":[1-9]' r.json)" "$(grep '"phase":"stop"' r.json)" \
+    "$(grep '"phase":"done"' r.json)" "$(grep '^training ' r.out)" << 'EOF'
 import json, re, sys
-stop, done = (json.loads(line)["t"] for line in sys.argv[1:3])
-told = float(re.search(r"steps, ([0-9.]+) s", sys.argv[3])[1])
-assert 0.99 < told < stop + 0.06 < done, (stop, done, told) # 0.05: how it is rounded from 10 s on
+step, stop, done = (json.loads(line)["t"] for line in sys.argv[1:4])
+told = float(re.search(r"steps, ([0-9.]+) s", sys.argv[4])[1])
+assert step - 0.06 < told < stop + 0.06 < done, (step, stop, done, told) # 0.05: how it is rounded from 10 s on
 EOF
