@@ -76,6 +76,7 @@ gone 3 'pause:3@20%'
 # One of three is: the others agree, and it alone on another model; whatever strikes them meanwhile.
 gone 3 'pause:n2@20%+60s'
 gone 3 'pause:n2@20%+60s kill:n1@40s'
+gone 3 'pause:n2@20%+2h kill:n1@90m'
 gone 0 'pause:n2@20%'
 
 # The clock stops when the last node ends, not with what the network still had to give up.
