@@ -148,6 +148,34 @@ Test(node_agreement, who_asks_for_the_model_again_and_again_keeps_no_place_from_
     lone_free(lone);
 }
 
+/* How many of six that ask at once for the model, of so many floats, are given it. */
+static uint32_t served_of_six(uint64_t parameters)
+{
+    struct parley_config config = lone_config();
+    config.parameters = parameters;
+    uint32_t conns[6], given = 0;
+    struct lone *lone = asking_node(&config, &conns[0]);
+    struct message_fetch fetch = {.sequence = 1, .by_digest = true}, answer;
+    memcpy(fetch.digest, own_digest, sizeof fetch.digest);
+    for (uint32_t i = 1; i < 6; i++)
+        conns[i] = training_peer(lone, (char[]){(char)('a' + i), 0}, i + 1);
+    for (uint32_t i = 0; i < 6; i++) {
+        lone_listen(lone, conns[i]);
+        lone_say(lone, conns[i], WIRE_FETCH, &fetch);
+        given += lone_heard(lone, WIRE_FETCHED, &answer) && answer.ok;
+    }
+    lone_free(lone);
+    return given;
+}
+
+Test(node_agreement, a_large_model_is_given_to_two_at_a_time_a_small_one_to_more)
+{
+    /* Proves that there are soon others to ask: six at once share the line, and none of them has
+     * the whole model, to give it on, before all have. */
+    cr_assert_eq(served_of_six(1 << 20), 2);
+    cr_assert_eq(served_of_six(1000), 6);
+}
+
 /* A lock on a model that its owner has. */
 struct locked {
     uint32_t voters, generation;

@@ -25,6 +25,10 @@
 
 enum { CONNECT_US = 2000000, RETRY_US = 20000, TELL_US = 2000000, OWED_US = 2000000 };
 
+/* Of models larger than that, so many are sent at a time: a line that N of them share is through
+ * with all N at once, and until then nobody else can serve one. Two, as one may be slow. */
+enum { LARGE_BYTES = 4 * PARLEY_CHUNK_BYTES_MAX, LARGE_MAX = 2 };
+
 static void failed(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
@@ -225,13 +229,24 @@ static void answer(struct parley_node *node, struct conn *conn, uint32_t sequenc
     connection_send(node, conn, WIRE_FETCHED, &message);
 }
 
-/* Two places for each exchange are kept among the outgoing flows. */
-static bool has_place(const struct parley_node *node)
+static int served_now(const struct parley_node *node)
 {
     int fetches = 0;
     for (uint32_t i = 0; i < node->outflows_count; i++)
         fetches += node->outflows[i].active && node->outflows[i].slot == NONE;
-    return fetches < OUTFLOWS_MAX - 2 * ROLES;
+    return fetches;
+}
+
+/* Two places for each exchange are kept among the outgoing flows. */
+static bool has_place(const struct parley_node *node)
+{
+    return served_now(node) < OUTFLOWS_MAX - 2 * ROLES;
+}
+
+/* Who is told no asks whoever holds it by then. */
+static bool has_place_for_model(const struct parley_node *node)
+{
+    return vector_bytes(node) > LARGE_BYTES ? served_now(node) < LARGE_MAX : has_place(node);
 }
 
 static void serve_model(struct parley_node *node, struct conn *conn,
@@ -239,7 +254,7 @@ static void serve_model(struct parley_node *node, struct conn *conn,
 {
     const struct agreement *a = &node->agreement;
     bool have = a->candidate >= CANDIDATE_OWN && !said_none(a->own) &&
-                said_same(a->own, message->digest) && has_place(node);
+                said_same(a->own, message->digest) && has_place_for_model(node);
     answer(node, conn, message->sequence, have ? 1 : 0);
     if (have) flow_send(node, conn->id, WIRE_STREAM_FETCH, message->sequence, &a->buffer, 1, NONE);
 }
