@@ -52,7 +52,7 @@ struct report_progress {
     double drift,
         drift_age_s; /* reckoned from exchanges: on a sparse topology of neighbours only */
     uint64_t live;
-    double samples_per_s;
+    double samples_per_s;           /* over the newest two to four seconds of training: rate.h */
     uint64_t exchanges, bytes_sent; /* that it took part in, as either side */
     double gap_max_ms;              /* between two local steps, so far; not in sim */
     double turn_max_ms;             /* of the event loop, so far; not in sim */

@@ -18,6 +18,7 @@
 #include "file/checkpoint.h"
 #include "job/job.h"
 #include "parley/parley.h"
+#include "report/rate.h"
 
 struct node_control {
     uv_loop_t loop;
@@ -86,9 +87,9 @@ struct node {
     _Atomic uint64_t trained_us;      /* likewise */
 
     /* report.c's, on parley's loop. */
-    uint64_t told_us, told_samples; /* of the progress line before */
-    uint64_t spoken_us;             /* of the line for people before */
-    double rate;                    /* samples a second, of the newest progress line */
+    uint64_t told_us;   /* of the progress line before */
+    uint64_t spoken_us; /* of the line for people before */
+    struct rate rate;   /* samples a second */
     uv_mutex_t error_lock;
     char cause[320], error[320]; /* the first and the newest error that were logged */
 };

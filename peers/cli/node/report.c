@@ -123,13 +123,10 @@ void node_report_takeover(struct node *node)
 static void tell_progress(struct node *node, struct parley *p, const struct parley_view *view)
 {
     struct parley_stats stats;
-    uint64_t now_us = cli_now_us(), samples = atomic_load(&node->samples);
+    uint64_t now_us = cli_now_us();
     parley_stats(p, &stats);
-    if (now_us > node->told_us + 1000)
-        node->rate =
-            (double)(samples - node->told_samples) * 1e6 / (double)(now_us - node->told_us);
     node->told_us = now_us;
-    node->told_samples = samples;
+    rate_now(&node->rate, now_us, atomic_load(&node->samples), view->phase == PARLEY_PHASE_TRAIN);
     struct report_line line = {
         .event = REPORT_PROGRESS,
         .as.progress = {.step = view->version,
@@ -138,7 +135,7 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
                         .drift = view->drift >= 0 ? view->drift : NAN,
                         .drift_age_s = NAN,
                         .live = view->live,
-                        .samples_per_s = node->rate,
+                        .samples_per_s = node->rate.value,
                         .exchanges = view->ledger.applied,
                         .bytes_sent = stats.bytes_sent,
                         .gap_max_ms = (double)stats.gap_max_us / 1e3,
@@ -167,7 +164,7 @@ static void say_where(struct node *node, const struct parley_view *view)
         .epoch = (double)view->samples_cluster / node->job.data.train.count,
         .loss = atomic_load(&node->loss),
         .drift = view->drift >= 0 ? view->drift : NAN,
-        .samples_per_s = node->rate,
+        .samples_per_s = node->rate.value,
         .progress = view->progress,
         .phase = view->phase == PARLEY_PHASE_TRAIN ? NULL : parley_phase_name(view->phase),
     };
