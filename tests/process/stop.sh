@@ -68,7 +68,7 @@ for second in TERM INT; do
     status=0
     wait $run || status=$?
     [ $status -eq $((128 + $(kill -l $second))) ]
-    grep -q "^parley: ended by signal $((status - 128)): no model is written\$" err
+    grep -q "^parley: ended by signal $((status - 128)), before all nodes had agreed\$" err
     [ ! -e parley-model.safetensors ]
     for pid in $nodes; do timeout 20 tail -f /dev/null --pid="$pid"; done
 done

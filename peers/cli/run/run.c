@@ -189,7 +189,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     for (uint32_t i = 0; i < run->nodes; i++)
         child_signal(&run->children[i], SIGKILL);
-    say(PARLEY_LOG_ERROR, "ended by signal %d: no model is written", number);
+    say(PARLEY_LOG_ERROR, "ended by signal %d, before all nodes had agreed", number);
     say_exit(run->json.writer, STATUS_SIGNAL + number);
 }
 
