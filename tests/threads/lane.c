@@ -26,12 +26,11 @@
 #include <sys/un.h>
 #include <time.h>
 
-#include "core/rng.h"
 #include "core/wire/message.h"
 #include "core/wire/wire.h"
 #include "pair.h"
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, MODEL = 8 };
 
 static atomic_uint let_go;
 
@@ -55,6 +54,7 @@ static struct node *open_with(int i, const char *seed, bool lane, uint64_t budge
 {
     struct node *node = pair_node(i, seed, budget);
     node->options.no_lane = !lane;
+    node->options.config.model_digest = MODEL;
     pair_open(node);
     return node;
 }
@@ -187,7 +187,7 @@ static size_t tell_of_floats_aside(uint8_t *bytes, size_t size)
     const struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 12345};
     struct message_hello hello = {.run = 1,
                                   .boot = 99,
-                                  .model = rng_mix(FLOATS),
+                                  .model = MODEL,
                                   .parameters = FLOATS,
                                   .vectors = 1,
                                   .averaged = 1,
@@ -208,10 +208,14 @@ static void be_cut_off(const struct node *node)
     int fd = dial(node);
     size_t size = tell_of_floats_aside(bytes, sizeof bytes);
     check(write(fd, bytes, size) == (ssize_t)size, "a node takes what anybody says");
-    ssize_t heard = 0, got;
-    while ((got = read(fd, bytes, sizeof bytes)) > 0)
-        heard += got;
-    check(heard > 0, "the HELLO is answered");
+    size_t heard = 0;
+    ssize_t got;
+    while ((got = read(fd, bytes + heard, sizeof bytes - heard)) > 0)
+        heard += (size_t)got;
+    struct wire_header header = {0};
+    check(heard >= WIRE_HEADER_BYTES && !wire_header_read(bytes, &header) &&
+              header.type == WIRE_HELLO,
+          "the HELLO is answered");
     close(fd);
 }
 
