@@ -171,4 +171,13 @@ table=(--model softmax --batch 4 --checkpoint table --checkpoint-every 1us)
 refused 6 'table has a checkpoint that was trained on other data' run -n 1 "${table[@]}" --resume --data csv:data1.csv
 "$parley" run -q -n 1 "${table[@]}" --data csv:data0.csv --steps 40 --lr 0.01 --seed 2 --resume > out 2> err ||
     fail "another rate is refused: $(cat err)"
+# Who goes on comes to the model of who was never ended: the optimizer's state goes on, and how many
+# steps it has seen. Each step here is a pass, so that the data begin anew at any.
+one=(node --name=one --model softmax --data csv:data0.csv --batch 72 --optimizer adam --lr 0.01 --schedule constant)
+"$parley" "${one[@]}" --steps 30 --out whole > out 2> err || fail "in one life: $(cat err)"
+grep -q ': 72 samples' err || fail "a batch is not all that there is: $(cat err)"
+"$parley" "${one[@]}" --steps 12 --out half --checkpoint parts --checkpoint-every 1us > out 2> err || fail "the first part: $(cat err)"
+"$parley" "${one[@]}" --steps 30 --out both --checkpoint parts --resume > out 2> err || fail "the second part: $(cat err)"
+grep -q 'goes on from its step [1-9]' err || fail "the second part began anew: $(cat err)"
+cmp whole both || fail "two lives do not come to the model of one"
 [ $failures -eq 0 ]
