@@ -9,6 +9,7 @@ struct settling {
     uint64_t seed;
     double rate; /* of training, before; 0: their models are as drawn */
     bool robust;
+    uint64_t latency_us; /* 0: LATENCY_US */
     /* Done at `at_us` after the stop. */
     uint64_t at_us;
     void (*fault)(struct parley_sim *sim);
@@ -59,15 +60,16 @@ static void see_proposal(const char *line, void *arg)
 
 static struct outcome settle(struct settling s)
 {
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = s.nodes,
-                                                                .seeds = 2,
-                                                                .rate = s.rate,
-                                                                .step_us = STEP_US,
-                                                                .unchecked = s.nodes > 64,
-                                                                .latency_us = LATENCY_US,
-                                                                .seed = s.seed,
-                                                                .configure = configure,
-                                                                .arg = &s});
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = s.nodes,
+                                           .seeds = 2,
+                                           .rate = s.rate,
+                                           .step_us = STEP_US,
+                                           .unchecked = s.nodes > 64,
+                                           .latency_us = s.latency_us ? s.latency_us : LATENCY_US,
+                                           .seed = s.seed,
+                                           .configure = configure,
+                                           .arg = &s});
     scene_train(sim, s.nodes);
     if (s.rate > 0) scene_run(sim, SECOND / 2); /* 250 steps; the rate forgets in 100 */
     struct watch watch = {sim, s.nodes, -1};
@@ -95,6 +97,13 @@ static void kill_one(struct parley_sim *sim)
 static void leave_one(struct parley_sim *sim)
 {
     parley_sim_leave(sim, 3);
+}
+
+static void pause_one(struct parley_sim *sim)
+{
+    parley_sim_pause(sim, 0);
+    scene_run(sim, 4 * SECOND); /* the others take it for dead */
+    parley_sim_resume(sim, 0);
 }
 
 static void cut_three(struct parley_sim *sim)
@@ -190,4 +199,16 @@ Test(settling, more_nodes_than_a_node_has_links_settle)
      * one has settled; it waited until the time for that was up, a minute. And that who has made
      * its sweep waits for the news that all settle, which go by way of others here: 4.5 s. */
     settles((struct settling){.nodes = 128, .rate = 0.01}, 1, 1);
+}
+
+Test(settling, who_was_taken_for_dead_and_is_back_begins_anew_with_the_others)
+{
+    /* Proves that all count their rounds alike again: the one that is back, which saw nobody go,
+     * and one that looks at the line only when it is what it was. Each waited for the other, until
+     * all went by chance; that took up to 33 s. */
+    for (uint64_t at_us = SECOND; at_us <= 2 * SECOND; at_us += SECOND / 2)
+        settles(
+            (struct settling){
+                .nodes = 6, .latency_us = SECOND / 5, .at_us = at_us, .fault = pause_one},
+            2, 13);
 }

@@ -13,6 +13,9 @@
  * is paused, or sees others than this node does) goes by chance from then on and says so in its
  * offers; whom it asks does likewise. So a schedule that some can't keep costs that long, and no
  * more. For a partner that is known to be reached by others alone nobody waits.
+ *
+ * Limit: where only some took a node for dead before it was back, these begin anew and the others
+ * do not, over one line; they come apart, and go by chance.
  */
 #include "core/exchange/pairing.h"
 
@@ -83,7 +86,8 @@ static void find_partner(struct parley_node *node)
 {
     struct pairing *p = &node->exchange.pairing;
     p->partner = NONE;
-    if (p->among != node->roster->among) { /* all begin anew as soon as they know */
+    if (p->waits != node->roster->waits) { /* all begin anew as soon as they know */
+        p->waits = node->roster->waits;
         p->among = node->roster->among;
         p->round = p->swept = p->mixed = 0;
         p->since_us = node->now_us;
@@ -98,10 +102,15 @@ static void find_partner(struct parley_node *node)
     p->partner = (int)line[other];
 }
 
-/* Somebody may have come or gone since. */
+/* Somebody may have come or gone since, and be back: then the line is what it was. */
 static void keep_up(struct parley_node *node)
 {
-    if (node->exchange.pairing.among != node->roster->among) find_partner(node);
+    if (node->exchange.pairing.waits != node->roster->waits) find_partner(node);
+}
+
+void pairing_returned(struct parley_node *node)
+{
+    node->exchange.pairing.waits = 0; /* this node itself is one who came */
 }
 
 static void next_round(struct parley_node *node)

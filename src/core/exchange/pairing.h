@@ -13,18 +13,21 @@
 
 struct pairing {
     uint32_t round;
-    uint32_t swept;                /* round when the sweep under way began, ... */
-    uint32_t mixed;                /* ... and exchanges that have ended since */
-    uint32_t rounds;               /* that it waits for: 1, and those in which it meets nobody */
-    int partner;                   /* of this round, or NONE */
-    bool asks;                     /* this node asks it */
-    bool broken;                   /* somebody does not keep to it: by chance from here on */
-    uint64_t among;                /* the roster's: who stands in line, as the rounds are counted */
+    uint32_t swept;  /* round when the sweep under way began, ... */
+    uint32_t mixed;  /* ... and exchanges that have ended since */
+    uint32_t rounds; /* that it waits for: 1, and those in which it meets nobody */
+    int partner;     /* of this round, or NONE */
+    bool asks;       /* this node asks it */
+    bool broken;     /* somebody does not keep to it: by chance from here on */
+    uint64_t among;  /* the roster's: who stands in line, as the rounds are counted, */
+    uint64_t waits;  /* ... and how often that had changed */
     uint64_t since_us, longest_us; /* when this round began; how long one has taken at most */
     uint64_t nudged_us;            /* when it last asked a partner that should have asked */
 };
 
-void pairing_start(struct parley_node *node);        /* SETTLE begins */
+void pairing_start(struct parley_node *node); /* SETTLE begins */
+/* Others took this node for dead, and begin anew as it is back: so does it. */
+void pairing_returned(struct parley_node *node);
 int pairing_partner(const struct parley_node *node); /* of this round; NONE: there is none */
 /* Whom to ask, NONE: nobody now. False where that is left to chance. */
 bool pairing_peer(struct parley_node *node, int *peer);

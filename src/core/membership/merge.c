@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/agreement/late.h"
+#include "core/exchange/pairing.h"
 #include "core/membership/place.h"
 #include "core/out.h"
 #include "core/plant.h"
@@ -23,7 +24,11 @@ static bool is_far_ahead(uint32_t number, uint32_t known)
 static void refute(struct parley_node *node, const struct record *record)
 {
     struct record *self = self_of(node);
-    if (self->state == PARLEY_MEMBER_LEFT || record->incarnation < self->incarnation) return;
+    if (self->state == PARLEY_MEMBER_LEFT) return;
+    if (record->incarnation < self->incarnation) { /* already, when it was but suspected */
+        if (record->state == PARLEY_MEMBER_DEAD) pairing_returned(node);
+        return;
+    }
     if (!is_far_ahead(record->incarnation, self->incarnation))
         self->incarnation = record->incarnation + !PLANTED(REFUTE_IN_VAIN);
     membership_changed(node, true);
