@@ -47,7 +47,7 @@ done
 summary=$(tail -n 1 json)
 grep -q '"agreed":3' <<< "$summary" || fail "no agreement: $summary"
 made=$(grep -o '"steps":[0-9]*' <<< "$summary" | cut -d: -f2)
-[ "$made" -gt $((15 * 12000 / 32)) ] && [ "$made" -lt $((33 * 12000 / 32)) ] ||
+[ "$made" -gt $((21 * 12000 / 32)) ] && [ "$made" -lt $((33 * 12000 / 32)) ] ||
     fail "$made steps for 30 epochs"
 
 # The same under -q; and where no file is whole nobody trains anew.
