@@ -19,25 +19,11 @@
 #include "compute/handoff.h"
 #include "core/wire/wire.h"
 
-enum { FLOATS = 66000, BUFFERS = 3, ROUNDS = 500, STRIDE = 66000, INHERITED = 1000, CHUNKS = 2 };
-enum { AWAITED = 20000 };
+enum { FLOATS = 66000, STRIDE = FLOATS, BUFFERS = 3, CHUNKS = 2, AVERAGED = 1 };
+enum { ROUNDS = 500, INHERITED = 1000, AWAITED = 20000 };
 
-static float x[FLOATS], m[FLOATS], block[BUFFERS * STRIDE];
-static struct mix_part parts[BUFFERS];
-static uint64_t sums[BUFFERS * CHUNKS];
-static double norms_sq[BUFFERS];
-static bool known[BUFFERS];
-static struct vectors vectors = {.count = FLOATS,
-                                 .trained = {x, m},
-                                 .block = block,
-                                 .stride = STRIDE,
-                                 .buffers = BUFFERS,
-                                 .averaged = 1,
-                                 .parts = parts,
-                                 .sums = sums,
-                                 .chunks = CHUNKS,
-                                 .norms_sq = norms_sq,
-                                 .known = known};
+#include "floats.h"
+
 static struct handoff handoff;
 static struct mailbox answers;
 static int end_code;

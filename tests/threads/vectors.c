@@ -17,24 +17,10 @@
 #include "check.h"
 #include "compute/handoff.h"
 
-enum { FLOATS = 3000, STRIDE = 2 * FLOATS, BUFFERS = 3, CHUNKS = 1 };
+enum { FLOATS = 3000, STRIDE = 2 * FLOATS, BUFFERS = 3, CHUNKS = 1, AVERAGED = 2 };
 
-static float x[FLOATS], m[FLOATS], block[BUFFERS * STRIDE];
-static struct mix_part parts[BUFFERS];
-static uint64_t sums[BUFFERS * CHUNKS];
-static double norms_sq[BUFFERS];
-static bool known[BUFFERS];
-static struct vectors vectors = {.count = FLOATS,
-                                 .trained = {x, m},
-                                 .block = block,
-                                 .stride = STRIDE,
-                                 .buffers = BUFFERS,
-                                 .averaged = 2,
-                                 .parts = parts,
-                                 .sums = sums,
-                                 .chunks = CHUNKS,
-                                 .norms_sq = norms_sq,
-                                 .known = known};
+#include "floats.h"
+
 static struct mailbox answers;
 static struct handoff handoff;
 
