@@ -329,7 +329,6 @@ static void run_to_end(struct run *run)
     struct parley_sim *sim = run->sim;
     uint64_t next_us = PROGRESS_US;
     uint64_t spent_us = run->settings->settle_timeout_us + ENDING_US;
-    uint64_t awaited_us = 0; /* until then somebody was to be woken */
     for (uint64_t events = 1; !is_over(run, next_us) && parley_sim_step(sim); events++) {
         if (events % EVENTS_UNSEEN == 0)
             sim_report_speak(&run->report, has_budget(run->settings) ? progress_of(run) : -1);
@@ -344,10 +343,9 @@ static void run_to_end(struct run *run)
             sim_report_progress(&run->report);
             next_us = parley_sim_now(sim) + PROGRESS_US;
         }
-        uint64_t last_us = run->report.trained_us;
-        if (last_us < awaited_us) last_us = awaited_us;
-        if (parley_sim_now(sim) > last_us + spent_us) break;
-        if (sim_schedule_wakes(&run->schedule)) awaited_us = sim_queue_next_us(&sim->queue);
+        uint64_t trained_us = run->report.trained_us, woke_us = run->schedule.woke_us;
+        uint64_t last_us = trained_us > woke_us ? trained_us : woke_us;
+        if (parley_sim_now(sim) > last_us + spent_us && !sim_schedule_wakes(&run->schedule)) break;
     }
 }
 

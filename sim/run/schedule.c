@@ -217,6 +217,7 @@ static void end(struct parley_sim *sim, void *arg)
     const struct fault_spec *spec = planned->spec;
     if (planned->over) return;
     planned->over = true;
+    if (spec->kind == FAULT_PAUSE) planned->schedule->woke_us = sim->queue.now_us;
     if (spec->target == FAULT_GROUPS) separate(sim, spec, false);
     for (uint32_t i = 0; i < planned->count; i++) {
         const struct fault_spec *left = still(planned->schedule, spec->kind, planned->nodes[i]);

@@ -18,6 +18,7 @@ struct sim_schedule {
     uint32_t nodes;  /* at the start: what shares are of */
     double progress; /* of the budget, as last told */
     uint32_t strikes;
+    uint64_t woke_us; /* when a pause last ended */
     /* Told of each fault as it is carried out. */
     void (*on_fault)(const char *kind, const char *target, void *arg);
     void *arg;
