@@ -15,17 +15,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "check.h"
-#include "compute/handoff.h"
 #include "core/wire/wire.h"
 
 enum { FLOATS = 66000, STRIDE = FLOATS, BUFFERS = 3, CHUNKS = 2, AVERAGED = 1 };
 enum { ROUNDS = 500, INHERITED = 1000, AWAITED = 20000 };
 
-#include "floats.h"
+#include "hand.h"
 
-static struct handoff handoff;
-static struct mailbox answers;
 static int end_code;
 static float least_x; /* what a step must at least find in x; guarded by the handoff's order */
 
@@ -69,8 +65,6 @@ static void train(void *argument)
         step = (struct parley_step){.steps = 1, .samples = 2, .loss = x[0], .follow = -4};
     }
 }
-
-static struct wake wake;
 
 /* Until there may be news, of which the loop has told that it would sleep. */
 static void doze(uv_loop_t *loop, bool news)
@@ -334,9 +328,7 @@ int main(void)
     uv_thread_t thread;
     static struct op ops[4];
     uint64_t granted = 0;
-    if (uv_loop_init(&loop) || wake_init(&wake, &loop) || mailbox_init(&answers, &wake) ||
-        handoff_init(&handoff, &vectors, &answers))
-        return 1;
+    if (!hand_open(&loop)) return 1;
     check_later();
     uv_thread_create(&thread, train, NULL);
 
@@ -410,11 +402,6 @@ int main(void)
     check_store();
     check_order();
     check_seals();
-    handoff_close(&handoff);
-    mailbox_close(&answers);
-    wake_close(&wake);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    check(uv_loop_close(&loop) == 0, "nothing is left open");
-    wake_free(&wake);
+    hand_close(&loop);
     return failures ? 1 : 0;
 }

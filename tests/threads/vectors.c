@@ -14,15 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "check.h"
-#include "compute/handoff.h"
-
 enum { FLOATS = 3000, STRIDE = 2 * FLOATS, BUFFERS = 3, CHUNKS = 1, AVERAGED = 2 };
 
-#include "floats.h"
-
-static struct mailbox answers;
-static struct handoff handoff;
+#include "hand.h"
 
 static void fill(float *to, float value)
 {
@@ -140,10 +134,7 @@ static void lose_a_gradient(double loss)
 int main(void)
 {
     uv_loop_t loop;
-    struct wake wake;
-    if (uv_loop_init(&loop) || wake_init(&wake, &loop) || mailbox_init(&answers, &wake) ||
-        handoff_init(&handoff, &vectors, &answers))
-        return 1;
+    if (!hand_open(&loop)) return 1;
     take_two();
     add_and_set_two();
     hash();
@@ -152,11 +143,6 @@ int main(void)
     lose_a_gradient(1);
     lose_a_gradient((double)NAN);
     lose_a_gradient((double)INFINITY);
-    handoff_close(&handoff);
-    mailbox_close(&answers);
-    wake_close(&wake);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    check(uv_loop_close(&loop) == 0, "nothing is left open");
-    wake_free(&wake);
+    hand_close(&loop);
     return failures ? 1 : 0;
 }
