@@ -10,7 +10,7 @@
 #include "cli/bench/bench.h"
 #include "report/lines.h"
 
-enum { CLUSTER_NODES_MAX = 64, CLUSTER_OPTIONS_MAX = 8, CLUSTER_NEWS_S = 3 };
+enum { CLUSTER_NODES_MAX = 64, CLUSTER_OPTIONS_MAX = 9, CLUSTER_NEWS_S = 3 };
 
 struct cluster_node {
     uint64_t pid;

@@ -4,9 +4,10 @@
  *                           exchange a step on average (it starts one every second step, and each
  *                           has two ends); limit: one node alone
  *     .../mix               exchanges a step and node that came about
- *   run/target/N            from the first exec to 97 %, of a budget of 4 passes; limit: one node
- *                           alone
- *     .../epochs            passes over the data that it took
+ *   run/target/N            from the first exec to 97 %, of a budget of 3 passes, at a rate that
+ *                           grows with the nodes; limit: one node alone
+ *     .../epochs            passes over the data that it took; limit: as many nodes that average
+ *                           their gradients at each step
  *   run/sleeper/4           a step of a healthy node while another one of four sleeps 30 ms in each
  *                           of its own; limit: the same three nodes without that one
  *   run/memory/1e7          bytes a parameter of one of two nodes that average, by what a larger
@@ -155,9 +156,12 @@ static int bench_rates(struct run *run)
 
 /* ---- Time to an accuracy --------------------------------------------------------------------- */
 
-static int target(struct run *run, uint32_t count, double *seconds, double *epochs)
+static int target(struct run *run, const char *const *how, uint32_t count, double *seconds,
+                  double *epochs)
 {
-    const char *const options[] = {MLP, EACH_STEP, "--target-accuracy=0.97", "--epochs=4", NULL};
+    const char *options[CLUSTER_OPTIONS_MAX + 1] = {
+        MLP,   "--target-accuracy=0.97", "--epochs=3", "--lr=0.0125", "--lr-scale=cluster", how[0],
+        how[1]};
     int error = make(run, count, NULL, options);
     if (error) return error;
     *seconds = run->cluster.target_s;
@@ -168,26 +172,44 @@ static int target(struct run *run, uint32_t count, double *seconds, double *epoc
     return PARLEY_EFAIL;
 }
 
-static int bench_targets(struct run *run)
+struct targets {
+    double seconds[SIZES][ROUNDS], epochs[SIZES][ROUNDS], alone[ROUNDS], synchronous[SIZES][ROUNDS];
+};
+
+static int measure_targets(struct run *run, struct targets *targets, size_t round, size_t count)
 {
-    double seconds[SIZES][ROUNDS], epochs[SIZES][ROUNDS], alone[ROUNDS], alone_epochs[ROUNDS];
-    size_t rounds = rounds_of(run, ROUNDS), count = run->bench->quick ? 1 : SIZES;
-    int error = 0;
-    for (size_t r = 0; !error && r < rounds; r++) {
-        run->round = r;
-        error = target(run, 1, &alone[r], &alone_epochs[r]);
-        for (size_t i = 0; !error && i < count; i++)
-            error = target(run, sizes[i], &seconds[i][r], &epochs[i][r]);
-    }
+    static const char *const gossip[] = {EACH_STEP, "--momentum-mode=local"};
+    static const char *const synchronous[] = {"--strategy=allreduce", "--warmup=0"};
+    double unused;
+    int error = target(run, gossip, 1, &targets->alone[round], &unused);
     for (size_t i = 0; !error && i < count; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "run/target/%" PRIu32, sizes[i]);
-        bench_row(run->bench, name, "s", FIGURE_LESS_IS_BETTER, seconds[i], alone, rounds);
-        strcat(name, "/epochs");
-        bench_row(run->bench, name, "epochs", FIGURE_LESS_IS_BETTER, epochs[i], alone_epochs,
-                  rounds);
+        error =
+            target(run, gossip, sizes[i], &targets->seconds[i][round], &targets->epochs[i][round]);
+        if (!error)
+            error = target(run, synchronous, sizes[i], &unused, &targets->synchronous[i][round]);
     }
     return error;
+}
+
+static int bench_targets(struct run *run)
+{
+    struct targets targets;
+    size_t rounds = rounds_of(run, ROUNDS), count = run->bench->quick ? 1 : SIZES;
+    for (size_t r = 0; r < rounds; r++) {
+        run->round = r;
+        int error = measure_targets(run, &targets, r, count);
+        if (error) return error;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "run/target/%" PRIu32, sizes[i]);
+        bench_row(run->bench, name, "s", FIGURE_LESS_IS_BETTER, targets.seconds[i], targets.alone,
+                  rounds);
+        strcat(name, "/epochs");
+        bench_row(run->bench, name, "epochs", FIGURE_LESS_IS_BETTER, targets.epochs[i],
+                  targets.synchronous[i], rounds);
+    }
+    return 0;
 }
 
 /* ---- One that sleeps ------------------------------------------------------------------------- */
