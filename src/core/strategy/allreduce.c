@@ -63,7 +63,7 @@ static void begin(struct parley_node *node)
 static void done(struct parley_node *node, int number, const struct parley_event *event)
 {
     if (number >= RING_NUMBERS)
-        ring_done(node, number, event);
+        ring_done(node);
     else if (number == GRADIENT_MADE)
         made(node, event->done.finite);
     else if (number == SCALED)

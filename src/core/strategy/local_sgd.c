@@ -132,7 +132,7 @@ static void done(struct parley_node *node, int number, const struct parley_event
 {
     struct local *self = local_of(node);
     if (number >= RING_NUMBERS) {
-        ring_done(node, number, event);
+        ring_done(node);
     } else if (number == TAKEN) {
         self->taking = false;
         if (event->done.finite)

@@ -140,8 +140,7 @@ void ring_begin(struct parley_node *node, const struct ring_use *use);
 void ring_advance(struct parley_node *node);
 uint64_t ring_deadline(const struct parley_node *node);
 uint64_t ring_steps(const struct parley_node *node); /* rounds completed since it started */
-/* Numbers from RING_NUMBERS on are the ring's. */
-void ring_done(struct parley_node *node, int number, const struct parley_event *event);
+void ring_done(struct parley_node *node);            /* of a number from RING_NUMBERS on */
 void ring_received(struct parley_node *node, int inflow);
 void ring_progress(struct parley_node *node, int inflow);
 void ring_sent(struct parley_node *node, int number, bool ok);

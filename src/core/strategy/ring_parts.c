@@ -158,12 +158,10 @@ static void finish_if_whole(struct parley_node *node)
     ring_finish(node, &now->sum, rng_mix(ring->stamp ^ now->key));
 }
 
-void ring_done(struct parley_node *node, int number, const struct parley_event *event)
+void ring_done(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     struct ring_try *now = &ring->now;
-    (void)number;
-    (void)event;
     ring->pending--;
     if (!ring_is_of_round(ring)) return; /* of a try that was given up */
     if (--now->summing > 0) return;
