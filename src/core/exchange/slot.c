@@ -244,8 +244,7 @@ void slot_stream(struct parley_node *node, struct slot *slot)
 
 float slot_factor(double weight, double share, double clip)
 {
-    if (weight > 0) return 1;
-    return (float)(clip < 1 ? share * clip : share);
+    return weight > 0 ? 1 : (float)(share * clip);
 }
 
 static void trade_buffers(struct slot *slot)
