@@ -18,14 +18,11 @@ static bool allocate_flows(struct parley_node *node)
     node->inflows = calloc(s->inflows + 1, sizeof *node->inflows);
     node->strategy_state = calloc(1, s->size + 1);
     if (!node->outflows || !node->ops || !node->inflows || !node->strategy_state) return false;
-    struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
-                              &node->fetch.in};
-    for (int i = 0; i < 3; i++)
-        if (!(flows[i]->sum = XXH3_createState())) return false;
-    for (uint32_t i = 0; i < s->inflows; i++) {
+    for (uint32_t i = 0; i < s->inflows; i++)
         node->inflows[i].slot = FLOW_STRATEGY;
-        if (!(node->inflows[i].sum = XXH3_createState())) return false;
-    }
+    struct inflow *in;
+    for (uint32_t i = 0; (in = flow_in(node, i)); i++)
+        if (!(in->sum = XXH3_createState())) return false;
     return true;
 }
 
@@ -97,12 +94,9 @@ int parley_node_new(struct parley_node **result, const struct parley_config *con
 void parley_node_free(struct parley_node *node)
 {
     if (!node) return;
-    struct inflow *flows[] = {&node->exchange.slots[0].in, &node->exchange.slots[1].in,
-                              &node->fetch.in};
-    for (int i = 0; i < 3; i++)
-        XXH3_freeState(flows[i]->sum);
-    for (uint32_t i = 0; node->inflows && i < node->strategy->inflows; i++)
-        XXH3_freeState(node->inflows[i].sum);
+    struct inflow *in;
+    for (uint32_t i = 0; (in = flow_in(node, i)); i++)
+        XXH3_freeState(in->sum);
     free(node->strategy_state);
     free(node->inflows);
     free(node->ops);

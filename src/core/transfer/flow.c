@@ -194,6 +194,14 @@ uint64_t flow_deadline(const struct parley_node *node)
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
+struct inflow *flow_in(struct parley_node *node, uint32_t i)
+{
+    if (i < ROLES) return &node->exchange.slots[i].in;
+    if (i == ROLES) return &node->fetch.in;
+    i -= ROLES + 1;
+    return node->inflows && i < node->strategy->inflows ? &node->inflows[i] : NULL;
+}
+
 void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enum wire_stream kind,
                  uint32_t sequence, const uint32_t *buffers, uint32_t vectors)
 {
@@ -230,17 +238,11 @@ void flow_forget(struct parley_node *node, struct inflow *in)
 static struct inflow *wanted(struct parley_node *node, uint32_t conn,
                              const struct wire_chunk *chunk)
 {
-    struct inflow *all[] = {&node->exchange.slots[INITIATOR].in,
-                            &node->exchange.slots[RESPONDER].in, &node->fetch.in};
-    for (int i = 0; i < 3; i++)
-        if (all[i]->active && all[i]->conn == conn &&
-            all[i]->kind == (enum wire_stream)chunk->kind && all[i]->sequence == chunk->sequence)
-            return all[i];
-    for (uint32_t i = 0; chunk->kind == WIRE_STREAM_STRATEGY && i < node->strategy->inflows; i++) {
-        struct inflow *in = &node->inflows[i];
-        if (in->active && in->conn == conn && in->sequence == chunk->sequence &&
-            in->part == chunk->vector)
-            return in;
+    struct inflow *in;
+    for (uint32_t i = 0; (in = flow_in(node, i)); i++) {
+        bool named = in->kind == (enum wire_stream)chunk->kind && in->sequence == chunk->sequence;
+        bool part = chunk->kind != WIRE_STREAM_STRATEGY || in->part == chunk->vector;
+        if (in->active && in->conn == conn && named && part) return in;
     }
     return NULL;
 }

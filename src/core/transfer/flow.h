@@ -64,6 +64,9 @@ void flow_abort(struct parley_node *node, int outflow);
 void flow_timers(struct parley_node *node);
 uint64_t flow_deadline(const struct parley_node *node);
 
+/* The i-th place for what comes in: the exchanges' by role, the fetch's, then the strategy's, by
+ * their numbers. NULL: there is none, nor any after it. */
+struct inflow *flow_in(struct parley_node *node, uint32_t i);
 void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enum wire_stream kind,
                  uint32_t sequence, const uint32_t *buffers, uint32_t vectors);
 void flow_expect_part(struct parley_node *node, struct inflow *in, uint32_t conn,
