@@ -31,8 +31,8 @@
  *                  (push-sum: x / w) puts them into x before it says so.
  *
  * All calls may be NULL where there is nothing to do, or nothing that would call them back. None is
- * made before begin() but live(), closed() and frame(), none after the node has left; frames may
- * come at any time and say anything.
+ * made before begin() but live(), closed() and frame(), and adopted() of who joins with a peer's
+ * state; none after the node has ended. Frames may come at any time and say anything.
  *
  * A new one: its file; a line in strategy.c's table, in enum parley_strategy (config.h) and in
  * options.def; judge_strategy.c refuses what does not go with it.
