@@ -216,3 +216,14 @@ Test(program, two_kinds_of_training_at_once_or_half_of_one_are_refused)
     options = (struct parley_sim_options){.begin = begin};
     cr_expect_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
 }
+
+Test(program, steps_of_the_fixture_s_own_count_as_many_samples_as_they_are_told_to_take)
+{
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.samples = 5});
+    struct parley_view view;
+    scene_run(sim, 1 * SECOND);
+    parley_sim_view(sim, 0, &view);
+    cr_expect_gt(view.version, 0);
+    cr_expect_eq(view.samples_cluster, 5 * view.version);
+    parley_sim_free(sim);
+}

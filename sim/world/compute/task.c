@@ -92,7 +92,7 @@ int sim_vectors_init(struct sim_task *task, const struct parley_sim_options *opt
         .self = self,
         .parameters = options->parameters,
         .vectors = options->vectors,
-        .batch = 1,
+        .batch = options->samples,
         .model_digest = rng_mix(options->parameters),
         .start = vectors_start,
         .step = options->rate > 0 ? vectors_step : NULL,
