@@ -144,9 +144,8 @@ static void combine(struct sim_done *done)
         return;
     }
     size_t at = done->update.vector.offset / sizeof(float);
-    const float *other = done->from[1] ? done->from[1]->x + at : NULL;
     done->event.done.finite =
-        mix_combine(done->to[0]->x + at, other, done->update.vector.keep,
+        mix_combine(done->to[0]->x + at, done->from[1]->x + at, done->update.vector.keep,
                     done->update.vector.factor, done->update.vector.size / sizeof(float));
 }
 
