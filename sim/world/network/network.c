@@ -190,7 +190,7 @@ static bool sim_network_blocked(const struct parley_sim *sim, uint32_t from, uin
     return sim->blocked && sim->blocked[(size_t)from * sim->nodes + to];
 }
 
-/* The target accepts; the item's number counts how often the SYN was sent before. */
+/* The target accepts. */
 static bool sim_accept(struct parley_sim *sim, struct sim_link *link, uint64_t back_us)
 {
     struct sim_host *to = link->end[1].host;
@@ -211,6 +211,7 @@ static void syn_again(struct parley_sim *sim, struct sim_link *link, uint64_t be
         sim_link_put(link, 0, SIM_SYN, now_us + ((uint64_t)SIM_SYN_AGAIN_US << before), before + 1);
 }
 
+/* before: how often it was sent already. */
 static void syn(struct parley_sim *sim, struct sim_link *link, uint64_t before)
 {
     struct sim_end *dialer = &link->end[0];
