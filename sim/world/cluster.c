@@ -275,24 +275,18 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
 void parley_sim_free(struct parley_sim *sim)
 {
     if (!sim) return;
-    if (sim->hosts)
-        for (uint32_t i = 0; i < sim->nodes; i++)
-            sim->hosts[i].epoch++; /* items are void */
+    for (uint32_t i = 0; sim->hosts && i < sim->nodes; i++)
+        sim->hosts[i].epoch++; /* items are void */
     struct sim_item item;
     while (sim_queue_take(&sim->queue, &item))
         sim_drop(sim, &item);
     for (uint32_t i = 0; i < sim->held_count; i++)
         sim_drop(sim, &sim->held[i]);
-    if (sim->hosts)
-        for (uint32_t i = 0; i < sim->nodes; i++) {
-            struct sim_host *host = &sim->hosts[i];
-            for (uint32_t w = 0; w < host->waiting_count; w++)
-                sim_drop(sim, &host->waiting[w]);
-        }
+    for (uint32_t i = 0; sim->hosts && i < sim->nodes; i++)
+        sim_waiting_drop(&sim->hosts[i]);
     sim_links_free(sim);
-    if (sim->hosts)
-        for (uint32_t i = 0; i < sim->nodes; i++)
-            sim_host_free(&sim->hosts[i]);
+    for (uint32_t i = 0; sim->hosts && i < sim->nodes; i++)
+        sim_host_free(&sim->hosts[i]);
     sim_workers_free(sim->workers);
     sim_blocks_free(sim);
     sim_queue_close(&sim->queue);

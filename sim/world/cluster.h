@@ -277,7 +277,8 @@ uint64_t sim_later_us(const struct parley_sim *sim, uint64_t us);
 /* host.c */
 void sim_host_event(struct sim_host *host, struct parley_event *event); /* stepping loop only */
 void sim_host_item(struct sim_host *host, struct sim_item *item);
-void sim_host_stop(struct sim_host *host); /* killed: forgets all but `last` */
+void sim_host_stop(struct sim_host *host);    /* killed: forgets all but `last` */
+void sim_waiting_drop(struct sim_host *host); /* what came while it was paused */
 void sim_host_resume(struct sim_host *host);
 void sim_host_free(struct sim_host *host);
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind);

@@ -136,7 +136,7 @@ static void sim_host_start(struct sim_host *host)
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_START});
 }
 
-static void waiting_drop(struct sim_host *host)
+void sim_waiting_drop(struct sim_host *host)
 {
     for (uint32_t i = 0; i < host->waiting_count; i++)
         sim_drop(host->sim, &host->waiting[i]);
@@ -156,7 +156,7 @@ void sim_host_stop(struct sim_host *host)
     host->state = SIM_HOST_OFF;
     host->epoch++;
     host->operations_count = 0;
-    waiting_drop(host);
+    sim_waiting_drop(host);
     memory_free(host);
 }
 
@@ -179,7 +179,7 @@ static void finish(struct sim_host *host, int error)
     host->epoch++;
     host->operations_count = 0;
     host->life.steps_left = 0;
-    waiting_drop(host);
+    sim_waiting_drop(host);
     struct parley_view view;
     parley_node_view(host->node, &view);
     if (view.phase != PARLEY_PHASE_DONE) host->counted = false;
