@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 65, ITEMS_MIN = 16 };
+enum { ITEMS_MIN = 16 };
 
 void sim_queue_init(struct sim_queue *queue)
 {
@@ -66,7 +66,7 @@ static int lowest(const struct sim_queue *queue)
 /* Deals out the lowest bucket with items, counted from its least time: all go into lower ones. */
 static bool deal(struct sim_queue *queue)
 {
-    size_t going[BUCKETS] = {0};
+    size_t going[SIM_BUCKETS] = {0};
     int from = lowest(queue);
     struct sim_bucket *bucket = &queue->bucket[from];
     uint64_t before_us = queue->last_us;
@@ -110,7 +110,7 @@ uint64_t sim_queue_next_us(const struct sim_queue *queue)
 
 void sim_queue_close(struct sim_queue *queue)
 {
-    for (int b = 0; b < BUCKETS; b++)
+    for (int b = 0; b < SIM_BUCKETS; b++)
         free(queue->bucket[b].items);
     sim_queue_init(queue);
 }

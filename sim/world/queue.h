@@ -49,6 +49,8 @@ struct sim_item {
     uint8_t side; /* of a link: which end */
 };
 
+enum { SIM_BUCKETS = 65 }; /* one a bit of a time, and bucket 0 */
+
 struct sim_bucket {
     struct sim_item *items; /* [count] of capacity, of which `taken` are gone */
     size_t taken, count, capacity;
@@ -56,7 +58,7 @@ struct sim_bucket {
 };
 
 struct sim_queue {
-    struct sim_bucket bucket[65];
+    struct sim_bucket bucket[SIM_BUCKETS];
     uint64_t filled;  /* bit b - 1: bucket b > 0 has items */
     uint64_t last_us; /* of the item taken last, from which the buckets count; at most now_us */
     uint64_t now_us;
