@@ -60,7 +60,7 @@ struct parley_sim_again {
 /* Zero means the default of each field. */
 struct parley_sim_options {
     uint32_t nodes;      /* at least 1 (default 1), at most PARLEY_MEMBERS_MAX */
-    uint64_t parameters; /* floats of a model (default 64) */
+    uint64_t parameters; /* of a model, to 2^32 and PARLEY_PARAMETERS_MAX (default 64) */
     uint32_t vectors;    /* 1 to PARLEY_VECTORS_MAX (default 1) */
     uint32_t averaged;   /* of those, while training (default 1); no node may have another */
     uint64_t seed;
@@ -85,7 +85,7 @@ struct parley_sim_options {
     double (*work)(float *const *vectors, const struct parley_turn *turn, uint32_t node, void *arg);
     uint32_t samples;         /* of a step (default 1) */
     uint64_t step_us;         /* one local step, at most PARLEY_SIM_STEP_US_MAX (default 1 ms) */
-    uint64_t operation_us;    /* DIFF, SKETCH, HASH, WRITE (default 20) */
+    uint64_t operation_us;    /* on buffers, but for those at a boundary (default 20) */
     uint64_t latency_us;      /* one way (default 0) */
     uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
     double loss;              /* of each packet, in [0, 1): see parley_sim_loss() (default 0) */
@@ -101,7 +101,8 @@ struct parley_sim_options {
     void *arg; /* for begin, work and configure */
 };
 
-/* PARLEY_EUSAGE (an option out of range), PARLEY_ENOMEM: *sim is NULL then. */
+/* PARLEY_EUSAGE (an option out of range), PARLEY_ENOMEM, PARLEY_EFAIL (no threads to be had): *sim
+ * is NULL then. */
 PARLEY_CHECK int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *options);
 void parley_sim_free(struct parley_sim *sim);
 
@@ -241,7 +242,7 @@ PARLEY_CHECK int parley_sim_expect(struct parley_sim *sim, const char *kinds,
 
 bool parley_sim_live(const struct parley_sim *sim, uint32_t node);
 uint32_t parley_sim_live_count(const struct parley_sim *sim);
-/* Whether the node has ended by itself, and with which error. */
+/* Whether the node has ended by itself, and with which error, for which there may be NULL. */
 bool parley_sim_finished(const struct parley_sim *sim, uint32_t node, int *error);
 
 /* The node's view; of a killed node as it was; all zero if it was never started. */
@@ -250,7 +251,8 @@ void parley_sim_view(const struct parley_sim *sim, uint32_t node, struct parley_
 bool parley_sim_member(const struct parley_sim *sim, uint32_t node, uint32_t peer,
                        struct parley_member *member);
 
-/* Borrowed: [parameters]. The model being trained, and the agreed one (NULL before DONE). */
+/* Borrowed: [parameters]; NULL of a node that was killed, or never started. The model being
+ * trained, and the agreed one (NULL before DONE). */
 const float *parley_sim_vector(const struct parley_sim *sim, uint32_t node);
 const float *parley_sim_agreed_vector(const struct parley_sim *sim, uint32_t node);
 /* SHA-256 of the published model file, or NULL. */
@@ -270,7 +272,7 @@ uint64_t parley_sim_events(const struct parley_sim *sim);
 /* Frames of a type that have left, and all bytes. */
 uint64_t parley_sim_frames(const struct parley_sim *sim, uint8_t type);
 uint64_t parley_sim_bytes_sent(const struct parley_sim *sim);
-/* 0, or why the simulation stands; *text is borrowed. */
+/* 0, or why the simulation stands; *text is borrowed, and text may be NULL. */
 int parley_sim_error(const struct parley_sim *sim, const char **text);
 
 #ifdef __cplusplus
