@@ -125,7 +125,7 @@ struct parley_period {
 };
 
 /* How far a node is that goes on from vectors it once had; steps 0: it starts with the first model,
- * and the rest does not count. Steps and samples are below 10^18. */
+ * and the rest does not count. steps, samples and samples_cluster are below 10^18. */
 struct parley_resumed {
     uint64_t steps, samples;  /* that it has made and used */
     uint64_t state_steps;     /* that its optimizer vectors have been through */
@@ -145,7 +145,8 @@ struct parley_config {
     const char *const
         *seeds; /* [seeds_count] addresses to join by; the own one may be among them */
     uint32_t seeds_count;
-    /* Other nodes alive before training starts: waited for without limit; below members_max. */
+    /* Other nodes alive before training starts: waited for without limit; below members_max, and
+     * with PS_BSP, PS_ASP and PS_SSP below PARLEY_SERVED_MAX. */
     uint32_t min_peers;
     /* Normally NULL: the node keeps a table of members of its own, by gossip. Else one table in
      * common with all nodes of this process (node.h); it must outlive them. */
@@ -187,7 +188,7 @@ struct parley_config {
     const struct parley_graph *graph; /* of GRAPH: borrowed, must outlive the node */
     uint32_t backup_workers;          /* PS_BSP: so many of the slowest are left out of each step */
     uint32_t staleness;               /* PS_SSP: steps that a worker may be ahead of the slowest */
-    enum parley_codec codec;          /* of GOSSIP, NONE and CHOCO; the others send FP32 */
+    enum parley_codec codec;          /* GOSSIP, NONE: not TOPK; CHOCO: not SUBSET; else FP32 */
     double codec_part;                /* of PARLEY_CODEC_SUBSET, in (0, 1]; of TOPK, to 0.5 [1] */
     uint32_t mix_every; /* local steps between exchanges that this node starts, at least 1 [1] */
     /* GOSSIP, NONE: rising in `from`. */

@@ -330,7 +330,8 @@ void parley_updates_close(struct parley_updates *updates);
  *
  * Thread rule: belongs to the one thread of all its nodes. */
 
-/* `max`: boots ever started, up to PARLEY_MEMBERS_MAX. PARLEY_EUSAGE, PARLEY_ENOMEM. */
+/* `max`: boots ever started, 1 to PARLEY_MEMBERS_MAX; steps_budget: that of the nodes' configs.
+ * PARLEY_EUSAGE for another `max`, PARLEY_ENOMEM. */
 PARLEY_CHECK int parley_roster_new(struct parley_roster **roster, uint32_t max,
                                    uint64_t steps_budget);
 void parley_roster_free(struct parley_roster *roster);
