@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
+
 enum { SIZE_MAX_BYTES = 100, EXACT_DIGITS = 15, EXACT_POWER = 22 };
 
 static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -90,10 +92,14 @@ const char *number_found(char out[64], const char *text, size_t size)
         return out;
     }
     char shown[SHOWN + 1];
-    size_t n = size < SHOWN ? size : SHOWN;
-    for (size_t i = 0; i < n; i++)
-        shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    size_t n = 0;
+    while (n < size) {
+        size_t length = plain_point(text + n, size - n), whole = length > 0 ? length : 1;
+        if (n + whole > SHOWN) break;
+        memcpy(shown + n, length > 0 ? text + n : "?", whole);
+        n += whole;
+    }
     shown[n] = 0;
-    snprintf(out, 64, "\"%s%s\"", shown, size > SHOWN ? "..." : "");
+    snprintf(out, 64, "\"%s%s\"", shown, n < size ? "..." : "");
     return out;
 }
