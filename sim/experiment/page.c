@@ -128,6 +128,20 @@ static char *notes(const struct plan *plan)
     return text_take(&text);
 }
 
+/* Comments of the file before them: what stands in the picture's metadata is one that sim reads. */
+static void add_hash_lines(struct text *svg, const struct plan *plan,
+                           const struct sim_outcome *outcomes)
+{
+    text_add(svg, "<metadata># run hashes and model digests\n");
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct report_summary *s = &outcomes[i].summary;
+        text_add(svg, "# %s %s ", s->run_hash ? s->run_hash : "-",
+                 s->digest ? s->digest : "no common model");
+        add_taken(svg, "", plan_label(plan, plan->runs[i], true), "\n");
+    }
+    text_add(svg, "</metadata>\n");
+}
+
 static char *svg_page(const struct plan *plan, const struct sim_outcome *outcomes,
                       const struct source_reader *reader)
 {
@@ -136,6 +150,7 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
     text_init(&svg, PAGE_BYTES_MAX);
     text_add(&svg, "<title>parley sim</title>\n");
     add_taken(&svg, "<metadata>", repeat_file(plan->base), "</metadata>\n");
+    add_hash_lines(&svg, plan, outcomes);
     text_add(&svg, "<style>");
     chart_style(&svg);
     text_add(&svg, "</style>\n");

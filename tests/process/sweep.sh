@@ -141,6 +141,8 @@ END
 cmp one.csv again.csv || fail "the report's file makes another experiment"
 grep -q '^parley sim --nodes=3 ' line.sh || fail "the report has no command line"
 well_formed again.svg || fail "the SVG is not well-formed"
+hashes=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "run_hash") hash = i; next } { print $hash }' again.csv)
+[ "$hashes" = "$(sed -nE 's/^# ([0-9a-f]{16}) sha256:.*/\1/p' again.svg)" ] || fail "the hashes of an .svg are not its runs'"
 grep -q 'mean of the live nodes' again.svg || fail "an .svg does not say what its curves are of"
 grep -q 'Drawn is the first of the runs .*, with the first seed\.<' again.svg || fail "which topologies are drawn is not said"
 # A graph in a file is drawn like any other.
