@@ -8,17 +8,24 @@
 
 enum { FLOATS = 4 };
 
-static struct sim_task task_of(struct settings *settings, char *model, char *rate)
+static struct sim_task scheduled_task(struct settings *settings, char *model, char *rate,
+                                      char *schedule)
 {
-    char *argv[] = {"parley", "sim", "--model", model, "--lr", rate, "--seed", "3", NULL};
+    char *argv[] = {"parley", "sim", "--model",    model,    "--lr", rate,
+                    "--seed", "3",   "--schedule", schedule, NULL};
     char why[SETTINGS_WHY_BYTES];
     struct sim_task task;
     settings_init(settings);
-    cr_assert_eq(settings_flags(settings, 8, argv, why), 0, "%s", why);
+    cr_assert_eq(settings_flags(settings, 10, argv, why), 0, "%s", why);
     cr_assert_eq(settings_finish(settings, why), 0, "%s", why);
     cr_assert_eq(sim_quadratic_init(&task, settings, why, sizeof why), 0, "%s", why);
     cr_assert_eq(task.parameters, FLOATS);
     return task;
+}
+
+static struct sim_task task_of(struct settings *settings, char *model, char *rate)
+{
+    return scheduled_task(settings, model, rate, "constant");
 }
 
 Test(quadratic, a_rate_is_divided_by_the_weight_of_the_model)
@@ -65,6 +72,44 @@ Test(quadratic, nodes_start_alike_or_apart_and_a_rate_of_0_moves_nothing)
         }
         cr_expect_eq(task.alike, !apart);
         cr_expect_eq(memcmp(x[0], x[1], sizeof x[0]) == 0, !apart, "%s", models[m]);
+        sim_task_close(&task);
+        settings_close(&settings);
+    }
+}
+
+Test(quadratic, a_step_is_the_gradient_by_the_rate_that_the_schedule_says)
+{
+    /* Proves that runs of only the protocol go by --schedule as others do, in both forms of a step,
+     * that a stale gradient counts as little as it is told to, and that both tell one loss. */
+    struct settings settings;
+    struct sim_task task = scheduled_task(&settings, "quadratic:4", "0.1", "linear");
+    float x[FLOATS], from[FLOATS] = {0}, gradient[FLOATS], *vector = x;
+    struct trainer_turn turn = {.live = 1, .progress = 0.75};
+    double loss = task.gradient(task.self, 0, 0, from, gradient, &turn);
+    cr_expect_float_eq(task.step(task.self, 0, 0, from, &vector, &turn), loss, 1e-12);
+    for (int j = 0; j < FLOATS; j++)
+        cr_expect_float_eq(x[j], -0.025f * gradient[j], 1e-7);
+    memset(x, 0, sizeof x);
+    task.apply(task.self, 0, 0, &vector, gradient, 0.5f, &turn);
+    for (int j = 0; j < FLOATS; j++)
+        cr_expect_float_eq(x[j], -0.0125f * gradient[j], 1e-7);
+    sim_task_close(&task);
+    settings_close(&settings);
+}
+
+Test(quadratic, nodes_have_one_optimum_or_each_its_own)
+{
+    /* Proves that "common" is what the nodes' losses are, and that nothing else makes them so. */
+    static char *const models[] = {"quadratic:4", "quadratic:4,common", "quadratic:4,apart"};
+    for (int m = 0; m < 3; m++) {
+        struct settings settings;
+        struct sim_task task = task_of(&settings, models[m], "0.1");
+        float from[FLOATS] = {0}, gradients[2][FLOATS];
+        for (uint32_t node = 0; node < 2; node++)
+            task.gradient(task.self, node, 0, from, gradients[node],
+                          &(struct trainer_turn){.live = 2});
+        bool alike = memcmp(gradients[0], gradients[1], sizeof gradients[0]) == 0;
+        cr_expect_eq(alike, m == 1, "%s", models[m]);
         sim_task_close(&task);
         settings_close(&settings);
     }

@@ -1,9 +1,8 @@
 /* retransmit.c: what TCP is told of the connections between nodes. */
-#define _DEFAULT_SOURCE /* TCP_RTO_MIN_US and its kin */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h> /* libc's struct tcp_info is short of what was sent */
 #include <unistd.h>
 
 #include "network/retransmit.h"
@@ -86,6 +85,19 @@ Test(retransmit, a_line_that_loses_nothing_keeps_its_congestion_control)
     close_all(fds);
 }
 
+/* As many packets as the kernel makes of 100 bytes that wait for nothing. */
+static uint32_t send_packets(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    for (int i = 0, one = 1; i < 100; i++) {
+        cr_assert_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
+        cr_assert_eq(write(fd, "x", 1), 1);
+    }
+    cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    return info.tcpi_data_segs_out;
+}
+
 Test(retransmit, a_line_that_lost_something_once_is_not_held_back_for_ever)
 {
     /* Proves that packets sent again for a way that has grown longer are forgotten: frames would go
@@ -93,13 +105,67 @@ Test(retransmit, a_line_that_lost_something_once_is_not_held_back_for_ever)
     int fds[SOCKETS];
     struct retransmit now = {.loses = true, .thin = true, .waits = true};
     connect_pair(fds);
-    for (int i = 0, one = 1; i < 100; i++) {
-        cr_assert_eq(setsockopt(fds[DIALS], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
-        cr_assert_eq(write(fds[DIALS], "x", 1), 1);
-    }
+    send_packets(fds[DIALS]);
     retransmit_sends(fds[DIALS], &now);
     cr_assert(now.thin && !now.loses && !now.waits);
     cr_assert_neq(option_of(fds[DIALS], TCP_NODELAY), 0);
+    close_all(fds);
+}
+
+/* What a line is told that is seen to have sent so many packets again since the last look. */
+static struct retransmit adapt(int fd, uint32_t again, size_t model_bytes)
+{
+    struct retransmit now = {.again = 0 - again};
+    retransmit_adapt(fd, model_bytes, &now);
+    return now;
+}
+
+Test(retransmit, a_line_loses_that_loses_more_than_one_packet_in_sixteen)
+{
+    /* Proves that the bound is the one that was measured: a line that loses a tenth counts. */
+    int fds[SOCKETS];
+    connect_pair(fds);
+    uint32_t sent = send_packets(fds[DIALS]);
+    cr_assert_geq(sent, 32);
+    cr_assert(!adapt(fds[DIALS], sent / 16, 1).loses);
+    cr_assert(adapt(fds[DIALS], sent / 16 + 1, 1).loses);
+    close_all(fds);
+}
+
+Test(retransmit, the_first_packet_that_is_lost_tells_and_a_small_model_then_goes_by_reno)
+{
+    /* Proves that a line which loses is not slow until 32 packets are through; and that a large
+     * model keeps its congestion control, as it does congest. */
+    int fds[SOCKETS];
+    char before[16] = "", after[16] = "";
+    socklen_t size = sizeof before;
+    connect_pair(fds);
+    cr_assert_eq(getsockopt(fds[DIALS], IPPROTO_TCP, TCP_CONGESTION, before, &size), 0);
+    struct retransmit now = adapt(fds[DIALS], 1, 1 << 20);
+    size = sizeof after;
+    cr_assert_eq(getsockopt(fds[DIALS], IPPROTO_TCP, TCP_CONGESTION, after, &size), 0);
+    cr_assert(now.loses && !now.thin);
+    cr_assert_str_eq(after, before);
+    now = adapt(fds[DIALS], 1, 1);
+    size = sizeof after;
+    cr_assert_eq(getsockopt(fds[DIALS], IPPROTO_TCP, TCP_CONGESTION, after, &size), 0);
+    cr_assert(now.loses && now.thin);
+    cr_assert_str_eq(after, "reno");
+    close_all(fds);
+}
+
+Test(retransmit, what_a_line_that_loses_has_brought_is_acknowledged_at_once)
+{
+    /* Proves that who sent it does not take the wait for the length of the way. */
+    int fds[SOCKETS];
+    int none = 0;
+    connect_pair(fds);
+    for (int loses = 0; loses < 2; loses++) {
+        const struct retransmit now = {.loses = loses};
+        cr_assert_eq(setsockopt(fds[DIALS], IPPROTO_TCP, TCP_QUICKACK, &none, sizeof none), 0);
+        retransmit_heard(fds[DIALS], &now);
+        cr_assert_eq(option_of(fds[DIALS], TCP_QUICKACK), loses);
+    }
     close_all(fds);
 }
 
