@@ -83,7 +83,17 @@ static void tell_each_name_once(void)
     live_and_die(sim, 2, 700);
     look(&loop, sim);
     expect_gone(&loop, "n2", 700, "who died is gone");
+    uint64_t turnover = loop.live_turnover;
+    check(turnover > 0, "who died is missed");
+    live_refresh(&loop);
+    check(loop.live_turnover == turnover, "where nobody came or went, nobody is told so");
     parley_sim_start(sim, 2);
+    parley_sim_kill(sim, 1, false);
+    check(parley_sim_run_for(sim, 10 * SECOND) == 0, "one comes back, and one dies");
+    look(&loop, sim);
+    check(live_copy(&loop, NULL, 0) == NODES - 1 && loop.live_turnover > turnover,
+          "as many live, but they are others");
+    parley_sim_start(sim, 1);
     check(parley_sim_run_for(sim, 10 * SECOND) == 0, "it comes back");
     look(&loop, sim);
     check(live_copy(&loop, NULL, 0) == NODES, "all live");

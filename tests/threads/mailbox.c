@@ -1,5 +1,5 @@
-/* mailbox.c: operations from many threads reach one taker: each once, and those of a thread in
- * order. Plain main(), so that it runs under ThreadSanitizer. */
+/* mailbox.c: operations from many threads reach one taker, put one by one or as a list: each once,
+ * and those of a thread in order. Plain main(), so that it runs under ThreadSanitizer. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,8 +13,12 @@ static struct op *ops[SENDERS];
 static void send_all(void *argument)
 {
     struct op *mine = argument;
-    for (uint32_t i = 0; i < OPS; i++)
+    for (uint32_t i = 0, count; i < OPS; i += count) {
+        count = 1 + i % 3; /* the next of a list's last is NULL as yet */
+        for (uint32_t k = i; k + 1 < i + count && k + 1 < OPS; k++)
+            mine[k].next = &mine[k + 1];
         mailbox_put(&box, &mine[i]);
+    }
 }
 
 int main(void)

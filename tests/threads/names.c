@@ -4,7 +4,8 @@
  *   - so others find room, by name too, and the two agree
  *   - what had not begun by then is never looked up, and closing waits for no more than what had
  *   - a name that takes longer than a dial is looked up once at a time, and found in the end
- *   - one that nobody has is told, with the system's words
+ *   - one that nobody has is told, with the system's words, and one that nobody can say of now; no
+ *     other that takes long holds that up
  *   - nothing is left behind: no thread is let go, and a child that is forked then can exit
  *   - but one whose name is not found at all holds no end up, and touches nothing of a closed node
  *
@@ -22,8 +23,8 @@
 enum { NAMES = 16, ROUNDS = 3, LINKS = NAMES + 4, NEWCOMERS = 4, WAIT_S = 20 };
 #define NS UINT64_C(1000000000)
 
-enum kind { SLOW, LATE, STUCK, NONE, KINDS };
-static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none"};
+enum kind { SLOW, LATE, STUCK, NONE, BUSY, KINDS };
+static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none", ".busy"};
 
 /* Neither is destroyed: who was let go may be at it still. */
 static uv_cond_t changed;
@@ -50,6 +51,7 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
     if (kind == KINDS) return real(host, port, hints, found);
     atomic_fetch_add(&begun[kind], 1);
     if (kind == NONE) return EAI_NONAME;
+    if (kind == BUSY) return EAI_AGAIN;
     uv_mutex_lock(&lock);
     while (!answers[kind])
         uv_cond_wait(&changed, &lock);
@@ -79,7 +81,9 @@ static void on_update(void *context, struct parley *p, const struct parley_updat
     (void)p;
     if (update->type != PARLEY_UPDATE_LOG) return;
     enum kind kind = kind_of(update->log.text);
-    const char *why = kind == NONE ? "unknown node or service" : "no answer";
+    const char *why = kind == NONE   ? "unknown node or service"
+                      : kind == BUSY ? "temporary failure"
+                                     : "no answer";
     if (kind == KINDS || !strstr(update->log.text, why)) return;
     uv_mutex_lock(&lock);
     given_up[kind]++;
@@ -118,9 +122,9 @@ static void start_lost(void)
 static void start_second(void)
 {
     static char late[32];
-    static const char *const seeds[] = {"host.none:7000", late};
+    static const char *const seeds[] = {late, "host.none:7000", "host.busy:7000"};
     snprintf(late, sizeof late, "host.late%s", strrchr(parley_listens(nodes[0].p), ':'));
-    pair_open(prepare(1, seeds, 2));
+    pair_open(prepare(1, seeds, 3));
 }
 
 static bool are_given_up(enum kind kind, unsigned wanted)
@@ -174,7 +178,8 @@ int main(void)
     check(room, "who is given up leaves no connection behind");
     if (!room) answer(SLOW); /* else nobody would find room */
     start_second();
-    check(are_given_up(NONE, 1), "nobody has that name, and it is told");
+    check(are_given_up(NONE, 1), "nobody has that name, and it is told beside one that takes long");
+    check(are_given_up(BUSY, 1), "so is that nobody can say now who has one");
     check(are_given_up(LATE, ROUNDS), "a dial does not wait for ever");
     check(atomic_load(&begun[LATE]) == 1, "a name is looked up once at a time");
     answer(LATE);

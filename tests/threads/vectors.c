@@ -8,14 +8,16 @@
  *   - a gradient in the place of a snapshot is not sent with the snapshot's sums
  *   - a boundary may tell of several steps, or of none: as many are made as were granted
  *   - how far it has come with its data is told
+ *   - a worker carries out what it is given as a list one by one, and tells each once
  *
- * One thread, with a plain main().
+ * Plain main(); but for the last there is one thread.
  */
 #include <math.h>
 #include <string.h>
 
 enum { FLOATS = 3000, STRIDE = 2 * FLOATS, BUFFERS = 3, CHUNKS = 1, AVERAGED = 2 };
 
+#include "compute/worker.h"
 #include "hand.h"
 
 static void fill(float *to, float value)
@@ -131,6 +133,44 @@ static void lose_a_gradient(double loss)
     check(gradient.done.done.finite == (bool)isfinite(loss), "with whether its loss is finite");
 }
 
+/* How many are told until `last` is, that one among them. */
+static uint32_t count_told(struct mailbox *told, const struct op *last)
+{
+    uint32_t count = 0;
+    for (bool over = false; !over;) {
+        uv_mutex_lock(&told->lock);
+        while (!told->first)
+            uv_cond_wait(&told->arrived, &told->lock);
+        struct op *op = mailbox_take_locked(told);
+        uv_mutex_unlock(&told->lock);
+        for (; op; op = op->next, count++)
+            over |= op == last;
+    }
+    return count;
+}
+
+static void work_through_a_list(void)
+{
+    struct worker worker;
+    struct mailbox told;
+    struct op list[] = {op_of(PARLEY_UPDATE_TAKE, 0, 1), op_of(PARLEY_UPDATE_TAKE, 1, 1),
+                        op_of(PARLEY_UPDATE_TAKE, 2, 1)},
+              last = op_of(PARLEY_UPDATE_TAKE, 0, 1);
+    fill(x, 4);
+    list[0].next = &list[1];
+    list[1].next = &list[2];
+    check(!mailbox_init(&told, NULL) && !worker_init(&worker, &vectors, NULL, &told), "a worker");
+    worker_put(&worker, list);
+    check(count_told(&told, &list[2]) == 3, "all of a list are told");
+    worker_put(&worker, &last);
+    check(count_told(&told, &last) == 1, "and none of them again");
+    worker_end(&worker);
+    for (int b = 0; b < BUFFERS; b++)
+        check(holds(block + b * STRIDE, 4), "each is carried out");
+    worker_close(&worker);
+    mailbox_close(&told);
+}
+
 int main(void)
 {
     uv_loop_t loop;
@@ -143,6 +183,7 @@ int main(void)
     lose_a_gradient(1);
     lose_a_gradient((double)NAN);
     lose_a_gradient((double)INFINITY);
+    work_through_a_list();
     hand_close(&loop);
     return failures ? 1 : 0;
 }
