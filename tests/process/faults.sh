@@ -31,6 +31,10 @@ for fault in sleep=20ms slow=20; do
     [ "$(steps_of n2)" -lt $(($(steps_of n0) / 2)) ]
 done
 
+# One that is to end does so: else these steps would take five minutes.
+timeout 100 "$parley" run -n 1 --steps 300 --model mlp:8 --fault sleep=1s:n0@0s+200ms --json json > out
+[ "$(grep -c '"kind":"sleep-end","target":"n0"' json)" -eq 1 ]
+
 # Of two that overlap the newest counts, and then the one before it again.
 "$parley" run -n 3 --epochs 150 --model mlp:64 --fault slow=2:n1@10% --fault slow=3:n1@20%+10% --fault sleep=1ms:n2@10%+10% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
@@ -39,9 +43,15 @@ if grep '"kind":"slow-end"' json; then exit 1; fi
 [ "$(grep -c '"kind":"sleep-end","target":"n2"' json)" -eq 1 ]
 
 # Who is started anew is held by what held it before.
-"$parley" run -n 3 --epochs 40 --model mlp:64 --fault slow=2:n1@0s --fault restart:n1@20% --json json > out
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault slow=2:n1@0s --fault sleep=1ms:n1@0s --fault restart:n1@20% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"kind":"slow","target":"n1"' json)" -eq 2 ]
+[ "$(grep -c '"kind":"sleep","target":"n1"' json)" -eq 2 ]
+
+# Who stands still can't be stopped again, and so isn't woken by the end of that.
+"$parley" run -n 3 --epochs 60 --model mlp:64 --fault pause:n2@20% --fault pause:n2@30%+10% --json json > out 2> err
+[ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
+grep -q "fault: pause: nothing happens, as no such node is running" err
 
 # A restarted node takes its model from the others. The record has it once, and takes the place of an
 # older one.
@@ -99,14 +109,20 @@ kill -TERM $run
 wait $run || true
 [ "$(cut -d: -f3 kept/a.vote)" = " none held" ]
 
-# All are gone for a while, and begin anew. All are stopped for good: it is over.
+# All are gone for a while, no less, and begin anew; or stand still, and go on. All are stopped for good,
+# or until others have done what nobody does: it is over.
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault restart:3@20%+200ms --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"event":"started"' json)" -eq 6 ]
-status=0
-"$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:3@20% --json json > out 2> err || status=$?
-[ $status -eq 3 ]
-[ "$(grep -c '"kind":"pause"' json)" -eq 3 ]
+[ "$(grep '"event":"started"\|"kind":"start"' json | sed -n 4p | grep -c '"kind":"start"')" -eq 1 ]
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:3@20%+200ms --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+for fault in pause:3@20% restart:3@20%+10%; do
+    status=0
+    "$parley" run -n 3 --epochs 40 --model mlp:64 --fault $fault --json json > out 2> err || status=$?
+    [ $status -eq 3 ]
+    [ "$(grep -c "\"kind\":\"${fault%%:*}\"" json)" -eq 3 ]
+done
 
 # One that somebody else stops, for good, is killed once the others are through. Who is woken in time
 # is not.
