@@ -128,11 +128,27 @@ Test(lines, every_line_parses_back_into_what_it_was_built_from)
         char *one = report_line_text(&line);
         struct report_line parsed;
         cr_assert_eq(report_line_parse(&parsed, one, strlen(one)), 0, "%s", one);
+        cr_assert_eq(parsed.t, line.t, "%s", one);
         char *two = report_line_text(&parsed);
         cr_assert_str_eq(one, two);
         report_line_close(&parsed);
         free(one);
         free(two);
+    }
+}
+
+Test(lines, counts_are_read_however_large_they_are)
+{
+    /* Proves that a run's sums do not lose what a node has sent in a day, or its seed. */
+    const uint64_t counts[] = {0, 1, 999999999999, UINT64_C(1) << 53, UINT64_C(1) << 63};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct report_line parsed,
+            line = {.event = REPORT_PROGRESS, .as.progress.bytes_sent = counts[i]};
+        char *text = report_line_text(&line);
+        cr_assert_eq(report_line_parse(&parsed, text, strlen(text)), 0, "%s", text);
+        cr_assert_eq(parsed.as.progress.bytes_sent, counts[i], "%s", text);
+        report_line_close(&parsed);
+        free(text);
     }
 }
 

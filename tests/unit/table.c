@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +156,31 @@ Test(table, a_node_that_has_ended_sees_no_others)
     free(text);
 }
 
+Test(table, a_node_without_a_process_has_no_pid_and_a_long_name_is_shown_as_far_as_there_is_room)
+{
+    /* Two machines whose names begin alike are told apart where the terminal is wide. */
+    char *text = table_text(&(struct table){rows, 4, 10, 160, false});
+    cr_assert(strstr(text, "\na-machine-of-"));
+    cr_assert(strstr(text, "\nn2                    -  dead "));
+    free(text);
+}
+
+Test(table, a_state_has_the_colour_of_how_it_goes)
+{
+    static const char *const colours[][2] = {{"done", "32"},  {"held", "32"},  {"late", "33"},
+                                             {"left", "33"},  {"dead", "31"},  {"killed", "31"},
+                                             {"train", "36"}, {"settle", "36"}};
+    for (size_t i = 0; i < sizeof colours / sizeof *colours; i++) {
+        struct table_row row = rows[0];
+        char expected[32];
+        row.state = colours[i][0];
+        snprintf(expected, sizeof expected, "\x1b[%sm %s", colours[i][1], colours[i][0]);
+        char *text = table_text(&(struct table){&row, 1, 10, 80, true});
+        cr_assert(strstr(text, expected), "%s", row.state);
+        free(text);
+    }
+}
+
 Test(table, without_a_terminal_there_is_one_plain_line)
 {
     /* For logs: no bar, no colour. */
@@ -190,6 +216,7 @@ Test(human, figures_have_units_and_never_overflow)
     cr_assert_str_eq(human_drift(out, 3.14e-4), "3.1e-04");
     cr_assert_str_eq(human_rate(out, 950), "950");
     cr_assert_str_eq(human_rate(out, 1.2e6), "1.20M");
+    cr_assert_str_eq(human_rate(out, 999960), "1.00M");
 }
 
 Test(human, a_line_comes_each_second_at_first_and_then_each_fifth)
