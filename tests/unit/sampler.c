@@ -107,6 +107,30 @@ Test(sampler, a_share_that_changes_in_a_pass_is_completed_in_it)
     }
 }
 
+Test(sampler, a_share_that_changes_is_marked_and_what_came_new_is_counted_when_it_is_drawn)
+{
+    /* Proves that coverage goes on after a takeover, and that a second one forgets none of the
+     * first: what a node takes over is told by these counts. */
+    static const uint32_t more[] = {3, 7, 8, 9, 14, 15, 32, 35}, most[] = {3, 7, 8, 9, 14, 15, 32};
+    uint64_t words[COVERAGE_PASSES * 2] = {0};
+    struct coverage coverage = {(_Atomic uint64_t *)words, 100};
+    struct sampler sampler;
+    uint32_t drawn[COUNT];
+    cr_assert_eq(sampler_init(&sampler, share, 2, 5), 0);
+    sampler.coverage = &coverage;
+    cr_assert_eq(sampler_share(&sampler, more, 8, NULL), 0);
+    cr_expect_eq(sampler.taken, 0);
+    sampler_next(&sampler, drawn, 8);
+    cr_expect_eq(sampler.taken, 1);
+    cr_expect_eq(coverage_part(&coverage, 0), 0.08);
+    cr_assert_eq(sampler_share(&sampler, most, 7, NULL), 0);
+    cr_expect_eq(sampler.taken, 1);
+    sampler_next(&sampler, drawn, 7);
+    cr_expect_eq(sampler.taken, 1, "nothing was new");
+    cr_expect_eq(coverage_part(&coverage, 1), 0.07);
+    sampler_close(&sampler);
+}
+
 Test(sampler, a_share_that_is_refused_leaves_the_old_one)
 {
     /* Proves that a node with nothing to take over goes on with what it has. */

@@ -97,6 +97,34 @@ Test(source, a_packed_file_is_the_same_data_as_a_plain_one)
     source_close(&first);
 }
 
+Test(source, data_that_differ_in_their_labels_alone_are_others)
+{
+    /* Proves that no two nodes train together that call the same class by another name, or fit the
+     * same samples to other numbers. */
+    static const char *const specs[] = {"csv:t.csv", "csv:t.csv,numbers"};
+    static const char *const labels[][2] = {{"5", "6"}, {"5", "6"}, {"6", "5"}, {"5", "7"}};
+    for (int s = 0; s < 2; s++) {
+        char names[4][SOURCE_NAME_BYTES];
+        for (int i = 0; i < 4; i++) {
+            struct source source;
+            char table[200];
+            int size = 0;
+            for (int row = 0; row < 10; row++)
+                size += snprintf(table + size, sizeof table - (size_t)size, "%d,2,%s\n", row,
+                                 labels[i][row % 2]);
+            files_count = 0;
+            put("t.csv", table, (size_t)size);
+            cr_assert_eq(source_load(&source, &reader, specs[s], NULL, why, sizeof why), 0, "%s",
+                         why);
+            strcpy(names[i], source.name);
+            source_close(&source);
+            for (int other = 0; other < i; other++)
+                cr_expect_eq(strcmp(names[i], names[other]) == 0, i == 1, "%s: %d and %d", specs[s],
+                             i, other);
+        }
+    }
+}
+
 Test(source, data_with_other_names_of_columns_are_others)
 {
     /* Proves that no two nodes train together whose model files would say different columns, and

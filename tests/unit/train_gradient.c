@@ -162,6 +162,18 @@ Test(train_loss, probabilities_and_losses_match_float64_from_tiny_to_huge_logits
     }
 }
 
+Test(train_loss, a_batch_has_a_finite_loss_however_large_it_is)
+{
+    /* Proves that the sums of many rows, of which one logarithm is taken, do not overflow: at the
+     * start of training, where all classes are as likely, that would be called divergence. */
+    enum { ROWS = 4000, CLASSES = 10 };
+    static float z[ROWS * CLASSES];
+    static const uint16_t labels[ROWS];
+
+    double loss = loss_gradient(z, labels, ROWS, CLASSES);
+    cr_expect_float_eq(loss, ROWS * log(CLASSES), 1e-6 * ROWS, "%g", loss);
+}
+
 Test(train_loss, a_logit_that_is_nan_or_plus_infinity_makes_the_loss_not_finite)
 {
     /* Proves that divergence can't hide, wherever in the batch it starts. */
