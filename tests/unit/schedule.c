@@ -96,6 +96,20 @@ Test(schedule, the_end_of_one_wall_leaves_the_others_standing)
     close_scene(sim);
 }
 
+Test(schedule, one_way_is_deaf_and_can_speak_and_a_narrow_line_gets_as_wide_as_it_was)
+{
+    /* The first group hears nothing of the second, which hears it. */
+    struct parley_sim *sim = four("oneway:n1|n2@1s+4s bandwidth=8Mbit:n3@1s+1s");
+    const struct sim_host *hosts = sim->hosts;
+    uint64_t before = hosts[3].out.rate_bytes;
+    run_until(sim, 1.5);
+    cr_expect(blocked(sim, 2, 1) && !blocked(sim, 1, 2));
+    cr_expect_eq(hosts[3].out.rate_bytes, 1000000);
+    run_until(sim, 2.5);
+    cr_expect_eq(hosts[3].out.rate_bytes, before);
+    close_scene(sim);
+}
+
 Test(schedule, a_part_of_the_budget_lasts_from_when_its_fault_struck)
 {
     /* At a time as at a part; and no fault lasts beyond the budget's end. */
