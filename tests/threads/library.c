@@ -256,6 +256,11 @@ static void refuse_seeds_later(struct parley *p)
     bad[1] = "a\nb:1";
     check(parley_seeds(p, bad, 2) == PARLEY_EUSAGE, "one with a line's end in it");
     check(parley_seeds(p, NULL, 1) == PARLEY_EUSAGE, "none, where there should be one");
+    const char *all[PARLEY_SEEDS_MAX + 1];
+    for (uint32_t i = 0; i <= PARLEY_SEEDS_MAX; i++)
+        all[i] = "127.0.0.1:7400";
+    check(parley_seeds(p, all, PARLEY_SEEDS_MAX) == PARLEY_OK, "as many as there may be");
+    check(parley_seeds(p, all, PARLEY_SEEDS_MAX + 1) == PARLEY_EUSAGE, "one too many");
 }
 
 static void refuse_tensors(const char *const *seed, const struct parley_tensor *tensors,
