@@ -207,6 +207,24 @@ Test(source, a_saved_model_s_vocabulary_and_window_read_the_text_it_is_tried_on)
         why, "data \"digits\": the model is one of text; name a text with --data text:FILE");
 }
 
+Test(source, a_test_text_has_the_windows_of_the_training_text)
+{
+    /* Proves that a text is tried as it was trained on, unless it says itself how. */
+    static const char train[] = "abcabcbacbacbabcabcbacbacabcabc";
+    struct source source;
+    put("train", train, sizeof train - 1);
+    put("test", "cbabcbabc", 9);
+    cr_assert_eq(source_load(&source, &reader, "text:train,window=4", "text:test", why, sizeof why),
+                 0, "%s", why);
+    cr_expect(source.train.features == 4 && source.test.features == 4 && source.test.count > 0);
+    source_close(&source);
+    cr_expect_eq(
+        source_load(&source, &reader, "text:train,window=4", "text:test,window=3", why, sizeof why),
+        PARLEY_EDATA);
+    cr_expect(strstr(why, "the test data have 3 values a sample, not 4"), "%s", why);
+    source_close(&source);
+}
+
 Test(source, a_test_file_keeps_the_classes_and_the_label_column_of_the_training_file)
 {
     /* Proves that a class has its number whichever comes first in the test file, also when a
