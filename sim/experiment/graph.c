@@ -106,8 +106,9 @@ static void draw_title(struct text *svg, const struct settings *settings,
     uint64_t dead = 0, later = outcome->summary.nodes - settings->nodes;
     for (uint64_t i = 0; i < outcome->summary.nodes; i++)
         dead += outcome->fates[i] == SIM_FATE_DEAD;
-    text_add(svg, "<text class=\"title middle\" x=\"%.1f\" y=\"%.1f\">%s, %" PRIu64 " nodes</text>",
-             x, y, settings->topology, settings->nodes);
+    text_add(svg, "<text class=\"title middle\" x=\"%.1f\" y=\"%.1f\">", x, y);
+    chart_text(svg, settings->topology);
+    text_add(svg, ", %" PRIu64 " nodes</text>", settings->nodes);
     text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">", x, y + 16);
     text_add(svg, "%s", links);
     if (dead > 0) text_add(svg, "; %" PRIu64 " dead at the end", dead);
@@ -161,10 +162,9 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
     uint32_t n = (uint32_t)settings->nodes, all = (uint32_t)outcome->summary.nodes;
     char links[64];
     if (n > NODES_MAX || !outcome->fates) {
-        text_add(svg,
-                 "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">%s, %" PRIu32
-                 " nodes: too many to draw</text>\n",
-                 x, y, settings->topology, n);
+        text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">", x, y);
+        chart_text(svg, settings->topology);
+        text_add(svg, ", %" PRIu32 " nodes: too many to draw</text>\n", n);
         return 0;
     }
     struct place *places = calloc(all, sizeof *places);

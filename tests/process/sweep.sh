@@ -150,6 +150,14 @@ printf 'n0 n1\nn1 n2\n' > line.graph
 "$parley" sim -q --nodes 3 --model softmax --steps 5 --topology file:line.graph --report line.svg > /dev/null
 grep -q '>2 links<' line.svg && [ "$(grep -c 'class="edge".* d="M[^M]*M[^M]*"/>$' line.svg)" -eq 1 ] ||
     fail "a graph in a file is not drawn"
+# Nor does it matter what the file is called: reports are well-formed, and say what each run agreed on.
+mv line.graph 'a&b<c.graph'
+for kind in html svg; do
+    "$parley" sim -q --nodes 3 --model softmax --steps 5 --topology 'ring,file:a&b<c.graph' --report odd.$kind > /dev/null
+    well_formed odd.$kind && grep -q '>file:a&amp;b&lt;c.graph, 3 nodes<' odd.$kind || fail "an odd name: odd.$kind"
+done
+[ "$(grep -c '<td class="name">file:a&amp;b&lt;c.graph</td>' odd.html)" -eq 1 ] &&
+    [ "$(grep -c '<td class="name">sha256:[0-9a-f]*</td>' odd.html)" -eq 2 ] || fail "what an odd name's report says"
 # A quadratic has no loss on test data: its drift is drawn alone.
 "$parley" sim -q --nodes 4 --model quadratic:100,apart --lr 0 --steps 30 --mix-every 1,2,4 --report drift.svg > /dev/null
 grep -q 'drift by mix-every' drift.svg && [ "$(grep -c 'class="line c' drift.svg)" -ge 5 ] && ! grep -q 'test loss\|loss by' drift.svg ||
