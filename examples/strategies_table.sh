@@ -17,7 +17,7 @@ trap 'rm -rf "$CSV"' EXIT
 rows() {
     awk -F, '
         function time(x) { return x == "" ? "-" : sprintf("%.3g s", x) }
-        function size(x) { return x < 1e9 ? sprintf(x < 1e7 ? "%.1f MB" : "%.0f MB", x / 1e6) : sprintf("%.1f GB", x / 1e9) }
+        function size(x) { return x < 5e4 ? "0" : x < 1e9 ? sprintf(x < 1e7 ? "%.1f MB" : "%.0f MB", x / 1e6) : sprintf("%.1f GB", x / 1e9) }
         FNR == 1 { table++; for (i = 1; i <= NF; i++) at[$i] = i; next }
         table == 1 { order[++count] = $1; drift[$1] = $at["drift_trained"] }
         {
