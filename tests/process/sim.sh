@@ -237,4 +237,12 @@ target early "${apart[@]}" --target-accuracy 0.8 --eval-every 500
 target last "${apart[@]}" --target-accuracy 0.8 --eval-every 1000000
 target missed "${apart[@]}" --target-accuracy 0.99 --eval-every 500
 alike target "${apart[@]}" --target-accuracy 0.8 --eval-every 500
+
+# Parts of a budget of time are times, were no step made until then: who is awaited by all goes on at
+# 60 %, and a step that is longer than the budget does not put a death off.
+"$parley" sim -q --nodes 4 --strategy allreduce --model quadratic:20 --compute 10ms --time 3s \
+    --fault pause:n2@30%+30% > said 2>&1
+grep -q 'agreed *4 of 4' said || { fail 'a pause of a part of the time:'; cat said; }
+"$parley" sim -q --json - --nodes 4 --model quadratic:20 --compute 5s --time 1s --fault kill:n2@50% > said 2>&1
+grep -Eq '"fault","t":0\.5[0-9]*,' said || { fail 'a death in a long step:'; grep -E '"fault"|agreed' said; }
 [ $failures -eq 0 ]
