@@ -108,6 +108,13 @@ static void phase_line(struct sim_report *report, uint32_t node, enum parley_pha
     say(report, &line);
 }
 
+/* From here on. That of time 0 would not be begun. */
+static void begin_rate(struct sim_report *report, uint32_t node)
+{
+    uint64_t now_us = parley_sim_now(report->sim), samples = report->sim->hosts[node].life.samples;
+    rate_now(&report->rates[node], now_us > 0 ? now_us : 1, samples, false);
+}
+
 static void on_update(struct parley_sim *sim, uint32_t node, const struct parley_update *update,
                       void *arg)
 {
@@ -117,6 +124,7 @@ static void on_update(struct parley_sim *sim, uint32_t node, const struct parley
     switch (update->type) {
     case PARLEY_UPDATE_PHASE:
         phase_line(report, node, update->phase.phase);
+        begin_rate(report, node);
         if (update->phase.phase > PARLEY_PHASE_TRAIN) sim_report_trained(report);
         if (update->phase.phase != PARLEY_PHASE_DONE) break;
         report->agreed_us = parley_sim_now(sim);
@@ -167,12 +175,13 @@ static uint64_t passes_of(const struct sim_report *report, uint32_t node)
 void sim_report_progress(struct sim_report *report)
 {
     struct parley_sim *sim = report->sim;
-    double seconds = (double)(parley_sim_now(sim) - report->seen_us) / 1e6;
     for (uint32_t i = 0; report->json && i < sim->nodes; i++) {
         struct parley_view view;
         const struct sim_host *host = &sim->hosts[i];
+        struct rate *rate = &report->rates[i];
         if (!parley_sim_live(sim, i)) continue;
         parley_sim_view(sim, i, &view);
+        rate_now(rate, parley_sim_now(sim), host->life.samples, view.phase == PARLEY_PHASE_TRAIN);
         struct report_line line = {
             .event = REPORT_PROGRESS,
             .node = sim->names[i],
@@ -182,7 +191,7 @@ void sim_report_progress(struct sim_report *report)
                             .drift = view.drift >= 0 ? view.drift : NAN,
                             .drift_age_s = NAN,
                             .live = view.live,
-                            .samples_per_s = NAN,
+                            .samples_per_s = rate->value,
                             .exchanges = view.ledger.applied,
                             .bytes_sent = host->bytes_sent,
                             .bytes_membership = host->bytes_membership,
@@ -194,13 +203,8 @@ void sim_report_progress(struct sim_report *report)
         if (view.drift >= 0)
             line.as.progress.drift_age_s =
                 (double)(parley_sim_now(sim) + host->clock_us - view.drift_us) / 1e6;
-        if (seconds > 0 && host->life.samples >= report->seen_samples[i])
-            line.as.progress.samples_per_s =
-                (double)(host->life.samples - report->seen_samples[i]) / seconds;
-        report->seen_samples[i] = host->life.samples;
         say(report, &line);
     }
-    report->seen_us = parley_sim_now(sim);
 }
 
 void sim_report_speak(struct sim_report *report, double progress)
@@ -229,8 +233,8 @@ void sim_report_speak(struct sim_report *report, double progress)
 
 int sim_report_init(struct sim_report *report)
 {
-    report->seen_samples = calloc(report->sim->nodes, sizeof *report->seen_samples);
-    if (!report->seen_samples) return PARLEY_ENOMEM;
+    report->rates = calloc(report->sim->nodes, sizeof *report->rates);
+    if (!report->rates) return PARLEY_ENOMEM;
     const char *path = report->silent ? NULL : report->settings->json;
     int error = sim_output_open(&report->json, "json", path);
     if (error) return error;
@@ -258,7 +262,7 @@ int sim_report_init(struct sim_report *report)
 
 int sim_report_close(struct sim_report *report)
 {
-    free(report->seen_samples);
+    free(report->rates);
     return report->json ? sim_output_close(report->json, "json", report->settings->json) : 0;
 }
 

@@ -7,6 +7,7 @@
 #include "job/job.h"
 #include "kernels/digest.h"
 #include "report/lines.h"
+#include "report/rate.h"
 #include "run/curve.h"
 #include "run/models.h"
 #include "world/cluster.h"
@@ -31,8 +32,7 @@ struct sim_report {
     struct sim_outcome *outcome;       /* borrowed; zeroed */
     bool silent;                       /* one of many runs: it says only what broke it */
     FILE *json;                        /* NULL: none */
-    uint64_t seen_us;                  /* virtual time of the progress line before */
-    uint64_t *seen_samples;            /* [sim->nodes] at that time; owned */
+    struct rate *rates;                /* [sim->nodes] of the progress lines, virtual; owned */
     double wall_start_s, wall_train_s; /* of the run; of the first local step's beginning */
     double wall_trained_s;             /* of the end of training, its steps all made */
     uint64_t steps_trained;            /* of all nodes, until then */

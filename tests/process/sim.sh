@@ -245,4 +245,15 @@ alike target "${apart[@]}" --target-accuracy 0.8 --eval-every 500
 grep -q 'agreed *4 of 4' said || { fail 'a pause of a part of the time:'; cat said; }
 "$parley" sim -q --json - --nodes 4 --model quadratic:20 --compute 5s --time 1s --fault kill:n2@50% > said 2>&1
 grep -Eq '"fault","t":0\.5[0-9]*,' said || { fail 'a death in a long step:'; grep -E '"fault"|agreed' said; }
+# Samples a second are of all the time that has passed, also where a node has said nothing for some of
+# it, and there are none once it does not train.
+"$parley" sim -q --json said --nodes 3 --model quadratic:20 --compute 5ms --time 2s --fault pause:n1@500ms+1s > out
+python3 << 'END' || { fail 'samples a second:'; grep '"progress"' said; }
+import json
+lines = [l for l in map(json.loads, open("said")) if l["event"] == "progress"]
+first, last = lines[0], lines[-1]
+assert 6000 < first["samples_per_s"] < 6500 and last["samples_per_s"] == 0, (first, last)
+assert all(l["samples_per_s"] < 6500 for l in lines)
+assert any(0 < l["samples_per_s"] < 4000 for l in lines if l["node"] == "n1")
+END
 [ $failures -eq 0 ]
