@@ -487,6 +487,40 @@ Test(partitions, under_a_majority_quorum_more_nodes_than_it_is_of_have_no_two_ma
     parley_sim_free(sim);
 }
 
+static bool is_late(struct parley_sim *sim, void *node)
+{
+    return scene_view(sim, *(uint32_t *)node).phase == PARLEY_PHASE_LATE;
+}
+
+Test(partitions, under_a_majority_quorum_who_comes_after_training_takes_none_away)
+{
+    /* Three of five live and agree when a sixth comes, which has no say. They waited for it and it
+     * for them, half a minute; and where it died, till all gave up. */
+    for (int dies = 0; dies < 2; dies++) {
+        uint64_t starts[] = {0, 0, 0, 0, 0, PARLEY_SIM_NEVER};
+        uint32_t late = 5;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
+                                                                    .seed = 3,
+                                                                    .seeds = 2,
+                                                                    .latency_us = 50000,
+                                                                    .start_us = starts,
+                                                                    .configure = majority});
+        scene_train(sim, 5);
+        parley_sim_kill(sim, 3, false);
+        parley_sim_kill(sim, 4, false);
+        scene_run(sim, 3 * SECOND);
+        for (uint32_t i = 0; i < 3; i++)
+            parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+        parley_sim_start(sim, late);
+        scene_until(sim, 6, is_late, &late, 5);
+        if (dies) parley_sim_kill(sim, late, false);
+        scene_until(sim, 3, three_are_done, NULL, 10);
+        scene_same(sim, 3);
+        if (!dies) scene_until(sim, 6, parley_sim_agreed, NULL, 10);
+        parley_sim_free(sim);
+    }
+}
+
 Test(partitions, under_a_majority_quorum_a_minority_left_alone_ends_without_a_model)
 {
     /* The four agree, say "4 of 7", and are gone. The three, healed or not, end with status 3. */

@@ -4,7 +4,8 @@
  * that was cut off, or one node that slept, while the others agree on another model: it dials each
  * missing member first, and decides once all have refused, or been silent for long.
  * With --quorum majority those who are here must be most of the fixed number of nodes, or wait; of
- * more where more have come, or two parts of them would each be most of that number. Who was
+ * more where more have come, or two parts of them would each be most of that number; but not of
+ * those who came after training, and so have no say. Who was
  * started anew and may have locked a model before, of which it knows nothing, does not count: what
  * those others decided who counted it then is not to be decided again with it.
  */
@@ -18,6 +19,7 @@
 #include "core/out.h"
 #include "core/plant.h"
 #include "core/state.h"
+#include "core/training/stop.h"
 
 enum { VERIFY_US = 30000000 };
 
@@ -66,10 +68,24 @@ static uint32_t here(const struct parley_node *node)
     return counts[ROSTER_WAITED] + counts[ROSTER_DONE] - forgetful(node);
 }
 
+/* It came while the others agreed already, and never has a vote: as if it had not come. */
+static bool came_after(const struct parley_node *node, uint32_t member)
+{
+    const struct record *r = record_of(node, member);
+    int other;
+    if (r->phase != PARLEY_PHASE_LATE || r->state == PARLEY_MEMBER_LEFT || stop_has_trained(r))
+        return false;
+    for (uint32_t at = 0; (other = roster_named(node->roster, r->name, &at)) != NONE;)
+        if ((uint32_t)other != member) return false;
+    return true;
+}
+
 /* Of how many --quorum majority wants most. */
 static uint32_t all(const struct parley_node *node)
 {
     uint32_t known = roster_known(node->roster);
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        known -= came_after(node, i);
     return known > node->config.nodes ? known : node->config.nodes;
 }
 
