@@ -198,7 +198,8 @@ void sim_report_progress(struct sim_report *report)
                             .bytes_sketches = host->bytes_sketches,
                             .gap_max_ms = NAN,
                             .turn_max_ms = NAN,
-                            .passes = host->life.place / SAMPLER_SLICES},
+                            .passes = host->life.place / SAMPLER_SLICES,
+                            .progress = view.progress},
         };
         if (view.drift >= 0)
             line.as.progress.drift_age_s =

@@ -50,6 +50,7 @@ static const struct field progress[] = {F(progress, COUNT, step),
                                         F(progress, COUNT, passes),
                                         F(progress, COUNT, bytes_membership),
                                         F(progress, COUNT, bytes_sketches),
+                                        F(progress, REAL, progress),
                                         END};
 static const struct field member[] = {F(member, STRING, peer), F(member, STRING, state),
                                       F(member, STRING, reason), F(member, STRING, boot), END};

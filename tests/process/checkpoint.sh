@@ -148,6 +148,18 @@ life run -n 1 --time 1s || fail "a time: $(cat err)"
 life run -n 1 --time 200ms --resume || fail "no time left: $(cat err)"
 grep -q '^training .* 0 steps, ' out || fail "the time begins anew: $(cat out)"
 
+# Of a budget that goes on, parts are of all of it: this one comes, with half of the time or the steps
+# used before. It was looked for in what this start had made alone.
+for budget in 'time 1s 2s' 'steps 1000 2000'; do
+    rm -r lives
+    read -r kind before all <<< "$budget"
+    life run -n 1 "--$kind" "$before" || fail "half of $all: $(cat err)"
+    life run -n 1 "--$kind" "$all" --resume --fault sleep=1ms:n0@0s --fault slow=2:n0@55% --json json ||
+        fail "$all: $(cat err)"
+    grep -q '"kind":"slow"' json || fail "$kind: nothing struck at 55 %: $(tail -n 2 json)"
+    grep '"event":"progress"' json | tail -n 1 | grep -q '"progress":1[,}]' || fail "$kind: $(tail -n 3 json)"
+done
+
 refused() {
     local status=$1 text=$2
     shift 2

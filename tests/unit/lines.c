@@ -34,13 +34,13 @@ Test(lines, each_event_has_its_fields_in_the_order_of_the_contract)
                        "\"parameters\":235146,\"seed\":18446744073709551615,"
                        "\"blas\":\"SkylakeX\",\"resumed\":7}\n");
     line = (struct report_line){.event = REPORT_PROGRESS, .t = 1, .node = "n0"};
-    line.as.progress = (struct report_progress){10, 0.1,     INFINITY, NAN, 0, 4, 1000.5,
-                                                7,  1 << 20, 1.5,      NAN, 3, 4, 5};
+    line.as.progress = (struct report_progress){10,      0.1, INFINITY, NAN, 0, 4, 1000.5, 7,
+                                                1 << 20, 1.5, NAN,      3,   4, 5, 0.5};
     expect_line(&line, "{\"event\":\"progress\",\"t\":1,\"node\":\"n0\",\"step\":10,\"epoch\":0.1,"
                        "\"loss\":null,\"drift\":null,\"drift_age_s\":0,\"live\":4,"
                        "\"samples_per_s\":1000.5,\"exchanges\":7,\"bytes_sent\":1048576,"
                        "\"gap_max_ms\":1.5,\"turn_max_ms\":null,\"passes\":3,"
-                       "\"bytes_membership\":4,\"bytes_sketches\":5}\n");
+                       "\"bytes_membership\":4,\"bytes_sketches\":5,\"progress\":0.5}\n");
     line = (struct report_line){.event = REPORT_MEMBER, .t = 1, .node = "n0"};
     line.as.member = (struct report_member){"n1", "dead", "connection \"reset\"\n", "00f0"};
     expect_line(

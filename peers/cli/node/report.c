@@ -142,7 +142,8 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
                         .turn_max_ms = (double)stats.turn_max_us / 1e3,
                         .bytes_membership = stats.bytes_membership,
                         .bytes_sketches = stats.bytes_sketches,
-                        .passes = atomic_load(&node->place) / SAMPLER_SLICES},
+                        .passes = atomic_load(&node->place) / SAMPLER_SLICES,
+                        .progress = view->progress},
     };
     if (view->drift >= 0 && now_us >= view->drift_us)
         line.as.progress.drift_age_s = (double)(now_us - view->drift_us) / 1e6;

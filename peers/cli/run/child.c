@@ -140,6 +140,7 @@ static bool on_line(struct child *child, struct report_line *line)
     case REPORT_PROGRESS:
         child->step = progress->step;
         child->epoch = progress->epoch;
+        child->progress = progress->progress; /* NAN: not told */
         child->passes = progress->passes;
         child->loss = progress->loss;
         child->drift = progress->drift;
@@ -383,7 +384,7 @@ static void reset(struct child *child)
     child->listen[0] = child->message[0] = child->code[0] = child->hint[0] = 0;
     copy(child->phase, sizeof child->phase, "start");
     child->loss = child->drift = 0.0 / 0.0;
-    child->samples_per_s = 0;
+    child->samples_per_s = child->progress = 0;
     child->out.size = child->err.size = 0;
     if (child->ledger.json) report_line_close(&child->ledger);
     memset(&child->ledger, 0, sizeof child->ledger);

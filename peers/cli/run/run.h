@@ -49,7 +49,7 @@ struct child {
     bool trained;     /* its training began */
     uint64_t resumed; /* steps of the checkpoint it brought along; 0: none */
     uint64_t step, steps_before, passes;
-    double epoch, loss, drift, samples_per_s;
+    double epoch, progress, loss, drift, samples_per_s;
     uint64_t live, bytes_sent, bytes_before;
     uint64_t bytes_trained;               /* when its training ended; 0: it has not */
     uint64_t exchanges, exchanges_before; /* that it took part in */

@@ -92,18 +92,20 @@ static double epoch_of(const struct run *run)
     return epoch;
 }
 
-/* Of the budget; with several, of the one that is nearest to its end. */
+/* Of the budget; with several, of the one that is nearest to its end. What was used of it before a
+ * resume the nodes alone know. */
 double run_progress(const struct run *run)
 {
     const struct settings *s = run->settings;
     double progress = 0, steps = 0, count = 0;
     if (s->epochs > 0) progress = epoch_of(run) / s->epochs;
-    for (uint32_t i = 0; s->steps > 0 && i < run->nodes; i++) {
+    for (uint32_t i = 0; i < run->nodes; i++) {
         if (!run->children[i].running) continue;
+        if (s->resume) progress = fmax(progress, run->children[i].progress);
         steps += (double)run->children[i].step;
         count++;
     }
-    if (count > 0) progress = fmax(progress, steps / count / (double)s->steps);
+    if (s->steps > 0 && count > 0) progress = fmax(progress, steps / count / (double)s->steps);
     if (s->time_us > 0 && run->train_us > 0)
         progress = fmax(progress, (double)(cli_now_us() - run->train_us) / (double)s->time_us);
     return fmin(progress, 1);
