@@ -335,11 +335,10 @@ static void run_to_end(struct run *run)
         if (sim->begun && run->report.wall_train_s == 0) {
             run->report.wall_train_s = sim_report_wall();
             run->begun_us = parley_sim_now(sim);
+            int error = sim_schedule_begin(&run->schedule, run->settings->time_us);
+            if (error) sim_fail(sim, error, "no memory for a fault");
         }
-        if (sim->steps != run->steps_seen)
-            stepped(run);
-        else if (run->settings->time_us > 0 && run->schedule.count > 0) /* it passes without any */
-            sim_schedule_progress(&run->schedule, progress_of(run));
+        if (sim->steps != run->steps_seen) stepped(run);
         if (run->draws_curve && sim->steps > 0)
             curve_settle(&run->outcome->curve, sim, (double)run->report.trained_us / 1e6);
         if (parley_sim_now(sim) >= next_us) {

@@ -226,6 +226,34 @@ static void end(struct parley_sim *sim, void *arg)
     if (is_wall(spec->kind)) walls_again(planned->schedule);
 }
 
+/* Rounded up: that part of it is over then. */
+static uint64_t time_of_share(const struct sim_schedule *schedule, double share)
+{
+    return schedule->begun_us + (uint64_t)ceil(fmin(share, 1) * (double)schedule->time_us);
+}
+
+/* When the one that struck ends, if that is known. */
+static int plan_end(struct sim_planned *planned)
+{
+    struct sim_schedule *schedule = planned->schedule;
+    const struct fault_spec *spec = planned->spec;
+    uint64_t now_us = schedule->sim->queue.now_us, us = now_us;
+    if (spec->lasting.kind == FAULT_TIME)
+        us += spec->lasting.time_us;
+    else if (spec->lasting.kind == FAULT_BUDGET && schedule->time_us > 0)
+        us = time_of_share(schedule, planned->last);
+    else if (spec->lasting.kind != FAULT_NEVER || spec->kind != FAULT_RESTART)
+        return 0; /* but a restart without a length is at once */
+    return sim_call_at(schedule->sim, us > now_us ? us : now_us, end, planned);
+}
+
+static double progress_now(const struct sim_schedule *schedule)
+{
+    if (schedule->time_us == 0) return schedule->progress;
+    double passed_us = (double)(schedule->sim->queue.now_us - schedule->begun_us);
+    return fmax(schedule->progress, passed_us / (double)schedule->time_us);
+}
+
 static void strike(struct parley_sim *sim, void *arg)
 {
     struct sim_planned *planned = arg;
@@ -234,18 +262,31 @@ static void strike(struct parley_sim *sim, void *arg)
     bool by_budget = spec->when.kind == FAULT_BUDGET;
     if (planned->struck || !draw_targets(planned)) return;
     planned->struck = ++schedule->strikes;
-    planned->last = (by_budget ? spec->when.share : schedule->progress) + spec->lasting.share;
+    planned->last = (by_budget ? spec->when.share : progress_now(schedule)) + spec->lasting.share;
     tell(planned);
     if (spec->target == FAULT_GROUPS) separate(sim, spec, true);
     for (uint32_t i = 0; i < planned->count; i++)
         strike_node(sim, spec, planned->nodes[i], true);
-    uint64_t lasts = spec->lasting.kind == FAULT_TIME ? spec->lasting.time_us : 0;
-    /* A restart without a length is at once. */
-    if (spec->lasting.kind == FAULT_TIME ||
-        (spec->kind == FAULT_RESTART && spec->lasting.kind == FAULT_NEVER)) {
-        int error = sim_call_at(sim, sim->queue.now_us + lasts, end, planned);
-        if (error) sim_fail(sim, error, "no memory for a fault");
+    int error = plan_end(planned);
+    if (error) sim_fail(sim, error, "no memory for a fault");
+}
+
+int sim_schedule_begin(struct sim_schedule *schedule, uint64_t time_us)
+{
+    int error = 0;
+    if (time_us == 0) return 0;
+    schedule->begun_us = schedule->sim->queue.now_us;
+    schedule->time_us = time_us;
+    for (size_t i = 0; !error && i < schedule->count; i++) {
+        struct sim_planned *planned = &schedule->planned[i];
+        const struct fault_spec *spec = planned->spec;
+        if (planned->struck && spec->lasting.kind == FAULT_BUDGET)
+            error = plan_end(planned);
+        else if (!planned->struck && spec->when.kind == FAULT_BUDGET)
+            error = sim_call_at(schedule->sim, time_of_share(schedule, spec->when.share), strike,
+                                planned);
     }
+    return error;
 }
 
 void sim_schedule_progress(struct sim_schedule *schedule, double progress)
@@ -299,12 +340,17 @@ int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
     return 0;
 }
 
+static bool is_known(const struct sim_schedule *schedule, enum fault_moment_kind kind)
+{
+    return kind == FAULT_TIME || (kind == FAULT_BUDGET && schedule->time_us > 0);
+}
+
 /* It holds somebody, until a time that is known. */
 static bool is_to_end(const struct sim_planned *planned, enum fault_kind kind)
 {
     const struct fault_spec *spec = planned->spec;
     return spec->kind == kind && planned->struck && !planned->over &&
-           spec->lasting.kind == FAULT_TIME;
+           is_known(planned->schedule, spec->lasting.kind);
 }
 
 bool sim_schedule_wakes(const struct sim_schedule *schedule)
@@ -320,7 +366,7 @@ bool sim_schedule_starts(const struct sim_schedule *schedule)
         const struct sim_planned *planned = &schedule->planned[i];
         const struct fault_spec *spec = planned->spec;
         bool starts = spec->kind == FAULT_RESTART || spec->kind == FAULT_JOIN;
-        if (starts && !planned->struck && spec->when.kind == FAULT_TIME) return true;
+        if (starts && !planned->struck && is_known(schedule, spec->when.kind)) return true;
         if (is_to_end(planned, FAULT_RESTART)) return true;
     }
     return false;

@@ -1,7 +1,8 @@
 /* schedule.h: the faults of --fault, carried out in virtual time.
  *
  * A fault at a time is a call in the queue, and waits until the last node of the start is there;
- * one at a share of the budget strikes when the cluster has come that far. Who a number or a share
+ * one at a share of the budget strikes when the cluster has come that far; of a budget of time that
+ * is a call, too, as time passes where nothing else happens. Who a number or a share
  * of the nodes are is drawn by the seed from those alive then. Of several of one kind that hold a
  * node at once the newest counts; when it ends, the one before it does again.
  */
@@ -18,7 +19,8 @@ struct sim_schedule {
     uint32_t nodes;  /* at the start: what shares are of */
     double progress; /* of the budget, as last told */
     uint32_t strikes;
-    uint64_t woke_us; /* when a pause last ended */
+    uint64_t begun_us, time_us; /* a budget of time, and since when it counts; 0: none as yet */
+    uint64_t woke_us;           /* when a pause last ended */
     /* Told of each fault as it is carried out. */
     void (*on_fault)(const char *kind, const char *target, void *arg);
     void *arg;
@@ -28,6 +30,9 @@ struct sim_schedule {
 PARLEY_CHECK int sim_schedule_init(struct sim_schedule *schedule, struct parley_sim *sim,
                                    const struct faults *faults, uint64_t seed, char *why,
                                    size_t why_size);
+/* Training begins, with a budget of so much time, 0 for none: shares of it are times.
+ * PARLEY_ENOMEM. */
+PARLEY_CHECK int sim_schedule_begin(struct sim_schedule *schedule, uint64_t time_us);
 /* The cluster has come to `progress`, in [0, 1], of its budget. */
 void sim_schedule_progress(struct sim_schedule *schedule, double progress);
 /* Whether a node that is paused goes on, or one starts, at a time that is known. */

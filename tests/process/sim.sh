@@ -245,6 +245,13 @@ alike target "${apart[@]}" --target-accuracy 0.8 --eval-every 500
 grep -q 'agreed *4 of 4' said || { fail 'a pause of a part of the time:'; cat said; }
 "$parley" sim -q --json - --nodes 4 --model quadratic:20 --compute 5s --time 1s --fault kill:n2@50% > said 2>&1
 grep -Eq '"fault","t":0\.5[0-9]*,' said || { fail 'a death in a long step:'; grep -E '"fault"|agreed' said; }
+# Nor need anything else happen meanwhile: of all nodes at once a part is what the same time is.
+for fault in pause restart; do
+    "$parley" sim -q --nodes 4 --model quadratic:20 --compute 10ms --time 3s --fault $fault:4@30%+30% > said 2>&1
+    "$parley" sim -q --nodes 4 --model quadratic:20 --compute 10ms --time 3s --fault $fault:4@900ms+900ms > time 2>&1
+    grep -q 'agreed *4 of 4' said && [ "$(grep agreed said)" = "$(grep agreed time)" ] ||
+        { fail "a $fault of all for a part of the time:"; cat said time; }
+done
 # Samples a second are of all the time that has passed, also where a node has said nothing for some of
 # it, and there are none once it does not train.
 "$parley" sim -q --json said --nodes 3 --model quadratic:20 --compute 5ms --time 2s --fault pause:n1@500ms+1s > out

@@ -131,6 +131,27 @@ Test(schedule, a_part_of_the_budget_lasts_from_when_its_fault_struck)
     close_scene(sim);
 }
 
+Test(schedule, parts_of_a_budget_of_time_come_where_nobody_tells_of_it)
+{
+    /* From when it counts; also of a fault that struck before, and at a time. */
+    struct parley_sim *sim = four("slow=2:n0@40%+20% slow=2:n1@0s+50% slow=2:n2@4s+20% "
+                                  "slow=2:n3@90%+20%");
+    const struct sim_host *hosts = sim->hosts;
+    run_until(sim, 1);
+    cr_assert_eq(sim_schedule_begin(&schedule, 10 * SECOND), 0);
+    run_until(sim, 4.5);
+    cr_expect(hosts[0].slow == 1 && hosts[1].slow == 2 && hosts[2].slow == 2);
+    run_until(sim, 5.5);
+    cr_expect(hosts[0].slow == 2 && hosts[1].slow == 2 && hosts[2].slow == 2);
+    run_until(sim, 6.5);
+    cr_expect(hosts[0].slow == 2 && hosts[1].slow == 1 && hosts[2].slow == 1);
+    run_until(sim, 10.5);
+    cr_expect(hosts[0].slow == 1 && hosts[3].slow == 2);
+    run_until(sim, 11.5);
+    cr_expect_eq(hosts[3].slow, 1);
+    close_scene(sim);
+}
+
 Test(schedule, half_of_the_nodes_are_half_though_some_are_started_later)
 {
     enum { NODES = 20 };
