@@ -160,6 +160,12 @@ for budget in 'time 1s 2s' 'steps 1000 2000'; do
     grep '"event":"progress"' json | tail -n 1 | grep -q '"progress":1[,}]' || fail "$kind: $(tail -n 3 json)"
 done
 
+# Nor is it a fast node's part that counts: of these 1000 steps 600 are made once the slow one has made 100.
+rm -r lives
+life run -n 2 --steps 500 --resume --fault sleep=20ms:n1@0s --fault pause:n0@60%+1ms --json json || fail "two: $(cat err)"
+made=$(sed '/"kind":"pause"/q' json | grep '"event":"progress".*"node":"n1"' | tail -n 1 | sed -E 's/.*"step":([0-9]*).*/\1/')
+[ "${made:-0}" -ge 50 ] || fail "60 % came when the slow one had made ${made:-no} steps"
+
 refused() {
     local status=$1 text=$2
     shift 2

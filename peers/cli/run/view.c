@@ -92,20 +92,35 @@ static double epoch_of(const struct run *run)
     return epoch;
 }
 
-/* Of the budget; with several, of the one that is nearest to its end. What was used of it before a
- * resume the nodes alone know. */
+/* What was used of the budget before a resume the nodes alone know: the least that one of
+ * them takes for it, as a fast one thinks that the others are as far. */
+static double told_progress(const struct run *run)
+{
+    double least = 1;
+    bool told = false;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        bool tells = child->progress > 0; /* not who has yet to begin */
+        if (!child->running || child_is_still(child) || !tells) continue;
+        least = fmin(least, child->progress);
+        told = true;
+    }
+    return told ? least : 0;
+}
+
+/* Of the budget; with several, of the one that is nearest to its end. */
 double run_progress(const struct run *run)
 {
     const struct settings *s = run->settings;
     double progress = 0, steps = 0, count = 0;
     if (s->epochs > 0) progress = epoch_of(run) / s->epochs;
-    for (uint32_t i = 0; i < run->nodes; i++) {
+    if (s->resume) progress = fmax(progress, told_progress(run));
+    for (uint32_t i = 0; s->steps > 0 && i < run->nodes; i++) {
         if (!run->children[i].running) continue;
-        if (s->resume) progress = fmax(progress, run->children[i].progress);
         steps += (double)run->children[i].step;
         count++;
     }
-    if (s->steps > 0 && count > 0) progress = fmax(progress, steps / count / (double)s->steps);
+    if (count > 0) progress = fmax(progress, steps / count / (double)s->steps);
     if (s->time_us > 0 && run->train_us > 0)
         progress = fmax(progress, (double)(cli_now_us() - run->train_us) / (double)s->time_us);
     return fmin(progress, 1);
