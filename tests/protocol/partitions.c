@@ -521,6 +521,36 @@ Test(partitions, under_a_majority_quorum_who_comes_after_training_takes_none_awa
     }
 }
 
+Test(partitions, under_a_majority_quorum_who_comes_after_training_waits_as_long_as_the_others)
+{
+    /* Two, two and one of five, each without a majority, wait for each other. Who came to two of
+     * them gave up after half a minute, with nothing, and they agreed a minute later. */
+    const uint32_t group[] = {0, 0, 1, 1, 2, 0};
+    uint64_t starts[] = {0, 0, 0, 0, 0, PARLEY_SIM_NEVER};
+    uint32_t late = 5;
+    int error = 0;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
+                                                                .seed = 3,
+                                                                .seeds = 2,
+                                                                .latency_us = 500,
+                                                                .start_us = starts,
+                                                                .configure = majority});
+    scene_train(sim, 5);
+    parley_sim_partition(sim, group);
+    scene_run(sim, 20 * SECOND);
+    for (uint32_t i = 0; i < 5; i++)
+        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+    scene_run(sim, SECOND);
+    parley_sim_start(sim, late);
+    scene_until(sim, 6, is_late, &late, 5);
+    scene_run(sim, 60 * SECOND);
+    cr_assert(!parley_sim_finished(sim, late, &error), "%s", parley_error_name(error));
+    parley_sim_heal(sim);
+    scene_until(sim, 6, parley_sim_agreed, NULL, 60);
+    scene_same(sim, 6);
+    parley_sim_free(sim);
+}
+
 Test(partitions, under_a_majority_quorum_a_minority_left_alone_ends_without_a_model)
 {
     /* The four agree, say "4 of 7", and are gone. The three, healed or not, end with status 3. */

@@ -58,6 +58,7 @@ struct agreement {
     uint64_t done_us;
     uint64_t heard_us;  /* that another is DONE with what this node holds; 0: not yet */
     bool follows;       /* while LATE: another LATE node went back to SETTLE */
+    bool waits;         /* while LATE: for a majority, that was said */
     uint64_t rejoin_us; /* until then others are to follow this node, which has done so; 0: not */
 };
 

@@ -7,10 +7,11 @@
 #include "core/agreement/said.h"
 #include "core/agreement/settling.h"
 #include "core/membership/membership.h"
+#include "core/out.h"
 #include "core/state.h"
 #include "core/training/stop.h"
 
-enum { ALONE_US = 30000000, REJOIN_US = 2000000 };
+enum { ALONE_US = 30000000, REJOIN_US = 2000000, MEET_US = 3000000 };
 
 /* It can't settle with a proposal that it had no part in. Where config.robust, nor can one that has
  * proposed apart from this node: each would take the other's model for a liar's. */
@@ -50,6 +51,24 @@ void late_begin(struct parley_node *node)
     if (node->training.stop != PARLEY_STOP_NONE) stop_tell(node, node->training.stop);
 }
 
+/* Who never trained has no say, but those it waits for wait for a majority, and long: it tells so
+ * once, as soon as it has had time to hear of all. */
+static void tell_waiting(struct parley_node *node, bool enough)
+{
+    struct agreement *a = &node->agreement;
+    char lacks[QUORUM_TEXT_BYTES];
+    if (enough) {
+        a->verify_since_us = 0;
+    } else if (a->verify_since_us == 0) {
+        a->verify_since_us = node->now_us;
+    } else if (!a->waits && node->now_us >= a->verify_since_us + MEET_US) {
+        a->waits = true;
+        quorum_lacks(node, lacks, sizeof lacks);
+        out_log(node, PARLEY_LOG_WARN, "%s: they wait for others, and this node for their model",
+                lacks);
+    }
+}
+
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
  * all of them (a partition that healed), or so many that the rest is no quorum, the one of least id
  * that has been in training, were it for no step, goes back to SETTLE, and who sees that follows.
@@ -58,17 +77,18 @@ void late_advance(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     const struct record *first = NULL, *self = self_of(node);
-    bool enough = quorum_is_here(node);
+    bool enough = quorum_is_here(node), may_lead = stop_has_trained(self), others = false;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (!membership_is_live(node, (int)i)) continue;
-        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING && enough)
-            a->progress_us = node->now_us;
+        if (r->phase != PARLEY_PHASE_LATE && r->phase != PARLEY_PHASE_JOINING) others = true;
         bool trained = r->phase == PARLEY_PHASE_LATE && stop_has_trained(r);
         if (trained && (!first || r->boot < first->boot)) first = r;
     }
+    if (others && (enough || !may_lead)) a->progress_us = node->now_us;
+    if (!may_lead) tell_waiting(node, enough || !others);
     bool leads = first == self && node->now_us >= a->progress_us + AGREEMENT_PATIENCE_US;
-    if (leads || (a->follows && stop_has_trained(self)))
+    if (leads || (a->follows && may_lead))
         late_rejoin(node);
     else if (!first && node->now_us >= a->progress_us + ALONE_US)
         agreement_give_up(node);
