@@ -308,11 +308,12 @@ static struct parley_sim *last_is_in(enum parley_phase phase, uint64_t seed)
 
 Test(partitions, who_was_cut_off_in_the_agreement_and_is_back_in_time_finds_the_model)
 {
-    /* The three wait for it for a while, as its address does not refuse them. */
+    /* The three wait for it for a while, as its address does not refuse them; also where it was cut
+     * off a moment before the end of training, as they know only once they settle. */
     const enum parley_phase phases[] = {PARLEY_PHASE_SETTLE, PARLEY_PHASE_PROPOSED,
-                                        PARLEY_PHASE_HELD};
-    for (uint64_t k = 0; k < 6; k++) {
-        struct parley_sim *sim = last_is_in(phases[k % 3], 30 + k);
+                                        PARLEY_PHASE_HELD, PARLEY_PHASE_TRAIN};
+    for (uint64_t k = 0; k < 8; k++) {
+        struct parley_sim *sim = last_is_in(phases[k % 4], 30 + k);
         parley_sim_partition(sim, (const uint32_t[]){0, 0, 0, 1});
         scene_until(sim, 4, three_are_done, NULL, 40);
         scene_run(sim, 10 * SECOND);
@@ -320,7 +321,7 @@ Test(partitions, who_was_cut_off_in_the_agreement_and_is_back_in_time_finds_the_
         scene_until(sim, 4, last_is_done, NULL, 90);
         const struct parley_view first = scene_view(sim, 0), last = scene_view(sim, 3);
         cr_assert_eq(memcmp(first.digest, last.digest, sizeof first.digest), 0, "cut off in %s",
-                     parley_phase_name(phases[k % 3]));
+                     parley_phase_name(phases[k % 4]));
         parley_sim_free(sim);
     }
 }

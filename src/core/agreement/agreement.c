@@ -170,15 +170,19 @@ void agreement_finish(struct parley_node *node, int error)
     out_finish(node, error);
 }
 
-/* Whoever fell silent in the agreement, and whose address does not refuse a dial, may be cut off:
- * back in time, it finds the model. */
+/* Whoever fell silent in the agreement, or so shortly before it that this was found in it, and
+ * whose address does not refuse a dial, may be cut off: back in time, it finds the model. */
 static bool misses_somebody(struct parley_node *node)
 {
+    uint64_t from_us = node->agreement.from_us;
     bool misses = false;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
+        const struct member *m = member_of(node, (int)i);
         bool took_part = r->phase >= PARLEY_PHASE_STOP && r->phase <= PARLEY_PHASE_LOCKED;
-        if (took_part && !is_succeeded(node, r) && membership_seek(node, (int)i)) misses = true;
+        bool would_have = m && from_us > 0 && m->dead_since_us >= from_us;
+        if ((took_part || would_have) && !is_succeeded(node, r) && membership_seek(node, (int)i))
+            misses = true;
     }
     return misses;
 }
@@ -353,7 +357,7 @@ void agreement_advance(struct parley_node *node)
     int done = phase >= PARLEY_PHASE_TRAIN && phase <= PARLEY_PHASE_LATE ? said_done(node) : NONE;
     if (phase == PARLEY_PHASE_TRAIN) stop_obey(node);
     if (phase_of(node) == PARLEY_PHASE_STOP && node->exchange.slots[INITIATOR].state == SLOT_IDLE) {
-        a->since_us = node->now_us;
+        a->since_us = a->from_us = node->now_us;
         settling_begin(node);
     }
     phase = phase_of(node);

@@ -46,6 +46,7 @@ struct agreement {
     double score;
     uint64_t proposer; /* of the pick: its boot; 0: others are DONE with it */
     uint64_t progress_us, patience_us, since_us;
+    uint64_t from_us;     /* its training ended then; 0: not yet, or it came after it */
     uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
     uint64_t mixes_us;    /* ... and when they last became more */
     uint64_t fingerprint; /* of news, and of the own fetch, to see whether anything moved */
