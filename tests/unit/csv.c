@@ -238,8 +238,8 @@ Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
 
 Test(csv, what_was_found_is_shown_in_its_own_letters)
 {
-    /* Proves that UTF-8 comes through, is cut between two characters only, and that what is none or
-     * would move a terminal does not. */
+    /* Proves that UTF-8 comes through, is cut between two characters only, and that what is none,
+     * would move a terminal or could not be seen does not. */
     static const float values[] = {0, 0, 0};
     char found[64];
     expect_set("0,gr\xc3\xbcn\n0,\xd0\xb6\n0,\x1b[1m\xff\n", NULL, 3, 1, values,
@@ -247,6 +247,8 @@ Test(csv, what_was_found_is_shown_in_its_own_letters)
     expect_refused(
         "h\xc3\xb6he,k\n1,x\nzw\xc3\xb6lf,x\n", NULL,
         "t.csv:3: column 1 (\"h\xc3\xb6he\"): found \"zw\xc3\xb6lf\", expected a number");
+    cr_expect_str_eq(number_found(found, "1\xe2\x80\x8b", 4), "\"1???\"");
+    cr_expect_str_eq(number_found(found, "\357\273\2771", 4), "\"???1\"");
     static const char longest[] = "123456789012345678901234567890123456789\xc3\xbc";
     cr_expect_str_eq(number_found(found, longest, sizeof longest - 1),
                      "\"123456789012345678901234567890123456789...\"");

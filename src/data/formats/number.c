@@ -84,6 +84,15 @@ bool number_parse(const char *text, size_t size, double *value)
     return isfinite((float)*value);
 }
 
+/* Bytes of the character at the start; 0: it can't be shown, or would not be seen. */
+static size_t visible(const char *text, size_t size)
+{
+    uint32_t code = 0;
+    size_t length = plain_point(text, size);
+    (void)plain_utf8(text, size, &code);
+    return code == 0x200b || code == 0x2060 || code == 0xfeff ? 0 : length;
+}
+
 const char *number_found(char out[64], const char *text, size_t size)
 {
     enum { SHOWN = 40 };
@@ -94,7 +103,7 @@ const char *number_found(char out[64], const char *text, size_t size)
     char shown[SHOWN + 1];
     size_t n = 0;
     while (n < size) {
-        size_t length = plain_point(text + n, size - n), whole = length > 0 ? length : 1;
+        size_t length = visible(text + n, size - n), whole = length > 0 ? length : 1;
         if (n + whole > SHOWN) break;
         memcpy(shown + n, length > 0 ? text + n : "?", whole);
         n += whole;

@@ -14,7 +14,7 @@
 bool number_parse(const char *text, size_t size, double *value);
 
 /* Writes a text from a file for a message: in quotes, at most 40 bytes of it in whole characters of
- * UTF-8, what is not printable as '?'; "nothing" if it is empty. Returns out. */
+ * UTF-8, what is not printable or has no width as '?'; "nothing" if it is empty. Returns out. */
 const char *number_found(char out[64], const char *text, size_t size);
 
 #endif
