@@ -326,6 +326,27 @@ Test(partitions, who_was_cut_off_in_the_agreement_and_is_back_in_time_finds_the_
     }
 }
 
+static void count_slept(const char *line, void *lines)
+{
+    *(uint32_t *)lines += strstr(line, " n3 ") &&
+                          strstr(line, "only 1 of 4 known nodes are here") &&
+                          strstr(line, "while this one stood still, 6");
+}
+
+Test(partitions, who_stood_still_until_all_others_were_gone_is_told_that_they_may_have_agreed)
+{
+    uint32_t lines = 0;
+    struct parley_sim *sim = last_is_in(PARLEY_PHASE_SETTLE, 30);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, count_slept, &lines);
+    parley_sim_pause(sim, 3);
+    scene_run(sim, 60 * SECOND);
+    cr_assert(parley_sim_finished(sim, 0, NULL) && lines == 0);
+    parley_sim_resume(sim, 3);
+    scene_until(sim, 4, last_is_done, NULL, 90);
+    cr_assert_eq(lines, 2, "before it decides, and before it is done");
+    parley_sim_free(sim);
+}
+
 Test(partitions, nobody_who_is_done_waits_for_one_whose_address_refuses)
 {
     struct parley_sim *sim = last_is_in(PARLEY_PHASE_SETTLE, 40);

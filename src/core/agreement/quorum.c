@@ -21,7 +21,7 @@
 #include "core/state.h"
 #include "core/training/stop.h"
 
-enum { VERIFY_US = 30000000 };
+enum { VERIFY_US = 30000000, SLEPT_US = 1000000 };
 
 /* It, or an earlier start of it. Who left has said to the last what it had locked. */
 static bool may_have_locked(const struct record *r)
@@ -137,11 +137,17 @@ bool quorum_may_decide(struct parley_node *node)
         a->verify_since_us = node->now_us;
         for (uint32_t i = 0; i < node->roster->count; i++)
             if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
+        char slept[80] = "";
+        if (node->skew_us >= SLEPT_US)
+            snprintf(slept, sizeof slept,
+                     "; they may have agreed while this one stood still, %.0f s in all",
+                     (double)node->skew_us / 1e6);
         out_log(node, PARLEY_LOG_WARN,
-                "only %u of %u known nodes are here: dialling the missing %s", here(node),
+                "only %u of %u known nodes are here: dialling the missing %s%s", here(node),
                 roster_known(node->roster),
                 phase_of(node) < PARLEY_PHASE_LOCKED ? "before deciding without them"
-                                                     : "once more before it is done");
+                                                     : "once more before it is done",
+                slept);
     }
     bool all_gone = !said_joining(node);
     for (uint32_t i = 0; i < node->roster->count; i++)
