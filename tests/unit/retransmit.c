@@ -85,16 +85,16 @@ Test(retransmit, a_line_that_loses_nothing_keeps_its_congestion_control)
     close_all(fds);
 }
 
-/* As many packets as the kernel makes of 100 bytes that wait for nothing. */
+/* Byte by byte, until a hundred packets have gone: the kernel may put several into one. */
 static uint32_t send_packets(int fd)
 {
-    struct tcp_info info;
-    socklen_t size = sizeof info;
-    for (int i = 0, one = 1; i < 100; i++) {
+    struct tcp_info info = {0};
+    for (int one = 1; info.tcpi_data_segs_out < 100;) {
+        socklen_t size = sizeof info;
         cr_assert_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
         cr_assert_eq(write(fd, "x", 1), 1);
+        cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
     }
-    cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
     return info.tcpi_data_segs_out;
 }
 
@@ -126,7 +126,6 @@ Test(retransmit, a_line_loses_that_loses_more_than_one_packet_in_sixteen)
     int fds[SOCKETS];
     connect_pair(fds);
     uint32_t sent = send_packets(fds[DIALS]);
-    cr_assert_geq(sent, 32);
     cr_assert(!adapt(fds[DIALS], sent / 16, 1).loses);
     cr_assert(adapt(fds[DIALS], sent / 16 + 1, 1).loses);
     close_all(fds);
