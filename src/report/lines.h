@@ -58,7 +58,7 @@ struct report_progress {
     double turn_max_ms;             /* of the event loop, so far; not in sim */
     uint64_t passes;                /* through its share of the data that this node has ended */
     uint64_t bytes_membership, bytes_sketches; /* of bytes_sent */
-    double progress; /* of the budget, in [0, 1], with what was used before a resume */
+    double progress; /* of the budget, in [0, 1], as the node reckons it, resumed parts too */
 };
 
 struct report_member {
