@@ -149,6 +149,12 @@ awk 'BEGIN {
 }' > kinds.csv
 "$parley" run -n 3 --data csv:kinds.csv --model softmax --lr 0.1 --epochs 20 --out kinds -q > /dev/null
 "$parley" model inspect kinds | grep -qFx 'classes     "ant", "bee", "c"t"'
+"$parley" model inspect --json kinds | python3 -c '
+import json, sys
+model = json.load(sys.stdin)
+assert model["class_names"] == ["ant", "bee", "c\"t"] and model["columns"] is None, model
+assert model["characters"] is None and [t["shape"] for t in model["tensors"]] == [[2, 3], [3]], model
+'
 tac kinds.csv > turned.csv
 sed '/bee/d' kinds.csv > some.csv
 sed 's/bee/1/; s/ant/2/; s/"c""t"/1/' kinds.csv | tr , ' ' | awk '{ print $3, "1:" $1, "2:" $2 }' > other.svm

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,14 +48,14 @@ static void close_model(struct opened *opened)
 
 /* ---- inspect --------------------------------------------------------------------------------- */
 
-static void print_tensor(const struct tensor *tensor, const char *format)
+static void print_tensor(const struct tensor *tensor)
 {
     char shape[64];
     size_t at = 0;
     for (uint32_t i = 0; i < tensor->rank; i++)
         at += (size_t)snprintf(shape + at, sizeof shape - at, i ? ",%" PRIu32 : "%" PRIu32,
                                tensor->shape[i]);
-    printf(format, tensor->name, shape, tensor->count);
+    printf("%-24s [%s]  %zu\n", tensor->name, shape, tensor->count);
 }
 
 /* As far as a line holds them; NULL: there are none. */
@@ -68,25 +69,57 @@ static int print_names(const char *title, const char *lines)
     return error;
 }
 
+/* NULL: no memory. */
+static json_t *names_json(const char *lines)
+{
+    struct names names = {0};
+    if (!lines) return json_null();
+    json_t *all = rows_read_lines(&names, lines) ? NULL : json_array();
+    for (uint32_t i = 0; all && i < names.count; i++)
+        json_array_append_new(all, json_string(names_text(&names, i)));
+    names_close(&names);
+    return all;
+}
+
+static json_t *tensors_json(const struct model_file *file)
+{
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < file->tensor_count; i++) {
+        const struct tensor *tensor = &file->tensors[i];
+        json_t *shape = json_array();
+        for (uint32_t k = 0; k < tensor->rank; k++)
+            json_array_append_new(shape, json_integer(tensor->shape[k]));
+        json_array_append_new(all, json_pack("{s:s, s:o, s:I}", "name", tensor->name, "shape",
+                                             shape, "count", (json_int_t)tensor->count));
+    }
+    return all;
+}
+
+static int inspect_json(const struct opened *opened, const char *digest)
+{
+    const struct model_meta *meta = &opened->file.meta;
+    char run[17];
+    snprintf(run, sizeof run, "%016" PRIx64, meta->run);
+    json_t *all = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:o, s:s?, s:s, s:s, s:b, s:o}", "model", meta->model,
+        "data", meta->data, "parameters", (json_int_t)opened->file.n, "features",
+        (json_int_t)meta->features, "classes", (json_int_t)meta->classes, "numbers", meta->numbers,
+        "class_names", names_json(meta->class_names), "columns", names_json(meta->columns),
+        "characters", meta->vocabulary[0] ? meta->vocabulary : NULL, "run", run, "digest", digest,
+        "verified", false, "tensors", tensors_json(&opened->file));
+    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    if (text) puts(text);
+    free(text);
+    json_decref(all);
+    return text ? 0 : PARLEY_ENOMEM;
+}
+
 static int inspect(const struct opened *opened, bool json)
 {
     const struct model_meta *meta = &opened->file.meta;
     char digest[DIGEST_TEXT_BYTES];
     digest_text(meta->digest, digest);
-    if (json) {
-        printf("{\"model\":\"%s\",\"data\":\"%s\",\"parameters\":%zu,\"features\":%" PRIu32
-               ",\"classes\":%" PRIu32 ",\"run\":\"%016" PRIx64
-               "\",\"digest\":\"%s\",\"verified\":false,\"tensors\":[",
-               meta->model, meta->data, opened->file.n, meta->features, meta->classes, meta->run,
-               digest);
-        for (uint32_t i = 0; i < opened->file.tensor_count; i++) {
-            if (i) printf(",");
-            print_tensor(&opened->file.tensors[i],
-                         "{\"name\":\"%s\",\"shape\":[%s],\"count\":%zu}");
-        }
-        printf("]}\n");
-        return 0;
-    }
+    if (json) return inspect_json(opened, digest);
     printf("model       %s, %zu parameters\n", meta->model[0] ? meta->model : "a vector",
            opened->file.n);
     if (meta->features)
@@ -109,7 +142,7 @@ static int inspect(const struct opened *opened, bool json)
     printf("run         %016" PRIx64 "\ndigest      %s, says the file; model verify computes it\n",
            meta->run, digest);
     for (uint32_t i = 0; i < opened->file.tensor_count; i++)
-        print_tensor(&opened->file.tensors[i], "%-24s [%s]  %zu\n");
+        print_tensor(&opened->file.tensors[i]);
     return 0;
 }
 
