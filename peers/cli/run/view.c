@@ -93,19 +93,18 @@ static double epoch_of(const struct run *run)
 }
 
 /* What was used of the budget before a resume the nodes alone know: the least that one of
- * them takes for it, as a fast one thinks that the others are as far. */
+ * them takes for it, as a fast one thinks that the others are as far. 0: one has yet to tell. */
 static double told_progress(const struct run *run)
 {
     double least = 1;
-    bool told = false;
+    bool any = false;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        bool tells = child->progress > 0; /* not who has yet to begin */
-        if (!child->running || child_is_still(child) || !tells) continue;
+        if (!child->running || child_is_still(child)) continue;
         least = fmin(least, child->progress);
-        told = true;
+        any = true;
     }
-    return told ? least : 0;
+    return any ? least : 0;
 }
 
 /* Of the budget; with several, of the one that is nearest to its end. */
