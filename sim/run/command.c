@@ -51,7 +51,6 @@ struct run {
     uint32_t nodes;   /* with those that join later */
     uint32_t threads;
     uint64_t steps_seen, evaluated;
-    uint64_t begun_us; /* the first local step */
 };
 
 static struct sim_time time_of(const struct units_dist *dist)
@@ -257,10 +256,7 @@ static double progress_of(const struct run *run)
     if (s->epochs > 0) progress = (double)sim->samples / (s->epochs * run->job.data.train.count);
     if (s->steps > 0 && sim->standing > 0)
         progress = fmax(progress, steps / ((double)s->steps * sim->standing));
-    if (s->time_us > 0 && sim->begun)
-        progress =
-            fmax(progress, (double)(parley_sim_now(sim) - run->begun_us) / (double)s->time_us);
-    return fmin(progress, 1);
+    return fmin(fmax(progress, sim_schedule_passed(&run->schedule)), 1);
 }
 
 /* Samples from one look for the target to the next: all models are summed up, so each of them makes
@@ -334,7 +330,6 @@ static void run_to_end(struct run *run)
             sim_report_speak(&run->report, has_budget(run->settings) ? progress_of(run) : -1);
         if (sim->begun && run->report.wall_train_s == 0) {
             run->report.wall_train_s = sim_report_wall();
-            run->begun_us = parley_sim_now(sim);
             int error = sim_schedule_begin(&run->schedule, run->settings->time_us);
             if (error) sim_fail(sim, error, "no memory for a fault");
         }

@@ -247,11 +247,10 @@ static int plan_end(struct sim_planned *planned)
     return sim_call_at(schedule->sim, us > now_us ? us : now_us, end, planned);
 }
 
-static double progress_now(const struct sim_schedule *schedule)
+double sim_schedule_passed(const struct sim_schedule *schedule)
 {
-    if (schedule->time_us == 0) return schedule->progress;
-    double passed_us = (double)(schedule->sim->queue.now_us - schedule->begun_us);
-    return fmax(schedule->progress, passed_us / (double)schedule->time_us);
+    if (schedule->time_us == 0) return 0;
+    return (double)(schedule->sim->queue.now_us - schedule->begun_us) / (double)schedule->time_us;
 }
 
 static void strike(struct parley_sim *sim, void *arg)
@@ -262,7 +261,8 @@ static void strike(struct parley_sim *sim, void *arg)
     bool by_budget = spec->when.kind == FAULT_BUDGET;
     if (planned->struck || !draw_targets(planned)) return;
     planned->struck = ++schedule->strikes;
-    planned->last = (by_budget ? spec->when.share : progress_now(schedule)) + spec->lasting.share;
+    double progress = fmax(schedule->progress, sim_schedule_passed(schedule));
+    planned->last = (by_budget ? spec->when.share : progress) + spec->lasting.share;
     tell(planned);
     if (spec->target == FAULT_GROUPS) separate(sim, spec, true);
     for (uint32_t i = 0; i < planned->count; i++)

@@ -33,6 +33,8 @@ PARLEY_CHECK int sim_schedule_init(struct sim_schedule *schedule, struct parley_
 /* Training begins, with a budget of so much time, 0 for none: shares of it are times.
  * PARLEY_ENOMEM. */
 PARLEY_CHECK int sim_schedule_begin(struct sim_schedule *schedule, uint64_t time_us);
+/* The part of that time which has passed; 0: there is none, or it has not begun. */
+double sim_schedule_passed(const struct sim_schedule *schedule);
 /* The cluster has come to `progress`, in [0, 1], of its budget. */
 void sim_schedule_progress(struct sim_schedule *schedule, double progress);
 /* Whether a node that is paused goes on, or one starts, at a time that is known. */
