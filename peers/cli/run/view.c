@@ -93,18 +93,16 @@ static double epoch_of(const struct run *run)
 }
 
 /* What was used of the budget before a resume the nodes alone know: the least that one of
- * them takes for it, as a fast one thinks that the others are as far. 0: one has yet to tell. */
+ * them takes for it, as a fast one thinks that the others are as far. 0: one has yet to tell; NAN:
+ * nobody runs. */
 static double told_progress(const struct run *run)
 {
-    double least = 1;
-    bool any = false;
+    double least = NAN;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (!child->running || child_is_still(child)) continue;
-        least = fmin(least, child->progress);
-        any = true;
+        if (child->running && !child_is_still(child)) least = fmin(least, child->progress);
     }
-    return any ? least : 0;
+    return least;
 }
 
 /* Of the budget; with several, of the one that is nearest to its end. */
