@@ -509,6 +509,20 @@ Test(partitions, under_a_majority_quorum_more_nodes_than_it_is_of_have_no_two_ma
     parley_sim_free(sim);
 }
 
+/* Five that want a majority train, and n5 is to be started later. */
+static struct parley_sim *five_train(uint64_t latency_us)
+{
+    static const uint64_t starts[] = {0, 0, 0, 0, 0, PARLEY_SIM_NEVER};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
+                                                                .seed = 3,
+                                                                .seeds = 2,
+                                                                .latency_us = latency_us,
+                                                                .start_us = starts,
+                                                                .configure = majority});
+    scene_train(sim, 5);
+    return sim;
+}
+
 static bool is_late(struct parley_sim *sim, void *node)
 {
     return scene_view(sim, *(uint32_t *)node).phase == PARLEY_PHASE_LATE;
@@ -519,15 +533,8 @@ Test(partitions, under_a_majority_quorum_who_comes_after_training_takes_none_awa
     /* Three of five live and agree when a sixth comes, which has no say. They waited for it and it
      * for them, half a minute; and where it died, till all gave up. */
     for (int dies = 0; dies < 2; dies++) {
-        uint64_t starts[] = {0, 0, 0, 0, 0, PARLEY_SIM_NEVER};
         uint32_t late = 5;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
-                                                                    .seed = 3,
-                                                                    .seeds = 2,
-                                                                    .latency_us = 50000,
-                                                                    .start_us = starts,
-                                                                    .configure = majority});
-        scene_train(sim, 5);
+        struct parley_sim *sim = five_train(50000);
         parley_sim_kill(sim, 3, false);
         parley_sim_kill(sim, 4, false);
         scene_run(sim, 3 * SECOND);
@@ -548,16 +555,9 @@ Test(partitions, under_a_majority_quorum_who_comes_after_training_waits_as_long_
     /* Two, two and one of five, each without a majority, wait for each other. Who came to two of
      * them gave up after half a minute, with nothing, and they agreed a minute later. */
     const uint32_t group[] = {0, 0, 1, 1, 2, 0};
-    uint64_t starts[] = {0, 0, 0, 0, 0, PARLEY_SIM_NEVER};
     uint32_t late = 5;
     int error = 0;
-    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
-                                                                .seed = 3,
-                                                                .seeds = 2,
-                                                                .latency_us = 500,
-                                                                .start_us = starts,
-                                                                .configure = majority});
-    scene_train(sim, 5);
+    struct parley_sim *sim = five_train(500);
     parley_sim_partition(sim, group);
     scene_run(sim, 20 * SECOND);
     for (uint32_t i = 0; i < 5; i++)
