@@ -6,16 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool locked(enum parley_phase phase)
-{
-    return phase == PARLEY_PHASE_LOCKED || phase == PARLEY_PHASE_DONE;
-}
-
 static struct record_member *member_called(const struct record *record, const char *name)
 {
     for (uint32_t m = 0; m < record->member_count; m++)
         if (strcmp(record->members[m].name, name) == 0) return &record->members[m];
     return NULL;
+}
+
+/* It has agreed without this node, on another model. */
+static bool holds_another(const struct parley_member *member)
+{
+    return member->phase >= PARLEY_PHASE_HELD && member->phase <= PARLEY_PHASE_DONE &&
+           !member->holds;
 }
 
 /* Known are those who were ever alive and have not left; nobody waits for who joins or came late.
@@ -31,9 +33,9 @@ static void add_members(struct record *record, const struct parley_node *node, u
         if (!to) to = &record->members[record->member_count++];
         snprintf(to->name, sizeof to->name, "%s", from.name);
         to->live = from.state != PARLEY_MEMBER_DEAD && from.phase != PARLEY_PHASE_JOINING &&
-                   from.phase != PARLEY_PHASE_LATE;
-        to->locked = locked(from.phase);
-        to->held = to->locked || from.phase == PARLEY_PHASE_HELD;
+                   from.phase != PARLEY_PHASE_LATE && !holds_another(&from);
+        to->held = from.holds;
+        to->locked = from.holds && from.phase != PARLEY_PHASE_HELD;
     }
     record->known = record->member_count;
     for (uint32_t m = 0; m < record->member_count; m++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/agreement/agreement.h"
+#include "core/agreement/said.h"
 #include "core/exchange/doubt.h"
 #include "core/exchange/slot.h"
 #include "core/link/connection.h"
@@ -102,6 +103,7 @@ void parley_node_member(const struct parley_node *node, uint32_t index,
         .samples = r->samples,
         .place = r->place,
         .distance = r->measured ? sqrt(r->distance_sq) : -1,
+        .holds = said_holds(r, self_of(node)->digest),
         .applied = m ? m->applied : 0,
         .mass = m ? m->mass : 0,
         .mass_abs = m ? m->mass_abs : 0,

@@ -104,6 +104,47 @@ Test(partitions, who_comes_back_to_a_model_that_is_locked_waits_for_no_mixing)
     cr_assert_gt(splits, 0);
 }
 
+/* How many n3 has in a phase in which a model is held, another one than its own. */
+static uint32_t hold_another(struct parley_sim *sim)
+{
+    uint32_t others = 0;
+    struct parley_view own = scene_view(sim, 3);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct parley_member member;
+        struct parley_view view = scene_view(sim, i);
+        cr_assert(parley_sim_member(sim, 3, i, &member));
+        bool same = memcmp(view.digest, own.digest, sizeof own.digest) == 0;
+        bool holds = member.phase >= PARLEY_PHASE_HELD && member.phase <= PARLEY_PHASE_DONE;
+        cr_assert_eq(member.holds, holds && same, "n%u, in %s", i, parley_phase_name(member.phase));
+        others += holds && !same;
+    }
+    return others;
+}
+
+Test(partitions, who_slept_while_the_others_agreed_says_of_none_that_it_holds_its_model)
+{
+    /* n3 stands still once it has proposed, and wakes up when the others have agreed and are gone.
+     * It reads that they have locked a model; at times that is not the one which it then holds. */
+    uint32_t others = 0;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 4, .seed = seed, .seeds = 2, .step_us = 10000, .latency_us = 1000});
+        scene_train(sim, 4);
+        parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+        while (phase_of(sim, 3) < PARLEY_PHASE_PROPOSED)
+            cr_assert(parley_sim_step(sim));
+        parley_sim_pause(sim, 3);
+        scene_until(sim, 3, parley_sim_agreed, NULL, 60);
+        scene_run(sim, 40 * SECOND);
+        parley_sim_resume(sim, 3);
+        scene_run(sim, 120 * SECOND);
+        cr_assert_eq(phase_of(sim, 3), PARLEY_PHASE_DONE);
+        others += hold_another(sim);
+        parley_sim_free(sim);
+    }
+    cr_assert_gt(others, 0);
+}
+
 Test(partitions, halves_that_heal_become_one_cluster_again)
 {
     /* 30 s apart, both halves train on; healed, all see all and agree on one model. */

@@ -111,10 +111,7 @@ static void count_holders(struct parley_node *node)
         bool gone = r->state == PARLEY_MEMBER_DEAD ||
                     (r->state == PARLEY_MEMBER_LEFT &&
                      (r->phase != PARLEY_PHASE_DONE || is_succeeded(node, r)));
-        bool holds =
-            (int)i == node->self || (!gone && r->phase >= PARLEY_PHASE_HELD &&
-                                     r->phase <= PARLEY_PHASE_DONE && said_same(r->digest, a->own));
-        a->held += holds;
+        a->held += !gone && said_holds(r, a->own);
     }
     a->known = roster_known(node->roster);
     self->voters = a->held;

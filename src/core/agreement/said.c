@@ -38,6 +38,12 @@ bool said_none(const uint8_t *digest)
     return said_same(digest, none);
 }
 
+bool said_holds(const struct record *r, const uint8_t *digest)
+{
+    return r->phase >= PARLEY_PHASE_HELD && r->phase <= PARLEY_PHASE_DONE &&
+           said_same(r->digest, digest);
+}
+
 bool said_joining(const struct parley_node *node)
 {
     uint32_t self = phase_of(node) == PARLEY_PHASE_JOINING;

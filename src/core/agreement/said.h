@@ -22,6 +22,9 @@ struct pick {
 bool said_same(const uint8_t *a, const uint8_t *b); /* digests */
 bool said_none(const uint8_t *digest);              /* all 0: there is no model */
 
+/* It has said that it holds the model of that digest. */
+bool said_holds(const struct record *r, const uint8_t *digest);
+
 /* All who are waited for are in this class, in this node's generation. */
 bool said_all(const struct parley_node *node, enum roster_class phase);
 bool said_one_digest(const struct parley_node *node); /* all who hold, hold the same */
