@@ -81,7 +81,9 @@ static int make(struct parley *p, char *why, size_t size)
         return PARLEY_EUSAGE;
     }
     code = vectors_init(&p->vectors, &p->options, config, why, size);
-    if (!code) code = files_init(&p->files, &p->vectors, &p->options, config->boot, why, size);
+    if (!code)
+        code =
+            files_init(&p->files, &p->vectors, &p->options, config->name, config->boot, why, size);
     if (!code)
         code = vote_open(&p->vote, p->options.vote, config->run, &config->earlier, why, size);
     p->files.vote = &p->vote;
@@ -294,6 +296,7 @@ void parley_result(struct parley *p, struct parley_result *result)
     result->error = p->error;
     if (p->over) result->view = p->view; /* else the loop may be writing it */
     result->agreed = p->over && p->view.phase == PARLEY_PHASE_DONE;
+    result->aside = result->agreed && p->files.aside;
     parley_stats(p, &result->stats);
 }
 

@@ -223,6 +223,8 @@ const struct parley_node *parley_node_of(const struct parley *p);
 struct parley_result {
     int error;   /* as parley_boundary() returned it */
     bool agreed; /* vectors[0] holds the model whose digest is view.digest, as all live nodes do */
+    bool aside;  /* options.out has what others agreed on without this node, no fewer than with it:
+                    its own model stands beside that, under that name, a dot and the node's name */
     struct parley_view view; /* as the node ended; view.live no longer counts who is DONE or LEFT,
                                 this node included: view.held says by how many the model is held */
     struct parley_stats stats;

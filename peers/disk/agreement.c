@@ -34,6 +34,7 @@ static void add_members(struct record *record, const struct parley_node *node, u
         snprintf(to->name, sizeof to->name, "%s", from.name);
         to->live = from.state != PARLEY_MEMBER_DEAD && from.phase != PARLEY_PHASE_JOINING &&
                    from.phase != PARLEY_PHASE_LATE && !holds_another(&from);
+        to->boot = from.boot;
         to->held = from.holds;
         to->locked = from.holds && from.phase != PARLEY_PHASE_HELD;
     }

@@ -192,11 +192,12 @@ static char *whole_path(const char *out)
 }
 
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
-               uint64_t boot, char *why, size_t size)
+               const char *name, uint64_t boot, char *why, size_t size)
 {
     const struct parley_about *about = &options->about;
     memset(files, 0, sizeof *files);
     files->vectors = vectors;
+    files->name = name;
     files->boot = boot;
     if (!options->out) return PARLEY_OK;
     int code = check_out(options->out, why, size);
@@ -219,6 +220,7 @@ void files_close(struct files *files)
     free(files->scaling);
     free(files->class_names);
     free(files->columns);
+    free(files->aside);
     free(files->out);
 }
 
@@ -324,46 +326,81 @@ static int write_record(struct files *files, struct record *record, const char *
     return code;
 }
 
-/* One that stands beside what is to be the model: another node with the same OUT may have written
- * that of this very file. */
-static void drop_earlier_record(const struct files *files, const char *path)
+/* To be closed. False: there is none, or none that can be read, as is said. */
+static bool read_earlier(const char *path, struct record *earlier, struct op *op)
 {
     char why[160];
     uint8_t *bytes;
     size_t size;
-    struct record record;
-    bool same = false;
-    if (!durable_read(path, &bytes, &size, why, sizeof why) &&
-        !record_decode(&record, bytes, size, why, sizeof why)) {
-        same = memcmp(record.file, files->hash, sizeof files->hash) == 0;
-        record_close(&record);
-    }
+    if (access(path, F_OK)) return false;
+    if (durable_read(path, &bytes, &size, op->why, sizeof op->why)) return false;
+    bool good = !record_decode(earlier, bytes, size, why, sizeof why);
+    if (!good) snprintf(op->why, sizeof op->why, "%.80s makes room: %s", path, why);
     free(bytes);
-    if (!same) unlink(path);
+    return good;
 }
 
 /* The record stands before the model does: nobody finds a model without one. Where it can't be
  * written, or would contradict itself, as this node's view changed while it decided, there is none,
  * and a warning: the model itself is worth more. That of an earlier model goes, which would stand
- * beside this one. */
-static int publish_record(struct files *files, struct op *op)
+ * beside this one; that of this very file, which another node with the same OUT has written, stays.
+ */
+static void publish_record(struct files *files, struct op *op, const char *part, const char *path,
+                           bool same)
 {
     char reason[160] = "";
-    size_t size = strlen(files->out) + NAME_BYTES;
+    bool written =
+        op->record && !write_record(files, op->record, part, path, reason, sizeof reason);
+    if (op->record && !written)
+        snprintf(op->why, sizeof op->why, "no record of the agreement: %s",
+                 *reason ? reason : "out of memory");
+    if (!written && !same) unlink(path);
+}
+
+/* Others agreed on another model without this node, and are no fewer than agreed with it. */
+static bool is_outvoted(const struct files *files, const struct record *own,
+                        const struct record *earlier)
+{
+    bool fewer = !own || own->held <= earlier->held;
+    return fewer && record_names(earlier, files->boot) && !access(files->out, F_OK);
+}
+
+static int step_aside(struct files *files, struct op *op, const struct record *earlier)
+{
+    size_t size = strlen(files->out) + strlen(files->name) + 2;
+    files->aside = malloc(size);
+    if (!files->aside) return PARLEY_ENOMEM;
+    snprintf(files->aside, size, "%s.%s", files->out, files->name);
+    const char *base = strrchr(files->aside, '/') ? strrchr(files->aside, '/') + 1 : files->aside;
+    snprintf(op->why, sizeof op->why,
+             "%" PRIu32 " agreed on another model without this node: %.*s stays theirs, and this "
+             "node's is %.120s",
+             earlier->held, (int)(strlen(base) - strlen(files->name) - 1), base, base);
+    return PARLEY_OK;
+}
+
+static int publish(struct files *files, struct op *op)
+{
+    size_t size = strlen(files->out) + strlen(files->name) + NAME_BYTES;
     char *path = malloc(2 * size);
     if (!path) return PARLEY_ENOMEM;
     char *part = path + size;
-    snprintf(path, size, "%s.agreement.json", files->out);
     record_part(files->out, files->boot, part, size);
-    if (!op->record) {
-        drop_earlier_record(files, path);
-    } else if (write_record(files, op->record, part, path, reason, sizeof reason)) {
-        snprintf(op->why, sizeof op->why, "no record of the agreement: %s",
-                 *reason ? reason : "out of memory");
-        drop_earlier_record(files, path);
+    snprintf(path, size, "%s.agreement.json", files->out);
+    struct record earlier;
+    int code = PARLEY_OK;
+    bool found = read_earlier(path, &earlier, op);
+    bool same = found && memcmp(earlier.file, files->hash, sizeof files->hash) == 0;
+    if (found && !same && is_outvoted(files, op->record, &earlier)) {
+        code = step_aside(files, op, &earlier);
+        snprintf(path, size, "%s.agreement.json", files->aside ? files->aside : "");
     }
+    if (found) record_close(&earlier);
+    if (!code) publish_record(files, op, part, path, same);
     free(path);
-    return PARLEY_OK;
+    const char *final = files->aside ? files->aside : files->out;
+    if (!code) code = durable_rename(files->part, final, op->why, sizeof op->why);
+    return code;
 }
 
 void files_publish(struct files *files, struct op *op)
@@ -373,8 +410,7 @@ void files_publish(struct files *files, struct op *op)
         snprintf(op->why, sizeof op->why, "%s: no model was written beside it", files->out);
         code = PARLEY_ENOT_WRITTEN;
     } else if (files->out) {
-        code = publish_record(files, op);
-        if (!code) code = durable_rename(files->part, files->out, op->why, sizeof op->why);
+        code = publish(files, op);
         if (!code) {
             free(files->part);
             files->part = NULL;

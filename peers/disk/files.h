@@ -5,6 +5,8 @@
  *     files_publish  the agreement's record, then the model: renamed into place, directory fsynced
  *
  * Two nodes may share one OUT: their parts have names of their own, and the models are equal bytes.
+ * One that stood still until the others had ended agrees without them: its model is OUT.NAME then,
+ * unless it has more to agree with than they had.
  * Failure modes: done.ok is false, op->why names file and cause, and the half-written part is
  * removed. Without an OUT both succeed, and only the hash is made.
  * Thread rule: the worker's, between init and close; but for files_remove_parts().
@@ -19,8 +21,10 @@
 #include "parley/parley.h"
 
 struct files {
-    char *out;  /* NULL: none */
-    char *part; /* what was written and not yet published; NULL: nothing */
+    char *out;        /* NULL: none */
+    char *part;       /* what was written and not yet published; NULL: nothing */
+    char *aside;      /* OUT.NAME, where the model stands there; NULL: it doesn't */
+    const char *name; /* borrowed */
     uint64_t boot;
     uint8_t hash[PARLEY_DIGEST_BYTES]; /* of the whole part */
     struct vectors *vectors;
@@ -36,10 +40,11 @@ struct files {
  */
 int files_check_place(const char *path, char *why, size_t size);
 
-/* Copies the names and what the options are about. PARLEY_ENOMEM; PARLEY_EUSAGE with a line: no
- * model file can say that; better now than after the training. May be closed after any outcome. */
+/* Copies the names and what the options are about; of the node `name` and `boot` are.
+ * PARLEY_ENOMEM; PARLEY_EUSAGE with a line: no model file can say that; better now than after the
+ * training. May be closed after any outcome. */
 int files_init(struct files *files, struct vectors *vectors, const struct parley_options *options,
-               uint64_t boot, char *why, size_t size);
+               const char *name, uint64_t boot, char *why, size_t size);
 
 /* Removes a part that was not published. */
 void files_close(struct files *files);

@@ -19,7 +19,8 @@
 #include "core/plain.h"
 #include "file/why.h"
 
-#define FORMAT 1
+#define FORMAT 2
+#define HEX_DIGITS 16
 #define TEXT_BYTES 128 /* of a jansson message that is passed on */
 
 static bool name_is_good(const char *name)
@@ -95,7 +96,7 @@ int record_check(const struct record *record, char *why, size_t why_size)
 
 int record_encode(const struct record *record, char **text)
 {
-    char run[17], digest[DIGEST_TEXT_BYTES], file[DIGEST_TEXT_BYTES];
+    char run[HEX_DIGITS + 1], digest[DIGEST_TEXT_BYTES], file[DIGEST_TEXT_BYTES];
     *text = NULL;
     int error = record_check(record, NULL, 0);
     if (error != 0) return error == PARLEY_ENOMEM ? error : PARLEY_EUSAGE;
@@ -105,8 +106,11 @@ int record_encode(const struct record *record, char **text)
     json_t *members = json_array();
     for (uint32_t m = 0; m < record->member_count; m++) {
         const struct record_member *member = &record->members[m];
-        json_t *one = json_pack("{s:s, s:b, s:b, s:b}", "name", member->name, "live", member->live,
-                                "held", member->held, "locked", member->locked);
+        char boot[HEX_DIGITS + 1];
+        snprintf(boot, sizeof boot, "%016" PRIx64, member->boot);
+        json_t *one =
+            json_pack("{s:s, s:s, s:b, s:b, s:b}", "name", member->name, "boot", boot, "live",
+                      member->live, "held", member->held, "locked", member->locked);
         if (json_array_append_new(members, one) != 0) {
             json_decref(members);
             return PARLEY_ENOMEM;
@@ -134,6 +138,13 @@ int record_encode(const struct record *record, char **text)
     return 0;
 }
 
+static bool parse_id(const char *text, uint64_t *id)
+{
+    if (strlen(text) != HEX_DIGITS || strspn(text, "0123456789abcdef") != HEX_DIGITS) return false;
+    *id = strtoull(text, NULL, 16);
+    return true;
+}
+
 /* Everything in json's strings that needs a size check of its own. */
 struct texts {
     const char *digest, *file, *run, *node, *cause, *quorum;
@@ -144,9 +155,8 @@ static int copy_texts(struct record *record, const struct texts *texts, char *wh
     if (digest_parse(texts->digest, record->digest) != 0 ||
         digest_parse(texts->file, record->file) != 0)
         return why_set(PARLEY_EDATA, why, why_size, "a digest is malformed");
-    if (strlen(texts->run) != 16 || strspn(texts->run, "0123456789abcdef") != 16)
+    if (!parse_id(texts->run, &record->run))
         return why_set(PARLEY_EDATA, why, why_size, "the run id is not 16 hexadecimal digits");
-    record->run = strtoull(texts->run, NULL, 16);
     if (!name_is_good(texts->node) || !name_is_good(texts->cause))
         return why_set(PARLEY_EDATA, why, why_size, "node or cause is no printable name");
     memcpy(record->node, texts->node, strlen(texts->node) + 1);
@@ -169,8 +179,8 @@ static const struct field root_fields[] = {
     {"cause", 's'},  {"held", 'I'},   {"generation", 'I'},   {"live", 'I'},    {"known", 'I'},
     {"quorum", 's'}, {"nodes", 'I'},  {"drift_before", 'o'}, {"members", 'o'}, {NULL, 0},
 };
-static const struct field member_fields[] = {
-    {"name", 's'}, {"live", 'b'}, {"held", 'b'}, {"locked", 'b'}, {NULL, 0}};
+static const struct field member_fields[] = {{"name", 's'}, {"boot", 's'},   {"live", 'b'},
+                                             {"held", 'b'}, {"locked", 'b'}, {NULL, 0}};
 
 /* NULL: it is of that type. */
 static const char *expected(char type, const json_t *value)
@@ -226,19 +236,22 @@ static int decode_members(struct record *record, json_t *members, char *why, siz
     record->member_count = (uint32_t)count;
     for (uint32_t m = 0; m < record->member_count; m++) {
         struct record_member *member = &record->members[m];
-        const char *name;
+        const char *name, *boot;
         int live, held, locked;
         char whose[32];
         json_t *one = json_array_get(members, m);
         snprintf(whose, sizeof whose, "member %u: ", (unsigned)m);
         int error = check_fields(one, member_fields, whose, why, why_size);
         if (error) return error;
-        if (json_unpack(one, "{s:s, s:b, s:b, s:b}", "name", &name, "live", &live, "held", &held,
-                        "locked", &locked) != 0)
+        if (json_unpack(one, "{s:s, s:s, s:b, s:b, s:b}", "name", &name, "boot", &boot, "live",
+                        &live, "held", &held, "locked", &locked) != 0)
             return why_set(PARLEY_ENOMEM, why, why_size, "out of memory");
         if (!name_is_good(name))
             return why_set(PARLEY_EDATA, why, why_size, "member %u has no printable name",
                            (unsigned)m);
+        if (!parse_id(boot, &member->boot))
+            return why_set(PARLEY_EDATA, why, why_size,
+                           "the boot of member %u is not 16 hexadecimal digits", (unsigned)m);
         memcpy(member->name, name, strlen(name) + 1);
         member->live = live;
         member->held = held;
@@ -298,6 +311,13 @@ int record_decode(struct record *record, const uint8_t *bytes, size_t size, char
     if (error != 0) record_close(record);
     json_decref(root);
     return error;
+}
+
+bool record_names(const struct record *record, uint64_t boot)
+{
+    for (uint32_t m = 0; m < record->member_count; m++)
+        if (record->members[m].boot == boot) return true;
+    return false;
 }
 
 int record_match(const struct record *record, const uint8_t digest[DIGEST_BYTES],

@@ -21,9 +21,10 @@
 
 struct record_member {
     char name[RECORD_NAME_BYTES];
-    bool live;   /* in the view that decided */
-    bool held;   /* announced HELD with the model on disk */
-    bool locked; /* announced LOCKED: a voter */
+    bool live;     /* in the view that decided */
+    bool held;     /* announced HELD with this model on disk */
+    bool locked;   /* announced that it locked it: a voter */
+    uint64_t boot; /* which process of that name */
 };
 
 struct record {
@@ -53,6 +54,9 @@ PARLEY_CHECK int record_encode(const struct record *record, char **text);
  */
 PARLEY_CHECK int record_decode(struct record *record, const uint8_t *bytes, size_t size, char *why,
                                size_t why_size);
+
+/* The process of this boot is among its members. */
+bool record_names(const struct record *record, uint64_t boot);
 
 /* Whether the record is about that model and file: the recomputed digests, and the run id that the
  * file states. PARLEY_EDATA with the reason. */

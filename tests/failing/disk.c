@@ -266,7 +266,7 @@ static bool write_model(const char *path, float first, bool recorded)
                                      .run = 7,
                                      .tensors = &tensor,
                                      .tensors_count = 1};
-    static struct record_member member = {"n0", true, true, true};
+    static struct record_member member = {"n0", true, true, true, 1};
     struct record record = {.run = 7,
                             .node = "n0",
                             .cause = "budget",
@@ -280,7 +280,7 @@ static bool write_model(const char *path, float first, bool recorded)
     block[0] = first;
     memset(&op, 0, sizeof op);
     char why[240];
-    if (files_init(&files, &vectors, &options, 42, why, sizeof why)) exit(1);
+    if (files_init(&files, &vectors, &options, "n0", 42, why, sizeof why)) exit(1);
     files_write(&files, &op);
     bool written = op.done.done.ok;
     if (written) {

@@ -221,7 +221,8 @@ static int write_and_read_checkpoints(void)
 
 static int write_and_read_records(void)
 {
-    static struct record_member members[] = {{"n0", true, true, true}, {"n1", true, true, true}};
+    static struct record_member members[] = {{"n0", true, true, true, 1},
+                                             {"n1", true, true, true, 2}};
     struct record made = {.run = 1,
                           .node = "n0",
                           .cause = "budget",

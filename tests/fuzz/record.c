@@ -26,10 +26,10 @@ void fuzz_record(const uint8_t *bytes, size_t size)
 
 void fuzz_record_seeds(fuzz_emit *emit, void *context)
 {
-    static struct record_member members[] = {{"n0", true, true, true},
-                                             {"n1", true, false, true},
-                                             {"n2", true, true, true},
-                                             {"n3", false, false, false}};
+    static struct record_member members[] = {{"n0", true, true, true, 0},
+                                             {"n1", true, false, true, 1},
+                                             {"n2", true, true, true, 2},
+                                             {"n3", false, false, false, UINT64_MAX}};
     for (uint32_t majority = 0; majority <= 5; majority += 5) {
         struct record record = {.run = UINT64_C(0xabcdef0123456789),
                                 .node = "n0",

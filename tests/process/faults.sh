@@ -53,6 +53,22 @@ if grep '"kind":"slow-end"' json; then exit 1; fi
 [ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
 grep -q "fault: pause: nothing happens, as no such node is running" err
 
+# Who wakes when the others have gone agrees alone: what they agreed on stays, its own model stands
+# beside it, and no record says that anybody else held that.
+status=0
+"$parley" run -n 3 --time 1s --model mlp:8 --fault pause:n1@40%+40s --json json > out 2> err || status=$?
+[ "$status $(value ok) $(value agreed)" = "3 false 2" ]
+grep -q "n1: 2 agreed on another model without this node: .*, and this node's is parley-model.safetensors.n1\$" err
+grep -o '"agreed".*sha256:[0-9a-f]*' json | grep -o '"n[0-9]*"\|sha256.*' | paste - - | sort -u > digests
+for name in n0 n1; do
+    file=parley-model.safetensors
+    [ $name = n0 ] || file=$file.n1
+    "$parley" model verify $file > verified
+    grep -qF "$(grep "\"$name\"" digests | cut -f 2)" verified
+    [ "$(grep -c 'held it, locked it' verified)" -eq "$([ $name = n0 ] && echo 2 || echo 1)" ]
+    rm $file $file.agreement.json
+done
+
 # A restarted node takes its model from the others. The record has it once, and takes the place of an
 # older one.
 echo stale > parley-model.safetensors.agreement.json

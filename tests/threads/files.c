@@ -2,6 +2,7 @@
  *
  *   - a model that is written and published reads back with its digest, and the record matches it
  *   - where there is no record, one of this very file stays, and one of an earlier model goes
+ *   - another model that no fewer of this node's cluster agreed on without it keeps its name
  *   - before publishing nothing stands under the model's name; an unpublished part is removed
  *   - a disk that takes no more, or a missing directory, fails with a line and leaves nothing
  * behind
@@ -55,7 +56,7 @@ static void open_files(struct files *files, const char *path)
     options.about.scale = &scale;
     memset(&op, 0, sizeof op);
     char why[240];
-    if (files_init(files, &vectors, &options, 42, why, sizeof why)) exit(1);
+    if (files_init(files, &vectors, &options, "n0", 42, why, sizeof why)) exit(1);
 }
 
 static int count_files(void)
@@ -68,12 +69,15 @@ static int count_files(void)
     return count;
 }
 
-static void make_record(void)
+static void make_record(uint64_t boot, uint32_t held)
 {
     op.record = calloc(1, sizeof *op.record);
-    op.record->members = calloc(1, sizeof *op.record->members);
-    op.record->members[0] = (struct record_member){"n0", true, true, true};
-    op.record->member_count = op.record->held = op.record->live = op.record->known = 1;
+    op.record->members = calloc(held, sizeof *op.record->members);
+    for (uint32_t i = 0; i < held; i++)
+        op.record->members[i] = (struct record_member){"n0", true, true, true, boot + i};
+    for (uint32_t i = 0; i < held; i++)
+        op.record->members[i].name[1] += (char)i;
+    op.record->member_count = op.record->held = op.record->live = op.record->known = held;
     op.record->run = 7;
     op.record->drift_before = NAN;
     strcpy(op.record->node, "n0");
@@ -107,18 +111,24 @@ static void check_published(void)
     free(text);
 }
 
+static void drop_record(void)
+{
+    record_close(op.record);
+    free(op.record);
+    op.record = NULL;
+}
+
 static void publishes(void)
 {
     struct files files;
     open_files(&files, out);
     files_write(&files, &op);
     check(op.done.done.ok && count_files() == 1 && access(out, F_OK), "only a part after writing");
-    make_record();
+    make_record(41, 1);
     files_publish(&files, &op);
     check(op.done.done.ok && count_files() == 2, "model and record after publishing");
     check_published();
-    record_close(op.record);
-    free(op.record);
+    drop_record();
     files_close(&files);
     check(count_files() == 2, "what was published stays");
 }
@@ -141,6 +151,55 @@ static void drops_what_is_of_another_file(void)
     block[0]++;
     publish_without_a_record();
     check(count_files() == 1 && access(out, F_OK) == 0, "a record of another file goes");
+}
+
+static void hash_of_out(uint8_t hash[DIGEST_BYTES])
+{
+    uint8_t *bytes;
+    size_t size;
+    if (durable_read(out, &bytes, &size, op.why, sizeof op.why)) exit(1);
+    check(!digest_bytes(bytes, size, hash), "a hash");
+    free(bytes);
+}
+
+/* Of this node's cluster (42 is its boot) or another, by so many: whether it gives way to what
+ * `held` agree on with this node; 0: nobody knows by how many. */
+static bool gives_way(uint64_t first, uint32_t held, uint32_t own)
+{
+    struct files files;
+    char aside[80], record[100];
+    uint8_t before[DIGEST_BYTES], after[DIGEST_BYTES];
+    snprintf(aside, sizeof aside, "%s.n0", out);
+    snprintf(record, sizeof record, "%s.agreement.json", aside);
+    for (int i = 0; i < 2; i++) {
+        block[0]++;
+        open_files(&files, out);
+        files_write(&files, &op);
+        if (i == 0 || own > 0) make_record(i == 0 ? first : 42, i == 0 ? held : own);
+        if (i == 0) unlink(out);
+        files_publish(&files, &op);
+        check(op.done.done.ok, "it is published");
+        if (i == 0) files_close(&files);
+        if (op.record) drop_record();
+        hash_of_out(i == 0 ? before : after);
+    }
+    bool gives = !files.aside;
+    check(gives == (access(aside, F_OK) != 0) && gives == !op.why[0], "a line says where it is");
+    check(gives || own == 0 || !access(record, F_OK), "with its record");
+    check(gives == (memcmp(before, after, sizeof after) != 0), "the other keeps its name");
+    unlink(aside);
+    unlink(record);
+    files_close(&files);
+    return gives;
+}
+
+static void leaves_what_others_agreed_on(void)
+{
+    check(!gives_way(41, 3, 1), "three agreed without this node");
+    check(!gives_way(41, 3, 3), "as many as with it");
+    check(!gives_way(41, 3, 0), "or nobody knows with how many");
+    check(gives_way(41, 3, 4), "but more agree with it");
+    check(gives_way(43, 3, 1), "and of another cluster nothing stays");
 }
 
 static void cleans_up(void)
@@ -184,7 +243,10 @@ int main(void)
         block[i] = (float)i;
     publishes();
     drops_what_is_of_another_file();
+    leaves_what_others_agreed_on();
     cleans_up();
+    unlink(out);
+    strcat(out, ".agreement.json");
     unlink(out);
     check(rmdir(folder) == 0, "the folder is empty at the end");
     return failures ? 1 : 0;

@@ -14,17 +14,17 @@
 #include "file/record.h"
 
 static const struct parley_member members[] = {
-    {.name = "own", .phase = PARLEY_PHASE_DONE, .holds = true},
-    {.name = "same", .phase = PARLEY_PHASE_LOCKED, .holds = true},
+    {.name = "own", .boot = 1, .phase = PARLEY_PHASE_DONE, .holds = true},
+    {.name = "same", .boot = 2, .phase = PARLEY_PHASE_LOCKED, .holds = true},
     {.name = "dead",
      .boot = 3,
      .phase = PARLEY_PHASE_HELD,
      .state = PARLEY_MEMBER_DEAD,
      .holds = true},
-    {.name = "other", .phase = PARLEY_PHASE_DONE},
-    {.name = "gone", .phase = PARLEY_PHASE_LOCKED, .state = PARLEY_MEMBER_DEAD},
-    {.name = "late", .phase = PARLEY_PHASE_LATE},
-    {.name = "left", .phase = PARLEY_PHASE_LEFT, .state = PARLEY_MEMBER_LEFT},
+    {.name = "other", .boot = 4, .phase = PARLEY_PHASE_DONE},
+    {.name = "gone", .boot = 5, .phase = PARLEY_PHASE_LOCKED, .state = PARLEY_MEMBER_DEAD},
+    {.name = "late", .boot = 6, .phase = PARLEY_PHASE_LATE},
+    {.name = "left", .boot = 7, .phase = PARLEY_PHASE_LEFT, .state = PARLEY_MEMBER_LEFT},
 };
 
 const struct parley_config *parley_config_of(const struct parley *p)
@@ -70,9 +70,9 @@ int main(void)
 {
     static struct loop loop;
     static const struct record_member expected[] = {
-        {"own", true, true, true},     {"same", true, true, true, 2},
-        {"dead", false, true, false},  {"other", false, false, false, 4},
-        {"gone", false, false, false}, {"late", false, false, false, 6}};
+        {"own", true, true, true, 1},     {"same", true, true, true, 2},
+        {"dead", false, true, false, 3},  {"other", false, false, false, 4},
+        {"gone", false, false, false, 5}, {"late", false, false, false, 6}};
     struct record *record = agreement_record(&loop);
     check(record, "there is a record");
     check(record->member_count == 6 && record->known == 6, "who has left is not in it");
@@ -80,7 +80,8 @@ int main(void)
     for (uint32_t i = 0; i < record->member_count; i++) {
         const struct record_member *member = &record->members[i];
         check(strcmp(member->name, expected[i].name) == 0 && member->live == expected[i].live &&
-                  member->held == expected[i].held && member->locked == expected[i].locked,
+                  member->held == expected[i].held && member->locked == expected[i].locked &&
+                  member->boot == expected[i].boot,
               expected[i].name);
     }
     char why[100] = "";

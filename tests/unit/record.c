@@ -9,10 +9,10 @@
 
 static char why[160];
 
-static struct record_member members[4] = {{"n0", true, true, true},
-                                          {"n1", true, false, true}, /* held in memory only */
-                                          {"n2", true, true, true},
-                                          {"n3", false, false, false}};
+static struct record_member members[4] = {{"n0", true, true, true, 1},
+                                          {"n1", true, false, true, 2}, /* held in memory only */
+                                          {"n2", true, true, true, UINT64_MAX},
+                                          {"n3", false, false, false, 4}};
 
 static struct record record_of(void)
 {
@@ -46,6 +46,7 @@ Test(record, what_was_written_is_read_back)
         cr_assert_arr_eq(back.file, record.file, DIGEST_BYTES);
         cr_assert_eq(back.run, record.run);
         cr_assert_str_eq(back.members[3].name, "n3");
+        cr_assert(record_names(&back, UINT64_MAX) && !record_names(&back, 3));
         cr_assert(!back.members[1].held && back.members[1].locked && !back.members[3].live);
         if (pass == 0) cr_assert_eq(back.drift_before, 0.25);
         if (pass == 1) cr_assert(isnan(back.drift_before));
@@ -124,7 +125,7 @@ Test(record, no_truncation_is_taken_and_no_flipped_bit_does_harm)
 Test(record, a_change_of_one_value_is_told)
 {
     /* Edits of a sound record: each is refused, with a reason. */
-    static const char *const edits[][2] = {{"\"parley\": 1", "\"parley\": 2"},
+    static const char *const edits[][2] = {{"\"parley\": 2", "\"parley\": 1"},
                                            {"\"held\": 2", "\"held\": -1"},
                                            {"\"known\": 4", "\"known\": 4294967296"},
                                            {"\"run\": \"a", "\"run\": \"A"},
@@ -136,6 +137,8 @@ Test(record, a_change_of_one_value_is_told)
                                            {"\"node\"", "\"nodo\""},
                                            {"\"name\": \"n1\"", "\"name\": \"\""},
                                            {"\"locked\": true", "\"locked\": 1"},
+                                           {"\"boot\": \"0000", "\"boot\": \"000g"},
+                                           {"\"boot\": \"0", "\"boot\": \""},
                                            {"\"members\": [", "\"members\": [[],"},
                                            {"\"generation\": 2", "\"generation\": -2"},
                                            {"\"node\": \"n0\"", "\"node\": \"\\u001b\""},
@@ -159,7 +162,7 @@ Test(record, what_is_missing_or_of_another_type_is_named)
 {
     /* Each reason says which key, and of which member, in words of ours. */
     static const char *const edits[][3] = {
-        {"\"parley\": 1", "\"v\": 1", "\"parley\" is missing"},
+        {"\"parley\": 2", "\"v\": 1", "\"parley\" is missing"},
         {"\"node\": \"n0\"", "\"node\": 0", "\"node\" is not text"},
         {"\"held\": 2", "\"held\": 2.5", "\"held\" is not a whole number"},
         {"\"locked\": true", "\"locked\": 1", "member 0: \"locked\" is not true or false"},

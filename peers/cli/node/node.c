@@ -167,6 +167,7 @@ static int prepare(struct node *node, char *why, size_t why_size)
         node->options.config.name = node->name;
     }
     const char *name = node->options.config.name;
+    snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, name);
     if (node->job.graph.text && topology_place(&node->job.graph.graph, name) == TOPOLOGY_NOWHERE) {
         snprintf(why, why_size, "--topology: \"%s\" has no link of this node, \"%s\" (--name)",
                  node->settings->topology, name);
@@ -368,7 +369,6 @@ static int save_own(struct node *node, char *why, size_t why_size)
     size_t n = trainer_parameters(node->job.trainer);
     int error = digest_model(node->x, n, tensors, count, node->job.run, meta->digest);
     if (!error) error = model_file_pieces(meta, node->x, n, tensors, count, pieces);
-    snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, own_name(node));
     node_control_saves(node);
     if (!error) error = durable_replace(node->own_path, pieces, MODEL_FILE_PIECES, why, why_size);
     free((void *)pieces[0].bytes);

@@ -70,7 +70,7 @@ struct node {
     uint64_t start_us;      /* `t` counts from here */
     uint64_t stop_us;       /* when its training ended; 0: not yet */
     bool controlled;        /* `parley run` started it */
-    char own_path[4096];    /* where a node that leaves saves its own model */
+    char own_path[4096];    /* of a model that is not what --out is for */
     _Atomic int saves;      /* control.c's: it is at that */
     struct model_meta meta; /* of the files of the model; but for the digest */
 
@@ -138,7 +138,7 @@ void node_control_hold(bool held);
  * why[why_size]. */
 int node_control_start(struct node *node, char *why, size_t why_size);
 void node_control_end(struct node *node);
-/* own_path is there, and is to be written. Does not return where the process is to end at once. */
+/* own_path is to be written. Does not return where the process is to end at once. */
 void node_control_saves(struct node *node);
 
 #endif

@@ -328,7 +328,9 @@ static void print_summary(struct node *node, const struct parley_result *result,
         .nodes = view->known,
         .test_samples = node->job.data.test.count,
         .trained_s = trained_s(node),
-        .path = view->in_memory_only ? NULL : node->settings->out,
+        .path = view->in_memory_only ? NULL
+                : result->aside      ? node->own_path
+                                     : node->settings->out,
     };
     char *text = summary_text(&summary);
     say_wait();
