@@ -167,7 +167,7 @@ void parley_sim_bandwidth(struct parley_sim *sim, uint32_t node, uint64_t bandwi
 /* What nodes of group[node] = 0, 1, ... (UINT32_MAX: none) send to those of another group takes
  * latency_us (PARLEY_SIM_NEVER: as elsewhere) and goes through a line that each two groups share in
  * each direction (0: without limit). Of several links between two nodes the newest holds.
- * PARLEY_ENOMEM. */
+ * PARLEY_EUSAGE for a group from PARLEY_MEMBERS_MAX on, PARLEY_ENOMEM: nothing has changed then. */
 PARLEY_CHECK int parley_sim_link(struct parley_sim *sim, const uint32_t *group, uint64_t latency_us,
                                  uint64_t bandwidth_bytes);
 /* Steps that begin from now on take so many times as long, and 1 us at least: above 0, at most

@@ -211,6 +211,22 @@ Test(faults, two_sites_share_the_line_between_them)
     parley_sim_free(sim);
 }
 
+Test(faults, a_link_that_is_refused_changes_nothing)
+{
+    /* Proves that the nodes go on as before, and that they may have as many groups as nodes. */
+    uint32_t site[NODES] = {0, PARLEY_MEMBERS_MAX};
+    struct parley_sim *sim = trained(7, 100, 0);
+    cr_assert_eq(parley_sim_link(sim, site, 20000, 1000), PARLEY_EUSAGE);
+    site[1] = UINT32_MAX - 1;
+    cr_assert_eq(parley_sim_link(sim, site, 20000, 1000), PARLEY_EUSAGE);
+    cr_assert_eq(parley_sim_run_for(sim, SECOND), 0);
+    for (uint32_t i = 0; i < NODES; i++)
+        site[i] = i;
+    cr_assert_eq(parley_sim_link(sim, site, 20000, 0), 0);
+    cr_assert_eq(parley_sim_run_for(sim, SECOND), 0);
+    parley_sim_free(sim);
+}
+
 Test(faults, a_slow_line_of_one_node_carries_its_rate)
 {
     /* n0 at 100 kB/s in each direction: in 20 s no more than 2 MB each, and one model's less. */

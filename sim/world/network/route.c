@@ -154,6 +154,7 @@ static int site_link_init(struct sim_site_link *link, const uint32_t *group, uin
     memcpy(link->group, group, nodes * sizeof *group);
     for (uint32_t i = 0; i < nodes; i++)
         if (group[i] != UINT32_MAX && group[i] >= link->groups) link->groups = group[i] + 1;
+    if (link->groups > PARLEY_MEMBERS_MAX) return PARLEY_EUSAGE;
     link->lines = calloc((size_t)link->groups * link->groups + 1, sizeof *link->lines);
     return link->lines ? 0 : PARLEY_ENOMEM;
 }
@@ -167,8 +168,11 @@ int parley_sim_link(struct parley_sim *sim, const uint32_t *group, uint64_t late
     sim->site_links = links;
     struct sim_site_link *link = &links[sim->site_links_count];
     int error = site_link_init(link, group, sim->nodes);
-    sim->site_links_count++; /* freed with the others, whatever became of it */
-    if (error) return error;
+    if (error) {
+        free(link->group);
+        return error;
+    }
+    sim->site_links_count++;
     link->has_latency = latency_us != PARLEY_SIM_NEVER;
     link->latency_us = latency_us;
     for (uint32_t i = 0; i < link->groups * link->groups; i++)
