@@ -85,8 +85,8 @@ struct parley_sim_options {
     double (*work)(float *const *vectors, const struct parley_turn *turn, uint32_t node, void *arg);
     uint32_t samples;         /* of a step (default 1) */
     uint64_t step_us;         /* one local step, at most PARLEY_SIM_STEP_US_MAX (default 1 ms) */
-    uint64_t operation_us;    /* on buffers, but for those at a boundary (default 20) */
-    uint64_t latency_us;      /* one way (default 0) */
+    uint64_t operation_us;    /* on buffers, but for those at a boundary (default 20), and ... */
+    uint64_t latency_us;      /* ... one way (default 0): each at most PARLEY_SIM_STEP_US_MAX */
     uint64_t bandwidth_bytes; /* a second, of each node in each direction (default unlimited) */
     double loss;              /* of each packet, in [0, 1): see parley_sim_loss() (default 0) */
     struct parley_sim_again again;
@@ -132,6 +132,8 @@ bool parley_sim_quiet(struct parley_sim *sim,
                       void *arg); /* both sides of each commit have applied */
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
+
+/* Longer than PARLEY_SIM_STEP_US_MAX nothing takes: what is given as more counts as that. */
 
 void parley_sim_start(struct parley_sim *sim,
                       uint32_t node); /* a new boot, a new model; not if up */

@@ -244,8 +244,9 @@ static bool in_range(const struct parley_sim_options *base)
            base->parameters <= PARLEY_PARAMETERS_MAX && base->vectors <= PARLEY_VECTORS_MAX &&
            base->averaged <= base->vectors && base->seeds <= PARLEY_SEEDS_MAX &&
            base->threads <= SIM_THREADS_MAX && base->step_us <= PARLEY_SIM_STEP_US_MAX &&
-           base->rate >= 0 && base->rate <= 1 && base->loss >= 0 && base->loss < 1 &&
-           (base->work ? base->rate <= 0 : !base->begin);
+           base->operation_us <= PARLEY_SIM_STEP_US_MAX &&
+           base->latency_us <= PARLEY_SIM_STEP_US_MAX && base->rate >= 0 && base->rate <= 1 &&
+           base->loss >= 0 && base->loss < 1 && (base->work ? base->rate <= 0 : !base->begin);
 }
 
 int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *given)

@@ -149,7 +149,8 @@ void parley_sim_disk_torn(struct parley_sim *sim, uint32_t node, bool torn)
 
 void parley_sim_disk_slow(struct parley_sim *sim, uint32_t node, uint64_t extra_us)
 {
-    sim->hosts[node].disk_us = extra_us;
+    sim->hosts[node].disk_us =
+        extra_us < PARLEY_SIM_STEP_US_MAX ? extra_us : PARLEY_SIM_STEP_US_MAX;
 }
 
 void parley_sim_byzantine(struct parley_sim *sim, uint32_t node, enum parley_sim_lie lie)

@@ -246,6 +246,48 @@ static void see_torn(const char *line, void *arg)
     if (strstr(line, " n1 ") && strstr(line, "held in memory")) *(bool *)arg = true;
 }
 
+static uint64_t applied_in_a_minute(void (*fault)(struct parley_sim *sim))
+{
+    struct parley_sim *sim = trained(8, 100, 20000);
+    fault(sim);
+    scene_run(sim, 10 * SECOND); /* what was under way has come, or never does */
+    struct parley_view before = scene_view(sim, 0);
+    scene_run(sim, 60 * SECOND);
+    struct parley_view after = scene_view(sim, 0);
+    parley_sim_free(sim);
+    return after.ledger.applied - before.ledger.applied;
+}
+
+static void far_away(struct parley_sim *sim)
+{
+    parley_sim_latency(sim, 0, UINT64_MAX);
+}
+
+static void last_of_all(struct parley_sim *sim)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        parley_sim_latency(sim, i, UINT64_MAX / 2);
+}
+
+static void on_another_site(struct parley_sim *sim)
+{
+    const uint32_t site[NODES] = {1};
+    cr_assert_eq(parley_sim_link(sim, site, PARLEY_SIM_NEVER - 1, 0), 0);
+}
+
+Test(faults, no_delay_is_so_long_that_it_is_none)
+{
+    /* Proves that sums of delays don't begin anew at 0: nothing reaches n0 within a minute. */
+    void (*const faults[])(struct parley_sim * sim) = {far_away, last_of_all, on_another_site};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        cr_expect_eq(applied_in_a_minute(faults[i]), 0, "fault %zu", i);
+    struct parley_sim *sim;
+    struct parley_sim_options options = {.latency_us = PARLEY_SIM_STEP_US_MAX + 1};
+    cr_expect_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
+    options = (struct parley_sim_options){.operation_us = PARLEY_SIM_STEP_US_MAX + 1};
+    cr_expect_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
+}
+
 Test(faults, how_long_a_step_takes_is_refused_out_of_its_range)
 {
     struct parley_sim *other = scene(&(struct parley_sim_options){0}), *sim = other;

@@ -87,22 +87,30 @@ uint64_t sim_narrowest_bytes(const struct sim_host *from, const struct sim_host 
 
 /* ---- Latency and loss ------------------------------------------------------------------------ */
 
+/* So that sums of what a caller gave don't begin anew at 0. */
+static uint64_t at_most_us(uint64_t us)
+{
+    return us < PARLEY_SIM_STEP_US_MAX ? us : PARLEY_SIM_STEP_US_MAX;
+}
+
 static uint64_t draw_way_us(struct parley_sim *sim, const struct sim_host *from,
                             const struct sim_host *to)
 {
     const struct sim_site_link *link = site_link(sim, from, to);
-    uint64_t us = link && link->has_latency ? link->latency_us
-                                            : sim_draw_us(&sim->draws, &sim->options.latency);
-    us += from->extra_us + to->extra_us;
-    uint64_t reorder_us = from->reorder_us + to->reorder_us;
+    uint64_t us =
+        at_most_us(link && link->has_latency ? link->latency_us
+                                             : sim_draw_us(&sim->draws, &sim->options.latency));
+    us += at_most_us(from->extra_us) + at_most_us(to->extra_us);
+    uint64_t reorder_us = at_most_us(from->reorder_us) + at_most_us(to->reorder_us);
     if (reorder_us > 0) us += (uint64_t)(rng_unit(&sim->draws) * (double)reorder_us);
     return us;
 }
 
 uint64_t sim_again_us(const struct parley_sim_again *again, uint64_t way_us, uint32_t losses)
 {
-    uint64_t us = again->ways * way_us;
-    if (us < again->least_us) us = again->least_us;
+    bool longest = again->ways > 0 && way_us > PARLEY_SIM_STEP_US_MAX / again->ways;
+    uint64_t us = longest ? PARLEY_SIM_STEP_US_MAX : again->ways * way_us;
+    if (us < again->least_us) us = at_most_us(again->least_us);
     uint32_t doublings = losses < again->even ? 0 : losses - again->even + 1;
     return us << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
 }
