@@ -230,8 +230,8 @@ struct parley_result {
     struct parley_stats stats;
 };
 
-/* After parley_boundary() has returned something else than PARLEY_GO. Before that all is zero, but
- * for the stats. */
+/* After parley_boundary() has returned PARLEY_END or an error. Before that all is zero, but for the
+ * stats. */
 void parley_result(struct parley *p, struct parley_result *result);
 
 /* Ends the run without an agreement if it has not ended, sends what is still to be sent (for at
