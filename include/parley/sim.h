@@ -203,8 +203,9 @@ void parley_sim_stop(struct parley_sim *sim, uint32_t node, enum parley_stop cau
 void parley_sim_leave(struct parley_sim *sim, uint32_t node);
 
 /* A frame on its way. Called twice for each: before it leaves, and before it is received. The
- * callback may use all of the functions above: who kills the sender of a frame that leaves, or cuts
- * its connection, keeps it from leaving; likewise with the receiver. */
+ * callback may use all of the functions of this part, and of the next, but may neither step nor
+ * free the simulation: who kills the sender of a frame that leaves, or cuts its connection, keeps
+ * it from leaving; likewise with the receiver. */
 struct parley_sim_frame {
     const char *name; /* "HELLO", "OFFER", "COMMIT", "CHUNK", ...; static */
     uint8_t type;     /* its number */
@@ -218,7 +219,8 @@ void parley_sim_on_frame(struct parley_sim *sim,
                                           const struct parley_sim_frame *frame, void *arg),
                          void *arg);
 
-/* Phases, member states, ends and log lines up to `level` as text: "12.400s n3 phase settle". */
+/* Phases, member states, ends and log lines up to `level` as text: "12.400s n3 phase settle". The
+ * node is in the middle of a step: the callback may look at all, and change nothing. */
 void parley_sim_on_line(struct parley_sim *sim, enum parley_log level,
                         void (*callback)(const char *line, void *arg), void *arg);
 
