@@ -11,8 +11,17 @@
 #include "network/address.h"
 #include "report/text.h"
 
-static int complete_address(struct complete *complete, const struct loop *loop, char *why,
-                            size_t size)
+/* Of a link-local address it takes the link away, which is named otherwise on other machines, and
+ * by which this one dials theirs. */
+static int take_link(struct address *split, const struct sockaddr *to, struct loop *loop)
+{
+    if (!address_is_link_local(to)) return PARLEY_OK;
+    if (!loop->zone) loop->zone = address_zone(to);
+    split->host[strcspn(split->host, "%")] = 0;
+    return loop->zone ? PARLEY_OK : PARLEY_EUSAGE;
+}
+
+static int complete_address(struct complete *complete, struct loop *loop, char *why, size_t size)
 {
     const char *wanted = complete->config.address;
     struct address split, listens;
@@ -30,8 +39,14 @@ static int complete_address(struct complete *complete, const struct loop *loop, 
     if (address_split(&split, wanted) || address_split(&listens, loop->listens))
         return address_refuse("address", wanted, why, size);
     struct sockaddr_storage numeric;
-    if (address_numeric(&numeric, &split) && address_is_any((struct sockaddr *)&numeric)) {
+    const struct sockaddr *to = (struct sockaddr *)&numeric;
+    bool known = address_numeric(&numeric, &split);
+    if (known && address_is_any(to)) {
         snprintf(why, size, "address: \"%s\" is no address that peers can dial", wanted);
+        return PARLEY_EUSAGE;
+    }
+    if (known && take_link(&split, to, loop)) {
+        snprintf(why, size, "address: \"%s\": %s", wanted, address_error(UV_EINVAL, to));
         return PARLEY_EUSAGE;
     }
     int port = atoi(split.port);
@@ -114,8 +129,8 @@ static uint64_t shape_digest(const struct parley_options *options)
     return digest;
 }
 
-int complete_options(struct complete *complete, struct parley_options *options,
-                     const struct loop *loop, char *why, size_t size)
+int complete_options(struct complete *complete, struct parley_options *options, struct loop *loop,
+                     char *why, size_t size)
 {
     uint64_t drawn[2] = {0, 0};
     complete->config = options->config;

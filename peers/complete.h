@@ -15,10 +15,11 @@ struct complete {
     struct parley_tensor whole; /* of options without a table of tensors */
 };
 
-/* The loop listens already. options->tensors are there afterwards; the rest is in complete->config.
- * PARLEY_EUSAGE with a line; PARLEY_EFAIL: no random bytes to be had. */
-int complete_options(struct complete *complete, struct parley_options *options,
-                     const struct loop *loop, char *why, size_t size);
+/* The loop listens already; it learns the link of a link-local address. options->tensors are there
+ * afterwards; the rest is in complete->config. PARLEY_EUSAGE with a line; PARLEY_EFAIL: no random
+ * bytes to be had. */
+int complete_options(struct complete *complete, struct parley_options *options, struct loop *loop,
+                     char *why, size_t size);
 
 /* PARLEY_EUSAGE with a line: too many, or one that nobody can dial. */
 int complete_check_seeds(const char *const *seeds, uint32_t count, char *why, size_t size);

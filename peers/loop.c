@@ -295,7 +295,8 @@ static int bind_listener(struct loop *loop, const char *listen, char *why, size_
     if (!code) code = conn_listen(loop);
     if (!code) code = uv_tcp_getsockname(&loop->listener, (struct sockaddr *)&to, &length);
     if (code) {
-        snprintf(why, size, "can't listen on %s: %s", listen, uv_strerror(code));
+        snprintf(why, size, "can't listen on %s: %s", listen,
+                 address_error(code, (struct sockaddr *)&to));
         return code == UV_EMFILE || code == UV_ENFILE ? PARLEY_EFAIL : PARLEY_ENETWORK;
     }
     loop->listens_any = address_is_any((struct sockaddr *)&to);

@@ -105,7 +105,7 @@ struct loop {
     _Atomic uint32_t connections; /* open now; streams, which end with their link, are some */
     char listens[PARLEY_ADDRESS_SIZE];
     bool listens_any; /* on all of the machine's addresses */
-    uint32_t zone;    /* of the link-local address it listens on, the link's; else 0 */
+    uint32_t zone;    /* of the own link-local address, the link's; else 0 */
 };
 
 /* Binds and listens: nothing runs yet. PARLEY_EUSAGE, PARLEY_ENETWORK, PARLEY_EFAIL with a line in

@@ -69,7 +69,7 @@ bool address_is_any(const struct sockaddr *from)
     return ((const struct sockaddr_in *)from)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-static bool is_link_local(const struct sockaddr *from)
+bool address_is_link_local(const struct sockaddr *from)
 {
     return from->sa_family == AF_INET6 &&
            IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)from)->sin6_addr);
@@ -77,13 +77,20 @@ static bool is_link_local(const struct sockaddr *from)
 
 uint32_t address_zone(const struct sockaddr *from)
 {
-    return is_link_local(from) ? ((const struct sockaddr_in6 *)from)->sin6_scope_id : 0;
+    return address_is_link_local(from) ? ((const struct sockaddr_in6 *)from)->sin6_scope_id : 0;
 }
 
 void address_on_link(struct sockaddr *to, uint32_t zone)
 {
-    if (is_link_local(to) && address_zone(to) == 0)
+    if (address_is_link_local(to) && address_zone(to) == 0)
         ((struct sockaddr_in6 *)to)->sin6_scope_id = zone;
+}
+
+const char *address_error(int code, const struct sockaddr *of)
+{
+    if (code == UV_EINVAL && address_is_link_local(of) && address_zone(of) == 0)
+        return "it names no link of this machine (as in [fe80::1%eth0]:7400)";
+    return uv_strerror(code);
 }
 
 bool address_numeric(struct sockaddr_storage *to, const struct address *from)

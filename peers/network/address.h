@@ -32,11 +32,17 @@ void address_print(char text[PARLEY_ADDRESS_SIZE], const struct sockaddr *from);
 /* True for 0.0.0.0 and [::]: an address to listen on that no peer could dial. */
 bool address_is_any(const struct sockaddr *from);
 
+bool address_is_link_local(const struct sockaddr *from);
+
 /* The link of a link-local address (fe80::/10), which its text says behind a %. 0: none. */
 uint32_t address_zone(const struct sockaddr *from);
 
 /* Gives a link-local address that names no link that one. */
 void address_on_link(struct sockaddr *to, uint32_t zone);
+
+/* What the system says of an address that it could not use; of a link-local one without a link of
+ * this machine more than its "invalid argument". */
+const char *address_error(int code, const struct sockaddr *of);
 
 /* True, and *to is filled, if the host is numeric: no DNS is needed. */
 bool address_numeric(struct sockaddr_storage *to, const struct address *from);

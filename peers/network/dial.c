@@ -294,7 +294,9 @@ void conn_why_closed(const struct conn *conn, char *text, size_t size)
         return;
     }
     bool failed = conn->reason == PARLEY_CLOSED_REFUSED || conn->reason == PARLEY_CLOSED_UNREACHED;
-    size_t at = (size_t)snprintf(text, size, "%s", conn->code ? uv_strerror(conn->code) : "");
+    size_t at = (size_t)snprintf(
+        text, size, "%s",
+        conn->code ? address_error(conn->code, (const struct sockaddr *)&conn->to) : "");
     if (!failed || !conn->first) return;
     for (const struct addrinfo *a = conn->found; a && at < size; a = a->ai_next) {
         char address[PARLEY_ADDRESS_SIZE];

@@ -111,6 +111,26 @@ if ip -6 addr add fe80::1/64 dev lo nodad 2> /dev/null; then
     b=$pid
     until_line b "$b" '"phase":"train"'
     end "$a" "$b"
+    # So they do where --advertise is what names it, and they dial by it.
+    start a --insecure --listen '[::]:7401' --advertise '[fe80::1%lo]:7401' --min-peers 0
+    a=$pid
+    until_said a.err "$a" '--join [fe80::1]:7401 '
+    start b --insecure --listen '[::]:7402' --advertise '[fe80::1%lo]:7402' --join '[fe80::1]:7401'
+    b=$pid
+    until_line b "$b" '"phase":"train"'
+    end "$a" "$b"
+    # Where nothing names one of this machine, that is said, of whichever address.
+    start a --join '[fe80::1%none]:7401'
+    a=$pid
+    until_said a.err "$a" 'seed [fe80::1%none]:7401: it names no link of this machine'
+    end "$a"
+    for how in '[fe80::1%none]:7401' '[::]:7401 --advertise [fe80::1]:7401'; do
+        # shellcheck disable=SC2086
+        start a --insecure --listen $how
+        wait "$pid" && exit 1
+        grep -qF '[fe80::1' a.err
+        grep -qF 'it names no link of this machine' a.err
+    done
 fi
 
 # Where a name has moved to is dialled.

@@ -11,6 +11,8 @@ static const char *listen_hint(const char *message)
     if (strstr(message, "permission denied"))
         return "ports below 1024 need root; take a higher one with --listen, or port 0 for any "
                "free one";
+    if (strstr(message, "names no link"))
+        return "`ip -6 address` shows each link-local address under the name of its link";
     return strstr(message, "listen on [")
                ? "--listen takes an address of this machine; [::] is all of them"
                : "--listen takes an address of this machine; 0.0.0.0 is all of them";
