@@ -288,6 +288,28 @@ Test(patience, a_model_that_takes_minutes_to_fetch_is_waited_for)
     parley_sim_free(sim);
 }
 
+Test(patience, settling_has_the_time_that_its_first_sweep_takes_over_the_line)
+{
+    /* Proves that nobody gives up in the middle of it and picks a model that is hardly averaged:
+     * two models in a row take eight seconds, and the time to settle is four. */
+    uint32_t logs = 0;
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 4,
+                                           .parameters = 20000,
+                                           .seed = 1,
+                                           .latency_us = 20000,
+                                           .bandwidth_bytes = 20000,
+                                           .step_us = SECOND / 2,
+                                           .configure = with_four_seconds_to_settle});
+    scene_train(sim, 4);
+    scene_run(sim, 20 * SECOND);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, count_logs, &logs);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 4, parley_sim_agreed, NULL, 60);
+    cr_assert_eq(logs, 0, "somebody gave up");
+    parley_sim_free(sim);
+}
+
 Test(patience, a_wait_for_ever_ends_when_what_it_waits_for_has_come)
 {
     /* Proves that PARLEY_SIM_NEVER is a limit like any other, and not one that is over already. */

@@ -49,6 +49,7 @@ struct agreement {
     uint64_t from_us;     /* its training ended then; 0: not yet, or it came after it */
     uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
     uint64_t mixes_us;    /* ... and when they last became more */
+    uint64_t sweeps_us;   /* their first sweep was under way then (pairing.h) */
     uint64_t fingerprint; /* of news, and of the own fetch, to see whether anything moved */
     uint64_t fetched, fetched_us; /* by all, and when it last changed */
     uint64_t alone_news; /* of the roster's, by which nobody was back whom the proposal lacks */

@@ -19,15 +19,21 @@
 enum { JOINING_US = 3000000 };
 
 /* It counts from when the last one came to settle: who comes late, as after a cut, brings all that
- * mixing has done back to its beginning. Who comes and goes for ever delays it so often at most. */
+ * mixing has done back to its beginning. And from the end of the first sweep, which lasts as long
+ * as the line makes it: the exchange under way is waited for in any case, so that to give up then
+ * saves little and picks a model that is hardly averaged. Who comes and goes for ever delays it so
+ * often at most. */
 static bool is_timed_out(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     uint32_t settlers = node->roster->counts[ROSTER_WAITED] - node->roster->counts[ROSTER_TRAINS];
     if (settlers > a->settlers) a->mixes_us = node->now_us;
     a->settlers = settlers;
-    uint64_t settle_us = node->config.settle_timeout_us;
-    return node->now_us >= a->mixes_us + settle_us ||
+    if (pairing_is_first(node) && node->roster->counts[ROSTER_PROPOSED] == 0)
+        a->sweeps_us = node->now_us;
+    uint64_t settle_us = node->config.settle_timeout_us, from_us = a->mixes_us;
+    if (pairing_is_kept(node) && a->sweeps_us > from_us) from_us = a->sweeps_us;
+    return node->now_us >= from_us + settle_us ||
            node->now_us >= a->since_us + SETTLE_TIMES * settle_us;
 }
 
@@ -44,12 +50,13 @@ static bool met_latecomers_alone(const struct parley_node *node)
 
 static void say_unsettled(struct parley_node *node)
 {
-    char drift[32] = "not known";
+    char drift[32] = "not known", own[32] = "nobody knows how far";
+    if (self_of(node)->measured) snprintf(own, sizeof own, "%.2e", drift_own(node));
     if (node->drift.value >= 0) snprintf(drift, sizeof drift, "%.2e", node->drift.value);
     out_log(node, PARLEY_LOG_WARN,
-            "drift is %s after %.0f s, and this model %.2e from the mean: not within the "
+            "drift is %s after %.0f s, and this model %s from the mean: not within the "
             "tolerance of %.2e; agreeing all the same",
-            drift, (double)(node->now_us - node->agreement.since_us) / 1e6, drift_own(node),
+            drift, (double)(node->now_us - node->agreement.since_us) / 1e6, own,
             node->config.tolerance);
 }
 

@@ -257,3 +257,8 @@ bool pairing_is_swept(struct parley_node *node)
     /* Who comes back finds all of one mind, skips them, and is waited for in a moment. */
     return p->mixed > 0 && p->round / rounds > p->swept / rounds;
 }
+
+bool pairing_is_first(const struct parley_node *node)
+{
+    return pairing_is_kept(node) && node->exchange.pairing.round < sweep_rounds(node);
+}

@@ -47,6 +47,8 @@ void pairing_mixed(struct parley_node *node, int peer, uint32_t round, uint32_t 
  * that takes at least. */
 void pairing_sweep(struct parley_node *node);
 bool pairing_is_swept(struct parley_node *node);
+/* The first sweep of those who stand in line now is not over, and goes by the schedule. */
+bool pairing_is_first(const struct parley_node *node);
 bool pairing_is_kept(const struct parley_node *node); /* it goes by the schedule */
 
 #endif
