@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -41,8 +42,18 @@ static bool suggest(const char *name, const char *value)
     return true;
 }
 
+/* Whoever is started by way of /proc/self/exe has "exe" for a name in ps, top and pgrep. */
+static void keep_name(const char *called)
+{
+    char name[16]; /* as long as the kernel's, with its end */
+    const char *slash = strrchr(called, '/');
+    if (prctl(PR_GET_NAME, name) == 0 && strcmp(name, "exe") == 0)
+        prctl(PR_SET_NAME, slash ? slash + 1 : called);
+}
+
 void environment_choose(enum verb verb, char *const *argv)
 {
+    keep_name(argv[0]);
     if (!getenv(GUARD)) {
         bool core = suggest("OPENBLAS_CORETYPE", best_core());
         bool threads = suggest("OPENBLAS_NUM_THREADS", "1");

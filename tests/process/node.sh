@@ -19,6 +19,9 @@ a=$pid
 until_line a "$a" '"event":"started"'
 address=$(address_of a)
 
+# It is found by its name, though it has started itself once more.
+[ "$(cat "/proc/$a/comm")" = parley ]
+
 # Nonsense leaves the node undisturbed, before and after HELLO's place.
 head -c 20000 /dev/urandom > "/dev/tcp/${address%:*}/${address##*:}" || true
 printf 'GET / HTTP/1.1\r\n\r\n' > "/dev/tcp/${address%:*}/${address##*:}" || true
