@@ -125,6 +125,19 @@ kill -TERM $run
 wait $run || true
 [ "$(cut -d: -f3 kept/a.vote)" = " none held" ]
 
+# Who is started anew is the program that the others are, whatever lies in its place by then.
+cp "$parley" program
+: > json
+./program run -n 3 --epochs 100 --model mlp:64 --fault restart:n1@70% --json json > out &
+run=$!
+grep -q -m 1 '"progress".*"step":[1-9]' < <(exec tail -n +1 -f --pid=$run json)
+printf '#!/bin/false\n' > other
+chmod +x other
+mv other program
+wait $run
+[ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+[ "$(grep '"event":"started"' json | grep -c '"node":"n1"')" -eq 2 ]
+
 # All are gone for a while, no less, and begin anew; or stand still, and go on. All are stopped for good,
 # or until others have done what nobody does: it is over.
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault restart:3@20%+200ms --json json > out

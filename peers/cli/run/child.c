@@ -422,9 +422,11 @@ int child_start(struct child *child, bool again)
             (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = run->coverage};
     if (run->data >= 0)
         stdio[CONTROL_DATA] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = run->data};
+    /* Not by its path: what lies there may have been replaced since, and a node that a fault
+     * restarts would be of another program than the rest. */
     uv_process_options_t options = {
         .exit_cb = on_exit_,
-        .file = run->executable,
+        .file = "/proc/self/exe",
         .args = arguments,
         .env = environment,
         .stdio_count = CONTROL_DATA + 1,
