@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -22,12 +23,14 @@
 extern char **environ;
 
 /* Whoever started this may have its end of a pipe or terminal return at once; stdio then loses what
- * does not fit. Opened again it waits here, and there stays as it is. A socket can't be. */
+ * does not fit. Opened again it waits here, and there stays as it is. A socket can't be, and a
+ * file, which waits anyhow, would be written from its start again, over what is in it. */
 static void make_wait(int fd)
 {
     char path[32];
+    struct stat what;
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || !(flags & O_NONBLOCK)) return;
+    if (flags < 0 || !(flags & O_NONBLOCK) || fstat(fd, &what) || S_ISREG(what.st_mode)) return;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int again = open(path, (flags & (O_ACCMODE | O_APPEND)) | O_NOCTTY | O_CLOEXEC);
     if (again < 0) return;

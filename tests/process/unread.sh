@@ -148,3 +148,14 @@ with os.fdopen(reads) as lines:
     assert sum("class" in json.loads(line) for line in lines if line.strip()) == 2000
 assert run.wait() == 0
 END
+
+# A file that is marked so goes on where it was.
+python3 - "$parley" << 'END'
+import os, subprocess, sys
+file = os.open("marked", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK)
+os.write(file, b"before\n")
+subprocess.run([sys.argv[1], "--version"], stdout=file, check=True)
+os.write(file, b"after\n")
+lines = open("marked").read().split("\n")
+assert lines[0] == "before" and lines[1].startswith("parley ") and lines[2:] == ["after", ""], lines
+END
