@@ -60,14 +60,18 @@ static void add_value_cases(struct text *text, const char *body_start, const cha
 
 static void add_bash(struct text *text)
 {
-    text_add(text, "# parley completion for bash\n_parley_files() {\n  compopt -o filenames\n"
-                   "  COMPREPLY+=($(compgen -f -- \"$1\"))\n}\n_parley() {\n"
-                   "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
-                   "  COMPREPLY=()\n"
-                   "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '");
+    text_add(
+        text,
+        "# parley completion for bash\n_parley_files() {\n  compopt -o filenames\n"
+        "  mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$1\")\n}\n_parley() {\n"
+        "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+        "  COMPREPLY=()\n"
+        "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '");
     add_verbs(text);
     text_add(text,
              " --help --version' -- \"$cur\"))\n    return\n  fi\n"
+             "  if [[ $cur == = ]]; then\n    cur=\n" /* --data=digits are three words, too */
+             "  elif [[ $prev == = ]]; then\n    prev=${COMP_WORDS[COMP_CWORD-2]}\n  fi\n"
              "  if [[ $cur == : || $prev == : ]]; then\n" /* idx:FOLDER are three words */
              "    _parley_files \"${cur#:}\"\n    return\n  fi\n"
              "  case ${COMP_WORDS[1]}/$prev in\n    status/--json|bench/--json|model/--json) ;;\n"

@@ -28,4 +28,11 @@ expect 'run.yaml' filenames parley run -c ru
 expect 'images' filenames parley node --checkpoint im
 expect 'verify' none parley model ver
 expect 'run.yaml' filenames parley model verify ru
+# With the option's name its value is three words there, or two.
+expect 'digits' none parley run --data = dig
+expect 'gossip gossip-sync' none parley sim --strategy = gossip
+expect 'live majority' none parley node --quorum =
+touch 'two words'
+expect 'two words' filenames parley run -c tw
+[ ${#COMPREPLY[@]} -eq 1 ] || fail 'a file with a blank in its name is offered in parts'
 exit $((failures > 0))
