@@ -93,16 +93,21 @@ static void add_bash(struct text *text)
 
 static void add_zsh(struct text *text)
 {
-    text_add(text, "#compdef parley\n_parley() {\n  local prev=${words[CURRENT-1]}\n"
+    text_add(text, "#compdef parley\n"
+                   "_parley_words() {\n  compadd -S '' -- ${(M)@:#*:}\n"
+                   "  compadd -- ${@:#*:}\n}\n_parley() {\n  local prev=${words[CURRENT-1]}\n"
+                   "  if [[ $PREFIX == --*=* ]]; then\n    prev=${PREFIX%%%%=*}\n"
+                   "    compset -P '*='\n  fi\n"
+                   "  if compset -P '*:'; then\n    _files\n    return\n  fi\n"
                    "  if ((CURRENT == 2)); then\n    compadd -- ");
     add_verbs(text);
     text_add(text, " --help --version\n    return\n  fi\n"
                    "  case ${words[2]}/$prev in\n    status/--json|bench/--json|model/--json) ;;\n"
                    "    *) case $prev in\n");
-    add_value_cases(text, "compadd -- ", "; return", "_files; return");
+    add_value_cases(text, "_parley_words ", "; return", "_files; return");
     text_add(text, "    esac ;;\n  esac\n  case ${words[2]} in\n");
     for (int verb = 0; verb < VERB_COUNT; verb++) {
-        text_add(text, "    %s) compadd -- ", verb_info((enum verb)verb)->name);
+        text_add(text, "    %s) _parley_words ", verb_info((enum verb)verb)->name);
         add_verb_words(text, (enum verb)verb);
         text_add(text, " ;;\n");
     }

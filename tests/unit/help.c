@@ -74,6 +74,18 @@ Test(help, each_shell_gets_each_verb_and_option)
     cr_assert_null(help_completion("tcsh"));
 }
 
+Test(help, zsh_takes_a_word_apart_where_bash_has_several)
+{
+    /* A value behind --option=, a path behind idx:, and no blank behind the colon of what goes on.
+     */
+    char *text = help_completion("zsh");
+    cr_assert(strstr(text, "prev=${PREFIX%%=*}\n    compset -P '*='\n"));
+    cr_assert(strstr(text, "if compset -P '*:'; then\n    _files\n"));
+    cr_assert(strstr(text, "compadd -S '' -- ${(M)@:#*:}\n  compadd -- ${@:#*:}\n"));
+    cr_assert(strstr(text, "--codec) _parley_words fp32 "));
+    free(text);
+}
+
 Test(options, the_table_is_sound)
 {
     /* One option a name and verb, one a letter, help for each, words for each choice. */
