@@ -89,8 +89,11 @@ int processes_run(const struct processes_job *job, uint32_t count, uint32_t proc
     }
     close(ends[1]);
     ends[1] = -1;
-    error = begun > 0 ? 0 : PARLEY_EFAIL;
-    if (begun > 0) listen(job, count, made, ends[0]);
+    error = 0;
+    if (begun > 0)
+        listen(job, count, made, ends[0]);
+    else
+        make_all(job, count);
     for (uint32_t w = 0; w < begun; w++)
         while (waitpid(workers[w], NULL, 0) < 0 && errno == EINTR)
             continue;

@@ -21,8 +21,8 @@ struct processes_job {
     void *arg;
 };
 
-/* Makes jobs 0 to count - 1 in at most so many processes at a time; with one, in the caller's own.
- * PARLEY_ENOMEM, PARLEY_EFAIL: not all were made. */
+/* Makes jobs 0 to count - 1 in at most so many processes at a time; with one, or where no other is
+ * to be had, in the caller's own. PARLEY_ENOMEM: none was made. */
 PARLEY_CHECK int processes_run(const struct processes_job *job, uint32_t count, uint32_t processes);
 
 /* Zeroed memory that jobs write and the caller reads; NULL: none is left. */

@@ -267,6 +267,14 @@ if "${other[@]}" test -x "$parley"; then
         [ $status -eq 1 ] && grep -q 'threads (ulimit -u)' out ||
             { fail "$verb without threads: $status"; cat out; }
     done
+    # A simulation does without: what it computes is the same.
+    for what in '' '--mix-every 1,2'; do
+        # shellcheck disable=SC2086
+        (ulimit -u 1 && exec "${other[@]}" "$parley" sim -n 2 --steps 3 --model softmax --threads 2 $what) > out 2>&1
+        status=$?
+        [ $status -eq 0 ] && grep -Eq 'agreed  *2 of 2|2 of 2$' out ||
+            { fail "sim $what without threads: $status"; cat out; }
+    done
     # With one thread more each time: some are enough to start, and too few for names to be looked up.
     for most in {2..12}; do
         (ulimit -u "$most" && exec "${other[@]}" "$parley" node --join localhost:1 --join-timeout 100ms \

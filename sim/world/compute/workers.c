@@ -31,8 +31,8 @@ struct sim_workers {
     uint32_t asleep;
     bool over;
     _Atomic(struct sim_job *) awaited; /* by a loop that sleeps */
-    uint32_t threads, started;
-    struct worker worker[]; /* [threads - 1], of which `started` run */
+    uint32_t started;
+    struct worker worker[]; /* as many as were asked for, of which `started` run */
 };
 
 static void relax(void)
@@ -158,7 +158,7 @@ void sim_workers_give(struct sim_workers *w, struct sim_lane *lane, struct sim_j
 {
     pthread_mutex_lock(&w->lock);
     bool wake = append(w, lane, job, true);
-    if (w->threads == 1) make(w, lane, NULL, 0);
+    if (w->started == 0) make(w, lane, NULL, 0);
     pthread_mutex_unlock(&w->lock);
     if (wake) pthread_cond_signal(&w->ready);
 }
@@ -230,7 +230,6 @@ int sim_workers_new(struct sim_workers **result, uint32_t threads)
     struct sim_workers *w = calloc(1, sizeof *w + (threads - 1) * sizeof *w->worker);
     *result = w;
     if (!w) return PARLEY_ENOMEM;
-    w->threads = threads;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->ready, NULL);
     pthread_cond_init(&w->made, NULL);
@@ -238,7 +237,7 @@ int sim_workers_new(struct sim_workers **result, uint32_t threads)
         struct worker *worker = &w->worker[i];
         worker->workers = w;
         worker->thread = i + 1;
-        if (pthread_create(&worker->handle, NULL, work, worker)) return PARLEY_EFAIL;
+        if (pthread_create(&worker->handle, NULL, work, worker)) break;
         w->started++;
     }
     return 0;

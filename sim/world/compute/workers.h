@@ -43,8 +43,8 @@ struct sim_lane {
     bool wanted;                      /* not all of it is held back */
 };
 
-/* threads: the caller's included, 1 to SIM_THREADS_MAX. PARLEY_ENOMEM, PARLEY_EFAIL (no thread to
- * be had). */
+/* threads: the caller's included, 1 to SIM_THREADS_MAX; where no more are to be had, fewer do the
+ * same. PARLEY_ENOMEM. */
 PARLEY_CHECK int sim_workers_new(struct sim_workers **workers, uint32_t threads);
 /* All lanes are drained. NULL is none. */
 void sim_workers_free(struct sim_workers *workers);
