@@ -49,7 +49,6 @@
 #include "parley/node.h"
 
 struct conn;
-struct parley_node;
 
 struct strategy {
     const char *name;
