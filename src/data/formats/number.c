@@ -88,9 +88,8 @@ bool number_parse(const char *text, size_t size, double *value)
 static size_t visible(const char *text, size_t size)
 {
     uint32_t code = 0;
-    size_t length = plain_point(text, size);
     (void)plain_utf8(text, size, &code);
-    return code == 0x200b || code == 0x2060 || code == 0xfeff ? 0 : length;
+    return code == 0x200b || code == 0x2060 || code == 0xfeff ? 0 : plain_point(text, size);
 }
 
 const char *number_found(char out[64], const char *text, size_t size)
