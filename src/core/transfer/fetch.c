@@ -97,7 +97,7 @@ void fetch_start(struct parley_node *node, int member, const uint8_t *digest)
 void fetch_stop(struct parley_node *node)
 {
     flow_forget(node, &node->fetch.in);
-    if (node->fetch.state != FETCH_SETTING) node->fetch.state = FETCH_IDLE;
+    node->fetch.state = FETCH_IDLE;
 }
 
 bool fetch_takes_state(const struct parley_node *node)
