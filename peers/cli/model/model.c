@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +43,15 @@ static void close_model(struct opened *opened)
 {
     model_file_close(&opened->file);
     free(opened->bytes);
+}
+
+int model_print_json(json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
+    if (text) puts(text);
+    free(text);
+    json_decref(json);
+    return text ? 0 : PARLEY_ENOMEM;
 }
 
 /* ---- inspect --------------------------------------------------------------------------------- */
@@ -107,11 +115,7 @@ static int inspect_json(const struct opened *opened, const char *digest)
         "class_names", names_json(meta->class_names), "columns", names_json(meta->columns),
         "characters", meta->vocabulary[0] ? meta->vocabulary : NULL, "run", run, "digest", digest,
         "verified", false, "tensors", tensors_json(&opened->file));
-    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(all);
-    return text ? 0 : PARLEY_ENOMEM;
+    return model_print_json(all);
 }
 
 static int inspect(const struct opened *opened, bool json)

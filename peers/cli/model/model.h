@@ -5,6 +5,8 @@
 #ifndef PARLEY_CLI_MODEL_H
 #define PARLEY_CLI_MODEL_H
 
+#include <jansson.h>
+
 #include "file/model_file.h"
 #include "settings/settings.h"
 
@@ -18,6 +20,9 @@ struct opened {
 /* model.c: PARLEY_EDATA if the file is not what its digest says: figures and text of a damaged
  * model would look like those of the one that was agreed on. */
 PARLEY_CHECK int model_check_digest(const struct opened *opened, char *why, size_t why_size);
+
+/* model.c: a line on stdout, and the value is gone. PARLEY_ENOMEM, as of NULL. */
+PARLEY_CHECK int model_print_json(json_t *json);
 
 /* try.c: accuracy and loss on test data; or for each sample what the model makes of it. On
  * stdout. */

@@ -5,7 +5,6 @@
  * Without a prompt the model begins as after a new line.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,16 +96,6 @@ static int write_text(struct writing *w, uint64_t length, bool json)
     return 0;
 }
 
-static int print_json(const struct writing *w, const char *prompt)
-{
-    json_t *line = json_pack("{s:s, s:s}", "prompt", prompt ? prompt : "", "text", w->text);
-    char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(line);
-    return text ? 0 : PARLEY_ENOMEM;
-}
-
 int model_sample(const struct opened *opened, const struct settings *settings, char *why,
                  size_t why_size)
 {
@@ -124,7 +113,9 @@ int model_sample(const struct opened *opened, const struct settings *settings, c
     if (!error) error = write_text(&w, settings->length, json);
     if (error == PARLEY_EDIVERGED)
         snprintf(why, why_size, "%s: the model gives numbers that are not finite", opened->path);
-    if (!error && json) error = print_json(&w, prompt);
+    if (!error && json)
+        error = model_print_json(
+            json_pack("{s:s, s:s}", "prompt", prompt ? prompt : "", "text", w.text));
     generate_close(&w.generate);
     free(w.text);
     free(w.x);

@@ -7,7 +7,6 @@
  * Happy path: load the data as the model's were, scale them as it says, run batch after batch.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,13 +211,8 @@ static int print_class_json(const char *name, const float *p, uint32_t best, uin
     json_t *all = json_array();
     for (uint32_t c = 0; c < classes; c++)
         json_array_append_new(all, json_real((double)p[c]));
-    json_t *line = json_pack("{s:s, s:f, s:o}", "class", name, "probability", (double)p[best],
-                             "probabilities", all);
-    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(line);
-    return text ? 0 : PARLEY_ENOMEM;
+    return model_print_json(json_pack("{s:s, s:f, s:o}", "class", name, "probability",
+                                      (double)p[best], "probabilities", all));
 }
 
 static int print_class(const struct names *names, float *p, uint32_t classes, bool json)
