@@ -56,13 +56,10 @@ static int copy_text(const struct files *files, const char *name, char *to, size
 static int copy_lines(struct files *files, bool columns, const char *from, char *why, size_t size)
 {
     struct model_meta *meta = &files->meta;
+    const char **to = columns ? &meta->columns : &meta->class_names;
     if (!from) return PARLEY_OK;
-    char *copy = strdup(from);
-    if (columns)
-        meta->columns = files->columns = copy;
-    else
-        meta->class_names = files->class_names = copy;
-    int code = copy ? try_pieces(files) : PARLEY_ENOMEM;
+    *to = strdup(from);
+    int code = *to ? try_pieces(files) : PARLEY_ENOMEM;
     if (code && code != PARLEY_ENOMEM)
         snprintf(why, size,
                  "about.%s: not one line of UTF-8, of at most %u bytes, for each of about.%s, %u, "
@@ -95,7 +92,7 @@ static int copy_scaling(struct files *files, const struct parley_about *about)
     struct model_meta *meta = &files->meta;
     size_t count = meta->scaling = about->scaling;
     meta->numbers = about->label != NULL;
-    float *all = files->scaling = calloc(2 * count + 1, sizeof *files->scaling);
+    float *all = calloc(2 * count + 1, sizeof *all);
     if (!all) return PARLEY_ENOMEM;
     if (count) memcpy(all, about->shift, count * sizeof *all);
     if (count) memcpy(all + count, about->scale, count * sizeof *all);
@@ -217,9 +214,9 @@ static void drop_part(struct files *files)
 void files_close(struct files *files)
 {
     drop_part(files);
-    free(files->scaling);
-    free(files->class_names);
-    free(files->columns);
+    free((void *)files->meta.shift);
+    free((void *)files->meta.class_names);
+    free((void *)files->meta.columns);
     free(files->aside);
     free(files->out);
 }

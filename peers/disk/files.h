@@ -29,10 +29,7 @@ struct files {
     uint8_t hash[PARLEY_DIGEST_BYTES]; /* of the whole part */
     struct vectors *vectors;
     const struct vote *vote; /* NULL, or borrowed: set after files_init() */
-    struct model_meta meta;  /* but for the digest */
-    float *scaling;          /* what `meta` has of shift and scale */
-    char *class_names;       /* meta's; owned */
-    char *columns;           /* likewise */
+    struct model_meta meta;  /* but for the digest; shift, which scale follows, and names: owned */
 };
 
 /* What stands there is replaced by a new file in the end: that must not hit a device, and there
