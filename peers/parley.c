@@ -29,8 +29,6 @@ struct parley {
     struct complete complete; /* the config as it stands, with the texts that were chosen */
     struct parley_options options;
     struct parley_view view; /* at FINISHED; given to the trainer by handoff_end() */
-    bool over;               /* the trainer's: the end was seen */
-    int error;
 };
 
 const char *parley_version(void)
@@ -205,12 +203,10 @@ int parley_boundary(struct parley *p, const struct parley_step *step, struct par
 int parley_boundary_within(struct parley *p, const struct parley_step *step,
                            struct parley_turn *turn, uint64_t timeout_us)
 {
-    if (p->over) return p->error;
+    if (p->handoff.over) return p->handoff.error;
     int code = handoff_boundary(&p->handoff, step, turn, timeout_us);
     turn->turnover = atomic_load_explicit(&p->loop.live_turnover, memory_order_relaxed);
     if (code == PARLEY_GO || code == PARLEY_LATER) return code;
-    p->over = true;
-    p->error = code;
     if (p->view.phase == PARLEY_PHASE_DONE)
         memcpy(p->vectors.trained[0], vectors_buffer(&p->vectors, p->view.candidate),
                p->vectors.count * sizeof(float));
@@ -293,9 +289,11 @@ const struct parley_node *parley_node_of(const struct parley *p)
 void parley_result(struct parley *p, struct parley_result *result)
 {
     memset(result, 0, sizeof *result);
-    result->error = p->error;
-    if (p->over) result->view = p->view; /* else the loop may be writing it */
-    result->agreed = p->over && p->view.phase == PARLEY_PHASE_DONE;
+    if (p->handoff.over) { /* else the loop may be writing them */
+        result->error = p->handoff.error;
+        result->view = p->view;
+    }
+    result->agreed = result->view.phase == PARLEY_PHASE_DONE;
     result->aside = result->agreed && p->files.aside;
     parley_stats(p, &result->stats);
 }
