@@ -261,13 +261,10 @@ static int local_socket(void)
     return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool same_host(const char *a, const char *b)
 {
-    char hosts[2][PARLEY_ADDRESS_SIZE];
     struct address split[2];
-    address_print(hosts[0], (const struct sockaddr *)a);
-    address_print(hosts[1], (const struct sockaddr *)b);
-    return !address_split(&split[0], hosts[0]) && !address_split(&split[1], hosts[1]) &&
+    return !address_split(&split[0], a) && !address_split(&split[1], b) &&
            strcmp(split[0].host, split[1].host) == 0;
 }
 
@@ -303,16 +300,13 @@ static int knock_at(struct lane_door *ours, const char *address, const char *fro
 void lane_ask(struct conn *conn)
 {
     struct loop *loop = conn->loop;
-    struct sockaddr_storage here = {0}, there = {0};
+    struct sockaddr_storage here = {0};
     char from[PARLEY_ADDRESS_SIZE], address[PARLEY_ADDRESS_SIZE];
     int size = sizeof here;
-    if (conn->lane || loop->door.fd < 0) return;
+    if (loop->door.fd < 0) return;
     if (uv_tcp_getsockname(&conn->tcp, (struct sockaddr *)&here, &size)) return;
-    size = sizeof there;
-    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&there, &size)) return;
-    if (!same_host(&here, &there)) return;
     address_print(from, (struct sockaddr *)&here);
-    address_print(address, (struct sockaddr *)&there);
+    if (conn_peer(conn, address) || !same_host(from, address)) return;
     int fd = knock_at(&loop->door, address, from);
     if (fd >= 0) (void)lane_new(conn, fd);
 }
