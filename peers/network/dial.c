@@ -73,7 +73,6 @@ static void try_again(struct conn *conn)
 
 static void failed(struct conn *conn, int code)
 {
-    if (conn->state != CONN_DIALLING) return;
     if (conn->try) conn->try = conn->try->ai_next ? conn->try->ai_next : conn->found;
     if (conn->try != conn->first) {
         try_again(conn);

@@ -323,7 +323,7 @@ static struct conn *conn_of_guest(struct loop *loop, const struct sockaddr_un *n
     text[named] = 0;
     if (named < door + 2 || memcmp(text, &own, door) != 0 || text[door] != ' ') return NULL;
     struct conn *conn = conn_from(loop, text + door + 1);
-    return conn && !conn->lane && conn->state == CONN_OPEN ? conn : NULL;
+    return conn && !conn->lane ? conn : NULL;
 }
 
 static void on_door(uv_poll_t *poll, int status, int events)
@@ -352,7 +352,6 @@ static void on_door(uv_poll_t *poll, int status, int events)
 void lane_open_door(struct loop *loop)
 {
     struct sockaddr_un name;
-    loop->door.fd = -1;
     if (loop->vectors->file < 0) return;
     int fd = local_socket();
     if (fd < 0) return;

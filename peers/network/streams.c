@@ -167,9 +167,9 @@ static bool dial(struct conn *conn, const struct sockaddr_storage *to, const uin
     socklen_t size =
         to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    bool keyed = conn->loop->tls != NULL;
+    struct tls *key = conn->loop->tls;
     struct tls_end *tls = NULL;
-    if (is_affordable(fd) && (!keyed || (tls = tls_end_new(conn->loop->tls, true))) &&
+    if (is_affordable(fd) && (!key || (tls = tls_end_new(key, true))) &&
         (connect(fd, (const struct sockaddr *)to, size) == 0 || errno == EINPROGRESS))
         return add(conn, fd, first, tls);
     tls_end_free(tls);

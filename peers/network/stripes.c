@@ -16,7 +16,7 @@ enum { HELD_BYTES = 256 * 1024 };
 
 void stripes_init(struct stripes *stripes, uint32_t most)
 {
-    *stripes = (struct stripes){.segment = HELD_BYTES / (most ? most : 1)};
+    *stripes = (struct stripes){.segment = HELD_BYTES / most};
     if (stripes->segment > STRIPES_SEGMENT_MAX) stripes->segment = STRIPES_SEGMENT_MAX;
     if (stripes->segment < STRIPES_SEGMENT_MIN) stripes->segment = STRIPES_SEGMENT_MIN;
 }

@@ -68,7 +68,7 @@ struct stripes {
     uint64_t sent, received;
 };
 
-/* For so many sockets at the most. */
+/* For so many sockets at the most, 1 at least. */
 void stripes_init(struct stripes *stripes, uint32_t most);
 void stripes_free(struct stripes *stripes);
 
