@@ -24,13 +24,11 @@ int live_init(struct loop *loop, uint32_t members_max, const char *name)
     free(loop->gone);
     free(loop->live_names);
     free(loop->live);
-    loop->live = NULL;
     return error;
 }
 
 void live_close(struct loop *loop)
 {
-    if (!loop->live) return;
     uv_mutex_destroy(&loop->live_lock);
     free(loop->gone);
     free(loop->live_names);

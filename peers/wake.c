@@ -34,8 +34,7 @@ void wake_close(struct wake *wake)
 
 void wake_free(struct wake *wake)
 {
-    if (wake->fd >= 0) close(wake->fd);
-    wake->fd = -1;
+    close(wake->fd);
 }
 
 /* All orders are sequentially consistent: either the loop sees the news or the ringer that it

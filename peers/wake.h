@@ -21,7 +21,7 @@
 
 struct wake {
     uv_poll_t poll;
-    int fd; /* an eventfd; -1: none */
+    int fd; /* an eventfd */
     atomic_bool asleep;
 };
 
