@@ -156,19 +156,3 @@ int complete_options(struct complete *complete, struct parley_options *options, 
     code = complete_address(complete, loop, why, size);
     return code ? code : complete_check_seeds(config->seeds, config->seeds_count, why, size);
 }
-
-char **complete_texts(const char *const *texts, uint32_t count)
-{
-    size_t bytes = 1;
-    for (uint32_t i = 0; i < count; i++)
-        bytes += strlen(texts[i]) + 1;
-    char **copy = malloc((count + 1) * sizeof *copy + bytes);
-    if (!copy) return NULL;
-    char *to = (char *)(copy + count + 1);
-    for (uint32_t i = 0; i < count; i++) {
-        copy[i] = to;
-        to += sprintf(to, "%s", texts[i]) + 1;
-    }
-    copy[count] = NULL;
-    return copy;
-}

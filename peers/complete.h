@@ -24,7 +24,4 @@ int complete_options(struct complete *complete, struct parley_options *options, 
 /* PARLEY_EUSAGE with a line: too many, or one that nobody can dial. */
 int complete_check_seeds(const char *const *seeds, uint32_t count, char *why, size_t size);
 
-/* The strings in one allocation, given back by free(). NULL: no memory. */
-char **complete_texts(const char *const *texts, uint32_t count);
-
 #endif

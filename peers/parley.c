@@ -230,12 +230,28 @@ void parley_leave(struct parley *p)
     loop_wake(&p->loop);
 }
 
+/* The strings in one allocation, given back by free(). NULL: no memory. */
+static char **copy_texts(const char *const *texts, uint32_t count)
+{
+    size_t bytes = 1;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += strlen(texts[i]) + 1;
+    char **copy = malloc(count * sizeof *copy + bytes);
+    if (!copy) return NULL;
+    char *to = (char *)(copy + count);
+    for (uint32_t i = 0; i < count; i++) {
+        copy[i] = to;
+        to += sprintf(to, "%s", texts[i]) + 1;
+    }
+    return copy;
+}
+
 int parley_seeds(struct parley *p, const char *const *seeds, uint32_t count)
 {
     char why[256];
     int code = complete_check_seeds(seeds, count, why, sizeof why);
     if (code) return code;
-    char **copy = complete_texts(seeds, count);
+    char **copy = copy_texts(seeds, count);
     if (!copy) return PARLEY_ENOMEM;
     uv_mutex_lock(&p->loop.answers.lock);
     char **before = p->loop.commands.seeds;
