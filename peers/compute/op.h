@@ -21,13 +21,11 @@
 #include "file/record.h"
 #include "parley/node.h"
 
-enum op_state { OP_WAITING, OP_STARTED };
-
 struct op {
     struct op *next; /* in the mailbox or free list it is in */
     struct parley_update update;
     struct parley_event done; /* sketch and digest point into this op */
-    enum op_state state;
+    bool started;             /* else it waits */
     struct buffer_set buffers;
     double sketch[PARLEY_SKETCH_BUCKETS];
     uint8_t digest[PARLEY_DIGEST_BYTES];

@@ -30,7 +30,6 @@ struct op *ops_add(struct ops *ops, const struct parley_update *update)
         op = &ops->pool[ops->used++];
     memset(op, 0, sizeof *op);
     op->update = *update;
-    op->state = OP_WAITING;
     op->buffers = buffers_of(update);
     op->done.type = PARLEY_EVENT_DONE;
     op->done.done.op = update->vector.op;
@@ -46,11 +45,11 @@ struct op *ops_next(struct ops *ops)
         struct op *op = ops->order[i];
         bool trains = buffers_at_boundary(op->update.type),
              *waits = trains ? &trainer_waits : &worker_waits;
-        if (op->state == OP_WAITING) {
+        if (!op->started) {
             bool busy = buffers_meet(&op->buffers, &others) ||
                         (!trains && buffers_meet(&op->buffers, &trainers));
             if (!busy && !*waits) {
-                op->state = OP_STARTED;
+                op->started = true;
                 return op;
             }
             *waits = true;
