@@ -41,9 +41,11 @@ status=0
 grep -q 'data is digits at a and 72x1 .* at x' x.err
 grep -q 'hint: every node reads the whole data set; --partition or --shard decides its share' x.err
 status=0
-"$parley" node --listen "$address" > x.out 2> x.err || status=$?
+"$parley" node --listen "$address" --json x.json > x.out 2> x.err || status=$?
 [ $status -eq 4 ]
 grep -qF "$address" x.err
+# The name that it drew is there, as in every line of a node that has one.
+grep -q '"event":"error",.*"node":"' x.json
 
 # Whose connection takes the last descriptor is told of: libuv turns away who comes then. One of
 # those above may have been closed meanwhile, and have left a lower number: once more, then.

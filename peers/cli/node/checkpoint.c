@@ -29,14 +29,9 @@ static const char *directory(const struct node *node)
     return node->settings->checkpoint;
 }
 
-static const char *name_of(const struct node *node)
-{
-    return node->options.config.name;
-}
-
 static void path_of(const struct node *node, uint64_t number, char path[CHECKPOINT_PATH_BYTES])
 {
-    checkpoint_files_path(directory(node), name_of(node), number, path);
+    checkpoint_files_path(directory(node), node_name(node), number, path);
 }
 
 /* ---- Taking up again ------------------------------------------------------------------------- */
@@ -130,7 +125,8 @@ static void use_vote(struct node *node)
 {
     char *path = node->checkpoint.vote;
     if (node->settings->quorum != PARLEY_QUORUM_MAJORITY) return;
-    snprintf(path, CHECKPOINT_PATH_BYTES, "%s/%s" CHECKPOINT_VOTE, directory(node), name_of(node));
+    snprintf(path, CHECKPOINT_PATH_BYTES, "%s/%s" CHECKPOINT_VOTE, directory(node),
+             node_name(node));
     if (!node->settings->resume) vote_forget(path, node->job.run);
     node->options.vote = path;
 }
@@ -143,18 +139,18 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     node->checkpoint.taken_us = cli_now_us();
     int error = open_directory(node, why, why_size);
     if (!error)
-        error = checkpoint_files_lock(directory(node), name_of(node), &node->checkpoint.lock, why,
+        error = checkpoint_files_lock(directory(node), node_name(node), &node->checkpoint.lock, why,
                                       why_size);
     if (error) return error;
     use_vote(node);
     bool found =
-        checkpoint_files_newest(directory(node), name_of(node), number, &node->checkpoint.newest);
+        checkpoint_files_newest(directory(node), node_name(node), number, &node->checkpoint.newest);
     if (!node->settings->resume) {
         if (found && !node->controlled)
-            say(PARLEY_LOG_WARN, CHECKPOINT_FILES_REPLACED, directory(node), name_of(node));
+            say(PARLEY_LOG_WARN, CHECKPOINT_FILES_REPLACED, directory(node), node_name(node));
         return 0;
     }
-    while (checkpoint_files_newest(directory(node), name_of(node), number, &number)) {
+    while (checkpoint_files_newest(directory(node), node_name(node), number, &number)) {
         error = resume_from(node, number, why, why_size);
         if (error != 1) return error;
         damaged = true;
@@ -163,11 +159,11 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
         snprintf(why, why_size,
                  "--resume: no file of %s/%s-*" CHECKPOINT_SUFFIX
                  " can be gone on from; move them away, or start without --resume",
-                 directory(node), name_of(node));
+                 directory(node), node_name(node));
         return PARLEY_EDATA;
     }
     say(PARLEY_LOG_INFO, "no checkpoint of %s in %s: starts with the first model, or a peer's",
-        name_of(node), directory(node));
+        node_name(node), directory(node));
     return 0;
 }
 
@@ -192,7 +188,8 @@ static int write_file(const struct node *node, char *why, size_t why_size)
     digest_close(&hash);
     path_of(node, c->number, path);
     /* One name for all steps: what a killed process left, the next one's overwrites. */
-    snprintf(part, sizeof part, "%s/%s" CHECKPOINT_SUFFIX ".part", directory(node), name_of(node));
+    snprintf(part, sizeof part, "%s/%s" CHECKPOINT_SUFFIX ".part", directory(node),
+             node_name(node));
     if (!error) error = durable_write(part, pieces, 3, why, why_size);
     if (!error && (error = durable_rename(part, path, why, why_size)) != 0) unlink(part);
     free(header);
@@ -216,7 +213,7 @@ static void write_one(void *pointer)
         say_unmade(node, error, c->head.steps, why[0] ? why : parley_error_text(error));
     } else {
         c->newest = c->number;
-        checkpoint_files_trim(directory(node), name_of(node));
+        checkpoint_files_trim(directory(node), node_name(node));
     }
     atomic_store(&c->busy, false);
 }
@@ -239,7 +236,7 @@ static void copy_state(struct node *node)
         .position = place % SAMPLER_SLICES,
     };
     c->number = c->head.steps > c->newest ? c->head.steps : c->newest + 1;
-    snprintf(c->head.node, sizeof c->head.node, "%s", name_of(node));
+    snprintf(c->head.node, sizeof c->head.node, "%s", node_name(node));
     snprintf(c->head.model, sizeof c->head.model, "%s", model_spec(node->job.model));
     snprintf(c->head.optimizer, sizeof c->head.optimizer, "%s", node->settings->optimizer);
     snprintf(c->head.data, sizeof c->head.data, "%s", node->job.data.name);

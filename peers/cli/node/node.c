@@ -166,7 +166,7 @@ static int prepare(struct node *node, char *why, size_t why_size)
         draw_name(node->name);
         node->options.config.name = node->name;
     }
-    const char *name = node->options.config.name;
+    const char *name = node_name(node);
     snprintf(node->own_path, sizeof node->own_path, "%s.%s", node->settings->out, name);
     if (node->job.graph.text && topology_place(&node->job.graph.graph, name) == TOPOLOGY_NOWHERE) {
         snprintf(why, why_size, "--topology: \"%s\" has no link of this node, \"%s\" (--name)",
@@ -185,11 +185,6 @@ static int prepare(struct node *node, char *why, size_t why_size)
 }
 
 /* ---- Training -------------------------------------------------------------------------------- */
-
-static const char *own_name(const struct node *node)
-{
-    return parley_config_of(node->p)->name;
-}
 
 /* Names and places of those that are gone, their names borrowed from *block; both for the caller to
  * free. */
@@ -229,7 +224,7 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
         for (uint32_t i = 0; i < count; i++)
             list[i] = names[i];
         members.gone = places;
-        error = job_share(&node->job, node->job.trainer, own_name(node), &members, &samples, why,
+        error = job_share(&node->job, node->job.trainer, node_name(node), &members, &samples, why,
                           why_size);
     }
     node->share = samples;
@@ -275,7 +270,7 @@ static bool is_chosen(struct node *node, uint64_t index)
         best = names[i];
         best_draw = draw;
     }
-    bool chosen = best && strcmp(best, own_name(node)) == 0;
+    bool chosen = best && strcmp(best, node_name(node)) == 0;
     free(names);
     return chosen;
 }
@@ -430,6 +425,7 @@ int node_command(const struct settings *settings)
         return status;
     }
     node->settings = settings;
+    node->options.config.name = settings->name;
     atomic_init(&node->loss, NAN);
     atomic_init(&node->slow, 1);
     int error = node_report_init(node);

@@ -94,6 +94,12 @@ struct node {
     char cause[320], error[320]; /* the first and the newest error that were logged */
 };
 
+/* Any thread. NULL: none was given, and none is drawn yet. */
+static inline const char *node_name(const struct node *node)
+{
+    return node->options.config.name;
+}
+
 /* report.c */
 int node_report_init(struct node *node);
 void node_report_started(struct node *node);

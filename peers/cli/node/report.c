@@ -19,11 +19,6 @@
 #include "report/summary.h"
 #include "report/table.h"
 
-static const char *name_of(const struct node *node)
-{
-    return node->p ? parley_config_of(node->p)->name : node->settings->name;
-}
-
 static double seconds(const struct node *node)
 {
     return (double)(cli_now_us() - node->start_us) / 1e6;
@@ -35,11 +30,11 @@ static double trained_s(const struct node *node)
     return node->stop_us ? (double)(node->stop_us - node->start_us) / 1e6 : seconds(node);
 }
 
-static void tell(struct node *node, struct report_line *line, const char *name)
+static void tell(struct node *node, struct report_line *line)
 {
     if (!node->json.file) return;
     line->t = seconds(node);
-    line->node = name;
+    line->node = node_name(node);
     char *text = report_line_text(line);
     bool must = line->event == REPORT_AGREED || line->event == REPORT_ERROR;
     if (text) json_out_put(&node->json, text, strlen(text), must);
@@ -51,7 +46,7 @@ static char *lost_line(void *context, uint64_t lines)
     const struct node *node = context;
     struct report_line line = {.event = REPORT_LOST,
                                .t = seconds(node),
-                               .node = node->options.config.name, /* parley may be closed */
+                               .node = node_name(node),
                                .as.lost = {.lines = lines}};
     return report_line_text(&line);
 }
@@ -98,9 +93,9 @@ void node_report_started(struct node *node)
                        .blas = environment_blas(),
                        .resumed = node->resumed.steps},
     };
-    tell(node, &line, name_of(node));
+    tell(node, &line);
     if (node->controlled) return;
-    say(PARLEY_LOG_INFO, "%s (pid %ld) listens on %s", name_of(node), (long)getpid(),
+    say(PARLEY_LOG_INFO, "%s (pid %ld) listens on %s", node_name(node), (long)getpid(),
         parley_listens(node->p));
     node_join_say_next(node);
     node_join_warn(node);
@@ -115,7 +110,7 @@ void node_report_started(struct node *node)
 void node_report_takeover(struct node *node)
 {
     struct report_line line = {.event = REPORT_TAKEOVER, .as.takeover = {node->share}};
-    tell(node, &line, name_of(node));
+    tell(node, &line);
 }
 
 /* ---- While it goes --------------------------------------------------------------------------- */
@@ -147,7 +142,7 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
     };
     if (view->drift >= 0 && now_us >= view->drift_us)
         line.as.progress.drift_age_s = (double)(now_us - view->drift_us) / 1e6;
-    tell(node, &line, parley_config_of(p)->name);
+    tell(node, &line);
 }
 
 static void say_where(struct node *node, const struct parley_view *view)
@@ -227,7 +222,7 @@ static void tell_ledger(struct node *node, struct parley *p)
     ledger->aborted = view.ledger.aborted;
     ledger->dropped = view.ledger.dropped;
     ledger->in_doubt = view.ledger.in_doubt;
-    tell(node, &line, parley_config_of(p)->name);
+    tell(node, &line);
     free(peers);
     free(boots);
 }
@@ -257,10 +252,10 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
         .as.phase = {.phase = parley_phase_name(phase),
                      .cause = stops ? parley_stop_name(view.stop) : NULL},
     };
-    tell(node, &line, parley_config_of(p)->name);
+    tell(node, &line);
 }
 
-static void on_member(struct node *node, struct parley *p, const struct parley_update *update)
+static void on_member(struct node *node, const struct parley_update *update)
 {
     char boot[REPORT_BOOT_BYTES];
     struct report_line line = {
@@ -271,8 +266,8 @@ static void on_member(struct node *node, struct parley *p, const struct parley_u
                       .boot = boot},
     };
     report_boot(update->member.boot, boot);
-    tell(node, &line, parley_config_of(p)->name);
-    bool is_self = strcmp(update->member.name, parley_config_of(p)->name) == 0;
+    tell(node, &line);
+    bool is_self = strcmp(update->member.name, node_name(node)) == 0;
     /* People hear nothing of a suspicion, nor that it was wrong. */
     bool is_doubt = update->member.state == PARLEY_MEMBER_SUSPECT ||
                     (update->member.state == PARLEY_MEMBER_ALIVE && update->member.suspected);
@@ -300,7 +295,7 @@ void node_on_update(void *context, struct parley *p, const struct parley_update 
     if (update->type == PARLEY_UPDATE_PHASE)
         on_phase(node, p, update->phase.phase);
     else if (update->type == PARLEY_UPDATE_MEMBER)
-        on_member(node, p, update);
+        on_member(node, update);
     else if (update->type == PARLEY_UPDATE_LOG)
         on_log(node, update->log.level, update->log.text);
     else if (update->type == PARLEY_UPDATE_FINISHED)
@@ -358,7 +353,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
                       .test_loss = loss,
                       .test_samples = node->job.data.test.count},
     };
-    tell(node, &line, name_of(node));
+    tell(node, &line);
     if (node->json.file != stdout) print_summary(node, result, accuracy, loss, digest);
 }
 
@@ -375,7 +370,7 @@ void node_report_error(struct node *node, int error, const char *message)
                      .message = message,
                      .hint = node_hint(error, message)},
     };
-    tell(node, &line, name_of(node));
+    tell(node, &line);
     if (!node->controlled || !node->json.file) {
         say(PARLEY_LOG_ERROR, "%s", message);
         if (line.as.error.hint) say(PARLEY_LOG_ERROR, "hint: %s", line.as.error.hint);
@@ -390,6 +385,6 @@ void node_report_trouble(struct node *node, int error, const char *message)
         .event = REPORT_ERROR,
         .as.error = {.code = parley_error_name(error), .message = message},
     };
-    tell(node, &line, node->options.config.name); /* parley may be closed */
+    tell(node, &line);
     say(PARLEY_LOG_ERROR, "%s", message);
 }
