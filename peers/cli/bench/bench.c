@@ -30,6 +30,26 @@ float *bench_vector(size_t count)
     return made;
 }
 
+int bench_trainer(struct bench *bench, const char *model, const char *optimizer, double rate,
+                  const struct dataset *set, struct trainer **trainer)
+{
+    const struct trainer_options options = {.model = model,
+                                            .optimizer = optimizer,
+                                            .schedule = "cosine",
+                                            .rate = rate,
+                                            .numbers = {.momentum = 0.9},
+                                            .batch = BENCH_BATCH,
+                                            .seed = 1};
+    uint32_t *share = malloc(set->count * sizeof *share);
+    int error = share ? 0 : PARLEY_ENOMEM;
+    if (!error) error = trainer_new(trainer, &options, set, bench->why, BENCH_WHY_BYTES);
+    for (uint32_t i = 0; !error && i < set->count; i++)
+        share[i] = i;
+    if (!error) error = trainer_share(*trainer, share, set->count, NULL, 1);
+    free(share);
+    return error;
+}
+
 void bench_round(const char *what, size_t round, size_t rounds)
 {
     if (!isatty(STDERR_FILENO)) return;

@@ -12,8 +12,9 @@
 
 #include "report/figures.h"
 #include "settings/settings.h"
+#include "train/trainer.h"
 
-enum { BENCH_WHY_BYTES = 512 };
+enum { BENCH_WHY_BYTES = 512, BENCH_BATCH = 32 };
 
 struct bench {
     bool quick, full; /* small sizes and few repeats; sizes that take minutes */
@@ -40,9 +41,8 @@ struct bench_pair {
     void (*work)(void *context);
     void (*limit)(void *context);
     void *context;
-    double us; /* shortest sample: fast pieces are repeated within it */
-    double
-        unit; /* a row's value is unit / seconds a piece if more is better, else unit * seconds */
+    double us;   /* shortest sample: fast pieces are repeated within it */
+    double unit; /* a row's: divided by seconds a piece if more is better, else times them */
 };
 
 /* Samples of both in turns, as a row. */
@@ -69,6 +69,11 @@ int bench_folder(struct bench *bench);
 void bench_folder_end(struct bench *bench);
 
 double bench_now(void); /* seconds, monotonic */
+
+/* Of all samples of the set, by BENCH_BATCH; to be freed after any outcome, where it is not NULL.
+ */
+int bench_trainer(struct bench *bench, const char *model, const char *optimizer, double rate,
+                  const struct dataset *set, struct trainer **trainer);
 
 /* Some floats, aligned for every kernel, which the caller frees; NULL: no memory. */
 float *bench_vector(size_t count);

@@ -82,24 +82,10 @@ struct bare {
 
 static int make_core(struct core *core, struct bare *bare, const char *model, struct bench *bench)
 {
-    const struct trainer_options options = {.model = model,
-                                            .optimizer = "momentum",
-                                            .schedule = "cosine",
-                                            .rate = 0.05,
-                                            .numbers = {.momentum = 0.9},
-                                            .batch = 32,
-                                            .seed = 1};
-    const struct dataset *set = &bare->source.train;
-    int error = trainer_new(&core->trainer, &options, set, bench->why, BENCH_WHY_BYTES);
+    int error = bench_trainer(bench, model, "momentum", 0.05, &bare->source.train, &core->trainer);
     if (error) return error;
-    uint32_t *share = calloc(set->count, sizeof *share);
     core->x = trainer_vectors(core->trainer, core->state);
-    error = share && core->x ? 0 : PARLEY_ENOMEM;
-    for (uint32_t i = 0; !error && i < set->count; i++)
-        share[i] = i;
-    if (!error) error = trainer_share(core->trainer, share, set->count, NULL, 1);
-    free(share);
-    return error;
+    return core->x ? 0 : PARLEY_ENOMEM;
 }
 
 static int make_bare(struct bare *bare, const struct row *row, struct bench *bench)

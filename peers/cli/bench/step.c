@@ -22,7 +22,17 @@
 #include "train/trainer.h"
 
 enum { SAMPLE_US = 10000, REPEATS = 150, REPEATS_QUICK = 5 };
-enum { ROWS = 32, SIDE = 28, CLASSES = 10, SAMPLES = 7500, SAMPLES_QUICK = 750 };
+enum { ROWS = BENCH_BATCH, SIDE = 28, CLASSES = 10, SAMPLES = 7500, SAMPLES_QUICK = 750 };
+
+static const struct row {
+    const char *name, *model, *optimizer;
+} rows[] = {{"step/mlp", "mlp:256,128", "momentum"},
+            {"step/mlp/sgd", "mlp:256,128", "sgd"},
+            {"step/softmax", "softmax", "momentum"},
+            {"step/softmax/sgd", "softmax", "sgd"},
+            {"step/lenet", "lenet", "momentum"}};
+
+enum { ROW_MLP = 0, ROW_LENET = 4, TIMES_MAX = 4 };
 
 struct step {
     struct dataset set;
@@ -67,17 +77,11 @@ static void close_step(struct step *step)
 }
 
 /* The widest layer is the input. */
-static int make_step(struct step *step, const struct trainer_options *options, uint32_t count,
-                     struct bench *bench)
+static int make_step(struct step *step, const struct row *row, struct bench *bench)
 {
-    uint32_t *share = malloc(count * sizeof *share);
-    int error = share ? make_images(&step->set, count) : PARLEY_ENOMEM;
+    int error = make_images(&step->set, bench->quick ? SAMPLES_QUICK : SAMPLES);
     if (!error)
-        error = trainer_new(&step->trainer, options, &step->set, bench->why, BENCH_WHY_BYTES);
-    for (uint32_t i = 0; !error && i < count; i++)
-        share[i] = i;
-    if (!error) error = trainer_share(step->trainer, share, count, NULL, 1);
-    free(share);
+        error = bench_trainer(bench, row->model, row->optimizer, 1e-6, &step->set, &step->trainer);
     if (error) return error;
     size_t parameters = trainer_parameters(step->trainer), wide = ROWS * SIDE * SIDE;
     step->x = trainer_vectors(step->trainer, step->state);
@@ -147,28 +151,6 @@ static void products(void *context)
     }
 }
 
-static const struct row {
-    const char *name, *model, *optimizer;
-} rows[] = {{"step/mlp", "mlp:256,128", "momentum"},
-            {"step/mlp/sgd", "mlp:256,128", "sgd"},
-            {"step/softmax", "softmax", "momentum"},
-            {"step/softmax/sgd", "softmax", "sgd"},
-            {"step/lenet", "lenet", "momentum"}};
-
-enum { ROW_MLP = 0, ROW_LENET = 4, TIMES_MAX = 4 };
-
-static int make_row(struct step *step, const struct row *row, struct bench *bench)
-{
-    const struct trainer_options options = {.model = row->model,
-                                            .optimizer = row->optimizer,
-                                            .schedule = "cosine",
-                                            .rate = 1e-6,
-                                            .numbers = {.momentum = 0.9},
-                                            .batch = ROWS,
-                                            .seed = 1};
-    return make_step(step, &options, bench->quick ? SAMPLES_QUICK : SAMPLES, bench);
-}
-
 /* Of a step, in the mean of as many as fill a sample. */
 static double seconds(struct step *step)
 {
@@ -185,8 +167,8 @@ static int bench_times(struct bench *bench)
     double values[REPEATS], limits[REPEATS];
     size_t repeats = bench->quick ? REPEATS_QUICK : REPEATS;
     struct step lenet = {0}, mlp = {0};
-    int error = make_row(&lenet, &rows[ROW_LENET], bench);
-    if (!error) error = make_row(&mlp, &rows[ROW_MLP], bench);
+    int error = make_step(&lenet, &rows[ROW_LENET], bench);
+    if (!error) error = make_step(&mlp, &rows[ROW_MLP], bench);
     bench_round("step/lenet/mlp", 0, 0);
     for (size_t i = 0; !error && i < repeats; i++) {
         values[i] = seconds(&lenet);
@@ -206,7 +188,7 @@ int bench_step(struct bench *bench)
     for (size_t i = 0; !error && i < sizeof rows / sizeof *rows; i++) {
         struct step step = {0};
         struct bench_pair pair = {whole_step, products, &step, SAMPLE_US, 1e6};
-        error = make_row(&step, &rows[i], bench);
+        error = make_step(&step, &rows[i], bench);
         if (!error)
             bench_pair(bench, rows[i].name, "us", FIGURE_LESS_IS_BETTER, &pair,
                        bench->quick ? REPEATS_QUICK : REPEATS);
