@@ -5,15 +5,11 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-#ifdef __linux__
 #include <sys/syscall.h>
-#endif
+#include <unistd.h>
 
 void prompt_thread(uint32_t slice_us)
 {
-#ifdef SYS_sched_setattr
     /* struct sched_attr in its first version (sched_setattr(2)); policy 0 is SCHED_OTHER. */
     struct {
         uint32_t size, policy;
@@ -28,18 +24,13 @@ void prompt_thread(uint32_t slice_us)
     attributes.runtime_ns = UINT64_C(1000) * slice_us;
     long refused = syscall(SYS_sched_setattr, 0, &attributes, 0);
     (void)refused; /* it was a wish */
-#else
-    (void)slice_us;
-#endif
 }
 
 void prompt_others_first(void)
 {
-#ifdef SYS_gettid
     enum { NICER = 5 };
     id_t thread = (id_t)syscall(SYS_gettid);
     errno = 0;
     int nice = getpriority(PRIO_PROCESS, thread);
     if (errno == 0 && setpriority(PRIO_PROCESS, thread, nice + NICER)) errno = 0; /* a wish, too */
-#endif
 }

@@ -132,12 +132,8 @@ void conn_turn(struct loop *loop)
 /* Who dials speaks first, so the kernel may keep those that have said nothing yet to itself. */
 static void keep_silent_ones(int fd)
 {
-#ifdef TCP_DEFER_ACCEPT
     int seconds = 5;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
-#else
-    (void)fd;
-#endif
 }
 
 int conn_listen(struct loop *loop)
