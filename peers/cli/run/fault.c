@@ -45,12 +45,10 @@ static bool can_be_hit(const struct child *child, const struct fault_spec *spec)
 static void draw(struct run *run, struct plan *plan)
 {
     const struct fault_spec *spec = plan->spec;
-    plan->count = 0;
     plan->targets = calloc(run->nodes, sizeof *plan->targets);
     if (!plan->targets) return;
-    for (uint32_t i = 0; i < run->nodes; i++) {
+    for (uint32_t i = 0; i < run->nodes; i++)
         if (can_be_hit(&run->children[i], spec)) plan->targets[plan->count++] = i;
-    }
     if (plan->count == 0)
         run_say(run, "fault: %s: nothing happens, as no such node is running",
                 fault_kind_text(spec->kind));
@@ -129,10 +127,8 @@ static void end_pace(struct run *run, enum fault_kind kind, struct child *child)
 {
     const struct fault_spec *left = still(run, kind, child);
     say_pace(child, kind, left);
-    if (left)
-        tell(run, fault_kind_text(kind), child->name);
-    else
-        tell(run, kind == FAULT_SLOW ? "slow-end" : "sleep-end", child->name);
+    const char *ended = kind == FAULT_SLOW ? "slow-end" : "sleep-end";
+    tell(run, left ? fault_kind_text(kind) : ended, child->name);
 }
 
 void run_faults_again(struct run *run, struct child *child)

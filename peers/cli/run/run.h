@@ -62,7 +62,7 @@ struct child {
     char code[32], message[512], hint[256];
 };
 
-/* One planned fault under way, at one node. */
+/* One planned fault, and whom it hits. */
 struct plan {
     const struct fault_spec *spec;
     struct rng rng; /* whom it hits */
@@ -101,8 +101,8 @@ struct run {
 
 /* child.c */
 int child_start(struct child *child, bool again);
-void child_say(struct child *child,
-               const char *line); /* a line of control.h, without its newline */
+/* A line of control.h, without its newline. */
+void child_say(struct child *child, const char *line);
 void child_signal(struct child *child, int number);
 bool child_is_still(const struct child *child); /* paused or stopped */
 void child_look(struct child *child);           /* whether it has been stopped or woken */
