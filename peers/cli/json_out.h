@@ -13,7 +13,7 @@ struct json_out {
 };
 
 /* path: of --json, NULL without it; a file is this process's alone until then. lost: as of a
- * writer. PARLEY_EUSAGE, PARLEY_ENOMEM, said. */
+ * writer. PARLEY_EUSAGE, PARLEY_EFAIL, said. */
 PARLEY_CHECK int json_out_open(struct json_out *out, const char *path, writer_lost lost,
                                void *context);
 /* A line with its newline; must: as of a writer. */
