@@ -6,15 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "network/address.h"
 #include "read_file.h"
 
 /* What does not fit is refused, not left out: a node without a seed takes itself for the first. */
-static int add(struct seed_list *list, const char *host, bool v6, unsigned port, char *why,
-               size_t why_size)
+static int add(struct seed_list *list, const char *host, unsigned port, char *why, size_t why_size)
 {
     char text[PARLEY_ADDRESS_SIZE];
-    int length = snprintf(text, sizeof text, v6 ? "[%s]:%u" : "%s:%u", host, port);
-    if (length >= (int)sizeof text) {
+    if (address_join(text, host, port)) {
         snprintf(why, why_size,
                  "\"%s:%u\" is longer than %d characters; give its number, or dns: before it if "
                  "the name is in DNS",
@@ -41,7 +40,7 @@ static int add_dns(struct seed_list *list, const struct units_address *address, 
     int error = 0;
     list->asks_dns = true;
     if (getaddrinfo(address->host, NULL, &hints, &found)) {
-        error = add(list, address->host, address->v6, address->port, why, why_size);
+        error = add(list, address->host, address->port, why, why_size);
         if (error)
             snprintf(
                 why, why_size,
@@ -52,7 +51,7 @@ static int add_dns(struct seed_list *list, const struct units_address *address, 
     for (const struct addrinfo *at = found; at && !error; at = at->ai_next) {
         char host[64];
         if (!getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST))
-            error = add(list, host, at->ai_family == AF_INET6, address->port, why, why_size);
+            error = add(list, host, address->port, why, why_size);
     }
     freeaddrinfo(found);
     return error;
@@ -64,7 +63,7 @@ static int add_seed(struct seed_list *list, const struct seed *seed, char *why, 
 {
     if (seed->kind == SEED_FILE) return add_file(list, seed->path, why, why_size);
     if (seed->kind == SEED_DNS) return add_dns(list, &seed->address, why, why_size);
-    return add(list, seed->address.host, seed->address.v6, seed->address.port, why, why_size);
+    return add(list, seed->address.host, seed->address.port, why, why_size);
 }
 
 /* Files hold no @FILE: the parser refuses it, so this goes one level deep. */
