@@ -28,7 +28,6 @@
 #include <unistd.h>
 
 #include "network/address.h"
-#include "network/tls.h"
 #include "quiet.h"
 
 enum {

@@ -1,7 +1,6 @@
 /* plain.c: see plain.h. */
 #include "cli/bench/plain.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -4,7 +4,6 @@
  *
  * Without a prompt the model begins as after a new line.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
