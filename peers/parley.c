@@ -151,12 +151,9 @@ static int start(struct parley *p, char *why, size_t size)
     p->loop.worker = &p->worker;
     p->loop.streams_most = p->complete.config.streams;
     int code = worker_init(&p->worker, &p->vectors, &p->files, &p->loop.answers);
-    if (!code) {
-        code = loop_start(&p->loop, p->options.on_timer ? p->options.timer_us : 0);
-        if (code) {
-            worker_end(&p->worker);
-            worker_close(&p->worker);
-        }
+    if (!code && (code = loop_start(&p->loop, p->options.on_timer ? p->options.timer_us : 0))) {
+        worker_end(&p->worker);
+        worker_close(&p->worker);
     }
     if (code)
         snprintf(why, size,
