@@ -214,7 +214,7 @@ Test(votes, whose_earlier_start_found_no_room_among_the_records_does_not_count_e
     /* Nor at its third start, whose record takes the place of the second's, which left. */
     for (int starts = 1; starts <= 2; starts++) {
         struct votes votes = {.room = NODES};
-        struct parley_sim *sim = three_agreed(&votes, 14);
+        struct parley_sim *sim = three_agreed(&votes, (uint64_t)(12 + starts));
         for (int i = 0; i < starts; i++) {
             if (i > 0) parley_sim_leave(sim, 2);
             scene_run(sim, 20 * SECOND);

@@ -6,11 +6,13 @@
 #include "core/agreement/quorum.h"
 #include "core/state.h"
 
-/* Something goes on with it still. */
+/* Something goes on with it still, but for a dial that nobody has answered. */
 static bool is_in_use(struct parley_node *node, int member)
 {
-    for (uint32_t i = 0; i < node->open_count; i++)
-        if (connection_at(node, i)->member == member || node->open[i].member == member) return true;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        const struct conn *conn = connection_at(node, i);
+        if (conn->member == member && conn->state != CONN_DIALING) return true;
+    }
     for (int role = 0; role < ROLES; role++) {
         const struct slot *slot = &node->exchange.slots[role];
         if (slot->state != SLOT_IDLE && slot->state != SLOT_RESERVED && slot->peer == member)
@@ -50,6 +52,13 @@ static int spare_place(struct parley_node *node, const char *name)
     return spare;
 }
 
+/* Whoever answers is not taken for who has its place by then. */
+static void forget_dials(struct parley_node *node, int member)
+{
+    for (uint32_t i = 0; i < node->open_count; i++)
+        if (connection_at(node, i)->member == member) connection_at(node, i)->member = NONE;
+}
+
 int place_new(struct parley_node *node, const struct record *record)
 {
     int member = roster_add(node->roster, record);
@@ -58,6 +67,7 @@ int place_new(struct parley_node *node, const struct record *record)
         if (member == NONE) return NONE;
         const struct record old = *record_of(node, (uint32_t)member);
         membership_gone(node, old.boot);
+        forget_dials(node, member);
         roster_replace(node->roster, member, record);
         quorum_forget(node, &old);
     }
