@@ -2,10 +2,7 @@
 # with their own arguments: a folder of their own, and expect.
 set -eEuo pipefail
 trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
-parley=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "${BASH_SOURCE%/*}/place.sh"
 
 # expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
 expect() {

@@ -10,7 +10,6 @@ start() {
     "$parley" node --name "$name" --model mlp:64 --min-peers 1 --no-lane --out "$name.model" \
         --json "$name.json" "$@" > "$name.out" 2> "$name.err" &
     pid=$!
-    pids+=("$pid")
 }
 
 # A key is its owner's, and never written over.

@@ -11,7 +11,6 @@ start() {
     "$parley" node --name "$name" --model mlp:32 --out "$name.safetensors" --json "$name.json" "$@" \
         > "$name.out" 2> "$name.err" &
     pid=$!
-    pids+=("$pid")
 }
 
 start a --time 600s --min-peers 1
@@ -142,7 +141,6 @@ for answers in (True, False, True):
     peer.close()
 END
 between=$!
-pids+=("$between")
 port=$(grep -m 1 . < <(exec tail -n +1 -f --pid="$between" port))
 "$parley" status --watch "127.0.0.1:$port" > seen 2> said
 [ "$(grep -c '^a .*alive' seen)" -eq 2 ]
@@ -202,7 +200,6 @@ kill -KILL "$pid"
 mkfifo w.w.part
 "$parley" node --name w --model mlp:256 --time 600s --out w --json w.json 2> w.err &
 w=$!
-pids+=("$w")
 while [ ! -e w.json ]; do :; done
 until_step w "$w"
 kill -TERM "$w"
@@ -310,7 +307,6 @@ until_step o "$o"
 turns_up() {
     : > n.seen
     tail -n 0 -f --pid="$n" n.json > n.seen &
-    pids+=("$!")
     kill -STOP "$o"
     grep -q -m 1 '"peer":"o","state":"'"$1" < <(exec tail -n +1 -f --pid="$n" n.seen)
     kill -CONT "$o"
@@ -374,7 +370,6 @@ on_terminal terminal "$parley" node --name t --model mlp:32 --time 600s --out t 
 script=$!
 until_line t "$script" '"event":"progress"'
 t=$(grep -m 1 '"event":"started"' t.json | grep -o '"pid":[0-9]*' | cut -d: -f2)
-pids+=("$t")
 start u --time 600s --join "$(address_of t)"
 until_line u "$pid" '"phase":"train"'
 kill -TERM "$pid"

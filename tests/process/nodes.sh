@@ -1,12 +1,6 @@
 # nodes.sh: the beginning of tests that start nodes by hand, to be sourced by them with their own
-# arguments: a folder of their own, and an end to all whose process ids are in $pids.
+# arguments: folder.sh, and what waits for a node.
 source "${BASH_SOURCE%/*}/folder.sh"
-pids=()
-finish() {
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2> /dev/null || true; done
-    rm -rf "$folder"
-}
-trap finish EXIT
 
 # until_line NAME PID TEXT: waits for a line of that node in NAME.json; fails if it ends before.
 until_line() {

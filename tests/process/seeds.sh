@@ -22,7 +22,6 @@ start() {
     "$parley" node --name "$name" --model mlp:8 --time 600s --min-peers 1 --out "$name.model" \
         --json "$name.json" "$@" > "$name.out" 2> "$name.err" &
     pid=$!
-    pids+=("$pid")
 }
 
 # until_said FILE PID TEXT: waits for such a line; fails if the process ends before.
@@ -64,7 +63,6 @@ END
     : > asked
     python3 resolver.py > asked 2>&1 &
     resolver=$!
-    pids+=("$resolver")
     until_said asked "$resolver" ready
 fi
 

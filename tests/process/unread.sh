@@ -8,7 +8,6 @@ start() {
     "$parley" node --name "$1" --model mlp:64 --epochs 40 --min-peers 2 --out "$1.model" "${@:2}" \
         > "$1.out" 2> "$1.err" 7>&- 8>&- &
     pid=$!
-    pids+=("$pid")
 }
 
 # fill PIPE: until it takes no byte more; all its lines stay whole.
@@ -77,7 +76,6 @@ fill run.out
 "$parley" run -n 3 --model mlp:64 --epochs 40 --fault kill:n2@50% --json - --out run.model \
     > run.out 2> run.err 7>&- &
 run=$!
-pids+=("$run")
 while [ ! -e run.model ]; do kill -0 "$run"; done
 exec 5< run.out 7>&-
 cat <&5 > run.read &
@@ -97,7 +95,6 @@ fill d.err
 : > d.json
 "$parley" node --name d --model softmax --steps 20 --out d.model --json d.json > d.out 2> d.err 7>&- &
 d=$!
-pids+=("$d")
 until_line d "$d" '"event":"agreed"'
 kill -TERM "$d"
 kill -INT "$d"
@@ -116,7 +113,6 @@ fill f.err
 e=$!
 "$parley" run -n 2 --model softmax --epochs 0.1 --out f.model --json f.json > f.out 2> f.err 7>&- 8>&- &
 f=$!
-pids+=("$e" "$f")
 while [ ! -e e.model ] || [ "$(find "/proc/$e/task" -mindepth 1 -maxdepth 1 | wc -l)" -gt 3 ]; do
     kill -0 "$e"
 done
