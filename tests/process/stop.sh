@@ -18,16 +18,20 @@ a_node() {
     grep -m 1 '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2
 }
 
-# again FIRST SECOND: while the nodes settle a second signal comes; one of them is held, so that they
-# have not agreed by then.
+# hold: all nodes, which can't have agreed until they go on; of two of three they would, soon after the
+# third has fallen silent. Sets $nodes.
+hold() {
+    nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+    kill -STOP $nodes
+}
+
+# again FIRST SECOND: while the nodes settle a second signal comes.
 again() {
-    local held
-    held=$(a_node)
-    kill -STOP "$held"
+    hold
     kill "-$1" $run
     grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
     kill "-$2" $run
-    kill -CONT "$held"
+    kill -CONT $nodes
     wait $run
     agreed
 }
@@ -55,13 +59,11 @@ start
 again INT USR2
 
 # A second signal ends all at once, those that are held too, and leaves no model: another signal, or the
-# same again, not as soon as timeout(1) sends it twice. All are held, as two of three would agree, soon
-# after the third has fallen silent.
+# same again, not as soon as timeout(1) sends it twice.
 for second in TERM INT; do
     start
     rm -f parley-model.safetensors
-    nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
-    for pid in $nodes; do kill -STOP "$pid"; done
+    hold
     kill -INT $run
     grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
     while kill -$second $run 2> killed; do :; done
