@@ -303,17 +303,16 @@ until_line n "$n" '"event":"started"'
 start o --time 600s --join "$(address_of n)"
 o=$pid
 until_step o "$o"
-# turns_up STATE: stops o until n takes it for that, and waits for what n hears then. n.seen has it.
+# turns_up STATE: stops o until n takes it for that, and waits for what n hears then, from line $first.
 turns_up() {
-    : > n.seen
-    tail -n 0 -f --pid="$n" n.json > n.seen &
+    first=$(($(wc -l < n.json) + 1))
     kill -STOP "$o"
-    grep -q -m 1 '"peer":"o","state":"'"$1" < <(exec tail -n +1 -f --pid="$n" n.seen)
+    grep -q -m 1 '"peer":"o","state":"'"$1" < <(exec tail -n +$first -f --pid="$n" n.json)
     kill -CONT "$o"
-    grep -q -m 1 '"peer":"o","state":"alive"' < <(exec tail -n +1 -f --pid="$n" n.seen)
+    grep -q -m 1 '"peer":"o","state":"alive"' < <(exec tail -n +$first -f --pid="$n" n.json)
 }
 turns_up suspect
-if ! grep -q '"peer":"o","state":"dead"' n.seen; then [ "$(grep -c '^parley: o is' n.err)" -eq 1 ]; fi
+if ! tail -n +$first n.json | grep '"peer":"o","state":"dead"' > /dev/null; then [ "$(grep -c '^parley: o is' n.err)" -eq 1 ]; fi
 turns_up dead
 grep '^parley: o is' n.err | tail -n 2 | head -n 1 | grep -q 'o is dead'
 grep '^parley: o is' n.err | tail -n 1 | grep -q 'o is alive'
