@@ -2,11 +2,6 @@
 # faults.sh PARLEY: planned faults at processes: the nodes that live agree on one model.
 source "$(dirname "$0")/folder.sh"
 
-# value FIELD: of the summary.
-value() {
-    tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
-}
-
 # steps_of NODE: as it told them last.
 steps_of() {
     grep '"event":"progress"' json | grep "\"node\":\"$1\"" | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2

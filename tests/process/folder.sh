@@ -1,8 +1,13 @@
 # folder.sh: the beginning of tests that end with the first command that fails, to be sourced by them
-# with their own arguments: a folder of their own, and expect.
+# with their own arguments: a folder of their own, expect and value.
 set -eEuo pipefail
 trap 'echo "$0: line $LINENO: $BASH_COMMAND" >&2' ERR
 source "${BASH_SOURCE%/*}/place.sh"
+
+# value FIELD: of the summary in the file json.
+value() {
+    tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
+}
 
 # expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
 expect() {

@@ -2,15 +2,7 @@
 # key.sh PARLEY: a cluster with a key: its nodes agree, and nobody else gets in or hears a word.
 source "$(dirname "$0")/nodes.sh"
 
-# start NAME ARGUMENT...: sets $pid.
-start() {
-    local name=$1
-    shift
-    : > "$name.json"
-    "$parley" node --name "$name" --model mlp:64 --min-peers 1 --no-lane --out "$name.model" \
-        --json "$name.json" "$@" > "$name.out" 2> "$name.err" &
-    pid=$!
-}
+settings=(--model mlp:64 --min-peers 1 --no-lane)
 
 # A key is its owner's, and never written over.
 umask 0
@@ -57,8 +49,8 @@ if grep -q '"known":2' a.json; then echo "a stranger became known"; exit 1; fi
 start b --epochs 30 --cluster-key key --join "$address"
 for pid in "$a" "$pid"; do wait "$pid" || { cat a.err b.err; exit 1; }; done
 grep -q '^agreed    2 of 2 nodes' a.out
-cmp a.model b.model
-"$parley" model verify a.model > /dev/null
+cmp a.safetensors b.safetensors
+"$parley" model verify a.safetensors > /dev/null
 
 # Nor does a node with a key talk to one that has none.
 start c --time 600s
@@ -99,4 +91,4 @@ exec 3>&-
 kill -USR2 "$d"
 for pid in "$d" "$e"; do wait "$pid" || { cat d.err e.err; exit 1; }; done
 grep -q '^agreed    2 of 2 nodes' d.out
-cmp d.model e.model
+cmp d.safetensors e.safetensors

@@ -3,11 +3,6 @@
 # agree on one model that has learned. And what does not go together is refused.
 source "$(dirname "$0")/folder.sh"
 
-# value FIELD: of the summary.
-value() {
-    tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
-}
-
 # survives ARGUMENTS: at least 0.93 of the digits are known, without the dead node.
 survives() {
     "$parley" run -q -n 4 --epochs 24 --model mlp:64 --fault kill:1@25% --json json "$@" > out

@@ -3,15 +3,7 @@
 source "$(dirname "$0")/terminal.sh"
 source "$(dirname "$0")/nodes.sh"
 
-# start NAME ARGUMENT...: sets $pid.
-start() {
-    local name=$1
-    shift
-    : > "$name.json" > "$name.err"
-    "$parley" node --name "$name" --model mlp:32 --out "$name.safetensors" --json "$name.json" "$@" \
-        > "$name.out" 2> "$name.err" &
-    pid=$!
-}
+settings=(--model mlp:32)
 
 start a --time 600s --min-peers 1
 a=$pid

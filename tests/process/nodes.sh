@@ -2,6 +2,14 @@
 # arguments: folder.sh, and what waits for a node.
 source "${BASH_SOURCE%/*}/folder.sh"
 
+# start NAME ARGUMENT...: a node, with $settings before; sets $pid.
+start() {
+    : > "$1.json" > "$1.err"
+    "$parley" node --name "$1" --out "$1.safetensors" --json "$1.json" "${settings[@]}" "${@:2}" \
+        > "$1.out" 2> "$1.err" &
+    pid=$!
+}
+
 # until_line NAME PID TEXT: waits for a line of that node in NAME.json; fails if it ends before.
 until_line() {
     grep -qF -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1.json") || {

@@ -14,15 +14,7 @@ if [ -z "${apart-}" ]; then
 fi
 source "$(dirname "$0")/nodes.sh"
 
-# start NAME ARGUMENT...: sets $pid.
-start() {
-    local name=$1
-    shift
-    : > "$name.json" > "$name.err"
-    "$parley" node --name "$name" --model mlp:8 --time 600s --min-peers 1 --out "$name.model" \
-        --json "$name.json" "$@" > "$name.out" 2> "$name.err" &
-    pid=$!
-}
+settings=(--model mlp:8 --time 600s --min-peers 1)
 
 # until_said FILE PID TEXT: waits for such a line; fails if the process ends before.
 until_said() {

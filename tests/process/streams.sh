@@ -6,9 +6,7 @@ source "$(dirname "$0")/folder.sh"
 
 # agreed LIVE KNOWN: what the summary says.
 agreed() {
-    for field in live agreed known; do
-        tail -n 1 json | grep -o "\"$field\":[^,}]*" | cut -d: -f2
-    done | tr '\n' ' ' | grep -qx "$1 $1 $2 "
+    [ "$(value live) $(value agreed) $(value known)" = "$1 $1 $2" ]
 }
 
 "$parley" run -n 4 --no-lane --streams 4 --model mlp:256,256 --epochs 6 --fault kill:1@40% --json json > out
