@@ -14,11 +14,9 @@
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -28,19 +26,10 @@
 
 #include "core/wire/message.h"
 #include "core/wire/wire.h"
+#include "let_go.h"
 #include "pair.h"
 
 enum { NOBODY = 65534, MODEL = 8 };
-
-static atomic_uint let_go;
-
-int pthread_detach(pthread_t thread)
-{
-    int (*real)(pthread_t);
-    *(void **)&real = dlsym(RTLD_NEXT, "pthread_detach");
-    atomic_fetch_add(&let_go, 1);
-    return real(thread);
-}
 
 /* Of the machine's own clocks that one may be set back, by an hour as soon as it was read. */
 int clock_gettime(clockid_t id, struct timespec *now)
