@@ -1,12 +1,6 @@
 /* kills.c: nodes that die, and connections that break, at every state of the protocol. */
 #include "strike.h"
 
-static bool has_struck(struct parley_sim *sim, void *arg)
-{
-    (void)sim;
-    return ((struct strike *)arg)->done;
-}
-
 static struct parley_sim *scene_struck(struct strike *strike_at, uint64_t seed)
 {
     struct parley_sim *sim =
@@ -24,7 +18,7 @@ static void kill_everywhere(uint8_t type)
         struct strike at = {
             .type = type, .number = 5, .arriving = way > 0, .at_receiver = way == 1};
         struct parley_sim *sim = scene_struck(&at, 10u * type + (unsigned)way);
-        scene_until(sim, 4, has_struck, &at, 20);
+        scene_until(sim, 4, scene_is_set, &at.done, 20);
         scene_run(sim, 2 * SECOND);
         cr_assert_eq(parley_sim_live_count(sim), 3);
         uint32_t who = 0;
@@ -81,7 +75,7 @@ Test(kills, a_cut_around_ready_and_commit_is_resolved_by_asking)
                 struct strike at = {
                     .type = types[t], .number = 4 + seed, .arriving = way > 0, .cut = true};
                 struct parley_sim *sim = scene_struck(&at, seed);
-                scene_until(sim, 4, has_struck, &at, 20);
+                scene_until(sim, 4, scene_is_set, &at.done, 20);
                 scene_run(sim, 3 * SECOND);
                 scene_until(sim, 4, parley_sim_quiet, NULL, 20);
                 cr_assert_leq(parley_sim_mass_error(sim), 1e-6, "%s %d",

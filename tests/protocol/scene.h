@@ -83,6 +83,13 @@ static inline void scene_dump(const struct parley_sim *sim, uint32_t nodes)
         cr_assert_eq(scene_error, 0, "%s", scene_why);                                             \
     } while (0)
 
+/* For scene_until(), the flag being `arg`. */
+static inline bool scene_is_set(struct parley_sim *sim, void *flag)
+{
+    (void)sim;
+    return *(bool *)flag;
+}
+
 /* What comes, line by line: parley_sim_expect(). */
 #define scene_expect(sim, kinds, seconds, transcript)                                              \
     do {                                                                                           \

@@ -187,12 +187,6 @@ static void strike(struct parley_sim *sim, const struct parley_sim_frame *frame,
     parley_sim_kill(sim, at->server ? server : other, at->number % 2);
 }
 
-static bool has_struck(struct parley_sim *sim, void *arg)
-{
-    (void)sim;
-    return ((struct strike *)arg)->done;
-}
-
 /* Whoever dies in whatever moment of a step: the others make steps, by one server, and agree. */
 static void kill_in_a_step(bool server)
 {
@@ -207,7 +201,7 @@ static void kill_in_a_step(bool server)
                 .type = k & 1 ? WIRE_STRATEGY : WIRE_CHUNK, .arriving = k & 2, .server = server};
             at.number = parley_sim_frames(sim, at.type) + 1 + 3 * k;
             parley_sim_on_frame(sim, strike, &at);
-            scene_until(sim, NODES, has_struck, &at, 10);
+            scene_until(sim, NODES, scene_is_set, &at.done, 10);
             scene_run(sim, 12 * SECOND);
             server_of_all(sim, NODES);
             scene_steps(sim, NODES, 100);
