@@ -472,6 +472,39 @@ Test(joining, who_comes_takes_the_model_of_one_that_has_come_late)
     parley_sim_free(sim);
 }
 
+static void resumed_at_the_end(struct parley_config *config, uint32_t node, void *nodes)
+{
+    config->nodes = (uint32_t)(uintptr_t)nodes;
+    config->min_peers = config->nodes - 1;
+    config->quorum = PARLEY_QUORUM_MAJORITY;
+    config->earlier = PARLEY_EARLIER_NEVER_HELD;
+    config->samples_budget = 30000;
+    if (node == 0) config->resumed = (struct parley_resumed){10000, 30000, 10000, 40000, 0};
+}
+
+Test(joining, who_goes_on_from_a_file_of_the_end_does_not_end_before_the_others_are_in)
+{
+    /* n0 has no step to make, and its model is what all agree on. Those who have lost theirs are in
+     * as it ends, and count for the majority; also over a line on which that takes 12 s. */
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        bool slow = seed > 3;
+        uint32_t nodes = slow ? 2 : 3;
+        struct parley_sim *sim =
+            scene(&(struct parley_sim_options){.nodes = nodes,
+                                               .parameters = slow ? 30000 : 1000,
+                                               .seed = seed,
+                                               .latency_us = 1000,
+                                               .bandwidth_bytes = slow ? 10000 : 0,
+                                               .configure = resumed_at_the_end,
+                                               .arg = (void *)(uintptr_t)nodes});
+        scene_until(sim, nodes, parley_sim_agreed, NULL, slow ? 100 : 5);
+        scene_same(sim, nodes);
+        for (uint32_t node = 0; node < nodes; node++)
+            cr_assert_lt(scene_view(sim, node).version, 10, "n%u", node);
+        parley_sim_free(sim);
+    }
+}
+
 static void resumed_soon_after_it_came(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)arg;

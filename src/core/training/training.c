@@ -26,6 +26,7 @@ enum {
     GRANT_MAX = 64,
     DIVERGED_MAX = 3,
     LOOK_US = 10000,
+    SERVED_US = 10000000,
     HEARD_MAX = 12,
     HELPLESS_US = 30000000
 };
@@ -222,6 +223,22 @@ static bool budget_is_spent(const struct parley_node *node)
     return c->steps_budget && node->roster->counts[ROSTER_UNMADE] == 0;
 }
 
+/* Who was there as this node began is about to train: a budget that is spent by then, as where all
+ * go on from files of its end, would make it late, and who has never trained counts for no
+ * majority. */
+static bool awaits_joiners(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    bool gives = node->now_us < node->fetch.served_us + SERVED_US;
+    if (node->roster->counts[ROSTER_JOINING] == 0 || !budget_is_spent(node)) return false;
+    if (node->now_us >= t->early_us && !gives) return false;
+    for (uint32_t i = 0; i < t->early && i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (record_is_live(r) && r->phase == PARLEY_PHASE_JOINING) return true;
+    }
+    return false;
+}
+
 /* Steps that may be outstanding: about 20 ms of them, and never more than this node's part of what
  * is left of the budget. */
 static uint64_t grant_target(const struct parley_node *node)
@@ -362,6 +379,8 @@ void training_advance(struct parley_node *node)
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
         if (node->training.stop != PARLEY_STOP_NONE)
             stop_raise(node, node->training.stop);
+        else if (awaits_joiners(node))
+            return;
         else if (budget_is_spent(node))
             stop_raise(node, time_is_spent(node) ? PARLEY_STOP_DEADLINE : PARLEY_STOP_BUDGET);
         else
@@ -388,6 +407,7 @@ uint64_t training_deadline(const struct parley_node *node)
     if (node->leaving) return node->now_us + LOOK_US;
     if (phase_of(node) == PARLEY_PHASE_JOINING) return joining_deadline(node);
     if (t->helpless_us > node->now_us) return t->helpless_us;
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && awaits_joiners(node)) return node->now_us + LOOK_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&
         t->stop == PARLEY_STOP_NONE)
         at = node->now_us + time_left_us(node);
