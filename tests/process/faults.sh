@@ -7,6 +7,12 @@ steps_of() {
     grep '"event":"progress"' json | grep "\"node\":\"$1\"" | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2
 }
 
+# Most of it is waiting: two minutes for those who are gone.
+mkdir unagreed
+unagreed=(-n 3 --epochs 20 --model mlp:64 --quorum majority --settle-timeout 5s --checkpoint kept)
+(cd unagreed && exec "$parley" run "${unagreed[@]}" --fault kill:2@50% > out 2>&1) &
+waits=$!
+
 # Two of five are killed at 30 % of the budget, the other three agree.
 "$parley" run -n 5 --epochs 20 --model mlp:64 --fault kill:2@30% --json json > out
 [ "$(grep -c '"kind":"kill"' json)" -eq 2 ]
@@ -166,3 +172,15 @@ wait $run
 [ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
 grep -q 'n1 goes on' err
 grep -q 'n2 is still stopped, and the others have ended: it is killed' err
+
+# Where there is no agreement nothing of the training is lost: it is a model, and where all go on from.
+status=0
+wait $waits || status=$?
+[ $status -eq 3 ]
+cd unagreed
+name=$(grep -o "no agreement; this node's own model is in parley-model.safetensors.n[0-2]" out | sed 's/.*\.//')
+"$parley" model verify parley-model.safetensors."$name" > /dev/null
+[ ! -e parley-model.safetensors ]
+"$parley" run "${unagreed[@]}" --resume --json ../json > out
+cd ..
+[ "$(value ok) $(value agreed)" = "true 3" ]

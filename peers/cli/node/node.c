@@ -377,16 +377,37 @@ static bool is_first_model(const struct node *node, const struct parley_view *vi
            node->options.config.resumed.steps == 0;
 }
 
-/* Of a node that was asked to leave. A model of before is not to give way to one of no training. */
-static int keep_own(struct node *node, const struct parley_view *view, char *why, size_t why_size)
+/* Of a node that was asked to leave, or found nobody to agree with. A model of before is not to
+ * give way to one of no training. */
+static int keep_own(struct node *node, const struct parley_view *view, bool left, char *why,
+                    size_t why_size)
 {
+    const char *ended = left ? "left" : "no agreement";
     if (is_first_model(node, view)) {
-        say(PARLEY_LOG_INFO, "left before it had trained: no model is saved");
+        say(PARLEY_LOG_INFO, "%s before it had trained: no model is saved", ended);
         return 0;
     }
     int error = save_own(node, why, why_size);
-    if (!error) say(PARLEY_LOG_INFO, "left; this node's own model is in %s", node->own_path);
+    if (!error)
+        say(left ? PARLEY_LOG_INFO : PARLEY_LOG_WARN, "%s; this node's own model is in %s", ended,
+            node->own_path);
     return error;
+}
+
+/* Nothing of hours of training is lost where they end without an agreement. */
+static int keep(struct node *node, const struct parley_view *view, int error, char *why,
+                size_t why_size)
+{
+    char cause[512] = "";
+    bool lacks = error == PARLEY_ENO_AGREEMENT;
+    if (error && !lacks) return error;
+    node_checkpoint_last(node);
+    if (!lacks && node->controlled) return 0;
+    int unsaved = keep_own(node, view, !lacks, cause, sizeof cause);
+    if (unsaved && lacks) say(PARLEY_LOG_WARN, "this node's own model is not saved: %s", cause);
+    if (!unsaved || lacks) return error;
+    snprintf(why, why_size, "%s", cause);
+    return unsaved;
 }
 
 static int finish(struct node *node, int error, char *why, size_t why_size)
@@ -397,9 +418,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
     if (result.agreed)
         trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
     if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;
-    if (!result.agreed && !error) node_checkpoint_last(node);
-    if (!result.agreed && !error && !node->controlled)
-        error = keep_own(node, &result.view, why, why_size);
+    if (!result.agreed) error = keep(node, &result.view, error, why, why_size);
     node_report_end(node, &result, accuracy, loss);
     return error;
 }
