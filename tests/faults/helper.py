@@ -1,11 +1,27 @@
 """A child process that does something beside the driver, asked over a socket pair: a request and
 its answer are one JSON object each. It ends when the driver does, whatever ends that."""
+import ctypes
 import json
 import os
 import signal
 import socket
+import sys
 
 MESSAGE_BYTES = 1 << 18
+PR_SET_PDEATHSIG = 1
+
+
+def close_on_sigterm():
+    """Who ends the driver by kill(1) ends what it has started, too, as by an interrupt: it is closed
+    on the way out. Its children die of that signal as ever."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+
+
+def end_with_parent():
+    """Of a child that hears nothing of its driver's end: whatever ends that, it ends, too. Else it
+    would hold the nodes' stdin open, at whose end they end."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Helper:

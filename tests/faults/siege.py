@@ -23,6 +23,7 @@ import struct
 import time
 
 from cluster import Broken, Skipped
+from helper import end_with_parent
 from measured import Eight
 from trials import BAD_FRAMES
 
@@ -53,6 +54,7 @@ class Nobody:
         self.pid = os.fork()
         if not self.pid:
             with contextlib.suppress(BaseException):
+                end_with_parent()
                 os.sched_setaffinity(0, places()[1])
                 self.serve()
             os._exit(0)
@@ -86,6 +88,7 @@ class Besiegers:
         self.pid = os.fork()
         if not self.pid:
             with contextlib.suppress(BaseException):
+                end_with_parent()
                 os.sched_setaffinity(0, places()[1])
                 way(address, self.counted)
             os._exit(0)

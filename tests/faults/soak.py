@@ -14,6 +14,7 @@ import argparse
 import random
 import sys
 
+import helper
 import machine
 import measured
 import siege
@@ -126,11 +127,14 @@ def main():
     unknown = [t for t in arguments.trials if t not in names]
     if unknown:
         parser.error("no trial is called %s" % unknown[0])
+    helper.close_on_sigterm()
     stalls = machine.Stalls()
     print("%-18s %5s %5s  %s" % ("trial", "tries", "held", "worst"), flush=True)
-    held = [try_all(names[name], arguments, stalls)
-            for name in arguments.trials or [t.__name__ for t in trials.TRIALS]]
-    stalls.close()
+    try:
+        held = [try_all(names[name], arguments, stalls)
+                for name in arguments.trials or [t.__name__ for t in trials.TRIALS]]
+    finally:
+        stalls.close()
     return 0 if all(held) else 1
 
 

@@ -20,6 +20,7 @@ import sys
 import time
 
 import faults
+import helper
 from cluster import Broken, Cluster, Proxied, Skipped
 
 NODES, HEAL_S = 8, 60
@@ -286,6 +287,7 @@ def main():
     unknown = set(arguments.only) - {f.__name__ for f in faults.FAULTS}
     if unknown:
         parser.error("no fault is called %s" % unknown.pop())
+    helper.close_on_sigterm()
     return Driver(arguments).run()
 
 
