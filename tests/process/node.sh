@@ -140,12 +140,15 @@ grep -q 'no answer; it is asked again$' said
 grep -q 'it is gone$' said
 
 # One leaves by a signal, with its own model; the other goes on and sees it as left, not dead. What
-# stood under that name is replaced, not written over: another link to it keeps what it had.
+# stood under that name is replaced, not written over: another link to it keeps what it had. The
+# record of what was agreed under it goes.
 echo before > before
 ln before b.safetensors.b
+echo stale > b.safetensors.b.agreement.json
 kill -TERM "$b"
 wait "$b"
 [ "$(cat before)" = before ]
+[ ! -e b.safetensors.b.agreement.json ]
 until_line a "$a" '"peer":"b","state":"left"'
 "$parley" model verify b.safetensors.b > verified
 [ ! -e b.safetensors ]

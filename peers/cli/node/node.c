@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -354,6 +355,15 @@ static int train(struct node *node, char *why, size_t why_size)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+/* What stood there may have been agreed on, in another run (disk/files.h): its record would stand
+ * beside a model that nobody has agreed on. */
+static void drop_record(const struct node *node)
+{
+    char path[sizeof node->own_path + 16];
+    snprintf(path, sizeof path, "%s.agreement.json", node->own_path);
+    unlink(path);
+}
+
 /* A node that leaves keeps what it has, apart from --out: that name is for what was agreed. */
 static int save_own(struct node *node, char *why, size_t why_size)
 {
@@ -366,6 +376,7 @@ static int save_own(struct node *node, char *why, size_t why_size)
     if (!error) error = model_file_pieces(meta, node->x, n, tensors, count, pieces);
     node_control_saves(node);
     if (!error) error = durable_replace(node->own_path, pieces, MODEL_FILE_PIECES, why, why_size);
+    if (!error) drop_record(node);
     free((void *)pieces[0].bytes);
     return error;
 }
