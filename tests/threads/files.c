@@ -202,6 +202,33 @@ static void leaves_what_others_agreed_on(void)
     check(gives_way(43, 3, 1), "and of another cluster nothing stays");
 }
 
+/* What three others have agreed on, who call the data by that name. */
+static void agree_without(const char *path, const char *data)
+{
+    struct files files;
+    open_files(&files, path);
+    strcpy(files.meta.data, data);
+    files_write(&files, &op);
+    make_record(41, 3);
+    files_publish(&files, &op);
+    drop_record();
+    files_close(&files);
+}
+
+static void agrees_with_who_calls_the_data_otherwise(void)
+{
+    struct files files;
+    agree_without(out, "other");
+    open_files(&files, out);
+    files_write(&files, &op);
+    make_record(42, 1);
+    files_publish(&files, &op);
+    check(op.done.done.ok && !files.aside && !op.why[0], "one model in two files is no other");
+    check_published();
+    drop_record();
+    files_close(&files);
+}
+
 static void cleans_up(void)
 {
     struct files files;
@@ -244,6 +271,7 @@ int main(void)
     publishes();
     drops_what_is_of_another_file();
     leaves_what_others_agreed_on();
+    agrees_with_who_calls_the_data_otherwise();
     cleans_up();
     unlink(out);
     strcat(out, ".agreement.json");
