@@ -15,7 +15,8 @@
 #include "file/record.h"
 #include "kernels/digest.h"
 
-enum { NAME_BYTES = 64 }; /* what is added to OUT at most */
+enum { NAME_BYTES = 64 };   /* what is added to OUT at most */
+enum { SHOWN_BYTES = 100 }; /* of a file's name, from its end, where more is to be said */
 
 /* The file of a model; without x, whether one can be made of what `meta` holds by now. */
 static int make_pieces(const struct files *files, const float *x,
@@ -348,9 +349,10 @@ static void publish_record(struct files *files, struct op *op, const char *part,
     char reason[160] = "";
     bool written =
         op->record && !write_record(files, op->record, part, path, reason, sizeof reason);
+    size_t said = strlen(op->why);
     if (op->record && !written)
-        snprintf(op->why, sizeof op->why, "no record of the agreement: %s",
-                 *reason ? reason : "out of memory");
+        snprintf(op->why + said, sizeof op->why - said, "%sno record of the agreement: %s",
+                 said ? "; " : "", *reason ? reason : "out of memory");
     if (!written && !same) unlink(path);
 }
 
@@ -371,10 +373,11 @@ static int step_aside(struct files *files, struct op *op, const struct record *e
     if (!files->aside) return PARLEY_ENOMEM;
     snprintf(files->aside, size, "%s.%s", files->out, files->name);
     const char *base = strrchr(files->aside, '/') ? strrchr(files->aside, '/') + 1 : files->aside;
+    size_t length = strlen(base), skipped = length > SHOWN_BYTES ? length - SHOWN_BYTES : 0;
     snprintf(op->why, sizeof op->why,
-             "%" PRIu32 " agreed on another model without this node: %.*s stays theirs, and this "
-             "node's is %.120s",
-             earlier->held, (int)(strlen(base) - strlen(files->name) - 1), base, base);
+             "%" PRIu32 " agreed on another model without this node: that keeps its name, and this "
+             "node's is %s%s",
+             earlier->held, skipped ? "..." : "", base + skipped);
     return PARLEY_OK;
 }
 

@@ -2,7 +2,8 @@
  *
  *   - a model that is written and published reads back with its digest, and the record matches it
  *   - where there is no record, one of this very file stays, and one of an earlier model goes
- *   - another model that no fewer of this node's cluster agreed on without it keeps its name
+ *   - another model that no fewer of this node's cluster agreed on without it keeps its name; the
+ *     line says where this node's is, however long its name, and whatever else it is to say
  *   - before publishing nothing stands under the model's name; an unpublished part is removed
  *   - a disk that takes no more, or a missing directory, fails with a line and leaves nothing
  * behind
@@ -229,6 +230,33 @@ static void agrees_with_who_calls_the_data_otherwise(void)
     files_close(&files);
 }
 
+static void says_where_its_own_is(void)
+{
+    enum { LONGEST = 191 };
+    struct files files;
+    char path[sizeof folder + LONGEST + 20], aside[sizeof path + 3], record[sizeof aside + 20];
+    snprintf(path, sizeof path, "%s/%0*d", folder, LONGEST, 0);
+    snprintf(aside, sizeof aside, "%s.n0", path);
+    snprintf(record, sizeof record, "%s.agreement.json", aside);
+    agree_without(path, "");
+    block[0]++;
+    check(!mkdir(record, 0700), "a folder where the record should be");
+    open_files(&files, path);
+    files_write(&files, &op);
+    make_record(42, 1);
+    files_publish(&files, &op);
+    check(op.done.done.ok && !access(aside, F_OK), "it is published under the longest name");
+    check(strstr(op.why, "3 agreed on another model") && strstr(op.why, "0.n0; no record"),
+          "it says where, and what else went wrong");
+    drop_record();
+    files_close(&files);
+    rmdir(record);
+    unlink(aside);
+    unlink(path);
+    strcat(path, ".agreement.json");
+    unlink(path);
+}
+
 static void cleans_up(void)
 {
     struct files files;
@@ -272,6 +300,7 @@ int main(void)
     drops_what_is_of_another_file();
     leaves_what_others_agreed_on();
     agrees_with_who_calls_the_data_otherwise();
+    says_where_its_own_is();
     cleans_up();
     unlink(out);
     strcat(out, ".agreement.json");
