@@ -493,3 +493,27 @@ Test(node_members, who_gets_anothers_place_is_not_taken_for_it_by_who_serves)
     cr_assert_not_null(crew_find(s, 3));
     lone_free(lone);
 }
+
+static void dials_b(struct lone *lone)
+{
+    lone->node->out = &lone->updates;
+    lone->updates.count = 0;
+    connection_want(lone->node, 2);
+    for (uint32_t i = 0; i < lone->updates.count; i++)
+        lone_carry_out(lone, &lone->updates.list[i]);
+    cr_assert_neq(under_way(lone), 0);
+}
+
+Test(node_members, who_gets_anothers_place_is_not_taken_for_it_by_a_dial_under_way)
+{
+    /* Proves that such a dial keeps no place, and that who answers it after all, the old boot here,
+     * is not heard as that the new one is gone. */
+    struct lone *lone = node_with_a_restart(PARLEY_STRATEGY_GOSSIP, dials_b);
+    struct message_hello hello = lone_hello(lone, "b", 2);
+    uint32_t conn = under_way(lone);
+    lone_connected(lone, conn);
+    lone_say(lone, conn, WIRE_HELLO, &hello);
+    cr_assert_eq(record_of(lone->node, 2)->boot, 3);
+    cr_assert_eq(record_of(lone->node, 2)->state, PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+}
