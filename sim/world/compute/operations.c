@@ -176,10 +176,7 @@ static void find_blocks(struct sim_host *host, struct sim_done *done)
         done->to[0] =
             sim_block_hold(apart ? sim_buffer_fresh(host, buffer) : sim_buffer_own(host, buffer));
         if (apart) done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
-    } else if (done->update.type == PARLEY_UPDATE_DIFF && done->update.vector.coded) {
-        done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
-        done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
-    } else if (done->update.type == PARLEY_UPDATE_DIFF) {
+    } else if (done->update.type == PARLEY_UPDATE_DIFF && !done->update.vector.coded) {
         const struct sim_buffer *made =
             sim_buffer_subtract(host, buffer, done->update.vector.other);
         if (!made) return;
@@ -189,7 +186,8 @@ static void find_blocks(struct sim_host *host, struct sim_done *done)
         done->to[0] = sim_block_hold(sim_buffer_fresh(host, buffer));
         if (done->update.vector.at_other)
             done->from[0] = sim_block_hold(sim_buffer(host, done->update.vector.other));
-    } else if (done->update.type == PARLEY_UPDATE_COMBINE) {
+    } else if (done->update.type == PARLEY_UPDATE_DIFF ||
+               done->update.type == PARLEY_UPDATE_COMBINE) {
         done->to[0] = sim_block_hold(sim_buffer_own(host, buffer));
         done->from[1] = sim_block_hold(sim_buffer(host, done->update.vector.other));
     } else {
