@@ -193,8 +193,6 @@ static int prepare_sim(struct run *run)
     char why[512] = "";
     struct sim_options options = {
         .base = {.nodes = run->nodes,
-                 .parameters = run->task.parameters,
-                 .vectors = run->task.vectors,
                  .averaged = averaged_of(run),
                  .seed = s->seed,
                  .seeds = s->nodes < 3 ? (uint32_t)s->nodes : 3,
