@@ -55,10 +55,7 @@ struct run {
 
 static struct sim_time time_of(const struct units_dist *dist)
 {
-    struct sim_time time = {.low_us = dist->low_us, .high_us = dist->low_us};
-    if (dist->kind == UNITS_DIST_UNIFORM) time.high_us = dist->high_us;
-    if (dist->kind == UNITS_DIST_LOGNORMAL) time.sigma = dist->sigma;
-    return time;
+    return (struct sim_time){dist->low_us, dist->high_us, dist->sigma};
 }
 
 /* A quadratic has no momentum. */
