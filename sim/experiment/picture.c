@@ -22,10 +22,8 @@ double picture_legend(struct text *svg, const struct plan *plan, double top)
     uint32_t shown = plan->groups < LEGEND_MAX ? plan->groups : LEGEND_MAX, columns;
     size_t widest = 0;
     char *labels[LEGEND_MAX] = {NULL};
-    for (uint32_t g = 0, i = 0; g < shown; g++, i = 0) {
-        while (plan->runs[i]->group != g)
-            i++;
-        labels[g] = plan_label(plan, plan->runs[i], false);
+    for (uint32_t g = 0; g < shown; g++) {
+        labels[g] = plan_label(plan, tally_run(plan, g), false);
         if (!labels[g]) svg->failed = true;
         if (labels[g] && text_width(labels[g]) > widest) widest = text_width(labels[g]);
     }
