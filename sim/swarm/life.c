@@ -125,15 +125,12 @@ static void cut(struct swarm *s, bool partition)
     for (uint32_t i = 0; i < s->nodes; i++)
         group[i] = rng_below(&s->rng, 2);
     s->hushed = ~0u;
-    uint32_t from = 0, to = 0;
-    if (!partition) {
-        to = rng_below(&s->rng, s->nodes);
-        from = rng_below(&s->rng, s->nodes);
-    }
-    if (partition)
+    if (partition) {
         parley_sim_partition(s->sim, group);
-    else
-        parley_sim_block(s->sim, from, to);
+        return;
+    }
+    uint32_t to = rng_below(&s->rng, s->nodes), from = rng_below(&s->rng, s->nodes);
+    parley_sim_block(s->sim, from, to);
 }
 
 /* Nothing comes to it or goes from it, and nothing breaks. */
