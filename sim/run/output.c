@@ -1,5 +1,4 @@
 /* output.c: see output.h. */
-#define _POSIX_C_SOURCE 200809L /* fileno */
 #include "run/output.h"
 
 #include <errno.h>
