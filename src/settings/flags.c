@@ -237,11 +237,7 @@ int settings_flags(struct settings *settings, int argc, char *const *argv,
                    char why[SETTINGS_WHY_BYTES])
 {
     why[0] = '\0';
-    if (argc < 2) {
-        settings->verb = VERB_HELP;
-        return 0;
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         settings->verb = VERB_HELP;
         return 0;
     }
