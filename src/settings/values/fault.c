@@ -192,23 +192,20 @@ int fault_parse(const char *text, struct fault_spec *fault, units_why why)
 int faults_add_list(struct faults *faults, const char *list, units_why why)
 {
     size_t count = faults->count;
-    struct fault_spec *items = NULL;
-    int error = 0;
     for (const char *from = list + strspn(list, " "); *from; from += strspn(from, " ")) {
         char item[2 * FAULT_TARGET_BYTES];
         size_t length = strcspn(from, " ");
-        error = length >= sizeof item ? units_refuse(why, "is too long") : 0;
-        if (!error && count == FAULTS_MAX) error = units_refuse(why, "is one fault too many (256)");
-        if (error) return error;
+        if (length >= sizeof item) return units_refuse(why, "is too long");
+        if (count == FAULTS_MAX) return units_refuse(why, "is one fault too many (256)");
         memcpy(item, from, length);
         item[length] = '\0';
-        items = realloc(faults->items, (count + 1) * sizeof *items);
+        struct fault_spec *items = realloc(faults->items, (count + 1) * sizeof *items);
         if (!items) {
             units_refuse(why, "does not fit in memory");
             return PARLEY_ENOMEM;
         }
         faults->items = items;
-        error = fault_parse(item, &items[count], why);
+        int error = fault_parse(item, &items[count], why);
         if (error) return error;
         count++;
         from += length;
