@@ -7,14 +7,12 @@
 
 #include "report/text.h"
 
-/* Blames one item: `"n1:x": has no valid port`. Static clauses only, so it fits. */
+/* `has the item "n1:x", which has no valid port...` */
 static int blame(units_why why, const char *item, const char *clause)
 {
     char quoted[TEXT_QUOTED_BYTES];
-    char copy[UNITS_WHY_BYTES];
-    snprintf(copy, sizeof copy, "%s", clause);
     text_quote(quoted, item);
-    snprintf(why, UNITS_WHY_BYTES, "has the item %.*s, which %.*s", 110, quoted, 110, copy);
+    snprintf(why, UNITS_WHY_BYTES, "has the item %.*s, which %.*s", 110, quoted, 110, clause);
     return PARLEY_EUSAGE;
 }
 
@@ -101,14 +99,8 @@ static int add_line(struct seeds *seeds, const char *from, const char *end, unit
     char item[512];
     const char *comment = memchr(from, '#', (size_t)(end - from));
     if (comment) end = comment;
-    if (memchr(from, '\0', (size_t)(end - from))) {
-        snprintf(why, UNITS_WHY_BYTES, "holds a zero byte");
-        return PARLEY_EUSAGE;
-    }
-    if (!trim(from, end, item)) {
-        snprintf(why, UNITS_WHY_BYTES, "is too long");
-        return PARLEY_EUSAGE;
-    }
+    if (memchr(from, '\0', (size_t)(end - from))) return units_refuse(why, "holds a zero byte");
+    if (!trim(from, end, item)) return units_refuse(why, "is too long");
     if (item[0] == '\0') return 0;
     if (item[0] == '@') return blame(why, item, "names a further file");
     return add(seeds, item, why);
@@ -117,10 +109,7 @@ static int add_line(struct seeds *seeds, const char *from, const char *end, unit
 int seeds_add_file(struct seeds *seeds, const char *bytes, size_t size, units_why why)
 {
     size_t before = seeds->count;
-    if (size > SEEDS_FILE_BYTES_MAX) {
-        snprintf(why, UNITS_WHY_BYTES, "is larger than 1 MiB");
-        return PARLEY_EUSAGE;
-    }
+    if (size > SEEDS_FILE_BYTES_MAX) return units_refuse(why, "is larger than 1 MiB");
     const char *from = bytes, *stop = bytes + size;
     for (unsigned line = 1; from < stop; line++) {
         const char *end = memchr(from, '\n', (size_t)(stop - from));
