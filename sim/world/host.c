@@ -114,9 +114,8 @@ static void sim_host_start(struct sim_host *host)
 {
     if (host->state == SIM_HOST_UP) return;
     sim_host_stop(host);
-    host->epoch++;
     host->boots++;
-    host->silent = host->paused = false;
+    host->silent = false;
     host->tick_us = UINT64_MAX;
     host->life = (struct sim_life){0};
     for (int i = 0; i < SIM_STEPS; i++) /* a GRADIENT takes a number, and no place */
