@@ -305,7 +305,7 @@ void sim_watch_end(struct sim_watch *watch)
 {
     for (uint32_t i = 0; i < watch->sim->nodes; i++) {
         const struct sim_host *host = &watch->sim->hosts[i];
-        if (host->state == SIM_HOST_OFF || host->boots == 0) continue;
+        if (host->state == SIM_HOST_OFF) continue;
         struct parley_view view;
         parley_sim_view(watch->sim, i, &view);
         if (missing(watch, watch->hosts[i].book) > view.ledger.dropped + view.ledger.in_doubt)

@@ -22,8 +22,7 @@
 
 bool parley_sim_live(const struct parley_sim *sim, uint32_t node)
 {
-    const struct sim_host *host = &sim->hosts[node];
-    return host->state != SIM_HOST_OFF && host->counted && !host->paused;
+    return sim->hosts[node].counted && !sim->hosts[node].paused;
 }
 
 uint32_t parley_sim_live_count(const struct parley_sim *sim)
