@@ -30,7 +30,7 @@ struct swarm_tally {
  * PARLEY_ENOMEM. */
 PARLEY_CHECK int swarm_tally_open(struct swarm_tally *tally, uint64_t first, uint64_t last,
                                   const char *path);
-/* PARLEY_EUSAGE: the file can't be written any more; said on stderr. */
+/* PARLEY_EFAIL: the file can't be written any more; said on stderr. */
 PARLEY_CHECK int swarm_tally_add(struct swarm_tally *tally, const struct swarm_result *result);
 void swarm_tally_close(struct swarm_tally *tally);
 

@@ -74,8 +74,8 @@ enum { FAULT_TARGET_BYTES = GROUPS_BYTES, FAULTS_MAX = 256 };
 
 struct fault_spec {
     enum fault_kind kind;
-    double value;     /* slow: times slower, over 1; loss, cut, duplicate: probability in [0, 1] */
-    uint64_t time_us; /* of sleep (in each local step), latency, reorder, disk-slow */
+    double value; /* slow: times slower, 1 or more; loss, cut, duplicate: probability in [0, 1] */
+    uint64_t time_us;    /* of sleep (in each local step), latency, reorder, disk-slow */
     uint64_t rate_bytes; /* a second, of bandwidth */
     enum fault_lie lie;  /* of byzantine */
     enum fault_target { FAULT_NAME, FAULT_NUMBER, FAULT_SHARE, FAULT_GROUPS } target;
