@@ -5,16 +5,16 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "report/lines.h"
 #include "run/output.h"
 #include "run/report.h"
 #include "run/talk.h"
+#include "settings/simulate.h"
 #include "swarm/swarm.h"
 #include "swarm/tally.h"
 
-enum { THREADS_MAX = 256, PROGRESS_S = 10 };
+enum { PROGRESS_S = 10 };
 
 struct crowd {
     const struct settings *settings;
@@ -130,18 +130,16 @@ static void *worker(void *arg)
 static uint64_t threads_of(const struct crowd *crowd)
 {
     const struct swarm_tally *tally = &crowd->tally;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t threads = crowd->settings->threads, seeds = tally->last - tally->first + 1;
-    if (threads == 0) threads = cores > 0 ? (uint64_t)cores : 1;
+    uint64_t threads = sim_threads(crowd->settings), seeds = tally->last - tally->first + 1;
     if (sim_talks(PARLEY_LOG_DEBUG)) threads = 1; /* so that the lines can be read */
     return threads < seeds ? threads : seeds;
 }
 
 static void live_all(struct crowd *crowd)
 {
-    pthread_t threads[THREADS_MAX];
+    pthread_t threads[SIM_THREADS_MAX];
     uint64_t wanted = threads_of(crowd), started = 0;
-    for (uint64_t i = 1; i < wanted && i < THREADS_MAX; i++)
+    for (uint64_t i = 1; i < wanted; i++)
         if (pthread_create(&threads[started], NULL, worker, crowd) == 0) started++;
     worker(crowd);
     for (uint64_t i = 0; i < started; i++)
