@@ -413,7 +413,7 @@ void settings_close(struct settings *settings)
 {
     for (int id = 0; id < OPTION_ID_COUNT; id++) {
         sweep_close(&settings->sweeps[id]);
-        value_close((enum option_id)id, settings);
+        value_clear((enum option_id)id, settings);
         free(settings->values[id].text);
     }
     memset(settings, 0, sizeof *settings);

@@ -223,6 +223,13 @@ static int parse(const struct option_info *option, const char *text, union value
     return PARLEY_EUSAGE;
 }
 
+static void close_field(enum option_kind kind, void *field)
+{
+    if (kind == OPTION_SEEDS) seeds_close(field);
+    if (kind == OPTION_FAULTS) faults_close(field);
+    if (kind == OPTION_LINKS) links_close(field);
+}
+
 int value_parse(enum option_id id, const char *text, struct settings *settings,
                 char clause[SETTINGS_WHY_BYTES])
 {
@@ -237,27 +244,16 @@ int value_parse(enum option_id id, const char *text, struct settings *settings,
     }
     int error = parse(option, text, &value, clause);
     if (!error && settings) {
-        value_close(id, settings);
+        value_clear(id, settings);
         memcpy((char *)settings + option->offset, &value, size_of(option->kind));
-    } else if (option->kind == OPTION_SEEDS)
-        seeds_close(&value.seeds);
-    else if (option->kind == OPTION_FAULTS)
-        faults_close(&value.faults);
-    else if (option->kind == OPTION_LINKS)
-        links_close(&value.links);
+    } else
+        close_field(option->kind, &value);
     return error;
-}
-
-void value_close(enum option_id id, struct settings *settings)
-{
-    char *field = (char *)settings + option_info(id)->offset;
-    if (option_info(id)->kind == OPTION_SEEDS) seeds_close((struct seeds *)field);
-    if (option_info(id)->kind == OPTION_FAULTS) faults_close((struct faults *)field);
-    if (option_info(id)->kind == OPTION_LINKS) links_close((struct links *)field);
 }
 
 void value_clear(enum option_id id, struct settings *settings)
 {
-    value_close(id, settings);
-    memset((char *)settings + option_info(id)->offset, 0, size_of(option_info(id)->kind));
+    void *field = (char *)settings + option_info(id)->offset;
+    close_field(option_info(id)->kind, field);
+    memset(field, 0, size_of(option_info(id)->kind));
 }

@@ -19,7 +19,4 @@ bool value_word_fits(const char *word, const char *valid);
 /* Frees what the field owns and leaves it empty. */
 void value_clear(enum option_id id, struct settings *settings);
 
-/* Frees what a field owns. */
-void value_close(enum option_id id, struct settings *settings);
-
 #endif
