@@ -13,14 +13,13 @@
 static int find_strategies(struct plan *plan, char *why)
 {
     const struct settings *base = plan->base;
-    const char *list = base->compare;
-    if (plan->compares && base->values[OPTION_ID_STRATEGY].origin > ORIGIN_DEFAULT) {
+    if (base->compare && base->values[OPTION_ID_STRATEGY].origin > ORIGIN_DEFAULT) {
         snprintf(why, SETTINGS_WHY_BYTES,
                  "--strategy and --compare exclude each other: --compare names the strategies");
         return PARLEY_EUSAGE;
     }
-    if (!plan->compares) list = base->values[OPTION_ID_STRATEGY].text;
-    return contenders_parse(&plan->contenders, list, why);
+    const char *one = base->values[OPTION_ID_STRATEGY].text;
+    return contenders_parse(&plan->contenders, base->compare ? base->compare : one, why);
 }
 
 /* The first that has a value of its own, or NULL. */
@@ -281,12 +280,12 @@ bool plan_is_single(const struct plan_run *run)
 
 int plan_init(struct plan *plan, const struct settings *base, char why[SETTINGS_WHY_BYTES])
 {
-    *plan = (struct plan){.base = base, .compares = base->compare != NULL};
+    *plan = (struct plan){.base = base};
     int error = find_strategies(plan, why);
     if (error) return error;
     error = find_axes(plan, why);
     if (error) return error;
-    uint64_t each = combinations(plan), rows = plan->contenders.count + plan->compares;
+    uint64_t each = combinations(plan), rows = plan->contenders.count + (base->compare != NULL);
     if (each * rows > PLAN_RUNS_MAX) {
         snprintf(why, SETTINGS_WHY_BYTES, "sim: the settings swept make more than %d runs",
                  PLAN_RUNS_MAX);
@@ -297,7 +296,7 @@ int plan_init(struct plan *plan, const struct settings *base, char why[SETTINGS_
     for (size_t i = 0; i < plan->contenders.count && !error; i++)
         error = add_contender(plan, &plan->contenders.list[i], why);
     uint32_t first = plan->count;
-    for (uint64_t number = 0; plan->compares && number < each && !error; number++)
+    for (uint64_t number = 0; base->compare && number < each && !error; number++)
         error = add_single(plan, first, number, why);
     return error;
 }

@@ -31,7 +31,6 @@ struct plan_run {
 
 struct plan {
     const struct settings *base; /* borrowed */
-    bool compares;
     struct contenders contenders;
     enum option_id axes[OPTION_ID_COUNT]; /* [axes_count]: settings that runs differ in */
     uint32_t axes_count;
