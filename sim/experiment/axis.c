@@ -111,7 +111,7 @@ static void fit_accuracy(struct axis *axis)
 
 static void choose_unit(struct axis *axis)
 {
-    static const struct {
+    static const struct unit {
         double from, divisor;
         const char *text;
     } times[] = {{7200, 3600, "h"}, {180, 60, "min"}, {0.3, 1, "s"}, {0, 1e-3, "ms"}},
@@ -120,14 +120,11 @@ static void choose_unit(struct axis *axis)
     axis->divisor = 1;
     axis->unit_text = "";
     if (axis->unit == AXIS_PLAIN || axis->scale != AXIS_LINEAR) return;
-    for (size_t i = 0; i < 5; i++) {
-        if (axis->unit == AXIS_SECONDS && i == 4) break;
-        double from = axis->unit == AXIS_SECONDS ? times[i].from : sizes[i].from;
-        if (axis->high < from) continue;
-        axis->divisor = axis->unit == AXIS_SECONDS ? times[i].divisor : sizes[i].divisor;
-        axis->unit_text = axis->unit == AXIS_SECONDS ? times[i].text : sizes[i].text;
-        break;
-    }
+    const struct unit *unit = axis->unit == AXIS_SECONDS ? times : sizes;
+    while (unit->from > 0 && axis->high < unit->from)
+        unit++;
+    axis->divisor = unit->divisor;
+    axis->unit_text = unit->text;
 }
 
 struct axis axis_fit(enum axis_scale scale, enum axis_unit unit, double low, double high)
