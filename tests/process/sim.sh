@@ -263,4 +263,15 @@ assert 6000 < first["samples_per_s"] < 6500 and last["samples_per_s"] == 0, (fir
 assert all(l["samples_per_s"] < 6500 for l in lines)
 assert any(0 < l["samples_per_s"] < 4000 for l in lines if l["node"] == "n1")
 END
+
+# Bound to one core, a swarm that is not told how many threads to take has one.
+core=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
+taskset -c "$core" "$parley" sim --swarm --seeds 1..100000 --tally swarm > out 2>&1 &
+swarm=$!
+while kill -0 $swarm && ! [ -s swarm ]; do :; done
+threads=("/proc/$swarm/task/"*)
+[ ${#threads[@]} -eq 1 ] || fail "on one core a swarm has ${#threads[@]} threads"
+kill $swarm
+wait $swarm
+
 [ $failures -eq 0 ]
