@@ -31,6 +31,13 @@ expect 2 'half: not a key of 64 hexadecimal digits' node --model mlp:8 --cluster
 "$parley" node --model mlp:8 --steps 1 --cluster-key key --listen 0.0.0.0:0 \
     --advertise 127.0.0.1:1 --out alone > out 2> err || { cat err; exit 1; }
 
+# One that others can read is taken, with a word about it.
+if grep chmod err; then exit 1; fi
+cp key open
+chmod 640 open
+"$parley" node --model mlp:8 --steps 1 --cluster-key open --out alone > out 2> err
+grep -qx 'parley: --cluster-key: others on this machine can read open: chmod 600 open' err
+
 start a --epochs 30 --cluster-key key
 until_line a "$pid" '"event":"started"'
 a=$pid address=$(address_of a)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,6 +101,15 @@ static int fill_options(struct node *node)
     return fill_tensors(node);
 }
 
+/* Whoever can read it can join. */
+static void look_at_key(const char *path)
+{
+    struct stat status;
+    if (path && !stat(path, &status) && status.st_mode & (S_IRGRP | S_IROTH))
+        say(PARLEY_LOG_WARN, "--cluster-key: others on this machine can read %s: chmod 600 %s",
+            path, path);
+}
+
 static int open_node(struct node *node, char *why, size_t why_size)
 {
     const struct settings *s = node->settings;
@@ -114,6 +124,7 @@ static int open_node(struct node *node, char *why, size_t why_size)
     options->listen = listen;
     options->no_lane = s->no_lane;
     options->cluster_key = s->cluster_key;
+    look_at_key(s->cluster_key);
     if (s->advertise.host[0]) options->config.address = advertise;
     options->config.seeds = node->seeds.items;
     options->config.seeds_count = node->seeds.count;
