@@ -209,7 +209,8 @@ full --swarm --seeds 1..9 --threads 2 --tally seeds && [ "$(grep -c '^parley: --
 full -q --nodes 2,3 --steps 3 --model softmax --csv table && grep -q -- '--csv: table: not all of it' out && [ ! -e table ] ||
     { fail 'a table that has no room:'; ls table; cat out; }
 for what in check --version 'help run' 'topology ring' 'run -q --steps 3' 'run -q --steps 3 --json -' \
-    'node -q --steps 3' 'sim -q --steps 3' 'sim -q --steps 3 --nodes 2,3' 'sim --swarm --seeds 1..2'; do
+    'node -q --steps 3' 'sim -q --steps 3' 'sim -q --steps 3 --nodes 2,3' 'sim --swarm --seeds 1..2' \
+    'model inspect parley-model.safetensors' 'model predict parley-model.safetensors'; do
     # shellcheck disable=SC2086
     "$parley" $what > /dev/full 2> out
     status=$?

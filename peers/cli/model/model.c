@@ -249,6 +249,7 @@ int model_command(const struct settings *settings)
     close_model(&opened);
     if (fflush(stdout) == EOF && !error) {
         snprintf(why, sizeof why, "stdout: %s", strerror(errno));
+        clearerr(stdout); /* it is said */
         error = PARLEY_EFAIL;
     }
     return error ? say_failure(error, why) : 0;
