@@ -269,7 +269,7 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
         return error;
     }
     (*sim)->own_task = task;
-    (*sim)->task = &(*sim)->own_task;
+    (*sim)->options.task = (*sim)->task = &(*sim)->own_task;
     return 0;
 }
 
