@@ -125,6 +125,28 @@ static bool has_majority(struct parley_node *node)
     return false;
 }
 
+/* Before this node decides without those who are missing: whether they have done so without it. */
+static void warn_of_missing(struct parley_node *node)
+{
+    uint32_t apart = 0;
+    char done[80] = "";
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        apart += said_holds(r, r->digest) && !said_holds(r, self_of(node)->digest);
+    }
+    if (apart > 0)
+        snprintf(done, sizeof done, "; %u of them hold another model", apart);
+    else if (node->skew_us >= SLEPT_US)
+        snprintf(done, sizeof done,
+                 "; they may have agreed while this one stood still, %.0f s in all",
+                 (double)node->skew_us / 1e6);
+    out_log(node, PARLEY_LOG_WARN, "only %u of %u known nodes are here: dialling the missing %s%s",
+            here(node), roster_known(node->roster),
+            phase_of(node) < PARLEY_PHASE_LOCKED ? "before deciding without them"
+                                                 : "once more before it is done",
+            done);
+}
+
 bool quorum_may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -137,17 +159,7 @@ bool quorum_may_decide(struct parley_node *node)
         a->verify_since_us = node->now_us;
         for (uint32_t i = 0; i < node->roster->count; i++)
             if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
-        char slept[80] = "";
-        if (node->skew_us >= SLEPT_US)
-            snprintf(slept, sizeof slept,
-                     "; they may have agreed while this one stood still, %.0f s in all",
-                     (double)node->skew_us / 1e6);
-        out_log(node, PARLEY_LOG_WARN,
-                "only %u of %u known nodes are here: dialling the missing %s%s", here(node),
-                roster_known(node->roster),
-                phase_of(node) < PARLEY_PHASE_LOCKED ? "before deciding without them"
-                                                     : "once more before it is done",
-                slept);
+        warn_of_missing(node);
     }
     bool all_gone = !said_joining(node);
     for (uint32_t i = 0; i < node->roster->count; i++)
