@@ -410,6 +410,8 @@ struct parley_view {
     double progress;          /* of the budget, in [0, 1]; once training has ended, as of then */
     double drift;             /* relative consensus distance; negative: not known yet */
     uint64_t drift_us;        /* when it was measured */
+    double incoming; /* of a model that is on its way to this node, the part that is here, in
+                        [0, 1]; negative: none is */
     struct parley_ledger ledger;
     /* From PROPOSED on. */
     uint32_t generation;

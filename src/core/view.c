@@ -49,6 +49,20 @@ static double progress_of(const struct parley_node *node)
                                                 : fmax(t->progress, t->reached);
 }
 
+static double part_here(const struct inflow *in)
+{
+    double each = (double)(in->end - in->from), last = (double)(in->offset - in->from);
+    return in->active ? (in->vector + last / each) / in->vectors : -1;
+}
+
+static double incoming(const struct parley_node *node)
+{
+    double most = part_here(&node->fetch.in);
+    for (int role = 0; role < ROLES; role++)
+        most = fmax(most, part_here(&node->exchange.slots[role].in));
+    return most;
+}
+
 void parley_node_view(const struct parley_node *node, struct parley_view *view)
 {
     const struct record *self = self_of(node);
@@ -65,6 +79,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .progress = progress_of(node),
         .drift = node->drift.value,
         .drift_us = node->drift.measured_us + node->skew_us,
+        .incoming = incoming(node),
         .ledger = node->ledger,
         .generation = self->generation,
         .held = agreement->held,

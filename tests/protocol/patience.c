@@ -263,6 +263,17 @@ Test(patience, nobody_is_suspected_where_a_model_has_the_line_for_16_s)
     parley_sim_free(sim);
 }
 
+/* seen: per cent of a model that were here at a time. */
+static bool agree_in_sight(struct parley_sim *sim, void *seen)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        struct parley_view view = scene_view(sim, i);
+        cr_assert_leq(view.incoming, 1);
+        if (view.incoming >= 0) ((bool *)seen)[(int)(100 * view.incoming)] = true;
+    }
+    return parley_sim_agreed(sim, NULL);
+}
+
 Test(patience, a_model_that_takes_minutes_to_fetch_is_waited_for)
 {
     /* Proves that who holds the picked model hears how it comes in elsewhere: its fetch is not
@@ -281,7 +292,13 @@ Test(patience, a_model_that_takes_minutes_to_fetch_is_waited_for)
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_holders, NULL);
     uint64_t since_us = parley_sim_now(sim);
-    scene_until(sim, 2, parley_sim_agreed, NULL, 2000);
+    bool seen[101] = {false};
+    uint32_t between = 0;
+    scene_until(sim, 2, agree_in_sight, seen, 2000);
+    for (int percent = 10; percent < 90; percent++)
+        between += seen[percent];
+    cr_assert_gt(between, 5, "%u", between);
+    cr_assert_lt(scene_view(sim, 0).incoming, 0);
     cr_assert_eq(begun_anew, 0);
     cr_assert_gt(parley_sim_now(sim), since_us + 300 * SECOND);
     cr_assert_eq(parley_sim_live_count(sim), 2, "somebody gave up");

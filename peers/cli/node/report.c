@@ -153,6 +153,11 @@ static void say_where(struct node *node, const struct parley_view *view)
     if (node->controlled || !settings_wants_progress(node->settings)) return;
     if (!in_place && now_us < node->spoken_us + wait_us) return;
     node->spoken_us = now_us;
+    char phase[64];
+    int length = snprintf(phase, sizeof phase, "%s", parley_phase_name(view->phase));
+    if (view->incoming >= 0) /* over a slow line nothing else moves for long */
+        snprintf(phase + length, sizeof phase - (size_t)length, ", %.0f%% of a model is here",
+                 100 * view->incoming);
     struct table_plain plain = {
         .t = seconds(node),
         .live = view->live,
@@ -162,7 +167,7 @@ static void say_where(struct node *node, const struct parley_view *view)
         .drift = view->drift >= 0 ? view->drift : NAN,
         .samples_per_s = node->rate.value,
         .progress = view->progress,
-        .phase = view->phase == PARLEY_PHASE_TRAIN ? NULL : parley_phase_name(view->phase),
+        .phase = view->phase == PARLEY_PHASE_TRAIN ? NULL : phase,
     };
     char *text = table_plain_text(&plain);
     if (text && in_place)
