@@ -225,11 +225,13 @@ static bool budget_is_spent(const struct parley_node *node)
 
 /* Who was there as this node began is about to train: a budget that is spent by then, as where all
  * go on from files of its end, would make it late, and who has never trained counts for no
- * majority. */
+ * majority.
+ */
 static bool awaits_joiners(const struct parley_node *node)
 {
     const struct training *t = &node->training;
     bool gives = node->now_us < node->fetch.served_us + SERVED_US;
+    if (node->config.quorum != PARLEY_QUORUM_MAJORITY) return false;
     if (node->roster->counts[ROSTER_JOINING] == 0 || !budget_is_spent(node)) return false;
     if (node->now_us >= t->early_us && !gives) return false;
     for (uint32_t i = 0; i < t->early && i < node->roster->count; i++) {
