@@ -62,13 +62,18 @@ bool training_made_all(const struct parley_node *node, const struct record *r)
     return node->config.steps_budget && r->version >= node->config.steps_budget;
 }
 
+/* It was there as this node began to train, and is about to. */
+static bool joins_early(const struct parley_node *node, uint32_t member)
+{
+    const struct record *r = record_of(node, member);
+    return record_is_live(r) && r->phase == PARLEY_PHASE_JOINING && member < node->training.early;
+}
+
 bool training_counts(const struct parley_node *node, uint32_t member)
 {
-    const struct training *t = &node->training;
     const struct record *r = record_of(node, member);
-    bool early =
-        r->phase == PARLEY_PHASE_JOINING && member < t->early && node->now_us < t->early_us;
-    return record_is_live(r) && (r->phase == PARLEY_PHASE_TRAIN || early);
+    bool early = node->now_us < node->training.early_us && joins_early(node, member);
+    return early || (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN);
 }
 
 /* Others are heard of now and then, and go on meanwhile as this node does. */
@@ -232,12 +237,10 @@ static bool awaits_joiners(const struct parley_node *node)
     const struct training *t = &node->training;
     bool gives = node->now_us < node->fetch.served_us + SERVED_US;
     if (node->config.quorum != PARLEY_QUORUM_MAJORITY) return false;
-    if (node->roster->counts[ROSTER_JOINING] == 0 || !budget_is_spent(node)) return false;
+    if (node->roster->counts[ROSTER_JOINING] == 0) return false;
     if (node->now_us >= t->early_us && !gives) return false;
-    for (uint32_t i = 0; i < t->early && i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (record_is_live(r) && r->phase == PARLEY_PHASE_JOINING) return true;
-    }
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (joins_early(node, i)) return true;
     return false;
 }
 
@@ -381,12 +384,10 @@ void training_advance(struct parley_node *node)
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
         if (node->training.stop != PARLEY_STOP_NONE)
             stop_raise(node, node->training.stop);
-        else if (awaits_joiners(node))
-            return;
-        else if (budget_is_spent(node))
-            stop_raise(node, time_is_spent(node) ? PARLEY_STOP_DEADLINE : PARLEY_STOP_BUDGET);
-        else
+        else if (!budget_is_spent(node))
             grant(node);
+        else if (!awaits_joiners(node))
+            stop_raise(node, time_is_spent(node) ? PARLEY_STOP_DEADLINE : PARLEY_STOP_BUDGET);
     } else if ((phase == PARLEY_PHASE_STOP || phase == PARLEY_PHASE_SETTLE) &&
                node->agreement.candidate == CANDIDATE_NONE) {
         recovers(node);
@@ -409,7 +410,8 @@ uint64_t training_deadline(const struct parley_node *node)
     if (node->leaving) return node->now_us + LOOK_US;
     if (phase_of(node) == PARLEY_PHASE_JOINING) return joining_deadline(node);
     if (t->helpless_us > node->now_us) return t->helpless_us;
-    if (phase_of(node) == PARLEY_PHASE_TRAIN && awaits_joiners(node)) return node->now_us + LOOK_US;
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && awaits_joiners(node) && budget_is_spent(node))
+        return node->now_us + LOOK_US;
     if (phase_of(node) == PARLEY_PHASE_TRAIN && node->config.time_budget_us && !t->diverged &&
         t->stop == PARLEY_STOP_NONE)
         at = node->now_us + time_left_us(node);
