@@ -132,7 +132,8 @@ static void warn_of_missing(struct parley_node *node)
     char done[80] = "";
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        apart += said_holds(r, r->digest) && !said_holds(r, self_of(node)->digest);
+        bool holds = r->phase >= PARLEY_PHASE_HELD && r->phase <= PARLEY_PHASE_DONE;
+        apart += holds && !said_same(r->digest, self_of(node)->digest);
     }
     if (apart > 0)
         snprintf(done, sizeof done, "; %u of them hold another model", apart);
