@@ -388,14 +388,14 @@ static int publish(struct files *files, struct op *op)
     if (!path) return PARLEY_ENOMEM;
     char *part = path + size;
     record_part(files->out, files->boot, part, size);
-    snprintf(path, size, "%s.agreement.json", files->out);
+    snprintf(path, size, "%s" RECORD_SUFFIX, files->out);
     struct record earlier;
     int code = PARLEY_OK;
     bool found = read_earlier(path, &earlier, op);
     bool same = found && memcmp(earlier.file, files->hash, sizeof files->hash) == 0;
     if (found && !same && is_outvoted(files, op->record, &earlier)) {
         code = step_aside(files, op, &earlier);
-        snprintf(path, size, "%s.agreement.json", files->aside ? files->aside : "");
+        snprintf(path, size, "%s" RECORD_SUFFIX, files->aside ? files->aside : "");
     }
     if (found) record_close(&earlier);
     if (!code) publish_record(files, op, part, path, same);

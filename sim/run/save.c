@@ -5,12 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file/record.h"
 #include "run/output.h"
 
 /* Simulated nodes write no record; that of another model would stand beside this one. */
 static void drop_record(const char *path)
 {
-    static const char end[] = ".agreement.json";
+    static const char end[] = RECORD_SUFFIX;
     size_t length = strlen(path);
     char *record = malloc(length + sizeof end);
     if (!record) return;

@@ -15,6 +15,7 @@
 #include "kernels/digest.h"
 #include "parley/error.h"
 
+#define RECORD_SUFFIX ".agreement.json" /* behind the name of the model's file */
 #define RECORD_NAME_BYTES 64
 #define RECORD_MEMBERS_MAX 4096
 #define RECORD_BYTES_MAX (1024 * 1024)

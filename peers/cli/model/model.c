@@ -158,7 +158,7 @@ static int load_record(const char *path, struct record *record, bool *found, cha
     char name[4096], reason[200];
     uint8_t *bytes;
     size_t size;
-    snprintf(name, sizeof name, "%s.agreement.json", path);
+    snprintf(name, sizeof name, "%s" RECORD_SUFFIX, path);
     *found = access(name, F_OK) == 0;
     if (!*found) return 0;
     int error = read_file(name, RECORD_BYTES_MAX, &bytes, &size, why, why_size);
@@ -185,7 +185,7 @@ static void print_verified(const struct opened *opened, const struct record *rec
     }
     printf("digest      %s, as the file says\n", digest);
     if (!found) {
-        printf("agreement   no record beside it (%s.agreement.json)\n", opened->path);
+        printf("agreement   no record beside it (%s" RECORD_SUFFIX ")\n", opened->path);
         return;
     }
     printf("agreement   held by %" PRIu32 " of %" PRIu32 " live nodes, %" PRIu32
@@ -218,7 +218,7 @@ static int verify(const struct opened *opened, bool json, char *why, size_t why_
     if (!error)
         error = record_match(&record, opened->file.meta.digest, whole, opened->file.meta.run,
                              reason, sizeof reason);
-    if (error) snprintf(why, why_size, "%s.agreement.json: %s", opened->path, reason);
+    if (error) snprintf(why, why_size, "%s" RECORD_SUFFIX ": %s", opened->path, reason);
 out:
     if (!error) print_verified(opened, &record, found, json);
     if (found) record_close(&record);

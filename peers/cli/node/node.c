@@ -28,6 +28,7 @@
 #include "data/remarks.h"
 #include "disk/durable.h"
 #include "file/model_file.h"
+#include "file/record.h"
 #include "network/address.h"
 #include "prompt.h"
 #include "train/model.h"
@@ -370,8 +371,8 @@ static int train(struct node *node, char *why, size_t why_size)
  * beside a model that nobody has agreed on. */
 static void drop_record(const struct node *node)
 {
-    char path[sizeof node->own_path + 16];
-    snprintf(path, sizeof path, "%s.agreement.json", node->own_path);
+    char path[sizeof node->own_path + sizeof RECORD_SUFFIX];
+    snprintf(path, sizeof path, "%s" RECORD_SUFFIX, node->own_path);
     unlink(path);
 }
 
