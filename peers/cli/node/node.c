@@ -422,13 +422,16 @@ static int keep(struct node *node, const struct parley_view *view, int error, ch
                 size_t why_size)
 {
     char cause[512] = "";
-    bool lacks = error == PARLEY_ENO_AGREEMENT;
-    if (error && !lacks) return error;
+    bool left = error == PARLEY_OK;
+    if (!left && error != PARLEY_ENO_AGREEMENT) return error;
     node_checkpoint_last(node);
-    if (!lacks && node->controlled) return 0;
-    int unsaved = keep_own(node, view, !lacks, cause, sizeof cause);
-    if (unsaved && lacks) say(PARLEY_LOG_WARN, "this node's own model is not saved: %s", cause);
-    if (!unsaved || lacks) return error;
+    if (left && node->controlled) return error;
+    int unsaved = keep_own(node, view, left, cause, sizeof cause);
+    if (!unsaved) return error;
+    if (!left) {
+        say(PARLEY_LOG_WARN, "this node's own model is not saved: %s", cause);
+        return error;
+    }
     snprintf(why, why_size, "%s", cause);
     return unsaved;
 }
