@@ -166,6 +166,25 @@ Test(partitions, halves_that_heal_become_one_cluster_again)
     parley_sim_free(sim);
 }
 
+Test(partitions, where_a_wall_falls_nobody_takes_its_own_side_for_dead)
+{
+    /* The other side says so of each; of whom a node hears itself it need not believe it. */
+    const uint32_t group[] = {0, 0, 0, 0, 1, 1, 1, 1};
+    struct parley_sim *sim = trained(8, 3);
+    parley_sim_partition(sim, group);
+    scene_run(sim, 30 * SECOND);
+    parley_sim_heal(sim);
+    for (int part = 0; part < 6000; part++) {
+        scene_run(sim, SECOND / 2000);
+        for (uint32_t i = 0; i < 8; i++)
+            for (uint32_t j = 0; j < 8; j++)
+                if (group[i] == group[j])
+                    cr_assert_neq(state_of(sim, i, j), PARLEY_MEMBER_DEAD, "n%u of n%u", i, j);
+    }
+    cr_assert(parley_sim_converged(sim, NULL));
+    parley_sim_free(sim);
+}
+
 /* All have given up those with a number of the other parity. */
 static bool sees_half(struct parley_sim *sim, void *nodes)
 {

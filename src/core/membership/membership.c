@@ -2,7 +2,7 @@
  * (Dadgar, Phillips, Currey 2018), over the links that averaging uses.
  *
  *   - each interval one member is probed (probe.c); silence makes it SUSPECT, then DEAD. Of whom a
- *     node hears itself, it does not say that it stayed silent.
+ *     node hears itself, it does not say that it stayed silent, nor believe it (merge.c).
  *   - a link that breaks without BYE makes it SUSPECT at once; a refused dial shortens that.
  *   - a suspect that hears of it refutes by a higher incarnation; so does one that was paused and
  *     finds itself DEAD.
@@ -104,17 +104,16 @@ static void tell(struct parley_node *node, int member, bool suspected, const cha
     update->member.reason = out_text(node, reason);
 }
 
-/* Lifeguard, section IV-C: whom this node takes for silent or gone hears of it on its own link, if
- * there is one, and refutes. What others relay may have to come a long way, and late. */
-static void warn(struct parley_node *node, int member)
+bool membership_warn(struct parley_node *node, int member, const struct record *record)
 {
     struct conn *conn = connection_of(node, member);
-    if (!conn || !out_room(node)) return;
+    if (!conn || !out_room(node)) return false;
     struct message_members message;
     message.count = 1;
     message.complete = message.ask = 0;
-    message.records[0] = *record_of(node, (uint32_t)member);
+    message.records[0] = *record;
     connection_send(node, conn, WIRE_MEMBERS, &message);
+    return true;
 }
 
 /* Those that had the name of a live process before it. */
@@ -144,7 +143,7 @@ void membership_state(struct parley_node *node, int member, enum parley_member_s
         shorten(node, m, node->now_us + suspicion_us(node, 0));
         /* A frame can bring many suspects: they are dialled as far as there is room. */
         if (out_room(node)) connection_want(node, member);
-        warn(node, member);
+        membership_warn(node, member, r);
         if (node->now_us + node->config.redial_min_us < node->next_redial_us)
             node->next_redial_us = node->now_us + node->config.redial_min_us;
     }
@@ -240,9 +239,10 @@ void membership_contact(struct parley_node *node, struct conn *conn)
     if (m) m->unreached_us = 0;
     node->gossip.due = node->drift.due = true;
     probe_contact(node, conn);
-    uint32_t state = record_of(node, conn->member)->state;
-    if (state == PARLEY_MEMBER_SUSPECT || state == PARLEY_MEMBER_DEAD) warn(node, conn->member);
-    if (state != PARLEY_MEMBER_DEAD) return;
+    const struct record *r = record_of(node, conn->member);
+    if (r->state == PARLEY_MEMBER_SUSPECT || r->state == PARLEY_MEMBER_DEAD)
+        membership_warn(node, conn->member, r);
+    if (r->state != PARLEY_MEMBER_DEAD) return;
     /* As it may come from another part of a divided cluster, both tell each other all they know. */
     roster_changed(node->roster, conn->member, true);
     conn->wanted = true;
@@ -330,7 +330,7 @@ static void suspicion_timers(struct parley_node *node)
             membership_heard(node, (int)i, m->suspect_since_us)) {
             m->suspect_since_us = node->now_us;
             m->suspect_until_us = node->now_us + suspicion_us(node, m->confirmations);
-            warn(node, (int)i);
+            membership_warn(node, (int)i, record_of(node, i));
         }
         if (node->now_us >= m->suspect_until_us) {
             membership_state(node, (int)i, PARLEY_MEMBER_DEAD,

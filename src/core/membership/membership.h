@@ -11,6 +11,7 @@
 #include "parley/node.h"
 
 struct conn;
+struct record;
 
 enum { CONFIRMERS_MAX = 3 }; /* from so many on a suspicion has its shortest time */
 
@@ -48,6 +49,10 @@ void membership_leave(struct parley_node *node);
 /* Every move between states goes through here. reason NULL: it is not told. */
 void membership_state(struct parley_node *node, int member, enum parley_member_state state,
                       const char *reason);
+/* Lifeguard, section IV-C: whom somebody takes for silent or gone, as the record says, hears of it
+ * on its own link, if there is one (else false), and refutes. What others relay may have to come a
+ * long way, and late. */
+bool membership_warn(struct parley_node *node, int member, const struct record *record);
 /* A further one, `by`, suspects it. */
 void membership_confirm(struct parley_node *node, int member, uint64_t by);
 /* That process is gone for good, and with it what it had decided. */

@@ -39,6 +39,15 @@ static void refute(struct parley_node *node, const struct record *record)
     if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) late_begin(node);
 }
 
+/* Who was cut off together with others takes all the rest for dead, and comes back with that. Of
+ * whom this node hears itself it does not believe it: that member hears of it, and refutes. */
+static bool is_denied(struct parley_node *node, int member, const struct record *record, int from)
+{
+    uint64_t since_us = node->now_us - node->config.probe_interval_us;
+    return record->state == PARLEY_MEMBER_DEAD && from != member &&
+           membership_heard(node, member, since_us) && membership_warn(node, member, record);
+}
+
 static void merge_state(struct parley_node *node, int member, const struct record *record, int from)
 {
     struct record *r = record_of(node, member);
@@ -49,6 +58,7 @@ static void merge_state(struct parley_node *node, int member, const struct recor
         membership_confirm(node, member, record_of(node, from)->boot);
     if (theirs <= ours && !lied) return;
     if (from != member && is_far_ahead(record->incarnation, r->incarnation)) return;
+    if (is_denied(node, member, record, from)) return;
     r->incarnation = record->incarnation;
     if (record->state == r->state) {
         roster_changed(node->roster, member, true);
