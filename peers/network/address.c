@@ -57,7 +57,9 @@ void address_print(char text[PARLEY_ADDRESS_SIZE], const struct sockaddr *from)
     strcpy(text, "?");
     if (from->sa_family != AF_INET6 && from->sa_family != AF_INET) return;
     uv_ip_name(from, host, sizeof host);
-    (void)address_join(text, host, address_port(from));
+    bool mapped = from->sa_family == AF_INET6 &&
+                  IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)from)->sin6_addr);
+    (void)address_join(text, mapped ? strrchr(host, ':') + 1 : host, address_port(from));
 }
 
 bool address_is_any(const struct sockaddr *from)

@@ -26,7 +26,8 @@ int address_refuse(const char *name, const char *text, char *why, size_t size);
 /* "host:port", with brackets where the host has a colon. PARLEY_EUSAGE: it doesn't fit. */
 int address_join(char text[PARLEY_ADDRESS_SIZE], const char *host, unsigned port);
 
-/* The numeric form of a socket's address; "?" if there is none. */
+/* The numeric form of a socket's address; "?" if there is none. A v4 address that a v6 socket has
+ * (::ffff:127.0.0.1, of who dials a node on [::]) is printed as the v4 address that it is. */
 void address_print(char text[PARLEY_ADDRESS_SIZE], const struct sockaddr *from);
 
 /* True for 0.0.0.0 and [::]: an address to listen on that no peer could dial. */

@@ -286,15 +286,21 @@ static int knock(struct lane_door *ours, const char *door, const char *from)
     return -1;
 }
 
-/* Its door is named by its own address, or by that of all addresses. */
+static int knock_at_all(struct lane_door *ours, const char *host, unsigned port, const char *from)
+{
+    char any[PARLEY_ADDRESS_SIZE];
+    return address_join(any, host, port) ? -1 : knock(ours, any, from);
+}
+
+/* Its door is named by its own address, or by that of all addresses: [::] takes v4 dials, too. */
 static int knock_at(struct lane_door *ours, const char *address, const char *from)
 {
     struct address split;
-    char any[PARLEY_ADDRESS_SIZE];
     int fd = knock(ours, address, from);
     if (fd >= 0 || address_split(&split, address)) return fd;
-    const char *host = strchr(split.host, ':') ? "::" : "0.0.0.0";
-    return address_join(any, host, (unsigned)atoi(split.port)) ? -1 : knock(ours, any, from);
+    unsigned port = (unsigned)atoi(split.port);
+    if (!strchr(split.host, ':')) fd = knock_at_all(ours, "0.0.0.0", port, from);
+    return fd >= 0 ? fd : knock_at_all(ours, "::", port, from);
 }
 
 void lane_ask(struct conn *conn)

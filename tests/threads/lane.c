@@ -1,6 +1,7 @@
 /* lane.c: floats between nodes of one machine through shared memory (peers/network/lane.h).
  *
  *   - two nodes agree, and what they averaged went that way
+ *   - so does what goes to the v4 address of one that listens on [::]
  *   - where one end has no lane, or can't have a memory file, all goes by TCP, and they agree
  *   - a peer that is killed in the middle of exchanges is found dead, and the other one goes on
  *   - a peer of another user gets nothing but by TCP (where this runs as root, who can have one)
@@ -55,9 +56,8 @@ static void agree(bool lane_at_both)
     pair_agree();
 }
 
-static void agree_through_shared_memory(void)
+static void most_was_shared(void)
 {
-    agree(true);
     for (int i = 0; i < 2; i++) {
         const struct parley_stats *stats = &nodes[i].result.stats;
         check(stats->bytes_lane > 0 && stats->bytes_lane >= stats->bytes_sent / 2,
@@ -67,6 +67,27 @@ static void agree_through_shared_memory(void)
         check(stats->bytes_membership + stats->bytes_sketches < stats->bytes_sent / 2,
               "and nothing else is counted with it");
     }
+}
+
+static void agree_through_shared_memory(void)
+{
+    agree(true);
+    most_was_shared();
+}
+
+/* Where this machine has v6. */
+static void agree_on_all_addresses(void)
+{
+    char address[PARLEY_ADDRESS_SIZE], why[256];
+    struct node *first = pair_node(0, NULL, STEPS);
+    first->options.listen = "[::]:0";
+    first->options.config.address = "127.0.0.1:0";
+    first->options.config.model_digest = MODEL;
+    if (parley_open(&first->p, &first->options, why, sizeof why)) return;
+    snprintf(address, sizeof address, "127.0.0.1%s", strrchr(parley_listens(first->p), ':'));
+    open_with(1, address, true, STEPS);
+    pair_agree();
+    most_was_shared();
 }
 
 static void agree_by_tcp(bool lane_at_both)
@@ -308,6 +329,7 @@ int main(void)
     survive_a_kill(peer, true);
     if (root) survive_a_kill(other, false);
     agree_through_shared_memory();
+    agree_on_all_addresses();
     agree_by_tcp(false);
     agree_without_files();
     keep_no_descriptors();
