@@ -239,6 +239,7 @@ static void on_prepare(uv_prepare_t *prepare)
         deadline_us = now_us + SHUT_LOOK_US;
     if (loop->accept_waits && deadline_us > loop->accepts_until_us && !loop->finished)
         deadline_us = loop->accepts_until_us;
+    if (deadline_us > loop->tries_until_us) deadline_us = loop->tries_until_us;
     uv_timer_stop(&loop->timer);
     if (deadline_us == UINT64_MAX) return;
     uint64_t wait_ms = deadline_us > now_us ? (deadline_us - now_us + 999) / 1000 : 0;
@@ -263,6 +264,7 @@ static void on_check(uv_check_t *check)
     wake_up(&loop->wake);
     uint64_t now_us = loop_now_us();
     conn_sweep(loop, now_us);
+    conn_try_others(loop, now_us);
     if (loop->finished) return;
     uint64_t deadline_us = parley_node_deadline(loop->node);
     if (now_us < deadline_us || reads_first(loop, now_us, deadline_us)) return;
@@ -339,6 +341,7 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
     if (descriptors_check(why, size)) return PARLEY_EFAIL;
     loop->parley = parley;
     loop->door.fd = -1;
+    loop->tries_until_us = UINT64_MAX;
     ops_init(&loop->ops);
     loop->last_sent = &loop->sent;
     int code = uv_loop_init(&loop->uv);

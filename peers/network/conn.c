@@ -90,6 +90,7 @@ struct conn *conn_new(struct loop *loop, uint32_t id)
     }
     conn->loop = loop;
     conn->id = id;
+    conn->try_until_us = UINT64_MAX;
     conn->tcp.data = conn;
     struct conn **bucket = bucket_of(loop, id);
     conn->next = *bucket;

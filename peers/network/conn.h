@@ -68,6 +68,7 @@ struct conn {
     struct lookup *lookup; /* of the name, while it is under way; else NULL */
     uv_connect_t connect;
     struct addrinfo *found, *first, *try; /* all addresses of the name; tried first, and now */
+    uint64_t try_until_us;                /* then the next is tried; UINT64_MAX: there is none */
     struct sockaddr_storage to;           /* where there is no name */
     uint32_t redials;                     /* of connections whose handshake went badly */
     bool retrying, close_wanted;          /* the handle is being made anew; then close it */
@@ -102,6 +103,8 @@ void conn_turn(struct loop *loop);
 void conn_tell_sent(struct loop *loop);
 
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
+/* dial.c: of a name's addresses those that have been silent for long are left for the next. */
+void conn_try_others(struct loop *loop, uint64_t now_us);
 /* dial.c: other threads may have found something: it is used, and more is looked up. */
 void conn_take_lookups(struct loop *loop);
 /* dial.c: none is left at the end: those that are not over by then end by themselves. */

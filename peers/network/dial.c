@@ -1,8 +1,9 @@
 /* dial.c: connecting to "host:port".
  *
  * The happy path: a numeric host is connected to at once; a name is looked up on a thread of its
- * own and its addresses are tried one after another, from any of them on: where one swallows
- * packets the core gives up, and the next dial may begin with another.
+ * own and its addresses are tried one after another, from any of them on. One that swallows packets
+ * is left for the next before the core gives up, with time for its first packet to be lost once;
+ * the next dial may begin with another.
  *
  * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
  * UNREACHED, with the system's words and a name's addresses. Nothing here waits longer than the
@@ -32,7 +33,8 @@
 
 enum {
     REDIALS_MAX = 2, /* retransmit.h */
-    LOOKUPS_MAX = 8  /* under way at a time */
+    LOOKUPS_MAX = 8, /* under way at a time */
+    SILENT_US = 1200000
 };
 
 enum lookup_state { LOOKUP_RUNS, LOOKUP_OVER, LOOKUP_LEFT /* the loop is gone */ };
@@ -70,9 +72,14 @@ static void try_again(struct conn *conn)
     uv_close((uv_handle_t *)&conn->tcp, on_retry);
 }
 
+static struct addrinfo *next_try(const struct conn *conn)
+{
+    return conn->try->ai_next ? conn->try->ai_next : conn->found;
+}
+
 static void failed(struct conn *conn, int code)
 {
-    if (conn->try) conn->try = conn->try->ai_next ? conn->try->ai_next : conn->found;
+    if (conn->try) conn->try = next_try(conn);
     if (conn->try != conn->first) {
         try_again(conn);
         return;
@@ -84,7 +91,7 @@ static void failed(struct conn *conn, int code)
 static void on_connect(uv_connect_t *request, int status)
 {
     struct conn *conn = request->handle->data;
-    if (conn->state != CONN_DIALLING) return;
+    if (conn->state != CONN_DIALLING || conn->retrying) return;
     if (status) {
         failed(conn, status);
         return;
@@ -112,7 +119,30 @@ static void connect_to(struct conn *conn, const struct sockaddr *address)
 {
     int code = make_socket(conn, address->sa_family);
     if (!code) code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connect);
-    if (code) failed(conn, code);
+    if (code) {
+        failed(conn, code);
+        return;
+    }
+    bool last = !conn->try || next_try(conn) == conn->first;
+    conn->try_until_us = last ? UINT64_MAX : loop_now_us() + SILENT_US;
+    if (conn->try_until_us < conn->loop->tries_until_us)
+        conn->loop->tries_until_us = conn->try_until_us;
+}
+
+void conn_try_others(struct loop *loop, uint64_t now_us)
+{
+    if (now_us < loop->tries_until_us) return;
+    loop->tries_until_us = UINT64_MAX;
+    for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
+        for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
+            if (conn->state != CONN_DIALLING || conn->retrying) continue;
+            if (now_us >= conn->try_until_us) {
+                conn->try_until_us = UINT64_MAX;
+                failed(conn, UV_ETIMEDOUT);
+            } else if (conn->try_until_us < loop->tries_until_us) {
+                loop->tries_until_us = conn->try_until_us;
+            }
+        }
 }
 
 /* ---- Names ----------------------------------------------------------------------------------- */

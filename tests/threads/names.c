@@ -4,6 +4,7 @@
  *   - so others find room, by name too, and the two agree
  *   - what had not begun by then is never looked up, and closing waits for no more than what had
  *   - a name that takes longer than a dial is looked up once at a time, and found in the end
+ *   - of a name's addresses that swallow what is sent to them, others are tried in the same dial
  *   - one that nobody has is told, with the system's words, and one that nobody can say of now; no
  *     other that takes long holds that up
  *   - nothing is left behind: no thread is let go, and a child that is forked then can exit
@@ -13,19 +14,23 @@
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #include "let_go.h"
 #include "pair.h"
 
 /* The core has places for all seeds and a few others, but not for two rounds of dials. */
 enum { NAMES = 16, ROUNDS = 3, LINKS = NAMES + 4, NEWCOMERS = 4, WAIT_S = 20 };
+enum { WIDE_NAMES = 4, SILENT = 3, FILLERS = 3 };
 #define NS UINT64_C(1000000000)
 
-enum kind { SLOW, LATE, STUCK, NONE, BUSY, KINDS };
-static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none", ".busy"};
+enum kind { SLOW, LATE, STUCK, NONE, BUSY, WIDE, KINDS };
+static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none", ".busy", ".wide"};
 
 /* Neither is destroyed: who was let go may be at it still. */
 static uv_cond_t changed;
@@ -42,17 +47,34 @@ static enum kind kind_of(const char *text)
     return kind;
 }
 
+typedef int resolve(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+/* 127.0.0.1, which answers, and those behind it, which don't. */
+static int find_wide(resolve *real, const char *port, const struct addrinfo *hints,
+                     struct addrinfo **found)
+{
+    for (int i = 0; i <= SILENT; i++) {
+        char host[16];
+        snprintf(host, sizeof host, "127.0.0.%d", 1 + i);
+        int code = real(host, port, hints, found);
+        if (code) return code;
+        found = &(*found)->ai_next;
+    }
+    return 0;
+}
+
 /* Takes the place of the system's. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
-    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    resolve *real;
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
     enum kind kind = kind_of(host);
     if (kind == KINDS) return real(host, port, hints, found);
     atomic_fetch_add(&begun[kind], 1);
     if (kind == NONE) return EAI_NONAME;
     if (kind == BUSY) return EAI_AGAIN;
+    if (kind == WIDE) return find_wide(real, port, hints, found);
     uv_mutex_lock(&lock);
     while (!answers[kind])
         uv_cond_wait(&changed, &lock);
@@ -161,6 +183,70 @@ static void close_without_an_answer(void)
     answer(STUCK);
 }
 
+/* Its port, in *port, is any free one if that is 0. */
+static int listen_at(int last, int backlog, in_port_t *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = *port};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + (in_addr_t)last);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, backlog) ||
+        getsockname(fd, (struct sockaddr *)&at, &size))
+        exit(1);
+    *port = at.sin_port;
+    return fd;
+}
+
+/* The kernel drops the packets of who dials a listener whose queue is full. */
+static void fill(int listener, int fillers[FILLERS])
+{
+    struct sockaddr_in at;
+    socklen_t size = sizeof at;
+    getsockname(listener, (struct sockaddr *)&at, &size);
+    for (int i = 0; i < FILLERS; i++) {
+        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)connect(fillers[i], (struct sockaddr *)&at, sizeof at);
+    }
+}
+
+/* Each of the names is dialled once, and comes to the only address that answers. */
+static void come_to_who_answers(void)
+{
+    static char names[WIDE_NAMES][32];
+    static const char *seeds[WIDE_NAMES];
+    in_port_t port = 0;
+    int listener = listen_at(1, WIDE_NAMES, &port), silent[SILENT], fillers[SILENT][FILLERS];
+    int came[WIDE_NAMES];
+    for (int i = 0; i < SILENT; i++) {
+        silent[i] = listen_at(2 + i, 0, &port);
+        fill(silent[i], fillers[i]);
+    }
+    for (int i = 0; i < WIDE_NAMES; i++) {
+        snprintf(names[i], sizeof names[i], "n%d.wide:%u", i, (unsigned)ntohs(port));
+        seeds[i] = names[i];
+    }
+    struct parley_config *config = &prepare(0, seeds, WIDE_NAMES)->options.config;
+    config->hello_timeout_us = WAIT_S * 1000000;
+    pair_open(&nodes[0]);
+    struct pollfd next = {.fd = listener, .events = POLLIN};
+    uint64_t until_ns = uv_hrtime() + WAIT_S / 2 * NS;
+    for (int i = 0; i < WIDE_NAMES; i++) {
+        uint64_t now_ns = uv_hrtime(), left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+        check(poll(&next, 1, (int)(left_ns / 1000000)) == 1,
+              "a dial goes on to an address that answers");
+        came[i] = next.revents ? accept(listener, NULL, NULL) : -1;
+    }
+    parley_close(nodes[0].p);
+    for (int i = 0; i < WIDE_NAMES; i++)
+        close(came[i]);
+    close(listener);
+    for (int i = 0; i < SILENT; i++) {
+        close(silent[i]);
+        for (int j = 0; j < FILLERS; j++)
+            close(fillers[i][j]);
+    }
+}
+
 int main(void)
 {
     uv_mutex_init(&lock);
@@ -187,6 +273,7 @@ int main(void)
     pair_join();
     check(atomic_load(&begun[SLOW]) == before, "what had not begun was taken back");
     check(atomic_load(&let_go) == 0, "each thread is joined");
+    come_to_who_answers();
     close_without_an_answer();
     fork_and_exit();
     return failures ? 1 : 0;
