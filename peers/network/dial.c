@@ -204,6 +204,7 @@ static void end(struct lookup *lookup)
     struct conn *conn = lookup->conn;
     struct addrinfo *found = lookup->found;
     int code = lookup->code;
+    if (found) lookup->loop->lookup_slow = false;
     free(lookup);
     if (!conn) {
         uv_freeaddrinfo(found);
@@ -211,7 +212,8 @@ static void end(struct lookup *lookup)
     }
     conn->lookup = NULL;
     conn->found = found;
-    if (code || !found) {
+    conn->unnamed = code || !found;
+    if (conn->unnamed) {
         failed(conn, code ? code : UV_EAI_NONAME);
         return;
     }
@@ -291,13 +293,27 @@ static void look_up(struct conn *conn, const struct address *address)
     begin(conn->loop);
 }
 
+/* The core takes it for a peer that does not answer. Once, until a name is found. */
+static void tell_slow(const struct lookup *lookup)
+{
+    struct loop *loop = lookup->loop;
+    if (loop->finished || loop->closing || loop->lookup_slow) return;
+    loop->lookup_slow = true;
+    loop_log(loop, PARLEY_LOG_WARN,
+             "the name %s is still being looked up: do the name servers of this machine answer?",
+             lookup->address.host);
+}
+
 void conn_give_lookup_up(struct conn *conn)
 {
     struct lookup *lookup = conn->lookup;
     if (!lookup) return;
     conn->lookup = NULL;
     lookup->conn = NULL;
-    if (!lookup->begun) end(lookup);
+    if (lookup->begun)
+        tell_slow(lookup);
+    else
+        end(lookup);
 }
 
 /* ---- Dials ----------------------------------------------------------------------------------- */
@@ -323,7 +339,7 @@ void conn_why_closed(const struct conn *conn, char *text, size_t size)
     }
     bool failed = conn->reason == PARLEY_CLOSED_REFUSED || conn->reason == PARLEY_CLOSED_UNREACHED;
     size_t at = (size_t)snprintf(
-        text, size, "%s",
+        text, size, "%s%s", conn->unnamed ? "the name can't be looked up: " : "",
         conn->code ? address_error(conn->code, (const struct sockaddr *)&conn->to) : "");
     if (!failed || !conn->first) return;
     for (const struct addrinfo *a = conn->found; a && at < size; a = a->ai_next) {

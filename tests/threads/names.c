@@ -5,6 +5,7 @@
  *   - what had not begun by then is never looked up, and closing waits for no more than what had
  *   - a name that takes longer than a dial is looked up once at a time, and found in the end
  *   - of a name's addresses that swallow what is sent to them, others are tried in the same dial
+ *   - that one takes so long is told once, not with each dial
  *   - one that nobody has is told, with the system's words, and one that nobody can say of now; no
  *     other that takes long holds that up
  *   - nothing is left behind: no thread is let go, and a child that is forked then can exit
@@ -34,9 +35,9 @@ static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none", ".
 
 /* Neither is destroyed: who was let go may be at it still. */
 static uv_cond_t changed;
-static uv_mutex_t lock; /* guards the next two, of names of each kind */
+static uv_mutex_t lock; /* guards the next three, two of names of each kind */
 static bool answers[KINDS];
-static unsigned given_up[KINDS];
+static unsigned given_up[KINDS], slow; /* lines that tell of it */
 static atomic_uint begun[KINDS];
 
 static enum kind kind_of(const char *text)
@@ -96,12 +97,13 @@ static void on_update(void *context, struct parley *p, const struct parley_updat
     (void)p;
     if (update->type != PARLEY_UPDATE_LOG) return;
     enum kind kind = kind_of(update->log.text);
-    const char *why = kind == NONE   ? "unknown node or service"
-                      : kind == BUSY ? "temporary failure"
+    const char *why = kind == NONE   ? "the name can't be looked up: unknown node or service"
+                      : kind == BUSY ? "the name can't be looked up: temporary failure"
                                      : "no answer";
-    if (kind == KINDS || !strstr(update->log.text, why)) return;
+    bool tells_slow = strstr(update->log.text, "is still being looked up");
+    if (kind == KINDS || (!tells_slow && !strstr(update->log.text, why))) return;
     uv_mutex_lock(&lock);
-    given_up[kind]++;
+    *(tells_slow ? &slow : &given_up[kind]) += 1;
     uv_cond_broadcast(&changed);
     uv_mutex_unlock(&lock);
 }
@@ -151,6 +153,14 @@ static bool are_given_up(enum kind kind, unsigned wanted)
     bool enough = given_up[kind] >= wanted;
     uv_mutex_unlock(&lock);
     return enough;
+}
+
+static unsigned count_of(const unsigned *of)
+{
+    uv_mutex_lock(&lock);
+    unsigned count = *of;
+    uv_mutex_unlock(&lock);
+    return count;
 }
 
 static void close_node(void *node)
@@ -255,6 +265,7 @@ int main(void)
     /* So many dials that all places would be taken, if each had kept its own. */
     bool room = are_given_up(SLOW, ROUNDS * NAMES);
     check(room, "who is given up leaves no connection behind");
+    check(count_of(&slow) == 1, "that a name takes long is told once");
     if (!room) answer(SLOW); /* else nobody would find room */
     start_second();
     check(are_given_up(NONE, 1), "nobody has that name, and it is told beside one that takes long");
