@@ -22,6 +22,7 @@
 
 #include "cli.h"
 #include "core/membership/roster.h"
+#include "network/address.h"
 #include "network/tls.h"
 #include "report/human.h"
 #include "report/text.h"
@@ -71,7 +72,9 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
         fd = -1;
         errno = cause;
     }
-    if (fd < 0) snprintf(why, size, "%s: %s", text, strerror(errno));
+    if (fd < 0)
+        snprintf(why, size, "%s: %s", text,
+                 errno == EINVAL ? address_error(UV_EINVAL, found->ai_addr) : strerror(errno));
     freeaddrinfo(found);
     return fd < 0 ? PARLEY_ENETWORK : fd;
 }

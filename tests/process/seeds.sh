@@ -114,6 +114,7 @@ if ip -6 addr add fe80::1/64 dev lo nodad 2> /dev/null; then
     a=$pid
     until_said a.err "$a" 'seed [fe80::1%none]:7401: it names no link of this machine'
     end "$a"
+    expect 4 'it names no link of this machine' status '[fe80::1]:7401'
     for how in '[fe80::1%none]:7401' '[::]:7401 --advertise [fe80::1]:7401'; do
         # shellcheck disable=SC2086
         start a --insecure --listen $how
