@@ -123,12 +123,24 @@ static int load_table(const struct loading *l, struct dataset *set, const struct
     return error;
 }
 
+/* All ten classes, or none: a model of fewer has no output for some of them. */
+static int load_digits(const struct loading *l, struct dataset *set, bool test)
+{
+    int error = digits_make(set, test, DIGITS_SEED);
+    if (error || l->shape->unlabelled || l->classes == 0 || l->classes >= set->classes)
+        return error;
+    snprintf(l->why, l->why_size, "digits: labels 0 to %" PRIu32 ", the classes are 0 to %" PRIu32,
+             set->classes - 1, l->classes - 1);
+    dataset_close(set);
+    return PARLEY_EDATA;
+}
+
 /* The training set of `spec`, or if `test` what it has for a test. */
 static int load(const struct loading *l, struct dataset *set, const struct spec *spec, bool test)
 {
     switch (spec->format) {
     case DIGITS:
-        return digits_make(set, test, DIGITS_SEED);
+        return load_digits(l, set, test);
     case IDX:
         return load_idx(l, set, spec->path, test);
     case NPY:
@@ -350,7 +362,7 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
 {
     struct spec data, spec;
     struct rows_shape shape = {.features = model->features};
-    struct loading l = {reader, &shape, model->classes, why, why_size, ""};
+    struct loading l = {reader, &shape, model->numbers ? 0 : model->classes, why, why_size, ""};
     memset(test, 0, sizeof *test);
     if (why_size > 0) why[0] = 0;
     int error = parse_spec(&data, data_spec, &l);

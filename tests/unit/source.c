@@ -485,6 +485,33 @@ Test(source, specs_that_can_not_be_are_refused_by_name)
     }
 }
 
+Test(source, digits_are_no_test_of_what_has_fewer_classes)
+{
+    /* Proves it of a training set and of a model, and that inputs are taken as they are; of a model
+     * of numbers, who scales the set says it. */
+    static const struct source_model three = {"", NULL, 3, 400, false, NULL};
+    static const struct source_model number = {"", NULL, 1, 400, true, NULL};
+    uint8_t x[512] = {0}, y[512] = {0};
+    struct source source;
+    struct dataset set;
+    put("d/x.npy", x, put_head(x, "|u1", "(20, 1)") + 20);
+    size_t at = put_head(y, "|u1", "(20,)");
+    for (size_t i = 0; i < 20; i++)
+        y[at + i] = (uint8_t)(i % 3);
+    put("d/y.npy", y, at + 20);
+    cr_expect_eq(source_load(&source, &reader, "npy:d", "digits", why, sizeof why), PARLEY_EDATA);
+    cr_expect_str_eq(why, "digits: labels 0 to 9, the classes are 0 to 2");
+    cr_expect_null(source.test.bytes);
+    source_close(&source);
+    cr_expect_eq(source_load_test(&set, &reader, "digits", NULL, &three, why, sizeof why),
+                 PARLEY_EDATA);
+    cr_expect_str_eq(why, "digits: labels 0 to 9, the classes are 0 to 2");
+    cr_expect_eq(source_load_inputs(&set, &reader, "digits", &three, why, sizeof why), 0);
+    dataset_close(&set);
+    cr_expect_eq(source_load_test(&set, &reader, "digits", NULL, &number, why, sizeof why), 0);
+    dataset_close(&set);
+}
+
 Test(source, a_packed_file_that_lies_about_its_size_is_read_or_refused)
 {
     /* Proves that the stated size is only a hint: too small, too large, and of two members. */
