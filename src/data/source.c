@@ -169,7 +169,8 @@ static int hold_out(const struct loading *l, struct dataset *train, struct datas
                     const char *spec)
 {
     int error = dataset_split(train, test, HELD_PARTS);
-    if (error) snprintf(l->why, l->why_size, "%.300s: too few samples to hold a tenth out", spec);
+    if (error == PARLEY_EDATA)
+        snprintf(l->why, l->why_size, "%.300s: too few samples to hold a tenth out", spec);
     return error;
 }
 
