@@ -13,6 +13,7 @@
 
 #include <xxhash.h>
 
+#include "core/plain.h"
 #include "core/topology/topology.h"
 #include "report/text.h"
 
@@ -66,8 +67,9 @@ static int read_line(struct reading *r, char *line, size_t number)
         link.ends[end] = next_word(&at);
         if (!link.ends[end])
             return end == 0 ? 0 : refuse(r, number, "found one name, expected two that are linked");
-        if (strlen(link.ends[end]) >= PARLEY_NAME_SIZE)
-            return refuse(r, number, "%s is no name of a node (at most %d bytes)",
+        size_t size = strlen(link.ends[end]);
+        if (size >= PARLEY_NAME_SIZE || !plain_name(link.ends[end], size))
+            return refuse(r, number, "%s is no name of a node (at most %d printable bytes)",
                           text_quote(quoted, link.ends[end]), PARLEY_NAME_SIZE - 1);
     }
     const char *more = next_word(&at);

@@ -267,7 +267,10 @@ Test(topology, a_bad_graph_is_refused_with_its_line)
         {"n0 n0", "g:1: links \"n0\" with itself"},
         {"n0 n1\nn2 n3", "g: is in pieces: no links lead from \"n0\" to \"n2\""},
         {"n0 a-name-that-is-longer-than-31-bytes\n",
-         "g:1: \"a-name-that-is-longer-than-31-bytes\" is no name of a node (at most 31 bytes)"},
+         "g:1: \"a-name-that-is-longer-than-31-bytes\" is no name of a node (at most 31 "
+         "printable bytes)"},
+        {"n0 n1\nn1 \33[2J\n",
+         "g:2: \"\\x1b[2J\" is no name of a node (at most 31 printable bytes)"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct graph graph;
