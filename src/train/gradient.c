@@ -11,13 +11,13 @@
 #include "kernels/layers/layer.h"
 
 /* Parts start on cache lines. */
-static size_t round_up(size_t floats)
+static uint64_t round_up(uint64_t floats)
 {
     return (floats + LAYER_SLACK + 15) / 16 * 16;
 }
 
 /* The next part of the block; with block NULL only counts. */
-static float *cut(float *block, size_t *used, size_t floats)
+static float *cut(float *block, uint64_t *used, uint64_t floats)
 {
     float *part = block != NULL ? block + *used : NULL;
 
@@ -25,17 +25,18 @@ static float *cut(float *block, size_t *used, size_t floats)
     return part;
 }
 
-static size_t most(size_t a, size_t b)
+static uint64_t most(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-/* Sets the pointers into the block and returns its size in floats. */
-static size_t lay_out(struct workspace *w, const struct model *model, size_t rows_max)
+/* Sets the pointers into the block and returns its size in floats, which is no overflow even where
+ * size_t has 32 bits. */
+static uint64_t lay_out(struct workspace *w, const struct model *model, uint64_t rows_max)
 {
     uint32_t count;
     const struct layer *layers = model_layers(model, &count);
-    size_t widest = 0, scratch = 0, used = LAYER_SLACK;
+    uint64_t widest = 0, scratch = 0, used = LAYER_SLACK;
 
     w->inputs = cut(w->block, &used, rows_max * shape_size(layers[0].in));
     for (uint32_t l = 0; l < count; l++) {
@@ -57,7 +58,7 @@ static size_t lay_out(struct workspace *w, const struct model *model, size_t row
 int workspace_init(struct workspace *workspace, const struct model *model, uint32_t rows_max)
 {
     uint32_t count;
-    size_t floats;
+    uint64_t floats;
 
     memset(workspace, 0, sizeof *workspace);
     model_layers(model, &count);

@@ -70,8 +70,9 @@ struct layer {
     /* What plan() sets: */
     struct shape out;
     bool takes_pixels; /* as a model's first layer */
-    size_t cache;      /* floats a row that forward leaves for backward */
-    size_t scratch;    /* floats of which nothing is kept from call to call, whatever the rows */
+    /* In floats, which may be more than memory could hold: */
+    uint64_t cache;   /* a row's, that forward leaves for backward */
+    uint64_t scratch; /* of which nothing is kept from call to call, whatever the rows */
     uint32_t tensor_count;
     struct tensor_plan tensors[LAYER_TENSORS_MAX];
 

@@ -671,6 +671,29 @@ static void run_path(struct results *r, enum kernel_path path)
     free(x);
 }
 
+Test(train_language, a_workspace_beyond_32_bits_is_not_cut_short)
+{
+    /* Proves it where size_t has 32 bits: the shares of such a window are 2^34 floats there, too,
+     * and so many images 2^32, and neither is taken for none. */
+    const struct {
+        const char *spec;
+        struct model_data data;
+        uint32_t rows;
+    } large[] = {
+        {"gpt:1,4,4", {.features = 65536, .classes = VOCABULARY, .vocabulary = VOCABULARY}, 1},
+        {"softmax", {.features = 1u << 20, .classes = 2}, 4096}};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        struct workspace workspace;
+        struct model *model;
+        char why[256];
+        cr_assert_eq(model_new(&model, large[i].spec, &large[i].data, why, sizeof why), 0, "%s",
+                     why);
+        if (SIZE_MAX == UINT32_MAX)
+            cr_expect_eq(workspace_init(&workspace, model, large[i].rows), PARLEY_ENOMEM);
+        model_free(model);
+    }
+}
+
 Test(train_language, all_paths_give_the_same_bits)
 {
     /* Proves that unlike machines train alike, as far as it is up to these loops. */

@@ -20,8 +20,8 @@ static const char *plan(struct layer *layer)
 
     if (width % heads != 0) return "has a width that is not a multiple of its heads";
     layer->out = (struct shape){1, places, width};
-    layer->cache = (size_t)heads * places * places;
-    layer->scratch = (size_t)places * places;
+    layer->cache = (uint64_t)heads * places * places;
+    layer->scratch = (uint64_t)places * places;
     return NULL;
 }
 
