@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "train/layer.h"
+#include "train/loss.h"
 
 #define DRAW_STREAM UINT64_C(0x74657874) /* apart from the other streams of one seed */
 
@@ -41,24 +42,15 @@ void generate_put(struct generate *generate, uint32_t number)
     window[generate->seen++] = (float)number;
 }
 
-static uint32_t likeliest(const float *logits, uint32_t classes)
-{
-    uint32_t best = 0;
-
-    for (uint32_t c = 1; c < classes; c++)
-        if (logits[c] > logits[best]) best = c;
-    return best;
-}
-
 int generate_next(struct generate *generate, uint32_t *number)
 {
+    assert(generate->seen > 0);
     const float *logits =
         gradient_forward(generate->model, &generate->workspace, generate->x, 1, false) +
         (size_t)(generate->seen - 1) * generate->classes;
-    uint32_t best = likeliest(logits, generate->classes);
+    uint32_t best = loss_best(logits, generate->classes);
     double sum = 0, left;
 
-    assert(generate->seen > 0);
     for (uint32_t c = 0; c < generate->classes; c++) {
         if (!isfinite(logits[c])) return PARLEY_EDIVERGED;
         if (generate->temperature > 0)

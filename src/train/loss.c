@@ -49,16 +49,23 @@ double loss_gradient(float *logits, const uint16_t *labels, uint32_t rows, uint3
     return loss + log(product);
 }
 
+uint32_t loss_best(const float *logits, uint32_t classes)
+{
+    uint32_t best = 0;
+
+    for (uint32_t c = 1; c < classes; c++)
+        if (logits[c] > logits[best]) best = c;
+    return best;
+}
+
 uint32_t loss_hits(const float *logits, const uint16_t *labels, uint32_t rows, uint32_t classes)
 {
     uint32_t hits = 0;
 
     for (uint32_t row = 0; row < rows; row++) {
         const float *z = logits + (size_t)row * classes;
-        uint32_t best = 0;
+        uint32_t best = loss_best(z, classes);
 
-        for (uint32_t c = 1; c < classes; c++)
-            if (z[c] > z[best]) best = c;
         hits += best == labels[row] && !isnan(z[best]); /* NaN predicts nothing */
     }
     return hits;

@@ -16,6 +16,9 @@ double loss_gradient(float *logits, const uint16_t *labels, uint32_t rows, uint3
  * of (y - target)^2. */
 double loss_square(float *y, const float *targets, uint32_t rows);
 
+/* The greatest of logits[classes], the first of equals. */
+uint32_t loss_best(const float *logits, uint32_t classes);
+
 /* In how many rows the greatest logit (the first of equals) is the label's. */
 uint32_t loss_hits(const float *logits, const uint16_t *labels, uint32_t rows, uint32_t classes);
 

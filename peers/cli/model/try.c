@@ -18,6 +18,7 @@
 #include "data/remarks.h"
 #include "kernels/mix.h"
 #include "report/text.h"
+#include "train/loss.h"
 #include "train/trainer.h"
 
 enum { BATCH = 256 };
@@ -182,10 +183,8 @@ int model_eval(const struct opened *opened, const struct settings *settings, cha
 /* p: [classes] logits, in place: their softmax. Returns the likeliest. */
 static uint32_t to_probabilities(float *p, uint32_t classes)
 {
-    uint32_t best = 0;
+    uint32_t best = loss_best(p, classes);
     double sum = 0;
-    for (uint32_t c = 1; c < classes; c++)
-        if (p[c] > p[best]) best = c;
     float most = p[best];
     for (uint32_t c = 0; c < classes; c++)
         sum += exp((double)p[c] - most);
