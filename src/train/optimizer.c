@@ -14,9 +14,6 @@
 
 #include "kernels/mix.h"
 
-/* All vectors of one range lie in an L2 cache. */
-#define RANGE_FLOATS OPTIMIZER_RANGE
-
 /* Where the gradient is added up if nothing else is wanted of it. */
 enum target { TO_GRADIENT, TO_X, TO_MOMENTUM };
 
@@ -272,6 +269,12 @@ static void move(const struct optimizer_step *step, float *g, size_t offset, siz
                rule->vectors > 1 ? step->state[1] + offset : NULL, count);
 }
 
+/* Floats of the range that begins there: all vectors of one lie in an L2 cache. */
+static size_t range_at(const struct optimizer_step *step, size_t at)
+{
+    return step->count - at < OPTIMIZER_RANGE ? step->count - at : OPTIMIZER_RANGE;
+}
+
 /* x as it was, where it is somewhere else: range by range it is still in the cache. */
 static void bring(const struct optimizer_step *step, size_t offset, size_t count)
 {
@@ -346,13 +349,8 @@ void optimizer_end(struct optimizer_step *step)
     if (!waits(step->optimizer)) return;
     if (n->clip_value > 0) clamp(step->gradient, (float)n->clip_value, step->count);
     if (n->clip_norm > 0) clip_to(step, sqrt(square(step->gradient, step->count)));
-    for (size_t at = 0; at < step->count; at += RANGE_FLOATS)
-        pass(step, at, step->count - at < RANGE_FLOATS ? step->count - at : RANGE_FLOATS);
-}
-
-static size_t range_at(const struct optimizer_step *step, size_t at)
-{
-    return step->count - at < RANGE_FLOATS ? step->count - at : RANGE_FLOATS;
+    for (size_t at = 0; at < step->count; at += OPTIMIZER_RANGE)
+        pass(step, at, range_at(step, at));
 }
 
 /* A range of the gradient into the scratch memory, clipped by value. */
@@ -378,13 +376,13 @@ void optimizer_apply(struct optimizer_step *step, const float *gradient)
     double sum = 0;
     fill_factors(step);
     if (step->optimizer->numbers.clip_norm > 0) {
-        for (size_t at = 0; at < step->count; at += RANGE_FLOATS) {
+        for (size_t at = 0; at < step->count; at += OPTIMIZER_RANGE) {
             load(step, gradient + at, range_at(step, at));
             sum += square(step->gradient, range_at(step, at));
         }
         clip_to(step, sqrt(sum));
     }
-    for (size_t at = 0; at < step->count; at += RANGE_FLOATS) {
+    for (size_t at = 0; at < step->count; at += OPTIMIZER_RANGE) {
         load(step, gradient + at, range_at(step, at));
         move(step, step->gradient, at, range_at(step, at));
         for (uint32_t v = 0; v < step->optimizer->rule->vectors; v++)
