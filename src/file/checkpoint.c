@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "file/safetensors.h"
 #include "file/why.h"
 
@@ -23,12 +24,19 @@ static void print_progress(const struct checkpoint *c, char text[PROGRESS_BYTES]
              c->samples_cluster, c->trained_us, c->pass, c->position);
 }
 
+/* They are shown where a checkpoint does not fit. */
+static bool texts_are_good(const struct checkpoint *c)
+{
+    return plain_text(c->node, strlen(c->node)) && plain_text(c->model, strlen(c->model)) &&
+           plain_text(c->optimizer, strlen(c->optimizer)) && plain_text(c->data, strlen(c->data));
+}
+
 int checkpoint_header(const struct checkpoint *c, uint8_t **header, size_t *size)
 {
     struct tensor tensors[PARLEY_VECTORS_MAX + 1] = {0};
     char progress[PROGRESS_BYTES], run[RUN_BYTES];
     if (c->n == 0 || c->n > MODEL_PARAMETERS_MAX || c->vectors == 0 ||
-        c->vectors > PARLEY_VECTORS_MAX)
+        c->vectors > PARLEY_VECTORS_MAX || !texts_are_good(c))
         return PARLEY_EUSAGE;
     for (uint32_t v = 0; v < c->vectors; v++) {
         tensors[v] = (struct tensor){.rank = 1, .shape = {(uint32_t)c->n}, .count = c->n};
@@ -113,8 +121,8 @@ int checkpoint_read(struct checkpoint *c, const uint8_t **vectors, const uint8_t
     else if (!read_text(&file, "node", c->node, sizeof c->node) ||
              !read_text(&file, "model", c->model, sizeof c->model) ||
              !read_text(&file, "optimizer", c->optimizer, sizeof c->optimizer) ||
-             !read_text(&file, "data", c->data, sizeof c->data) || !read_run(&file, c) ||
-             !read_progress(&file, c) || !read_vectors(&file, c))
+             !read_text(&file, "data", c->data, sizeof c->data) || !texts_are_good(c) ||
+             !read_run(&file, c) || !read_progress(&file, c) || !read_vectors(&file, c))
         error = why_set(PARLEY_EDATA, why, why_size, "it lacks a part");
     *vectors = file.data;
     safetensors_close(&file);

@@ -70,6 +70,29 @@ Test(checkpoint, a_file_cut_anywhere_is_told_from_a_whole_one)
     free(bytes);
 }
 
+Test(checkpoint, what_a_terminal_would_obey_is_not_written_and_not_read)
+{
+    /* Proves it of each text; and of a file that is whole otherwise. */
+    const size_t places[] = {offsetof(struct checkpoint, node), offsetof(struct checkpoint, model),
+                             offsetof(struct checkpoint, optimizer),
+                             offsetof(struct checkpoint, data)};
+    struct checkpoint read;
+    uint8_t *header;
+    size_t size, at = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct checkpoint bad = made;
+        strcpy((char *)&bad + places[i], "\33[2J");
+        cr_expect_eq(checkpoint_header(&bad, &header, &size), PARLEY_EUSAGE);
+    }
+    uint8_t *bytes = bytes_new(&size);
+    while (memcmp(bytes + at, "\"digits\"", 8) != 0)
+        at++;
+    memcpy(bytes + at, "\"\\u001b\"", 8);
+    cr_assert_eq(digest_bytes(bytes, size - DIGEST_BYTES, bytes + size - DIGEST_BYTES), 0);
+    cr_expect_eq(read_bytes(bytes, size, &read), PARLEY_EDATA);
+    free(bytes);
+}
+
 Test(checkpoint, any_flipped_bit_is_seen)
 {
     /* Proves that header, vectors and digest are all under the digest. */
