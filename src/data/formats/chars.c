@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
+
 struct reading {
     struct bytes file;
     size_t at, line, column; /* of the next character; from 1 but `at` */
@@ -32,18 +34,9 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct reading *r,
 
 size_t chars_bytes(const uint8_t *b, size_t left)
 {
-    size_t n = b[0] == 0     ? 0
-               : b[0] < 0x80 ? 1
-               : b[0] < 0xc2 ? 0
-               : b[0] < 0xe0 ? 2
-               : b[0] < 0xf0 ? 3
-                             : 4;
-    if (n == 0 || b[0] > 0xf4 || n > left) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((b[i] & 0xc0) != 0x80) return 0;
-    bool wrong = n > 1 && ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
-                           (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f));
-    return wrong ? 0 : n;
+    uint32_t code = 0;
+    size_t n = plain_utf8((const char *)b, left, &code);
+    return code == 0 ? 0 : n;
 }
 
 static size_t length_at(const struct reading *r)
