@@ -52,7 +52,7 @@ static int read_one(struct reading *r, struct names *vocabulary, bool test, uint
     uint32_t place = names_find(vocabulary, text, n);
     if (place == NAMES_NONE) {
         char shown[5] = "?";
-        if (n > 1 || *text >= ' ') snprintf(shown, sizeof shown, "%.*s", (int)n, text);
+        if (plain_point(text, n) > 0) snprintf(shown, sizeof shown, "%.*s", (int)n, text);
         if (test)
             return refuse(
                 r, "found a character (first byte 0x%02x, \"%s\") that the training text has not",
