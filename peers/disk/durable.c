@@ -44,10 +44,18 @@ static int write_all(int fd, const struct piece *piece)
     return 0;
 }
 
+/* In a folder where others may make files what stands there may be theirs, or lead to one of ours
+ * elsewhere: it is neither followed nor written into. */
+static int create(const char *path)
+{
+    if (unlink(path) && errno != ENOENT) return -1;
+    return descriptors_open(path, O_WRONLY | O_CREAT | O_EXCL);
+}
+
 int durable_write(const char *path, const struct piece *pieces, size_t count, char *why,
                   size_t size)
 {
-    int fd = descriptors_open(path, O_WRONLY | O_CREAT | O_TRUNC);
+    int fd = create(path);
     if (fd < 0) return complain(path, "create", why, size);
     int code = PARLEY_OK;
     for (size_t i = 0; !code && i < count; i++)

@@ -11,7 +11,8 @@
 
 #include "file/piece.h"
 
-/* Makes the file anew from its pieces and fsyncs it; a file that fails is removed. */
+/* Makes the file anew from its pieces, in place of what has that name, and fsyncs it; a file that
+ * fails is removed. */
 int durable_write(const char *path, const struct piece *pieces, size_t count, char *why,
                   size_t size);
 

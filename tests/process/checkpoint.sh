@@ -72,6 +72,20 @@ grep -q "^parley: n0: no checkpoint at step [0-9]*: full/n0.checkpoint.part: can
     fail "-q hides that there is no checkpoint: $(cat err)"
 grep -q '"event":"error",.*"message":"no checkpoint at step' json || fail "no line of the checkpoint that was not made"
 
+# In a folder of many others' links are not followed.
+mkdir many
+echo precious > precious
+ln -s ../precious many/a.checkpoint.part
+"$parley" node -q --name=a --model mlp:32 --steps 300 --checkpoint many --checkpoint-every 1us > out 2> err ||
+    fail "beside a link: $(cat err)"
+[ "$(cat precious)" = precious ] || fail "a checkpoint was written to what another's link leads to"
+compgen -G 'many/a-*.checkpoint' > /dev/null || fail "no checkpoint beside a link: $(cat err)"
+ln -s ../new many/b.lock
+"$parley" node -q --name=b --model mlp:32 --steps 3 --checkpoint many > out 2> err
+status=$?
+[ $status -eq 2 ] && grep -q -- '--checkpoint: many/b.lock: ' err && [ ! -e new ] ||
+    fail "a lock was made where another's link leads: status $status, $(cat err)"
+
 # When it is asked for: `run` passes it on to each of its nodes.
 "$parley" run -q --json json -n 2 --model mlp:32 --time 600s --checkpoint asked > out 2> err &
 run=$!

@@ -190,32 +190,31 @@ start s --join localhost:1
 grep -qE -m 1 'seed localhost:1: connection refused at .*(127\.0\.0\.1|\[::1\]):1.*; next try in' < <(exec tail -n +1 -f --pid="$pid" s.err)
 kill -KILL "$pid"
 
-# A second signal ends one that is at saving its model, which is in nobody's way then: a pipe of
-# that name takes but the first bytes of it.
-mkfifo w.w.part
-"$parley" node --name w --model mlp:256 --time 600s --out w --json w.json 2> w.err &
-w=$!
-while [ ! -e w.json ]; do :; done
-until_step w "$w"
-kill -TERM "$w"
-exec 6< w.w.part
-status=0
-kill -INT "$w"
-wait "$w" || status=$?
-exec 6<&-
-[ $status -eq 130 ]
-[ ! -e w.w.part ]
-
-# So does it end one that is at writing the agreed model, of which nothing is left. One that was
-# faster than this script is tried again.
-for try in 1 2 3 4 5; do
-    start g --model mlp:8192 --steps 1 --batch 1
-    while kill -0 "$pid" 2> /dev/null && ! compgen -G 'g.safetensors.*.part' > part; do :; done
-    for signal in STOP INT TERM CONT; do kill -$signal "$pid" 2> /dev/null || true; done
+# A second signal ends one that is at saving its model, or at writing the agreed one, of which nothing
+# is left. One that was faster than this script is tried again.
+# second_signal STATUS PART SIGNAL...: those strike node g while it writes that file.
+second_signal() {
+    while kill -0 "$pid" 2> /dev/null && ! compgen -G "$2" > part; do :; done
+    for signal in STOP "${@:3}" CONT; do kill -"$signal" "$pid" 2> /dev/null || true; done
     status=0
     wait "$pid" || status=$?
+    if [ $status -ne "$1" ]; then echo "try $try: it has ended with $status"; fi
+}
+for try in 1 2 3 4 5; do
+    start g --model mlp:8192 --batch 1 --time 600s
+    until_step g "$pid"
+    kill -TERM "$pid"
+    second_signal 130 g.safetensors.g.part INT
+    if [ $status -eq 130 ]; then break; fi
+    rm -f g.safetensors*
+done
+[ $status -eq 130 ]
+[ -s part ]
+if compgen -G 'g.safetensors*'; then exit 1; fi
+for try in 1 2 3 4 5; do
+    start g --model mlp:8192 --batch 1 --steps 1
+    second_signal 143 'g.safetensors.*.part' INT TERM
     if [ $status -eq 143 ]; then break; fi
-    echo "try $try: it has ended with $status"
     rm -f g.safetensors*
 done
 [ $status -eq 143 ]

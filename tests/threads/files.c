@@ -5,6 +5,7 @@
  *   - another model that no fewer of this node's cluster agreed on without it keeps its name; the
  *     line says where this node's is, however long its name, and whatever else it is to say
  *   - before publishing nothing stands under the model's name; an unpublished part is removed
+ *   - what stands under a part's name is replaced: no link is followed
  *   - a disk that takes no more, or a missing directory, fails with a line and leaves nothing
  * behind
  *
@@ -257,6 +258,35 @@ static void says_where_its_own_is(void)
     unlink(path);
 }
 
+/* Who may make files in the folder has made them first, of names that can be guessed. */
+static void writes_to_no_file_of_others(void)
+{
+    static const char precious[] = "precious";
+    char path[96], other[96], found[sizeof precious] = "";
+    const struct piece piece = {precious, strlen(precious)}, model = {block, sizeof block};
+    struct stat status;
+    snprintf(path, sizeof path, "%s/export.part", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    int before = count_files();
+    for (int hard = 0; hard < 2; hard++) {
+        check(!durable_write(other, &piece, 1, op.why, sizeof op.why), "a precious file");
+        check(!(hard ? link(other, path) : symlink(other, path)), "a link to it");
+        path[strlen(path) - strlen(".part")] = 0;
+        check(!durable_replace(path, &model, 1, op.why, sizeof op.why), "the model is written");
+        FILE *file = fopen(other, "r");
+        check(file && fread(found, 1, sizeof found, file) == piece.size &&
+                  memcmp(found, precious, piece.size) == 0,
+              "what the link leads to stays as it is");
+        if (file) fclose(file);
+        check(!lstat(path, &status) && S_ISREG(status.st_mode) && status.st_size == sizeof block,
+              "the model is a file of its own");
+        unlink(path);
+        unlink(other);
+        strcat(path, ".part");
+    }
+    check(count_files() == before, "nothing else is left");
+}
+
 static void cleans_up(void)
 {
     struct files files;
@@ -301,6 +331,7 @@ int main(void)
     leaves_what_others_agreed_on();
     agrees_with_who_calls_the_data_otherwise();
     says_where_its_own_is();
+    writes_to_no_file_of_others();
     cleans_up();
     unlink(out);
     strcat(out, ".agreement.json");

@@ -55,7 +55,7 @@ int checkpoint_files_lock(const char *directory, const char *name, int *lock, ch
     char path[CHECKPOINT_PATH_BYTES];
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, other = whole;
     snprintf(path, sizeof path, "%s/%s.lock", directory, name);
-    *lock = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    *lock = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (*lock < 0) {
         snprintf(why, size, "--checkpoint: %s: %s; give a directory that can be written to", path,
                  strerror(errno));
