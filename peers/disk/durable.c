@@ -106,11 +106,12 @@ int durable_replace(const char *path, const struct piece *pieces, size_t count, 
     return code;
 }
 
-/* To be read from disk and not from memory, where the system can. -1: failed. */
+/* To be read from disk and not from memory, where the system can. Where a pipe has been put nobody
+ * waits for who would write to it: it is empty. -1: failed. */
 static int open_again(const char *path, size_t *bytes, char *why, size_t size)
 {
     struct stat status;
-    int fd = descriptors_open(path, O_RDONLY);
+    int fd = descriptors_open(path, O_RDONLY | O_NONBLOCK);
     if (fd >= 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (fd >= 0 && !fstat(fd, &status)) {
         *bytes = (size_t)status.st_size;

@@ -6,6 +6,7 @@
  *     line says where this node's is, however long its name, and whatever else it is to say
  *   - before publishing nothing stands under the model's name; an unpublished part is removed
  *   - what stands under a part's name is replaced: no link is followed
+ *   - a pipe under the record's name holds nobody up
  *   - a disk that takes no more, or a missing directory, fails with a line and leaves nothing
  * behind
  *
@@ -287,6 +288,28 @@ static void writes_to_no_file_of_others(void)
     check(count_files() == before, "nothing else is left");
 }
 
+/* It would wait for ever, and no signal but the last one would end it. */
+static void waits_for_no_pipe(void)
+{
+    struct files files;
+    char path[96], record[128];
+    int before = count_files();
+    snprintf(path, sizeof path, "%s/piped", folder);
+    snprintf(record, sizeof record, "%s.agreement.json", path);
+    check(!mkfifo(record, 0666), "a pipe where the record should be");
+    open_files(&files, path);
+    files_write(&files, &op);
+    make_record(42, 1);
+    alarm(20);
+    files_publish(&files, &op);
+    alarm(0);
+    check(op.done.done.ok && !access(path, F_OK) && strstr(op.why, "is empty"),
+          "the model is published beside it");
+    check(!unlink(record) && !unlink(path) && count_files() == before, "with its record");
+    drop_record();
+    files_close(&files);
+}
+
 static void cleans_up(void)
 {
     struct files files;
@@ -332,6 +355,7 @@ int main(void)
     agrees_with_who_calls_the_data_otherwise();
     says_where_its_own_is();
     writes_to_no_file_of_others();
+    waits_for_no_pipe();
     cleans_up();
     unlink(out);
     strcat(out, ".agreement.json");
