@@ -1,6 +1,7 @@
 #!/bin/bash
 # text.sh PARLEY: a language model from training on two nodes to the text that it writes.
 source "$(dirname "$0")/folder.sh"
+source "$(dirname "$0")/terminal.sh"
 
 for _ in $(seq 40); do echo "she sells sea shells by the sea shore"; done > text
 "$parley" run -n 2 --data text:text,window=16 --model gpt:1,16,2 --optimizer adam --lr 0.01 \
@@ -53,3 +54,21 @@ expect 9 "no/m.npz.part: can't create" model export m --out no/m.npz
 expect 7 'softmax is no model of text' model sample s
 expect 2 "takes text, not images" node --model gpt
 expect 2 'is not a multiple of its heads' node --data text:text --model gpt:1,16,3
+
+# A file may be anybody's: what its classes or characters are called is no command to a terminal. To
+# others it goes as it is.
+title=$'r\e]0;owned\aed' turned=$'bl\u202eue\u009b31m'
+for i in {1..20}; do echo "$i,1,$title"; echo "$((2 * i)),0,$turned"; done > odd.csv
+"$parley" node --name odd --data csv:odd.csv --model softmax --batch 4 --steps 5 --out odd > /dev/null 2>&1
+"$parley" model predict odd --data csv:odd.csv > said
+grep -qF "$title," said
+grep -qF "$turned," said
+for json in '' --json; do
+    on_terminal said "$parley" model predict odd --data csv:odd.csv $json
+    grep -q owned said
+    if LC_ALL=C tr -d '\r\n -~' < said | grep -q .; then od -c said; exit 1; fi
+done
+for _ in $(seq 40); do echo "she$title sells$turned sea shells by the sea shore"; done > text
+"$parley" node --name odd --data text:text,window=8 --model gpt:1,8,1 --steps 1 --out odd > /dev/null 2>&1
+on_terminal said "$parley" model sample odd --length 500 --temperature 9
+if LC_ALL=C tr -d '\r\n\t -~' < said | grep -q .; then od -c said; exit 1; fi

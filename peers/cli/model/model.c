@@ -47,7 +47,9 @@ static void close_model(struct opened *opened)
 
 int model_print_json(json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
+    size_t form = JSON_COMPACT | JSON_REAL_PRECISION(7);
+    if (isatty(STDOUT_FILENO)) form |= JSON_ENSURE_ASCII;
+    char *text = json ? json_dumps(json, form) : NULL;
     if (text) puts(text);
     free(text);
     json_decref(json);

@@ -21,7 +21,8 @@ struct opened {
  * model would look like those of the one that was agreed on. */
 PARLEY_CHECK int model_check_digest(const struct opened *opened, char *why, size_t why_size);
 
-/* model.c: a line on stdout, and the value is gone. PARLEY_ENOMEM, as of NULL. */
+/* model.c: a line on stdout, and the value is gone. PARLEY_ENOMEM, as of NULL. The file may be
+ * anybody's: a terminal gets nothing that it would obey, of this or of what those below print. */
 PARLEY_CHECK int model_print_json(json_t *json);
 
 /* try.c: accuracy and loss on test data; or for each sample what the model makes of it. On

@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/model/model.h"
+#include "core/plain.h"
 #include "data/formats/chars.h"
 #include "train/generate.h"
 
@@ -67,13 +68,10 @@ static int put_prompt(struct writing *w, const char *prompt, char *why, size_t w
     return error == PARLEY_EDATA ? PARLEY_EUSAGE : error;
 }
 
-/* The file may be anybody's: a terminal gets nothing that it would obey. */
 static const char *shown(const struct writing *w, const char *text)
 {
-    const unsigned char *b = (const unsigned char *)text;
-    bool control = (b[0] < ' ' && b[0] != '\n' && b[0] != '\t') || b[0] == 0x7f ||
-                   (b[0] == 0xc2 && b[1] < 0xa0);
-    return w->terminal && control ? "?" : text;
+    bool blank = *text == '\n' || *text == '\t';
+    return w->terminal && !blank && plain_point(text, strlen(text)) == 0 ? "?" : text;
 }
 
 static int write_text(struct writing *w, uint64_t length, bool json)

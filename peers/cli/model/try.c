@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/model/model.h"
 #include "cli/read_file.h"
+#include "core/plain.h"
 #include "data/remarks.h"
 #include "kernels/mix.h"
 #include "report/text.h"
@@ -25,6 +27,7 @@ enum { BATCH = 256 };
 
 struct trial {
     const struct opened *opened;
+    bool terminal; /* is what it is printed on */
     struct dataset set;
     struct trainer *trainer;
     float *x;
@@ -193,14 +196,15 @@ static uint32_t to_probabilities(float *p, uint32_t classes)
     return best;
 }
 
-static int print_class_csv(const char *name, float probability)
+static int print_class_csv(const struct trial *t, const char *name, float probability)
 {
     struct text line;
     text_init(&line, 8 * NAMES_BYTES_MAX);
     text_field(&line, name);
-    text_add(&line, ",%.6g\n", (double)probability);
+    text_add(&line, ",%.6g", (double)probability);
     char *text = text_take(&line);
-    if (text) fputs(text, stdout);
+    if (text && t->terminal) plain_scrub(text);
+    if (text) puts(text);
     free(text);
     return text ? 0 : PARLEY_ENOMEM;
 }
@@ -214,13 +218,13 @@ static int print_class_json(const char *name, const float *p, uint32_t best, uin
                                       (double)p[best], "probabilities", all));
 }
 
-static int print_class(const struct names *names, float *p, uint32_t classes, bool json)
+static int print_class(const struct trial *t, const struct names *names, float *p, bool json)
 {
     char number[16];
-    uint32_t best = to_probabilities(p, classes);
+    uint32_t classes = t->set.classes, best = to_probabilities(p, classes);
     snprintf(number, sizeof number, "%" PRIu32, best);
     const char *name = best < names->count ? names_text(names, best) : number;
-    return json ? print_class_json(name, p, best, classes) : print_class_csv(name, p[best]);
+    return json ? print_class_json(name, p, best, classes) : print_class_csv(t, name, p[best]);
 }
 
 static int predict(const struct trial *t, const struct names *names, bool json, char *why,
@@ -242,7 +246,7 @@ static int predict(const struct trial *t, const struct names *names, bool json, 
             if (number)
                 printf(json ? "{\"value\":%.9g}\n" : "%.9g\n", value);
             else
-                error = print_class(names, out, classes, json);
+                error = print_class(t, names, out, json);
         }
     }
     return error;
@@ -251,7 +255,7 @@ static int predict(const struct trial *t, const struct names *names, bool json, 
 int model_predict(const struct opened *opened, const struct settings *settings, char *why,
                   size_t why_size)
 {
-    struct trial t = {.opened = opened};
+    struct trial t = {.opened = opened, .terminal = isatty(STDOUT_FILENO)};
     struct names names = {0};
     const char *class_names = opened->file.meta.class_names;
     int error = open_trial(&t, settings, false, why, why_size);
