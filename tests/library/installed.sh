@@ -1,5 +1,5 @@
 #!/bin/sh
-# The installed library is enough to build and run a program of one's own.
+# The installed library is enough to build and run a program of one's own; shells find their completion.
 #   installed.sh BUILD SOURCE
 set -eu
 folder=$(mktemp -d)
@@ -9,6 +9,12 @@ export PKG_CONFIG_SYSROOT_DIR="$folder"
 PKG_CONFIG_PATH=$(dirname "$(find "$folder" -name parley.pc)")
 export PKG_CONFIG_PATH
 libraries=$(dirname "$(find "$folder" -name libparley.so)")
+# What the installed program prints, under the names that shells look for.
+program=$(find "$folder" -path '*/bin/parley')
+share=$(dirname "$(dirname "$program")")/share
+"$program" completion bash | cmp - "$share/bash-completion/completions/parley"
+"$program" completion zsh | cmp - "$share/zsh/site-functions/_parley"
+"$program" completion fish | cmp - "$share/fish/vendor_completions.d/parley.fish"
 # A thread of it may outlive the last node.
 readelf -d "$libraries/libparley.so" | grep -q NODELETE
 # shellcheck disable=SC2046
