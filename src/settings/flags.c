@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/text.h"
+#include "settings/help.h"
 #include "settings/nearest.h"
 #include "settings/put.h"
 #include "settings/values/value.h"
@@ -118,9 +119,9 @@ static int take_flag(struct settings *settings, enum option_id id, const char *v
 {
     const struct option_info *info = option_info(id);
     if (!(info->verbs & VERB_BIT(settings->verb))) {
-        char verbs[128];
+        char verbs[VERBS_TEXT_BYTES];
         snprintf(why, SETTINGS_WHY_BYTES, "--%s is an option of %s, not of %s", info->name,
-                 option_verbs_text(id, verbs), verb_info(settings->verb)->name);
+                 verbs_text(info->verbs, verbs), verb_info(settings->verb)->name);
         return PARLEY_EUSAGE;
     }
     struct put_place place = {.origin = ORIGIN_FLAG};
@@ -217,9 +218,10 @@ static int settle_verb(struct settings *settings, char *why)
         settings->verb = VERB_HELP;
     } else if (settings->verb == VERB_HELP && settings->operands[0]) {
         const char *word = settings->operands[0];
-        int error = find_verb(settings, word, why);
+        bool manual = strcmp(word, "man") == 0;
+        int error = manual ? 0 : find_verb(settings, word, why);
         if (error) return error;
-        settings->topic = (int)settings->verb;
+        settings->topic = manual ? HELP_MANUAL : (int)settings->verb;
         settings->verb = VERB_HELP;
     } else {
         int count = 0;

@@ -8,6 +8,18 @@
 
 enum { WIDTH = 80, COLUMN = 28, HELP_BYTES_MAX = 1 << 16 };
 
+const char help_parley[] = "nodes that train by gossip and end with one model, bit for bit";
+
+/* Broken for where help has them. */
+const char help_statuses[] =
+    "0 well; 1 failed while running; 2 usage or settings; 3 no\n"
+    "agreement; 4 network set-up; 5 another cluster key; 6 unlike the cluster; 7 data\n"
+    "or model unreadable; 8 diverged; 9 the model was not written; 10 (sim) an\n"
+    "invariant was broken; 128+N ended at once by the second signal N";
+const char help_order[] =
+    "A flag beats the environment (PARLEY_MIX_EVERY for --mix-every), the environment\n"
+    "beats the file, the file beats the default.";
+
 /* Adds words at COLUMN, wrapped at WIDTH; the text stands at column `at`. */
 static void add_wrapped(struct text *text, const char *words, size_t at)
 {
@@ -30,8 +42,7 @@ static void add_wrapped(struct text *text, const char *words, size_t at)
     text_add(text, "\n");
 }
 
-/* What stands behind the colon of a valid word. */
-static const char *operand_of(const char *valid)
+const char *help_operand(const char *valid)
 {
     static const char *const operands[][2] = {
         {"idx:", "DIR"},         {"csv:", "FILE"},    {"libsvm:", "FILE"},
@@ -59,7 +70,7 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
     text_add(&words, "%s", info->help);
     for (int i = 0; info->valid[i]; i++) {
         const char *valid = info->valid[i];
-        text_add(&words, "%s%s%s", i ? ", " : ". One of ", valid, operand_of(valid));
+        text_add(&words, "%s%s%s", i ? ", " : ". One of ", valid, help_operand(valid));
     }
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))
         text_add(&words, " (default %s)", info->fallback);
@@ -88,20 +99,19 @@ static void add_verb(struct text *text, enum verb verb)
             add_option(text, (enum option_id)i, verb);
         }
     }
-    if (VERB_BIT(verb) & option_info(OPTION_ID_CONFIG)->verbs)
-        text_add(text, "\nA flag beats the environment (PARLEY_MIX_EVERY for --mix-every), the "
-                       "environment\nbeats the file, the file beats the default.\n");
+    if (VERB_BIT(verb) & option_info(OPTION_ID_CONFIG)->verbs) text_add(text, "\n%s\n", help_order);
 }
 
 char *help_text(int topic)
 {
     struct text text;
     text_init(&text, HELP_BYTES_MAX);
-    if (topic >= 0 && topic < VERB_COUNT) {
+    if (topic == HELP_MANUAL) return help_manual();
+    if (topic >= 0) {
         add_verb(&text, (enum verb)topic);
         return text_take(&text);
     }
-    text_add(&text, "parley: nodes that train by gossip and end with one model, bit for bit\n\n");
+    text_add(&text, "parley: %s\n\n", help_parley);
     text_add(&text, "  parley run                try it: 4 nodes here, a few seconds\n"
                     "  parley VERB [options]\n\n");
     for (int verb = 0; verb < VERB_COUNT; verb++) {
@@ -111,10 +121,8 @@ char *help_text(int topic)
     }
     text_add(&text,
              "\nparley help VERB shows a verb's options, parley --version the version.\n\n"
-             "Exit status: 0 well; 1 failed while running; 2 usage or settings; 3 no\n"
-             "agreement; 4 network set-up; 5 another cluster key; 6 unlike the cluster; 7 data\n"
-             "or model unreadable; 8 diverged; 9 the model was not written; 10 (sim) an\n"
-             "invariant was broken; 128+N ended at once by the second signal N.\n");
+             "Exit status: %s.\n",
+             help_statuses);
     return text_take(&text);
 }
 

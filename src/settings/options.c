@@ -134,14 +134,14 @@ static const struct verb_info verbs[] = {
                      "Copy it to each machine of the cluster, by a way that nobody else can read.\n"
                      "Who has it may join, and say what any node may say."},
     [VERB_HELP] = {"help",
-                   "[VERB]",
+                   "[VERB|man]",
                    0,
                    1,
                    {"run", "node", "sim", "status", "bench", "model", "check", "topology", "keygen",
-                    "help", "completion", NULL},
+                    "help", "completion", "man", NULL},
                    "is not a verb",
-                   "this text, or a verb's options",
-                   NULL},
+                   "all verbs, a verb's options, or a manual page",
+                   "parley help man | man -l - shows all of it as one page."},
     [VERB_COMPLETION] = {"completion",
                          "bash|zsh|fish",
                          1,
@@ -220,17 +220,17 @@ const char *option_variable(enum option_id id, char out[64])
     return out;
 }
 
-const char *option_verbs_text(enum option_id id, char out[128])
+const char *verbs_text(unsigned left, char out[VERBS_TEXT_BYTES])
 {
-    unsigned left = options[id].verbs;
-    if (left != CHECK) left &= ~CHECK; /* goes without saying */
+    if (left != CHECK) left &= ~CHECK;
     size_t length = 0;
     out[0] = '\0';
     for (int verb = 0; verb < VERB_COUNT; verb++) {
         if (!(left & VERB_BIT(verb))) continue;
         left &= ~VERB_BIT(verb);
         const char *before = length == 0 ? "" : left == 0 ? " and " : ", ";
-        length += (size_t)snprintf(out + length, 128 - length, "%s%s", before, verbs[verb].name);
+        length += (size_t)snprintf(out + length, VERBS_TEXT_BYTES - length, "%s%s", before,
+                                   verbs[verb].name);
     }
     return out;
 }

@@ -1,5 +1,5 @@
-/* options.h: the one table of verbs and options. Flags, help, completion, the names in environment
- * and file, `parley check`: all are made from it.
+/* options.h: the one table of verbs and options. Flags, help, completion, the manual page, the
+ * names in environment and file, `parley check`: all are made from it.
  *
  * Thread rule: constant data.
  */
@@ -32,7 +32,7 @@ struct verb_info {
     const char *name;
     const char *operands; /* as the synopsis shows them, "" for none */
     int operands_min, operands_max;
-    const char *first[12]; /* valid words of the first operand, NULL-terminated; none: any */
+    const char *first[16]; /* valid words of the first operand, NULL-terminated; none: any */
     const char *first_is;  /* "is not a topology" */
     const char *help;      /* one line */
     const char *more;      /* a paragraph or NULL, lines of at most 80 columns */
@@ -118,7 +118,9 @@ bool option_sweeps(enum option_id id);
 /* "PARLEY_MIX_EVERY" for mix-every. Returns out. */
 const char *option_variable(enum option_id id, char out[64]);
 
-/* "run, node and sim" for the verbs that take it. Returns out. */
-const char *option_verbs_text(enum option_id id, char out[128]);
+enum { VERBS_TEXT_BYTES = 128 };
+
+/* "run, node and sim" for VERB_BITs; check goes without saying beside others. Returns out. */
+const char *verbs_text(unsigned verbs, char out[VERBS_TEXT_BYTES]);
 
 #endif

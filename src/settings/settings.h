@@ -55,7 +55,7 @@ struct settings_value {
 struct settings {
     enum verb verb;
     const char *operands[SETTINGS_OPERANDS_MAX]; /* borrowed from argv; NULL past the last */
-    int topic;                                   /* of help: the verb asked about, or -1 */
+    int topic;                                   /* of help: what is asked about (help.h) */
 
     uint64_t nodes;   /* 0: unset (node without a majority) */
     bool quick, full; /* of bench */

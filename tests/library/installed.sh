@@ -1,5 +1,6 @@
 #!/bin/sh
-# The installed library is enough to build and run a program of one's own; shells find their completion.
+# The installed library is enough to build and run a program of one's own; shells find their completion,
+# and man(1) its page.
 #   installed.sh BUILD SOURCE
 set -eu
 folder=$(mktemp -d)
@@ -15,6 +16,14 @@ share=$(dirname "$(dirname "$program")")/share
 "$program" completion bash | cmp - "$share/bash-completion/completions/parley"
 "$program" completion zsh | cmp - "$share/zsh/site-functions/_parley"
 "$program" completion fish | cmp - "$share/fish/vendor_completions.d/parley.fish"
+page=$share/man/man1/parley.1
+"$program" help man | cmp - "$page"
+if command -v groff > /dev/null; then [ -z "$(groff -man -ww -z "$page" 2>&1)" ]; fi
+# The examples in it are settings that parley takes.
+sed -n 's/\\-/-/g; /^\.SH EXAMPLES/,$s/^\\fBparley \(run\|node\|sim\)\(.*\)\\fR$/\2/p' "$page" > "$folder/examples"
+[ "$(wc -l < "$folder/examples")" -eq 5 ]
+# shellcheck disable=SC2086
+while read -r example; do "$program" check $example > /dev/null; done < "$folder/examples"
 # A thread of it may outlive the last node.
 readelf -d "$libraries/libparley.so" | grep -q NODELETE
 # shellcheck disable=SC2046

@@ -1,4 +1,4 @@
-/* help.c: help and completion hold every option of the table, in 80 columns. */
+/* help.c: help, manual page and completion hold every option of the table, help in 80 columns. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -52,6 +52,47 @@ Test(help, the_overview_names_every_verb)
     free(text);
     text = help_version();
     cr_assert_str_eq(text, "parley " PARLEY_VERSION "\n");
+    free(text);
+}
+
+/* `before`, and `words` as troff takes them literally. */
+static void expect_in_manual(const char *text, const char *before, const char *words)
+{
+    char line[1024];
+    size_t length = (size_t)snprintf(line, sizeof line, "%s", before);
+    for (; *words; words++) {
+        const char itself[] = {*words, '\0'};
+        const char *named = *words == '-' ? "\\-" : *words == '\'' ? "\\(aq" : itself;
+        length += (size_t)snprintf(line + length, sizeof line - length, "%s", named);
+    }
+    cr_assert(strstr(text, line), "%s", line);
+}
+
+Test(help, the_manual_page_holds_all_that_help_does)
+{
+    /* And nothing in the tables becomes a request of troff's: all that are there are the page's. */
+    char *text = help_text(HELP_MANUAL);
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        expect_in_manual(text, "\n.TP\n\\fB", verb_info((enum verb)verb)->name);
+        expect_in_manual(text, "\n", verb_info((enum verb)verb)->help);
+    }
+    for (int id = 0; id < OPTION_ID_COUNT; id++) {
+        const struct option_info *info = option_info((enum option_id)id);
+        expect_in_manual(text, "\\fB\\-\\-", info->name);
+        expect_in_manual(text, "", info->help);
+    }
+    expect_in_manual(text, "(node) ",
+                     "where to listen; port 0 takes a free one (default 127.0.0.1:0).");
+    expect_in_manual(text, "\n(run, node, sim, bench and model) ", "training data");
+    expect_in_manual(text, ", dirichlet:\\fI", "ALPHA");
+    expect_in_manual(text, "\n.TP\n.B 3\n", "no\nagreement.");
+    static const char *const requests[] = {".TH ", ".nh\n", ".ad ", ".SH ", ".SS ", ".TP\n", ".B "};
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        bool plain = !strchr(". '\n", *line);
+        for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+            plain = plain || strncmp(line, requests[i], strlen(requests[i])) == 0;
+        cr_assert(plain, "%.20s", line);
+    }
     free(text);
 }
 

@@ -8,6 +8,7 @@
 
 #include "parley/config.h"
 #include "parley/node.h"
+#include "settings/help.h"
 #include "settings/list.h"
 #include "settings/nearest.h"
 #include "settings/settings.h"
@@ -195,6 +196,9 @@ Test(settings, help_and_version_need_nothing)
     settings_close(&settings);
     cr_assert_eq(load("help sim", NULL, NULL), 0);
     cr_assert(settings.verb == VERB_HELP && settings.topic == VERB_SIM);
+    settings_close(&settings);
+    cr_assert_eq(load("help man", NULL, NULL), 0);
+    cr_assert(settings.verb == VERB_HELP && settings.topic == HELP_MANUAL);
     settings_close(&settings);
 }
 
