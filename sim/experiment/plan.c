@@ -19,7 +19,10 @@ static int find_strategies(struct plan *plan, char *why)
         return PARLEY_EUSAGE;
     }
     const char *one = base->values[OPTION_ID_STRATEGY].text;
-    return contenders_parse(&plan->contenders, base->compare ? base->compare : one, why);
+    char clause[SWEEP_CLAUSE_BYTES];
+    int error = contenders_parse(&plan->contenders, base->compare ? base->compare : one, clause);
+    if (error) snprintf(why, SETTINGS_WHY_BYTES, "sim: what is compared %.900s", clause);
+    return error;
 }
 
 /* The first that has a value of its own, or NULL. */

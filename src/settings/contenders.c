@@ -140,10 +140,10 @@ static int add(struct contenders *contenders, const char *text, size_t length, c
     if (length == 0) return sweep_refuse(clause, "has an empty name in its list");
     struct contender *grown =
         realloc(contenders->list, (contenders->count + 1) * sizeof *contenders->list);
-    if (!grown) return PARLEY_ENOMEM;
+    if (!grown) return units_lack_memory(clause);
     contenders->list = grown;
     struct contender one = {.text = strndup(text, length), .name = strndup(text, length)};
-    int error = one.text && one.name ? cut(&one, clause) : PARLEY_ENOMEM;
+    int error = one.text && one.name ? cut(&one, clause) : units_lack_memory(clause);
     bool single = !error && one.strategy < 0;
     bool twice = single && contenders->single.text;
     for (size_t i = 0; !error && !twice && i < contenders->count; i++)

@@ -31,8 +31,8 @@ struct contenders {
     struct contender single;
 };
 
-/* PARLEY_EUSAGE with the clause that follows the quoted text, PARLEY_ENOMEM; then there is nothing
- * to be closed. */
+/* PARLEY_EUSAGE or PARLEY_ENOMEM with the clause that follows the quoted text; then there is
+ * nothing to be closed. */
 PARLEY_CHECK int contenders_parse(struct contenders *contenders, const char *text,
                                   char clause[SWEEP_CLAUSE_BYTES]);
 void contenders_close(struct contenders *contenders);

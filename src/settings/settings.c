@@ -99,11 +99,7 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
         return PARLEY_EUSAGE;
     }
     char *copy = gather(settings, id, text, place);
-    if (!copy) {
-        snprintf(why, SETTINGS_WHY_BYTES, "%s", parley_error_text(PARLEY_ENOMEM));
-        return PARLEY_ENOMEM;
-    }
-    error = take_value(settings, id, copy, true, clause);
+    error = copy ? take_value(settings, id, copy, true, clause) : units_lack_memory(clause);
     if (error) {
         free(copy);
         goto blame;
@@ -114,7 +110,8 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
 blame:
     snprintf(why, SETTINGS_WHY_BYTES, "%s: %s %.400s%s", place->label, text_quote(quoted, text),
              clause,
-             tried                             ? " (it can't be swept)"
+             error == PARLEY_ENOMEM            ? ""
+             : tried                           ? " (it can't be swept)"
              : would_sweep(settings, id, text) ? " (parley sim would try each of these)"
                                                : "");
     return error;

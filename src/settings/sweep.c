@@ -34,10 +34,10 @@ static int add(struct sweep *sweep, const char *value, size_t length, char *clau
     if (sweep->count == SWEEP_VALUES_MAX)
         return sweep_refuse(clause, "stands for more than %d values", SWEEP_VALUES_MAX);
     char **grown = realloc(sweep->values, (sweep->count + 1) * sizeof *grown);
-    if (!grown) return PARLEY_ENOMEM;
+    if (!grown) return units_lack_memory(clause);
     sweep->values = grown;
     char *copy = malloc(length + 1);
-    if (!copy) return PARLEY_ENOMEM;
+    if (!copy) return units_lack_memory(clause);
     snprintf(copy, length + 1, "%.*s", (int)length, value);
     sweep->values[sweep->count++] = copy;
     for (size_t i = 0; i + 1 < sweep->count; i++)

@@ -28,8 +28,8 @@ struct sweep {
 };
 
 /* The values that `text` stands for; a single value is itself. For options that sweep only.
- * PARLEY_EUSAGE with the clause that follows the quoted text, PARLEY_ENOMEM; then there is nothing
- * to be closed. */
+ * PARLEY_EUSAGE or PARLEY_ENOMEM with the clause that follows the quoted text; then there is
+ * nothing to be closed. */
 PARLEY_CHECK int sweep_parse(struct sweep *sweep, enum option_id id, const char *text,
                              char clause[SWEEP_CLAUSE_BYTES]);
 

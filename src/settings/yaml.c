@@ -90,10 +90,7 @@ static int on_event(struct walk *walk, const yaml_event_t *event)
 
 static int blame_parser(const yaml_parser_t *parser, unsigned *line, units_why why)
 {
-    if (parser->error == YAML_MEMORY_ERROR) {
-        snprintf(why, UNITS_WHY_BYTES, "does not fit in memory");
-        return PARLEY_ENOMEM;
-    }
+    if (parser->error == YAML_MEMORY_ERROR) return units_lack_memory(why);
     *line = 0;
     if (parser->error == YAML_READER_ERROR)
         snprintf(why, UNITS_WHY_BYTES, "byte %zu: %s", parser->problem_offset, parser->problem);
@@ -115,10 +112,7 @@ int yaml_walk(const void *bytes, size_t size, yaml_visit *visit, void *context, 
                  size);
         return PARLEY_EUSAGE;
     }
-    if (!yaml_parser_initialize(&parser)) {
-        snprintf(why, UNITS_WHY_BYTES, "does not fit in memory");
-        return PARLEY_ENOMEM;
-    }
+    if (!yaml_parser_initialize(&parser)) return units_lack_memory(why);
     yaml_parser_set_input_string(&parser, bytes, size);
     int error = 0;
     for (bool more = true; more && !error;) {

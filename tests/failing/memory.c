@@ -145,7 +145,10 @@ static int file_read(const char *path, uint64_t bytes_max, uint8_t **bytes, size
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (strcmp(files[i].path, path) != 0) continue;
         *size = files[i].size;
-        if (!(*bytes = malloc(*size))) return PARLEY_ENOMEM;
+        if (!(*bytes = malloc(*size))) {
+            snprintf(text, text_size, "%s: %s", path, parley_error_text(PARLEY_ENOMEM));
+            return PARLEY_ENOMEM;
+        }
         memcpy(*bytes, files[i].bytes, *size);
         return 0;
     }
@@ -331,10 +334,12 @@ static bool fail(const char *name, int (*live)(void), uint64_t n, bool *went_on)
     int error = live();
     kept = lack_kept() - kept;
     bool failed = lack_failed();
+    size_t said = strlen(why);
     *went_on = failed && error == 0;
     bool right = error == 0 || (failed && error == PARLEY_ENOMEM) ||
                  (lack_in_library() && error != PARLEY_EINVARIANT && why[0]);
-    if (kept == 0 && right) return true;
+    bool reason = error == 0 || said == 0 || why[said - 1] != ' '; /* behind what lacked it */
+    if (kept == 0 && right && reason) return true;
     fprintf(stderr, "%s, allocation %llu: %s (%s), %lld blocks kept\n", name, (unsigned long long)n,
             parley_error_name(error), why, (long long)kept);
     return false;

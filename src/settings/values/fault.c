@@ -200,10 +200,7 @@ int faults_add_list(struct faults *faults, const char *list, units_why why)
         memcpy(item, from, length);
         item[length] = '\0';
         struct fault_spec *items = realloc(faults->items, (count + 1) * sizeof *items);
-        if (!items) {
-            units_refuse(why, "does not fit in memory");
-            return PARLEY_ENOMEM;
-        }
+        if (!items) return units_lack_memory(why);
         faults->items = items;
         int error = fault_parse(item, &items[count], why);
         if (error) return error;

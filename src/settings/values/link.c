@@ -70,10 +70,7 @@ int links_add_list(struct links *links, const char *list, units_why why)
         memcpy(item, from, length);
         item[length] = '\0';
         struct link_spec *items = realloc(links->items, (count + 1) * sizeof *items);
-        if (!items) {
-            units_refuse(why, "does not fit in memory");
-            return PARLEY_ENOMEM;
-        }
+        if (!items) return units_lack_memory(why);
         links->items = items;
         int error = link_parse(item, &items[count], why);
         if (error) return error;

@@ -50,10 +50,7 @@ static int add(struct seeds *seeds, const char *item, units_why why)
     if ((seeds->count & (seeds->count - 1)) == 0) { /* full at each power of two */
         size_t capacity = seeds->count ? seeds->count * 2 : 1;
         struct seed *items = realloc(seeds->items, capacity * sizeof *items);
-        if (!items) {
-            snprintf(why, UNITS_WHY_BYTES, "does not fit in memory");
-            return PARLEY_ENOMEM;
-        }
+        if (!items) return units_lack_memory(why);
         seeds->items = items;
     }
     seeds->items[seeds->count++] = seed;

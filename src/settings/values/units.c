@@ -15,6 +15,12 @@ int units_refuse(units_why why, const char *clause)
     return PARLEY_EUSAGE;
 }
 
+int units_lack_memory(units_why why)
+{
+    snprintf(why, UNITS_WHY_BYTES, "does not fit in memory");
+    return PARLEY_ENOMEM;
+}
+
 int units_count(const char *text, uint64_t min, uint64_t max, uint64_t *value, units_why why)
 {
     uint64_t sum = 0;

@@ -24,6 +24,8 @@ typedef char units_why[UNITS_WHY_BYTES];
 
 /* For parsers of more, too: the clause into `why`. Returns PARLEY_EUSAGE. */
 int units_refuse(units_why why, const char *clause);
+/* Likewise: PARLEY_ENOMEM. */
+int units_lack_memory(units_why why);
 
 /* An integer in [min, max]. */
 PARLEY_CHECK int units_count(const char *text, uint64_t min, uint64_t max, uint64_t *value,

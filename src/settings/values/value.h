@@ -9,7 +9,7 @@
 
 /* Judges `text` as a value of `id` and, where settings is not NULL, stores it in its field. A text
  * kind borrows `text`, which must then live as long as the settings.
- * PARLEY_EUSAGE with the clause that follows the quoted value, PARLEY_ENOMEM. */
+ * PARLEY_EUSAGE or PARLEY_ENOMEM with the clause that follows the quoted value. */
 PARLEY_CHECK int value_parse(enum option_id id, const char *text, struct settings *settings,
                              char clause[SETTINGS_WHY_BYTES]);
 
