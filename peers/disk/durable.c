@@ -66,22 +66,25 @@ int durable_write(const char *path, const struct piece *pieces, size_t count, ch
     return code;
 }
 
+bool durable_folder(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    if (size >= PATH_MAX) return false;
+    memcpy(folder, path, size);
+    strcpy(folder + size, slash ? "" : ".");
+    return true;
+}
+
 /* The directory's own entry must be on disk, too. Some file systems can't fsync one: let them. */
 static int sync_directory(const char *path, char *why, size_t size)
 {
-    char *directory = strdup(path);
-    if (!directory) return complain(path, "fsync the directory of", why, size);
-    char *slash = strrchr(directory, '/');
-    if (slash && slash != directory)
-        *slash = 0;
-    else
-        strcpy(directory, slash ? "/" : ".");
-    int code = PARLEY_OK;
-    int fd = descriptors_open(directory, O_RDONLY | O_DIRECTORY);
+    char folder[PATH_MAX];
+    int code = PARLEY_OK, fd = -1;
+    if (durable_folder(path, folder)) fd = descriptors_open(folder, O_RDONLY | O_DIRECTORY);
     if (fd >= 0 && fsync(fd) && errno != EINVAL && errno != ENOSYS && errno != EROFS)
-        code = complain(directory, "fsync", why, size);
+        code = complain(folder, "fsync", why, size);
     if (fd >= 0) descriptors_close(fd);
-    free(directory);
     return code;
 }
 

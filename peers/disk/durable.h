@@ -6,6 +6,8 @@
 #ifndef PARLEY_PEERS_DURABLE_H
 #define PARLEY_PEERS_DURABLE_H
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +17,9 @@
  * fails is removed. */
 int durable_write(const char *path, const struct piece *pieces, size_t count, char *why,
                   size_t size);
+
+/* The folder that a file is in, "." for this one; false: its name is too long for any file. */
+bool durable_folder(const char *path, char folder[PATH_MAX]);
 
 /* from becomes to, atomically; then fsyncs the directory. */
 int durable_rename(const char *from, const char *to, char *why, size_t size);

@@ -132,17 +132,6 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     return code ? code : copy_lines(files, true, about->columns, why, size);
 }
 
-/* The folder of a path, "" for this one; false: its name is too long. */
-static bool folder_of(const char *path, char folder[PATH_MAX])
-{
-    const char *slash = strrchr(path, '/');
-    size_t size = slash ? (size_t)(slash - path) + 1 : 0;
-    if (size >= PATH_MAX) return false;
-    memcpy(folder, path, size);
-    folder[size] = 0;
-    return true;
-}
-
 int files_check_place(const char *path, char *why, size_t size)
 {
     struct stat status;
@@ -151,7 +140,7 @@ int files_check_place(const char *path, char *why, size_t size)
         snprintf(why, size, "%s is no regular file; give a file's name", path);
         return PARLEY_EUSAGE;
     }
-    if (!folder_of(path, folder)) return PARLEY_OK; /* it will be said when it is written */
+    if (!durable_folder(path, folder)) return PARLEY_OK; /* it will be said when it is written */
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     if (!*base) {
         snprintf(why, size, "\"%.800s\" names no file", path);
@@ -162,9 +151,9 @@ int files_check_place(const char *path, char *why, size_t size)
                  NAME_MAX - NAME_BYTES, path);
         return PARLEY_EUSAGE;
     }
-    if (!access(*folder ? folder : ".", W_OK | X_OK)) return PARLEY_OK;
-    snprintf(why, size, "no file can be made in %.800s: %s", *folder ? folder : "this folder",
-             strerror(errno));
+    if (!access(folder, W_OK | X_OK)) return PARLEY_OK;
+    snprintf(why, size, "no file can be made in %.800s: %s",
+             strcmp(folder, ".") == 0 ? "this folder" : folder, strerror(errno));
     return PARLEY_EUSAGE;
 }
 
@@ -285,6 +274,14 @@ static int read_back(struct files *files, const struct piece pieces[MODEL_FILE_P
     return PARLEY_ENOT_WRITTEN;
 }
 
+static void answer(const struct files *files, struct op *op, int code)
+{
+    op->done.done.ok = !code;
+    if (code && !op->why[0])
+        snprintf(op->why, sizeof op->why, "%s: %s", files->out ? files->out : "the model",
+                 parley_error_text(code));
+}
+
 void files_write(struct files *files, struct op *op)
 {
     struct vectors *vectors = files->vectors;
@@ -304,10 +301,7 @@ void files_write(struct files *files, struct op *op)
     if (code) drop_part(files);
 out:
     free((void *)pieces[0].bytes);
-    op->done.done.ok = !code;
-    if (code && !op->why[0])
-        snprintf(op->why, sizeof op->why, "%s: %s", files->out ? files->out : "the model",
-                 parley_error_text(code));
+    answer(files, op, code);
 }
 
 static int write_record(struct files *files, struct record *record, const char *part,
@@ -418,5 +412,5 @@ void files_publish(struct files *files, struct op *op)
             files->part = NULL;
         }
     }
-    op->done.done.ok = !code;
+    answer(files, op, code);
 }

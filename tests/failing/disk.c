@@ -6,6 +6,8 @@
  *   - the error is told in a line that names the file; what was there before stays
  *   - once the disk is well again the next is written, and no part is left beside it
  *
+ * So it is for each allocation that finds no memory while a model is written.
+ *
  * The calls are wrapped by the linker (meson.build). A write fails at once, or after a half; or it
  * says that all is well, and other bytes stand on the disk. A read fails at once, finds the file's
  * end after a half, or brings other bytes; a file is cut to its half once its size was asked, or is
@@ -27,6 +29,7 @@
 #include "cli/node/node.h"
 #include "disk/durable.h"
 #include "disk/files.h"
+#include "lack.h"
 
 /* ---- A disk that fails ----------------------------------------------------------------------- */
 
@@ -237,6 +240,9 @@ static void clear(void)
 /* ---- Models ---------------------------------------------------------------------------------- */
 
 static struct op op;
+static uint64_t lacks_at; /* the allocation that finds no memory then; 0: none, ... */
+static bool lacked;       /* ... and whether there were so many, ... */
+static bool of_library;   /* ... and it was OpenSSL's, say, which may go on without */
 
 static bool model_is_whole(const char *path)
 {
@@ -281,6 +287,7 @@ static bool write_model(const char *path, float first, bool recorded)
     memset(&op, 0, sizeof op);
     char why[240];
     if (files_init(&files, &vectors, &options, "n0", 42, why, sizeof why)) exit(1);
+    lack_start(lacks_at);
     files_write(&files, &op);
     bool written = op.done.done.ok;
     if (written) {
@@ -288,6 +295,9 @@ static bool write_model(const char *path, float first, bool recorded)
         op.record = recorded ? &record : NULL;
         files_publish(&files, &op);
     }
+    lacked = lack_failed();
+    of_library = lack_in_library();
+    lack_start(0);
     snprintf(said, sizeof said, "%s", op.why);
     bool published = written && op.done.done.ok;
     files_close(&files);
@@ -327,6 +337,23 @@ static void live_through_a_slip(void)
     check(!write_model(path, 1, true) && strstr(said, "changed in memory"), "a slip is told");
     atomic_store(&slips, false);
     check(access(path, F_OK) && count(".part") == 0, "and nothing is left");
+}
+
+/* A record that finds no memory is left out; anything else is told as what is written fails. */
+static void live_without_memory(void)
+{
+    char path[64];
+    under = "models";
+    snprintf(path, sizeof path, "%s/model", folder);
+    for (lacks_at = 1, lacked = true; lacked; lacks_at++) {
+        bool good = write_model(path, 1, true);
+        check(*said ? good || strstr(said, folder) : good && (!lacked || of_library),
+              "a lack is told");
+        check(access(path, F_OK) ? !good : model_is_whole(path), "it is there, or nothing is");
+        check(count(".part") == 0, "no part is left");
+        clear();
+    }
+    lacks_at = 0;
 }
 
 /* Nodes may share one OUT. One that has no record to write leaves that of another to the same file,
@@ -474,6 +501,7 @@ int main(void)
 {
     static int (*const lives[])(int n) = {live_models, live_checkpoints, live_resume};
     char checkpoint[64], why[SETTINGS_WHY_BYTES];
+    lack_init();
     if (!mkdtemp(folder)) return 1;
     snprintf(checkpoint, sizeof checkpoint, "--checkpoint=%s", folder);
     char *const argv[] = {"parley",          "run",      "--data=csv:t.csv",
@@ -493,6 +521,7 @@ int main(void)
         printf("%s: %d calls, %d tries\n", under, all, tries);
     }
     live_through_a_slip();
+    live_without_memory();
     live_beside_another();
     settings_close(&settings);
     under = "models";

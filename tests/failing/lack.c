@@ -30,7 +30,8 @@ void __wrap_free(void *block);
 static bool fails(void)
 {
     if (atomic_fetch_add(&made, 1) + 1 != atomic_load(&fails_at)) return false;
-    return true; /* for a breakpoint */
+    errno = ENOMEM;
+    return true;
 }
 
 static void *counted(void *block)
