@@ -345,7 +345,7 @@ static json_t *value_of(enum option_id id, const char *value)
 
 char *plan_json(const struct plan *plan, const struct plan_run *run, int *error)
 {
-    char *text = NULL;
+    struct text text;
     *error = 0;
     if (plan->axes_count == 0) return NULL;
     json_t *object = json_object();
@@ -355,10 +355,11 @@ char *plan_json(const struct plan *plan, const struct plan_run *run, int *error)
             json_decref(object);
             object = NULL;
         }
-    if (object) text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(15));
-    json_decref(object);
-    if (!text) *error = PARLEY_ENOMEM;
-    return text;
+    text_init(&text, 1 << 20);
+    text_json(&text, object, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    char *line = text_take(&text);
+    if (!line) *error = PARLEY_ENOMEM;
+    return line;
 }
 
 void plan_fields(struct text *text, const struct plan *plan, const struct plan_run *run)

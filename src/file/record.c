@@ -18,6 +18,7 @@
 
 #include "core/plain.h"
 #include "file/why.h"
+#include "report/text.h"
 
 #define FORMAT 2
 #define HEX_DIGITS 16
@@ -124,18 +125,12 @@ int record_encode(const struct record *record, char **text)
         (json_int_t)record->live, "known", (json_int_t)record->known, "quorum",
         record->majority_of > 0 ? "majority" : "live", "nodes", (json_int_t)record->majority_of,
         "drift_before", drift, "members", members);
-    /* Not json_dumps(): it leaves out keys where its buffer can't grow, and says nothing. */
-    size_t length = json_dumpb(root, NULL, 0, JSON_INDENT(2));
-    char *json = length > 0 ? malloc(length + 2) : NULL;
-    bool whole = json != NULL && json_dumpb(root, json, length, JSON_INDENT(2)) == length;
-    json_decref(root);
-    if (!whole) {
-        free(json);
-        return PARLEY_ENOMEM;
-    }
-    memcpy(json + length, "\n", 2);
-    *text = json;
-    return 0;
+    struct text json;
+    text_init(&json, SIZE_MAX / 4);
+    text_json(&json, root, JSON_INDENT(2));
+    text_add(&json, "\n");
+    *text = text_take(&json);
+    return *text ? 0 : PARLEY_ENOMEM;
 }
 
 static bool parse_id(const char *text, uint64_t *id)

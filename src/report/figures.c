@@ -2,7 +2,6 @@
 #include "report/figures.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,25 +93,16 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* NULL when out of memory. */
-static char *object_of(const struct figure *f)
-{
-    json_t *object = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:I}", "name", f->name, "value",
-                               number(f->value), "unit", f->unit, "limit", number(f->limit),
-                               "ratio", number(f->ratio), "low", number(f->low), "high",
-                               number(f->high), "repeats", (json_int_t)f->repeats);
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
-    json_decref(object);
-    return text;
-}
-
-char *figure_json(const struct figure *figure, bool first)
+char *figure_json(const struct figure *f, bool first)
 {
     struct text text;
-    char *object = object_of(figure);
     text_init(&text, FIGURE_BYTES_MAX);
-    text.failed = !object;
-    text_add(&text, "%s%s", first ? "[" : ",\n ", object ? object : "");
-    free(object);
+    text_add(&text, first ? "[" : ",\n ");
+    text_json(&text,
+              json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:I}", "name", f->name, "value",
+                        number(f->value), "unit", f->unit, "limit", number(f->limit), "ratio",
+                        number(f->ratio), "low", number(f->low), "high", number(f->high), "repeats",
+                        (json_int_t)f->repeats),
+              JSON_COMPACT | JSON_REAL_PRECISION(6));
     return text_take(&text);
 }

@@ -121,6 +121,19 @@ void text_real(struct text *text, double value)
     if (isfinite(value)) text_add(text, "%.9g", value);
 }
 
+static int add_bytes(const char *bytes, size_t size, void *text)
+{
+    text_add(text, "%.*s", (int)size, bytes);
+    return 0;
+}
+
+/* Not json_dumps(): it leaves out keys where its buffer can't grow, and says nothing. */
+void text_json(struct text *text, json_t *value, size_t form)
+{
+    if (json_dump_callback(value, add_bytes, text, form)) text->failed = true;
+    json_decref(value);
+}
+
 char *text_take(struct text *text)
 {
     if (!text->failed && !text->bytes) text_add(text, "%s", "");

@@ -6,6 +6,7 @@
 #ifndef PARLEY_REPORT_TEXT_H
 #define PARLEY_REPORT_TEXT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,6 +33,9 @@ void text_field(struct text *text, const char *value);
 
 /* Adds a number as a field of CSV: nothing for one that is not finite. */
 void text_real(struct text *text, double value);
+
+/* Adds the value, which is gone then, by jansson's flags. NULL: it found no memory. */
+void text_json(struct text *text, json_t *value, size_t form);
 
 /* The string, to be freed by the caller; NULL if an add failed. The text is closed. */
 char *text_take(struct text *text);

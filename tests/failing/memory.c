@@ -20,6 +20,7 @@
 #include "lack.h"
 #include "parley/node.h"
 #include "parley/sim.h"
+#include "report/figures.h"
 
 enum { FEW = 30 };
 
@@ -32,7 +33,7 @@ static int same(int kind, const void *bytes, size_t size)
     static struct {
         uint8_t bytes[4096];
         size_t size;
-    } first[3];
+    } first[4];
     if (first[kind].size == 0 && size <= sizeof first[kind].bytes) {
         memcpy(first[kind].bytes, bytes, size);
         first[kind].size = size;
@@ -248,6 +249,16 @@ static int write_and_read_records(void)
     return error;
 }
 
+static int write_figures(void)
+{
+    static const struct figure figure = {
+        .name = "a figure", .unit = "/s", .value = 2, .repeats = 5};
+    char *text = figure_json(&figure, true);
+    int error = text ? same(3, text, strlen(text)) : PARLEY_ENOMEM;
+    free(text);
+    return error;
+}
+
 /* ---- Settings, and what is made of them ------------------------------------------------------ */
 
 static int take_settings(struct settings *settings, char *const *argv, int argc)
@@ -321,6 +332,7 @@ static const struct {
     {"models", write_and_read_models},
     {"checkpoints", write_and_read_checkpoints},
     {"records", write_and_read_records},
+    {"figures", write_figures},
     {"settings", read_settings},
     {"a job", train_a_job},
 };

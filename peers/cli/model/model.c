@@ -49,11 +49,13 @@ int model_print_json(json_t *json)
 {
     size_t form = JSON_COMPACT | JSON_REAL_PRECISION(7);
     if (isatty(STDOUT_FILENO)) form |= JSON_ENSURE_ASCII;
-    char *text = json ? json_dumps(json, form) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(json);
-    return text ? 0 : PARLEY_ENOMEM;
+    struct text text;
+    text_init(&text, SIZE_MAX / 4);
+    text_json(&text, json, form);
+    char *line = text_take(&text);
+    if (line) puts(line);
+    free(line);
+    return line ? 0 : PARLEY_ENOMEM;
 }
 
 /* ---- inspect --------------------------------------------------------------------------------- */
