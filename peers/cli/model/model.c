@@ -81,6 +81,14 @@ static int print_names(const char *title, const char *lines)
     return error;
 }
 
+/* The list with one more; NULL, and the list is gone: no memory, for either or by then. */
+static json_t *append(json_t *all, json_t *one)
+{
+    if (json_array_append_new(all, one) == 0) return all;
+    json_decref(all);
+    return NULL;
+}
+
 /* NULL: no memory. */
 static json_t *names_json(const char *lines)
 {
@@ -88,11 +96,12 @@ static json_t *names_json(const char *lines)
     if (!lines) return json_null();
     json_t *all = rows_read_lines(&names, lines) ? NULL : json_array();
     for (uint32_t i = 0; all && i < names.count; i++)
-        json_array_append_new(all, json_string(names_text(&names, i)));
+        all = append(all, json_string(names_text(&names, i)));
     names_close(&names);
     return all;
 }
 
+/* Likewise. */
 static json_t *tensors_json(const struct model_file *file)
 {
     json_t *all = json_array();
@@ -100,9 +109,9 @@ static json_t *tensors_json(const struct model_file *file)
         const struct tensor *tensor = &file->tensors[i];
         json_t *shape = json_array();
         for (uint32_t k = 0; k < tensor->rank; k++)
-            json_array_append_new(shape, json_integer(tensor->shape[k]));
-        json_array_append_new(all, json_pack("{s:s, s:o, s:I}", "name", tensor->name, "shape",
-                                             shape, "count", (json_int_t)tensor->count));
+            shape = append(shape, json_integer(tensor->shape[k]));
+        all = append(all, json_pack("{s:s, s:o, s:I}", "name", tensor->name, "shape", shape,
+                                    "count", (json_int_t)tensor->count));
     }
     return all;
 }
@@ -206,7 +215,7 @@ int model_check_digest(const struct opened *opened, char *why, size_t why_size)
 {
     char reason[400] = "";
     int error = model_file_verify(&opened->file, reason, sizeof reason);
-    if (error && reason[0]) snprintf(why, why_size, "%s: %s", opened->path, reason);
+    if (reason[0]) snprintf(why, why_size, "%s: %s", opened->path, reason);
     return error;
 }
 
@@ -222,7 +231,7 @@ static int verify(const struct opened *opened, bool json, char *why, size_t why_
     if (!error)
         error = record_match(&record, opened->file.meta.digest, whole, opened->file.meta.run,
                              reason, sizeof reason);
-    if (error) snprintf(why, why_size, "%s" RECORD_SUFFIX ": %s", opened->path, reason);
+    if (reason[0]) snprintf(why, why_size, "%s" RECORD_SUFFIX ": %s", opened->path, reason);
 out:
     if (!error) print_verified(opened, &record, found, json);
     if (found) record_close(&record);
