@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parley/config.h"
 #include "report/text.h"
 #include "settings/nearest.h"
 
@@ -31,15 +30,6 @@ const char *fault_kind_text(enum fault_kind kind)
 enum fault_where fault_kind_where(enum fault_kind kind)
 {
     return kinds[kind].where;
-}
-
-/* `has the moment "x", which is not a time...` */
-static int blame(units_why why, const char *what, const char *piece, const char *clause)
-{
-    char quoted[TEXT_QUOTED_BYTES];
-    text_quote(quoted, piece);
-    snprintf(why, UNITS_WHY_BYTES, "has the %s %.*s, which %.*s", what, 100, quoted, 100, clause);
-    return PARLEY_EUSAGE;
 }
 
 static int parse_kind(const char *text, struct fault_spec *fault, units_why why)
@@ -72,8 +62,8 @@ static int parse_lie(const char *value, struct fault_spec *fault, units_why why)
         fault->lie = (enum fault_lie)lie;
         if (strcmp(value, lies[lie]) == 0) return 0;
     }
-    return blame(why, "lie", value ? value : "",
-                 "is not one of sign, scale, random, nan, alie, ipm, labels");
+    return units_blame(why, "lie", value ? value : "",
+                       "is not one of sign, scale, random, nan, alie, ipm, labels");
 }
 
 static int parse_value(const char *value, struct fault_spec *fault, units_why why)
@@ -85,35 +75,27 @@ static int parse_value(const char *value, struct fault_spec *fault, units_why wh
     case FACTOR:
         if (!value) return units_refuse(why, "says not how slow (like slow=4)");
         if (units_real(value, 1, 10000, &fault->value, clause))
-            return blame(why, "factor", value, clause);
+            return units_blame(why, "factor", value, clause);
         return 0;
     case PROBABILITY:
         if (!value) return units_refuse(why, "says not how often (a probability, like loss=0.3)");
         if (units_real(value, 0, 1, &fault->value, clause))
-            return blame(why, "probability", value, clause);
+            return units_blame(why, "probability", value, clause);
         return 0;
     case TIME:
         if (!value) return units_refuse(why, "says not how long (like latency=300ms)");
-        if (units_time(value, &fault->time_us, clause)) return blame(why, "time", value, clause);
+        if (units_time(value, &fault->time_us, clause))
+            return units_blame(why, "time", value, clause);
         return 0;
     case RATE:
         if (!value) return units_refuse(why, "says not how much (like bandwidth=10Mbit)");
-        if (units_rate(value, &fault->rate_bytes, clause)) return blame(why, "rate", value, clause);
+        if (units_rate(value, &fault->rate_bytes, clause))
+            return units_blame(why, "rate", value, clause);
         return 0;
     case LIE:
         return parse_lie(value, fault, why);
     }
     return PARLEY_EUSAGE;
-}
-
-static bool name_is_sane(const char *name, size_t length)
-{
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    if (length == 0 || length >= PARLEY_NAME_SIZE) return false;
-    for (size_t i = 0; i < length; i++)
-        if (!strchr(letters, name[i])) return false;
-    return true;
 }
 
 static int parse_target(const char *text, struct fault_spec *fault, units_why why)
@@ -125,23 +107,25 @@ static int parse_target(const char *text, struct fault_spec *fault, units_why wh
     if (fault->kind == FAULT_PARTITION || fault->kind == FAULT_ONEWAY) {
         fault->target = FAULT_GROUPS;
         if (groups_are_sane(text)) return 0;
-        return blame(why, "target", text, "is not a set of groups (like n0,n1|n2-n9)");
+        return units_blame(why, "target", text, "is not a set of groups (like n0,n1|n2-n9)");
     }
     if (strchr(text, '%')) {
         fault->target = FAULT_SHARE;
-        if (units_share(text, &fault->share, clause)) return blame(why, "target", text, clause);
+        if (units_share(text, &fault->share, clause))
+            return units_blame(why, "target", text, clause);
         return 0;
     }
     if (text[0] != '\0' && strspn(text, "0123456789") == strlen(text)) {
         fault->target = FAULT_NUMBER;
         if (units_count(text, 1, 1000000, &number, clause))
-            return blame(why, "target", text, clause);
+            return units_blame(why, "target", text, clause);
         fault->number = (uint32_t)number;
         return 0;
     }
     fault->target = FAULT_NAME;
-    if (name_is_sane(text, strlen(text))) return 0;
-    return blame(why, "target", text, "is no node's name, number of nodes or share (n3, 2, 50%)");
+    if (units_is_name(text)) return 0;
+    return units_blame(why, "target", text,
+                       "is no node's name, number of nodes or share (n3, 2, 50%)");
 }
 
 static int parse_moment(const char *text, struct fault_moment *moment, units_why why)
@@ -154,11 +138,13 @@ static int parse_moment(const char *text, struct fault_moment *moment, units_why
     }
     if (strchr(text, '%')) {
         moment->kind = FAULT_BUDGET;
-        if (units_share(text, &moment->share, clause)) return blame(why, "moment", text, clause);
+        if (units_share(text, &moment->share, clause))
+            return units_blame(why, "moment", text, clause);
         return 0;
     }
     if (units_time(text, &moment->time_us, clause))
-        return blame(why, "moment", text, "is neither a time (5s) nor a part of the budget (40%)");
+        return units_blame(why, "moment", text,
+                           "is neither a time (5s) nor a part of the budget (40%)");
     return 0;
 }
 

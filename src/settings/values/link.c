@@ -7,14 +7,6 @@
 
 #include "report/text.h"
 
-static int blame(units_why why, const char *what, const char *piece, const char *clause)
-{
-    char quoted[TEXT_QUOTED_BYTES];
-    snprintf(why, UNITS_WHY_BYTES, "has the %s %.*s, which %.*s", what, 80,
-             text_quote(quoted, piece), 120, clause);
-    return PARLEY_EUSAGE;
-}
-
 /* One of `latency=50ms` and `bandwidth=10Mbit`. */
 static int parse_part(const char *part, struct link_spec *link, units_why why)
 {
@@ -23,15 +15,15 @@ static int parse_part(const char *part, struct link_spec *link, units_why why)
     if (value && strncmp(part, "latency=", 8) == 0 && !link->has_latency) {
         link->has_latency = true;
         if (units_time(++value, &link->latency_us, clause))
-            return blame(why, "latency", value, clause);
+            return units_blame(why, "latency", value, clause);
         return 0;
     }
     if (value && strncmp(part, "bandwidth=", 10) == 0 && link->bandwidth_bytes == 0) {
         if (units_rate(++value, &link->bandwidth_bytes, clause))
-            return blame(why, "bandwidth", value, clause);
+            return units_blame(why, "bandwidth", value, clause);
         return 0;
     }
-    return blame(why, "part", part, "is neither latency=TIME nor bandwidth=RATE, given once");
+    return units_blame(why, "part", part, "is neither latency=TIME nor bandwidth=RATE, given once");
 }
 
 int link_parse(const char *text, struct link_spec *link, units_why why)
@@ -49,7 +41,7 @@ int link_parse(const char *text, struct link_spec *link, units_why why)
     if (strlen(copy) >= sizeof link->groups) return units_refuse(why, "has too long groups");
     memcpy(link->groups, copy, strlen(copy) + 1);
     if (!groups_are_sane(copy))
-        return blame(why, "groups", copy, "are not two or more (like n0,n1|n2-n9)");
+        return units_blame(why, "groups", copy, "are not two or more (like n0,n1|n2-n9)");
     for (char *next; part; part = next) {
         next = strchr(part, ',');
         if (next) *next++ = '\0';

@@ -10,10 +10,7 @@
 /* `has the item "n1:x", which has no valid port...` */
 static int blame(units_why why, const char *item, const char *clause)
 {
-    char quoted[TEXT_QUOTED_BYTES];
-    text_quote(quoted, item);
-    snprintf(why, UNITS_WHY_BYTES, "has the item %.*s, which %.*s", 110, quoted, 110, clause);
-    return PARLEY_EUSAGE;
+    return units_blame(why, "item", item, clause);
 }
 
 static int parse_item(const char *item, struct seed *seed, units_why why)

@@ -9,9 +9,20 @@
 
 #include <arpa/inet.h>
 
+#include "parley/config.h"
+#include "report/text.h"
+
 int units_refuse(units_why why, const char *clause)
 {
     snprintf(why, UNITS_WHY_BYTES, "%s", clause);
+    return PARLEY_EUSAGE;
+}
+
+int units_blame(units_why why, const char *what, const char *part, const char *clause)
+{
+    char quoted[TEXT_QUOTED_BYTES];
+    snprintf(why, UNITS_WHY_BYTES, "has the %s %.*s, which %.*s", what, 100,
+             text_quote(quoted, part), 120, clause);
     return PARLEY_EUSAGE;
 }
 
@@ -19,6 +30,15 @@ int units_lack_memory(units_why why)
 {
     snprintf(why, UNITS_WHY_BYTES, "does not fit in memory");
     return PARLEY_ENOMEM;
+}
+
+bool units_is_name(const char *text)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t length = strlen(text);
+    return length > 0 && length < PARLEY_NAME_SIZE && strspn(text, letters) == length &&
+           text[0] != '-';
 }
 
 int units_count(const char *text, uint64_t min, uint64_t max, uint64_t *value, units_why why)

@@ -24,8 +24,13 @@ typedef char units_why[UNITS_WHY_BYTES];
 
 /* For parsers of more, too: the clause into `why`. Returns PARLEY_EUSAGE. */
 int units_refuse(units_why why, const char *clause);
+/* Likewise of a part: `has the moment "x", which is not a time...`. */
+int units_blame(units_why why, const char *what, const char *part, const char *clause);
 /* Likewise: PARLEY_ENOMEM. */
 int units_lack_memory(units_why why);
+
+/* 1 to 31 letters, digits, '.', '_' and '-', which it does not begin with: a node's name. */
+bool units_is_name(const char *text);
 
 /* An integer in [min, max]. */
 PARLEY_CHECK int units_count(const char *text, uint64_t min, uint64_t max, uint64_t *value,

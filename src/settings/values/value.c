@@ -148,12 +148,7 @@ static int parse_range(const char *text, struct settings_range *range, char *cla
 
 static int parse_name(const char *text, char *clause)
 {
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    size_t length = strlen(text);
-    if (length > 0 && length < PARLEY_NAME_SIZE && strspn(text, letters) == length &&
-        text[0] != '-')
-        return 0;
+    if (units_is_name(text)) return 0;
     return units_refuse(clause, "is not a name (1 to 31 letters, digits, '.', '_', '-')");
 }
 
