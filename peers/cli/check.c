@@ -92,8 +92,10 @@ int check_command(const struct settings *settings)
         error = print_seeds(settings, why, sizeof why);
     }
     job_close(&job);
-    fflush(stdout);
-    if (error) return say_failure(error, why);
-    printf("all of it would be accepted\n");
-    return fflush(stdout) == EOF || ferror(stdout) ? 1 : 0;
+    if (!error) {
+        printf("all of it would be accepted\n");
+        return 0;
+    }
+    fflush(stdout); /* stands before it */
+    return say_failure(error, why);
 }

@@ -60,8 +60,9 @@ void say_clear(void);
 void say_drawn(const char *text);
 bool say_is_behind(void);
 
-/* say.c: whether the file lacks some of what was written to it; then it is said, by this name,
- * behind the flag that gave it ("--json: ") or "". A pipe whose reader has gone is no failure. */
+/* say.c: whether the file lacks some of what was written to it, up to now; then it is said, by this
+ * name, behind the flag that gave it ("--json: ") or "". A pipe whose reader has gone is no
+ * failure. */
 bool say_unwritten(FILE *file, const char *flag, const char *name);
 
 /* say.c: the exit status of `error`, whose line (or else its text) is said. */

@@ -100,11 +100,10 @@ static int print(char *text)
 static int version(void)
 {
     char *text = help_version();
-    if (text)
-        printf("%.*s (OpenBLAS kernels: %s)\n", (int)strcspn(text, "\n"), text, environment_blas());
-    bool written = text && fflush(stdout) != EOF;
+    if (!text) return say_failure(PARLEY_ENOMEM, NULL);
+    printf("%.*s (OpenBLAS kernels: %s)\n", (int)strcspn(text, "\n"), text, environment_blas());
     free(text);
-    return written ? 0 : 1;
+    return 0;
 }
 
 static int check_out(const struct settings *settings, char why[SETTINGS_WHY_BYTES])
@@ -185,7 +184,7 @@ int main(int argc, char **argv)
     if (!error) error = check_out(&settings, why);
     if (!error && settings.note[0]) say(PARLEY_LOG_INFO, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
-    bool lost = say_unwritten(stdout, "", "stdout");
+    bool lost = say_unwritten(stdout, "", "stdout"); /* for all that print there */
     settings_close(&settings);
     free(bytes);
     return status == 0 && lost ? 1 : status;

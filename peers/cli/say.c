@@ -4,6 +4,7 @@
  * all. Between say_start() and say_end() a thread of its own writes, and none of them waits for who
  * reads stderr.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -176,8 +177,10 @@ bool say_unwritten(FILE *file, const char *flag, const char *name)
 {
     struct stat stat;
     bool pipe = !fstat(fileno(file), &stat) && (S_ISFIFO(stat.st_mode) || S_ISSOCK(stat.st_mode));
+    int cause = fflush(file) == EOF ? errno : 0;
     if (!ferror(file) || pipe) return false;
-    say(PARLEY_LOG_ERROR, "%s%s: not all of it could be written", flag, name);
+    say(PARLEY_LOG_ERROR, "%s%s: %s", flag, name,
+        cause ? strerror(cause) : "not all of it could be written");
     return true;
 }
 

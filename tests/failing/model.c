@@ -94,6 +94,7 @@ static char *run(const char *action, bool json, const char *path, int n, int *st
     *status = model_command(&settings);
     lacked = lack_failed();
     lack_start(0);
+    fflush(stdout);
     size_t size = (size_t)ftell(stdout);
     char *printed = calloc(1, size + 1);
     if (!printed || pread(STDOUT_FILENO, printed, size, 0) != (ssize_t)size) exit(1);

@@ -9,7 +9,6 @@
  * A file that is no model, is cut short or (but for inspect) does not match its digest ends with
  * status 7, eval and predict of a model that is not finite with status 8.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,10 +259,7 @@ int model_command(const struct settings *settings)
     if (error) return say_failure(error, why);
     error = act(&opened, settings, why, sizeof why);
     close_model(&opened);
-    if (fflush(stdout) == EOF && !error) {
-        snprintf(why, sizeof why, "stdout: %s", strerror(errno));
-        clearerr(stdout); /* it is said */
-        error = PARLEY_EFAIL;
-    }
-    return error ? say_failure(error, why) : 0;
+    if (!error) return 0;
+    fflush(stdout); /* stands before it */
+    return say_failure(error, why);
 }
