@@ -137,6 +137,40 @@ Test(pushing, a_slow_node_does_not_hoard)
     parley_sim_free(sim);
 }
 
+Test(pushing, who_reaches_one_less_does_not_hoard)
+{
+    /* Two who can never link get what the others push, and push it on to those whom they reach. */
+    enum { TIMES = 200, FEW = 5 };
+    uint32_t four = FEW - 1;
+    double mean[FEW] = {0};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = FEW,
+                                                                .seed = 1,
+                                                                .seeds = FEW,
+                                                                .step_us = 10000,
+                                                                .latency_us = 1000,
+                                                                .configure = push,
+                                                                .arg = &four});
+    parley_sim_block(sim, 0, 1);
+    parley_sim_block(sim, 1, 0);
+    scene_train(sim, FEW);
+    scene_run(sim, 10 * SECOND); /* the first dials come to nothing */
+    uint64_t before = 0, after = 0;
+    for (uint32_t i = 0; i < FEW; i++)
+        before += scene_view(sim, i).ledger.committed;
+    for (uint32_t t = 0; t < TIMES; t++) {
+        scene_run(sim, SECOND / 10);
+        for (uint32_t i = 0; i < FEW; i++)
+            mean[i] += scene_view(sim, i).weight / TIMES;
+    }
+    for (uint32_t i = 0; i < FEW; i++)
+        after += scene_view(sim, i).ledger.committed;
+    for (uint32_t i = 0; i < FEW; i++)
+        cr_expect(mean[i] > 0.7 && mean[i] < 1.4, "n%u: %g of %d", i, mean[i], FEW);
+    cr_expect_gt(after - before, 20 * 100, "%d pushes in 20 s", (int)(after - before));
+    scene_agree(sim, FEW, 0);
+    parley_sim_free(sim);
+}
+
 Test(pushing, nobody_waits_for_the_dead)
 {
     /* Proves that deaths, pauses and returns at random times hold nobody up, that the living keep

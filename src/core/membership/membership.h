@@ -22,7 +22,7 @@ struct member {
     uint32_t confirmations;
     uint64_t dead_since_us;
     uint64_t redial_us; /* a dead member's address is tried again then */
-    uint64_t busy_us;   /* it said BUSY: not before then */
+    uint64_t busy_us;   /* it said BUSY, or can't be reached: not before then */
     uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
     uint64_t alive_us;  /* a frame of it came then, the last over links that ended with BYE */
     bool doubted;       /* suspected, and alive until then */
