@@ -502,6 +502,38 @@ Test(servers, who_can_not_be_heard_is_not_waited_for)
     }
 }
 
+static double apart(const float *a, const float *b)
+{
+    double sum = 0;
+    for (int j = 0; j < FLOATS; j++)
+        sum += pow((double)a[j] - (double)b[j], 2);
+    return sqrt(sum);
+}
+
+Test(servers, who_never_reached_the_server_does_not_end_with_an_untrained_model)
+{
+    /* n1 and n2 can never link to n0, who serves; n3 has links to all, and the last model. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        float trained[FLOATS], untrained[FLOATS];
+        struct parley_sim *sim = play(&cast, 3);
+        for (uint32_t i = 1; i <= 2; i++) {
+            parley_sim_block(sim, 0, i);
+            parley_sim_block(sim, i, 0);
+        }
+        scene_train(sim, NODES);
+        cr_assert_eq(server_of_all(sim, NODES), 0);
+        scene_run(sim, 40 * SECOND);
+        memcpy(trained, parley_sim_vector(sim, 3), sizeof trained);
+        memcpy(untrained, parley_sim_vector(sim, 1), sizeof untrained);
+        scene_agree(sim, NODES, 3);
+        double moved = apart(parley_sim_agreed_vector(sim, 0), trained);
+        cr_assert_lt(moved, 0.1 * apart(untrained, trained), "cast %d: %g of %g", c, moved,
+                     apart(untrained, trained));
+        parley_sim_free(sim);
+    }
+}
+
 /* Three ways of not being heard for a minute: n3 sleeps; all but n0 do; two are cut off, and make
  * more steps each than the others, though fewer in all. */
 static void part(struct parley_sim *sim, uint32_t nodes, int way)

@@ -55,7 +55,9 @@
  * the data.
  *
  * The end: no step is begun any more, all gradients under way go into x, all workers get that as
- * the last model, and only then does the server raise STOP. Who leaves hands over alike.
+ * the last model, and only then does the server raise STOP. Who leaves hands over alike. Who gets
+ * none of the server takes that of another worker: its own, which may never have been trained, is
+ * nothing to average with.
  *
  * Limits: a link from each worker to the server, which has PARLEY_SERVED_MAX places, its own among
  * them. Gradients come in side by side into SERVER_ARRIVALS buffers, or more where they are small;
@@ -195,6 +197,7 @@ struct server {
     bool sending;                   /* its floats are under way */
     bool given;                     /* ... and no answer has come since */
     bool told;                      /* that it rests, or that the run is to end */
+    bool takes;                     /* another worker's model, as the server gave it none */
     uint64_t giver, from;           /* boot and reign that gave the model in x; 0: none */
     uint64_t clock;                 /* that came with it */
     uint64_t base;                  /* the version that the gradient is computed at */
@@ -299,5 +302,6 @@ void worker_may_send(struct parley_node *node, struct conn *conn,
 void worker_received(struct parley_node *node);
 void worker_closed(struct parley_node *node, uint32_t conn);
 bool worker_stops(struct parley_node *node);
+void worker_adopted(struct parley_node *node); /* another's model is in x */
 
 #endif

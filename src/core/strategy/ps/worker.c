@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "core/strategy/ps/server.h"
+#include "core/training/joining.h"
 #include "core/training/stop.h"
 
 #define SPENT_MAX_US 1e15 /* 30 years: no time that anybody has spent is more */
@@ -237,16 +238,47 @@ static bool has_parted(const struct server *s)
     return asks || s->state == WORKER_READY || s->state == WORKER_IDLE;
 }
 
+/* Of those it has a link to, who has most gradients in its model, and more than this node. */
+static int better_one(struct parley_node *node)
+{
+    uint64_t most = self_of(node)->holds;
+    int best = NONE;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        bool gives = r->phase > PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_PROPOSED;
+        if (!gives || r->holds <= most || !connection_of(node, (int)i)) continue;
+        most = r->holds;
+        best = (int)i;
+    }
+    return best;
+}
+
+void worker_adopted(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    if (!s->takes) return;
+    self_of(node)->holds = record_of(node, (uint32_t)node->fetch.member)->holds;
+    s->last = true;
+}
+
 /* A worker's part of strategy->stop(): it has the last model, or there is none to be had. */
 bool worker_stops(struct parley_node *node)
 {
     struct server *s = server_of(node);
+    if (s->takes && node->fetch.state != FETCH_IDLE) return false;
     if (s->last) return true;
     if (node->leaving) return has_parted(s);
     uint64_t since_us = s->heard_us > s->ends_us ? s->heard_us : s->ends_us;
     if (node->now_us < since_us + 2 * node->config.progress_timeout_us) return false;
     if (s->state == WORKER_SETTING) return false;
     if (s->state != WORKER_COMPUTING) worker_lose(node); /* what comes late is not to go into x */
+    int other = better_one(node);
+    bool in_vain = node->now_us >= since_us + 3 * node->config.progress_timeout_us;
+    if (other != NONE && !in_vain) {
+        s->takes = true;
+        joining_follow(node, other);
+        return false;
+    }
     out_log(node, PARLEY_LOG_WARN,
             "nobody has given this node the last model: it ends with its own");
     s->last = true;
