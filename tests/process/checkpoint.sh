@@ -85,6 +85,11 @@ ln -s ../new many/b.lock
 status=$?
 [ $status -eq 2 ] && grep -q -- '--checkpoint: many/b.lock: ' err && [ ! -e new ] ||
     fail "a lock was made where another's link leads: status $status, $(cat err)"
+mkfifo many/c.lock
+timeout 60 "$parley" node -q --name=c --model mlp:32 --steps 3 --checkpoint many > out 2> err
+status=$?
+[ $status -eq 2 ] && grep -q -- '--checkpoint: many/c.lock: ' err ||
+    fail "a pipe in a lock's place: status $status, $(cat err)"
 
 # When it is asked for: `run` passes it on to each of its nodes.
 "$parley" run -q --json json -n 2 --model mlp:32 --time 600s --checkpoint asked > out 2> err &

@@ -55,7 +55,8 @@ int checkpoint_files_lock(const char *directory, const char *name, int *lock, ch
     char path[CHECKPOINT_PATH_BYTES];
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, other = whole;
     snprintf(path, sizeof path, "%s/%s.lock", directory, name);
-    *lock = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    /* Neither made where another's link leads, nor waited for where it is another's pipe. */
+    *lock = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (*lock < 0) {
         snprintf(why, size, "--checkpoint: %s: %s; give a directory that can be written to", path,
                  strerror(errno));
