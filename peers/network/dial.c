@@ -5,14 +5,14 @@
  * is left for the next before the core gives up, with time for its first packet to be lost once;
  * the next dial may begin with another.
  *
- * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so, else
- * UNREACHED, with the system's words and a name's addresses. Nothing here waits longer than the
- * kernel does; the core closes what takes too long. A lookup that has begun can't be interrupted,
- * so it has memory of its own: the connection is gone before it, the next dial of that name takes
- * it over, and what the loop's end has waited a second for outlives the loop: name servers that are
- * out of reach are asked for half a minute. A few run at a time, so that a name that takes long
- * holds up no other; those that have not begun are taken back. Where threads are at their
- * limit a name can't be looked up, and is tried again as any other dial.
+ * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so and none of a
+ * name's addresses was silent, else UNREACHED, with the system's words and a name's addresses.
+ * Nothing here waits longer than the kernel does; the core closes what takes too long. A lookup
+ * that has begun can't be interrupted, so it has memory of its own: the connection is gone before
+ * it, the next dial of that name takes it over, and what the loop's end has waited a second for
+ * outlives the loop: name servers that are out of reach are asked for half a minute. A few run at a
+ * time, so that a name that takes long holds up no other; those that have not begun are taken back.
+ * Where threads are at their limit a name can't be looked up, and is tried again as any other dial.
  *
  * Decision: libuv looks names up on threads that the whole process shares and that nobody ends. A
  * child that is forked has none of them, but would join them when it exits.
@@ -80,10 +80,12 @@ static struct addrinfo *next_try(const struct conn *conn)
 static void failed(struct conn *conn, int code)
 {
     if (conn->try) conn->try = next_try(conn);
+    conn->silent = conn->silent || code == UV_ETIMEDOUT;
     if (conn->try != conn->first) {
         try_again(conn);
         return;
     }
+    if (conn->silent) code = UV_ETIMEDOUT; /* there it may live still */
     bool refused = code == UV_ECONNREFUSED;
     conn_end(conn, refused ? PARLEY_CLOSED_REFUSED : PARLEY_CLOSED_UNREACHED, code);
 }

@@ -5,6 +5,7 @@
  *   - what had not begun by then is never looked up, and closing waits for no more than what had
  *   - a name that takes longer than a dial is looked up once at a time, and found in the end
  *   - of a name's addresses that swallow what is sent to them, others are tried in the same dial
+ *   - where one refuses and another is silent it is not said that both refuse
  *   - that one takes so long is told once, not with each dial
  *   - one that nobody has is told, with the system's words, and one that nobody can say of now; no
  *     other that takes long holds that up
@@ -30,8 +31,9 @@ enum { NAMES = 16, ROUNDS = 3, LINKS = NAMES + 4, NEWCOMERS = 4, WAIT_S = 20 };
 enum { WIDE_NAMES = 4, SILENT = 3, FILLERS = 3 };
 #define NS UINT64_C(1000000000)
 
-enum kind { SLOW, LATE, STUCK, NONE, BUSY, WIDE, KINDS };
-static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none", ".busy", ".wide"};
+enum kind { SLOW, LATE, STUCK, NONE, BUSY, WIDE, HALF, KINDS };
+static const char *const kinds[KINDS] = {".slow", ".late", ".stuck", ".none",
+                                         ".busy", ".wide", ".half"};
 
 /* Neither is destroyed: who was let go may be at it still. */
 static uv_cond_t changed;
@@ -50,11 +52,11 @@ static enum kind kind_of(const char *text)
 
 typedef int resolve(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
-/* 127.0.0.1, which answers, and those behind it, which don't. */
-static int find_wide(resolve *real, const char *port, const struct addrinfo *hints,
+/* 127.0.0.1, which answers or refuses, and so many behind it, which do neither. */
+static int find_wide(resolve *real, int silent, const char *port, const struct addrinfo *hints,
                      struct addrinfo **found)
 {
-    for (int i = 0; i <= SILENT; i++) {
+    for (int i = 0; i <= silent; i++) {
         char host[16];
         snprintf(host, sizeof host, "127.0.0.%d", 1 + i);
         int code = real(host, port, hints, found);
@@ -75,7 +77,8 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
     atomic_fetch_add(&begun[kind], 1);
     if (kind == NONE) return EAI_NONAME;
     if (kind == BUSY) return EAI_AGAIN;
-    if (kind == WIDE) return find_wide(real, port, hints, found);
+    if (kind == WIDE) return find_wide(real, SILENT, port, hints, found);
+    if (kind == HALF) return find_wide(real, 1, port, hints, found);
     uv_mutex_lock(&lock);
     while (!answers[kind])
         uv_cond_wait(&changed, &lock);
@@ -99,8 +102,10 @@ static void on_update(void *context, struct parley *p, const struct parley_updat
     enum kind kind = kind_of(update->log.text);
     const char *why = kind == NONE   ? "the name can't be looked up: unknown node or service"
                       : kind == BUSY ? "the name can't be looked up: temporary failure"
+                      : kind == HALF ? "connection timed out at 127.0.0.1"
                                      : "no answer";
     bool tells_slow = strstr(update->log.text, "is still being looked up");
+    check(kind != HALF || !strstr(update->log.text, "refused"), "not both have refused");
     if (kind == KINDS || (!tells_slow && !strstr(update->log.text, why))) return;
     uv_mutex_lock(&lock);
     *(tells_slow ? &slow : &given_up[kind]) += 1;
@@ -219,6 +224,20 @@ static void fill(int listener, int fillers[FILLERS])
     }
 }
 
+/* Dials begin with either of the two; those that end with the one that refuses say what they know.
+ */
+static void tell_of_who_is_silent(in_port_t port)
+{
+    static char name[32];
+    static const char *const seeds[] = {name};
+    snprintf(name, sizeof name, "host.half:%u", (unsigned)ntohs(port));
+    struct parley_config *config = &prepare(0, seeds, 1)->options.config;
+    config->hello_timeout_us = 2000000;
+    pair_open(&nodes[0]);
+    check(are_given_up(HALF, 1), "it is told that one is silent");
+    parley_close(nodes[0].p);
+}
+
 /* Each of the names is dialled once, and comes to the only address that answers. */
 static void come_to_who_answers(void)
 {
@@ -250,6 +269,7 @@ static void come_to_who_answers(void)
     for (int i = 0; i < WIDE_NAMES; i++)
         close(came[i]);
     close(listener);
+    tell_of_who_is_silent(port);
     for (int i = 0; i < SILENT; i++) {
         close(silent[i]);
         for (int j = 0; j < FILLERS; j++)
