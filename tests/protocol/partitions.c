@@ -185,6 +185,23 @@ Test(partitions, where_a_wall_falls_nobody_takes_its_own_side_for_dead)
     parley_sim_free(sim);
 }
 
+Test(partitions, who_comes_back_but_to_one_takes_that_one_for_alive)
+{
+    /* Cut off alone, it took all for dead. All have their relays, so that nobody asks it for news:
+     * what it says of the one out of its reach, that one hears through others, and refutes. */
+    const uint32_t group[] = {1, 0, 0, 0, 0, 0};
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct parley_sim *sim = trained(6, seed);
+        parley_sim_partition(sim, group);
+        scene_run(sim, 20 * SECOND);
+        parley_sim_heal(sim);
+        parley_sim_block(sim, 0, 1);
+        parley_sim_block(sim, 1, 0);
+        scene_until(sim, 6, parley_sim_converged, NULL, 30);
+        parley_sim_free(sim);
+    }
+}
+
 /* All have given up those with a number of the other parity. */
 static bool sees_half(struct parley_sim *sim, void *nodes)
 {

@@ -114,6 +114,16 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
     roster_changed(node->roster, member, is_news(node, &old, record));
 }
 
+/* Somebody hears of it what is new, and this node takes it for silent or gone. Where nobody asks
+ * this node for news that stays so: who told hears of it, and through that one the member itself.
+ */
+static void tell_back(struct parley_node *node, int member, int from)
+{
+    const struct record *r = record_of(node, member);
+    bool missed = r->state == PARLEY_MEMBER_SUSPECT || r->state == PARLEY_MEMBER_DEAD;
+    if (missed && from != NONE && from != member) membership_warn(node, from, r);
+}
+
 int merge_record(struct parley_node *node, const struct record *record, int from)
 {
     if (!is_sane(record)) return NONE;
@@ -133,8 +143,10 @@ int merge_record(struct parley_node *node, const struct record *record, int from
         membership_state(node, member, (enum parley_member_state)record->state,
                          record_is_live(record) ? reason : NULL);
     }
-    if (record->clock > record_of(node, member)->clock) merge_own_words(node, member, record);
+    bool news = record->clock > record_of(node, member)->clock;
+    if (news) merge_own_words(node, member, record);
     if (!added) merge_state(node, member, record, from);
+    if (news && record_is_live(record)) tell_back(node, member, from);
     return member;
 }
 
