@@ -60,7 +60,10 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
     struct timeval limit = {.tv_sec = TIMEOUT_S};
     for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
         fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-        if (fd < 0) continue;
+        if (fd < 0) {
+            snprintf(why, size, "%s: %s", text, strerror(errno));
+            continue;
+        }
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         while ((code = connect(fd, at->ai_addr, at->ai_addrlen)) != 0 && errno == EINTR)
@@ -68,13 +71,11 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
         if (code == 0) continue;
         int cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
         cluster->silent = cause == ETIMEDOUT || cause == EHOSTUNREACH || cause == ENETUNREACH;
+        snprintf(why, size, "%s: %s", text,
+                 cause == EINVAL ? address_error(UV_EINVAL, at->ai_addr) : strerror(cause));
         close(fd);
         fd = -1;
-        errno = cause;
     }
-    if (fd < 0)
-        snprintf(why, size, "%s: %s", text,
-                 errno == EINVAL ? address_error(UV_EINVAL, found->ai_addr) : strerror(errno));
     freeaddrinfo(found);
     return fd < 0 ? PARLEY_ENETWORK : fd;
 }
