@@ -518,3 +518,43 @@ Test(node_initiator, a_link_that_takes_no_byte_is_closed_whatever_its_end_says)
     cr_assert_eq(lone->conns[conn], LONE_CLOSED);
     lone_free(lone);
 }
+
+static uint32_t dials_under_way(const struct lone *lone)
+{
+    uint32_t dials = 0;
+    for (uint32_t conn = 1; conn < LONE_CONNS_MAX; conn++)
+        dials += lone->conns[conn] == LONE_DIALED;
+    return dials;
+}
+
+Test(node_initiator, of_those_that_no_dial_has_reached_few_are_dialled_at_a_time)
+{
+    /* Proves that dials into the void, which end late, leave the places for links to others; and
+     * that those are dialled all the same. */
+    enum { OTHERS = 30 };
+    struct lone *lone = plain_node();
+    uint32_t linked[] = {lone_peer(lone, "a", 1), lone_peer(lone, "b", 2), lone_peer(lone, "c", 3)};
+    uint32_t most = 0;
+    struct message_members members = {.count = OTHERS};
+    for (uint32_t i = 0; i < OTHERS; i++) {
+        struct record *r = &members.records[i];
+        *r = (struct record){.boot = 100 + i, .clock = 1, .phase = PARLEY_PHASE_TRAIN};
+        snprintf(r->name, sizeof r->name, "n%u", i);
+        snprintf(r->address, sizeof r->address, "127.0.0.1:%u", 8000 + i);
+    }
+    lone_say(lone, linked[0], WIRE_MEMBERS, &members);
+    for (uint32_t i = 0; i < OTHERS; i++) /* a dial of each has come to nothing */
+        lone->node->members[roster_find(lone->node->roster, 100 + i)].unreached_us = lone->now_us;
+    for (uint32_t i = 1; i <= 3; i++) /* and these are not asked */
+        record_of(lone->node, i)->phase = PARLEY_PHASE_JOINING;
+    for (uint32_t ms = 0; ms < 1000; ms++) {
+        lone->version++;
+        lone_stepped(lone, lone->version * 32, 1);
+        lone_done_all(lone);
+        lone_run(lone, 1000);
+        uint32_t dials = dials_under_way(lone);
+        if (dials > most) most = dials;
+    }
+    cr_assert(most >= 2 && most <= 4, "%u dials at a time", most);
+    lone_free(lone);
+}

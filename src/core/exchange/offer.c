@@ -15,6 +15,7 @@
 #include "core/exchange/robust.h"
 #include "core/exchange/slot.h"
 #include "core/link/connection.h"
+#include "core/link/redial.h"
 #include "core/membership/membership.h"
 #include "core/plant.h"
 #include "core/state.h"
@@ -199,12 +200,14 @@ static void wait_for_peers(struct parley_node *node, uint64_t wait_us)
     node->exchange.retry_us = node->now_us + wait_us;
 }
 
-/* No dial of it has come through: it is dialled again, and others are asked, for nobody waits where
- * that is likely to be in vain. With push-sum all weight would come to who does, and stay there. */
+/* No dial of it has come through so far: it is dialled again, and others are asked meanwhile. Who
+ * waited for it would go on getting what others push, and push nothing: with push-sum all weight
+ * would end there. */
 static bool passes_over(struct parley_node *node, int member)
 {
     struct member *m = member_of(node, member);
-    if (!m || m->unreached_us == 0) return false;
+    if (!m || m->unreached_us == 0 || connection_of(node, member)) return false;
+    redial_unreached(node, member);
     m->busy_us = node->now_us + node->config.redial_min_us;
     wait_for_peers(node, BUSY_RETRY_US);
     return true;
@@ -224,14 +227,14 @@ void exchange_advance(struct parley_node *node)
         wait_for_peers(node, live_of(node) > 1 ? BUSY_RETRY_US : NOBODY_RETRY_US);
         return;
     }
-    struct conn *conn = connection_want(node, peer);
-    if (!conn && passes_over(node, peer)) return;
+    if (passes_over(node, peer)) return;
     slot->peer = peer;
     slot->drawn = true;
     slot->tries = 0;
     slot->asks_us = slot->progress_us = node->now_us;
     if (!node->strategy->due) period_begin(node);
     slot_begin_quick(node, slot);
+    struct conn *conn = connection_want(node, peer);
     if (!conn)
         slot_move(node, slot, SLOT_CONNECTING);
     else if (slot_finds_fresh(node, slot))

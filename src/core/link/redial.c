@@ -8,7 +8,7 @@
 #include "core/out.h"
 #include "core/state.h"
 
-enum { REDIALS_MAX = 4 /* of the dead, at a time */ };
+enum { REDIALS_MAX = 4 /* of the dead, and of the unreached, at a time */ };
 
 /* Drawn, so that those who died at once are not all dialled at once and then for long none. */
 static uint64_t redial_wait_us(struct parley_node *node, const struct member *m)
@@ -33,15 +33,29 @@ static bool is_succeeded(const struct parley_node *node, uint32_t member)
     return false;
 }
 
-static uint32_t redials_under_way(struct parley_node *node)
+static bool is_dead(struct parley_node *node, int member)
+{
+    return record_of(node, (uint32_t)member)->state == PARLEY_MEMBER_DEAD;
+}
+
+static bool is_unreached(struct parley_node *node, int member)
+{
+    return member_of(node, member)->unreached_us != 0;
+}
+
+static uint32_t under_way(struct parley_node *node, bool (*counts)(struct parley_node *, int))
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->open_count; i++) {
         const struct conn *conn = connection_at(node, i);
-        count += conn->state == CONN_DIALING && conn->member != NONE &&
-                 record_of(node, (uint32_t)conn->member)->state == PARLEY_MEMBER_DEAD;
+        count += conn->state == CONN_DIALING && conn->member != NONE && counts(node, conn->member);
     }
     return count;
+}
+
+void redial_unreached(struct parley_node *node, int member)
+{
+    if (under_way(node, is_unreached) < REDIALS_MAX) connection_want(node, member);
 }
 
 /* Who has waited longest comes first: there may be more of them than are dialled at a time. */
@@ -62,16 +76,16 @@ static int next_redial(const struct parley_node *node)
 static uint64_t redial_dead(struct parley_node *node)
 {
     int i;
-    uint32_t under_way = redials_under_way(node);
+    uint32_t redials = under_way(node, is_dead);
     while ((i = next_redial(node)) != NONE) {
         struct member *m = &node->members[i];
         if (node->now_us < m->redial_us) return m->redial_us;
-        if (under_way >= REDIALS_MAX || !out_room(node))
+        if (redials >= REDIALS_MAX || !out_room(node))
             return node->now_us + node->config.redial_min_us;
         if (!membership_heard(node, i, m->dead_since_us)) connection_drop(node, i);
         if (!node->leaving && !is_succeeded(node, (uint32_t)i)) {
             connection_want(node, i);
-            under_way++;
+            redials++;
         }
         m->redial_us = node->now_us + redial_wait_us(node, m);
     }
