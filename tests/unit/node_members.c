@@ -79,8 +79,8 @@ Test(node_members, a_suspicion_was_wrong_only_of_one_that_was_taken_to_live_befo
     lone_free(lone);
 }
 
-/* What the node has told b of b itself over the link that is listened to: -1 if nothing. */
-static int told_b_of_itself(struct lone *lone)
+/* What the node has told of b over the link that is listened to: -1 if nothing. */
+static int told_of_b(struct lone *lone)
 {
     int state = -1;
     for (size_t at = 0; at < lone->sent_size;) {
@@ -121,7 +121,61 @@ Test(node_members, who_is_taken_for_silent_or_dead_hears_of_it_on_its_own_link_a
             lone_listen(lone, b);
             lone_say(lone, b, WIRE_HELLO, &hello);
         }
-        cr_assert_eq(told_b_of_itself(lone), cases[i].state);
+        cr_assert_eq(told_of_b(lone), cases[i].state);
+        lone_free(lone);
+    }
+}
+
+Test(node_members, who_is_heard_is_not_dead_because_others_say_so)
+{
+    /* Proves that it is told of such a claim instead, but of no more than one in a while, and that
+     * others are believed of one that has fallen silent. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2);
+    const struct record *record = record_of(lone->node, roster_find(lone->node->roster, 2));
+    for (int claims = 1; claims <= 2; claims++) {
+        lone_run(lone, 1500000);
+        say_of_b(lone, b, 0, PARLEY_MEMBER_ALIVE);
+        lone_listen(lone, b);
+        say_of_b(lone, a, 0, PARLEY_MEMBER_DEAD);
+        cr_expect_eq(record->state, PARLEY_MEMBER_ALIVE);
+        cr_expect_eq(told_of_b(lone), PARLEY_MEMBER_DEAD);
+        lone_listen(lone, b);
+        say_of_b(lone, a, 1, PARLEY_MEMBER_DEAD);
+        cr_expect_eq(record->state, PARLEY_MEMBER_ALIVE);
+        cr_expect_eq(told_of_b(lone), -1);
+    }
+    lone_run(lone, 1500000);
+    say_of_b(lone, a, 1, PARLEY_MEMBER_DEAD);
+    cr_expect_eq(record->state, PARLEY_MEMBER_DEAD);
+    lone_free(lone);
+}
+
+Test(node_members, who_has_news_of_one_that_is_dead_here_is_told_that)
+{
+    /* Proves that one whom nobody asks for news is put right; and that nobody is told what it has
+     * just said itself, or knows better. */
+    static const struct {
+        uint32_t incarnation;
+        enum parley_member_state state;
+        int told;
+    } cases[] = {{0, PARLEY_MEMBER_ALIVE, PARLEY_MEMBER_DEAD},
+                 {0, PARLEY_MEMBER_SUSPECT, PARLEY_MEMBER_DEAD},
+                 {0, PARLEY_MEMBER_DEAD, -1},
+                 {1, PARLEY_MEMBER_SUSPECT, -1},
+                 {1, PARLEY_MEMBER_ALIVE, -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lone *lone = plain_node();
+        uint32_t a = lone_peer(lone, "a", 1);
+        say_of_b(lone, a, 0, PARLEY_MEMBER_DEAD);
+        struct message_members news = {.count = 1};
+        news.records[0] = *record_of(lone->node, roster_find(lone->node->roster, 2));
+        news.records[0].clock++;
+        news.records[0].incarnation = cases[i].incarnation;
+        news.records[0].state = cases[i].state;
+        lone_listen(lone, a);
+        lone_say(lone, a, WIRE_MEMBERS, &news);
+        cr_expect_eq(told_of_b(lone), cases[i].told, "case %zu", i);
         lone_free(lone);
     }
 }
@@ -138,7 +192,7 @@ Test(node_members, who_asks_for_all_news_is_not_told_what_it_has_said_itself)
     lone_say(lone, b, WIRE_MEMBERS, &m);
     lone_run(lone, 1000000);
     cr_assert(lone_heard(lone, WIRE_MEMBERS, NULL));
-    cr_assert_eq(told_b_of_itself(lone), -1);
+    cr_assert_eq(told_of_b(lone), -1);
     lone_free(lone);
 }
 

@@ -104,7 +104,7 @@ static void tell(struct parley_node *node, int member, bool suspected, const cha
     update->member.reason = out_text(node, reason);
 }
 
-bool membership_warn(struct parley_node *node, int member, const struct record *record)
+bool membership_tell(struct parley_node *node, int member, const struct record *record)
 {
     struct conn *conn = connection_of(node, member);
     if (!conn || !out_room(node)) return false;
@@ -143,7 +143,7 @@ void membership_state(struct parley_node *node, int member, enum parley_member_s
         shorten(node, m, node->now_us + suspicion_us(node, 0));
         /* A frame can bring many suspects: they are dialled as far as there is room. */
         if (out_room(node)) connection_want(node, member);
-        membership_warn(node, member, r);
+        membership_tell(node, member, r);
         if (node->now_us + node->config.redial_min_us < node->next_redial_us)
             node->next_redial_us = node->now_us + node->config.redial_min_us;
     }
@@ -241,7 +241,7 @@ void membership_contact(struct parley_node *node, struct conn *conn)
     probe_contact(node, conn);
     const struct record *r = record_of(node, conn->member);
     if (r->state == PARLEY_MEMBER_SUSPECT || r->state == PARLEY_MEMBER_DEAD)
-        membership_warn(node, conn->member, r);
+        membership_tell(node, conn->member, r);
     if (r->state != PARLEY_MEMBER_DEAD) return;
     /* As it may come from another part of a divided cluster, both tell each other all they know. */
     roster_changed(node->roster, conn->member, true);
@@ -315,6 +315,11 @@ bool membership_heard(struct parley_node *node, int member, uint64_t since_us)
     return (conn && conn->heard_us >= since_us) || (m && m->alive_us > since_us);
 }
 
+bool membership_hears(struct parley_node *node, int member)
+{
+    return membership_heard(node, member, node->now_us - node->config.probe_interval_us);
+}
+
 static void suspicion_timers(struct parley_node *node)
 {
     if (node->now_us < node->next_suspicion_us) return;
@@ -330,7 +335,7 @@ static void suspicion_timers(struct parley_node *node)
             membership_heard(node, (int)i, m->suspect_since_us)) {
             m->suspect_since_us = node->now_us;
             m->suspect_until_us = node->now_us + suspicion_us(node, m->confirmations);
-            membership_warn(node, (int)i, record_of(node, i));
+            membership_tell(node, (int)i, record_of(node, i));
         }
         if (node->now_us >= m->suspect_until_us) {
             membership_state(node, (int)i, PARLEY_MEMBER_DEAD,

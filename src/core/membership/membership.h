@@ -24,6 +24,7 @@ struct member {
     uint64_t redial_us; /* a dead member's address is tried again then */
     uint64_t busy_us;   /* it said BUSY, or can't be reached: not before then */
     uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
+    uint64_t denied_us; /* others took it for dead, and it was told so then; 0: never */
     uint64_t alive_us;  /* a frame of it came then, the last over links that ended with BYE */
     bool doubted;       /* suspected, and alive until then */
     bool counted;       /* this node's proposal has settled with it */
@@ -49,10 +50,10 @@ void membership_leave(struct parley_node *node);
 /* Every move between states goes through here. reason NULL: it is not told. */
 void membership_state(struct parley_node *node, int member, enum parley_member_state state,
                       const char *reason);
-/* Lifeguard, section IV-C: whom somebody takes for silent or gone, as the record says, hears of it
- * on its own link, if there is one (else false), and refutes. What others relay may have to come a
- * long way, and late. */
-bool membership_warn(struct parley_node *node, int member, const struct record *record);
+/* The member gets that record at once, over its own link; false: it has none, or there is no room.
+ * Lifeguard, section IV-C: so hears who is taken for silent or gone, and refutes; what others relay
+ * may have to come a long way, and late. */
+bool membership_tell(struct parley_node *node, int member, const struct record *record);
 /* A further one, `by`, suspects it. */
 void membership_confirm(struct parley_node *node, int member, uint64_t by);
 /* That process is gone for good, and with it what it had decided. */
@@ -73,6 +74,8 @@ void membership_replaced(struct parley_node *node, int member); /* another boot 
 /* Whether anything came of it since then, also over a link that has ended: who has no room for one
  * says so, and that is an answer, too. */
 bool membership_heard(struct parley_node *node, int member, uint64_t since_us);
+/* ... within the last probe interval. */
+bool membership_hears(struct parley_node *node, int member);
 /* It may be dialled again. */
 void membership_forgive(struct parley_node *node, int member);
 /* Whether it is dead and its address has not refused a dial since: it may be cut off, and is

@@ -40,25 +40,36 @@ static void refute(struct parley_node *node, const struct record *record)
 }
 
 /* Who was cut off together with others takes all the rest for dead, and comes back with that. Of
- * whom this node hears itself it does not believe it: that member hears of it, and refutes. */
-static bool is_denied(struct parley_node *node, int member, const struct record *record, int from)
+ * whom this node hears itself it does not believe it: true if that member was told, to refute it.
+ * It is told once in a while, so that nobody can have this node flood it. */
+static bool deny(struct parley_node *node, int member, const struct record *record, int from)
 {
-    uint64_t since_us = node->now_us - node->config.probe_interval_us;
-    return record->state == PARLEY_MEMBER_DEAD && from != member &&
-           membership_heard(node, member, since_us) && membership_warn(node, member, record);
+    struct member *m = member_of(node, member);
+    uint64_t next_us = m->denied_us + node->config.probe_interval_us;
+    if (record->state != PARLEY_MEMBER_DEAD || from == member || !membership_hears(node, member))
+        return false;
+    if (m->denied_us && node->now_us < next_us) return true;
+    if (!membership_tell(node, member, record)) return false;
+    m->denied_us = node->now_us;
+    return true;
+}
+
+/* Of two claims the greater one holds. */
+static uint64_t claim(const struct record *record)
+{
+    return (uint64_t)record->incarnation << 2 | record->state;
 }
 
 static void merge_state(struct parley_node *node, int member, const struct record *record, int from)
 {
     struct record *r = record_of(node, member);
-    uint64_t theirs = (uint64_t)record->incarnation << 2 | record->state;
-    uint64_t ours = (uint64_t)r->incarnation << 2 | r->state;
+    uint64_t theirs = claim(record), ours = claim(r);
     bool lied = from == member && is_far_ahead(r->incarnation, record->incarnation);
     if (theirs == ours && r->state == PARLEY_MEMBER_SUSPECT && from != NONE)
         membership_confirm(node, member, record_of(node, from)->boot);
     if (theirs <= ours && !lied) return;
     if (from != member && is_far_ahead(record->incarnation, r->incarnation)) return;
-    if (is_denied(node, member, record, from)) return;
+    if (deny(node, member, record, from)) return;
     r->incarnation = record->incarnation;
     if (record->state == r->state) {
         roster_changed(node->roster, member, true);
@@ -114,14 +125,14 @@ static void merge_own_words(struct parley_node *node, int member, const struct r
     roster_changed(node->roster, member, is_news(node, &old, record));
 }
 
-/* Somebody hears of it what is new, and this node takes it for silent or gone. Where nobody asks
- * this node for news that stays so: who told hears of it, and through that one the member itself.
- */
-static void tell_back(struct parley_node *node, int member, int from)
+/* Who has news of a member that this node takes for silent or gone, more than that one does, is
+ * told so: where nobody asks this node for news the member would not hear of it, nor refute. */
+static void tell_back(struct parley_node *node, int member, const struct record *record, int from)
 {
     const struct record *r = record_of(node, member);
     bool missed = r->state == PARLEY_MEMBER_SUSPECT || r->state == PARLEY_MEMBER_DEAD;
-    if (missed && from != NONE && from != member) membership_warn(node, from, r);
+    if (missed && claim(r) > claim(record) && from != NONE && from != member)
+        membership_tell(node, from, r);
 }
 
 int merge_record(struct parley_node *node, const struct record *record, int from)
@@ -146,7 +157,7 @@ int merge_record(struct parley_node *node, const struct record *record, int from
     bool news = record->clock > record_of(node, member)->clock;
     if (news) merge_own_words(node, member, record);
     if (!added) merge_state(node, member, record, from);
-    if (news && record_is_live(record)) tell_back(node, member, from);
+    if (news) tell_back(node, member, record, from);
     return member;
 }
 

@@ -67,11 +67,9 @@ static void shuffle(struct parley_node *node)
 /* Of its relays (gossip.c): where all of them are silent this node hears of nothing. */
 static int silent_relay(struct parley_node *node)
 {
-    uint64_t since_us = node->now_us - node->config.probe_interval_us;
     for (uint32_t i = 0; i < node->open_count; i++) {
         int member = node->open[i].member;
-        if (member != NONE && connection_at(node, i)->asked &&
-            !membership_heard(node, member, since_us))
+        if (member != NONE && connection_at(node, i)->asked && !membership_hears(node, member))
             return member;
     }
     return NONE;
@@ -113,7 +111,7 @@ static void begin(struct parley_node *node)
     int target = next_target(node);
     p->now = (struct probe){.member = target, .sequence = ++p->sequence, .sent_us = node->now_us};
     if (target == NONE) return;
-    if (membership_heard(node, target, node->now_us - node->config.probe_interval_us))
+    if (membership_hears(node, target))
         succeed(node);
     else
         ping(node, target, p->now.sequence);
