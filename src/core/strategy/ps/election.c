@@ -112,6 +112,7 @@ void election_advance(struct parley_node *node)
     bool late = node->now_us >= s->lost_us + CLAIM_US;
     if (!late && !all_are_free(node)) return;
     if (furthest(node, !late) != node->self || !server_is_idle(node)) return;
+    if (s->ends && worker_better(node) != NONE) return; /* it takes that one's (worker.c) */
     server_open(node);
     follow(node, node->self);
 }

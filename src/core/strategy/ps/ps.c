@@ -111,12 +111,6 @@ static void closed(struct parley_node *node, uint32_t conn, int member)
     worker_closed(node, conn);
 }
 
-static void adopted(struct parley_node *node, const struct message_fetch *answer)
-{
-    (void)answer;
-    worker_adopted(node);
-}
-
 static bool stop(struct parley_node *node)
 {
     struct server *s = server_of(node);
@@ -136,8 +130,8 @@ static uint64_t rounds(const struct parley_node *node)
     .size = sizeof(struct server), .buffers = SERVER_BUFFERS, .inflows = SERVER_ARRIVALS_MAX + 1,  \
     .outflows = SERVER_STREAMS + 1, .lanes = SERVER_ARRIVALS, .lanes_max = SERVER_ARRIVALS_MAX,    \
     .begin = begin, .advance = advance, .deadline = deadline, .done = done, .received = received,  \
-    .progress = progress, .sent = sent, .frame = frame, .closed = closed, .adopted = adopted,      \
-    .stop = stop
+    .progress = progress, .sent = sent, .frame = frame, .closed = closed,                          \
+    .adopted = worker_adopted, .stop = stop
 
 const struct strategy strategy_ps_bsp = {
     .name = "ps-bsp", .sums_batches = true, .steps = rounds, COMMON};

@@ -302,6 +302,8 @@ void worker_may_send(struct parley_node *node, struct conn *conn,
 void worker_received(struct parley_node *node);
 void worker_closed(struct parley_node *node, uint32_t conn);
 bool worker_stops(struct parley_node *node);
-void worker_adopted(struct parley_node *node); /* another's model is in x */
+int worker_better(struct parley_node *node); /* whose model it could take; NONE */
+/* Another's model is in x. */
+void worker_adopted(struct parley_node *node, const struct message_fetch *answer);
 
 #endif

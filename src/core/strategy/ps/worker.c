@@ -216,7 +216,7 @@ static void work_for(struct parley_node *node, struct conn *conn)
 void worker_advance(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    if (phase_of(node) != PARLEY_PHASE_TRAIN || s->state == WORKER_COMPUTING ||
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || s->takes || s->state == WORKER_COMPUTING ||
         s->state == WORKER_SETTING)
         return;
     if (server_serves(node)) {
@@ -239,13 +239,13 @@ static bool has_parted(const struct server *s)
 }
 
 /* Of those it has a link to, who has most gradients in its model, and more than this node. */
-static int better_one(struct parley_node *node)
+int worker_better(struct parley_node *node)
 {
     uint64_t most = self_of(node)->holds;
     int best = NONE;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        bool gives = r->phase > PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_PROPOSED;
+        bool gives = r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_PROPOSED;
         if (!gives || r->holds <= most || !connection_of(node, (int)i)) continue;
         most = r->holds;
         best = (int)i;
@@ -253,15 +253,17 @@ static int better_one(struct parley_node *node)
     return best;
 }
 
-void worker_adopted(struct parley_node *node)
+void worker_adopted(struct parley_node *node, const struct message_fetch *answer)
 {
+    (void)answer;
     struct server *s = server_of(node);
     if (!s->takes) return;
     self_of(node)->holds = record_of(node, (uint32_t)node->fetch.member)->holds;
     s->last = true;
 }
 
-/* A worker's part of strategy->stop(): it has the last model, or there is none to be had. */
+/* A worker's part of strategy->stop(): it has the last model, the server's or another worker's, or
+ * there is none to be had. */
 bool worker_stops(struct parley_node *node)
 {
     struct server *s = server_of(node);
@@ -272,9 +274,10 @@ bool worker_stops(struct parley_node *node)
     if (node->now_us < since_us + 2 * node->config.progress_timeout_us) return false;
     if (s->state == WORKER_SETTING) return false;
     if (s->state != WORKER_COMPUTING) worker_lose(node); /* what comes late is not to go into x */
-    int other = better_one(node);
+    int other = worker_better(node);
     bool in_vain = node->now_us >= since_us + 3 * node->config.progress_timeout_us;
-    if (other != NONE && !in_vain) {
+    if (other != NONE && !in_vain) { /* who still trains waits for the last model, too */
+        if (record_of(node, (uint32_t)other)->phase == PARLEY_PHASE_TRAIN) return false;
         s->takes = true;
         joining_follow(node, other);
         return false;
