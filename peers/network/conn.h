@@ -66,7 +66,7 @@ struct conn {
     bool filled;     /* what was read last was the end of such a part */
 
     struct lookup *lookup; /* of the name, while it is under way; else NULL */
-    bool unnamed;          /* it has failed */
+    bool lookup_failed;
     uv_connect_t connect;
     struct addrinfo *found, *first, *try; /* all addresses of the name; tried first, and now */
     uint64_t try_until_us;                /* then the next is tried; UINT64_MAX: there is none */

@@ -5,8 +5,8 @@
  * is left for the next before the core gives up, with time for its first packet to be lost once;
  * the next dial may begin with another.
  *
- * Failure modes: each ends in one CLOSED event: REFUSED if somebody's machine said so and none of a
- * name's addresses was silent, else UNREACHED, with the system's words and a name's addresses.
+ * Failure modes: each ends in one CLOSED event: REFUSED if the address tried last did and none of a
+ * name's was silent, else UNREACHED, with the system's words and a name's addresses.
  * Nothing here waits longer than the kernel does; the core closes what takes too long. A lookup
  * that has begun can't be interrupted, so it has memory of its own: the connection is gone before
  * it, the next dial of that name takes it over, and what the loop's end has waited a second for
@@ -138,12 +138,10 @@ void conn_try_others(struct loop *loop, uint64_t now_us)
     for (uint32_t b = 0; b < LOOP_BUCKETS; b++)
         for (struct conn *conn = loop->conns[b]; conn; conn = conn->next) {
             if (conn->state != CONN_DIALLING || conn->retrying) continue;
-            if (now_us >= conn->try_until_us) {
-                conn->try_until_us = UINT64_MAX;
+            if (now_us >= conn->try_until_us)
                 failed(conn, UV_ETIMEDOUT);
-            } else if (conn->try_until_us < loop->tries_until_us) {
+            else if (conn->try_until_us < loop->tries_until_us)
                 loop->tries_until_us = conn->try_until_us;
-            }
         }
 }
 
@@ -206,7 +204,7 @@ static void end(struct lookup *lookup)
     struct conn *conn = lookup->conn;
     struct addrinfo *found = lookup->found;
     int code = lookup->code;
-    if (found) lookup->loop->lookup_slow = false;
+    if (found && !lookup->loop->lookups) lookup->loop->lookup_slow = false;
     free(lookup);
     if (!conn) {
         uv_freeaddrinfo(found);
@@ -214,8 +212,8 @@ static void end(struct lookup *lookup)
     }
     conn->lookup = NULL;
     conn->found = found;
-    conn->unnamed = code || !found;
-    if (conn->unnamed) {
+    conn->lookup_failed = code || !found;
+    if (conn->lookup_failed) {
         failed(conn, code ? code : UV_EAI_NONAME);
         return;
     }
@@ -341,7 +339,7 @@ void conn_why_closed(const struct conn *conn, char *text, size_t size)
     }
     bool failed = conn->reason == PARLEY_CLOSED_REFUSED || conn->reason == PARLEY_CLOSED_UNREACHED;
     size_t at = (size_t)snprintf(
-        text, size, "%s%s", conn->unnamed ? "the name can't be looked up: " : "",
+        text, size, "%s%s", conn->lookup_failed ? "the name can't be looked up: " : "",
         conn->code ? address_error(conn->code, (const struct sockaddr *)&conn->to) : "");
     if (!failed || !conn->first) return;
     for (const struct addrinfo *a = conn->found; a && at < size; a = a->ai_next) {

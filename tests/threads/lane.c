@@ -78,12 +78,17 @@ static void agree_through_shared_memory(void)
 /* Where this machine has v6. */
 static void agree_on_all_addresses(void)
 {
-    char address[PARLEY_ADDRESS_SIZE], why[256];
+    char address[PARLEY_ADDRESS_SIZE];
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    int probe = socket(AF_INET6, SOCK_STREAM, 0);
+    bool v6 = probe >= 0 && bind(probe, (struct sockaddr *)&any, sizeof any) == 0;
+    if (probe >= 0) close(probe);
+    if (!v6) return;
     struct node *first = pair_node(0, NULL, STEPS);
     first->options.listen = "[::]:0";
     first->options.config.address = "127.0.0.1:0";
     first->options.config.model_digest = MODEL;
-    if (parley_open(&first->p, &first->options, why, sizeof why)) return;
+    pair_open(first);
     snprintf(address, sizeof address, "127.0.0.1%s", strrchr(parley_listens(first->p), ':'));
     open_with(1, address, true, STEPS);
     pair_agree();

@@ -224,15 +224,22 @@ static void fill(int listener, int fillers[FILLERS])
     }
 }
 
+static struct parley_config *prepare_names(const char *kind, in_port_t port)
+{
+    static char names[WIDE_NAMES][32];
+    static const char *seeds[WIDE_NAMES];
+    for (int i = 0; i < WIDE_NAMES; i++) {
+        snprintf(names[i], sizeof names[i], "n%d%s:%u", i, kind, (unsigned)ntohs(port));
+        seeds[i] = names[i];
+    }
+    return &prepare(0, seeds, WIDE_NAMES)->options.config;
+}
+
 /* Dials begin with either of the two; those that end with the one that refuses say what they know.
  */
 static void tell_of_who_is_silent(in_port_t port)
 {
-    static char name[32];
-    static const char *const seeds[] = {name};
-    snprintf(name, sizeof name, "host.half:%u", (unsigned)ntohs(port));
-    struct parley_config *config = &prepare(0, seeds, 1)->options.config;
-    config->hello_timeout_us = 2000000;
+    prepare_names(kinds[HALF], port)->hello_timeout_us = 2000000;
     pair_open(&nodes[0]);
     check(are_given_up(HALF, 1), "it is told that one is silent");
     parley_close(nodes[0].p);
@@ -241,8 +248,6 @@ static void tell_of_who_is_silent(in_port_t port)
 /* Each of the names is dialled once, and comes to the only address that answers. */
 static void come_to_who_answers(void)
 {
-    static char names[WIDE_NAMES][32];
-    static const char *seeds[WIDE_NAMES];
     in_port_t port = 0;
     int listener = listen_at(1, WIDE_NAMES, &port), silent[SILENT], fillers[SILENT][FILLERS];
     int came[WIDE_NAMES];
@@ -250,12 +255,7 @@ static void come_to_who_answers(void)
         silent[i] = listen_at(2 + i, 0, &port);
         fill(silent[i], fillers[i]);
     }
-    for (int i = 0; i < WIDE_NAMES; i++) {
-        snprintf(names[i], sizeof names[i], "n%d.wide:%u", i, (unsigned)ntohs(port));
-        seeds[i] = names[i];
-    }
-    struct parley_config *config = &prepare(0, seeds, WIDE_NAMES)->options.config;
-    config->hello_timeout_us = WAIT_S * 1000000;
+    prepare_names(kinds[WIDE], port)->hello_timeout_us = WAIT_S * 1000000;
     pair_open(&nodes[0]);
     struct pollfd next = {.fd = listener, .events = POLLIN};
     uint64_t until_ns = uv_hrtime() + WAIT_S / 2 * NS;
