@@ -96,6 +96,6 @@ int check_command(const struct settings *settings)
         printf("all of it would be accepted\n");
         return 0;
     }
-    fflush(stdout); /* stands before it */
+    fflush(stdout); /* what was printed comes before the line */
     return say_failure(error, why);
 }

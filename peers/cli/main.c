@@ -90,7 +90,8 @@ static int gather(struct settings *settings, int argc, char *const *argv, uint8_
 
 static int print(char *text)
 {
-    bool failed = !text || fputs(text, stdout) == EOF || fflush(stdout) == EOF;
+    if (!text) return say_failure(PARLEY_ENOMEM, NULL);
+    bool failed = fputs(text, stdout) == EOF || fflush(stdout) == EOF;
     free(text);
     if (failed) say(PARLEY_LOG_ERROR, "stdout: %s", strerror(errno));
     clearerr(stdout); /* it is said */

@@ -18,7 +18,7 @@
 int durable_write(const char *path, const struct piece *pieces, size_t count, char *why,
                   size_t size);
 
-/* The folder that a file is in, "." for this one; false: its name is too long for any file. */
+/* The folder that a file is in, "dir/" or "." for this one; false: its name is too long for any. */
 bool durable_folder(const char *path, char folder[PATH_MAX]);
 
 /* from becomes to, atomically; then fsyncs the directory. */

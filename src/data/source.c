@@ -123,7 +123,7 @@ static int load_table(const struct loading *l, struct dataset *set, const struct
     return error;
 }
 
-/* All ten classes, or none: a model of fewer has no output for some of them. */
+/* All ten classes are in it: a model of fewer has no output for some, and can't be tried on it. */
 static int load_digits(const struct loading *l, struct dataset *set, bool test)
 {
     int error = digits_make(set, test, DIGITS_SEED);

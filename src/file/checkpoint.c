@@ -123,7 +123,7 @@ int checkpoint_read(struct checkpoint *c, const uint8_t **vectors, const uint8_t
              !read_text(&file, "optimizer", c->optimizer, sizeof c->optimizer) ||
              !read_text(&file, "data", c->data, sizeof c->data) || !texts_are_good(c) ||
              !read_run(&file, c) || !read_progress(&file, c) || !read_vectors(&file, c))
-        error = why_set(PARLEY_EDATA, why, why_size, "it lacks a part");
+        error = why_set(PARLEY_EDATA, why, why_size, "a part is missing or no plain text");
     *vectors = file.data;
     safetensors_close(&file);
     return error;

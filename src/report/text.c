@@ -121,10 +121,11 @@ void text_real(struct text *text, double value)
     if (isfinite(value)) text_add(text, "%.9g", value);
 }
 
-static int add_bytes(const char *bytes, size_t size, void *text)
+static int add_bytes(const char *bytes, size_t size, void *context)
 {
+    struct text *text = context;
     text_add(text, "%.*s", (int)size, bytes);
-    return 0;
+    return text->failed ? -1 : 0;
 }
 
 /* Not json_dumps(): it leaves out keys where its buffer can't grow, and says nothing. */

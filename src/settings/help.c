@@ -10,7 +10,7 @@ enum { WIDTH = 80, COLUMN = 28, HELP_BYTES_MAX = 1 << 16 };
 
 const char help_parley[] = "nodes that train by gossip and end with one model, bit for bit";
 
-/* Broken for where help has them. */
+/* Its lines end where they do behind "Exit status: ". */
 const char help_statuses[] =
     "0 well; 1 failed while running; 2 usage or settings; 3 no\n"
     "agreement; 4 network set-up; 5 another cluster key; 6 unlike the cluster; 7 data\n"
@@ -105,9 +105,9 @@ static void add_verb(struct text *text, enum verb verb)
 char *help_text(int topic)
 {
     struct text text;
-    text_init(&text, HELP_BYTES_MAX);
     if (topic == HELP_MANUAL) return help_manual();
-    if (topic >= 0) {
+    text_init(&text, HELP_BYTES_MAX);
+    if (topic >= 0 && topic < VERB_COUNT) {
         add_verb(&text, (enum verb)topic);
         return text_take(&text);
     }

@@ -9,7 +9,7 @@ enum { MANUAL_BYTES_MAX = 1 << 17 };
 /* Whose options most are. */
 #define USUAL (VERB_BIT(VERB_RUN) | VERB_BIT(VERB_NODE) | VERB_BIT(VERB_SIM) | VERB_BIT(VERB_CHECK))
 
-/* Words as they stand. Bare, a backslash is an escape, and -'`^~ come out as characters of print; a
+/* Words as they stand. Bare, a backslash is an escape, and -'`^~ become typographic characters; a
  * dot that begins a line makes it a request, a blank breaks it. */
 static void add_words(struct text *text, const char *words, size_t length)
 {
@@ -85,7 +85,9 @@ static void add_option(struct text *text, const struct option_info *info)
 static void add_options(struct text *text)
 {
     for (int group = 0; group < GROUP_COUNT; group++) {
-        text_add(text, ".SS %s\n", option_group_text((enum option_group)group));
+        text_add(text, ".SS ");
+        add(text, option_group_text((enum option_group)group));
+        text_add(text, "\n");
         for (int id = 0; id < OPTION_ID_COUNT; id++) {
             const struct option_info *info = option_info((enum option_id)id);
             if ((int)info->group == group) add_option(text, info);
@@ -96,7 +98,7 @@ static void add_options(struct text *text)
 /* "0 well; 1 failed": an entry each. */
 static void add_statuses(struct text *text)
 {
-    for (const char *at = help_statuses; *at; at += *at == ';' ? 2 : 0) {
+    for (const char *at = help_statuses; *at; at += strspn(at, "; ")) {
         size_t length = strcspn(at, ";"), number = strcspn(at, " ");
         text_add(text, ".TP\n.B %.*s\n", (int)number, at);
         add_words(text, at + number + 1, length - number - 1);
@@ -132,8 +134,10 @@ char *help_manual(void)
              ".SH VERBS\n");
     for (int verb = 0; verb < VERB_COUNT; verb++)
         add_verb(&text, verb_info((enum verb)verb));
-    text_add(&text, ".SH OPTIONS\n"
-                    "They are of run, node, sim and check where nothing else is named.\n");
+    text_add(&text,
+             ".SH OPTIONS\n"
+             "They are of run, node, sim and check where nothing else is named, \\-\\-help and\n"
+             "\\-\\-version of all verbs.\n");
     add(&text, help_order);
     text_add(&text, "\n");
     add_options(&text);

@@ -16,7 +16,7 @@ double loss_gradient(float *logits, const uint16_t *labels, uint32_t rows, uint3
  * of (y - target)^2. */
 double loss_square(float *y, const float *targets, uint32_t rows);
 
-/* The greatest of logits[classes], the first of equals. */
+/* The place of the greatest of logits[classes], the first of equals. */
 uint32_t loss_best(const float *logits, uint32_t classes);
 
 /* In how many rows the greatest logit (the first of equals) is the label's. */

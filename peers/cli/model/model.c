@@ -80,7 +80,8 @@ static int print_names(const char *title, const char *lines)
     return error;
 }
 
-/* The list with one more; NULL, and the list is gone: no memory, for either or by then. */
+/* The list with one more. NULL, and both are gone: one of them found no memory, or there is none to
+ * append it. */
 static json_t *append(json_t *all, json_t *one)
 {
     if (json_array_append_new(all, one) == 0) return all;
@@ -260,6 +261,6 @@ int model_command(const struct settings *settings)
     error = act(&opened, settings, why, sizeof why);
     close_model(&opened);
     if (!error) return 0;
-    fflush(stdout); /* stands before it */
+    fflush(stdout); /* what was printed comes before the line */
     return say_failure(error, why);
 }

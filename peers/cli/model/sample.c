@@ -86,7 +86,7 @@ static int write_text(struct writing *w, uint64_t length, bool json)
             memcpy(w->text + w->length, text, strlen(text) + 1);
             w->length += strlen(text);
         } else if (fputs(shown(w, text), stdout) == EOF) {
-            return 0; /* the caller's flush says why */
+            return 0; /* main.c says so */
         }
     }
     if (!json) putchar('\n');
