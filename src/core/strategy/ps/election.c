@@ -1,7 +1,8 @@
 /* election.c: who serves, as each node sees it; server.h has the whole.
  *
  *   it is whoever says so; if nobody does, this node says that it follows nobody any more
- *   the one of the newest version takes over once all have said that: nothing newer lives then
+ *   the one of the newest version takes over once all have said that: nothing newer lives then;
+ *     but where the run has ended already, it takes the model of one that has a newer one
  *
  * Failure modes: news that don't come (it takes over all the same, after CLAIM_US); two who serve
  * (the lesser steps back when it hears of the other).
@@ -112,7 +113,7 @@ void election_advance(struct parley_node *node)
     bool late = node->now_us >= s->lost_us + CLAIM_US;
     if (!late && !all_are_free(node)) return;
     if (furthest(node, !late) != node->self || !server_is_idle(node)) return;
-    if (s->ends && worker_better(node) != NONE) return; /* it takes that one's (worker.c) */
+    if (s->ends && worker_takes(node)) return;
     server_open(node);
     follow(node, node->self);
 }

@@ -197,7 +197,7 @@ struct server {
     bool sending;                   /* its floats are under way */
     bool given;                     /* ... and no answer has come since */
     bool told;                      /* that it rests, or that the run is to end */
-    bool takes;                     /* another worker's model, as the server gave it none */
+    bool takes;                     /* another worker's model, if one has it */
     uint64_t giver, from;           /* boot and reign that gave the model in x; 0: none */
     uint64_t clock;                 /* that came with it */
     uint64_t base;                  /* the version that the gradient is computed at */
@@ -302,7 +302,8 @@ void worker_may_send(struct parley_node *node, struct conn *conn,
 void worker_received(struct parley_node *node);
 void worker_closed(struct parley_node *node, uint32_t conn);
 bool worker_stops(struct parley_node *node);
-int worker_better(struct parley_node *node); /* whose model it could take; NONE */
+/* False: nobody has a better model that could be had. Else that is under way, as the last one. */
+bool worker_takes(struct parley_node *node);
 /* Another's model is in x. */
 void worker_adopted(struct parley_node *node, const struct message_fetch *answer);
 

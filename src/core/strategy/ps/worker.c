@@ -238,19 +238,32 @@ static bool has_parted(const struct server *s)
     return asks || s->state == WORKER_READY || s->state == WORKER_IDLE;
 }
 
-/* Of those it has a link to, who has most gradients in its model, and more than this node. */
-int worker_better(struct parley_node *node)
+/* Of the live that it has a link to, and that train, or have ended that: who has most gradients in
+ * its model, and more than this node. */
+static int better_one(struct parley_node *node, bool trains)
 {
     uint64_t most = self_of(node)->holds;
     int best = NONE;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        bool gives = r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_PROPOSED;
-        if (!gives || r->holds <= most || !connection_of(node, (int)i)) continue;
+        bool fits = trains ? r->phase == PARLEY_PHASE_TRAIN
+                           : r->phase > PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_PROPOSED;
+        if (!fits || !record_is_live(r) || r->holds <= most || !connection_of(node, (int)i))
+            continue;
         most = r->holds;
         best = (int)i;
     }
     return best;
+}
+
+bool worker_takes(struct parley_node *node)
+{
+    struct server *s = server_of(node);
+    int other = better_one(node, false);
+    if (other == NONE) return false;
+    s->takes = true;
+    joining_follow(node, other);
+    return true;
 }
 
 void worker_adopted(struct parley_node *node, const struct message_fetch *answer)
@@ -274,14 +287,10 @@ bool worker_stops(struct parley_node *node)
     if (node->now_us < since_us + 2 * node->config.progress_timeout_us) return false;
     if (s->state == WORKER_SETTING) return false;
     if (s->state != WORKER_COMPUTING) worker_lose(node); /* what comes late is not to go into x */
-    int other = worker_better(node);
+    s->takes = true;
+    /* Who has more and trains still waits for a last model, too, and then gives it. */
     bool in_vain = node->now_us >= since_us + 3 * node->config.progress_timeout_us;
-    if (other != NONE && !in_vain) { /* who still trains waits for the last model, too */
-        if (record_of(node, (uint32_t)other)->phase == PARLEY_PHASE_TRAIN) return false;
-        s->takes = true;
-        joining_follow(node, other);
-        return false;
-    }
+    if (!in_vain && (worker_takes(node) || better_one(node, true) != NONE)) return false;
     out_log(node, PARLEY_LOG_WARN,
             "nobody has given this node the last model: it ends with its own");
     s->last = true;
