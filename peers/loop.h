@@ -69,7 +69,7 @@ struct loop {
 
     struct conn *conns[LOOP_BUCKETS];
     struct lookup *lookups;          /* of names (dial.c) */
-    bool lookup_slow;                /* that one takes long was said: once until all are over */
+    bool lookup_slow;                /* that one takes long was said */
     uint64_t tries_until_us;         /* then one of a name's addresses may be left for the next */
     uint32_t conns_shut;             /* those that are being flushed */
     uint32_t conn_next;              /* number of the next incoming one, even */

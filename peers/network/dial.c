@@ -293,7 +293,8 @@ static void look_up(struct conn *conn, const struct address *address)
     begin(conn->loop);
 }
 
-/* The core takes it for a peer that does not answer. Once, until a name is found. */
+/* The core takes it for a peer that does not answer. Once, until one is found and no other is under
+ * way. */
 static void tell_slow(const struct lookup *lookup)
 {
     struct loop *loop = lookup->loop;

@@ -532,7 +532,9 @@ Test(node_initiator, of_those_that_no_dial_has_reached_few_are_dialled_at_a_time
     /* Proves that dials into the void, which end late, leave the places for links to others; and
      * that those are dialled all the same. */
     enum { OTHERS = 30 };
-    struct lone *lone = plain_node();
+    struct parley_config config = lone_config();
+    config.probe_interval_us = 60000000; /* which dials, too */
+    struct lone *lone = training_node(&config);
     uint32_t linked[] = {lone_peer(lone, "a", 1), lone_peer(lone, "b", 2), lone_peer(lone, "c", 3)};
     uint32_t most = 0;
     struct message_members members = {.count = OTHERS};
