@@ -30,6 +30,7 @@
 #include "disk/durable.h"
 #include "disk/files.h"
 #include "lack.h"
+#include "saved.h"
 
 /* ---- A disk that fails ----------------------------------------------------------------------- */
 
@@ -272,17 +273,10 @@ static bool write_model(const char *path, float first, bool recorded)
                                      .run = 7,
                                      .tensors = &tensor,
                                      .tensors_count = 1};
-    static struct record_member member = {"n0", true, true, true, 1};
-    struct record record = {.run = 7,
-                            .node = "n0",
-                            .cause = "budget",
-                            .held = 1,
-                            .live = 1,
-                            .known = 1,
-                            .members = &member,
-                            .member_count = 1};
+    struct record record = saved_record();
     struct parley_options options = {.out = path};
     struct files files;
+    record.run = vectors.run;
     block[0] = first;
     memset(&op, 0, sizeof op);
     char why[240];

@@ -13,14 +13,13 @@
 #include <string.h>
 
 #include "file/checkpoint.h"
-#include "file/model_file.h"
 #include "file/npz.h"
-#include "file/record.h"
 #include "job/job.h"
 #include "lack.h"
 #include "parley/node.h"
 #include "parley/sim.h"
 #include "report/figures.h"
+#include "saved.h"
 
 enum { FEW = 30 };
 
@@ -175,26 +174,21 @@ static int load_data(void)
 
 static int write_and_read_models(void)
 {
-    static const struct tensor tensors[] = {{"w", 2, {2, 3}, 0, 6}, {"b", 1, {3}, 6, 3}};
-    static const float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-    struct model_meta meta = {.model = "softmax",
-                              .data = "csv:t",
-                              .class_names = "a\nb\nc",
-                              .columns = "u\nv",
-                              .features = 2,
-                              .classes = 3};
+    const float *x = saved_x;
+    struct model_meta meta = saved_meta();
     struct piece pieces[MODEL_FILE_PIECES];
     uint8_t bytes[4096], *archive;
-    int error = digest_model(x, 9, tensors, 2, meta.run, meta.digest);
-    if (!error) error = model_file_pieces(&meta, x, 9, tensors, 2, pieces);
+    int error = digest_model(x, SAVED_FLOATS, saved_tensors, SAVED_TENSORS, meta.run, meta.digest);
+    if (!error)
+        error = model_file_pieces(&meta, x, SAVED_FLOATS, saved_tensors, SAVED_TENSORS, pieces);
     if (error) return error;
     size_t size = pieces[0].size;
     error = same(0, pieces[0].bytes, size);
     memcpy(bytes, pieces[0].bytes, size);
-    memcpy(bytes + size, x, sizeof x);
+    memcpy(bytes + size, x, sizeof saved_x);
     free((void *)pieces[0].bytes);
     struct model_file file;
-    if (!error) error = model_file_open(&file, bytes, size + sizeof x, why, sizeof why);
+    if (!error) error = model_file_open(&file, bytes, size + sizeof saved_x, why, sizeof why);
     if (error) return error;
     error = model_file_verify(&file, why, sizeof why);
     if (!error) error = npz_write(file.tensors, file.tensor_count, file.x, &archive, &size);

@@ -9,8 +9,8 @@
 #include "cli/cli.h"
 #include "cli/model/model.h"
 #include "disk/durable.h"
-#include "file/record.h"
 #include "lack.h"
+#include "saved.h"
 
 static char said[1024];
 static bool lacked; /* memory, in the last run */
@@ -21,55 +21,28 @@ int say_failure(int error, const char *why)
     return parley_error_status(error);
 }
 
-int model_eval(const struct opened *opened, const struct settings *settings, char *why,
-               size_t why_size)
-{
-    return PARLEY_EFAIL;
-}
-
-int model_predict(const struct opened *opened, const struct settings *settings, char *why,
-                  size_t why_size)
-{
-    return PARLEY_EFAIL;
-}
-
-int model_export(const struct opened *opened, const struct settings *settings, char *why,
-                 size_t why_size)
-{
-    return PARLEY_EFAIL;
-}
-
-int model_sample(const struct opened *opened, const struct settings *settings, char *why,
-                 size_t why_size)
-{
-    return PARLEY_EFAIL;
-}
+/* Of no action that is tried. */
+#define ABSENT(act)                                                                                \
+    int act(const struct opened *opened, const struct settings *settings, char *why, size_t size)  \
+    {                                                                                              \
+        return PARLEY_EFAIL;                                                                       \
+    }
+ABSENT(model_eval)
+ABSENT(model_predict)
+ABSENT(model_export)
+ABSENT(model_sample)
 
 /* A model, and its record beside it; true: both are there. */
 static bool write_files(const char *path, const char *beside)
 {
-    static const struct tensor tensors[] = {{"w", 2, {2, 3}, 0, 6}, {"b", 1, {3}, 6, 3}};
-    static const float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-    static struct record_member member = {"n0", true, true, true, 1};
-    struct model_meta meta = {.model = "softmax",
-                              .data = "csv:t",
-                              .class_names = "a\nb\nc",
-                              .columns = "u\nv",
-                              .features = 2,
-                              .classes = 3};
-    struct record record = {.node = "n0",
-                            .cause = "budget",
-                            .held = 1,
-                            .live = 1,
-                            .known = 1,
-                            .members = &member,
-                            .member_count = 1};
+    struct model_meta meta = saved_meta();
+    struct record record = saved_record();
     struct piece pieces[MODEL_FILE_PIECES];
     char why[200], *text;
     uint8_t *bytes;
     size_t size;
-    if (digest_model(x, 9, tensors, 2, meta.run, meta.digest) ||
-        model_file_pieces(&meta, x, 9, tensors, 2, pieces) ||
+    if (digest_model(saved_x, SAVED_FLOATS, saved_tensors, SAVED_TENSORS, meta.run, meta.digest) ||
+        model_file_pieces(&meta, saved_x, SAVED_FLOATS, saved_tensors, SAVED_TENSORS, pieces) ||
         durable_write(path, pieces, MODEL_FILE_PIECES, why, sizeof why) ||
         durable_read(path, &bytes, &size, why, sizeof why) ||
         digest_bytes(bytes, size, record.file))

@@ -192,34 +192,30 @@ kill -KILL "$pid"
 
 # A second signal ends one that is at saving its model, or at writing the agreed one, of which nothing
 # is left. One that was faster than this script is tried again.
-# second_signal STATUS PART SIGNAL...: those strike node g while it writes that file.
-second_signal() {
-    while kill -0 "$pid" 2> /dev/null && ! compgen -G "$2" > part; do :; done
-    for signal in STOP "${@:3}" CONT; do kill -"$signal" "$pid" 2> /dev/null || true; done
-    status=0
-    wait "$pid" || status=$?
-    if [ $status -ne "$1" ]; then echo "try $try: it has ended with $status"; fi
-}
-for try in 1 2 3 4 5; do
+leaves() {
     start g --model mlp:8192 --batch 1 --time 600s
     until_step g "$pid"
     kill -TERM "$pid"
-    second_signal 130 g.safetensors.g.part INT
-    if [ $status -eq 130 ]; then break; fi
-    rm -f g.safetensors*
-done
-[ $status -eq 130 ]
-[ -s part ]
-if compgen -G 'g.safetensors*'; then exit 1; fi
-for try in 1 2 3 4 5; do
-    start g --model mlp:8192 --batch 1 --steps 1
-    second_signal 143 'g.safetensors.*.part' INT TERM
-    if [ $status -eq 143 ]; then break; fi
-    rm -f g.safetensors*
-done
-[ $status -eq 143 ]
-[ -s part ]
-if compgen -G 'g.safetensors*'; then exit 1; fi
+}
+agrees() { start g --model mlp:8192 --batch 1 --steps 1; }
+# second_signal START STATUS PART SIGNAL...: those strike the node while it writes that file.
+second_signal() {
+    for try in 1 2 3 4 5; do
+        "$1"
+        while kill -0 "$pid" 2> /dev/null && ! compgen -G "$3" > part; do :; done
+        for signal in STOP "${@:4}" CONT; do kill -"$signal" "$pid" 2> /dev/null || true; done
+        status=0
+        wait "$pid" || status=$?
+        if [ $status -eq "$2" ]; then break; fi
+        echo "try $try: it has ended with $status"
+        rm -f g.safetensors*
+    done
+    [ $status -eq "$2" ]
+    [ -s part ]
+    if compgen -G 'g.safetensors*'; then exit 1; fi
+}
+second_signal leaves 130 g.safetensors.g.part INT
+second_signal agrees 143 'g.safetensors.*.part' INT TERM
 
 # One whose model has no place says that, and not where it is.
 mkdir v.safetensors.v.part
