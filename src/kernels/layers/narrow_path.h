@@ -122,8 +122,10 @@ INNER void NAME(add_terms)(lanes sums[ROWS_MAX][FEW], const struct narrow *n, co
     for (size_t k = lane; k < count; k += LANES_COUNT) {
         lanes x[ROWS_MAX];
 
-        for (int i = 0; i < NAME(ROWS); i++)
+        for (int i = 0; i < NAME(ROWS); i++) {
             x[i] = NAME(inputs)(n, at[i] + k, pixels);
+            KEPT(x[i]);
+        }
         for (int j = 0; j < few; j++) {
             lanes w = *(const lanes_at *)(weight + (size_t)j * step + k);
 
