@@ -23,50 +23,58 @@ INNER void NAME(within)(bits *inside, int32_t at, int32_t count)
     *inside = (place >= 0) & (place < count);
 }
 
-/* Where one place of the kernel is for each output (y, x): row y * stride + up of the image, column
- * x * stride + left. Rows of `first` to `last` - 1 are on the image. */
-struct NAME(place) {
-    int32_t up, left, first, last;
+/* Where a row of the kernel is for each row y of outputs: row y * stride + up of the image. Rows of
+ * `first` to `last` - 1 are on the image. */
+struct NAME(over) {
+    int32_t up, first, last;
 };
 
-INNER void NAME(find)(struct NAME(place) * place, const struct patches *p, int32_t i, int32_t j)
+/* Dividing takes longer than a small plane does. */
+INNER int32_t NAME(rows_of)(int32_t places, int32_t stride)
+{
+    return stride == 1 ? places : (places + stride - 1) / stride;
+}
+
+/* From row `start` on. */
+INNER void NAME(find)(struct NAME(over) * over, const struct patches *p, int32_t i, int32_t start)
 {
     int32_t stride = (int32_t)p->stride, rows = (int32_t)p->out_height;
 
-    place->up = i - (int32_t)p->pad;
-    place->left = j - (int32_t)p->pad;
-    place->first = place->up < 0 ? (-place->up + stride - 1) / stride : 0;
-    place->last = ((int32_t)p->height - place->up + stride - 1) / stride;
-    if (place->last > rows) place->last = rows;
-    if (place->first > place->last) place->first = place->last;
+    over->up = i - (int32_t)p->pad;
+    over->first = over->up < 0 ? NAME(rows_of)(-over->up, stride) : 0;
+    over->last = NAME(rows_of)((int32_t)p->height - over->up, stride);
+    if (over->last > rows) over->last = rows;
+    if (over->first > over->last) over->first = over->last;
+    if (over->first < start) over->first = start;
+    if (over->last < start) over->last = start;
 }
 
 /* The rows on the image, with stride 1; from right to left, as what is too much of one row falls on
- * the left of the next. */
+ * the left of the next. Column x of outputs lies over column x + left. */
 INNER void NAME(take_rows)(float *restrict to, const float *restrict image, const struct patches *p,
-                           const struct NAME(place) * place)
+                           const struct NAME(over) * over, int32_t left)
 {
     ptrdiff_t width = (ptrdiff_t)p->width, out = (ptrdiff_t)p->out_width;
 
     for (ptrdiff_t x = (out - 1) / LANES * LANES; x >= 0; x -= LANES) {
-        const float *from = image + (place->first + place->up) * width + place->left + x;
-        float *at = to + place->first * out + x;
+        const float *from = image + (over->first + over->up) * width + left + x;
+        float *at = to + over->first * out + x;
         OWN bits inside;
 
-        NAME(within)(&inside, (int32_t)x + place->left, (int32_t)width);
-        for (int32_t y = place->first; y < place->last; y++, from += width, at += out)
+        NAME(within)(&inside, (int32_t)x + left, (int32_t)width);
+        for (int32_t y = over->first; y < over->last; y++, from += width, at += out)
             *(bits *)at = *(const bits *)from & inside;
     }
 }
 
 INNER void NAME(take_apart)(float *restrict to, const float *restrict image,
-                            const struct patches *p, const struct NAME(place) * place)
+                            const struct patches *p, const struct NAME(over) * over, int32_t left)
 {
     int32_t out = (int32_t)p->out_width, stride = (int32_t)p->stride, width = (int32_t)p->width;
 
-    for (int32_t y = place->first; y < place->last; y++)
+    for (int32_t y = over->first; y < over->last; y++)
         for (int32_t x = 0; x < out; x++) {
-            int32_t row = y * stride + place->up, column = x * stride + place->left;
+            int32_t row = y * stride + over->up, column = x * stride + left;
             bool inside = column >= 0 && column < width;
 
             to[y * out + x] = inside ? image[row * width + column] : 0;
@@ -75,45 +83,71 @@ INNER void NAME(take_apart)(float *restrict to, const float *restrict image,
 
 /* to: [out_height][out_width], from row `start` on. */
 INNER void NAME(take_place)(float *restrict to, const float *restrict image,
-                            const struct patches *p, int32_t i, int32_t j, int32_t start)
+                            const struct patches *p, const struct NAME(over) * over, int32_t left,
+                            int32_t start)
 {
-    struct NAME(place) place;
     size_t out = p->out_width;
 
-    NAME(find)(&place, p, i, j);
-    if (place.first < start) place.first = start;
-    if (place.last < start) place.last = start;
     if (p->stride == 1)
-        NAME(take_rows)(to, image, p, &place);
+        NAME(take_rows)(to, image, p, over, left);
     else
-        NAME(take_apart)(to, image, p, &place);
-    for (size_t k = (size_t)start * out; k < (size_t)place.first * out; k++)
+        NAME(take_apart)(to, image, p, over, left);
+    for (size_t k = (size_t)start * out; k < (size_t)over->first * out; k++)
         to[k] = 0;
-    for (size_t k = (size_t)place.last * out; k < p->out_height * out; k++)
+    for (size_t k = (size_t)over->last * out; k < p->out_height * out; k++)
         to[k] = 0;
 }
 
 /* With stride 1, a kernel's place (i, j) lies over what (i - 1, j) lies over one row later; large
  * planes are copied from there, as that is aligned better. */
-INNER int32_t NAME(take_over)(float *restrict to, const struct patches *p, uint32_t i)
+INNER bool NAME(copies)(const struct patches *p, int32_t i)
+{
+    return p->stride == 1 && i > 0 && p->out_height * p->out_width >= MOVED_FLOATS;
+}
+
+INNER void NAME(take_over)(float *restrict to, const struct patches *p)
 {
     size_t width = p->out_width, plane = p->out_height * width;
 
-    if (p->stride > 1 || i == 0 || plane < MOVED_FLOATS) return 0;
     memcpy(to, to + width - p->kernel * plane, (plane - width) * sizeof *to);
-    return (int32_t)p->out_height - 1;
+}
+
+/* A row of the kernel. */
+INNER void NAME(take_row)(float *restrict columns, const float *restrict image,
+                          const struct patches *p, int32_t i)
+{
+    size_t plane = (size_t)p->out_height * p->out_width;
+    bool copies = NAME(copies)(p, i);
+    int32_t start = copies ? (int32_t)p->out_height - 1 : 0;
+    struct NAME(over) over;
+
+    NAME(find)(&over, p, i, start);
+    for (int32_t j = 0; j < (int32_t)p->kernel; j++, columns += plane) {
+        if (copies) NAME(take_over)(columns, p);
+        NAME(take_place)(columns, image, p, &over, j - (int32_t)p->pad, start);
+    }
+}
+
+/* p is its own: no write to columns can change it, so it stays in registers. */
+INNER void NAME(take_all)(float *restrict columns, const float *restrict image, struct patches p)
+{
+    size_t row = (size_t)p.kernel * p.out_height * p.out_width;
+
+    for (uint32_t c = 0; c < p.channels; c++, image += (size_t)p.height * p.width)
+        for (int32_t i = 0; i < (int32_t)p.kernel; i++, columns += row)
+            NAME(take_row)(columns, image, &p, i);
 }
 
 TARGET static void NAME(take)(float *restrict columns, const float *restrict image,
                               const struct patches *p)
 {
-    size_t plane = (size_t)p->out_height * p->out_width;
+    struct patches near = *p;
 
-    for (uint32_t c = 0; c < p->channels; c++, image += (size_t)p->height * p->width)
-        for (uint32_t i = 0; i < p->kernel; i++)
-            for (uint32_t j = 0; j < p->kernel; j++, columns += plane)
-                NAME(take_place)
-    (columns, image, p, (int32_t)i, (int32_t)j, NAME(take_over)(columns, p, i));
+    near.stride = 1; /* a constant to the compiler */
+    if (p->stride == 1)
+        NAME(take_all)(columns, image, near);
+    else
+        NAME(take_all)(columns, image, *p);
 }
 
 /* LANES of one row of an image, from column x on, from the places of all kernels that lie over
