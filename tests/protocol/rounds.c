@@ -14,6 +14,7 @@ struct cluster {
     uint32_t degree;
     uint64_t time_us;              /* budget; 0: none */
     enum parley_strategy strategy; /* 0: gossip-sync */
+    uint32_t mix_every;            /* 0: each step */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -25,6 +26,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->topology_degree = cluster->degree;
     config->min_peers = cluster->nodes - 1;
     config->time_budget_us = cluster->time_us;
+    if (cluster->mix_every) config->mix_every = cluster->mix_every;
 }
 
 static struct parley_sim *begin(struct cluster *cluster, uint64_t seed, uint64_t step_us,
@@ -290,6 +292,38 @@ Test(rounds, nobody_follows_the_dead)
                       (unsigned long long)(after.version - before.version));
         cr_assert_geq(after.ledger.applied, before.ledger.applied + 400);
         scene_agree(sim, 3, 1);
+        parley_sim_free(sim);
+    }
+}
+
+static void count_models_taken(const char *line, void *count)
+{
+    *(uint32_t *)count += strstr(line, "took model") != NULL;
+}
+
+Test(rounds, who_waits_for_a_slow_one_keeps_its_model)
+{
+    /* Proves that nobody throws its steps away because a neighbour has ended the round before it:
+     * where a round is longer than the steps that one may be behind, those who were ready a little
+     * later took that one's model, round by round; and so on a graph on which rounds lie apart. */
+    struct cluster clusters[] = {
+        {8, PARLEY_TOPOLOGY_RING, .mix_every = 100},
+        {8, PARLEY_TOPOLOGY_RING, .mix_every = 100, .strategy = PARLEY_STRATEGY_CHOCO},
+        {8, PARLEY_TOPOLOGY_EXPONENTIAL, .mix_every = 65},
+        {23, PARLEY_TOPOLOGY_BASE, 1, .mix_every = 65}};
+    for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
+        struct cluster *cluster = &clusters[c];
+        uint32_t taken = 0;
+        struct parley_sim *sim = begin(cluster, c + 1, 1000, 1000, 0.01);
+        parley_sim_slow(sim, 3, 2);
+        scene_train(sim, cluster->nodes);
+        scene_run(sim, SECOND);
+        parley_sim_on_line(sim, PARLEY_LOG_INFO, count_models_taken, &taken);
+        uint64_t applied = scene_applied(sim, cluster->nodes);
+        scene_run(sim, 20 * SECOND);
+        cr_assert_eq(taken, 0, "%u models taken on graph %zu", taken, c);
+        applied = scene_applied(sim, cluster->nodes) - applied;
+        cr_assert_gt(applied, 50 * cluster->nodes, "%llu", (unsigned long long)applied);
         parley_sim_free(sim);
     }
 }

@@ -31,14 +31,19 @@ static void find_neighbours(struct parley_node *node)
     }
 }
 
-/* Where partners change from round to round only a sweep of them binds all together: who is less
- * than two behind another may have kept nobody waiting, and leaves out no round that somebody waits
- * for. */
+/* Rounds that one may be ahead of another who keeps nobody waiting: where partners change from
+ * round to round, only a sweep of them binds all together. */
+static uint64_t most_apart(const struct parley_node *node)
+{
+    const struct topology *t = roster_topology(node->roster, node->config.topology_seed);
+    return 2 * (topology_rounds(t) - 1);
+}
+
+/* Else it leaves out no round that somebody waits for. */
 static bool is_late(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
-    const struct topology *t = roster_topology(node->roster, node->config.topology_seed);
-    return s->ahead > s->round + 2 * (topology_rounds(t) - 1);
+    return s->ahead > s->round + most_apart(node);
 }
 
 static void start(struct parley_node *node)
@@ -125,6 +130,16 @@ static bool is_due(const struct parley_node *node)
     return training_made_all(node, self_of(node)) && s->ahead >= s->round;
 }
 
+/* So many that others' model is worth more than its own: not those that partners may be apart by,
+ * nor one that a graph laid anew brings. */
+static bool has_missed_rounds(const struct parley_node *node)
+{
+    const struct rounds *s = rounds_of(node);
+    uint64_t apart = most_apart(node) + 1;
+    uint64_t steps = node->config.behind_steps_max / node->config.mix_every;
+    return s->ahead > s->round + (steps > apart ? steps : apart);
+}
+
 /* What it was ahead by is gone with it, or was never there: it gives no state. Others that are
  * ahead will say so: every frame tells. */
 static bool has_lost_leader(const struct parley_node *node)
@@ -137,7 +152,6 @@ static bool has_lost_leader(const struct parley_node *node)
 void rounds_advance(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
-    uint64_t behind = s->ahead > s->round ? s->ahead - s->round : 0;
     drop_lost(node);
     say_again(node);
     rounds_pump(node);
@@ -145,7 +159,7 @@ void rounds_advance(struct parley_node *node)
     if (s->stage != ROUNDS_RESTING || s->ending || node->training.diverged ||
         phase_of(node) != PARLEY_PHASE_TRAIN)
         return;
-    if (!s->follows && behind > node->config.behind_steps_max / node->config.mix_every) {
+    if (!s->follows && has_missed_rounds(node)) {
         s->follows = true;
         s->follows_us = node->now_us;
     }
