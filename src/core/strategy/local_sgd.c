@@ -112,7 +112,7 @@ static void begin(struct parley_node *node)
 {
     static const struct ring_use mean = {.make = make, .goes_on = true};
     static const struct ring_use outer = {.first = KEPT, .make = make, .goes_on = true};
-    ring_begin(node, has_slow(node) ? &outer : &mean);
+    ring_begin(node, has_slow(node) ? &outer : &mean, node->config.mix_every);
     if (!has_slow(node)) return;
     uint32_t velocity = strategy_buffer(node, VELOCITY);
     local_of(node)->ring.stage = RING_USING;

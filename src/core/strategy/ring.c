@@ -48,7 +48,7 @@ static void look(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint32_t early = ring->now.early;
-    if (ring->round == node->training.before.steps) early = node->roster->count;
+    if (ring->round == ring->begun) early = node->roster->count;
     if (node->now_us >= node->training.early_us) early = 0;
     if (ring->news == node->roster->news && ring->early == early) return;
     ring->news = node->roster->news;
@@ -307,7 +307,7 @@ void ring_used(struct parley_node *node)
 
 uint64_t ring_steps(const struct parley_node *node)
 {
-    return ring_of(node)->round - node->training.before.steps;
+    return ring_of(node)->round - ring_of(node)->begun;
 }
 
 bool ring_is_awaited(const struct parley_node *node)
@@ -403,13 +403,14 @@ uint64_t ring_deadline(const struct parley_node *node)
 
 /* ---- Beginning and ending -------------------------------------------------------------------- */
 
-void ring_begin(struct parley_node *node, const struct ring_use *use)
+void ring_begin(struct parley_node *node, const struct ring_use *use, uint64_t steps)
 {
     struct ring *ring = ring_of(node);
+    uint64_t before = node->training.before.steps;
     ring->use = use;
     /* Of nodes that go on from what they had kept, the furthest is followed by all. */
-    ring->round = node->training.before.steps;
-    ring->stamp = rng_mix(node->config.run ^ (ring->round > 0 ? self_of(node)->boot : 0));
+    ring->round = ring->begun = before / steps;
+    ring->stamp = rng_mix(node->config.run ^ (before > 0 ? self_of(node)->boot : 0));
     ring->progress_us = node->now_us;
     ring->news = UINT64_MAX;
 }

@@ -106,7 +106,8 @@ struct ring {
     const struct ring_use *use;
     enum ring_stage stage;
     bool made;              /* this node's contribution is in hand */
-    uint64_t round;         /* completed; on from the steps of a former life */
+    uint64_t begun;         /* rounds of a former life */
+    uint64_t round;         /* completed, with those */
     uint64_t stamp, before; /* what they were made of; without the newest */
     double divisor;         /* of what is in hand; 0: the number of contributions */
     double progress;        /* this node's view of the cluster's as it was made */
@@ -136,7 +137,7 @@ struct ring {
 };
 
 /* To be given, or called, for the strategy's calls of the same names. */
-void ring_begin(struct parley_node *node, const struct ring_use *use);
+void ring_begin(struct parley_node *node, const struct ring_use *use, uint64_t steps); /* a round */
 void ring_advance(struct parley_node *node);
 uint64_t ring_deadline(const struct parley_node *node);
 uint64_t ring_steps(const struct parley_node *node); /* rounds completed since it started */
