@@ -219,7 +219,7 @@ static void offer_aside(struct conn *conn, const uint8_t *bytes, size_t size)
     }
     offer_floats(conn, floats, size);
     atomic_fetch_add_explicit(&conn->loop->bytes_received, size, memory_order_relaxed);
-    if (conn->state == CONN_OPEN) lane_taken(conn, place, size);
+    if (conn->state == CONN_OPEN) lane_taken(conn);
 }
 
 /* Offers bytes until the core takes no more. Returns how many it took. */

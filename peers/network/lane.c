@@ -18,12 +18,13 @@
 #include "network/conn.h"
 #include "quiet.h"
 
-/* Smaller files stay mapped: mapping their pages anew takes longer than reading them. */
+/* Smaller files are mapped, and stay so. */
 enum {
     NOTES_MAX = 64,
     WAITING_MAX = 512, /* at the door */
     GUESTS_MAX = 64,   /* let in at a time */
-    MAPPED_BYTES_MAX = 16 * 1024 * 1024
+    MAPPED_BYTES_MAX = 32 * 1024 * 1024,
+    CACHE_LINE = 64
 };
 
 enum note_type { NOTE_MEMORY = 0x7061726c, NOTE_OPENED, NOTE_TAKEN };
@@ -135,7 +136,12 @@ void lane_join_closers(struct lane_door *door, uint64_t until_us)
 static void on_closed(uv_handle_t *handle)
 {
     struct lane *lane = handle->data;
-    if (lane->theirs) munmap(lane->theirs, lane->theirs_size);
+    if (lane->file >= 0) {
+        free(lane->theirs);
+        close(lane->file);
+    } else if (lane->theirs) {
+        munmap(lane->theirs, lane->theirs_size);
+    }
     close(lane->fd);
     free(lane);
 }
@@ -149,17 +155,28 @@ static void broken(struct lane *lane)
         conn_end(lane->conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }
 
-/* Who reads from a file of another kind could be made to wait; what is cut off one, a signal. */
 static bool map_file(struct lane *lane, int file)
 {
-    struct stat status;
-    int seals = fcntl(file, F_GET_SEALS);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK)) return false;
-    if (fstat(file, &status) || status.st_size <= 0) return false;
-    void *at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
+    void *at = mmap(NULL, lane->theirs_size, PROT_READ, MAP_SHARED, file, 0);
     if (at == MAP_FAILED) return false;
     lane->theirs = at;
+    return true;
+}
+
+/* Sets *file to -1 where it keeps it. Who reads from a file of another kind could be made to wait;
+ * what is cut off one, a signal. */
+static bool take_file(struct lane *lane, int *file)
+{
+    struct stat status;
+    int seals = fcntl(*file, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK)) return false;
+    if (fstat(*file, &status) || status.st_size <= 0) return false;
     lane->theirs_size = (size_t)status.st_size;
+    if (lane->theirs_size <= MAPPED_BYTES_MAX) return map_file(lane, *file);
+    lane->theirs = aligned_alloc(CACHE_LINE, PARLEY_CHUNK_BYTES_MAX);
+    if (!lane->theirs) return false;
+    lane->file = *file;
+    *file = -1;
     return true;
 }
 
@@ -180,12 +197,12 @@ static void over(struct lane *lane, bool taken)
     loop_tell(lane->conn->loop, &event);
 }
 
-/* False: the lane is of no use. */
-static bool on_note(struct lane *lane, const struct note *note, int file)
+/* False: the lane is of no use. Sets *file to -1 where it keeps it. */
+static bool on_note(struct lane *lane, const struct note *note, int *file)
 {
     switch (note->type) {
     case NOTE_MEMORY:
-        if (file < 0 || lane->theirs || !map_file(lane, file)) return false;
+        if (*file < 0 || lane->theirs || !take_file(lane, file)) return false;
         return say(lane->fd, NOTE_OPENED, -1) && (lane->gave || give(lane));
     case NOTE_OPENED:
         lane->sends = lane->gave;
@@ -210,7 +227,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         int file;
         ssize_t got = hear(lane->fd, &note, &file);
         if (got < 0 && errno == EAGAIN) return;
-        fine = got > 0 && on_note(lane, &note, file);
+        fine = got > 0 && on_note(lane, &note, &file);
         if (file >= 0) close(file);
     }
     if (!fine || lane->conn->state == CONN_ENDED) broken(lane);
@@ -227,6 +244,7 @@ static struct lane *lane_new(struct conn *conn, int fd)
     }
     lane->poll.data = lane;
     lane->fd = fd;
+    lane->file = -1;
     lane->conn = conn;
     conn->lane = lane;
     uv_poll_start(&lane->poll, UV_READABLE, on_poll);
@@ -405,25 +423,25 @@ void lane_sent(struct conn *conn, uint32_t op)
     lane->ops[(lane->first + lane->count++) % LANE_FLIGHT_MAX] = op;
 }
 
+static const uint8_t *read_floats(const struct lane *lane, uint64_t place, size_t size)
+{
+    ssize_t got;
+    if (size > PARLEY_CHUNK_BYTES_MAX) return NULL;
+    while ((got = pread(lane->file, lane->theirs, size, (off_t)place)) < 0 && errno == EINTR)
+        continue;
+    return got == (ssize_t)size ? lane->theirs : NULL;
+}
+
 const uint8_t *lane_floats(const struct conn *conn, uint64_t place, size_t size)
 {
     const struct lane *lane = conn->lane;
     if (!lane || !lane->theirs) return NULL;
     if (place % sizeof(float) || place > lane->theirs_size || size > lane->theirs_size - place)
         return NULL;
-    return lane->theirs + place;
+    return lane->file >= 0 ? read_floats(lane, place, size) : lane->theirs + place;
 }
 
-/* The pages up to the end of these floats: those that follow are read next. */
-static void unmap(const struct lane *lane, uint64_t place, size_t size)
+void lane_taken(struct conn *conn)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t from = (size_t)place / page * page, end = ((size_t)place + size) / page * page;
-    if (end > from) (void)madvise(lane->theirs + from, end - from, MADV_DONTNEED);
-}
-
-void lane_taken(struct conn *conn, uint64_t place, size_t size)
-{
-    if (conn->lane->theirs_size > MAPPED_BYTES_MAX) unmap(conn->lane, place, size);
     if (!say(conn->lane->fd, NOTE_TAKEN, -1)) conn_end(conn, PARLEY_CLOSED_RESET, UV_ECONNRESET);
 }

@@ -21,8 +21,9 @@
  * it is, without a word: it goes on by TCP. Nothing is left behind by a process that is killed:
  * the files and the local sockets have no name in any file system.
  *
- * Memory: what was read of a large file is unmapped page by page, so that nobody counts the models
- * of its neighbours as its own.
+ * Memory: a large file is read chunk by chunk instead, so that nobody counts the models of its
+ * neighbours as its own. To unmap what was read would do as well, but each page that is mapped anew
+ * is a fault: under a hypervisor without page tables in hardware 100 times the time of a copy.
  *
  * Security: the kernel tells the user at the other end of a local socket; nothing is heard of, and
  * no file sent to, another than the own effective one, nor does the loop close what such a one has
@@ -56,10 +57,11 @@ struct lane {
     uv_poll_t poll; /* its data is the lane */
     int fd;
     struct conn *conn;
-    uint8_t *theirs; /* the other end's buffers; NULL: not yet */
-    size_t theirs_size;
-    bool gave;                     /* MEMORY was sent */
-    bool sends;                    /* the other end has ours */
+    uint8_t *theirs;    /* the other end's buffers, or room for a chunk of them; NULL: not yet */
+    size_t theirs_size; /* of the file that they lie in */
+    int file;           /* from which they are read; -1: they are mapped */
+    bool gave;          /* MEMORY was sent */
+    bool sends;         /* the other end has ours */
     uint32_t ops[LANE_FLIGHT_MAX]; /* chunks not yet TAKEN: [count] from `first`, in a circle */
     uint32_t first, count;
 };
@@ -90,7 +92,7 @@ void lane_sent(struct conn *conn, uint32_t op);
  * NULL: there are none such. */
 const uint8_t *lane_floats(const struct conn *conn, uint64_t place, size_t size);
 /* They were read: the sender may change them again. */
-void lane_taken(struct conn *conn, uint64_t place, size_t size);
+void lane_taken(struct conn *conn);
 
 /* The connection is gone: what was under way has failed. */
 void lane_end(struct conn *conn);

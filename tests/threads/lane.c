@@ -1,7 +1,8 @@
 /* lane.c: floats between nodes of one machine through shared memory (peers/network/lane.h).
  *
  *   - two nodes agree, and what they averaged went that way
- *   - so does what goes to the v4 address of one that listens on [::]
+ *   - so does a model of many MB, which is not mapped
+ *   - and what goes to the v4 address of one that listens on [::]
  *   - where one end has no lane, or can't have a memory file, all goes by TCP, and they agree
  *   - a peer that is killed in the middle of exchanges is found dead, and the other one goes on
  *   - a peer of another user gets nothing but by TCP (where this runs as root, who can have one)
@@ -16,6 +17,7 @@
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
@@ -72,6 +74,30 @@ static void most_was_shared(void)
 static void agree_through_shared_memory(void)
 {
     agree(true);
+    most_was_shared();
+}
+
+/* Whose buffers are too large to stay mapped: the floats are read from the file. */
+static void agree_on_a_large_model(void)
+{
+    enum { LARGE = 2000000 };
+    static float x[2][LARGE];
+    for (int i = 0; i < 2; i++) {
+        struct node *node = pair_node(i, i ? parley_listens(nodes[0].p) : NULL, STEPS);
+        for (int j = 0; j < LARGE; j++)
+            x[i][j] = (float)(i + j % 1000);
+        node->options.config.parameters = LARGE;
+        node->options.config.model_digest = MODEL;
+        node->options.vectors[0] = x[i];
+        pair_open(node);
+    }
+    pair_start();
+    pair_end();
+    check(nodes[0].result.agreed && nodes[1].result.agreed, "they agree on a large model, too");
+    check(memcmp(x[0], x[1], sizeof x[0]) == 0, "which is one");
+    for (int j = 0; j < LARGE; j++)
+        check(fabsf(x[0][j] - (float)(j % 1000) - 0.5f) < 0.01f,
+              "the mean, each float in its place");
     most_was_shared();
 }
 
@@ -334,6 +360,7 @@ int main(void)
     survive_a_kill(peer, true);
     if (root) survive_a_kill(other, false);
     agree_through_shared_memory();
+    agree_on_a_large_model();
     agree_on_all_addresses();
     agree_by_tcp(false);
     agree_without_files();
