@@ -337,6 +337,54 @@ Test(partitions, who_was_cut_off_and_is_at_its_end_does_not_end_the_training_of_
     }
 }
 
+static bool last_holds(struct parley_sim *sim, void *last)
+{
+    return phase_of(sim, *(const uint32_t *)last) == PARLEY_PHASE_HELD;
+}
+
+static double mean_at(const struct parley_sim *sim, size_t j, uint32_t first, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t i = first; i < first + count; i++)
+        sum += (double)parley_sim_vector(sim, i)[j];
+    return sum / count;
+}
+
+Test(partitions, who_is_back_as_the_others_end_does_not_decide_for_them)
+{
+    /* The first half, cut off from the second, still trains as the wall falls, while those look for
+     * it before they decide. Told of their death they are late, and what is left seemed to have
+     * nobody to look for: it decided at once, and all that those had trained was lost. Instead they
+     * come back, and the model is the mean of all. */
+    for (uint32_t half = 1; half <= 3; half++) {
+        const uint32_t group[] = {0, half < 2, half < 3, 1, 1, 1}, nodes = 2 * half;
+        uint32_t last = nodes - 1;
+        static double mean[4096];
+        double apart = 0, off = 0;
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = nodes, .seed = half, .rate = 0.01, .step_us = 10000, .latency_us = 500});
+        cr_assert_leq(sim->parameters, 4096);
+        scene_train(sim, nodes);
+        parley_sim_partition(sim, group);
+        scene_run(sim, 30 * SECOND);
+        parley_sim_stop(sim, last, PARLEY_STOP_OPERATOR);
+        scene_until(sim, nodes, last_holds, &last, 60);
+        scene_run(sim, SECOND);
+        for (size_t j = 0; j < sim->parameters; j++) {
+            mean[j] = mean_at(sim, j, 0, nodes);
+            apart += pow(mean_at(sim, j, 0, half) - mean[j], 2);
+        }
+        parley_sim_heal(sim);
+        scene_until(sim, nodes, parley_sim_agreed, NULL, 200);
+        scene_same(sim, nodes);
+        for (size_t j = 0; j < sim->parameters; j++)
+            off += pow((double)parley_sim_agreed_vector(sim, 0)[j] - mean[j], 2);
+        cr_assert_lt(sqrt(off), sqrt(apart) / 4, "%g from the mean, halves %g", sqrt(off),
+                     sqrt(apart));
+        parley_sim_free(sim);
+    }
+}
+
 static bool one_locks(struct parley_sim *sim, void *arg)
 {
     (void)arg;

@@ -70,14 +70,14 @@ static void tell_waiting(struct parley_node *node, bool enough)
 }
 
 /* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
- * all of them (a partition that healed), or so many that the rest is no quorum, the one of least id
- * that has been in training, were it for no step, goes back to SETTLE, and who sees that follows.
- */
+ * all of them (a partition that healed), or so many that the rest is not most of them, the one of
+ * least id that has been in training, were it for no step, goes back to SETTLE, and who sees that
+ * follows. */
 void late_advance(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     const struct record *first = NULL, *self = self_of(node);
-    bool enough = quorum_is_here(node), may_lead = stop_has_trained(self), others = false;
+    bool enough = quorum_is_most(node), may_lead = stop_has_trained(self), others = false;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (!membership_is_live(node, (int)i)) continue;

@@ -2,7 +2,8 @@
  *
  * By default those who are here do. But a view that is no majority of whom it knows may be a part
  * that was cut off, or one node that slept, while the others agree on another model: it dials each
- * missing member first, and decides once all have refused, or been silent for long.
+ * missing member first, and decides once all have refused, or been silent for long. Who is here and
+ * late, as it was taken for dead, is missing, too: it comes back to settle with the others.
  * With --quorum majority those who are here must be most of the fixed number of nodes, or wait; of
  * more where more have come, or two parts of them would each be most of that number; but not of
  * those who came after training, and so have no say. Who was
@@ -89,9 +90,15 @@ static uint32_t all(const struct parley_node *node)
     return known > node->config.nodes ? known : node->config.nodes;
 }
 
+bool quorum_is_most(const struct parley_node *node)
+{
+    bool fixed = node->config.quorum == PARLEY_QUORUM_MAJORITY;
+    return 2 * here(node) > (fixed ? all(node) : roster_known(node->roster));
+}
+
 bool quorum_is_here(const struct parley_node *node)
 {
-    return node->config.quorum != PARLEY_QUORUM_MAJORITY || 2 * here(node) > all(node);
+    return node->config.quorum != PARLEY_QUORUM_MAJORITY || quorum_is_most(node);
 }
 
 void quorum_lacks(const struct parley_node *node, char *text, size_t size)
@@ -148,11 +155,23 @@ static void warn_of_missing(struct parley_node *node)
             done);
 }
 
+/* Who was taken for dead by those who are here, and has a model: it comes back to them, late.c. */
+static bool has_late(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (r->phase == PARLEY_PHASE_LATE && stop_has_trained(r) &&
+            membership_is_live(node, (int)i))
+            return true;
+    }
+    return false;
+}
+
 bool quorum_may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     if (node->config.quorum == PARLEY_QUORUM_MAJORITY) return has_majority(node);
-    if (2 * here(node) > roster_known(node->roster)) {
+    if (quorum_is_most(node)) {
         a->verify_since_us = 0; /* who is alone again later dials again */
         return true;
     }
@@ -162,7 +181,7 @@ bool quorum_may_decide(struct parley_node *node)
             if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
         warn_of_missing(node);
     }
-    bool all_gone = !said_joining(node);
+    bool all_gone = !said_joining(node) && !has_late(node);
     for (uint32_t i = 0; i < node->roster->count; i++)
         if (membership_seek(node, (int)i)) all_gone = false;
     return all_gone || node->now_us >= a->verify_since_us + VERIFY_US;

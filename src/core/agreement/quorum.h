@@ -13,7 +13,10 @@
 
 enum { QUORUM_TEXT_BYTES = 192 };
 
-/* Those who take part in the agreement are as many as --quorum wants. */
+/* Those who take part in the agreement are more than half of all: of those whom this node knows, or
+ * of what --quorum majority counts. */
+bool quorum_is_most(const struct parley_node *node);
+/* They are as many as --quorum wants. */
 bool quorum_is_here(const struct parley_node *node);
 /* This member does not count for a majority: an earlier start of it may have locked a model. */
 bool quorum_has_forgotten(const struct parley_node *node, int member);
