@@ -279,6 +279,9 @@ bool parley_strategy_splits(enum parley_strategy strategy);
 bool parley_strategy_sums_batches(enum parley_strategy strategy);
 uint32_t parley_strategy_mix_every(enum parley_strategy strategy);
 
+/* So many neighbours at most have room in a round; 0: they are not limited. */
+uint32_t parley_strategy_neighbours(enum parley_strategy strategy);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "core/plain.h"
+#include "core/strategy/strategy.h"
 #include "core/topology/topology.h"
 #include "report/text.h"
 
@@ -232,6 +233,31 @@ int graph_covers(const struct graph *graph, const char *topology, uint64_t nodes
         return PARLEY_EDATA;
     }
     return 0;
+}
+
+/* Its links' other ends are sorted, and may be there more than once. */
+static uint32_t neighbours_of(const struct parley_graph *g, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = g->first[n]; i < g->first[n + 1]; i++)
+        count += i == g->first[n] || g->ends[i] != g->ends[i - 1];
+    return count;
+}
+
+int graph_has_room(const struct graph *graph, const char *topology, enum parley_strategy strategy,
+                   char *why, size_t why_size)
+{
+    const struct parley_graph *g = &graph->graph;
+    uint32_t room = parley_strategy_neighbours(strategy), most = 0;
+    for (uint32_t n = 1; n < g->nodes; n++)
+        if (neighbours_of(g, n) > neighbours_of(g, most)) most = n;
+    if (room == 0 || g->nodes == 0 || neighbours_of(g, most) <= room) return 0;
+    snprintf(
+        why, why_size,
+        "%s: \"%s\" has %" PRIu32 " neighbours, and --strategy %s averages with at most %" PRIu32
+        " a round; take a graph with fewer",
+        path_of(topology), g->names[most], neighbours_of(g, most), strategy_name(strategy), room);
+    return PARLEY_EDATA;
 }
 
 uint64_t graph_digest(const struct graph *graph)

@@ -222,7 +222,7 @@ static uint64_t most_neighbours(const struct settings *settings)
 int judge_rounds(const struct settings *settings, char *why)
 {
     bool choco = settings->strategy == PARLEY_STRATEGY_CHOCO;
-    uint64_t limit = choco ? PARLEY_CHOCO_NEIGHBOURS_MAX : PARLEY_NEIGHBOURS_MAX;
+    uint64_t limit = parley_strategy_neighbours((enum parley_strategy)settings->strategy);
     uint64_t most = most_neighbours(settings);
     if (choco && strncmp(settings->topology, "base:", strlen("base:")) == 0)
         return judge_refuse(
@@ -230,7 +230,7 @@ int judge_rounds(const struct settings *settings, char *why)
             "--topology: \"%s\" has other neighbours in each round, and choco keeps a copy of "
             "each; take ring, torus, exponential or regular:K",
             settings->topology);
-    if ((choco || settings->strategy == PARLEY_STRATEGY_GOSSIP_SYNC) && most > limit)
+    if (limit > 0 && most > limit)
         return judge_refuse(
             why,
             "--strategy: \"%s\" averages with at most %llu neighbours a round, and --topology "

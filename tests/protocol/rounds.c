@@ -69,8 +69,8 @@ Test(rounds, a_round_leaves_of_each_wave_what_the_eigenvalue_says)
 {
     /* Proves that rounds are x <- W x with Metropolis weights: on ring and exponential graph each
      * wave shrinks by its eigenvalue, so the slowest by the spectral gap, to a thousandth. */
-    struct cluster clusters[] = {{8, PARLEY_TOPOLOGY_RING, 0, 0, 0},
-                                 {9, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0, 0}};
+    struct cluster clusters[] = {{.nodes = 8, .topology = PARLEY_TOPOLOGY_RING},
+                                 {.nodes = 9, .topology = PARLEY_TOPOLOGY_EXPONENTIAL}};
     for (int c = 0; c < 2; c++)
         for (uint32_t k = 1; k <= 2; k++) {
             enum { ROUNDS = 4 };
@@ -107,7 +107,7 @@ Test(rounds, the_first_is_with_all_neighbours)
 {
     /* Proves that who is about to train, as far as has been heard, takes part: on the complete
      * graph one round makes all equal. The first six were with the seeds alone. */
-    struct cluster cluster = {8, PARLEY_TOPOLOGY_COMPLETE, 0, 0, 0};
+    struct cluster cluster = {.nodes = 8, .topology = PARLEY_TOPOLOGY_COMPLETE};
     struct parley_sim *sim = begin(&cluster, 4, 1000, 20000, 0);
     scene_run(sim, 1000); /* all have met nobody yet */
     double before = parley_sim_spread(sim);
@@ -123,7 +123,7 @@ Test(rounds, of_a_base_graph_bring_all_to_the_mean_in_finite_time)
 {
     /* Proves that the weights of each round are those of the graph: after its rounds 7 nodes are
      * equal but for rounding. */
-    struct cluster cluster = {7, PARLEY_TOPOLOGY_BASE, 1, 0, 0};
+    struct cluster cluster = {.nodes = 7, .topology = PARLEY_TOPOLOGY_BASE, .degree = 1};
     struct parley_sim *sim = begin(&cluster, 2, ROUND_US, 0, 0);
     scene_train(sim, 7);
     double before = parley_sim_spread(sim);
@@ -136,7 +136,7 @@ Test(rounds, of_a_base_graph_leave_nobody_out_over_long_lines)
 {
     /* Proves that who hears of others' later rounds, with whom it is not to meet yet, makes its own
      * ones all the same: it went on to theirs, and those that it was to meet waited for seconds. */
-    struct cluster cluster = {16, PARLEY_TOPOLOGY_BASE, 1, 0, 0};
+    struct cluster cluster = {.nodes = 16, .topology = PARLEY_TOPOLOGY_BASE, .degree = 1};
     struct parley_sim *sim = begin(&cluster, 7, 20000, 30000, 0);
     scene_train(sim, 16);
     scene_run(sim, 2 * SECOND); /* the first rounds were made without those who came last */
@@ -154,7 +154,7 @@ Test(rounds, with_many_neighbours_take_no_longer_over_long_lines)
 {
     /* Proves that the models of all neighbours are on their way together: with two at a time, each
      * of which goes there and back, a round with 15 neighbours took 15 ways. */
-    struct cluster cluster = {16, PARLEY_TOPOLOGY_COMPLETE, 0, 0, 0};
+    struct cluster cluster = {.nodes = 16, .topology = PARLEY_TOPOLOGY_COMPLETE};
     struct parley_sim *sim = begin(&cluster, 8, 1000, 30000, 0);
     scene_train(sim, 16);
     uint64_t applied = scene_applied(sim, 16);
@@ -174,7 +174,7 @@ Test(rounds, with_many_neighbours_bury_nobody_behind_a_narrow_line)
     /* Proves that the models of all do not stand before a narrow line together: n3 was taken for
      * dead behind them, as its answers to probes stood there, too. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct cluster cluster = {8, PARLEY_TOPOLOGY_COMPLETE, 0, 0, 0};
+        struct cluster cluster = {.nodes = 8, .topology = PARLEY_TOPOLOGY_COMPLETE};
         uint32_t deaths = 0;
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
                                                                     .seed = seed,
@@ -205,7 +205,8 @@ Test(rounds, of_equal_models_have_terms_with_two_ends_too)
      * ends belong together: n0 and n1 are equal to the bit when n2 takes their model, so that all
      * terms are 0, and n2 adds both of its own after the others had theirs. */
     const uint64_t start_us[] = {0, 0, SECOND};
-    struct cluster cluster = {2, PARLEY_TOPOLOGY_COMPLETE, 0, 2 * SECOND, 0};
+    struct cluster cluster = {
+        .nodes = 2, .topology = PARLEY_TOPOLOGY_COMPLETE, .time_us = 2 * SECOND};
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
                                                                 .seed = 1,
                                                                 .start_us = start_us,
@@ -229,7 +230,7 @@ Test(rounds, random_cuts_leave_the_mean_where_it_was)
 {
     /* Proves that a link's term is taken on both sides or on none, whatever breaks when. */
     for (uint64_t seed = 1; seed <= 2; seed++) {
-        struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 0, 0};
+        struct cluster cluster = {.nodes = 8, .topology = PARLEY_TOPOLOGY_EXPONENTIAL};
         struct parley_sim *sim = begin(&cluster, seed, 5000, 300, 0);
         scene_cut(sim, 8, 200, seed);
         parley_sim_free(sim);
@@ -240,7 +241,8 @@ Test(rounds, the_end_may_come_in_the_middle_of_one)
 {
     /* Proves that a round under way when the time is up is ended, without waiting for who begins
      * no more, and that all agree soon. */
-    struct cluster cluster = {8, PARLEY_TOPOLOGY_EXPONENTIAL, 0, 2 * SECOND, 0};
+    struct cluster cluster = {
+        .nodes = 8, .topology = PARLEY_TOPOLOGY_EXPONENTIAL, .time_us = 2 * SECOND};
     struct parley_sim *sim = begin(&cluster, 4, 5000, 2000, 0.1);
     scene_train(sim, 8);
     scene_until(sim, 8, parley_sim_agreed, NULL, 10);
@@ -254,8 +256,10 @@ Test(rounds, nobody_waits_for_the_dead)
     /* Proves that deaths, pauses and returns at random times hold nobody up for longer than it
      * takes to notice them, and that the live agree. */
     for (uint64_t seed = 1; seed <= 8; seed++) {
-        struct cluster cluster = {8, seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR, 3,
-                                  0, 0};
+        struct cluster cluster = {.nodes = 8,
+                                  .topology =
+                                      seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR,
+                                  .degree = 3};
         struct parley_sim *sim = begin(&cluster, seed, 10000, seed % 3 * 200, 0.1);
         scene_train(sim, 8);
         storm(sim, 8, seed);
@@ -307,10 +311,13 @@ Test(rounds, who_waits_for_a_slow_one_keeps_its_model)
      * where a round is longer than the steps that one may be behind, those who were ready a little
      * later took that one's model, round by round; and so on a graph on which rounds lie apart. */
     struct cluster clusters[] = {
-        {8, PARLEY_TOPOLOGY_RING, .mix_every = 100},
-        {8, PARLEY_TOPOLOGY_RING, .mix_every = 100, .strategy = PARLEY_STRATEGY_CHOCO},
-        {8, PARLEY_TOPOLOGY_EXPONENTIAL, .mix_every = 65},
-        {23, PARLEY_TOPOLOGY_BASE, 1, .mix_every = 65}};
+        {.nodes = 8, .topology = PARLEY_TOPOLOGY_RING, .mix_every = 100},
+        {.nodes = 8,
+         .topology = PARLEY_TOPOLOGY_RING,
+         .strategy = PARLEY_STRATEGY_CHOCO,
+         .mix_every = 100},
+        {.nodes = 8, .topology = PARLEY_TOPOLOGY_EXPONENTIAL, .mix_every = 65},
+        {.nodes = 23, .topology = PARLEY_TOPOLOGY_BASE, .degree = 1, .mix_every = 65}};
     for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
         struct cluster *cluster = &clusters[c];
         uint32_t taken = 0;

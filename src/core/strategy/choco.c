@@ -176,13 +176,8 @@ static float step(const struct parley_node *node)
 
 static void begin(struct parley_node *node)
 {
-    static const struct rounds_use use = {.neighbours = PARLEY_CHOCO_NEIGHBOURS_MAX,
-                                          .make = make,
-                                          .step = step,
-                                          .fits = fits,
-                                          .read = read,
-                                          .mixed = mixed,
-                                          .add = add};
+    static const struct rounds_use use = {
+        .make = make, .step = step, .fits = fits, .read = read, .mixed = mixed, .add = add};
     rounds_begin(node, &use);
 }
 
@@ -207,6 +202,7 @@ static void adopted(struct parley_node *node, const struct message_fetch *answer
 
 const struct strategy strategy_choco = {
     .name = "choco",
+    .neighbours = PARLEY_CHOCO_NEIGHBOURS_MAX,
     .size = sizeof(struct choco),
     .buffers = BUFFERS,
     .begin = begin,

@@ -23,12 +23,13 @@ static void done(struct parley_node *node, int number, const struct parley_event
 
 static void begin(struct parley_node *node)
 {
-    static const struct rounds_use use = {.neighbours = PARLEY_NEIGHBOURS_MAX, .make = make};
+    static const struct rounds_use use = {.make = make};
     rounds_begin(node, &use);
 }
 
 const struct strategy strategy_gossip_sync = {
     .name = "gossip-sync",
+    .neighbours = PARLEY_NEIGHBOURS_MAX,
     .size = sizeof(struct rounds),
     .buffers = ROUNDS_COMMON,
     .begin = begin,

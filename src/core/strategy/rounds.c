@@ -11,6 +11,17 @@ static bool takes_part(const struct parley_node *node, int member)
     return member != node->self && training_counts(node, (uint32_t)member);
 }
 
+/* Those left out count this node as their neighbour all the same, and go on alone. */
+static void say_crowded(struct parley_node *node)
+{
+    if (rounds_of(node)->crowded) return;
+    rounds_of(node)->crowded = true;
+    out_log(node, PARLEY_LOG_WARN,
+            "has more neighbours than the %u that a round has room for, and leaves the others out, "
+            "who hardly average then: take a topology with fewer",
+            node->strategy->neighbours);
+}
+
 /* Of the live graph as this node sees it now. */
 static void find_neighbours(struct parley_node *node)
 {
@@ -19,10 +30,14 @@ static void find_neighbours(struct parley_node *node)
     const struct topology *t = roster_topology(roster, node->config.topology_seed);
     uint32_t own = roster->places[node->self].live;
     s->count = 0;
-    for (uint32_t at = 0; at < t->n && s->count < s->use->neighbours; at++) {
+    for (uint32_t at = 0; at < t->n; at++) {
         int member = (int)roster->live[at];
         double weight = at == own ? 0 : topology_weight(t, s->round, own, at);
         if (weight <= 0 || !takes_part(node, member)) continue;
+        if (s->count == node->strategy->neighbours) {
+            say_crowded(node);
+            return;
+        }
         s->neighbours[s->count++] = (struct neighbour){.member = member,
                                                        .boot = record_of(node, member)->boot,
                                                        .weight = (float)weight,

@@ -80,7 +80,6 @@ struct lane {
 /* What a strategy makes of rounds. Those that are NULL do the usual; without a short form `before`
  * stays 0. */
 struct rounds_use {
-    uint32_t neighbours; /* at most, up to PARLEY_NEIGHBOURS_MAX */
     /* The neighbours are found: gets z from x, and calls rounds_made(). */
     void (*make)(struct parley_node *node);
     /* The factor of all terms, usually 1. */
@@ -110,6 +109,7 @@ struct rounds {
     uint64_t next_version; /* own step count from which it may start */
     uint64_t before;       /* the own short form's, as in struct neighbour */
     bool ending, refused;  /* no more rounds, and the neighbours know */
+    bool crowded;          /* that there are more neighbours than have room was said */
     bool follows;
     uint64_t follows_us; /* since then */
     uint64_t ahead;      /* the furthest round heard of */

@@ -60,6 +60,11 @@ uint32_t parley_strategy_mix_every(enum parley_strategy strategy)
     return every > 0 ? every : 1;
 }
 
+uint32_t parley_strategy_neighbours(enum parley_strategy strategy)
+{
+    return is_known(strategy) ? strategies[strategy]->neighbours : 0;
+}
+
 /* From TRAIN to SETTLE: who has ended serves those who have not. */
 static bool is_at_work(const struct parley_node *node)
 {

@@ -60,10 +60,11 @@ struct strategy {
     bool sums_batches;  /* a step takes the batches of all nodes: --lr is scaled, unless told not to
                          */
     uint32_t mix_every; /* the usual one; 0: 1 */
-    bool pushes;        /* exchanges go one way while it trains: push_sum.c */
-    bool on_ring;       /* ring.h: it needs links to 2 log2 n members at a time */
-    uint32_t nodes_max; /* no more are let in; 0: as many as the table of members has room for */
-    size_t size;        /* of strategy_state */
+    uint32_t neighbours; /* that a round has room for, to PARLEY_NEIGHBOURS_MAX; 0: no rounds */
+    bool pushes;         /* exchanges go one way while it trains: push_sum.c */
+    bool on_ring;        /* ring.h: it needs links to 2 log2 n members at a time */
+    uint32_t nodes_max;  /* no more are let in; 0: as many as the table of members has room for */
+    size_t size;         /* of strategy_state */
     uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
     uint32_t lanes, lanes_max;  /* inflows that have a buffer, too: of large models, and of small */
