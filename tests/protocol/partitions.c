@@ -337,6 +337,71 @@ Test(partitions, who_was_cut_off_and_is_at_its_end_does_not_end_the_training_of_
     }
 }
 
+static void by_quorum(struct parley_config *config, uint32_t node, void *quorum)
+{
+    (void)node;
+    config->min_peers = 3;
+    config->nodes = 4;
+    config->quorum = *(const enum parley_quorum *)quorum;
+}
+
+/* Of four that train n3 has died long ago; n0, cut off, is told to stop, and waits for the missing.
+ */
+static struct parley_sim *first_ends_alone(enum parley_quorum *quorum)
+{
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = 7,
+                                                                .rate = 0.01,
+                                                                .step_us = 10000,
+                                                                .latency_us = 500,
+                                                                .configure = by_quorum,
+                                                                .arg = quorum});
+    scene_train(sim, 4);
+    parley_sim_kill(sim, 3, false);
+    scene_run(sim, 20 * SECOND);
+    parley_sim_partition(sim, (const uint32_t[]){1, 0, 0, 0});
+    scene_run(sim, 20 * SECOND);
+    parley_sim_stop(sim, 0, PARLEY_STOP_TARGET);
+    return sim;
+}
+
+Test(partitions, who_was_cut_off_and_is_at_its_end_waits_for_who_trains_however_few)
+{
+    /* Two train on, of four that are known: no majority. As they have decided nothing, n0 has
+     * nothing to come back to. It did, alone, gave up after two minutes, and left, and then its
+     * STOP was enough to end their training. */
+    for (enum parley_quorum quorum = 0; quorum <= PARLEY_QUORUM_MAJORITY; quorum++) {
+        struct parley_sim *sim = first_ends_alone(&quorum);
+        scene_run(sim, 15 * SECOND);
+        parley_sim_heal(sim);
+        scene_run(sim, 300 * SECOND);
+        cr_assert_eq(phase_of(sim, 0), PARLEY_PHASE_LATE, "%s",
+                     parley_phase_name(phase_of(sim, 0)));
+        for (uint32_t i = 1; i < 3; i++)
+            cr_assert_eq(phase_of(sim, i), PARLEY_PHASE_TRAIN, "n%u: %s", i,
+                         parley_phase_name(phase_of(sim, i)));
+        scene_agree(sim, 4, 1);
+        parley_sim_free(sim);
+    }
+}
+
+Test(partitions, who_has_locked_alone_brings_its_lock_to_nobody_who_has_trained_on)
+{
+    /* n0, cut off for longer, has locked its model before the wall falls. Those who have trained
+     * on meanwhile do not take it: n0 takes theirs. */
+    enum parley_quorum quorum = PARLEY_QUORUM_LIVE;
+    struct parley_sim *sim = first_ends_alone(&quorum);
+    scene_run(sim, 45 * SECOND);
+    struct parley_view alone = scene_view(sim, 0);
+    cr_assert_eq(alone.phase, PARLEY_PHASE_LOCKED, "%s", parley_phase_name(alone.phase));
+    parley_sim_heal(sim);
+    scene_run(sim, 10 * SECOND);
+    scene_agree(sim, 4, 1);
+    struct parley_view view = scene_view(sim, 0);
+    cr_assert_neq(memcmp(view.digest, alone.digest, sizeof view.digest), 0);
+    parley_sim_free(sim);
+}
+
 static bool last_holds(struct parley_sim *sim, void *last)
 {
     return phase_of(sim, *(const uint32_t *)last) == PARLEY_PHASE_HELD;

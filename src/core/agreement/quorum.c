@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "core/agreement/agreement.h"
+#include "core/agreement/late.h"
 #include "core/agreement/said.h"
 #include "core/membership/membership.h"
 #include "core/out.h"
@@ -155,15 +156,11 @@ static void warn_of_missing(struct parley_node *node)
             done);
 }
 
-/* Who was taken for dead by those who are here, and has a model: it comes back to them, late.c. */
+/* Who was taken for dead by those who are here. */
 static bool has_late(const struct parley_node *node)
 {
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if (r->phase == PARLEY_PHASE_LATE && stop_has_trained(r) &&
-            membership_is_live(node, (int)i))
-            return true;
-    }
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (late_comes_back(node, i, true)) return true;
     return false;
 }
 

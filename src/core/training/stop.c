@@ -72,11 +72,12 @@ static bool view_moves(struct parley_node *node)
     return node->now_us < t->turnover_us + MERGE_US;
 }
 
-/* At least half of all raised it; while the view moves, of all that are known. */
+/* At least half of all raised it; while the view moves, of all that are known. Who has left does
+ * not make its own voice weightier by that. */
 static bool is_raised_by_enough(const struct parley_node *node, const struct record *r, bool moves)
 {
     uint32_t voices = moves ? roster_known(node->roster) : live_of(node);
-    return 2 * r->stop_live >= voices;
+    return 2 * r->stop_live >= voices + (r->state == PARLEY_MEMBER_LEFT);
 }
 
 void stop_obey(struct parley_node *node)
