@@ -335,6 +335,40 @@ Test(rounds, who_waits_for_a_slow_one_keeps_its_model)
     }
 }
 
+static void resume_but_for_the_first(struct parley_config *config, uint32_t node, void *arg)
+{
+    configure(config, node, arg);
+    config->min_peers = 0;
+    if (node > 0) config->resumed = (struct parley_resumed){5000, 5000, 5000, 15000, 0};
+}
+
+Test(rounds, who_brings_a_model_of_its_own_goes_on_with_it)
+{
+    /* Proves that a first node which has made hundreds of rounds alone does not give its model to
+     * those who come with theirs, and better ones, and count their rounds from 0. */
+    for (int k = 0; k < 2; k++) {
+        const uint64_t starts[] = {0, 10 * SECOND, 10 * SECOND};
+        struct cluster cluster = {.nodes = 3, .strategy = strategies[k]};
+        struct parley_sim *sim =
+            scene(&(struct parley_sim_options){.nodes = 3,
+                                               .seed = 1,
+                                               .step_us = 10000,
+                                               .latency_us = 300,
+                                               .rate = 0.01,
+                                               .start_us = starts,
+                                               .configure = resume_but_for_the_first,
+                                               .arg = &cluster});
+        scene_run(sim, 9 * SECOND);
+        cr_assert_gt(rounds_of(sim->hosts[0].node)->round, 500);
+        scene_run(sim, 10 * SECOND);
+        for (uint32_t i = 0; i < 3; i++)
+            cr_assert_eq(scene_view(sim, i).ledger.joins, 0, "n%u", i);
+        cr_assert_gt(scene_applied(sim, 3), 500);
+        scene_agree(sim, 3, 1);
+        parley_sim_free(sim);
+    }
+}
+
 static void resume_apart(struct parley_config *config, uint32_t node, void *arg)
 {
     const uint64_t made = 1000 + 250 * node, budget = 2000;

@@ -146,10 +146,12 @@ static bool is_due(const struct parley_node *node)
 }
 
 /* So many that others' model is worth more than its own: not those that partners may be apart by,
- * nor one that a graph laid anew brings. */
+ * nor one that a graph laid anew brings; nor those that others have made since they began, by who
+ * has brought a model of its own. */
 static bool has_missed_rounds(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
+    if (s->round == 0 && node->training.before.steps > 0) return false;
     uint64_t apart = most_apart(node) + 1;
     uint64_t steps = node->config.behind_steps_max / node->config.mix_every;
     return s->ahead > s->round + (steps > apart ? steps : apart);
