@@ -596,6 +596,39 @@ Test(allreduce, who_comes_back_with_its_file_takes_the_state_of_those_who_have_g
     }
 }
 
+static void came_late(struct parley_config *config, uint32_t node, void *arg)
+{
+    static const struct parley_resumed files[] = {{700, 700, 12000, 20000, 0},
+                                                  {8000, 8000, 8000, 16000, 0}};
+    const enum parley_strategy *strategy = arg;
+    config->strategy = *strategy;
+    config->mix_every = 4;
+    config->min_peers = 1;
+    config->resumed = files[node];
+}
+
+Test(allreduce, of_files_that_of_the_model_with_most_steps_is_followed_whoever_made_them)
+{
+    /* Proves that a node which had come late, and so has made few steps itself, does not lose the
+     * model of all to an older file of one that was there from the beginning. */
+    enum parley_strategy strategies[] = {PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD,
+                                         PARLEY_STRATEGY_DILOCO};
+    for (uint32_t k = 0; k < 3; k++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
+                                                                    .seed = k + 1,
+                                                                    .step_us = 5000,
+                                                                    .latency_us = 200,
+                                                                    .configure = came_late,
+                                                                    .arg = &strategies[k]});
+        scene_train(sim, 2);
+        scene_run(sim, 2 * SECOND);
+        cr_assert_eq(scene_view(sim, 0).ledger.joins, 0);
+        cr_assert_eq(scene_view(sim, 1).ledger.joins, 1);
+        scene_agree(sim, 2, 0);
+        parley_sim_free(sim);
+    }
+}
+
 static void configure_ring(struct parley_config *config, uint32_t node, void *arg)
 {
     const uint32_t *nodes = arg;

@@ -406,10 +406,10 @@ uint64_t ring_deadline(const struct parley_node *node)
 void ring_begin(struct parley_node *node, const struct ring_use *use, uint64_t steps)
 {
     struct ring *ring = ring_of(node);
-    uint64_t before = node->training.before.steps;
+    uint64_t before = node->training.before.state_steps; /* of the model, whoever made them */
     ring->use = use;
     /* Of nodes that go on from what they had kept, the furthest is followed by all. */
-    ring->round = ring->begun = before / steps;
+    ring->round = ring->begun = before / steps + (before % steps > 0);
     ring->stamp = rng_mix(node->config.run ^ (before > 0 ? self_of(node)->boot : 0));
     ring->progress_us = node->now_us;
     ring->news = UINT64_MAX;
