@@ -123,6 +123,9 @@ static int prepare_job(struct run *run, const struct source *data,
     int error = job_init(&run->job, &run->data, data, reader, why, sizeof why);
     if (!error)
         error = graph_covers(&run->job.graph, run->data.topology, run->nodes, why, sizeof why);
+    if (!error)
+        error = graph_has_room(&run->job.graph, run->data.topology, run->nodes,
+                               (enum parley_strategy)run->data.strategy, why, sizeof why);
     if (!error && quadratic) error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
     if (!error && !quadratic)
         error = job_fits(run->settings, &run->job.data.train, why, sizeof why);

@@ -235,29 +235,42 @@ int graph_covers(const struct graph *graph, const char *topology, uint64_t nodes
     return 0;
 }
 
-/* Its links' other ends are sorted, and may be there more than once. */
-static uint32_t neighbours_of(const struct parley_graph *g, uint32_t n)
+/* n0 to n(nodes - 1), as they are named by who names them. */
+static bool is_among(const char *name, uint64_t nodes)
+{
+    char same[24];
+    uint64_t number = name[0] == 'n' ? strtoull(name + 1, NULL, 10) : nodes;
+    snprintf(same, sizeof same, "n%" PRIu64, number);
+    return number < nodes && strcmp(name, same) == 0;
+}
+
+/* Of those nodes. A node's links are sorted, and may be there more than once. */
+static uint32_t neighbours_of(const struct parley_graph *g, uint32_t n, uint64_t nodes)
 {
     uint32_t count = 0;
+    if (!is_among(g->names[n], nodes)) return 0;
     for (uint32_t i = g->first[n]; i < g->first[n + 1]; i++)
-        count += i == g->first[n] || g->ends[i] != g->ends[i - 1];
+        if (i == g->first[n] || g->ends[i] != g->ends[i - 1])
+            count += is_among(g->names[g->ends[i]], nodes);
     return count;
 }
 
-int graph_has_room(const struct graph *graph, const char *topology, enum parley_strategy strategy,
-                   char *why, size_t why_size)
+int graph_has_room(const struct graph *graph, const char *topology, uint64_t nodes,
+                   enum parley_strategy strategy, char *why, size_t why_size)
 {
     const struct parley_graph *g = &graph->graph;
-    uint32_t room = parley_strategy_neighbours(strategy), most = 0;
-    for (uint32_t n = 1; n < g->nodes; n++)
-        if (neighbours_of(g, n) > neighbours_of(g, most)) most = n;
-    if (room == 0 || g->nodes == 0 || neighbours_of(g, most) <= room) return 0;
-    snprintf(
-        why, why_size,
-        "%s: \"%s\" has %" PRIu32 " neighbours, and --strategy %s averages with at most %" PRIu32
-        " a round; take a graph with fewer",
-        path_of(topology), g->names[most], neighbours_of(g, most), strategy_name(strategy), room);
-    return PARLEY_EDATA;
+    uint32_t room = parley_strategy_neighbours(strategy);
+    for (uint32_t n = 0; room > 0 && n < g->nodes; n++) {
+        uint32_t neighbours = neighbours_of(g, n, nodes);
+        if (neighbours <= room) continue;
+        snprintf(why, why_size,
+                 "%s: \"%s\" has %" PRIu32
+                 " neighbours, and --strategy %s averages with at most %" PRIu32
+                 " a round; take a graph with fewer",
+                 path_of(topology), g->names[n], neighbours, strategy_name(strategy), room);
+        return PARLEY_EDATA;
+    }
+    return 0;
 }
 
 uint64_t graph_digest(const struct graph *graph)

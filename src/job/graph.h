@@ -27,9 +27,9 @@ void graph_close(struct graph *graph);
 /* Whether it has n0 to n(nodes-1). PARLEY_EDATA with a line that names the first that it lacks. */
 PARLEY_CHECK int graph_covers(const struct graph *graph, const char *topology, uint64_t nodes,
                               char *why, size_t why_size);
-/* Whether a round of that strategy has room for the neighbours of each node. PARLEY_EDATA with a
- * line that names the one with the most. */
-PARLEY_CHECK int graph_has_room(const struct graph *graph, const char *topology,
+/* Whether a round of that strategy has room for the neighbours that each of n0 to n(nodes-1) has
+ * among them. PARLEY_EDATA with a line that names the first for which it has not. */
+PARLEY_CHECK int graph_has_room(const struct graph *graph, const char *topology, uint64_t nodes,
                                 enum parley_strategy strategy, char *why, size_t why_size);
 /* Equal for equal graphs. */
 uint64_t graph_digest(const struct graph *graph);

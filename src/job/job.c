@@ -216,9 +216,6 @@ int job_init(struct job *job, const struct settings *settings, const struct sour
     if (data) job->data = *data;
     int error = partition_parse(&job->partition, settings->partition, why, why_size);
     if (!error) error = graph_load(&job->graph, settings->topology, reader, why, why_size);
-    if (!error)
-        error = graph_has_room(&job->graph, settings->topology,
-                               (enum parley_strategy)settings->strategy, why, why_size);
     if (!error && !data)
         error = source_load(&job->data, reader, settings->data, settings->test, why, why_size);
     return error ? error : finish(job, why, why_size);

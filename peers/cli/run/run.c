@@ -226,8 +226,8 @@ static int check_graph(const struct settings *settings, char *why, size_t why_si
     if (!error)
         error = graph_covers(&graph, settings->topology, settings->nodes, cause, sizeof cause);
     if (!error)
-        error = graph_has_room(&graph, settings->topology, (enum parley_strategy)settings->strategy,
-                               cause, sizeof cause);
+        error = graph_has_room(&graph, settings->topology, settings->nodes,
+                               (enum parley_strategy)settings->strategy, cause, sizeof cause);
     graph_close(&graph);
     if (cause[0]) snprintf(why, why_size, "--topology: %s", cause);
     return error;
