@@ -112,7 +112,9 @@ static void begin(struct parley_node *node)
 {
     static const struct ring_use mean = {.make = make, .goes_on = true};
     static const struct ring_use outer = {.first = KEPT, .make = make, .goes_on = true};
-    ring_begin(node, has_slow(node) ? &outer : &mean, node->config.mix_every);
+    /* Whoever made them: who had come late has made few itself. */
+    uint64_t rounds = node->training.before.state_steps / node->config.mix_every;
+    ring_begin(node, has_slow(node) ? &outer : &mean, rounds);
     if (!has_slow(node)) return;
     uint32_t velocity = strategy_buffer(node, VELOCITY);
     local_of(node)->ring.stage = RING_USING;

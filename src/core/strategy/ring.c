@@ -403,14 +403,14 @@ uint64_t ring_deadline(const struct parley_node *node)
 
 /* ---- Beginning and ending -------------------------------------------------------------------- */
 
-void ring_begin(struct parley_node *node, const struct ring_use *use, uint64_t steps)
+void ring_begin(struct parley_node *node, const struct ring_use *use, uint64_t begun)
 {
     struct ring *ring = ring_of(node);
-    uint64_t before = node->training.before.state_steps; /* of the model, whoever made them */
+    bool resumed = node->training.before.steps > 0;
     ring->use = use;
     /* Of nodes that go on from what they had kept, the furthest is followed by all. */
-    ring->round = ring->begun = before / steps + (before % steps > 0);
-    ring->stamp = rng_mix(node->config.run ^ (before > 0 ? self_of(node)->boot : 0));
+    ring->round = ring->begun = begun;
+    ring->stamp = rng_mix(node->config.run ^ (resumed ? self_of(node)->boot : 0));
     ring->progress_us = node->now_us;
     ring->news = UINT64_MAX;
 }

@@ -106,7 +106,7 @@ struct ring {
     const struct ring_use *use;
     enum ring_stage stage;
     bool made;              /* this node's contribution is in hand */
-    uint64_t begun;         /* rounds of a former life */
+    uint64_t begun;         /* with these it began */
     uint64_t round;         /* completed, with those */
     uint64_t stamp, before; /* what they were made of; without the newest */
     double divisor;         /* of what is in hand; 0: the number of contributions */
@@ -137,7 +137,8 @@ struct ring {
 };
 
 /* To be given, or called, for the strategy's calls of the same names. */
-void ring_begin(struct parley_node *node, const struct ring_use *use, uint64_t steps); /* a round */
+/* begun: rounds that the model it comes with has been through. */
+void ring_begin(struct parley_node *node, const struct ring_use *use, uint64_t begun);
 void ring_advance(struct parley_node *node);
 uint64_t ring_deadline(const struct parley_node *node);
 uint64_t ring_steps(const struct parley_node *node); /* rounds completed since it started */
