@@ -417,10 +417,11 @@ static double mean_at(const struct parley_sim *sim, size_t j, uint32_t first, ui
 
 Test(partitions, who_is_back_as_the_others_end_does_not_decide_for_them)
 {
-    /* The first half, cut off from the second, still trains as the wall falls, while those look for
-     * it before they decide. Told of their death they are late, and what is left seemed to have
-     * nobody to look for: it decided at once, and all that those had trained was lost. Instead they
-     * come back, and the model is the mean of all. */
+    /* The first half, cut off from the second, still trains as the wall falls, while the second
+     * looks for it before it decides. It brings the word that the second is dead, which makes that
+     * one late; it then obeyed the second's STOP, found nobody missing, and decided at once, and
+     * what the second had trained was lost. Now the late ones come back: the model is the mean of
+     * all. */
     for (uint32_t half = 1; half <= 3; half++) {
         const uint32_t group[] = {0, half < 2, half < 3, 1, 1, 1}, nodes = 2 * half;
         uint32_t last = nodes - 1;

@@ -69,41 +69,32 @@ static void tell_waiting(struct parley_node *node, bool enough)
     }
 }
 
-/* Those who have neither just come nor are late. */
-static bool has_others(const struct parley_node *node)
-{
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        uint32_t phase = record_of(node, i)->phase;
-        if (phase != PARLEY_PHASE_LATE && phase != PARLEY_PHASE_JOINING &&
-            membership_is_live(node, (int)i))
-            return true;
-    }
-    return false;
-}
-
 bool late_comes_back(const struct parley_node *node, uint32_t member, bool others)
 {
     const struct record *r = record_of(node, member);
-    bool alone = r->lock_generation && node->config.quorum != PARLEY_QUORUM_MAJORITY;
+    bool alone = r->lock_generation && node->config.quorum != PARLEY_QUORUM_MAJORITY &&
+                 r->lock_voters <= node->roster->counts[ROSTER_WAITED];
     return r->phase == PARLEY_PHASE_LATE && membership_is_live(node, (int)member) &&
            stop_has_trained(r) && !(others && alone);
 }
 
-/* Taken for dead, then back: a LATE node adopts what the others agree on. Where that has befallen
- * all of them (a partition that healed), or so many that the rest is not most of them, and has
- * ended its training, the one of least id that may come back goes back to SETTLE, and who sees that
+/* Taken for dead, then back: a LATE node adopts what the others agree on. But where all are late (a
+ * partition that healed), or the others have ended their training and are no majority
+ * (quorum_is_most()), the one of least id that may come back goes back to SETTLE, and who sees that
  * follows. */
 void late_advance(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     const struct record *first = NULL, *self = self_of(node);
-    bool enough = quorum_is_most(node) || node->roster->counts[ROSTER_TRAINS] > 0;
-    bool may_lead = stop_has_trained(self), others = has_others(node);
+    const uint32_t *counts = node->roster->counts;
+    bool others = counts[ROSTER_TRAINS] + counts[ROSTER_ENDING] > 0; /* not late, nor just come */
+    bool enough = quorum_is_most(node) || counts[ROSTER_TRAINS] > 0;
+    bool may_lead = stop_has_trained(self);
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (late_comes_back(node, i, others) && (!first || r->boot < first->boot)) first = r;
     }
-    if (others && (enough || !may_lead || !late_comes_back(node, (uint32_t)node->self, others)))
+    if (others && (enough || !late_comes_back(node, (uint32_t)node->self, others)))
         a->progress_us = node->now_us;
     if (!may_lead) tell_waiting(node, quorum_is_here(node) || !others);
     bool leads = first == self && node->now_us >= a->progress_us + AGREEMENT_PATIENCE_US;

@@ -11,9 +11,10 @@
 
 /* The others go on without this node; it adopts what they agree on. */
 void late_begin(struct parley_node *node);
-/* Whether this member is LATE and may come back to those who take part, if `others` do; else it can
- * but adopt. Who never trained has nothing to come back with. Nor may who has locked alone, by
- * default: its lock would be the model of all. */
+/* Whether this member is LATE and may go back to SETTLE; else it can but adopt, or follow. Who
+ * never trained has nothing to come back with. Where `others` take part, nor may who has locked
+ * with no more votes than they are, unless a majority is asked for: it did so without them, and its
+ * lock would be the model of all. */
 bool late_comes_back(const struct parley_node *node, uint32_t member, bool others);
 /* While LATE. */
 void late_advance(struct parley_node *node);

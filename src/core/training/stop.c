@@ -72,24 +72,29 @@ static bool view_moves(struct parley_node *node)
     return node->now_us < t->turnover_us + MERGE_US;
 }
 
-/* At least half of all raised it; while the view moves, of all that are known. Who has left does
- * not make its own voice weightier by that. */
-static bool is_raised_by_enough(const struct parley_node *node, const struct record *r, bool moves)
+/* All who are live; while the view moves, who are known. Who has raised a STOP and left is one
+ * still: by leaving nobody makes others' weightier. */
+static uint32_t voices_of(const struct parley_node *node, bool moves)
 {
     uint32_t voices = moves ? roster_known(node->roster) : live_of(node);
-    return 2 * r->stop_live >= voices + (r->state == PARLEY_MEMBER_LEFT);
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        voices += r->state == PARLEY_MEMBER_LEFT && r->stop != PARLEY_STOP_NONE;
+    }
+    return voices;
 }
 
 void stop_obey(struct parley_node *node)
 {
     bool moves = view_moves(node);
     if (node->roster->counts[ROSTER_STOPPED] == 0 || PLANTED(STOP_UNHEARD)) return;
+    uint32_t voices = voices_of(node, moves);
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         /* What an operator says holds for all, however few its node saw when it was cut off. */
         bool asked = r->stop == PARLEY_STOP_OPERATOR && membership_is_live(node, (int)i);
         bool counts = r->state != PARLEY_MEMBER_DEAD && r->stop != PARLEY_STOP_NONE &&
-                      (asked || is_raised_by_enough(node, r, moves));
+                      (asked || 2 * r->stop_live >= voices); /* at least half raised it */
         if (counts && !may_stop(node)) { /* its end has begun, even if who asked for it dies */
             node->training.stop = (enum parley_stop)r->stop;
             return;

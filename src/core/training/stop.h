@@ -1,6 +1,6 @@
 /* stop.h: training ends, for one and so for all. A STOP is sticky and gossiped with its cause. That
- * of an operator is obeyed, any other if its raiser saw half of whom we see alive; of whom we know,
- * while many come and go.
+ * of an operator is obeyed, any other if its raiser saw half of whom we see alive, or have left
+ * with one raised; of whom we know, while many come and go.
  *
  * Thread rule: as the node's.
  */
