@@ -54,7 +54,7 @@ static uint64_t most_apart(const struct parley_node *node)
     return 2 * (topology_rounds(t) - 1);
 }
 
-/* Else it leaves out no round that somebody waits for. */
+/* Then it goes on with the furthest round; else it leaves out none, as somebody may wait for it. */
 static bool is_late(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
@@ -145,16 +145,16 @@ static bool is_due(const struct parley_node *node)
     return training_made_all(node, self_of(node)) && s->ahead >= s->round;
 }
 
-/* So many that others' model is worth more than its own: not those that partners may be apart by,
- * nor one that a graph laid anew brings; nor those that others have made since they began, by who
- * has brought a model of its own. */
+/* So many that another's model is worth more than its own: more than partners may be apart by, and
+ * one more, as a graph may just have been laid anew. Who has brought a model of its own has missed
+ * none of the rounds made before it came: it takes the others' number in start(). */
 static bool has_missed_rounds(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
-    if (s->round == 0 && node->training.before.steps > 0) return false;
+    if (node->training.before.steps > 0 && node->now_us < node->training.early_us) return false;
     uint64_t apart = most_apart(node) + 1;
-    uint64_t steps = node->config.behind_steps_max / node->config.mix_every;
-    return s->ahead > s->round + (steps > apart ? steps : apart);
+    uint64_t old = node->config.behind_steps_max / node->config.mix_every;
+    return s->ahead > s->round + (old > apart ? old : apart);
 }
 
 /* What it was ahead by is gone with it, or was never there: it gives no state. Others that are

@@ -27,10 +27,11 @@
  *   a link breaks                  both say again what matters on the next one; no harm
  *   the two see different graphs   who is asked by somebody who is no neighbour says NO, as does
  *                                  who was about to train and came too late
- *   a node is late                 it joins the round that the others are in; if it is further
- *                                  behind than an exchange may be old, with another's model. (Where
- *                                  neighbours change from round to round nodes may be rounds apart
- *                                  without anybody being late.)
+ *   a node is late                 it joins the round that the others are in; if it has missed more
+ *                                  steps than an exchange may be old, and more rounds than partners
+ *                                  may be apart by, with another's model, unless it has just come
+ *                                  with one of its own. (Where neighbours change from round to
+ * round nodes may be rounds apart without anybody being late.)
  *
  * Nobody waits for who is ahead, so there is no circle of waiting.
  *
