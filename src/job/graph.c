@@ -17,6 +17,7 @@
 #include "core/strategy/strategy.h"
 #include "core/topology/topology.h"
 #include "report/text.h"
+#include "settings/settings.h"
 
 enum { FILE_BYTES_MAX = 64 * 1024 * 1024 };
 
@@ -130,7 +131,7 @@ static int by_number(const void *a, const void *b)
     return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-/* Each at both its ends, and there in order. */
+/* Each once at both its ends, and there in order. */
 static int note_links(const struct reading *r, struct parley_graph *graph)
 {
     uint32_t *first = calloc(graph->nodes + 2, sizeof *first); /* shifted by one while filling */
@@ -145,8 +146,15 @@ static int note_links(const struct reading *r, struct parley_graph *graph)
     for (size_t i = 0; i < 2 * r->count; i++)
         ends[first[topology_place(graph, r->links[i / 2].ends[i % 2]) + 1]++] =
             topology_place(graph, r->links[i / 2].ends[1 - i % 2]);
-    for (uint32_t n = 0; n < graph->nodes; n++)
-        qsort(&ends[first[n]], first[n + 1] - first[n], sizeof *ends, by_number);
+    uint32_t kept = 0;
+    for (uint32_t n = 0; n < graph->nodes; n++) {
+        uint32_t from = first[n], end = first[n + 1];
+        qsort(&ends[from], end - from, sizeof *ends, by_number);
+        first[n] = kept;
+        for (uint32_t i = from; i < end; i++)
+            if (i == from || ends[i] != ends[i - 1]) ends[kept++] = ends[i];
+    }
+    first[graph->nodes] = kept;
     return 0;
 }
 
@@ -235,23 +243,13 @@ int graph_covers(const struct graph *graph, const char *topology, uint64_t nodes
     return 0;
 }
 
-/* n0 to n(nodes - 1), as they are named by who names them. */
-static bool is_among(const char *name, uint64_t nodes)
-{
-    char same[24];
-    uint64_t number = name[0] == 'n' ? strtoull(name + 1, NULL, 10) : nodes;
-    snprintf(same, sizeof same, "n%" PRIu64, number);
-    return number < nodes && strcmp(name, same) == 0;
-}
-
-/* Of those nodes. A node's links are sorted, and may be there more than once. */
+/* Of those nodes. */
 static uint32_t neighbours_of(const struct parley_graph *g, uint32_t n, uint64_t nodes)
 {
     uint32_t count = 0;
-    if (!is_among(g->names[n], nodes)) return 0;
+    if (!settings_is_node(g->names[n], nodes)) return 0;
     for (uint32_t i = g->first[n]; i < g->first[n + 1]; i++)
-        if (i == g->first[n] || g->ends[i] != g->ends[i - 1])
-            count += is_among(g->names[g->ends[i]], nodes);
+        count += settings_is_node(g->names[g->ends[i]], nodes);
     return count;
 }
 
@@ -280,8 +278,7 @@ uint64_t graph_digest(const struct graph *graph)
     for (uint32_t n = 0; n < g->nodes; n++) {
         digest = XXH3_64bits_withSeed(g->names[n], strlen(g->names[n]) + 1, digest);
         for (uint32_t i = g->first[n]; i < g->first[n + 1]; i++)
-            if (i == g->first[n] || g->ends[i] != g->ends[i - 1])
-                digest = XXH3_64bits_withSeed(&g->ends[i], sizeof g->ends[i], digest);
+            digest = XXH3_64bits_withSeed(&g->ends[i], sizeof g->ends[i], digest);
     }
     return digest;
 }

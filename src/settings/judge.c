@@ -66,15 +66,6 @@ static int judge_size(const struct settings *settings, char *why)
     return 0;
 }
 
-/* True if `name` is one of n0 to n(nodes-1). */
-static bool is_node(const char *name, uint64_t nodes)
-{
-    char expected[24];
-    unsigned long number = name[0] == 'n' ? strtoul(name + 1, NULL, 10) : 0;
-    snprintf(expected, sizeof expected, "n%lu", number);
-    return number < nodes && strcmp(name, expected) == 0;
-}
-
 static int no_such_node(const struct settings *settings, const char *flag, const char *name,
                         char *why)
 {
@@ -108,7 +99,7 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
                             (unsigned)fault->number, (unsigned long long)settings->nodes);
     if (fault->target == FAULT_GROUPS) return judge_groups(settings, "--fault", fault->name, why);
     if (fault->target != FAULT_NAME) return 0;
-    if (is_node(fault->name, settings->nodes)) return 0;
+    if (settings_is_node(fault->name, settings->nodes)) return 0;
     return no_such_node(settings, "--fault", fault->name, why);
 }
 

@@ -1,6 +1,7 @@
 /* settings.c: values from environment, file and defaults, and their ranks. */
 #include "settings/settings.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,6 +331,14 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
         break;
     }
     return out;
+}
+
+bool settings_is_node(const char *name, uint64_t nodes)
+{
+    char expected[24];
+    uint64_t number = name[0] == 'n' ? strtoull(name + 1, NULL, 10) : nodes;
+    snprintf(expected, sizeof expected, "n%" PRIu64, number);
+    return number < nodes && strcmp(name, expected) == 0;
 }
 
 bool settings_is_own(enum option_id id)

@@ -203,6 +203,9 @@ bool settings_heeds(int strategy, enum option_id id);
 /* Whether the option changes what a step of this optimizer does. */
 bool settings_optimizer_heeds(const char *optimizer, enum option_id id);
 
+/* Whether it is one of n0 to n(nodes - 1). */
+bool settings_is_node(const char *name, uint64_t nodes);
+
 void settings_close(struct settings *settings);
 
 #endif
