@@ -189,8 +189,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init((char *)place, (unsigned)room);
 }
 
-/* Floats of a chunk where they stand in the other end's memory. Of those that nobody waits for the
- * core reads none. */
+/* Floats of a chunk, in the other end's memory or read from there. Of those that nobody waits for
+ * the core reads none. */
 static void offer_floats(struct conn *conn, const uint8_t *floats, size_t size)
 {
     struct loop *loop = conn->loop;

@@ -18,12 +18,11 @@
 #include "network/conn.h"
 #include "quiet.h"
 
-/* Smaller files are mapped, and stay so. */
 enum {
     NOTES_MAX = 64,
-    WAITING_MAX = 512, /* at the door */
-    GUESTS_MAX = 64,   /* let in at a time */
-    MAPPED_BYTES_MAX = 32 * 1024 * 1024,
+    WAITING_MAX = 512,                   /* at the door */
+    GUESTS_MAX = 64,                     /* let in at a time */
+    MAPPED_BYTES_MAX = 32 * 1024 * 1024, /* larger files are read, chunk by chunk */
     CACHE_LINE = 64
 };
 
@@ -163,8 +162,8 @@ static bool map_file(struct lane *lane, int file)
     return true;
 }
 
-/* Sets *file to -1 where it keeps it. Who reads from a file of another kind could be made to wait;
- * what is cut off one, a signal. */
+/* Sets *file to -1 where it keeps it. A file of another kind could make who reads it wait; one that
+ * is cut short would end it by a signal. */
 static bool take_file(struct lane *lane, int *file)
 {
     struct stat status;

@@ -21,9 +21,10 @@
  * it is, without a word: it goes on by TCP. Nothing is left behind by a process that is killed:
  * the files and the local sockets have no name in any file system.
  *
- * Memory: a large file is read chunk by chunk instead, so that nobody counts the models of its
- * neighbours as its own. To unmap what was read would do as well, but each page that is mapped anew
- * is a fault: under a hypervisor without page tables in hardware 100 times the time of a copy.
+ * Memory: a large file (above MAPPED_BYTES_MAX, lane.c) is not mapped but read, chunk by chunk, so
+ * that nobody counts the models of its neighbours as its own. To unmap what was read would do as
+ * well, but each page that is mapped anew is a fault, which takes as long as to copy it, and twice
+ * as long where the hypervisor makes the page tables.
  *
  * Security: the kernel tells the user at the other end of a local socket; nothing is heard of, and
  * no file sent to, another than the own effective one, nor does the loop close what such a one has
@@ -88,8 +89,8 @@ bool lane_sends(const struct conn *conn);
 /* Its head is on its way: DONE of this op follows its TAKEN. */
 void lane_sent(struct conn *conn, uint32_t op);
 
-/* The floats, [size] bytes, that a head says are in the other end's memory, until they are TAKEN.
- * NULL: there are none such. */
+/* The floats, [size] bytes, that a head says are in the other end's memory: until they are TAKEN,
+ * or others are asked for. NULL: there are none such. */
 const uint8_t *lane_floats(const struct conn *conn, uint64_t place, size_t size);
 /* They were read: the sender may change them again. */
 void lane_taken(struct conn *conn);
