@@ -112,8 +112,9 @@ static void begin(struct parley_node *node)
 {
     static const struct ring_use mean = {.make = make, .goes_on = true};
     static const struct ring_use outer = {.first = KEPT, .make = make, .goes_on = true};
-    /* Whoever made them: who had come late has made few itself. */
-    uint64_t rounds = node->training.before.state_steps / node->config.mix_every;
+    /* Whoever made them: who had come late has made few itself. Any are more than none. */
+    uint64_t steps = node->training.before.state_steps, rounds = steps / node->config.mix_every;
+    if (rounds == 0 && steps > 0) rounds = 1;
     ring_begin(node, has_slow(node) ? &outer : &mean, rounds);
     if (!has_slow(node)) return;
     uint32_t velocity = strategy_buffer(node, VELOCITY);
