@@ -72,14 +72,15 @@ static bool view_moves(struct parley_node *node)
     return node->now_us < t->turnover_us + MERGE_US;
 }
 
-/* All who are live; while the view moves, who are known. Who has raised a STOP and left is one
- * still: by leaving nobody makes others' weightier. */
+/* All who are live; while the view moves, who are known, those who are done and left among them.
+ * Who has raised a STOP and left is a voice still: by leaving nobody makes others' weightier. */
 static uint32_t voices_of(const struct parley_node *node, bool moves)
 {
     uint32_t voices = moves ? roster_known(node->roster) : live_of(node);
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
-        voices += r->state == PARLEY_MEMBER_LEFT && r->stop != PARLEY_STOP_NONE;
+        bool counted = moves && r->phase == PARLEY_PHASE_DONE;
+        voices += r->state == PARLEY_MEMBER_LEFT && r->stop != PARLEY_STOP_NONE && !counted;
     }
     return voices;
 }
