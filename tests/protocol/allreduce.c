@@ -542,17 +542,23 @@ Test(allreduce, deaths_and_cuts_stop_no_round_of_models)
     strike_all_over_a_round(PARLEY_STRATEGY_DILOCO, 4, true);
 }
 
+/* With k from 0 on of each strategy on the ring in turn. */
+static struct ring_scene four_of_each(uint32_t k)
+{
+    static const enum parley_strategy strategies[] = {
+        PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD, PARLEY_STRATEGY_DILOCO};
+    return (struct ring_scene){.strategy = strategies[k % 3],
+                               .nodes = 4,
+                               .seed = k + 1,
+                               .latency_us = 200,
+                               .vectors = {.parameters = 64}};
+}
+
 Test(allreduce, who_joins_late_is_in_the_sums)
 {
     /* A newcomer takes the state of its left and enters at a round: one model still. */
-    static const enum parley_strategy strategies[] = {
-        PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD, PARLEY_STRATEGY_DILOCO};
     for (uint32_t k = 0; k < 9; k++) {
-        struct ring_scene scene = {.strategy = strategies[k % 3],
-                                   .nodes = 4,
-                                   .seed = k + 1,
-                                   .latency_us = 200,
-                                   .vectors = {.parameters = 64}};
+        struct ring_scene scene = four_of_each(k);
         struct parley_sim *sim = begin(&scene);
         scene_train(sim, 4);
         scene_run(sim, 40000 + 777 * k);
@@ -571,14 +577,8 @@ Test(allreduce, who_comes_back_with_its_file_takes_the_state_of_those_who_have_g
 {
     /* Proves that nobody takes up an old file instead: a file counts steps, and where a round is
      * some of them its node stood far ahead of all, round by round around the ring. */
-    static const enum parley_strategy strategies[] = {
-        PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD, PARLEY_STRATEGY_DILOCO};
     for (uint32_t k = 0; k < 9; k++) {
-        struct ring_scene scene = {.strategy = strategies[k % 3],
-                                   .nodes = 4,
-                                   .seed = k + 1,
-                                   .latency_us = 200,
-                                   .vectors = {.parameters = 64}};
+        struct ring_scene scene = four_of_each(k);
         uint32_t back = k % 4;
         struct parley_sim *sim = begin(&scene);
         scene_train(sim, 4);
