@@ -29,7 +29,7 @@ struct NAME(over) {
     int32_t up, first, last;
 };
 
-/* Dividing takes longer than a small plane does. */
+/* To divide takes longer than to take a small plane. */
 INNER int32_t NAME(rows_of)(int32_t places, int32_t stride)
 {
     return stride == 1 ? places : (places + stride - 1) / stride;
@@ -100,11 +100,6 @@ INNER void NAME(take_place)(float *restrict to, const float *restrict image,
 
 /* With stride 1, a kernel's place (i, j) lies over what (i - 1, j) lies over one row later; large
  * planes are copied from there, as that is aligned better. */
-INNER bool NAME(copies)(const struct patches *p, int32_t i)
-{
-    return p->stride == 1 && i > 0 && p->out_height * p->out_width >= MOVED_FLOATS;
-}
-
 INNER void NAME(take_over)(float *restrict to, const struct patches *p)
 {
     size_t width = p->out_width, plane = p->out_height * width;
@@ -117,7 +112,7 @@ INNER void NAME(take_row)(float *restrict columns, const float *restrict image,
                           const struct patches *p, int32_t i)
 {
     size_t plane = (size_t)p->out_height * p->out_width;
-    bool copies = NAME(copies)(p, i);
+    bool copies = p->stride == 1 && i > 0 && plane >= MOVED_FLOATS;
     int32_t start = copies ? (int32_t)p->out_height - 1 : 0;
     struct NAME(over) over;
 
