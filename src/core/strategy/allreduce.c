@@ -57,8 +57,8 @@ static void use(struct parley_node *node, uint32_t buffer, const struct ring_sum
 static void begin(struct parley_node *node)
 {
     static const struct ring_use rounds = {.make = make, .use = use};
-    ring_begin(node, &rounds,
-               node->training.before.steps); /* the count of steps is that of rounds */
+    /* A round is a step that all make. */
+    ring_begin(node, &rounds, node->training.before.steps);
 }
 
 static void done(struct parley_node *node, int number, const struct parley_event *event)

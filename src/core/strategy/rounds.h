@@ -30,8 +30,8 @@
  *   a node is late                 it joins the round that the others are in; if it has missed more
  *                                  steps than an exchange may be old, and more rounds than partners
  *                                  may be apart by, with another's model, unless it has just come
- *                                  with one of its own. (Where neighbours change from round to
- * round nodes may be rounds apart without anybody being late.)
+ *                                  with one of its own. (Where neighbours change, nodes may be
+ *                                  rounds apart without anybody being late.)
  *
  * Nobody waits for who is ahead, so there is no circle of waiting.
  *
