@@ -337,6 +337,35 @@ Test(joining, what_a_killed_cluster_had_used_stays_used_though_not_all_are_back)
     parley_sim_free(sim);
 }
 
+static void all_but_the_first_of_a_cluster_that_was_killed(struct parley_config *config,
+                                                           uint32_t node, void *arg)
+{
+    three_of_a_cluster_that_was_killed(config, node, arg);
+    config->min_peers = 0;
+    config->resumed.steps *= node > 0; /* 0: n0 has lost its file */
+}
+
+Test(joining, what_a_killed_cluster_had_used_stays_used_though_one_without_a_file_trains_first)
+{
+    uint64_t starts[] = {0, SECOND / 2, SECOND}, used = 0;
+    struct parley_sim *sim = scene(
+        &(struct parley_sim_options){.nodes = 3,
+                                     .seed = 1,
+                                     .parameters = 50,
+                                     .latency_us = 200,
+                                     .start_us = starts,
+                                     .configure = all_but_the_first_of_a_cluster_that_was_killed});
+    scene_run(sim, SECOND / 4);
+    cr_assert_gt(scene_view(sim, 0).version, 0);
+    scene_run(sim, SECOND);
+    for (int second = 0; second < 2; second++) {
+        scene_run(sim, SECOND);
+        used = expect_reckoned(sim, 3, 50000, 0.002);
+    }
+    cr_expect_gt(used, 52000);
+    parley_sim_free(sim);
+}
+
 static void twenty_of_a_cluster_that_was_killed(struct parley_config *config, uint32_t node,
                                                 void *arg)
 {

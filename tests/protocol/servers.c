@@ -10,6 +10,7 @@ struct cast {
     uint32_t nodes, backups, staleness;
     uint64_t steps; /* budget; 0: none */
     bool resumed;   /* all go on from files, n2 from the newest */
+    bool first;     /* but n0 and n3 have none, n1 an old one, and they begin without the others */
     bool narrow;    /* as few gradients as can be come in at a time */
 };
 
@@ -25,6 +26,10 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     if (cast->resumed)
         config->resumed = node == 2 ? (struct parley_resumed){550, 17600, 440, 70400, 0}
                                     : (struct parley_resumed){500, 16000, 400, 64000, 0};
+    if (!cast->first) return;
+    config->min_peers = 0;
+    if (node != 2) config->resumed.steps = node == 1;
+    if (node == 1) config->resumed.samples_cluster = 1;
 }
 
 static struct parley_sim *play(struct cast *cast, uint64_t seed)
@@ -134,6 +139,54 @@ Test(servers, of_nodes_that_go_on_from_files_the_furthest_serves)
         scene_until(sim, NODES, parley_sim_agreed, NULL, 60);
         for (uint32_t i = 0; i < NODES; i++)
             cr_expect_eq(said_by(sim, i)->version, 1500, "n%u of cast %d", i, c);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, who_serves_in_place_of_another_begins_with_empty_optimizer_vectors)
+{
+    /* Those of its file are of a model that it has long left. */
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.resumed = true;
+        struct parley_sim *sim = play(&cast, 1);
+        scene_train(sim, NODES);
+        cr_assert_eq(server_of_all(sim, NODES), 2, "cast %d", c);
+        scene_steps(sim, NODES, 100);
+        parley_sim_kill(sim, 2, false);
+        uint32_t next = server_of_all(sim, NODES);
+        cr_assert_neq(next, 2);
+        cr_expect_lt(server_of(sim->hosts[next].node)->merged, 200, "cast %d", c);
+        scene_agree(sim, NODES, next);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, who_comes_later_with_a_newer_file_serves_and_with_an_older_one_does_not)
+{
+    /* The model that had been kept was overwritten with that of who had begun with none. */
+    uint64_t starts[NODES] = {0, SECOND, 2 * SECOND, 3 * SECOND};
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.resumed = cast.first = true;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
+                                                                    .seed = 1,
+                                                                    .rate = 0.01,
+                                                                    .step_us = 4000,
+                                                                    .latency_us = 300,
+                                                                    .start_us = starts,
+                                                                    .configure = configure,
+                                                                    .arg = &cast});
+        uint32_t alone = 1, two = 2;
+        scene_until(sim, 1, one_serves_all, &alone, 60);
+        scene_run(sim, 3 * SECOND / 2);
+        scene_until(sim, 2, one_serves_all, &two, 60);
+        cr_expect_eq(said_by(sim, 0)->follows, said_by(sim, 0)->boot, "cast %d", c);
+        scene_run(sim, 2 * SECOND);
+        cr_assert_eq(server_of_all(sim, NODES), 2, "cast %d", c);
+        cr_expect_gt(said_by(sim, 0)->holds, 2200, "cast %d", c);
+        scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 2);
         parley_sim_free(sim);
     }
 }

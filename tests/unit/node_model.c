@@ -410,7 +410,8 @@ Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)
     uint32_t conn = training_peer(lone, "a", 1);
     struct record a = training_a(1);
     a.version = 300;
-    a.samples = 600;
+    a.samples = a.kept = 600; /* it goes on from a file, too */
+    a.kept_all = 1200;
     say_record(lone, conn, &a);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
     lone_peer(lone, "b", 2);

@@ -47,8 +47,7 @@ static bool has_state_near(struct parley_node *node, int member)
     return has_state(node, member) && conn && conn->heard_us + NEAR_US >= node->now_us;
 }
 
-/* Whether the cluster counts what this node did before it was started anew. */
-static bool is_counted(const struct parley_node *node)
+bool joining_is_counted(const struct parley_node *node)
 {
     for (uint32_t i = 0; i < node->roster->count; i++)
         if ((int)i != node->self && record_of(node, i)->samples > 0 &&
@@ -62,7 +61,7 @@ static bool is_counted(const struct parley_node *node)
 static bool is_behind(const struct parley_node *node)
 {
     const struct parley_resumed *resumed = &node->config.resumed;
-    return resumed->steps == 0 || is_counted(node) ||
+    return resumed->steps == 0 || joining_is_counted(node) ||
            node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
 }
 
@@ -84,15 +83,24 @@ static bool awaits_model(struct parley_node *node)
     return false;
 }
 
+/* The cluster does: nobody trains yet, or one who does goes on from a file, or none of them has
+ * one, and they have used less than what this node's tells of. */
+static bool goes_on_from_files(const struct parley_node *node)
+{
+    const struct parley_roster *roster = node->roster;
+    return roster->counts[ROSTER_TRAINS] == 0 || roster->kept_all > 0 ||
+           roster->samples < node->training.before.samples_cluster;
+}
+
 /* With the vectors it has brought along. */
 static void resume(struct parley_node *node)
 {
     struct training *t = &node->training;
     t->before = node->config.resumed;
-    if (is_counted(node)) {
+    if (joining_is_counted(node)) {
         t->before.samples = 0;
-    } else if (node->roster->counts[ROSTER_TRAINS] == 0 || node->roster->kept_all > 0) {
-        /* The cluster goes on from its files: what those have used who don't come back is used. */
+    } else if (goes_on_from_files(node)) {
+        /* What those have used who don't come back is used. */
         self_of(node)->kept = t->before.samples;
         self_of(node)->kept_all = t->before.samples_cluster;
     }

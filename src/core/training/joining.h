@@ -13,6 +13,7 @@
 #ifndef PARLEY_CORE_JOINING_H
 #define PARLEY_CORE_JOINING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "parley/node.h"
@@ -24,6 +25,8 @@ uint64_t joining_deadline(const struct parley_node *node);
  * joins, or later, in place of a model that is lost or behind. Call again until
  * strategy->adopted(). */
 void joining_follow(struct parley_node *node, int member);
+/* Whether the others count what this node did before it was started anew. */
+bool joining_is_counted(const struct parley_node *node);
 /* steps: that the vectors taken have been through; version: own steps so far. */
 void joining_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
 

@@ -3,11 +3,13 @@
  *   it is whoever says so; if nobody does, this node says that it follows nobody any more
  *   the one of the newest version takes over once all have said that: nothing newer lives then;
  *     but where the run has ended already, it takes the model of one that has a newer one
+ *   who comes with a file of a newer version than the one that is served serves, too
  *
  * Failure modes: news that don't come (it takes over all the same, after CLAIM_US); two who serve
  * (the lesser steps back when it hears of the other).
  */
 #include "core/strategy/ps/server.h"
+#include "core/training/joining.h"
 
 enum { CLAIM_US = 2000000 };
 
@@ -88,6 +90,23 @@ static void step_back(struct parley_node *node, int other)
     follow(node, other);
 }
 
+/* Those who train have begun with no file, or an older one; what this node had kept is not to be
+ * overwritten with that. Of who is but started anew the server has merged what its file knows of,
+ * however that counts. */
+static bool brings_newer(const struct parley_node *node, int server)
+{
+    bool kept = node->training.before.steps > 0 && server_of(node)->from == 0;
+    return kept && self_of(node)->holds > record_of(node, (uint32_t)server)->holds &&
+           !joining_is_counted(node);
+}
+
+/* It is for this node to take over: nobody serves, and of those who train it is the furthest. */
+static bool is_due(const struct parley_node *node)
+{
+    bool late = node->now_us >= server_of(node)->lost_us + CLAIM_US;
+    return (late || all_are_free(node)) && furthest(node, !late) == node->self;
+}
+
 /* A server that leaves has given its model to all. */
 static bool resigns(const struct parley_node *node)
 {
@@ -108,11 +127,10 @@ void election_advance(struct parley_node *node)
         if (best != node->self) step_back(node, best);
         return;
     }
-    follow(node, best);
-    if (best != NONE || !may_serve(self_of(node)) || node->leaving) return;
-    bool late = node->now_us >= s->lost_us + CLAIM_US;
-    if (!late && !all_are_free(node)) return;
-    if (furthest(node, !late) != node->self || !server_is_idle(node)) return;
+    bool newer = best != NONE && brings_newer(node, best);
+    if (!newer) follow(node, best);
+    if ((best != NONE && !newer) || !may_serve(self_of(node)) || node->leaving) return;
+    if ((!newer && !is_due(node)) || !server_is_idle(node)) return;
     if (s->ends && worker_takes(node)) return;
     server_open(node);
     follow(node, node->self);

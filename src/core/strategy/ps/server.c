@@ -323,7 +323,7 @@ bool server_is_idle(const struct parley_node *node)
     return s->pending == 0 && models_streams(s) == 0 && !s->sending && s->state != WORKER_SETTING;
 }
 
-/* The optimizer's vectors are of an earlier reign: they start again from zero. */
+/* The optimizer's vectors start again from zero. */
 static void reset(struct parley_node *node)
 {
     struct server *s = server_of(node);
@@ -360,16 +360,17 @@ static void tell(struct parley_node *node)
 void server_open(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    bool again = s->reign > 0; /* what its vectors hold is of an earlier model */
-    s->reign = again ? s->reign + 1 : self_of(node)->boot;
+    bool stale = s->giver != 0; /* what its vectors hold is of another model than it was given */
+    s->reign = s->reign > 0 ? s->reign + 1 : self_of(node)->boot;
+    s->giver = 0;
     s->version = self_of(node)->holds;
     s->from = s->reign; /* what it computes from now on is of no other's model */
     if (s->state != WORKER_COMPUTING) worker_lose(node);
     s->count = s->summed = 0;
     s->seen = NEVER;
     models_forget(node);
-    if (again && s->merged > 0 && node->config.vectors > 1) reset(node);
-    if (again) s->merged = 0;
+    if (stale && s->merged > 0 && node->config.vectors > 1) reset(node);
+    if (stale) s->merged = 0;
     tell(node);
 }
 

@@ -29,7 +29,8 @@
  * and which version it holds. Who follows itself serves, as long as it trains. Where nobody does,
  * it is for the one of the newest version, among equals the first by name, once all have said that
  * they follow nobody; or after a while. Of two who serve (a partition that healed) the one of the
- * newer version goes on: versions only grow, so never do both step back.
+ * newer version goes on: versions only grow, so never do both step back. So it does where one comes
+ * with a newer file than the one had who serves.
  *
  * Who wrongly thinks that it serves corrupts nothing: a gradient names the reign whose model it was
  * computed at (the server's boot, plus how often it began to serve) and the version of that model;
