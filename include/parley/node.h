@@ -400,10 +400,12 @@ struct parley_ledger {
 
 struct parley_view {
     enum parley_phase phase;
-    enum parley_stop stop;    /* why training ended */
-    uint32_t live;            /* alive or suspect members, this node included until it has LEFT */
-    uint32_t known;           /* names ever seen alive that have not left of their own will */
-    uint64_t version;         /* local steps that this process has made */
+    enum parley_stop stop; /* why training ended */
+    uint32_t live;         /* alive or suspect members, this node included until it has LEFT */
+    uint32_t known;        /* names ever seen alive that have not left of their own will */
+    uint64_t version;      /* local steps that this process has made */
+    uint64_t steps; /* of steps_budget: that it has made, those that it resumed included; where all
+                       make them in common (ALLREDUCE, PS_BSP), those in its model */
     uint64_t samples_cluster; /* samples of all nodes ever seen */
     uint64_t trained_us;      /* since the cluster began to train, as this node knows; 0: before */
     double weight;            /* of x in push-sum, else 1; of all, and of what is on its way, n */

@@ -73,6 +73,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .live = live_of(node),
         .known = agreement->known ? agreement->known : roster_known(node->roster),
         .version = node->training.version,
+        .steps = self->version,
         .samples_cluster = training_reckoned(node),
         .trained_us = node->training.started ? training_spent_us(node) : 0,
         .weight = node->training.weight,

@@ -24,7 +24,8 @@ struct checkpoint {
     uint64_t run;                          /* job.h's; another one: other settings */
     uint64_t n;                            /* floats in a vector, at least 1 */
     uint32_t vectors;                      /* x and the optimizer's, 1 to PARLEY_VECTORS_MAX */
-    uint64_t steps, samples;               /* that the node has made and used, all told */
+    uint64_t steps, samples;               /* that the node has made and used, all told; steps
+                                              that all make in common: those in its model */
     uint64_t state_steps;                  /* that the optimizer's vectors have been through */
     uint64_t samples_cluster;              /* that all nodes together have used */
     uint64_t trained_us;                   /* that they have trained */

@@ -217,4 +217,9 @@ grep -q ': 72 samples' err || fail "a batch is not all that there is: $(cat err)
 "$parley" "${one[@]}" --steps 30 --out both --checkpoint parts --resume > out 2> err || fail "the second part: $(cat err)"
 grep -q 'goes on from its step [1-9]' err || fail "the second part began anew: $(cat err)"
 cmp whole both || fail "two lives do not come to the model of one"
+# Of steps that all make in common who was started anew keeps the model's count, not its own of half.
+rm -r kept
+"$parley" run -q -n 2 --strategy allreduce --model mlp:32 --steps 8000 --checkpoint kept --checkpoint-every 10ms \
+    --fault restart:n1@50% > out 2> err || fail "restarted: $(cat err)"
+[ "$(steps n1 | head -n 1)" -gt 6000 ] || fail "n1 keeps its own steps: $(ls kept)"
 [ $failures -eq 0 ]

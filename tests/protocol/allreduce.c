@@ -569,6 +569,8 @@ Test(allreduce, who_joins_late_is_in_the_sums)
         struct parley_view view = scene_view(sim, k % 4);
         cr_assert_gt(view.version, 50, "%llu steps", (unsigned long long)view.version);
         cr_assert_eq(view.ledger.joins, 1);
+        if (scene.strategy == PARLEY_STRATEGY_ALLREDUCE) /* whose steps all make in common */
+            cr_expect_leq(scene_view(sim, (k + 1) % 4).steps, view.steps + 1, "%u", k);
         end(sim, &scene);
     }
 }

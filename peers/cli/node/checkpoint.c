@@ -223,11 +223,12 @@ static void copy_state(struct node *node)
     struct node_checkpoint *c = &node->checkpoint;
     uint64_t place = trainer_place(node->job.trainer);
     size_t n = trainer_parameters(node->job.trainer);
+    uint64_t made = node->resumed.steps + node->steps, common = atomic_load(&node->steps_known);
     c->head = (struct checkpoint){
         .run = node->job.run,
         .n = n,
         .vectors = node->options.config.vectors,
-        .steps = node->resumed.steps + node->steps,
+        .steps = common > made ? common : made, /* of a step of all who came late has made fewer */
         .samples = node->resumed.samples + atomic_load(&node->samples),
         .state_steps = node->state_steps,
         .samples_cluster = atomic_load(&node->samples_cluster),

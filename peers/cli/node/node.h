@@ -83,6 +83,7 @@ struct node {
     _Atomic uint64_t samples;         /* of this node */
     _Atomic uint64_t place;           /* in its share: sampler.h */
     uint64_t taken, share;            /* takeovers told; samples of the share */
+    _Atomic uint64_t steps_known;     /* parley_view's steps; ... */
     _Atomic uint64_t samples_cluster; /* as of the newest timer, or when training started */
     _Atomic uint64_t trained_us;      /* likewise */
 
