@@ -8,10 +8,10 @@ enum { NODES = 4, FLOATS = 64 };
 struct cast {
     enum parley_strategy strategy;
     uint32_t nodes, backups, staleness;
-    uint64_t steps; /* budget; 0: none */
-    bool resumed;   /* all go on from files, n2 from the newest */
-    bool first;     /* but n0 and n3 have none, n1 an old one, and they begin without the others */
-    bool narrow;    /* as few gradients as can be come in at a time */
+    uint64_t steps;         /* budget; 0: none */
+    bool resumed;           /* all go on from files, n2 from the newest */
+    bool narrow;            /* as few gradients as can be come in at a time */
+    const uint64_t *starts; /* n0 begins alone, n1 comes with an old file, n2 with the newest */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -23,24 +23,26 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     config->staleness = cast->staleness;
     config->steps_budget = cast->steps;
     if (cast->narrow) config->lanes_bytes = 0;
-    if (cast->resumed)
-        config->resumed = node == 2 ? (struct parley_resumed){550, 17600, 440, 70400, 0}
-                                    : (struct parley_resumed){500, 16000, 400, 64000, 0};
-    if (!cast->first) return;
+    static const struct parley_resumed newest = {550, 17600, 440, 70400, 0},
+                                       kept = {500, 16000, 400, 64000, 0},
+                                       old = {1, 16000, 400, 1, 0};
+    if (cast->resumed) config->resumed = node == 2 ? newest : kept;
+    if (!cast->starts) return;
     config->min_peers = 0;
-    if (node != 2) config->resumed.steps = node == 1;
-    if (node == 1) config->resumed.samples_cluster = 1;
+    if (node == 1) config->resumed = old;
+    if (node == 2) config->resumed = newest;
 }
 
 static struct parley_sim *play(struct cast *cast, uint64_t seed)
 {
     return scene(&(struct parley_sim_options){.nodes = cast->nodes,
                                               .seed = seed,
-                                              .seeds = 2,
+                                              .seeds = cast->starts ? 1 : 2,
                                               .rate = 0.01,
                                               .step_us = 4000,
                                               .latency_us = 300,
                                               .bandwidth_bytes = 2000000,
+                                              .start_us = cast->starts,
                                               .configure = configure,
                                               .arg = cast});
 }
@@ -168,20 +170,14 @@ Test(servers, who_comes_later_with_a_newer_file_serves_and_with_an_older_one_doe
     uint64_t starts[NODES] = {0, SECOND, 2 * SECOND, 3 * SECOND};
     for (int c = 0; c < CASTS; c++) {
         struct cast cast = casts[c];
-        cast.resumed = cast.first = true;
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
-                                                                    .seed = 1,
-                                                                    .rate = 0.01,
-                                                                    .step_us = 4000,
-                                                                    .latency_us = 300,
-                                                                    .start_us = starts,
-                                                                    .configure = configure,
-                                                                    .arg = &cast});
+        cast.starts = starts;
+        struct parley_sim *sim = play(&cast, 1);
         uint32_t alone = 1, two = 2;
         scene_until(sim, 1, one_serves_all, &alone, 60);
         scene_run(sim, 3 * SECOND / 2);
         scene_until(sim, 2, one_serves_all, &two, 60);
         cr_expect_eq(said_by(sim, 0)->follows, said_by(sim, 0)->boot, "cast %d", c);
+        cr_expect_eq(server_of(sim->hosts[1].node)->reign, 0, "n1 served in cast %d", c);
         scene_run(sim, 2 * SECOND);
         cr_assert_eq(server_of_all(sim, NODES), 2, "cast %d", c);
         cr_expect_gt(said_by(sim, 0)->holds, 2200, "cast %d", c);
