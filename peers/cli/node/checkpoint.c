@@ -228,7 +228,7 @@ static void copy_state(struct node *node)
         .run = node->job.run,
         .n = n,
         .vectors = node->options.config.vectors,
-        .steps = common > made ? common : made, /* of a step of all who came late has made fewer */
+        .steps = common > made ? common : made, /* of those in common a late node made few */
         .samples = node->resumed.samples + atomic_load(&node->samples),
         .state_steps = node->state_steps,
         .samples_cluster = atomic_load(&node->samples_cluster),

@@ -129,8 +129,8 @@ void election_advance(struct parley_node *node)
     }
     bool newer = best != NONE && brings_newer(node, best);
     if (!newer) follow(node, best);
-    if ((best != NONE && !newer) || !may_serve(self_of(node)) || node->leaving) return;
-    if ((!newer && !is_due(node)) || !server_is_idle(node)) return;
+    if (!newer && (best != NONE || !is_due(node))) return;
+    if (!may_serve(self_of(node)) || node->leaving || !server_is_idle(node)) return;
     if (s->ends && worker_takes(node)) return;
     server_open(node);
     follow(node, node->self);

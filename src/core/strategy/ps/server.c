@@ -360,7 +360,7 @@ static void tell(struct parley_node *node)
 void server_open(struct parley_node *node)
 {
     struct server *s = server_of(node);
-    bool stale = s->giver != 0; /* what its vectors hold is of another model than it was given */
+    bool stale = s->giver != 0; /* its vectors are of another model than the one it was given */
     s->reign = s->reign > 0 ? s->reign + 1 : self_of(node)->boot;
     s->giver = 0;
     s->version = self_of(node)->holds;
