@@ -195,24 +195,18 @@ Test(choco, who_missed_rounds_begins_anew_with_its_neighbours)
     parley_sim_free(sim);
 }
 
-static void count_crowded(const char *line, void *nodes)
-{
-    *(uint32_t *)nodes +=
-        strstr(line, "more neighbours than the 16 that a round has room for") != 0;
-}
-
 Test(choco, who_has_more_neighbours_than_have_room_says_so_once)
 {
     /* Proves that it is told where members come that nobody had counted: each node says it, of the
      * rounds in which it leaves somebody out, the first. */
     for (uint32_t nodes = 17; nodes <= 18; nodes++) {
         struct cluster cluster = {.nodes = nodes, .codec = "fp32"};
-        uint32_t said = 0;
+        struct scene_lines said = {.text = "more neighbours than the 16 that a round has room for"};
         struct parley_sim *sim = begin(&cluster, 64, 3, 200, 0);
-        parley_sim_on_line(sim, PARLEY_LOG_WARN, count_crowded, &said);
+        parley_sim_on_line(sim, PARLEY_LOG_WARN, scene_count, &said);
         scene_train(sim, nodes);
         scene_run(sim, 5 * SECOND);
-        cr_assert_eq(said, nodes > 17 ? nodes : 0, "%u of %u", said, nodes);
+        cr_assert_eq(said.count, nodes > 17 ? nodes : 0, "%u of %u", said.count, nodes);
         parley_sim_free(sim);
     }
 }

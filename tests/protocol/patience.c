@@ -138,18 +138,13 @@ static bool somebody_proposes(struct parley_sim *sim, void *arg)
     return false;
 }
 
-static void count_logs(const char *line, void *arg)
-{
-    if (strstr(line, " log ")) ++*(uint32_t *)arg;
-}
-
 Test(patience, begins_anew_with_whoever_comes_to_settle_later)
 {
     /* Proves that all have the whole time for mixing: n2 slept while the others began, and when
      * their four seconds are over more is needed. Nobody proposes before, above the tolerance, and
      * says so, and leaves those who go on with a distance that they can't mend. */
     for (uint64_t seed = 1; seed <= 6; seed++) {
-        uint32_t logs = 0;
+        struct scene_lines logs = {.text = " log "};
         struct parley_sim *sim =
             scene(&(struct parley_sim_options){.nodes = 3,
                                                .operation_us = SECOND / 10,
@@ -157,7 +152,7 @@ Test(patience, begins_anew_with_whoever_comes_to_settle_later)
                                                .seed = seed,
                                                .configure = with_four_seconds_to_settle});
         scene_train(sim, 3);
-        parley_sim_on_line(sim, PARLEY_LOG_WARN, count_logs, &logs);
+        parley_sim_on_line(sim, PARLEY_LOG_WARN, scene_count, &logs);
         parley_sim_pause(sim, 2);
         scene_run(sim, SECOND / 100);
         parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
@@ -168,7 +163,7 @@ Test(patience, begins_anew_with_whoever_comes_to_settle_later)
         scene_until(sim, 3, somebody_proposes, NULL, 10);
         cr_assert_gt(parley_sim_now(sim), settled_us + 4 * SECOND + SECOND / 10);
         scene_until(sim, 3, parley_sim_agreed, NULL, 10);
-        cr_assert_eq(logs, 0, "seed %d: somebody gave up", (int)seed);
+        cr_assert_eq(logs.count, 0, "seed %d: somebody gave up", (int)seed);
         parley_sim_free(sim);
     }
 }
@@ -248,7 +243,7 @@ Test(patience, nobody_is_suspected_where_a_model_has_the_line_for_16_s)
     /* Proves that 1 MiB of a model does not wait before a line of 1 Mbit, and every probe behind
      * it: two senders kept their receiver from hearing others for 16 s, which TCP does not. It was
      * 93 suspicions. */
-    uint32_t suspicions = 0;
+    struct scene_lines suspicions = {.text = " suspect: "};
     struct parley_sim *sim = scene_together(&(struct parley_sim_options){.nodes = 8,
                                                                          .parameters = 500000,
                                                                          .unchecked = true,
@@ -257,9 +252,9 @@ Test(patience, nobody_is_suspected_where_a_model_has_the_line_for_16_s)
                                                                          .bandwidth_bytes = 125000,
                                                                          .step_us = SECOND});
     scene_train(sim, 8);
-    parley_sim_on_line(sim, PARLEY_LOG_ERROR, scene_count_suspects, &suspicions);
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, scene_count, &suspicions);
     scene_run(sim, 200 * SECOND);
-    cr_assert_eq(suspicions, 0, "%u", suspicions);
+    cr_assert_eq(suspicions.count, 0, "%u", suspicions.count);
     parley_sim_free(sim);
 }
 
@@ -309,7 +304,7 @@ Test(patience, settling_has_the_time_that_its_first_sweep_takes_over_the_line)
 {
     /* Proves that nobody gives up in the middle of it and picks a model that is hardly averaged:
      * two models in a row take eight seconds, and the time to settle is four. */
-    uint32_t logs = 0;
+    struct scene_lines logs = {.text = " log "};
     struct parley_sim *sim =
         scene(&(struct parley_sim_options){.nodes = 4,
                                            .parameters = 20000,
@@ -320,10 +315,10 @@ Test(patience, settling_has_the_time_that_its_first_sweep_takes_over_the_line)
                                            .configure = with_four_seconds_to_settle});
     scene_train(sim, 4);
     scene_run(sim, 20 * SECOND);
-    parley_sim_on_line(sim, PARLEY_LOG_WARN, count_logs, &logs);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, scene_count, &logs);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     scene_until(sim, 4, parley_sim_agreed, NULL, 60);
-    cr_assert_eq(logs, 0, "somebody gave up");
+    cr_assert_eq(logs.count, 0, "somebody gave up");
     parley_sim_free(sim);
 }
 

@@ -164,18 +164,13 @@ Test(rounds, with_many_neighbours_take_no_longer_over_long_lines)
     parley_sim_free(sim);
 }
 
-static void count_deaths(const char *line, void *count)
-{
-    *(uint32_t *)count += strstr(line, " dead: ") != NULL;
-}
-
 Test(rounds, with_many_neighbours_bury_nobody_behind_a_narrow_line)
 {
     /* Proves that the models of all do not stand before a narrow line together: n3 was taken for
      * dead behind them, as its answers to probes stood there, too. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct cluster cluster = {.nodes = 8, .topology = PARLEY_TOPOLOGY_COMPLETE};
-        uint32_t deaths = 0;
+        struct scene_lines deaths = {.text = " dead: "};
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
                                                                     .seed = seed,
                                                                     .parameters = 100000,
@@ -184,11 +179,11 @@ Test(rounds, with_many_neighbours_bury_nobody_behind_a_narrow_line)
                                                                     .bandwidth_bytes = 1250000,
                                                                     .configure = configure,
                                                                     .arg = &cluster});
-        parley_sim_on_line(sim, PARLEY_LOG_ERROR, count_deaths, &deaths);
+        parley_sim_on_line(sim, PARLEY_LOG_ERROR, scene_count, &deaths);
         parley_sim_bandwidth(sim, 3, 125000);
         scene_train(sim, 8);
         scene_run(sim, 60 * SECOND);
-        cr_assert_eq(deaths, 0, "%u", deaths);
+        cr_assert_eq(deaths.count, 0, "%u", deaths.count);
         parley_sim_free(sim);
     }
 }
@@ -300,11 +295,6 @@ Test(rounds, nobody_follows_the_dead)
     }
 }
 
-static void count_models_taken(const char *line, void *count)
-{
-    *(uint32_t *)count += strstr(line, "took model") != NULL;
-}
-
 Test(rounds, who_waits_for_a_slow_one_keeps_its_model)
 {
     /* Proves that nobody throws its steps away because a neighbour has ended the round before it:
@@ -320,15 +310,15 @@ Test(rounds, who_waits_for_a_slow_one_keeps_its_model)
         {.nodes = 23, .topology = PARLEY_TOPOLOGY_BASE, .degree = 1, .mix_every = 65}};
     for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
         struct cluster *cluster = &clusters[c];
-        uint32_t taken = 0;
+        struct scene_lines taken = {.text = "took model"};
         struct parley_sim *sim = begin(cluster, c + 1, 1000, 1000, 0.01);
         parley_sim_slow(sim, 3, 2);
         scene_train(sim, cluster->nodes);
         scene_run(sim, SECOND);
-        parley_sim_on_line(sim, PARLEY_LOG_INFO, count_models_taken, &taken);
+        parley_sim_on_line(sim, PARLEY_LOG_INFO, scene_count, &taken);
         uint64_t applied = scene_applied(sim, cluster->nodes);
         scene_run(sim, 20 * SECOND);
-        cr_assert_eq(taken, 0, "%u models taken on graph %zu", taken, c);
+        cr_assert_eq(taken.count, 0, "%u models taken on graph %zu", taken.count, c);
         applied = scene_applied(sim, cluster->nodes) - applied;
         cr_assert_gt(applied, 50 * cluster->nodes, "%llu", (unsigned long long)applied);
         parley_sim_free(sim);

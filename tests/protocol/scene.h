@@ -45,6 +45,11 @@ static inline struct parley_view scene_view(const struct parley_sim *sim, uint32
     return view;
 }
 
+static inline enum parley_phase scene_phase(const struct parley_sim *sim, uint32_t node)
+{
+    return scene_view(sim, node).phase;
+}
+
 static inline void scene_dump(const struct parley_sim *sim, uint32_t nodes)
 {
     const char *why;
@@ -88,6 +93,14 @@ static inline bool scene_is_set(struct parley_sim *sim, void *flag)
 {
     (void)sim;
     return *(bool *)flag;
+}
+
+/* For scene_until(): n0, n1 and n2 are. */
+static inline bool scene_three_are_done(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    return scene_phase(sim, 0) == PARLEY_PHASE_DONE && scene_phase(sim, 1) == PARLEY_PHASE_DONE &&
+           scene_phase(sim, 2) == PARLEY_PHASE_DONE;
 }
 
 /* What comes, line by line: parley_sim_expect(). */
@@ -155,10 +168,16 @@ static inline uint64_t scene_steps_in(struct parley_sim *sim, uint32_t nodes, ui
     return (scene_made(sim, nodes) - before) / nodes;
 }
 
-/* For parley_sim_on_line(): how often somebody was suspected. `count` is a uint32_t. */
-static inline void scene_count_suspects(const char *line, void *count)
+/* For parley_sim_on_line(): in how many lines that text stands. */
+struct scene_lines {
+    const char *text;
+    uint32_t count;
+};
+
+static inline void scene_count(const char *line, void *lines)
 {
-    *(uint32_t *)count += strstr(line, " suspect: ") != NULL;
+    struct scene_lines *l = lines;
+    l->count += strstr(line, l->text) != NULL;
 }
 
 /* All live nodes are in training. */
