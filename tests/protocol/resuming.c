@@ -94,7 +94,8 @@ static void all_but_the_first_of_a_cluster_that_was_killed(struct parley_config 
 {
     three_of_a_cluster_that_was_killed(config, node, arg);
     config->min_peers = 0;
-    config->resumed.steps *= node > 0; /* 0: n0 has lost its file */
+    config->strategy = PARLEY_STRATEGY_PS_ASP; /* all take the model that one of them has kept */
+    config->resumed.steps *= node > 0;         /* 0: n0 has lost its file */
 }
 
 Test(resuming, what_a_killed_cluster_had_used_stays_used_though_one_without_a_file_trains_first)
@@ -115,6 +116,32 @@ Test(resuming, what_a_killed_cluster_had_used_stays_used_though_one_without_a_fi
         used = expect_reckoned(sim, 3, 50000, 0.002);
     }
     cr_expect_gt(used, 52000);
+    parley_sim_free(sim);
+}
+
+static void last_has_finished_a_run(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    config->samples_budget = 100000;
+    if (node == 3) config->resumed = (struct parley_resumed){25000, 25000, 25000, 100000, 0};
+}
+
+Test(resuming, who_brings_a_file_to_nodes_that_have_begun_without_ends_no_training)
+{
+    /* Their models are averaged with its: of what all had used whom its file tells of only its own
+     * counts. Else they would end at once, with models of beginners. */
+    uint64_t starts[] = {0, 0, 0, 2 * SECOND};
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 4,
+                                           .seed = 1,
+                                           .parameters = 50,
+                                           .latency_us = 200,
+                                           .start_us = starts,
+                                           .configure = last_has_finished_a_run});
+    scene_run(sim, 5 * SECOND);
+    expect_reckoned(sim, 4, 25000, 0.002);
+    for (uint32_t node = 0; node < 4; node++)
+        cr_expect_eq(scene_phase(sim, node), PARLEY_PHASE_TRAIN, "n%u", node);
     parley_sim_free(sim);
 }
 

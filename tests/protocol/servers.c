@@ -12,6 +12,7 @@ struct cast {
     bool resumed;           /* all go on from files, n2 from the newest */
     bool narrow;            /* as few gradients as can be come in at a time */
     const uint64_t *starts; /* n0 begins alone, n1 comes with an old file, n2 with the newest */
+    bool forgets;           /* but not if this is set when it starts */
 };
 
 static void configure(struct parley_config *config, uint32_t node, void *arg)
@@ -30,7 +31,7 @@ static void configure(struct parley_config *config, uint32_t node, void *arg)
     if (!cast->starts) return;
     config->min_peers = 0;
     if (node == 1) config->resumed = old;
-    if (node == 2) config->resumed = newest;
+    if (node == 2 && !cast->forgets) config->resumed = newest;
 }
 
 static struct parley_sim *play(struct cast *cast, uint64_t seed)
@@ -155,6 +156,8 @@ Test(servers, who_serves_in_place_of_another_begins_with_empty_optimizer_vectors
         scene_train(sim, NODES);
         cr_assert_eq(server_of_all(sim, NODES), 2, "cast %d", c);
         scene_steps(sim, NODES, 100);
+        for (uint32_t i = 0; i < NODES; i++) /* what a checkpoint tells of them */
+            cr_expect_eq(server_of(sim->hosts[i].node)->merged == 0, i != 2, "n%u of %d", i, c);
         parley_sim_kill(sim, 2, false);
         uint32_t next = server_of_all(sim, NODES);
         cr_assert_neq(next, 2);
@@ -182,6 +185,57 @@ Test(servers, who_comes_later_with_a_newer_file_serves_and_with_an_older_one_doe
         cr_assert_eq(server_of_all(sim, NODES), 2, "cast %d", c);
         cr_expect_gt(said_by(sim, 0)->holds, 2200, "cast %d", c);
         scene_steps(sim, NODES, 100);
+        scene_agree(sim, NODES, 2);
+        parley_sim_free(sim);
+    }
+}
+
+Test(servers, who_was_started_without_its_newer_file_first_serves_once_it_brings_it)
+{
+    /* What the others count of it by then is little of what its file tells of. */
+    uint64_t starts[NODES] = {0};
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.starts = starts;
+        cast.forgets = true;
+        struct parley_sim *sim = play(&cast, 1);
+        scene_train(sim, NODES);
+        scene_run(sim, 2 * SECOND);
+        cr_assert_lt(said_by(sim, 0)->holds, 2200, "cast %d", c);
+        parley_sim_kill(sim, 2, false);
+        scene_run(sim, SECOND / 10);
+        cast.forgets = false;
+        parley_sim_start(sim, 2);
+        scene_run(sim, SECOND);
+        cr_expect_eq(server_of_all(sim, NODES), 2, "cast %d", c);
+        scene_agree(sim, NODES, 2);
+        parley_sim_free(sim);
+    }
+}
+
+static bool third_serves(struct parley_sim *sim, void *arg)
+{
+    (void)arg;
+    return parley_sim_live(sim, 2) && said_by(sim, 2)->follows == said_by(sim, 2)->boot;
+}
+
+Test(servers, who_dies_before_anyone_has_the_model_that_it_brings_brings_it_again)
+{
+    uint64_t starts[NODES] = {0, 0, SECOND, 0};
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.starts = starts;
+        struct parley_sim *sim = play(&cast, 1);
+        scene_until(sim, NODES, third_serves, NULL, 2);
+        scene_run(sim, 600);
+        parley_sim_kill(sim, 2, false);
+        scene_run(sim, 3 * SECOND);
+        uint32_t others = 3;
+        scene_until(sim, NODES, one_serves_all, &others, 10);
+        cr_assert_lt(said_by(sim, 0)->holds, 2200, "cast %d: it was early enough", c);
+        parley_sim_start(sim, 2);
+        scene_run(sim, SECOND);
+        cr_expect_eq(server_of_all(sim, NODES), 2, "cast %d", c);
         scene_agree(sim, NODES, 2);
         parley_sim_free(sim);
     }

@@ -47,13 +47,30 @@ static bool has_state_near(struct parley_node *node, int member)
     return has_state(node, member) && conn && conn->heard_us + NEAR_US >= node->now_us;
 }
 
-bool joining_is_counted(const struct parley_node *node)
+/* Samples that the others count of this node's lives before it was started anew; `made`: but for
+ * those that its file told of. */
+static uint64_t counted(const struct parley_node *node, bool made)
 {
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        if ((int)i != node->self && record_of(node, i)->samples > 0 &&
-            strcmp(record_of(node, i)->name, self_of(node)->name) == 0)
-            return true;
-    return false;
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if ((int)i == node->self || strcmp(r->name, self_of(node)->name) != 0) continue;
+        samples += made && r->kept <= r->samples ? r->samples - r->kept : r->samples;
+    }
+    return samples;
+}
+
+/* Who has much more in its file brings it from another run, or from this one's start on, as it was
+ * started without --resume first. */
+static bool is_counted(const struct parley_node *node)
+{
+    uint64_t samples = counted(node, false);
+    return samples > 0 && samples >= node->config.resumed.samples / 2;
+}
+
+bool joining_is_merged(const struct parley_node *node)
+{
+    return is_counted(node) && counted(node, true) > 0;
 }
 
 /* Whether what this node brings along is older than what the others have. Nodes that were all
@@ -61,7 +78,7 @@ bool joining_is_counted(const struct parley_node *node)
 static bool is_behind(const struct parley_node *node)
 {
     const struct parley_resumed *resumed = &node->config.resumed;
-    return resumed->steps == 0 || joining_is_counted(node) ||
+    return resumed->steps == 0 || is_counted(node) ||
            node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
 }
 
@@ -83,13 +100,10 @@ static bool awaits_model(struct parley_node *node)
     return false;
 }
 
-/* The cluster does: nobody trains yet, or one who does goes on from a file, or none of them has
- * one, and they have used less than what this node's tells of. */
-static bool goes_on_from_files(const struct parley_node *node)
+void joining_goes_on(struct parley_node *node)
 {
-    const struct parley_roster *roster = node->roster;
-    return roster->counts[ROSTER_TRAINS] == 0 || roster->kept_all > 0 ||
-           roster->samples < node->training.before.samples_cluster;
+    self_of(node)->kept = node->training.before.samples;
+    self_of(node)->kept_all = node->training.before.samples_cluster;
 }
 
 /* With the vectors it has brought along. */
@@ -97,13 +111,10 @@ static void resume(struct parley_node *node)
 {
     struct training *t = &node->training;
     t->before = node->config.resumed;
-    if (joining_is_counted(node)) {
+    if (is_counted(node))
         t->before.samples = 0;
-    } else if (goes_on_from_files(node)) {
-        /* What those have used who don't come back is used. */
-        self_of(node)->kept = t->before.samples;
-        self_of(node)->kept_all = t->before.samples_cluster;
-    }
+    else if (node->roster->counts[ROSTER_TRAINS] == 0 || node->roster->kept_all > 0)
+        joining_goes_on(node);
     t->inherited = t->before.state_steps;
     t->part += (double)t->before.samples;
     self_of(node)->version = t->before.steps;

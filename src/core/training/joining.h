@@ -25,8 +25,10 @@ uint64_t joining_deadline(const struct parley_node *node);
  * joins, or later, in place of a model that is lost or behind. Call again until
  * strategy->adopted(). */
 void joining_follow(struct parley_node *node, int member);
-/* Whether the others count what this node did before it was started anew. */
-bool joining_is_counted(const struct parley_node *node);
+/* Whether what this node did before it was started anew is in what the others train. */
+bool joining_is_merged(const struct parley_node *node);
+/* The cluster goes on from its files: what those have used who don't come back is used. */
+void joining_goes_on(struct parley_node *node);
 /* steps: that the vectors taken have been through; version: own steps so far. */
 void joining_adopted(struct parley_node *node, uint64_t steps, uint64_t version);
 

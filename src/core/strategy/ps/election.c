@@ -97,7 +97,7 @@ static bool brings_newer(const struct parley_node *node, int server)
 {
     bool kept = node->training.before.steps > 0 && server_of(node)->from == 0;
     return kept && self_of(node)->holds > record_of(node, (uint32_t)server)->holds &&
-           !joining_is_counted(node);
+           !joining_is_merged(node);
 }
 
 /* It is for this node to take over: nobody serves, and of those who train it is the furthest. */
@@ -133,6 +133,7 @@ void election_advance(struct parley_node *node)
     if (!may_serve(self_of(node)) || node->leaving || !server_is_idle(node)) return;
     if (s->ends && worker_takes(node)) return;
     server_open(node);
+    if (newer) joining_goes_on(node);
     follow(node, node->self);
 }
 
