@@ -223,12 +223,13 @@ static void copy_state(struct node *node)
     struct node_checkpoint *c = &node->checkpoint;
     uint64_t place = trainer_place(node->job.trainer);
     size_t n = trainer_parameters(node->job.trainer);
-    uint64_t made = node->resumed.steps + node->steps, common = atomic_load(&node->steps_known);
+    /* Of steps that all make in common a node may have made few, or some that went to no model. */
+    bool common = parley_strategy_splits(node->options.config.strategy) && node->steps_known > 0;
     c->head = (struct checkpoint){
         .run = node->job.run,
         .n = n,
         .vectors = node->options.config.vectors,
-        .steps = common > made ? common : made, /* of those in common a late node made few */
+        .steps = common ? node->steps_known : node->resumed.steps + node->steps,
         .samples = node->resumed.samples + atomic_load(&node->samples),
         .state_steps = node->state_steps,
         .samples_cluster = atomic_load(&node->samples_cluster),
@@ -243,6 +244,9 @@ static void copy_state(struct node *node)
     snprintf(c->head.data, sizeof c->head.data, "%s", node->job.data.name);
     for (uint32_t v = 0; v < c->head.vectors; v++)
         memcpy(c->copy + v * n, node->options.vectors[v], n * sizeof *c->copy);
+    /* The optimizer's are of another model, which this node served once. */
+    if (c->head.state_steps == 0)
+        memset(c->copy + n, 0, (c->head.vectors - 1) * n * sizeof *c->copy);
 }
 
 /* Once no other is under way. False: there is no memory for it. */

@@ -369,7 +369,7 @@ void server_open(struct parley_node *node)
     s->count = s->summed = 0;
     s->seen = NEVER;
     models_forget(node);
-    if (stale && s->merged > 0 && node->config.vectors > 1) reset(node);
+    if (stale && node->config.vectors > 1) reset(node);
     if (stale) s->merged = 0;
     tell(node);
 }

@@ -93,6 +93,9 @@ static void compute(struct parley_node *node)
         strategy_op(node, PARLEY_UPDATE_GRADIENT, s->arrivals[SERVER_OWN].buffer,
                     server_task(TASK_GRADIENT, 0));
     gradient->vector.steps = s->merged; /* a checkpoint keeps it beside the optimizer's vectors */
+    /* Those of who follows are of a model that it has left. That it goes on from its file the
+     * driver knows by the number of before, which it has had now. */
+    if (s->giver != 0) s->merged = 0;
 }
 
 static void send_gradient(struct parley_node *node, struct conn *conn)
