@@ -217,8 +217,8 @@ Test(joining, a_node_that_leaves_is_missed_by_nobody)
                  "n2 member n2 left: it is done\n"
                  "n2 finished no error\n"
                  "n0 member n2 left: ...\n"
-                 "n1 member n2 left: ...\n"
-                 "n3 member n2 left: ...\n");
+                 "n3 member n2 left: ...\n"
+                 "n1 member n2 left: ...\n");
     scene_agree(sim, 4, 0);
     struct parley_view view = scene_view(sim, 0);
     cr_assert_eq(view.known, 3);
@@ -245,6 +245,28 @@ Test(joining, all_may_leave_at_once)
         parley_sim_leave(sim, i);
     scene_until(sim, 4, all_have_ended, NULL, 1);
     parley_sim_free(sim);
+}
+
+Test(joining, who_are_started_anew_together_take_the_model_of_the_one_that_trained_on)
+{
+    /* They meet each other first, and it says hello before it has said what it does. */
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 4, .seed = seed, .seeds = 3, .parameters = 50, .latency_us = 5000});
+        scene_train(sim, 4);
+        scene_run(sim, 3 * SECOND);
+        for (uint32_t i = 0; i < 3; i++)
+            parley_sim_kill(sim, i, false);
+        scene_run(sim, (seed - 1) * SECOND);
+        for (uint32_t i = 0; i < 3; i++)
+            parley_sim_start(sim, i);
+        scene_run(sim, 20 * SECOND);
+        scene_train(sim, 4);
+        for (uint32_t i = 0; i < 3; i++)
+            cr_expect_eq(scene_view(sim, i).ledger.joins, 1, "n%u, seed %d", i, (int)seed);
+        scene_agree(sim, 4, 3);
+        parley_sim_free(sim);
+    }
 }
 
 Test(joining, who_comes_takes_the_model_of_one_that_has_come_late)

@@ -159,16 +159,16 @@ Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
     scene_expect(sim, "member phase", 3,
                  "2.001s n0 member n2 suspect: its connection broke\n"
                  "2.001s n1 member n2 suspect: its connection broke\n"
-                 "2.503s n1 member n2 dead: its connection broke and its address refuses\n"
-                 "2.503s n0 member n2 dead: its connection broke and its address refuses\n");
+                 "2.503s n0 member n2 dead: its connection broke and its address refuses\n"
+                 "2.503s n1 member n2 dead: its connection broke and its address refuses\n");
     parley_sim_start(sim, 2);
     scene_expect(sim, "member phase", 3,
                  "n2 member n2 alive: this node\n"
                  "n0 member n2 alive: it connected\n"
                  "n2 member n0 alive: it connected\n"
                  "n2 member n1 alive: a peer told of it\n"
-                 "n1 member n2 alive: a peer told of it\n"
-                 "n2 phase train\n");
+                 "n2 phase train\n"
+                 "n1 member n2 alive: it connected\n");
     scene_agree(sim, 3, 0);
     parley_sim_free(sim);
 }

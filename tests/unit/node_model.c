@@ -414,12 +414,41 @@ Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)
     a.kept_all = 1200;
     say_record(lone, conn, &a);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
-    lone_peer(lone, "b", 2);
+    say_trains(lone, lone_peer(lone, "b", 2), 2);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
     struct parley_view view;
     parley_node_view(lone->node, &view);
     cr_assert_float_eq(view.progress, 0.75, 0.01, "%g", view.progress);
     lone_free(lone);
+}
+
+Test(node_model, who_has_but_said_hello_is_heard_out_before_training_and_not_for_ever)
+{
+    /* It may have trained for long: a first model is not to be averaged with its. */
+    for (int speaks = 0; speaks < 2; speaks++) {
+        struct parley_config config = lone_config();
+        config.min_peers = 1;
+        struct lone *lone = lone_new(&config);
+        lone_start(lone);
+        uint32_t conn = training_peer(lone, "a", 1);
+        struct message_probe ping = {.boot = self_of(lone->node)->boot};
+        struct record a = training_a(1);
+        a.version = 5000;
+        for (uint32_t second = 0; second < 9; second++) {
+            ping.sequence = second; /* it lives */
+            lone_say(lone, conn, WIRE_PING, &ping);
+            lone_run(lone, 1000000);
+        }
+        cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
+        lone_listen(lone, conn);
+        if (speaks)
+            say_record(lone, conn, &a);
+        else
+            lone_run(lone, 2000000);
+        cr_assert_eq(phase_of(lone->node), speaks ? PARLEY_PHASE_JOINING : PARLEY_PHASE_TRAIN);
+        cr_assert_eq(lone_heard(lone, WIRE_FETCH, NULL), speaks);
+        lone_free(lone);
+    }
 }
 
 Test(node_model, who_is_far_ahead_and_gives_no_state_stops_nobody)

@@ -82,21 +82,33 @@ static bool is_behind(const struct parley_node *node)
            node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
 }
 
+/* Of who has but said hello nobody knows yet what it does: it may train, and be far. */
+static bool has_stranger(const struct parley_node *node)
+{
+    for (uint32_t i = 0; !node->roster->shared && i < node->roster->count; i++)
+        if (record_is_live(record_of(node, i)) && record_of(node, i)->clock == 0) return true;
+    return false;
+}
+
 /* Who has nothing does not begin beside those who go on: their models would be averaged with a
  * beginner's. They may wait for more than it does, for ever, or lie: so it waits a while only. */
 static bool awaits_model(struct parley_node *node)
 {
     struct training *t = &node->training;
-    if (node->config.resumed.steps > 0 || t->stop || node->strategy->catches_up) return false;
-    if (node->roster->counts[ROSTER_TRAINS] > 0) return false;
-    if (furthest(node, PARLEY_PHASE_JOINING) <= node->config.behind_steps_max) return false;
+    if (t->stop || node->strategy->catches_up) return false;
+    bool brings = node->config.resumed.steps == 0 && node->roster->counts[ROSTER_TRAINS] == 0 &&
+                  furthest(node, PARLEY_PHASE_JOINING) > node->config.behind_steps_max;
+    if (!brings && !has_stranger(node)) return false;
     if (t->bring_us == 0) {
         t->bring_us = node->now_us + BRING_US;
-        out_log(node, PARLEY_LOG_INFO, "waits for those who have kept a model to go on with it");
+        if (brings)
+            out_log(node, PARLEY_LOG_INFO,
+                    "waits for those who have kept a model to go on with it");
     }
     if (node->now_us < t->bring_us) return true;
-    out_log(node, PARLEY_LOG_WARN,
-            "begins with the first model: those who have kept one have not gone on with it");
+    if (brings)
+        out_log(node, PARLEY_LOG_WARN,
+                "begins with the first model: those who have kept one have not gone on with it");
     return false;
 }
 
