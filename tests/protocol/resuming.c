@@ -14,7 +14,8 @@ static void resumed_far_or_near(struct parley_config *config, uint32_t node, voi
 Test(resuming, who_is_resumed_behind_the_cluster_takes_its_model)
 {
     /* A cluster goes on from its files, and what it had made counts; a node whose file is older
-     * puts nothing back, one that is not behind goes on with its own. */
+     * puts nothing back but for the number of its steps, one that is not behind goes on with its
+     * own. */
     uint64_t starts[5] = {0, 0, 0, SECOND, SECOND};
     struct parley_member own;
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 5,
@@ -31,7 +32,7 @@ Test(resuming, who_is_resumed_behind_the_cluster_takes_its_model)
         bool behind = node == 3;
         cr_expect_eq(view.ledger.joins, behind, "n%u", node);
         cr_expect_eq(own.version - view.version,
-                     behind      ? 0
+                     behind      ? 9000
                      : node == 4 ? 7000
                                  : 10000 + 500 * node,
                      "n%u", node);
@@ -117,6 +118,49 @@ Test(resuming, what_a_killed_cluster_had_used_stays_used_though_one_without_a_fi
     }
     cr_expect_gt(used, 52000);
     parley_sim_free(sim);
+}
+
+/* As if it had been started with its file of 1,500 steps, which was written as it was killed. */
+static void third_resumes(struct parley_config *config, uint32_t node, void *arg)
+{
+    const enum parley_strategy *strategy = arg;
+    config->min_peers = 2;
+    config->steps_budget = 4000;
+    config->strategy = *strategy;
+    if (node == 3) {
+        config->name = "n2";
+        config->resumed = (struct parley_resumed){1500, 1500, 1500, 4500, 0};
+    }
+}
+
+Test(resuming, who_comes_back_and_takes_the_model_of_the_others_has_made_its_steps_of_the_budget)
+{
+    /* It made them all again, and all waited for it. */
+    enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP,   PARLEY_STRATEGY_PUSH_SUM,
+                                         PARLEY_STRATEGY_NOLOCO,   PARLEY_STRATEGY_GOSSIP_SYNC,
+                                         PARLEY_STRATEGY_CHOCO,    PARLEY_STRATEGY_LOCAL_SGD,
+                                         PARLEY_STRATEGY_ALLREDUCE};
+    const uint64_t starts[] = {0, 0, 0, PARLEY_SIM_NEVER};
+    for (size_t k = 0; k < sizeof strategies / sizeof *strategies; k++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                    .seed = 2,
+                                                                    .rate = 0.01,
+                                                                    .latency_us = 200,
+                                                                    .start_us = starts,
+                                                                    .configure = third_resumes,
+                                                                    .arg = &strategies[k]});
+        scene_train(sim, 3);
+        while (scene_view(sim, 2).version < 1600)
+            scene_run(sim, 10000);
+        parley_sim_kill(sim, 2, false);
+        scene_run(sim, SECOND);
+        parley_sim_start(sim, 3);
+        scene_until(sim, 4, parley_sim_agreed, NULL, 60);
+        struct parley_view view = scene_view(sim, 3);
+        cr_expect_eq(view.steps, 4000, "%d: %d", (int)k, (int)view.steps);
+        cr_expect_leq(view.version, 2500, "%d: %d", (int)k, (int)view.version);
+        parley_sim_free(sim);
+    }
 }
 
 static void last_has_finished_a_run(struct parley_config *config, uint32_t node, void *arg)

@@ -258,7 +258,8 @@ static int begin(struct node *node, const struct parley_turn *turn, char *why, s
     uint64_t place = node->resumed.pass * SAMPLER_SLICES + node->resumed.position;
     bool resumes = node->resumed.steps > 0 && turn->state_steps == node->resumed.state_steps;
     if (!resumes) {
-        memset(&node->resumed, 0, sizeof node->resumed); /* a peer's model is in its place */
+        /* A peer's model is in its place; the steps of its budget are made. */
+        node->resumed = (struct checkpoint){.steps = node->resumed.steps};
         place = atomic_load(&node->samples_cluster) / node->job.data.train.count * SAMPLER_SLICES;
     }
     int error = take_share(node, true, why, why_size);

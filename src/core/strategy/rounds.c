@@ -152,7 +152,7 @@ static bool has_missed_rounds(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
     bool new = s->round == 0 || node->now_us < node->training.early_us;
-    if (new && node->training.before.steps > 0) return false;
+    if (new && node->training.before.steps > 0 && node->ledger.joins == 0) return false;
     uint64_t apart = most_apart(node) + 1;
     uint64_t old = node->config.behind_steps_max / node->config.mix_every;
     return s->ahead > s->round + (old > apart ? old : apart);

@@ -137,10 +137,21 @@ static void resume(struct parley_node *node)
             (unsigned long long)t->before.steps);
 }
 
+/* A peer's model is in the place of its own. Of a budget of steps, which is each node's, it has
+ * made those of its file all the same. */
+static void resume_counting(struct parley_node *node)
+{
+    node->training.before.steps = node->config.resumed.steps;
+    self_of(node)->version = node->training.before.steps;
+}
+
 static void begin(struct parley_node *node)
 {
     struct training *t = &node->training;
-    if (node->ledger.joins == 0 && node->config.resumed.steps > 0) resume(node);
+    if (node->ledger.joins > 0)
+        resume_counting(node);
+    else if (node->config.resumed.steps > 0)
+        resume(node);
     t->started = true;
     t->stepped_us = node->now_us;
     t->early = node->roster->count;
