@@ -372,38 +372,44 @@ Test(joining, a_boot_id_that_two_share_is_refused)
     second_is_refused(boot_alike, "n0 and n1 have one boot id");
 }
 
-/* The third is started under the name of the second. */
-static void second_twice(struct parley_config *config, uint32_t node, void *arg)
+/* The last is started under the name of the second. */
+static void second_twice(struct parley_config *config, uint32_t node, void *nodes)
 {
-    (void)arg;
-    if (node == 2) config->name = "n1";
+    if (node == *(const uint32_t *)nodes - 1) config->name = "n1";
 }
 
 Test(joining, who_slept_until_another_had_its_name_ends)
 {
     /* Proves that a node which is woken after its name has gone to another, and which nobody lets
-     * in any more, does not train on alone, to end with a model of its own. */
-    const uint64_t start_us[] = {0, 0, PARLEY_SIM_NEVER};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 3, .seed = 5, .latency_us = 200, .start_us = start_us, .configure = second_twice});
-    struct scene_lines broken = {.text = "closed a connection"};
-    parley_sim_on_line(sim, PARLEY_LOG_WARN, scene_count, &broken);
-    scene_run(sim, 2 * SECOND);
-    parley_sim_pause(sim, 1);
-    scene_run(sim, 10 * SECOND);
-    parley_sim_start(sim, 2);
-    scene_run(sim, 5 * SECOND);
-    struct parley_view view = scene_view(sim, 2);
-    cr_assert_eq(view.phase, PARLEY_PHASE_TRAIN);
-    parley_sim_resume(sim, 1);
-    scene_run(sim, 15 * SECOND);
-    int error;
-    cr_assert(parley_sim_finished(sim, 1, &error));
-    cr_assert_eq(error, PARLEY_ENAME_TAKEN, "%s", parley_error_name(error));
-    cr_assert_eq(broken.count, 0, "what it says while its name is asked for breaks no format");
-    view = scene_view(sim, 0);
-    cr_assert_eq(view.live, 2);
-    parley_sim_free(sim);
+     * in any more, does not train on alone, to end with a model of its own; nor does it look for
+     * all the others first, that it still takes for alive. */
+    for (uint32_t nodes = 3; nodes <= 9; nodes += 3) {
+        uint64_t start_us[9] = {0};
+        uint32_t last = nodes - 1;
+        start_us[last] = PARLEY_SIM_NEVER;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = nodes,
+                                                                    .seed = 5,
+                                                                    .latency_us = 200,
+                                                                    .start_us = start_us,
+                                                                    .configure = second_twice,
+                                                                    .arg = &nodes});
+        struct scene_lines broken = {.text = "closed a connection"};
+        parley_sim_on_line(sim, PARLEY_LOG_WARN, scene_count, &broken);
+        scene_run(sim, 2 * SECOND);
+        parley_sim_pause(sim, 1);
+        scene_run(sim, 10 * SECOND);
+        parley_sim_start(sim, last);
+        scene_run(sim, 5 * SECOND);
+        cr_assert_eq(scene_phase(sim, last), PARLEY_PHASE_TRAIN);
+        parley_sim_resume(sim, 1);
+        scene_run(sim, 5 * SECOND);
+        int error;
+        cr_assert(parley_sim_finished(sim, 1, &error), "of %u", nodes);
+        cr_assert_eq(error, PARLEY_ENAME_TAKEN, "%s", parley_error_name(error));
+        cr_assert_eq(broken.count, 0, "what it says while its name is asked for breaks no format");
+        cr_assert_eq(scene_view(sim, 0).live, nodes - 1);
+        parley_sim_free(sim);
+    }
 }
 
 /* Two clusters of three, n0 to n2 and n3 to n5, of which two pairs have equal names, and a node

@@ -175,18 +175,25 @@ static void refuse_name(struct parley_node *node, struct conn *conn, const struc
     refuse(node, conn, PARLEY_ENAME_TAKEN, text);
 }
 
+static bool has_link(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->open_count; i++)
+        if (connection_at(node, i)->state == CONN_LIVE) return true;
+    return false;
+}
+
 /* A node that dials to join and meets nobody of its kind ends; one that is in goes on, and so does
  * one that a stranger dials. Of two that have met nobody yet neither is the stranger: who is
  * refused by such a one goes on as long as there is another seed. But who slept until its name was
- * given to another, and is alone now, would end with a model of its own beside that of the cluster.
- */
+ * given to another, and has no link any more, would end with a model of its own beside that of the
+ * cluster. */
 static void refused(struct parley_node *node, struct conn *conn, int seed, int error, bool by_loner,
                     const char *text)
 {
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
     if (lasts && seed != NONE) node->seeds[seed].refused = true;
     bool joins = seeds_met_nobody(node) && (!by_loner || seeds_refuse(node));
-    bool replaced = error == PARLEY_ENAME_TAKEN && live_of(node) == 1 &&
+    bool replaced = error == PARLEY_ENAME_TAKEN && !has_link(node) &&
                     phase_of(node) != PARLEY_PHASE_JOINING && phase_of(node) != PARLEY_PHASE_DONE;
     bool ends = conn->outgoing && lasts && (joins || replaced);
     if (connection_is_news(node, conn))
