@@ -45,7 +45,7 @@ static struct curve_point *add(struct curve *curve, struct parley_sim *sim)
         .epoch = (double)sim->samples / curve->data->train.count,
         .accuracy = NAN,
         .loss = NAN,
-        .drift = parley_sim_live_count(sim) > 0 ? parley_sim_drift(sim) : NAN,
+        .drift = models_drift(sim),
     };
     return point;
 }

@@ -12,6 +12,10 @@ bool models_counts(const struct parley_sim *sim, uint32_t node);
 /* The mean of those models, which is what the nodes would agree on, into mean[parameters]. */
 void models_mean(struct parley_sim *sim, float *mean);
 
+/* How far those are apart: sqrt(sum of ||x_i - mean||^2 / their number) / ||mean||; NAN where there
+ * are none. */
+double models_drift(struct parley_sim *sim);
+
 /* The test accuracy of the nodes' own models. Of more than MODELS_OWN_MAX nodes so many are judged:
  * of as many equal parts of their list, a node each, drawn by the seed. */
 enum { MODELS_OWN_MAX = 16 };

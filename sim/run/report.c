@@ -56,18 +56,19 @@ static enum parley_log level_of(enum parley_log level)
 
 void sim_report_stepped(struct sim_report *report)
 {
-    if (report->drift_trained >= 0) return;
+    if (report->trained) return;
     report->wall_trained_s = sim_report_wall();
     report->steps_trained = report->sim->steps;
 }
 
 void sim_report_trained(struct sim_report *report)
 {
-    if (report->drift_trained >= 0) return;
+    if (report->trained) return;
     for (uint32_t i = 0; i < report->sim->nodes; i++)
         sim_settle(report->sim, i);
     sim_report_stepped(report);
-    report->drift_trained = parley_sim_drift(report->sim);
+    report->trained = true;
+    report->drift_trained = models_drift(report->sim);
     report->bytes_trained = parley_sim_bytes_sent(report->sim);
     models_own(&report->own, report->sim, report->settings->seed);
 }
@@ -229,7 +230,7 @@ void sim_report_speak(struct sim_report *report, double progress)
              human_seconds(t, wall - report->wall_start_s),
              human_seconds(virtual, virtual_s(report)), parley_sim_live_count(sim), sim->nodes,
              epochs(report), part, human_loss(losses, stepped ? loss / stepped : NAN),
-             human_drift(drift, parley_sim_drift(sim)));
+             human_drift(drift, models_drift(sim)));
 }
 
 int sim_report_init(struct sim_report *report)
@@ -243,7 +244,7 @@ int sim_report_init(struct sim_report *report)
     report->sim->on_update_arg = report;
     report->wall_start_s = report->spoken_s = sim_report_wall();
     report->resident = resident();
-    report->reached_s = report->drift_trained = -1;
+    report->reached_s = -1;
     const char *core = getenv("OPENBLAS_CORETYPE");
     struct report_line line = {
         .event = REPORT_STARTED,
@@ -309,7 +310,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
     struct parley_sim *sim = report->sim;
     struct sim_outcome *outcome = report->outcome;
     struct parley_view view;
-    bool ended = report->drift_trained >= 0; /* training */
+    bool ended = report->trained;
     parley_sim_view(sim, v->first, &view);
     digest_text(view.digest, outcome->digest);
     snprintf(outcome->hash, sizeof outcome->hash, "%016" PRIx64, parley_sim_run_hash(sim));

@@ -39,9 +39,11 @@ struct sim_report {
     double resident;                   /* bytes in memory before the nodes */
     double spoken_s;                   /* wall time of the newest line for people */
     uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
-    double drift_trained; /* at the budget's end, or where a node stops before; negative: not yet */
-    uint64_t bytes_trained; /* by then */
-    struct models_own own;  /* then */
+    bool trained; /* the budget is at its end, or a node has stopped before: of that moment are ...
+                   */
+    double drift_trained;   /* ... this (see models.h), ... */
+    uint64_t bytes_trained; /* ... these, ... */
+    struct models_own own;  /* ... and those of */
     double reached_s;       /* virtual: a look found the target accuracy; negative: none did */
 };
 

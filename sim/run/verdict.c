@@ -41,7 +41,13 @@ static void judge_models(struct parley_sim *sim, struct verdict *v)
 void verdict_judge(struct verdict *v, struct parley_sim *sim)
 {
     struct parley_view view;
-    *v = (struct verdict){.drift_before = NAN, .accuracy = NAN, .worst = NAN, .loss = NAN};
+    *v = (struct verdict){.exchanges = sim->ledger_gone.committed,
+                          .dropped = sim->ledger_gone.dropped,
+                          .mass_dropped = sim->ledger_gone.mass_dropped,
+                          .drift_before = NAN,
+                          .accuracy = NAN,
+                          .worst = NAN,
+                          .loss = NAN};
     for (uint32_t i = 0; i < sim->nodes; i++) {
         parley_sim_view(sim, i, &view);
         v->exchanges += view.ledger.committed;

@@ -110,10 +110,21 @@ static void memory_free(struct sim_host *host)
     host->node = NULL;
 }
 
+/* Its next view will be of its next process. */
+static void keep_ledger(struct sim_host *host)
+{
+    struct parley_ledger *gone = &host->sim->ledger_gone;
+    const struct parley_ledger *last = &host->last.ledger;
+    gone->committed += last->committed;
+    gone->dropped += last->dropped;
+    gone->mass_dropped += last->mass_dropped;
+}
+
 static void sim_host_start(struct sim_host *host)
 {
     if (host->state == SIM_HOST_UP) return;
     sim_host_stop(host);
+    keep_ledger(host);
     host->boots++;
     host->silent = false;
     host->tick_us = UINT64_MAX;

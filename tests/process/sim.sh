@@ -264,6 +264,23 @@ assert all(l["samples_per_s"] < 6500 for l in lines)
 assert any(0 < l["samples_per_s"] < 4000 for l in lines if l["node"] == "n1")
 END
 
+# summary FIELD ARGUMENT...
+summary() {
+    local field=$1
+    shift
+    "$parley" sim -q --json - -n 16 --model softmax --epochs 4 "$@" | tail -n 1 |
+        grep -oE "\"$field\":[^,]*"
+}
+
+# A node that comes at the end, and has no model yet, is apart from nobody.
+[ "$(summary drift_trained)" = "$(summary drift_trained --fault join:5@99%)" ] ||
+    fail 'the drift counts nodes that have not begun to train'
+
+# What a node had exchanged before it was started anew counts: more than one exchange in three steps.
+steps=$(summary steps --fault restart:50%@50% | sed 's/.*://')
+exchanges=$(summary exchanges --fault restart:50%@50% | sed 's/.*://')
+[ "$exchanges" -gt $((steps / 3)) ] || fail "$exchanges exchanges in $steps steps"
+
 # Bound to one core, a swarm that is not told how many threads to take has one.
 core=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
 taskset -c "$core" "$parley" sim --swarm --seeds 1..100000 --tally swarm > out 2>&1 &
