@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Five nodes, started by hand: each is told the addresses of two others, and that is all.
+# Five nodes, started by hand: each but the first is told the address of one or two, and that is all.
 #
 #   ./examples/by_hand.sh DIR [options of `parley node`]
 #
@@ -13,7 +13,7 @@ shift
 nodes=5
 
 # The system chooses free ports here. On several machines you would write the addresses down:
-# --listen host1:7400 on host1, and so on, --insecure and --join host1:7400,host2:7400 on each.
+# --listen host1:7400 on host1, and so on, --cluster-key and --join host1:7400,host2:7400 on each.
 start() { # name, seeds
     mkdir -p "$dir/$1"
     : > "$dir/$1/lines.json"

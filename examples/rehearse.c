@@ -5,6 +5,8 @@
  *     ./rehearse 2 0                         now for real, the first of two: prints its address,
  *     ./rehearse 2 1 127.0.0.1:40001         which the second is given, in another terminal
  *
+ *     cc rehearse.c $(pkg-config --cflags --libs parley) -lm -o rehearse
+ *
  * What it trains is a linear model y = w f + noise of made-up samples, of which each node has its
  * own. Both ways run work() below, and the same protocol. Real nodes print the same digest, all.
  */

@@ -135,7 +135,7 @@ static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_
              late                 ? "no answer; is this a parley node?"
              : barred && unproved ? "it has another cluster key, or none"
              : barred             ? "it has a cluster key: say with --cluster-key which"
-             : unproved           ? "the connection ended in the handshake: has it a cluster key?"
+             : unproved           ? "the connection ended in the handshake: has it no cluster key?"
                                   : "closed the connection; is this a parley node?");
     return barred ? PARLEY_EKEY : PARLEY_ENETWORK;
 }
@@ -244,12 +244,14 @@ static const char *phase_of(const struct record *record)
                                               : "?";
 }
 
-/* A process that is gone, and another of its name lives: people know but one node of it. */
-static bool is_former(const struct cluster *cluster, const struct record *record)
+/* A process that is gone, and another of its name lives, or came later: people know but one node of
+ * it. */
+static bool is_former(const struct cluster *cluster, uint32_t index)
 {
+    const struct record *record = &cluster->records[index];
     if (record_is_live(record)) return false;
     for (uint32_t i = 0; i < cluster->count; i++)
-        if (record_is_live(&cluster->records[i]) &&
+        if ((i > index || record_is_live(&cluster->records[i])) &&
             strcmp(cluster->records[i].name, record->name) == 0)
             return true;
     return false;
@@ -269,7 +271,7 @@ static char *as_text(const struct cluster *cluster)
              "address");
     for (uint32_t i = 0; i < cluster->count; i++) {
         const struct record *record = &cluster->records[i];
-        if (is_former(cluster, record)) continue;
+        if (is_former(cluster, i)) continue;
         text_column(&text, record->name, 16);
         text_add(&text, " %-8s %-9s %10" PRIu64 " %12" PRIu64 "  ", state_of(record),
                  phase_of(record), record->version, record->samples);
@@ -314,8 +316,10 @@ static char *as_json(const struct cluster *cluster)
         text_add(&text, ",");
         add_quoted(&text, "address", record->address);
         text_add(&text,
-                 ",\"state\":\"%s\",\"phase\":\"%s\",\"step\":%" PRIu64 ",\"samples\":%" PRIu64 "}",
-                 state_of(record), phase_of(record), record->version, record->samples);
+                 ",\"boot\":\"%016" PRIx64 "\",\"state\":\"%s\",\"phase\":\"%s\",\"step\":%" PRIu64
+                 ",\"samples\":%" PRIu64 "}",
+                 record->boot, state_of(record), phase_of(record), record->version,
+                 record->samples);
     }
     text_add(&text, "]}\n");
     return text_take(&text);

@@ -326,7 +326,7 @@ static const char *why_unproved(const struct conn *conn)
         return conn->tls ? "it has another cluster key, or none"
                          : "it has a cluster key, and this node has none";
     if (conn->reason == PARLEY_CLOSED_EOF && conn->tls && !conn->proved)
-        return "the connection ended in the handshake: has it a cluster key?";
+        return "the connection ended in the handshake: has it no cluster key?";
     return NULL;
 }
 

@@ -62,7 +62,7 @@ cmp a.safetensors b.safetensors
 # Nor does a node with a key talk to one that has none.
 start c --time 600s
 until_line c "$pid" '"event":"started"'
-expect 4 'the connection ended in the handshake: has it a cluster key?' \
+expect 4 'the connection ended in the handshake: has it no cluster key?' \
     node --model mlp:64 --join "$(address_of c)" --join-timeout 2s --cluster-key key
 expect 4 'the connection ended in the handshake' status "$(address_of c)" --cluster-key key
 grep -q 'is turned away: it has a cluster key, and this node has none' c.err
