@@ -188,6 +188,42 @@ Test(rounds, with_many_neighbours_bury_nobody_behind_a_narrow_line)
     }
 }
 
+/* The longest that one of those who live makes no step, in so many seconds. */
+static double longest_stand_s(struct parley_sim *sim, uint32_t nodes, uint32_t seconds)
+{
+    uint64_t version[16] = {0}, since_us[16], longest_us = 0;
+    uint64_t end_us = parley_sim_now(sim) + seconds * SECOND;
+    for (uint32_t i = 0; i < nodes; i++)
+        since_us[i] = parley_sim_now(sim);
+    while (parley_sim_now(sim) < end_us) {
+        scene_run(sim, SECOND / 20);
+        for (uint32_t i = 0; i < nodes; i++) {
+            uint64_t made = scene_view(sim, i).version, now_us = parley_sim_now(sim);
+            if (!parley_sim_live(sim, i)) continue;
+            if (made != version[i]) since_us[i] = now_us;
+            if (now_us - since_us[i] > longest_us) longest_us = now_us - since_us[i];
+            version[i] = made;
+        }
+    }
+    return (double)longest_us / 1e6;
+}
+
+Test(rounds, nobody_stands_where_the_graph_was_laid_anew_while_it_waited)
+{
+    /* Proves that who was told to wait by one that has it for no neighbour in the round which that
+     * begins, as somebody has gone, hears so soon: it stood for two seconds. */
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct cluster cluster = {.nodes = 6, .topology = PARLEY_TOPOLOGY_BASE, .degree = 1};
+        struct parley_sim *sim = begin(&cluster, seed, 3000, 500, 0.01);
+        scene_train(sim, 6);
+        scene_run(sim, SECOND + seed * 1700);
+        parley_sim_kill(sim, (uint32_t)seed % 6, false);
+        double stand_s = longest_stand_s(sim, 6, 3);
+        cr_assert_lt(stand_s, 1, "seed %d: %.2f s", (int)seed, stand_s);
+        parley_sim_free(sim);
+    }
+}
+
 static bool a_term_is_lonely(struct parley_sim *sim, void *watch)
 {
     (void)sim;

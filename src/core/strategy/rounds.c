@@ -4,6 +4,8 @@
 #include "core/training/joining.h"
 #include "core/training/training.h"
 
+enum { ANEW_US = 100000 };
+
 /* ---- A round --------------------------------------------------------------------------------- */
 
 static bool takes_part(const struct parley_node *node, int member)
@@ -29,6 +31,7 @@ static void find_neighbours(struct parley_node *node)
     struct parley_roster *roster = node->roster;
     const struct topology *t = roster_topology(roster, node->config.topology_seed);
     uint32_t own = roster->places[node->self].live;
+    s->turnover = roster->turnover;
     s->count = 0;
     for (uint32_t at = 0; at < t->n; at++) {
         int member = (int)roster->live[at];
@@ -76,7 +79,7 @@ void rounds_made(struct parley_node *node, bool finite, uint64_t before)
     struct rounds *s = rounds_of(node);
     s->stage = ROUNDS_MIXING;
     s->before = before;
-    s->say_us = node->now_us;
+    s->said_us = 0;
     s->part = node->training.part;
     if (finite) return;
     node->training.diverged++; /* the others go on without it */
@@ -115,11 +118,21 @@ static void drop_lost(struct parley_node *node)
     }
 }
 
+/* Where somebody has come or gone a neighbour that said WAIT may begin the round without this node:
+ * it says so once it is asked again. */
+static uint64_t say_again_us(const struct parley_node *node)
+{
+    const struct rounds *s = rounds_of(node);
+    bool anew = s->turnover != node->roster->turnover;
+    return s->said_us == 0 ? node->now_us
+                           : s->said_us + (anew ? ANEW_US : node->config.keepalive_us);
+}
+
 static void say_again(struct parley_node *node)
 {
     struct rounds *s = rounds_of(node);
-    if (s->stage != ROUNDS_MIXING || node->now_us < s->say_us) return;
-    s->say_us = node->now_us + node->config.keepalive_us;
+    if (s->stage != ROUNDS_MIXING || node->now_us < say_again_us(node)) return;
+    s->said_us = node->now_us;
     for (uint32_t i = 0; i < s->count; i++)
         if (rounds_is_awaited(&s->neighbours[i])) rounds_announce(node, &s->neighbours[i]);
 }
@@ -195,7 +208,7 @@ uint64_t rounds_deadline(const struct parley_node *node)
 {
     const struct rounds *s = rounds_of(node);
     if (s->stage != ROUNDS_MIXING) return NEVER;
-    uint64_t at = s->say_us;
+    uint64_t at = say_again_us(node);
     for (uint32_t i = 0; i < s->count; i++) {
         const struct neighbour *n = &s->neighbours[i];
         uint64_t silent = n->heard_us + node->config.progress_timeout_us;

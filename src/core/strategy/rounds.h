@@ -115,7 +115,8 @@ struct rounds {
     uint64_t follows_us; /* since then */
     uint64_t ahead;      /* the furthest round heard of */
     int leader;          /* from whom */
-    uint64_t say_us;
+    uint64_t said_us;    /* in this round; 0: not yet */
+    uint64_t turnover;   /* the roster's, of the graph that it goes by */
     double part;
     struct neighbour neighbours[PARLEY_NEIGHBOURS_MAX];
     uint32_t count;
