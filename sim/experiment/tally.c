@@ -217,24 +217,39 @@ static const char *cell(const struct plan *plan, const struct sim_outcome *outco
     return run ? tally_cell(plan, outcomes, (uint32_t)group, column, out) : tally_title(column);
 }
 
-char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
+enum { COLUMNS_MAX = 1 + OPTION_ID_COUNT + TALLY_COLUMNS };
+
+/* 0: the column is not shown. Names stand to the left, figures, whose width is negative, to the
+ * right. */
+static uint32_t lay_out(const struct plan *plan, const struct sim_outcome *outcomes,
+                        int widths[COLUMNS_MAX])
 {
     uint32_t axes = plan->axes_count - plan->seeds, columns = 1 + axes + TALLY_COLUMNS;
+    char out[64];
+    for (uint32_t c = 0; c < columns; c++) {
+        size_t width = 0;
+        bool shows = c <= axes || tally_shows(plan, (enum tally_column)(c - 1 - axes));
+        for (int group = -1; shows && group < (int)plan->groups; group++) {
+            size_t wide = text_width(cell(plan, outcomes, group, c, out));
+            if (wide > width) width = wide;
+        }
+        widths[c] = c <= axes ? (int)width : -(int)width;
+    }
+    return columns;
+}
+
+char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
+{
+    int widths[COLUMNS_MAX];
+    uint32_t columns = lay_out(plan, outcomes, widths);
     struct text text;
     char out[64];
     text_init(&text, TABLE_BYTES_MAX);
     for (int group = -1; group < (int)plan->groups; group++) {
         for (uint32_t c = 0; c < columns; c++) {
-            size_t width = 0;
-            if (c > axes && !tally_shows(plan, (enum tally_column)(c - 1 - axes))) continue;
-            for (int other = -1; other < (int)plan->groups; other++) {
-                size_t wide = text_width(cell(plan, outcomes, other, c, out));
-                if (wide > width) width = wide;
-            }
+            if (widths[c] == 0) continue;
             if (c > 0) text_add(&text, "  ");
-            /* Names to the left, figures to the right, nothing behind the last. */
-            text_column(&text, cell(plan, outcomes, group, c, out),
-                        c <= axes ? (int)width : -(int)width);
+            text_column(&text, cell(plan, outcomes, group, c, out), widths[c]);
         }
         text_add(&text, "\n");
     }
