@@ -82,7 +82,6 @@ static bool is_behind(const struct parley_node *node)
            node->roster->samples > resumed->samples_cluster + resumed->samples_cluster / 2;
 }
 
-/* Of who has but said hello nobody knows yet what it does: it may train, and be far. */
 static bool has_stranger(const struct parley_node *node)
 {
     for (uint32_t i = 0; !node->roster->shared && i < node->roster->count; i++)
@@ -90,25 +89,31 @@ static bool has_stranger(const struct parley_node *node)
     return false;
 }
 
+/* Of who has but said hello nobody knows yet what it does: it may train, and be far. Its word is on
+ * its way, or else it is not waited for for long. */
+static bool awaits_word(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    if (t->stop || node->strategy->catches_up || !has_stranger(node)) return false;
+    if (t->word_us == 0) t->word_us = node->now_us + BRING_US;
+    return node->now_us < t->word_us;
+}
+
 /* Who has nothing does not begin beside those who go on: their models would be averaged with a
  * beginner's. They may wait for more than it does, for ever, or lie: so it waits a while only. */
 static bool awaits_model(struct parley_node *node)
 {
     struct training *t = &node->training;
-    if (t->stop || node->strategy->catches_up) return false;
-    bool brings = node->config.resumed.steps == 0 && node->roster->counts[ROSTER_TRAINS] == 0 &&
-                  furthest(node, PARLEY_PHASE_JOINING) > node->config.behind_steps_max;
-    if (!brings && !has_stranger(node)) return false;
+    if (node->config.resumed.steps > 0 || t->stop || node->strategy->catches_up) return false;
+    if (node->roster->counts[ROSTER_TRAINS] > 0) return false;
+    if (furthest(node, PARLEY_PHASE_JOINING) <= node->config.behind_steps_max) return false;
     if (t->bring_us == 0) {
         t->bring_us = node->now_us + BRING_US;
-        if (brings)
-            out_log(node, PARLEY_LOG_INFO,
-                    "waits for those who have kept a model to go on with it");
+        out_log(node, PARLEY_LOG_INFO, "waits for those who have kept a model to go on with it");
     }
     if (node->now_us < t->bring_us) return true;
-    if (brings)
-        out_log(node, PARLEY_LOG_WARN,
-                "begins with the first model: those who have kept one have not gone on with it");
+    out_log(node, PARLEY_LOG_WARN,
+            "begins with the first model: those who have kept one have not gone on with it");
     return false;
 }
 
@@ -219,7 +224,8 @@ void joining_advance(struct parley_node *node)
     if (training > 0 && behind && !node->strategy->catches_up)
         joining_follow(node, NONE);
     else if (node->fetch.state == FETCH_IDLE &&
-             (training > 0 || live_of(node) > c->min_peers || t->stop) && !awaits_model(node))
+             (training > 0 || live_of(node) > c->min_peers || t->stop) && !awaits_word(node) &&
+             !awaits_model(node))
         begin(node);
 }
 
@@ -228,6 +234,7 @@ uint64_t joining_deadline(const struct parley_node *node)
     const struct training *t = &node->training;
     if (node->roster->shared) return node->now_us + ROSTER_LOOK_US;
     if (t->stop && t->stop_us + MEET_US > node->now_us) return t->stop_us + MEET_US;
+    if (t->word_us > node->now_us) return t->word_us;
     return t->bring_us > node->now_us ? t->bring_us : NEVER;
 }
 

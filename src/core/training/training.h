@@ -33,7 +33,8 @@ struct training {
     bool started;
     uint32_t early;        /* members that were there when this node began to train: */
     uint64_t early_us;     /* until then those who still join count as training, too */
-    uint64_t bring_us;     /* not 0: so long those who bring a model along are waited for */
+    uint64_t word_us;      /* not 0: so long those who have but said hello are waited for, ... */
+    uint64_t bring_us;     /* ... and those who bring a model along */
     uint32_t diverged;     /* not 0: the model is no longer finite */
     uint32_t recovered;    /* times another's was taken for that */
     uint64_t helpless_us;  /* not 0: until then it must have been */
