@@ -50,7 +50,7 @@ static double drift_at_end(const struct sim_report *report)
 {
     const struct report_summary *s = &report->outcome->summary;
     if (s->digest) return 0;
-    return s->live > 0 && s->steps > 0 ? parley_sim_drift(report->sim) : NAN;
+    return s->live > 0 && s->steps > 0 ? models_drift(report->sim) : NAN;
 }
 
 void sim_report_print(const struct sim_report *report)

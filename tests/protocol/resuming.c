@@ -163,6 +163,48 @@ Test(resuming, who_comes_back_and_takes_the_model_of_the_others_has_made_its_ste
     }
 }
 
+static void third_resumes_with_all_made(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    config->min_peers = 2;
+    config->mix_every = 16;
+    config->steps_budget = 1000;
+    if (node == 3) {
+        config->name = "n2";
+        config->resumed = (struct parley_resumed){1000, 1000, 1000, 1500, 10 * SECOND};
+    }
+}
+
+Test(resuming, who_comes_back_with_all_steps_made_exchanges_at_the_pace_of_before)
+{
+    /* Two slower ones are at work yet. It asked them each millisecond; its pace is 160 ms. */
+    const uint64_t starts[] = {0, 0, 0, PARLEY_SIM_NEVER};
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 4,
+                                           .seed = 2,
+                                           .rate = 0.01,
+                                           .step_us = 10000,
+                                           .latency_us = 200,
+                                           .start_us = starts,
+                                           .configure = third_resumes_with_all_made});
+    scene_train(sim, 3);
+    parley_sim_slow(sim, 0, 4);
+    parley_sim_slow(sim, 1, 4);
+    while (scene_view(sim, 2).version < 1000)
+        scene_run(sim, 10000);
+    parley_sim_kill(sim, 2, false);
+    scene_run(sim, SECOND);
+    parley_sim_start(sim, 3);
+    scene_run(sim, 2 * SECOND);
+    cr_assert_eq(scene_view(sim, 3).ledger.joins, 1);
+    uint64_t before = scene_view(sim, 3).ledger.applied;
+    scene_run(sim, 5 * SECOND);
+    uint64_t applied = scene_view(sim, 3).ledger.applied - before;
+    cr_expect(applied > 10 && applied < 60, "%d", (int)applied);
+    scene_until(sim, 4, parley_sim_agreed, NULL, 60);
+    parley_sim_free(sim);
+}
+
 static void last_has_finished_a_run(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)arg;

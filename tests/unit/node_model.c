@@ -434,11 +434,8 @@ Test(node_model, who_has_but_said_hello_is_heard_out_before_training_and_not_for
         struct message_probe ping = {.boot = self_of(lone->node)->boot};
         struct record a = training_a(1);
         a.version = 5000;
-        for (uint32_t second = 0; second < 9; second++) {
-            ping.sequence = second; /* it lives */
-            lone_say(lone, conn, WIRE_PING, &ping);
-            lone_run(lone, 1000000);
-        }
+        lone_run(lone, 1000000);
+        lone_say(lone, conn, WIRE_PING, &ping); /* it lives */
         cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_JOINING);
         lone_listen(lone, conn);
         if (speaks)

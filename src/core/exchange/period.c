@@ -38,7 +38,8 @@ static double step_us(const struct parley_node *node)
     const struct training *t = &node->training;
     if (t->version > 0)
         return (double)(t->stepped_us - node->exchange.begun_us) / (double)t->version;
-    return t->before.steps > 0 ? (double)t->before.trained_us / (double)t->before.steps : 0;
+    const struct parley_resumed *file = &node->config.resumed;
+    return file->steps > 0 ? (double)file->trained_us / (double)file->steps : 0;
 }
 
 uint64_t period_steps(const struct parley_node *node)

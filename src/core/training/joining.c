@@ -17,7 +17,7 @@
 #include "core/training/stop.h"
 #include "core/transfer/fetch.h"
 
-enum { MEET_US = 10000000, EARLY_US = 10000000, BRING_US = 10000000 };
+enum { MEET_US = 10000000, EARLY_US = 10000000, BRING_US = 10000000, WORD_US = 2000000 };
 
 /* The most steps that are in the model of a node in that phase: made by it, or those of the state
  * that it has taken over or brought along. */
@@ -95,7 +95,7 @@ static bool awaits_word(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->stop || node->strategy->catches_up || !has_stranger(node)) return false;
-    if (t->word_us == 0) t->word_us = node->now_us + BRING_US;
+    if (t->word_us == 0) t->word_us = node->now_us + WORD_US;
     return node->now_us < t->word_us;
 }
 
@@ -119,7 +119,6 @@ static bool awaits_model(struct parley_node *node)
 
 void joining_goes_on(struct parley_node *node)
 {
-    self_of(node)->kept = node->training.before.samples;
     self_of(node)->kept_all = node->training.before.samples_cluster;
 }
 
@@ -132,6 +131,7 @@ static void resume(struct parley_node *node)
         t->before.samples = 0;
     else if (node->roster->counts[ROSTER_TRAINS] == 0 || node->roster->kept_all > 0)
         joining_goes_on(node);
+    self_of(node)->kept = t->before.samples;
     t->inherited = t->before.state_steps;
     t->part += (double)t->before.samples;
     self_of(node)->version = t->before.steps;
