@@ -39,11 +39,10 @@ struct sim_report {
     double resident;                   /* bytes in memory before the nodes */
     double spoken_s;                   /* wall time of the newest line for people */
     uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
-    bool trained; /* the budget is at its end, or a node has stopped before: of that moment are ...
-                   */
+    bool trained;           /* the budget has ended, or a node has stopped before: then were ... */
     double drift_trained;   /* ... this (see models.h), ... */
     uint64_t bytes_trained; /* ... these, ... */
-    struct models_own own;  /* ... and those of */
+    struct models_own own;  /* ... and those */
     double reached_s;       /* virtual: a look found the target accuracy; negative: none did */
 };
 
