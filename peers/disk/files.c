@@ -350,15 +350,14 @@ static void publish_record(struct files *files, struct op *op, const char *part,
     if (!written && !same) unlink(path);
 }
 
-/* Others of its cluster, perhaps a new process of its name, agreed on another model without this
- * node, and are no fewer than agreed with it. (Files of one model may differ in what they say that
- * it is about.) */
+/* Others agreed on another model without this node, and are no fewer than agreed with it. (Files of
+ * one model may differ in what they say that it is about.) */
 static bool is_outvoted(const struct files *files, const struct record *own,
                         const struct record *earlier)
 {
-    bool fewer = own && own->held <= earlier->held && record_meets(earlier, own);
+    bool fewer = !own || own->held <= earlier->held;
     bool other = memcmp(earlier->digest, files->meta.digest, sizeof earlier->digest) != 0;
-    return fewer && other && !access(files->out, F_OK);
+    return fewer && other && record_names(earlier, files->boot) && !access(files->out, F_OK);
 }
 
 static int step_aside(struct files *files, struct op *op, const struct record *earlier)

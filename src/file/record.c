@@ -308,17 +308,10 @@ int record_decode(struct record *record, const uint8_t *bytes, size_t size, char
     return error;
 }
 
-static bool names(const struct record *record, uint64_t boot)
+bool record_names(const struct record *record, uint64_t boot)
 {
     for (uint32_t m = 0; m < record->member_count; m++)
         if (record->members[m].boot == boot) return true;
-    return false;
-}
-
-bool record_meets(const struct record *record, const struct record *other)
-{
-    for (uint32_t m = 0; m < other->member_count; m++)
-        if (names(record, other->members[m].boot)) return true;
     return false;
 }
 

@@ -56,8 +56,8 @@ PARLEY_CHECK int record_encode(const struct record *record, char **text);
 PARLEY_CHECK int record_decode(struct record *record, const uint8_t *bytes, size_t size, char *why,
                                size_t why_size);
 
-/* They are of one cluster: some process is among the members of both. */
-bool record_meets(const struct record *record, const struct record *other);
+/* The process of this boot is among its members. */
+bool record_names(const struct record *record, uint64_t boot);
 
 /* Whether the record is about that model and file: the recomputed digests, and the run id that the
  * file states. PARLEY_EDATA with the reason. */
